@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include "bytes/utf8.hpp"
 #include "jinja/text.hpp"
 

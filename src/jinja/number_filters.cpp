@@ -1,7 +1,5 @@
 // Filters that return numbers, or choose a value.
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 

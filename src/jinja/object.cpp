@@ -1,7 +1,6 @@
 #include "jinja/object.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>

@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "jinja/lexer.hpp"
 #include "jinja/scoping.hpp"
 
 namespace poise::jinja {

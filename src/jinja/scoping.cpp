@@ -2,8 +2,6 @@
 #include "jinja/scoping.hpp"
 
 #include <algorithm>
-#include <string_view>
-#include <unordered_map>
 
 #include <fmt/format.h>
 

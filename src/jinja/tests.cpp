@@ -1,5 +1,4 @@
 // Tests are the operators after "is".
-#include <fmt/format.h>
 
 #include "jinja/filters.hpp"
 #include "jinja/operators.hpp"

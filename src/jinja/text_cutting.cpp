@@ -1,6 +1,5 @@
 // Splits, joins and pads texts.
 #include <algorithm>
-#include <map>
 
 #include "jinja/things.hpp"
 

@@ -1,7 +1,6 @@
 #include "jinja/things.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 

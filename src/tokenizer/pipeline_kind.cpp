@@ -4,17 +4,13 @@
 //     -> post-processor
 //   ids -> texts of tokens -> decoder
 #include <mutex>
-#include <optional>
 #include <unordered_map>
-
-#include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/pipeline/models.hpp"
 #include "tokenizer/pipeline/steps.hpp"
-#include "tokenizer/sentencepiece/decoder.hpp"
 #include "tokenizer/tokens/merge.hpp"
 #include "tokenizer/tokens/token_index.hpp"
 #include "tokenizer/tokens/unicode.hpp"

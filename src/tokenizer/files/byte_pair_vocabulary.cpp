@@ -129,11 +129,13 @@ class VocabularyReader {
   TextTable ids_;
 };
 
+}  // namespace
+
 MergeList read_merges(const Source& source) {
   MergeList merges;
   Lines lines(source);
   std::string_view line;
-  merges.reserve(std::min(lines.count(), kMaxMerges), 0);
+  merges.reserve(std::min(lines.count(), kMaxMerges), static_cast<std::size_t>(source.size()));
   while (lines.next(line)) {
     if (line.starts_with("#version")) continue;
     if (merges.size() == kMaxMerges) lines.fail(fmt::format("more than {} merges", kMaxMerges));
@@ -146,8 +148,6 @@ MergeList read_merges(const Source& source) {
   }
   return merges;
 }
-
-}  // namespace
 
 Vocabulary read_byte_pair_vocabulary(const Source& vocab, const Source& merges) {
   Vocabulary vocabulary;

@@ -1,7 +1,6 @@
 #include "tokenizer/files/files.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -21,7 +20,6 @@
 #include "tokenizer/sentencepiece/model.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
-#include "tokenizer/tokens/kept_files.hpp"
 #include "tokenizer/tokens/listed_tokens.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 

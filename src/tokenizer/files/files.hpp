@@ -86,6 +86,10 @@ Vocabulary read_tekken(const Source& source);
 // than the number of tokens.
 Vocabulary read_tokenizer_json(const Source& source);
 
+// Reads merges.txt: "left right" a line, the pair that is merged first on top; skips lines that begin with #version.
+// Throws invalid_file, naming the line.
+MergeList read_merges(const Source& source);
+
 // Throws invalid_file for a file that is too large for a vocabulary.
 void require_vocabulary_size(const Source& source);
 

@@ -3,7 +3,6 @@
 #include "tokenizer/files/files.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,8 +63,7 @@ class TokenizerJsonReader {
     walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) {
       read_token(text, item, "expected a token and its id");
     });
-    require_vocabulary_size(merges);
-    read_merge_lines(read_text(merges, merges.size()), merges.name());
+    vocabulary_.merges = read_merges(merges);
     Value::Array added = options.added;
     const auto is_listed = [&](std::string_view text) {
       return std::ranges::any_of(options.added, [&](const Value& token) { return *find_named_text(token) == text; });
@@ -107,26 +105,6 @@ class TokenizerJsonReader {
   }
 
  private:
-  void read_merge_lines(std::string_view lines, const std::string& file) {
-    auto& merges = vocabulary_.merges;
-    const std::size_t bytes = lines.size();
-    for (std::size_t number = 1; !lines.empty(); ++number) {
-      const auto refuse = [&, offset = bytes - lines.size()](std::string_view problem) {
-        throw Error(ErrorKind::invalid_file, fmt::format("merges.txt: line {}: {}", number, problem), file, offset);
-      };
-      const std::size_t end = std::min(lines.find('\n'), lines.size());
-      std::string_view line = lines.substr(0, end);
-      lines.remove_prefix(std::min(end + 1, lines.size()));
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      if (line.empty() || line.starts_with("#version")) continue;
-      if (merges.size() == kMaxMerges) refuse(fmt::format("more than {} merges", kMaxMerges));
-      const std::size_t space = line.find(' ');
-      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
-        refuse("expected two tokens with a space between them");
-      merges.emplace_back(line.substr(0, space), line.substr(space + 1));
-    }
-  }
-
   struct Token {
     std::uint32_t begin;  // of its text, in texts_
     std::uint32_t length;

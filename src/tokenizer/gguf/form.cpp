@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
-#include <string_view>
 #include <unordered_set>
 #include <utility>
 
@@ -118,13 +116,14 @@ std::vector<std::string> decoder_steps(const Fields& pipeline) {
   for (const Fields& step : steps_of(pipeline, "decoder", "decoders")) {
     std::string& text = steps.emplace_back(step.text("type", ""));
     if (text == "Replace") {
-      text = replace_step(pattern_of(step, "String").value_or(""), step.text("content", ""));
+      text = describe_step(text, {pattern_of(step, "String").value_or(""), step.text("content", "")});
     } else if (text == "Strip") {
-      text = strip_step(step.text("content", " "), step.unsigned_integer("start", 0), step.unsigned_integer("stop", 0));
+      text = describe_step(text, {step.text("content", " "), std::to_string(step.unsigned_integer("start", 0)),
+                                  std::to_string(step.unsigned_integer("stop", 0))});
     } else if (text == "Metaspace") {
-      text = metaspace_step(step.text("replacement", kSpaceSymbol), prepends(step));
+      text = describe_step(text, {step.text("replacement", kSpaceSymbol), prepends(step) ? "prefix" : ""});
     } else if (text == "WordPiece") {
-      text = word_piece_step(step.text("prefix", "##"), step.boolean("cleanup", true));
+      text = describe_step(text, {step.text("prefix", "##"), step.boolean("cleanup", true) ? "cleanup" : ""});
     }
   }
   return steps;
@@ -143,17 +142,8 @@ std::optional<std::string> pattern_of(const Fields& step, std::string_view kind)
   return pattern ? pattern->text(kind) : std::nullopt;
 }
 
-std::string replace_step(std::string_view pattern, std::string_view content) {
-  return fmt::format("Replace \"{}\" \"{}\"", pattern, content);
-}
-std::string strip_step(std::string_view content, std::uint64_t start, std::uint64_t stop) {
-  return fmt::format("Strip \"{}\" {} {}", content, start, stop);
-}
-std::string metaspace_step(std::string_view replacement, bool prefixed) {
-  return fmt::format("Metaspace \"{}\" {}", replacement, prefixed);
-}
-std::string word_piece_step(std::string_view prefix, bool cleanup) {
-  return fmt::format("WordPiece \"{}\" {}", prefix, cleanup);
+std::string describe_step(std::string_view type, const std::vector<std::string>& fields) {
+  return fmt::format("{} \"{}\"", type, fmt::join(fields, "\" \""));
 }
 
 Forming::Forming(const Vocabulary& vocabulary_of, const std::string& general_name)

@@ -84,11 +84,8 @@ std::vector<Fields> steps_of(const Fields& pipeline, std::string_view key, std::
 // Returns the text of a step's pattern of this kind ("String", "Regex"); std::nullopt for another kind.
 std::optional<std::string> pattern_of(const Fields& step, std::string_view kind);
 
-// Steps of a decoder for check_decoder(): the type, and the fields that change texts.
-std::string replace_step(std::string_view pattern, std::string_view content);
-std::string strip_step(std::string_view content, std::uint64_t start, std::uint64_t stop);
-std::string metaspace_step(std::string_view replacement, bool prefixed);
-std::string word_piece_step(std::string_view prefix, bool cleanup);
+// Describes a step of a decoder for check_decoder(): its type, and the fields that change texts.
+std::string describe_step(std::string_view type, const std::vector<std::string>& fields);
 
 }  // namespace poise::gguf_forms
 

@@ -91,8 +91,8 @@ bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
     }
   }
   of.gguf.add_space_prefix = prefix;
-  std::vector<std::string> same = {replace_step(kSpaceSymbol, " "), "ByteFallback", "Fuse"};
-  if (prefix) same.push_back(strip_step(" ", 1, 0));
+  std::vector<std::string> same = {describe_step("Replace", {std::string(kSpaceSymbol), " "}), "ByteFallback", "Fuse"};
+  if (prefix) same.push_back(describe_step("Strip", {" ", "1", "0"}));
   if (escaped) of.check_decoder(same);
   return escaped;
 }
@@ -288,7 +288,7 @@ std::string form_word_piece(Forming& of) {
       longest != kLongestWord) {
     of.lose(fmt::format("gguf does not record that words of more than {} characters are unknown", longest));
   }
-  of.check_decoder({word_piece_step(prefix, true)});
+  of.check_decoder({describe_step("WordPiece", {prefix, "cleanup"})});
   of.convert_special_tokens();
   convert_separator(of);
   of.check_added_tokens();
@@ -377,12 +377,9 @@ std::string form_unigram(Forming& of) {
   if (stripped != *of.gguf.remove_extra_whitespaces)
     of.lose(
         "llama.cpp removes white space at the ends of texts and inside them, or neither: some texts get other tokens");
-  of.check_decoder({metaspace_step(kSpaceSymbol, *of.gguf.add_space_prefix)});
+  of.check_decoder(
+      {describe_step("Metaspace", {std::string(kSpaceSymbol), *of.gguf.add_space_prefix ? "prefix" : ""})});
   if (model.find("scores") != nullptr) of.lose("gguf holds scores of 32 bits: those of the vocabulary are rounded");
-  if (model.boolean("byte_fallback", false))
-    of.lose(
-        "llama.cpp does not use byte tokens for characters without a token in such a vocabulary: they become the "
-        "unknown token");
   check_unigram(of);
   of.convert_special_tokens();
   of.check_added_tokens();

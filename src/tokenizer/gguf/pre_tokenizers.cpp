@@ -1,7 +1,6 @@
 #include "tokenizer/gguf/pre_tokenizers.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace poise {
 namespace {

@@ -1,7 +1,6 @@
 #include "tokenizer/gguf/vocabulary.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>

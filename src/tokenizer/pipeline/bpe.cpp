@@ -12,7 +12,6 @@
 #include <array>
 #include <mutex>
 #include <optional>
-#include <queue>
 #include <span>
 #include <string>
 #include <utility>

@@ -300,17 +300,17 @@ std::string replaced(std::string_view text, std::string_view what, std::string_v
 
 // Removes the spaces that a tokenizer of English words inserts.
 std::string without_odd_spaces(std::string text) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kRules = {{{" .", "."},
-                                                                                     {" ?", "?"},
-                                                                                     {" !", "!"},
-                                                                                     {" ,", ","},
-                                                                                     {" ' ", "'"},
-                                                                                     {" n't", "n't"},
-                                                                                     {" 'm", "'m"},
-                                                                                     {" do not", " don't"},
-                                                                                     {" 's", "'s"},
-                                                                                     {" 've", "'ve"},
-                                                                                     {" 're", "'re"}}};
+  constexpr auto kRules = std::to_array<std::pair<std::string_view, std::string_view>>({{" .", "."},
+                                                                                        {" ?", "?"},
+                                                                                        {" !", "!"},
+                                                                                        {" ,", ","},
+                                                                                        {" ' ", "'"},
+                                                                                        {" n't", "n't"},
+                                                                                        {" 'm", "'m"},
+                                                                                        {" do not", " don't"},
+                                                                                        {" 's", "'s"},
+                                                                                        {" 've", "'ve"},
+                                                                                        {" 're", "'re"}});
   for (const auto& [what, with] : kRules) text = replaced(text, what, with);
   return text;
 }
@@ -458,7 +458,7 @@ constexpr std::array kRows = std::to_array<Row>({
 namespace poise {
 
 std::unique_ptr<const Decoder> make_pipeline_decoder(const Fields& fields) {
-  StepCount steps;
+  std::size_t steps = 0;
   return make_steps<decoders::Sequence>(std::span<const decoders::Row>(decoders::kRows), "decoders", fields, steps);
 }
 

@@ -10,9 +10,10 @@ void throw_unknown_type(const Fields& fields, std::string_view type) {
   throw Error(ErrorKind::unsupported, fmt::format("{}: the type \"{}\" is not known", fields.where(), type));
 }
 
-void StepCount::add(const Fields& fields) {
-  if (++steps_ <= kMaxSteps) return;
-  throw Error(ErrorKind::unsupported, fmt::format("{}: more than {} steps", fields.where(), kMaxSteps));
+void count_step(const Fields& fields, std::size_t& steps) {
+  constexpr std::size_t kMaxSteps = 256;
+  if (++steps > kMaxSteps)
+    throw Error(ErrorKind::unsupported, fmt::format("{}: more than {} steps", fields.where(), kMaxSteps));
 }
 
 Pattern Pattern::from(const Fields& fields, std::string_view key) {

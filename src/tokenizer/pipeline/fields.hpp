@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "patterns/regex.hpp"
 #include "syntax/fields.hpp"
@@ -23,17 +22,8 @@ const auto& row_of(const Rows& rows, const Fields& fields) {
   throw_unknown_type(fields, type);
 }
 
-// Sequences may nest up to this depth, with this many steps in all.
-inline constexpr std::size_t kMaxSteps = 256;
-
-// Throws when a part has too many steps.
-class StepCount {
- public:
-  void add(const Fields& fields);
-
- private:
-  std::size_t steps_ = 0;
-};
+// Counts one more step of a part. Throws when there are too many, which also bounds how deep sequences nest.
+void count_step(const Fields& fields, std::size_t& steps);
 
 // Pattern: a text or a regular expression, {"String": "..."} or {"Regex": "..."}, and the runs that it cuts a text
 // into.

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <span>
 #include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 #include <tbb/blocked_range.h>

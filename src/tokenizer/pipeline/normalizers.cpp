@@ -4,8 +4,6 @@
 #include <array>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <poise/error.hpp>
 
 #include "tokenizer/pipeline/charsmap.hpp"
@@ -295,7 +293,7 @@ FrontedText Normalizer::apply_to_beginning(std::string_view text) const {
 }
 
 std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields) {
-  StepCount steps;
+  std::size_t steps = 0;
   return make_steps<normalizers::Sequence>(std::span<const normalizers::Row>(normalizers::kRows), "normalizers", fields,
                                            steps);
 }

@@ -11,9 +11,9 @@
 namespace poise::post_processors {
 namespace {
 
-struct Context : StepCount {
-  explicit Context(std::size_t tokens) : vocabulary_size(tokens) {}
+struct Context {
   std::size_t vocabulary_size;
+  std::size_t steps = 0;
 };
 
 TokenId read_id(const Fields& fields, std::string_view key, const Value& value, const Context& context) {
@@ -79,7 +79,7 @@ constexpr std::array kRows = std::to_array<Row>({
 });
 
 void add_step(const Fields& fields, Context& context, SpecialAround& around) {
-  context.add(fields);
+  count_step(fields, context.steps);
   if (fields.required_text("type") != "Sequence") return row_of(kRows, fields).add(fields, context, around);
   for (const Fields& step : fields.list("processors")) add_step(step, context, around);
 }
@@ -90,7 +90,7 @@ void add_step(const Fields& fields, Context& context, SpecialAround& around) {
 namespace poise {
 
 SpecialAround read_post_processor(const Fields& fields, std::size_t vocabulary_size) {
-  post_processors::Context context(vocabulary_size);
+  post_processors::Context context{vocabulary_size};
   SpecialAround around;
   post_processors::add_step(fields, context, around);
   return around;

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <poise/error.hpp>
-
 #include "tokenizer/pipeline/fields.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/unicode.hpp"
@@ -432,7 +430,7 @@ constexpr std::array kRows = std::to_array<Row>({
 namespace poise {
 
 std::unique_ptr<const PreTokenizer> make_pre_tokenizer(const Fields& fields) {
-  StepCount steps;
+  std::size_t steps = 0;
   return make_steps<pre_tokenizers::Sequence>(std::span<const pre_tokenizers::Row>(pre_tokenizers::kRows),
                                               "pretokenizers", fields, steps);
 }

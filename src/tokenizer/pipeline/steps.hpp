@@ -34,8 +34,8 @@ std::unique_ptr<const Step> make_step(const Fields& fields) {
 // invalid_file, and unsupported for unknown types.
 template <typename Sequence, typename Step>
 std::unique_ptr<const Step> make_steps(std::span<const StepRow<Step>> rows, std::string_view list, const Fields& fields,
-                                       StepCount& count) {
-  count.add(fields);
+                                       std::size_t& count) {
+  count_step(fields, count);
   if (fields.required_text("type") != "Sequence") return row_of(rows, fields).make(fields);
   std::vector<std::unique_ptr<const Step>> all;
   for (const Fields& step : fields.list(list)) all.push_back(make_steps<Sequence>(rows, list, step, count));

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <string>
 
 #include <fmt/format.h>
 

@@ -1,5 +1,4 @@
 // WordPiece and WordLevel: words from a list.
-#include <algorithm>
 
 #include <poise/error.hpp>
 

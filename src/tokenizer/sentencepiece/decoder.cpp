@@ -1,12 +1,14 @@
-#include "tokenizer/sentencepiece/decoder.hpp"
+// Decodes as SentencePiece does, for any of its algorithms. A denormalizer, if there is one, then changes the text.
+//
+// Byte tokens are bytes, and invalid ones become U+FFFD; U+2581 is a space; the space that encoding puts in front is
+// dropped.
+#include "tokenizer/sentencepiece/encoder.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "bytes/utf8.hpp"
-#include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
-#include "tokenizer/tokens/token_index.hpp"
 
 namespace poise {
 namespace {
@@ -115,26 +117,26 @@ class DenormalizingDecoder final : public TextDecoder {
 
 }  // namespace
 
-SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary)
-    : TokenScheme(vocabulary), displays_(token_displays(vocabulary)) {
-  if (const auto rules = denormalizer_of(vocabulary)) denormalizer_.emplace(*rules, nullptr);
+std::vector<TokenDisplay> find_sentencepiece_displays(const Vocabulary& vocabulary) {
+  std::vector<TokenDisplay> displays = token_displays(vocabulary);
   // An unknown token that is found in texts decodes to its text, as other added tokens do.
   for (const AddedToken& token : read_added_tokens(Fields(vocabulary.pipeline, "tokenizer"), vocabulary.size())) {
-    TokenDisplay& display = displays_[static_cast<std::size_t>(token.id)];
+    TokenDisplay& display = displays[static_cast<std::size_t>(token.id)];
     if (display == TokenDisplay::unknown) display = token.special ? TokenDisplay::invisible : TokenDisplay::text;
   }
   // SentencePiece decodes ids through their text, and finds control, unknown and byte tokens first.
   TokenIndex reserved(vocabulary);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-    if (displays_[id] != TokenDisplay::text) reserved.add(static_cast<TokenId>(id));
+    if (displays[id] != TokenDisplay::text) reserved.add(static_cast<TokenId>(id));
   }
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     if (const auto found = reserved.find(vocabulary.text(id)))
-      displays_[id] = displays_[static_cast<std::size_t>(*found)];
+      displays[id] = displays[static_cast<std::size_t>(*found)];
   }
+  return displays;
 }
 
-std::unique_ptr<TextDecoder> SentencePieceScheme::make_decoder(SpecialTokens special) const {
+std::unique_ptr<TextDecoder> SentencePieceEncoder::make_decoder(SpecialTokens special) const {
   auto decoder = std::make_unique<SentencePieceDecoder>(vocabulary_, displays_, special);
   if (!denormalizer_) return decoder;
   return std::make_unique<DenormalizingDecoder>(std::move(decoder), *denormalizer_);

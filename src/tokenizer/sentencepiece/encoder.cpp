@@ -8,7 +8,6 @@
 
 #include "bytes/utf8.hpp"
 #include "tokenizer/pipeline/fields.hpp"
-#include "tokenizer/sentencepiece/normalizer.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
 
 namespace poise {
@@ -38,7 +37,8 @@ std::vector<AddedToken> spelled_in(const Vocabulary& vocabulary, std::vector<Add
 }  // namespace
 
 SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
-    : SentencePieceScheme(vocabulary),
+    : TokenScheme(vocabulary),
+      displays_(find_sentencepiece_displays(vocabulary)),
       pieces_(vocabulary),
       reserved_(vocabulary),
       added_(added_to(vocabulary)),
@@ -46,6 +46,7 @@ SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
       spelled_(spelled_in(vocabulary, added_)),
       spelled_finder_(spelled_, false),
       normalizer_(normalizer_of(vocabulary), &user_defined_) {
+  if (const auto rules = denormalizer_of(vocabulary)) denormalizer_.emplace(*rules, nullptr);
   bytes_.fill(-1);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));
 }

@@ -12,18 +12,22 @@
 
 #include <array>
 #include <memory>
-#include <string>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/pipeline/added_tokens.hpp"
-#include "tokenizer/sentencepiece/decoder.hpp"
+#include "tokenizer/pipeline/models.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
 #include "tokenizer/tokens/token_index.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise {
 
-class SentencePieceEncoder : public SentencePieceScheme {
+// Returns how SentencePiece decodes each token.
+std::vector<TokenDisplay> find_sentencepiece_displays(const Vocabulary& vocabulary);
+
+class SentencePieceEncoder : public TokenScheme {
  public:
   // Throws invalid_file for an invalid charsmap.
   explicit SentencePieceEncoder(const Vocabulary& vocabulary);
@@ -31,6 +35,7 @@ class SentencePieceEncoder : public SentencePieceScheme {
   // Throws unsupported for a normalizer that the vocabulary only names.
   std::vector<TokenId> encode(std::string_view text) const final;
   std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const final;
+  std::unique_ptr<TextDecoder> make_decoder(SpecialTokens special) const final;
 
  protected:
   // Collects ids; a run of unknown characters is one unknown token.
@@ -75,6 +80,8 @@ class SentencePieceEncoder : public SentencePieceScheme {
   void encode_run(std::string_view text, bool first, Output& output) const;
   bool has_bytes_of(std::string_view piece) const;
 
+  std::vector<TokenDisplay> displays_;
+  std::optional<SentencePieceNormalizer> denormalizer_;
   TokenIndex pieces_;
   TokenIndex reserved_;  // never matched in text
   std::size_t longest_piece_ = 0;

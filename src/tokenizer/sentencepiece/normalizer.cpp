@@ -1,7 +1,5 @@
 #include "tokenizer/sentencepiece/normalizer.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include <poise/error.hpp>

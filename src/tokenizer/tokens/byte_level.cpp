@@ -1,8 +1,6 @@
 #include "tokenizer/tokens/byte_level.hpp"
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 
 #include "tokenizer/tokens/unicode.hpp"
 

@@ -1,10 +1,8 @@
 #include "tokenizer/tokens/kept_files.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>

@@ -1,10 +1,8 @@
 #include "tokenizer/tokens/listed_tokens.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
-#include <optional>
 #include <unordered_set>
 
 #include <fmt/format.h>

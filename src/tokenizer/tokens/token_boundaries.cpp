@@ -1,10 +1,5 @@
 #include "tokenizer/tokens/token_boundaries.hpp"
 
-#include <algorithm>
-#include <string>
-
-#include "bytes/utf8.hpp"
-
 namespace poise {
 
 void TokenBoundaries::add_characters(std::string_view token) {

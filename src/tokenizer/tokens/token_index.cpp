@@ -1,9 +1,7 @@
 #include "tokenizer/tokens/token_index.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -445,7 +445,7 @@ TEST(TokenizerFilesOfADirectory, AreNoGitLfsPointers) {
 // A fault names its file.
 TEST(TokenizerFilesOfADirectory, TellFaultsOfMergesWithTheirFile) {
   const Error error = error_of([&] { read(with(kVocabAndMerges, "merges.txt", "#version: 0.2\n1 2\n1 2 3\n")); });
-  EXPECT_EQ(error.message(), "merges.txt: line 3: expected two tokens with a space between them");
+  EXPECT_EQ(error.message(), "line 3: expected two tokens with one space between them");
   EXPECT_THAT(error.path(), testing::EndsWith("merges.txt"));
   EXPECT_EQ(error.offset(), 18U);
 }
