@@ -27,8 +27,7 @@ struct ConvertOptions {
 
   // Codes for floating-point tensors; those of fewer than two dimensions become f32. Excludes dtype.
   std::optional<StoredType> quantize = {};
-  // A recipe of llama-quantize, which gives each matrix a type: "q4_k_m", ... (docs/quantization.md). Excludes
-  // both.
+  // A recipe of llama-quantize, which gives each matrix a type: "q4_k_m", ... (docs/quantization.md). Excludes both.
   std::string recipe = {};
   // Weights for the errors of blocks, from llama-imatrix (GGUF, or its older format). Empty: none.
   std::filesystem::path imatrix = {};
@@ -62,8 +61,7 @@ struct ConvertOptions {
   // Fields of the card that replace the input's; those left empty stay.
   Card card = {};
 
-  // Checks the input's digests of everything that is taken, during writing; false trusts
-  // them.
+  // Checks the input's digests of everything that is written, during writing; false trusts them.
   bool verify = true;
   // Refuses an input with warnings (ConvertReport::warnings), before anything is written.
   bool strict = false;
@@ -81,7 +79,7 @@ struct PlannedTensor {
   std::string from;
   std::string to;
   std::uint64_t bytes_in = 0;              // of its parts, decoded
-  std::optional<std::uint64_t> bytes_out;  // of its parts, before compression; nothing if it may become sparse
+  std::optional<std::uint64_t> bytes_out;  // of its parts, before compression; std::nullopt if it may become sparse
 };
 
 // Codes that are decoded to float32 because the output's format lacks their layout.

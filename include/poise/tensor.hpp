@@ -27,7 +27,7 @@ using Shape = std::vector<std::uint64_t>;
 // Returns the number of elements; 1 for rank 0; std::nullopt when the product overflows 64 bits.
 std::optional<std::uint64_t> element_count(const Shape& shape);
 
-// Returns the bytes of that many elements packed densely, the last byte filled up; nothing on overflow.
+// Returns the bytes of that many elements packed densely, the last byte filled up; std::nullopt on overflow.
 std::optional<std::uint64_t> packed_bytes(DType dtype, std::uint64_t elements);
 
 // "[32000, 4096]"

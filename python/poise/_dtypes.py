@@ -55,7 +55,7 @@ _RANGES.update({f"i{bits}": (_SIGNED, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1) f
 _numpy_dtypes: dict[str, NumpyType] = {}
 
 
-def name_of(dtype: DType) -> str:
+def find_name(dtype: DType) -> str:
     """The name here of a type given as that, as numpy's or torch's, or as their names: "bf16", np.float32,
     torch.bfloat16, "float32"."""
     if isinstance(dtype, str):
@@ -72,9 +72,11 @@ def name_of(dtype: DType) -> str:
         raise TypeError(f"{dtype!r} is not an element type: expected one of {', '.join(_TABLE)}") from None
 
 
-def known_name(dtype: DType) -> str:
+def normalize_name(dtype: DType) -> str:
     """The same for arguments that the library checks: returns unknown names unchanged."""
-    return _OTHER_NAMES.get(dtype, _OTHER_NAMES.get(dtype.lower(), dtype)) if isinstance(dtype, str) else name_of(dtype)
+    return (
+        _OTHER_NAMES.get(dtype, _OTHER_NAMES.get(dtype.lower(), dtype)) if isinstance(dtype, str) else find_name(dtype)
+    )
 
 
 def require_cast(source: str, target: str) -> None:
@@ -90,19 +92,19 @@ def fits_always(source: str, target: str) -> bool:
     return _RANGES[target][1] <= _RANGES[source][1] and _RANGES[source][2] <= _RANGES[target][2]
 
 
-def integer_range(source: str, target: str) -> tuple[float, float] | None:
+def find_integer_range(source: str, target: str) -> tuple[float, float] | None:
     """The least and the greatest integer of both; None if the target is not an integer type."""
     if _RANGES[target][0] >= _FLOAT:
         return None
     return max(_RANGES[source][1], _RANGES[target][1]), min(_RANGES[source][2], _RANGES[target][2])
 
 
-def greatest_of_saturating(name: str) -> float | None:
+def find_greatest_saturating(name: str) -> float | None:
     """The greatest number of a type without infinity and NaN, which cannot show overflow; None for others."""
     return _FLOATS[name] if name == "f4_e2m1" else None
 
 
-def safetensors_name(name: str) -> str:
+def spell_for_safetensors(name: str) -> str:
     """ "F32" for "f32"."""
     return _TABLE[name][3]
 
@@ -112,7 +114,7 @@ def is_numpys(name: str) -> bool:
     return _TABLE[name][0] is not None
 
 
-def numpy_dtype(name: str) -> NumpyType:
+def find_numpy_dtype(name: str) -> NumpyType:
     """numpy's type for a name; those that numpy lacks come from ml_dtypes."""
     found = _numpy_dtypes.get(name)
     if found is not None:
@@ -132,7 +134,7 @@ def numpy_dtype(name: str) -> NumpyType:
     return _numpy_dtypes.setdefault(name, np.dtype(plain))
 
 
-def numpy_name(dtype: NumpyType) -> str:
+def find_numpy_name(dtype: NumpyType) -> str:
     """Poise's name of an array's type, in any byte order; TypeError for what files do not hold."""
     text = dtype.name if dtype.isbuiltin == 1 or dtype.kind in "biufcV" else str(dtype)
     found = _OTHER_NAMES.get(text)
@@ -141,7 +143,7 @@ def numpy_name(dtype: NumpyType) -> str:
     return found
 
 
-def torch_dtype(name: str) -> TorchType:
+def find_torch_dtype(name: str) -> TorchType:
     """torch's type for a name."""
     import torch
 

@@ -7,13 +7,13 @@ import typing
 from . import _html, _poise
 from ._dtypes import (
     fits_always,
-    greatest_of_saturating,
-    integer_range,
+    find_greatest_saturating,
+    find_integer_range,
     is_numpys,
-    name_of,
-    numpy_dtype,
+    find_name,
+    find_numpy_dtype,
     require_cast,
-    torch_dtype,
+    find_torch_dtype,
 )
 from ._errors import Error, UnsupportedError
 from ._read_only import ReadOnlyDict
@@ -67,13 +67,13 @@ class Slice(_poise.Elements):
         import numpy as np
 
         own, shape, memory, offset, strides = self._view()
-        name = own if dtype is None else name_of(dtype)
+        name = own if dtype is None else find_name(dtype)
         if name == own:
             buffer: typing.Any = self._read() if memory is None else memory
-            return np.ndarray(shape, numpy_dtype(name), buffer, offset, strides)
+            return np.ndarray(shape, find_numpy_dtype(name), buffer, offset, strides)
         if name in _DECODED and self._has_floats():
             decoded: typing.Any = self._read(name)
-            return np.ndarray(shape, numpy_dtype(name), decoded)
+            return np.ndarray(shape, find_numpy_dtype(name), decoded)
         source = "f32" if self._has_floats() and own != "f64" else own
         require_cast(source, name)
         return self._cast_array(self.numpy(source), source, name)
@@ -84,11 +84,11 @@ class Slice(_poise.Elements):
 
         dtype as in numpy(); also torch's own types.
         """
-        name = self._require_dtype() if dtype is None else name_of(dtype)
-        made: TorchTensor = self._made_tensor(name)
+        name = self._require_dtype() if dtype is None else find_name(dtype)
+        made: TorchTensor = self._make_tensor(name)
         return made
 
-    def _made_tensor(self, name: str) -> typing.Any:
+    def _make_tensor(self, name: str) -> typing.Any:
         import torch
 
         own = self._require_dtype()
@@ -99,23 +99,23 @@ class Slice(_poise.Elements):
                 return torch.from_numpy(self.numpy(name))
             return self._cast_tensor(self.torch(source), source, name)
         if name == "f4_e2m1":
-            torch_dtype(name)  # raises, naming the type
+            find_torch_dtype(name)  # raises, naming the type
         if name in _TORCH_DLPACK:
             return torch.from_dlpack(_Capsule(self._dlpack(name)))
-        return torch.from_dlpack(_Capsule(self._dlpack(name, bits=True))).view(torch_dtype(name))
+        return torch.from_dlpack(_Capsule(self._dlpack(name, bits=True))).view(find_torch_dtype(name))
 
     def _cast_array(self, plain: NumpyArray, source: str, name: str) -> NumpyArray:
         import numpy as np
 
         with np.errstate(all="ignore"):
-            cast = plain.astype(numpy_dtype(name))
+            cast = plain.astype(find_numpy_dtype(name))
             if fits_always(source, name):
                 return cast
-            common = integer_range(source, name)
+            common = find_integer_range(source, name)
             if common is not None:
                 least, greatest = (plain.dtype.type(limit) for limit in common)
                 lost = (plain < least) | (plain > greatest)
-            elif (greatest := greatest_of_saturating(name)) is not None:
+            elif (greatest := find_greatest_saturating(name)) is not None:
                 lost = ~((plain >= -greatest) & (plain <= greatest))
             else:
                 lost = np.isfinite(plain) & ~np.isfinite(cast)
@@ -126,10 +126,10 @@ class Slice(_poise.Elements):
     def _cast_tensor(self, plain: typing.Any, source: str, name: str) -> typing.Any:
         import torch
 
-        cast = plain.to(torch_dtype(name))
+        cast = plain.to(find_torch_dtype(name))
         if fits_always(source, name):
             return cast
-        common = integer_range(source, name)
+        common = find_integer_range(source, name)
         if common is not None:
             lost = (plain < common[0]) | (plain > common[1])
         else:
@@ -170,7 +170,7 @@ class Slice(_poise.Elements):
     def tolist(self) -> typing.Any:
         """The elements as Python numbers, in nested lists; one number for a tensor without dimensions."""
         shape = self.shape
-        return _nested(self._numbers(), shape) if self.size else _empty(shape)
+        return _nest(self._numbers(), shape) if self.size else _make_empty(shape)
 
     def _numbers(self) -> list[typing.Any]:
         """Python numbers, one after the other; without numpy."""
@@ -252,7 +252,7 @@ class Slice(_poise.Elements):
             return f"<poise.{type(self).__name__} of a closed model>"
 
     def _repr_html_(self) -> str:
-        return _html.elements(self)
+        return _html.describe_elements(self)
 
 
 class Tensor(Slice):
@@ -294,7 +294,7 @@ for _sequence in (Slice, Tensor):
     _poise.give_items(_sequence)
 
 
-def _nested(numbers: list[typing.Any], shape: tuple[int, ...]) -> typing.Any:
+def _nest(numbers: list[typing.Any], shape: tuple[int, ...]) -> typing.Any:
     if not shape:
         return numbers[0]
     for size in reversed(shape[1:]):
@@ -302,8 +302,8 @@ def _nested(numbers: list[typing.Any], shape: tuple[int, ...]) -> typing.Any:
     return numbers
 
 
-def _empty(shape: tuple[int, ...]) -> list[typing.Any]:
-    return [_empty(shape[1:]) for _ in range(shape[0])]
+def _make_empty(shape: tuple[int, ...]) -> list[typing.Any]:
+    return [_make_empty(shape[1:]) for _ in range(shape[0])]
 
 
 class _Capsule:

@@ -7,7 +7,7 @@ import typing
 from . import _poise
 from ._model import Model
 from ._progress import watched
-from ._session import Ids, Weights, _floats, make_weights
+from ._session import Ids, Weights, _make_floats, make_weights
 from ._types import Path, Progress, SessionOptions, with_options
 
 if typing.TYPE_CHECKING:
@@ -39,6 +39,6 @@ def embed(
     if isinstance(texts, (str, bytes)):
         raise TypeError(f"texts is {texts!r:.40}, expected a list of texts or of token ids")
     weights = make_weights(model)
-    core = _poise.Embedder(weights._core, pooling, layer, normalize, dict(options))
+    core = _poise.Embedder(weights, pooling, layer, normalize, dict(options))
     with watched(progress, "embed") as callback:
-        return _floats(core.embed(list(texts), callback)).reshape(-1, weights.hidden_size)
+        return _make_floats(core.embed(list(texts), callback)).reshape(-1, weights.hidden_size)

@@ -22,7 +22,7 @@ class Error(Exception):
     def __init__(self, message: str, path: str | None = None, offset: int | None = None, remedies: Remedies = ()):
         remedies = list(remedies)
         where = "" if offset is None else f" (at {offset:#x})"
-        advice = _advice(remedies)
+        advice = _make_advice(remedies)
         super().__init__(f"{path + ': ' if path else ''}{message}{where}{'; ' + advice if advice else ''}")
         self.message, self.path, self.offset, self.remedies = message, path, offset, remedies
 
@@ -42,17 +42,26 @@ class UnsupportedError(Error):
     kind = "unsupported"
 
 
-class NotFoundError(Error, FileNotFoundError):
-    """A path, tensor or part does not exist."""
+class _SystemError(Error):
+    """An error that is an OSError, too: errno and strerror are the system's reason, or None."""
 
-    kind = "not_found"
+    _usual_errno: int | None = None  # where the message has no reason of the system
 
     def __init__(self, message: str, path: str | None = None, offset: int | None = None, remedies: Remedies = ()):
         super().__init__(message, path, offset, remedies)
-        _set_errno(self, _errno_in(message) or errno.ENOENT)
+        code = _find_errno(message) or self._usual_errno
+        system: typing.Any = self
+        system.errno, system.strerror, system.filename = code, None if code is None else os.strerror(code), path
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class NotFoundError(_SystemError, FileNotFoundError):
+    """A path, tensor or part does not exist."""
+
+    kind = "not_found"
+    _usual_errno = errno.ENOENT
 
 
 class BadArgumentError(Error, ValueError):
@@ -61,28 +70,17 @@ class BadArgumentError(Error, ValueError):
     kind = "bad_argument"
 
 
-class OutputExistsError(BadArgumentError, FileExistsError):
+class OutputExistsError(_SystemError, BadArgumentError, FileExistsError):
     """The output exists and may not be replaced."""
 
-    def __init__(self, message: str, path: str | None = None, offset: int | None = None, remedies: Remedies = ()):
-        super().__init__(message, path, offset, remedies)
-        _set_errno(self, errno.EEXIST)
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+    kind = "bad_argument"
+    _usual_errno = errno.EEXIST
 
 
-class InputOutputError(Error, OSError):
+class InputOutputError(_SystemError, OSError):
     """The operating system refused or failed. errno, strerror: its reason, or None."""
 
     kind = "io"
-
-    def __init__(self, message: str, path: str | None = None, offset: int | None = None, remedies: Remedies = ()):
-        super().__init__(message, path, offset, remedies)
-        _set_errno(self, _errno_in(message))
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class PermissionDeniedError(InputOutputError, PermissionError):
@@ -104,13 +102,9 @@ class InternalError(Error):
 _CODES = {os.strerror(code): code for code in errno.errorcode}
 
 
-def _errno_in(message: str) -> int | None:
+def _find_errno(message: str) -> int | None:
     """The system's text at the end of "cannot open: Permission denied"."""
     return _CODES.get(message.rpartition(": ")[2])
-
-
-def _set_errno(error: typing.Any, code: int | None) -> None:
-    error.errno, error.strerror, error.filename = code, None if code is None else os.strerror(code), error.path
 
 
 _KINDS: tuple[type[Error], ...] = (
@@ -131,7 +125,7 @@ def make_error(kind: str, message: str, path: str | None, offset: int | None, re
     remedies = list(remedies)
     if made is BadArgumentError and any(kind == "overwrite" for kind, _, _ in remedies):
         made = OutputExistsError
-    if made is InputOutputError and _errno_in(message) in (errno.EACCES, errno.EPERM):
+    if made is InputOutputError and _find_errno(message) in (errno.EACCES, errno.EPERM):
         made = PermissionDeniedError
     return made(message, path, offset, remedies)
 
@@ -150,7 +144,7 @@ _HELPS = {
 }
 
 
-def _advice(remedies: Remedies) -> str:
+def _make_advice(remedies: Remedies) -> str:
     texts: list[str] = []
     for kind, value, tensor in remedies:
         helps = _HELPS.get(kind, "").format(value=value, tensor=tensor)

@@ -20,53 +20,53 @@ _BINS = 24
 _CELL = ' style="text-align:left"'
 
 
-def model(model: Model) -> str:
+def describe_model(model: Model) -> str:
     """Origin, then a table of the first tensors."""
     try:
         total = len(model)
     except Error:
         return "<p>a closed model</p>"
-    rows = "".join(_row(model._core, i) for i in range(min(total, _ROWS)))
+    rows = "".join(_make_row(model._core, i) for i in range(min(total, _ROWS)))
     more = f"<p>… and {total - _ROWS} more</p>" if total > _ROWS else ""
     head = "".join(f"<th{_CELL}>{title}</th>" for title in ("tensor", "shape", "type", "bytes"))
-    return f"<p>{_title(model)}</p><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
+    return f"<p>{_make_title(model)}</p><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
-def elements(tensor: Slice) -> str:
+def describe_elements(tensor: Slice) -> str:
     """One line, and a histogram of some elements if they are floating-point numbers."""
     try:
-        type_ = _text(tensor._stored)
-        line = f"<p><b>{_text(tensor.name)}</b> {list(tensor.shape)} {type_}, {tensor.size:,} elements</p>"
+        type_ = _escape(tensor._stored)
+        line = f"<p><b>{_escape(tensor.name)}</b> {list(tensor.shape)} {type_}, {tensor.size:,} elements</p>"
     except Error as error:
-        return f"<p>{_text(str(error))}</p>"
+        return f"<p>{_escape(str(error))}</p>"
     try:
-        return line + _histogram(tensor)
+        return line + _make_histogram(tensor)
     except Error as error:
-        return f"{line}<p>no histogram: {_text(str(error))}</p>"
+        return f"{line}<p>no histogram: {_escape(str(error))}</p>"
 
 
-def _title(model: Model) -> str:
-    path = f"<b>{_text(model.path)}</b> " if model.path else ""
+def _make_title(model: Model) -> str:
+    path = f"<b>{_escape(model.path)}</b> " if model.path else ""
     size = human_bytes(model.file_size or sum(tensor.nbytes for tensor in model.tensors))
-    return f"{path}{_text(model.format or 'made of arrays')}, {len(model):,} tensors, {size}"
+    return f"{path}{_escape(model.format or 'made of arrays')}, {len(model):,} tensors, {size}"
 
 
-def _row(core: _poise.Model, index: int) -> str:
+def _make_row(core: _poise.Model, index: int) -> str:
     from ._elements import Tensor
 
     tensor = Tensor(core, index)
-    cells = (_text(tensor.name), _text(str(list(tensor.shape))), _text(tensor.stored), human_bytes(tensor.nbytes))
+    cells = (_escape(tensor.name), _escape(str(list(tensor.shape))), _escape(tensor.stored), human_bytes(tensor.nbytes))
     return "<tr>" + "".join(f"<td{_CELL}>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _histogram(tensor: Slice) -> str:
+def _make_histogram(tensor: Slice) -> str:
     if not tensor.size or not tensor.shape or not tensor._has_floats():
         return ""
     try:
         import numpy as np
     except ImportError:
         return ""
-    sample = tensor[_first(tensor.shape)].numpy("f64").reshape(-1)
+    sample = tensor[_select_first(tensor.shape)].numpy("f64").reshape(-1)
     finite = sample[np.isfinite(sample)]
     if not finite.size:
         return "<p>no finite element among those looked at</p>"
@@ -87,7 +87,7 @@ def _histogram(tensor: Slice) -> str:
     return f'<svg width="{8 * _BINS}" height="40">{bars}</svg><p>{edges[0]:.4g} to {edges[-1]:.4g}, {some}</p>'
 
 
-def _first(shape: tuple[int, ...]) -> tuple[slice, ...]:
+def _select_first(shape: tuple[int, ...]) -> tuple[slice, ...]:
     """A subscript for about _SAMPLE elements, from the first on."""
     key: list[slice] = []
     left = _SAMPLE
@@ -98,5 +98,5 @@ def _first(shape: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(key)
 
 
-def _text(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(text.encode("utf-8", "replace").decode())

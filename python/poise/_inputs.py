@@ -8,7 +8,7 @@ import sys
 import typing
 
 from . import _poise
-from ._dtypes import name_of, numpy_name
+from ._dtypes import find_name, find_numpy_name
 from ._elements import Slice, Tensor
 
 if typing.TYPE_CHECKING:
@@ -23,7 +23,7 @@ _BUFFER_FORMATS = {
 }  # fmt: skip
 
 
-def items_of(tensors: typing.Any) -> typing.Iterable[tuple[typing.Any, typing.Any]]:
+def list_items(tensors: typing.Any) -> typing.Iterable[tuple[typing.Any, typing.Any]]:
     if not hasattr(tensors, "items"):
         raise TypeError(
             f"a model is made of a dict of arrays, not of {type(tensors).__name__}; poise.open() opens a path"
@@ -31,18 +31,18 @@ def items_of(tensors: typing.Any) -> typing.Iterable[tuple[typing.Any, typing.An
     return typing.cast("typing.Iterable[tuple[typing.Any, typing.Any]]", tensors.items())
 
 
-def described_items(tensors: typing.Any) -> typing.Iterator[tuple[typing.Any, Tensor | Described]]:
+def describe_items(tensors: typing.Any) -> typing.Iterator[tuple[typing.Any, Tensor | Described]]:
     """The items of a mapping as arguments of _poise.Model.build().
 
     The arrays of a dict are borrowed. Another mapping may load an array when it is asked for it, so its arrays are
     dropped here and asked for again, one at a time, when their bytes are written.
     """
     if isinstance(tensors, dict) or not isinstance(tensors, collections.abc.Mapping):
-        for name, array in items_of(tensors):
-            yield name, described(name, array)
+        for name, array in list_items(tensors):
+            yield name, describe(name, array)
         return
     for name in tensors:
-        made = described(name, tensors[name])
+        made = describe(name, tensors[name])
         yield name, made if isinstance(made, Tensor) else (made[0], made[1], _loader(tensors, name, made))
 
 
@@ -50,7 +50,7 @@ def _loader(tensors: typing.Any, name: typing.Any, made: Described) -> typing.Ca
     dtype, shape = made[0], tuple(made[1])
 
     def load() -> typing.Any:
-        again = described(name, tensors[name])
+        again = describe(name, tensors[name])
         if isinstance(again, Tensor) or (again[0], tuple(again[1])) != (dtype, shape):
             raise ValueError(f"tensor {name}: the mapping gave another array than before, expected {dtype} {shape}")
         return again[2]
@@ -58,7 +58,7 @@ def _loader(tensors: typing.Any, name: typing.Any, made: Described) -> typing.Ca
     return load
 
 
-def described(name: object, array: typing.Any) -> Tensor | Described:
+def describe(name: object, array: typing.Any) -> Tensor | Described:
     """The argument of _poise.Model.build() for an array: numpy's, torch's, a Tensor, a Slice, or anything that has
     DLPack or buffers."""
     if isinstance(array, Tensor):
@@ -110,7 +110,7 @@ def _from_numpy(name: object, array: typing.Any, np: typing.Any) -> Described:
             "numpy.asarray() makes them an array"
         )
     try:
-        dtype = numpy_name(array.dtype)
+        dtype = find_numpy_name(array.dtype)
     except TypeError as error:
         raise TypeError(f"tensor {name}: {error}") from None
     shape = array.shape
@@ -128,7 +128,7 @@ def _from_torch(name: object, tensor: torch.Tensor, torch: typing.Any) -> Descri
         raise ValueError(
             f'tensor {name}: it is sparse; .to_dense() makes it dense, and sparse="csr" of poise.save() stores it so'
         )
-    dtype, shape = name_of(tensor.dtype), tuple(tensor.shape)
+    dtype, shape = find_name(tensor.dtype), tuple(tensor.shape)
     tensor = tensor.detach().to("cpu").resolve_conj().resolve_neg().contiguous()
     if tensor.numel() == 0:
         return dtype, shape, b""

@@ -9,7 +9,7 @@ import typing
 from . import _html, _poise
 from ._elements import Tensor
 from ._errors import Error
-from ._inputs import as_dict, described_items
+from ._inputs import as_dict, describe_items
 from ._read_only import ReadOnlyDict
 from ._reports import Finding
 from ._types import Arrays, Path
@@ -50,7 +50,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
         card: typing.Mapping[str, str] | None = None,
         vocabulary: Model | _poise.Vocabulary | _poise.Tokenizer | None = None,
     ):
-        pairs = list(described_items(tensors))
+        pairs = list(describe_items(tensors))
         core = _poise.Model.build(
             pairs,
             as_dict("metadata", metadata),
@@ -59,15 +59,15 @@ class Model(collections.abc.Mapping[str, Tensor]):
             as_dict("card", card),
             vocabulary._core if isinstance(vocabulary, Model) else vocabulary,
         )
-        self._take(core)
+        self._set_core(core)
 
     @classmethod
-    def _of(cls, core: _poise.Model) -> Model:
+    def _from_core(cls, core: _poise.Model) -> Model:
         model = cls.__new__(cls)
-        model._take(core)
+        model._set_core(core)
         return model
 
-    def _take(self, core: _poise.Model) -> None:
+    def _set_core(self, core: _poise.Model) -> None:
         self._core, self._tokenizer = core, None
 
     # ---- the mapping
@@ -180,7 +180,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
             return "<poise.Model, closed>"
 
     def _repr_html_(self) -> str:
-        return _html.model(self)
+        return _html.describe_model(self)
 
 
 def open(path: Path, *, io: str = "map") -> Model:
@@ -190,7 +190,7 @@ def open(path: Path, *, io: str = "map") -> Model:
     process with SIGBUS. "read" copies what is asked for, and a cut file is an error.
     Raises NotFoundError (a FileNotFoundError), InvalidFileError, UnsupportedError, InputOutputError.
     """
-    return Model._of(_poise.Model(os.fspath(path), io))
+    return Model._from_core(_poise.Model(os.fspath(path), io))
 
 
 def open_bytes(data: typing.Any, name: str = "") -> Model:
@@ -201,4 +201,4 @@ def open_bytes(data: typing.Any, name: str = "") -> Model:
         data = data.getbuffer()
     elif hasattr(data, "read"):
         data = data.read()
-    return Model._of(_poise.Model.from_bytes(data, name))
+    return Model._from_core(_poise.Model.from_bytes(data, name))

@@ -9,7 +9,7 @@ import tempfile
 import typing
 
 from . import _poise
-from ._dtypes import known_name
+from ._dtypes import normalize_name
 from ._errors import BadArgumentError
 from ._inputs import as_dict, require_texts
 from ._model import Model, open
@@ -58,25 +58,25 @@ def _documented(function: Function) -> Function:
     return function
 
 
-def _given(arguments: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+def _select_given(arguments: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     """The options of a conversion that are not None, for the extension."""
     options = {name: value for name, value in arguments.items() if value is not None}
     if "dtype" in options:
-        options["dtype"] = known_name(options["dtype"])
+        options["dtype"] = normalize_name(options["dtype"])
     if "keep" in options:
         kept = as_dict("keep", options["keep"]) or {}
-        options["keep"] = {pattern: known_name(dtype) for pattern, dtype in kept.items()}
+        options["keep"] = {pattern: normalize_name(dtype) for pattern, dtype in kept.items()}
     if "card" in options:
         options["card"] = as_dict("card", options["card"])
-    options.update({name: _listed(options[name]) for name in ("only", "skip") if name in options})
+    options.update({name: _make_list(options[name]) for name in ("only", "skip") if name in options})
     return options
 
 
-def _listed(patterns: Patterns) -> list[str]:
+def _make_list(patterns: Patterns) -> list[str]:
     return [patterns] if isinstance(patterns, str) else list(patterns)
 
 
-def _converted(report: dict[str, typing.Any]) -> ConvertReport:
+def _make_report(report: dict[str, typing.Any]) -> ConvertReport:
     report["warnings"] = [Finding(*one) for one in report["warnings"]]
     report["casts"] = [Cast(**one) for one in report["casts"]]
     report["quantized"] = [Quantized(**one) for one in report["quantized"]]
@@ -105,16 +105,16 @@ def save(
     Raises BadArgumentError, UnsupportedError (the format cannot hold the model), InputOutputError, CancelledError, and
     what reading the model raises.
     """
-    given = _given(options)
+    given = _select_given(options)
     if not isinstance(model, collections.abc.Mapping):
-        raise TypeError(f"a Model or a dict of arrays is saved, not {type(model).__name__}")
+        raise TypeError(f"expected a Model or a dict of arrays, not {type(model).__name__}")
     if not isinstance(path, (str, bytes, os.PathLike)):
         return _save_into(path, model, metadata, config, given, progress)
     if metadata is not None and _poise.output_format(path, given.get("format")) == "safetensors":
         require_texts(metadata)
-    core = _changed(model, metadata, config)._core
+    core = _make_model(model, metadata, config)._core
     with watched(progress, "save") as callback:
-        return _converted(_poise.save(core, path, given, callback))
+        return _make_report(_poise.save(core, path, given, callback))
 
 
 def _save_into(
@@ -155,7 +155,7 @@ def _write_whole(file: typing.Any, piece: bytes) -> None:
         rest = rest[taken:]
 
 
-def _changed(
+def _make_model(
     model: Model | Arrays,
     metadata: typing.Mapping[str, typing.Any] | None = None,
     config: typing.Mapping[str, typing.Any] | None = None,
@@ -179,9 +179,9 @@ def convert(
     PROGRESS
     Raises what open() and save() raise.
     """
-    given = _given(options)
+    given = _select_given(options)
     with watched(progress, "convert") as callback:
-        return _converted(_poise.convert(input, output, given, callback))
+        return _make_report(_poise.convert(input, output, given, callback))
 
 
 @_documented
@@ -194,11 +194,11 @@ def plan(model: Model | Path | Arrays, output: Path, **options: Unpack[ConvertOp
     OPTIONS
     io: "map" or "read", as in open(), of a path.
     """
-    given = _given(options)
+    given = _select_given(options)
     if isinstance(model, collections.abc.Mapping):
         if "io" in given:
             raise BadArgumentError("io applies only to paths")
-        made = _poise.plan_model(_changed(model)._core, output, given)
+        made = _poise.plan_model(_make_model(model)._core, output, given)
     else:
         made = _poise.plan_file(model, output, given)
     made["tensors"] = [PlannedTensor(**one) for one in made["tensors"]]
@@ -217,9 +217,9 @@ def verify(path: Path, *, io: str = "map", progress: Progress = None) -> VerifyR
     return VerifyReport(**report)
 
 
-def _opened(model: Model | Path | Arrays) -> Model:
+def _open_model(model: Model | Path | Arrays) -> Model:
     if isinstance(model, collections.abc.Mapping):
-        return _changed(model)
+        return _make_model(model)
     if isinstance(model, (str, bytes, os.PathLike)):
         return open(model)
     raise TypeError(f"expected a Model, a path or a dict of arrays, not {type(model).__name__}")
@@ -227,7 +227,7 @@ def _opened(model: Model | Path | Arrays) -> Model:
 
 def hash(model: Model | Path | Arrays, *, progress: Progress = None) -> ModelHash:
     """SHA-256 of every part over decoded bytes, and one for the model. model: a Model, a path, or a dict of arrays."""
-    opened = _opened(model)
+    opened = _open_model(model)
     with watched(progress, "hash") as callback:
         return ModelHash(**_poise.hash(opened._core, callback))
 
@@ -237,7 +237,7 @@ def diff(
 ) -> DiffReport:
     """Compares two models across formats: metadata, shapes, values. a, b: Models, paths, or dicts of arrays. verify:
     check the files' digests on the way."""
-    left, right = _opened(a), _opened(b)
+    left, right = _open_model(a), _open_model(b)
     with watched(progress, "diff") as callback:
         report = _poise.diff(left._core, right._core, verify, callback)
     fields = [FieldDifference(**one) for one in report["fields"]]
@@ -260,7 +260,7 @@ def edit(
     are new. delete: a key, or a list of them. force: change it although verify() would fail afterwards, or
     configuration or vocabulary be lost. dry_run: report what would be done, and change nothing.
     """
-    return EditReport(**_poise.edit(path, as_dict("set", set) or {}, _listed(delete), force, dry_run))
+    return EditReport(**_poise.edit(path, as_dict("set", set) or {}, _make_list(delete), force, dry_run))
 
 
 def formats() -> list[FormatInfo]:

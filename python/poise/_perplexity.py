@@ -59,24 +59,26 @@ def perplexity(
     """
     if isinstance(texts, (str, bytes)):
         raise TypeError(f"texts is {texts!r:.40}, expected a list of texts or of token ids")
-    base = None if against is None else make_weights(against)._core
-    core = _poise.Perplexity(make_weights(model)._core, base, dict(options))
+    base = None if against is None else make_weights(against)
+    core = _poise.Perplexity(make_weights(model), base, dict(options))
     waiting = list(texts)
-    sizes = [_size(text) for text in waiting]
+    sizes = [_measure(text) for text in waiting]
     whole, before = sum(sizes), 0
     with watched(progress, "perplexity") as callback:
         for number, (text, size) in enumerate(zip(waiting, sizes), 1):
-            core.add(text, window, stride, callback and _of_whole(callback, before, size, whole, f"text {number}"))
+            core.add(
+                text, window, stride, callback and _share_progress(callback, before, size, whole, f"text {number}")
+            )
             before += size
     return PerplexityResult(**core.result())
 
 
-def _of_whole(callback: Callback, before: int, size: int, whole: int, item: str) -> Callback:
+def _share_progress(callback: Callback, before: int, size: int, whole: int, item: str) -> Callback:
     """Reports the progress of a text as that of all."""
     return lambda done, total, _: callback(before + size * done // total, whole, item)
 
 
-def _size(text: str | Ids) -> int:
+def _measure(text: str | Ids) -> int:
     if isinstance(text, str):
         return len(text.encode(errors="surrogatepass"))
     return _BYTES_PER_ID * len(text) if isinstance(text, typing.Sized) else _BYTES_PER_ID

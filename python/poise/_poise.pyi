@@ -162,11 +162,14 @@ class Weights:
     @property
     def vocabulary_size(self) -> int: ...
     @property
-    def hidden_size(self) -> int: ...
+    def hidden_size(self) -> int:
+        """The numbers of a hidden state."""
     @property
-    def layers(self) -> int: ...
+    def layers(self) -> int:
+        """Blocks of attention and feed-forward network."""
     @property
-    def max_context(self) -> int: ...
+    def max_context(self) -> int:
+        """The maximum number of positions of a session."""
 
 class Session:
     def __init__(self, weights: Weights, options: Options, draft: Optional[Weights], lookup: bool) -> None: ...

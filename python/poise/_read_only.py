@@ -11,7 +11,7 @@ class ReadOnlyDict(typing.Dict[str, typing.Any]):
     __slots__ = ("_advice",)
 
     def __init__(self, items: typing.Mapping[str, typing.Any], advice: str):
-        super().__init__({key: _frozen(value, advice) for key, value in items.items()})
+        super().__init__({key: _freeze(value, advice) for key, value in items.items()})
         self._advice = advice
 
     def _refuse(self, *_: object, **__: object) -> typing.NoReturn:
@@ -30,7 +30,7 @@ class ReadOnlyList(typing.List[typing.Any]):
     __slots__ = ("_advice",)
 
     def __init__(self, items: typing.Iterable[typing.Any], advice: str):
-        super().__init__(_frozen(item, advice) for item in items)
+        super().__init__(_freeze(item, advice) for item in items)
         self._advice = advice
 
     def _refuse(self, *_: object, **__: object) -> typing.NoReturn:
@@ -43,7 +43,7 @@ class ReadOnlyList(typing.List[typing.Any]):
         return list, (list(self),)
 
 
-def _frozen(value: typing.Any, advice: str) -> typing.Any:
+def _freeze(value: typing.Any, advice: str) -> typing.Any:
     if isinstance(value, dict):
         return ReadOnlyDict(value, advice)
     return ReadOnlyList(value, advice) if isinstance(value, list) else value

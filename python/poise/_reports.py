@@ -78,8 +78,8 @@ class ConvertReport(_Short):
     def _shown(self) -> str:
         name = f"{self.outputs[0]!r}, " if self.outputs else ""
         return (
-            f"{name}{self.format}, {_counted(self.tensors, 'tensor')}, {human_bytes(self.bytes_in)} in, "
-            f"{human_bytes(self.bytes_out)} out{_told(self.warnings, self.losses)}"
+            f"{name}{self.format}, {_count_noun(self.tensors, 'tensor')}, {human_bytes(self.bytes_in)} in, "
+            f"{human_bytes(self.bytes_out)} out{_describe_notes(self.warnings, self.losses)}"
         )
 
 
@@ -107,7 +107,7 @@ class Plan(_Short):
 
     def _shown(self) -> str:
         size = "" if self.bytes_out is None else f", {'' if self.exact else 'at most '}{human_bytes(self.bytes_out)}"
-        return f"{self.format}, {_counted(len(self.tensors), 'tensor')}{size}{_told(self.warnings, self.losses)}"
+        return f"{self.format}, {_count_noun(len(self.tensors), 'tensor')}{size}{_describe_notes(self.warnings, self.losses)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,8 +142,8 @@ class VerifyReport(_Short):
         more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
         verdict = f"{str(errors[0])!r}{more}" if errors else "ok"
         checked = [(self.digests, "digest"), (self.checksums, "checksum")]
-        digests = ", ".join(_counted(count, noun) for count, noun in checked if count) or "no digests"
-        return f"{verdict}, {self.format}, {_counted(self.tensors, 'tensor')}, {digests}{_told(self.warnings, [])}"
+        digests = ", ".join(_count_noun(count, noun) for count, noun in checked if count) or "no digests"
+        return f"{verdict}, {self.format}, {_count_noun(self.tensors, 'tensor')}, {digests}{_describe_notes(self.warnings, [])}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,7 +155,7 @@ class ModelHash(_Short):
     content: str | None  #: of a zTensor 2 file: its content digest
 
     def _shown(self) -> str:
-        return f"{self.model}, of {_counted(len(self.parts), 'part')}"
+        return f"{self.model}, of {_count_noun(len(self.parts), 'part')}"
 
 
 @dataclass(frozen=True)
@@ -187,9 +187,11 @@ class DiffReport(_Short):
         return not self.fields and not self.tensors
 
     def _shown(self) -> str:
-        differ = f"{_counted(len(self.fields), 'field')} and {_counted(len(self.tensors), 'tensor')} differ"
+        differ = f"{_count_noun(len(self.fields), 'field')} and {_count_noun(len(self.tensors), 'tensor')} differ"
         numbers = f", {self.equal_as_numbers} as numbers alone" if self.equal_as_numbers else ""
-        return f"{'nothing differs' if self.same else differ}, {_counted(self.equal_tensors, 'equal tensor')}{numbers}"
+        return (
+            f"{'nothing differs' if self.same else differ}, {_count_noun(self.equal_tensors, 'equal tensor')}{numbers}"
+        )
 
 
 @dataclass(frozen=True)
@@ -208,12 +210,12 @@ class FormatInfo:
     writable: bool
 
 
-def _counted(count: int, noun: str, plural: str = "") -> str:
+def _count_noun(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def _told(warnings: list[Finding], losses: list[str]) -> str:
-    told = [_counted(len(warnings), "warning")] if warnings else []
+def _describe_notes(warnings: list[Finding], losses: list[str]) -> str:
+    notes = [_count_noun(len(warnings), "warning")] if warnings else []
     if losses:
-        told.append(_counted(len(losses), "loss", "losses"))
-    return "".join(f", {one}" for one in told)
+        notes.append(_count_noun(len(losses), "loss", "losses"))
+    return "".join(f", {one}" for one in notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import typing
 
-from ._dtypes import safetensors_name
+from ._dtypes import spell_for_safetensors
 from ._elements import Slice
 from ._errors import BadArgumentError
 from ._model import Model, open
@@ -13,7 +13,7 @@ from ._types import Path
 
 Framework = typing.Literal["pt", "torch", "pytorch", "np", "numpy"]
 Device = typing.Union[str, int]
-Taking = typing.Callable[[Slice], typing.Any]
+Converter = typing.Callable[[Slice], typing.Any]
 
 _FRAMEWORKS = {"pt": "torch", "torch": "torch", "pytorch": "torch", "np": "numpy", "numpy": "numpy"}
 
@@ -32,7 +32,7 @@ class safe_open:
             raise ValueError(f"framework is {framework!r}, expected one of {', '.join(_FRAMEWORKS)}")
         if known == "numpy" and str(device) != "cpu":
             raise ValueError(f"device is {device!r}; numpy's arrays are on the cpu")
-        self._take: Taking = _torch_on(device) if known == "torch" else _numpy
+        self._convert: Converter = _torch_on(device) if known == "torch" else _numpy
         self._opened: Model | None = open(filename)
 
     def __enter__(self) -> safe_open:
@@ -61,7 +61,7 @@ class safe_open:
         return {key: one if isinstance(one, str) else json.dumps(one, default=repr) for key, one in found} or None
 
     def get_tensor(self, name: str) -> typing.Any:
-        return self._take(self._model[name])
+        return self._convert(self._model[name])
 
     def get_tensors(self) -> dict[str, typing.Any]:
         """All tensors, by name."""
@@ -69,35 +69,35 @@ class safe_open:
 
     def get_slice(self, name: str) -> _SafeSlice:
         """An object for slicing, also after the file is closed: reads only the slices."""
-        return _SafeSlice(self._model[name], self._take)
+        return _SafeSlice(self._model[name], self._convert)
 
 
 class _SafeSlice:
-    def __init__(self, tensor: Slice, take: Taking):
-        self._tensor, self._take = tensor, take
+    def __init__(self, tensor: Slice, convert: Converter):
+        self._tensor, self._convert = tensor, convert
 
     def get_shape(self) -> list[int]:
         return list(self._tensor.shape)
 
     def get_dtype(self) -> str:
         """ "F32", "BF16", ... as safetensors spells them."""
-        return safetensors_name(self._tensor._require_dtype())
+        return spell_for_safetensors(self._tensor._require_dtype())
 
     def __getitem__(self, key: typing.Any) -> typing.Any:
         if isinstance(key, list):
             if key:
                 raise TypeError("lists of indices are not supported; .get_tensor() returns an array that supports them")
             key = slice(0, 0)
-        return self._take(Slice(self._tensor, key))
+        return self._convert(Slice(self._tensor, key))
 
 
 def _numpy(elements: Slice) -> typing.Any:
     return elements.numpy()
 
 
-def _torch_on(device: Device) -> Taking:
-    def take(elements: Slice) -> typing.Any:
+def _torch_on(device: Device) -> Converter:
+    def convert(elements: Slice) -> typing.Any:
         made = elements.torch()
         return made if str(device) == "cpu" else made.to(device if not isinstance(device, int) else f"cuda:{device}")
 
-    return take
+    return convert

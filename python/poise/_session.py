@@ -19,32 +19,13 @@ if typing.TYPE_CHECKING:
 Ids = typing.Iterable[typing.SupportsIndex]
 
 
-class Weights:
+class Weights(_poise.Weights):
     """The weights that sessions of one model share; loaded once, constant and thread-safe."""
 
-    __slots__ = ("_core",)
+    __slots__ = ()
 
     def __init__(self, model: Model | Path):
-        self._core = _poise.Weights((model if isinstance(model, Model) else open(model))._core)
-
-    @property
-    def vocabulary_size(self) -> int:
-        return self._core.vocabulary_size
-
-    @property
-    def hidden_size(self) -> int:
-        """The numbers of a hidden state."""
-        return self._core.hidden_size
-
-    @property
-    def layers(self) -> int:
-        """Blocks of attention and feed-forward network."""
-        return self._core.layers
-
-    @property
-    def max_context(self) -> int:
-        """The maximum number of positions of a session."""
-        return self._core.max_context
+        super().__init__((model if isinstance(model, Model) else open(model))._core)
 
     def __repr__(self) -> str:
         return f"<poise.Weights, {self.vocabulary_size} tokens, {self.max_context} positions>"
@@ -80,8 +61,8 @@ class Session:
     ):
         weights = make_weights(model)
         lookup = draft == "lookup"
-        guesses = None if draft is None or lookup else make_weights(draft)._core
-        self._core = _poise.Session(weights._core, dict(options), guesses, lookup)
+        guesses = None if draft is None or lookup else make_weights(draft)
+        self._core = _poise.Session(weights, dict(options), guesses, lookup)
 
     @property
     def tokenizer(self) -> _poise.Tokenizer:
@@ -146,13 +127,13 @@ class Session:
 
     def logits(self) -> numpy.typing.NDArray[numpy.float32]:
         """The scores of the next token, by id: a float32 array [vocabulary_size] of its own."""
-        return _floats(self._core.logits())
+        return _make_floats(self._core.logits())
 
     def hidden_state(self) -> numpy.typing.NDArray[numpy.float32]:
         """The hidden state from which logits() are computed: of the last token fed, after the final norm, a float32
         array [hidden_size] of its own. BadArgumentError before the first token, and after load() until something is
         fed."""
-        return _floats(self._core.hidden_state())
+        return _make_floats(self._core.hidden_state())
 
     def hidden_states(self, tokens: Ids, layer: int = -1) -> numpy.typing.NDArray[numpy.float32]:
         """Starts over, feeds all tokens, and returns the hidden state of each: a float32 array [tokens, hidden_size].
@@ -161,7 +142,7 @@ class Session:
         family has these), i the output of block i, and the last one, which -1 is, too, that of the last block after
         the final norm.
         """
-        return _floats(self._core.hidden_states(tokens, layer)).reshape(-1, self._core.weights.hidden_size)
+        return _make_floats(self._core.hidden_states(tokens, layer)).reshape(-1, self._core.weights.hidden_size)
 
     def top_log_probabilities(self, count: int) -> list[tuple[int, float]]:
         """The likeliest next tokens, the best first: ids, and the natural logarithms of their probabilities."""
@@ -192,15 +173,15 @@ class Session:
         one's text.
         """
         self.tokenizer  # noqa: B018: raises where there is no text
-        return _pieces(_poise.Generator(self._core, prompt, _listed(options)))
+        return _generate_pieces(_poise.Generator(self._core, prompt, _make_lists(options)))
 
     @with_options(GenerateOptions)
     def generate_tokens(self, prompt: str | Ids, **options: Unpack[GenerateOptions]) -> typing.Iterator[int]:
         """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate so."""
-        return _tokens(_poise.Generator(self._core, prompt, _listed(options)))
+        return _generate_ids(_poise.Generator(self._core, prompt, _make_lists(options)))
 
 
-def _floats(memory: _poise.Memory) -> numpy.typing.NDArray[numpy.float32]:
+def _make_floats(memory: _poise.Memory) -> numpy.typing.NDArray[numpy.float32]:
     """All numbers of a memory, without a copy."""
     import numpy as np
 
@@ -208,14 +189,14 @@ def _floats(memory: _poise.Memory) -> numpy.typing.NDArray[numpy.float32]:
     return np.ndarray(len(memory) // 4, np.dtype(np.float32), numbers)
 
 
-def _listed(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+def _make_lists(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     """The options of generating, for the extension: a list of stop texts, and a dict of biases."""
     stop = options["stop"]
     stops = [stop] if isinstance(stop, str) else list(stop)
     return {**options, "stop": stops, "logit_bias": dict(options["logit_bias"] or {})}
 
 
-def _pieces(generator: _poise.Generator) -> typing.Iterator[str]:
+def _generate_pieces(generator: _poise.Generator) -> typing.Iterator[str]:
     while (step := generator.next()) is not None:
         if step[1]:
             yield step[1]
@@ -224,7 +205,7 @@ def _pieces(generator: _poise.Generator) -> typing.Iterator[str]:
         yield rest
 
 
-def _tokens(generator: _poise.Generator) -> typing.Iterator[int]:
+def _generate_ids(generator: _poise.Generator) -> typing.Iterator[int]:
     while (step := generator.next()) is not None:
         yield step[0]
 
@@ -256,9 +237,8 @@ def generate_batch(
         raise TypeError(f"prompts is {prompts!r:.40}, expected a list of texts or of token ids")
     if isinstance(parallel, bool) or not isinstance(parallel, int) or parallel < 1:
         raise BadArgumentError(f"parallel is {parallel!r}, expected an integer from 1 on")
-    weights = make_weights(model)
-    given = _listed(options)
-    batch = _poise.Batch(weights._core, given)
+    given = _make_lists(options)
+    batch = _poise.Batch(make_weights(model), given)
     answers: dict[int, Answer] = {}
     waiting = iter(prompts)
     running = 0

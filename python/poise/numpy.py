@@ -9,10 +9,10 @@ import typing
 import numpy as np
 
 from . import _operations, _poise
-from ._dtypes import known_name, numpy_dtype
+from ._dtypes import normalize_name, find_numpy_dtype
 from ._elements import Tensor
 from ._errors import BadArgumentError
-from ._inputs import described_items, require_texts
+from ._inputs import describe_items, require_texts
 from ._model import Model, open, open_bytes
 from ._types import Arrays, DType, Path, SaveOptions, with_options
 
@@ -31,12 +31,12 @@ def load_file(filename: Path, *, dtype: DType | None = None) -> dict[str, NumpyA
     dtype: the type of floating-point tensors and of quantized ones, "f32", "f16" or "bf16"; None: their own. Other
     tensors keep their type.
     """
-    return _arrays(open(filename), dtype)
+    return _load_arrays(open(filename), dtype)
 
 
 def load(data: typing.Any, name: str = "", *, dtype: DType | None = None) -> dict[str, NumpyArray]:
     """The same for a file that is in memory."""
-    return _arrays(open_bytes(data, name), dtype)
+    return _load_arrays(open_bytes(data, name), dtype)
 
 
 @with_options(SaveOptions, overwrite=True)
@@ -53,14 +53,14 @@ def save_file(
     The others are those of poise.save().
     """
     if options.get("format") is None:
-        options["format"] = _usual_format(filename)
-    _operations.save(_model_of(tensor_dict, metadata), filename, **options)
+        options["format"] = _choose_format(filename)
+    _operations.save(_make_model(tensor_dict, metadata), filename, **options)
 
 
 def save(tensor_dict: Arrays, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:
     """The bytes of a file."""
     file = io.BytesIO()
-    _operations.save(_model_of(tensor_dict, metadata), file, format=format)
+    _operations.save(_make_model(tensor_dict, metadata), file, format=format)
     return file.getvalue()
 
 
@@ -73,26 +73,26 @@ _FLOATS = frozenset({"f64", "f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "f8_e4m3
 _RANKS = {dtype: rank for rank, dtype in enumerate(_ORDER)}
 
 
-def _model_of(tensor_dict: Arrays, metadata: dict[str, str] | None) -> Model:
+def _make_model(tensor_dict: Arrays, metadata: dict[str, str] | None) -> Model:
     require_texts(metadata)
     pairs = []
-    for name, made in described_items(tensor_dict):
+    for name, made in describe_items(tensor_dict):
         if not isinstance(name, str):
             raise TypeError(f"the name {name!r} of a tensor is not a str")
         rank = _RANKS.get((made.dtype if isinstance(made, Tensor) else made[0]) or "", len(_RANKS))
         pairs.append((rank, name, made))
     pairs.sort(key=lambda pair: pair[:2])
-    return Model._of(_poise.Model.build([(name, made) for _, name, made in pairs], metadata))
+    return Model._from_core(_poise.Model.build([(name, made) for _, name, made in pairs], metadata))
 
 
-def _usual_format(filename: Path) -> str | None:
+def _choose_format(filename: Path) -> str | None:
     found = _poise.format_from_extension(os.fsdecode(filename))
     # A Tiny Llama file (.bin) begins with a configuration, which arrays do not have.
     return found if found and found != "tllm" else "safetensors"
 
 
-def _arrays(model: Model, wanted: DType | None) -> dict[str, NumpyArray]:
-    target = None if wanted is None else known_name(wanted)
+def _load_arrays(model: Model, wanted: DType | None) -> dict[str, NumpyArray]:
+    target = None if wanted is None else normalize_name(wanted)
     if target not in (None, "f32", "f16", "bf16"):
         raise BadArgumentError(f'dtype is {wanted!r}, expected "f32", "f16" or "bf16"')
     result = {}
@@ -103,5 +103,5 @@ def _arrays(model: Model, wanted: DType | None) -> dict[str, NumpyArray]:
             result[name] = Tensor(model._core, name).numpy()
         else:
             memory: typing.Any = place[0]
-            result[name] = np.ndarray(shape, numpy_dtype(dtype), memory, place[1])
+            result[name] = np.ndarray(shape, find_numpy_dtype(dtype), memory, place[1])
     return result

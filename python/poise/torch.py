@@ -22,12 +22,12 @@ Tensors = typing.Dict[str, torch.Tensor]
 def load_file(filename: Path, device: Device = "cpu") -> Tensors:
     """All tensors of a file of any format, by name. They may be written to: pages of the mapped file become private
     copies, the file never changes."""
-    return _tensors(open(filename), device)
+    return _load_tensors(open(filename), device)
 
 
 def load(data: typing.Any, name: str = "") -> Tensors:
     """The same for a file that is in memory."""
-    return _tensors(open_bytes(data, name), "cpu")
+    return _load_tensors(open_bytes(data, name), "cpu")
 
 
 @with_options(SaveOptions, overwrite=True)
@@ -69,7 +69,7 @@ def save_model(
     """
     state = dict(model.state_dict())
     metadata = dict(metadata or {})
-    for kept, others in _duplicates(state).items():
+    for kept, others in _find_duplicates(state).items():
         for name in others:
             metadata.setdefault(name, kept)
             del state[name]
@@ -92,7 +92,7 @@ def load_model(
     Raises RuntimeError for either when strict.
     """
     state = load_file(filename, device)
-    duplicates = _duplicates(model.state_dict(), preferred=state.keys())
+    duplicates = _find_duplicates(model.state_dict(), preferred=state.keys())
     found = model.load_state_dict(state, strict=False)
     missing, unexpected = set(found.missing_keys), list(found.unexpected_keys)
     for others in duplicates.values():
@@ -112,25 +112,25 @@ def load_model(
     return sorted(missing), sorted(unexpected)
 
 
-def _place(device: Device) -> str:
+def _name_device(device: Device) -> str:
     return f"cuda:{device}" if isinstance(device, int) else str(device)
 
 
-def _tensors(model: Model, device: Device) -> Tensors:
+def _load_tensors(model: Model, device: Device) -> Tensors:
     result = {}
     taken: set[tuple[int, int]] = set()  # bytes that several tensors are: each gets its own copy of them
     for name, dtype, shape, place in model._core.all_mapped(True):
         made = None
         if place is not None and dtype is not None and (id(place[0]), place[1]) not in taken:
-            made = _view(*place, dtype, shape)
+            made = _view_elements(*place, dtype, shape)
             if made is not None:
                 taken.add((id(place[0]), place[1]))
         tensor = made if made is not None else model[name].torch()
-        result[name] = tensor if _place(device) == "cpu" else tensor.to(_place(device))
+        result[name] = tensor if _name_device(device) == "cpu" else tensor.to(_name_device(device))
     return result
 
 
-def _view(memory: typing.Any, offset: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor | None:
+def _view_elements(memory: typing.Any, offset: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor | None:
     """The elements in a file's private pages, with a storage of their own, so that what is done with a storage is done
     with them alone.
 
@@ -157,22 +157,22 @@ def _view(memory: typing.Any, offset: int, dtype: str, shape: tuple[int, ...]) -
 _Span = typing.Tuple[str, int, int, int]
 
 
-def _span(tensor: torch.Tensor) -> _Span | None:
+def _find_span(tensor: torch.Tensor) -> _Span | None:
     """Where a tensor's bytes are: device, storage, first byte, byte after the last. None: none that could be shared."""
     if tensor.device.type == "meta" or tensor.numel() == 0 or tensor.layout is not torch.strided:
         return None
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
     begin = tensor.data_ptr()
-    return str(tensor.device), _storage(tensor).data_ptr(), begin, begin + (last + 1) * tensor.element_size()
+    return str(tensor.device), _find_storage(tensor).data_ptr(), begin, begin + (last + 1) * tensor.element_size()
 
 
-def _storage(tensor: torch.Tensor) -> typing.Any:
+def _find_storage(tensor: torch.Tensor) -> typing.Any:
     return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
 
 
-def _shared(state: Tensors) -> list[list[str]]:
+def _group_shared(state: Tensors) -> list[list[str]]:
     """Groups of names whose tensors overlap in memory."""
-    spans = ((_span(tensor), name) for name, tensor in state.items())
+    spans = ((_find_span(tensor), name) for name, tensor in state.items())
     places = sorted((span, name) for span, name in spans if span is not None)
     groups: list[list[str]] = []
     end = ("", 0, 0)
@@ -187,16 +187,16 @@ def _shared(state: Tensors) -> list[list[str]]:
 
 
 def _covers_storage(tensor: torch.Tensor) -> bool:
-    storage = _storage(tensor)
+    storage = _find_storage(tensor)
     size = storage.nbytes() if callable(getattr(storage, "nbytes", None)) else len(storage) * tensor.element_size()
     return bool(tensor.data_ptr() == storage.data_ptr() and tensor.numel() * tensor.element_size() == size)
 
 
-def _duplicates(state: Tensors, preferred: typing.Collection[str] = ()) -> dict[str, list[str]]:
+def _find_duplicates(state: Tensors, preferred: typing.Collection[str] = ()) -> dict[str, list[str]]:
     """Of each group that shares memory, the name that is kept, and the others. The one kept has all of the memory;
     preferred names come first."""
     result = {}
-    for group in _shared(state):
+    for group in _group_shared(state):
         complete = sorted(name for name in group if _covers_storage(state[name]))
         if not complete:
             names = ", ".join(sorted(group))
@@ -210,19 +210,19 @@ def _duplicates(state: Tensors, preferred: typing.Collection[str] = ()) -> dict[
 
 def _check(tensors: Tensors) -> None:
     if not isinstance(tensors, dict):
-        raise ValueError(f"a dict of str to torch.Tensor is saved, not {type(tensors).__name__}")
+        raise ValueError(f"expected a dict of str to torch.Tensor, not {type(tensors).__name__}")
     for name, tensor in tensors.items():
         if not isinstance(tensor, torch.Tensor):
             raise ValueError(f"tensor {name}: {type(tensor).__name__} is not a torch.Tensor")
     sparse = [name for name, tensor in tensors.items() if tensor.layout is not torch.strided]
     if sparse:
         raise ValueError(f"sparse tensors are not saved: {', '.join(sparse)}; .to_dense() makes them dense")
-    groups = _shared(tensors)
+    groups = _group_shared(tensors)
     if groups:
-        told = "; ".join(", ".join(sorted(group)) for group in groups)
+        names = "; ".join(", ".join(sorted(group)) for group in groups)
         raise RuntimeError(
             f"some tensors share memory, which would be written more than once, and loaded apart from each other: "
-            f"{told}. save_model() writes it once; .clone() makes them tensors of their own"
+            f"{names}. save_model() writes it once; .clone() makes them tensors of their own"
         )
     scattered = [name for name, tensor in tensors.items() if not tensor.is_contiguous()]
     if scattered:

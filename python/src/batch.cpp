@@ -34,7 +34,7 @@ class Batch {
     });
     py::list all;
     for (const auto& ended : finished)
-      all.append(py::make_tuple(ended.id, shown(ended.text), ended.generation.tokens,
+      all.append(py::make_tuple(ended.id, make_shown_text(ended.text), ended.generation.tokens,
                                 text(finish_reason(ended.generation.reason))));
     return all;
   }

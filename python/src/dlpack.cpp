@@ -62,7 +62,7 @@ DLDataType as_bits(DType dtype) {
   return bits == 8 ? DLDataType{kUInt, 8, 1} : DLDataType{kInt, bits, 1};
 }
 
-DLDataType dlpack_type(DType dtype, bool bits) {
+DLDataType find_dlpack_type(DType dtype, bool bits) {
   if (bits) return as_bits(dtype);
   for (const Row& row : kTypes) {
     if (row.dtype == dtype) return row.dlpack;
@@ -93,12 +93,12 @@ py::capsule wrap(std::unique_ptr<Exported> exported) {
   return py::reinterpret_steal<py::capsule>(capsule);
 }
 
-DType dtype_of(const DLDataType& type) {
+DType find_dtype(const DLDataType& type) {
   for (const Row& row : kTypes) {
     if (row.dlpack.code == type.code && row.dlpack.bits == type.bits && type.lanes == 1) return row.dtype;
   }
-  throw py::buffer_error(fmt::format("DLPack's type (code {}, {} bits, {} lanes) is none that files hold", type.code,
-                                     type.bits, type.lanes));
+  throw py::buffer_error(fmt::format("DLPack's type (code {}, {} bits, {} lanes) is not a type that files hold",
+                                     type.code, type.bits, type.lanes));
 }
 
 // Copies elements in any order, row by row.
@@ -132,7 +132,7 @@ py::tuple consume(const py::object& object) {
   const DLTensor& tensor = managed->dl_tensor;
   if (tensor.device.device_type != kCpu)
     throw py::buffer_error("the array is not in the processor's memory; move it there first");
-  const DType dtype = dtype_of(tensor.dtype);
+  const DType dtype = find_dtype(tensor.dtype);
   const std::uint64_t width = info(dtype).bits / 8;
   std::uint64_t count = 1;
   py::tuple shape(static_cast<std::size_t>(tensor.ndim));
@@ -163,7 +163,7 @@ py::tuple consume(const py::object& object) {
 py::capsule to_dlpack(const HeldElements& elements, std::optional<DType> as, bool bits) {
   const DType own = elements.require_dtype();
   const DType given = as.value_or(own);
-  const DLDataType type = dlpack_type(given, bits);
+  const DLDataType type = find_dlpack_type(given, bits);
   const std::uint64_t width = info(given).bits / 8;
   std::optional<Placed> placed;
   if (given == own) {

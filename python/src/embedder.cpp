@@ -12,7 +12,7 @@ Pooling pooling_from(const py::object& given) {
   const std::optional<std::string> name = name_from(given);
   if (name == "last") return Pooling::last;
   if (name == "mean") return Pooling::mean;
-  refuse(fmt::format("pooling is {}, expected \"last\" or \"mean\"", short_repr(given)));
+  refuse(fmt::format("pooling is {}, expected \"last\" or \"mean\"", make_short_repr(given)));
 }
 
 // Threads use it in turn, without the GIL.
@@ -54,7 +54,7 @@ void declare_embedder(py::module_& module) {
                        const py::object& normalize, const py::dict& session) {
              const EmbedOptions options = {.pooling = pooling_from(pooling),
                                            .layer = layer_from(layer, *of.weights),
-                                           .normalize = truth("normalize", normalize)};
+                                           .normalize = parse_truth("normalize", normalize)};
              return std::make_unique<PyEmbedder>(of.weights, options, session_options_from(session));
            }),
            py::arg("weights"), py::arg("pooling"), py::arg("layer"), py::arg("normalize"), py::arg("options"))

@@ -29,7 +29,7 @@ void raise(const Error& error) {
   const py::object path = error.path().empty() ? py::object(py::none()) : py::object(text(error.path()));
   const py::object made = py::module_::import("poise._errors")
                               .attr("make_error")(text(to_string(error.kind())), text(error.message()), path,
-                                                  optional_number(error.offset()), remedies);
+                                                  make_optional_number(error.offset()), remedies);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
 }
 

@@ -34,8 +34,8 @@ void declare_model(py::module_& module);
 void declare_tensors(py::module_& module);
 void declare_operations(py::module_& module);
 
-[[noreturn]] void refuse(std::string message);  // bad_argument
-std::string short_repr(py::handle object);      // for an error
+[[noreturn]] void refuse(std::string message);   // bad_argument
+std::string make_short_repr(py::handle object);  // for an error
 
 // Returns text that may be invalid UTF-8: invalid bytes become lone surrogates, as in Python's file names.
 py::str text(std::string_view utf8);
@@ -50,21 +50,21 @@ py::int_ integer_from(std::string_view name, py::handle given);
 // Converts one from `least` on. Throws TypeError for other objects, and bad_argument out of range: "seed is -1,
 // expected an integer from 0 to 18446744073709551615".
 template <typename Number>
-Number whole(std::string_view name, py::handle given, Number least = std::numeric_limits<Number>::min()) {
+Number parse_whole(std::string_view name, py::handle given, Number least = std::numeric_limits<Number>::min()) {
   const py::int_ number = integer_from(name, given);
   try {
     const auto result = number.cast<Number>();
     if (result >= least) return result;
   } catch (const py::cast_error&) {
   }
-  refuse(fmt::format("{} is {}, expected an integer from {} to {}", name, short_repr(given), least,
+  refuse(fmt::format("{} is {}, expected an integer from {} to {}", name, make_short_repr(given), least,
                      std::numeric_limits<Number>::max()));
 }
 
 // Python's True and False, or numpy's.
 bool is_boolean(py::handle object);
 // Returns its value. Throws TypeError for other objects.
-bool truth(std::string_view name, py::handle given);
+bool parse_truth(std::string_view name, py::handle given);
 
 py::object to_python(const Value& value);
 py::dict to_python(const Attributes& attributes);
@@ -81,7 +81,7 @@ void set_card(const py::dict& fields, Card& card);
 py::list to_python(const std::vector<Finding>& findings);
 py::list to_python(const std::vector<std::string>& texts);
 py::tuple to_tuple(std::span<const std::uint64_t> numbers);
-py::object optional_number(std::optional<std::uint64_t> number);  // None for std::nullopt
+py::object make_optional_number(std::optional<std::uint64_t> number);  // None for std::nullopt
 
 // Throws bad_argument.
 DType dtype_from(std::string_view name);

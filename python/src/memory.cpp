@@ -79,7 +79,8 @@ class LoadingBlob final : public Blob {
       made = std::make_shared<BorrowedBlob>(py::reinterpret_steal<py::object>(called));
     }
     if (made->size() != size_)
-      throw Error(ErrorKind::bad_argument, fmt::format("a mapping gave {} bytes, {} before", made->size(), size_));
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("the mapping gave an array of {} bytes, expected {} as before", made->size(), size_));
     const std::lock_guard lock(loaded_->mutex);
     before = std::exchange(loaded_->newest, made);
     held_ = made;

@@ -172,12 +172,13 @@ std::string_view name_of(VocabularyKind kind) {
 py::object token(const Vocabulary& vocabulary, const py::object& id) {
   const py::int_ number = integer_from("id", id);
   if (number < py::int_(0) || number >= py::int_(vocabulary.size()))
-    throw py::index_error(fmt::format("token {} is out of range: there are {}", short_repr(id), vocabulary.size()));
+    throw py::index_error(
+        fmt::format("token {} is out of range: there are {}", make_short_repr(id), vocabulary.size()));
   const auto at = number.cast<std::size_t>();
   return py::make_tuple(text(vocabulary.text(at)), vocabulary.score(at), text(to_string(vocabulary.type(at))));
 }
 
-py::object optional_id(std::int32_t id) { return id < 0 ? py::object(py::none()) : py::object(py::int_(id)); }
+py::object make_optional_id(std::int32_t id) { return id < 0 ? py::object(py::none()) : py::object(py::int_(id)); }
 
 void declare_vocabulary(py::module_& module) {
   py::class_<Vocabulary, std::shared_ptr<Vocabulary>>(module, "Vocabulary",
@@ -189,10 +190,10 @@ void declare_vocabulary(py::module_& module) {
              return fmt::format("<poise.Vocabulary {}, {} tokens>", name_of(v.kind), v.size());
            })
       .def_property_readonly("kind", [](const Vocabulary& v) { return text(name_of(v.kind)); })
-      .def_property_readonly("bos_id", [](const Vocabulary& v) { return optional_id(v.bos_id); })
-      .def_property_readonly("eos_id", [](const Vocabulary& v) { return optional_id(v.eos_id); })
-      .def_property_readonly("pad_id", [](const Vocabulary& v) { return optional_id(v.pad_id); })
-      .def_property_readonly("unk_id", [](const Vocabulary& v) { return optional_id(v.unk_id); });
+      .def_property_readonly("bos_id", [](const Vocabulary& v) { return make_optional_id(v.bos_id); })
+      .def_property_readonly("eos_id", [](const Vocabulary& v) { return make_optional_id(v.eos_id); })
+      .def_property_readonly("pad_id", [](const Vocabulary& v) { return make_optional_id(v.pad_id); })
+      .def_property_readonly("unk_id", [](const Vocabulary& v) { return make_optional_id(v.unk_id); });
 }
 
 }  // namespace

@@ -69,12 +69,12 @@ class Given {
     return value_;
   }
   bool is_dict() const { return py::isinstance<py::dict>(value_); }
-  bool truth() const { return python::truth(name_, value_); }
+  bool truth() const { return parse_truth(name_, value_); }
   fs::path path() const { return path_from(value_); }
 
  private:
   std::string message(std::string_view expected) const {
-    return fmt::format("{} is {}, expected {}", name_, short_repr(value_), expected);
+    return fmt::format("{} is {}, expected {}", name_, make_short_repr(value_), expected);
   }
 
   std::string_view name_;
@@ -91,7 +91,7 @@ void add_kept(const Given& given, ConvertOptions& to) {
   for (const auto& [pattern, type] : given.dict("a dict of patterns to types")) {
     const auto kept = parse_kept_type(utf8(type));
     if (!kept)
-      refuse(fmt::format("keep: \"{}\" is {}, expected {}", utf8(pattern), short_repr(type), list_kept_types()));
+      refuse(fmt::format("keep: \"{}\" is {}, expected {}", utf8(pattern), make_short_repr(type), list_kept_types()));
     to.keep.push_back({utf8(pattern), *kept});
   }
 }
@@ -199,15 +199,15 @@ py::dict plan_to_python(const Plan& plan) {
   for (const PlannedTensor& tensor : plan.tensors) {
     tensors.append(py::dict("name"_a = text(tensor.name), "shape"_a = to_tuple(tensor.shape),
                             "source"_a = text(tensor.from), "target"_a = text(tensor.to),
-                            "bytes_in"_a = tensor.bytes_in, "bytes_out"_a = optional_number(tensor.bytes_out)));
+                            "bytes_in"_a = tensor.bytes_in, "bytes_out"_a = make_optional_number(tensor.bytes_out)));
   }
   return py::dict("format"_a = text(plan.format), "tensors"_a = tensors, "skipped"_a = to_python(plan.skipped),
                   "warnings"_a = to_python(plan.warnings), "losses"_a = to_python(plan.losses),
-                  "bytes_out"_a = optional_number(plan.bytes_out), "exact"_a = plan.exact);
+                  "bytes_out"_a = make_optional_number(plan.bytes_out), "exact"_a = plan.exact);
 }
 
 // Returns the named format, or the one of the output's name.
-std::string format_of(const fs::path& output, const std::string& named) {
+std::string find_format(const fs::path& output, const std::string& named) {
   return std::string((named.empty() ? output_format(output) : format_by_name(named)).info.name);
 }
 
@@ -239,7 +239,7 @@ py::dict save_model(const Owner& owner, const py::object& to, const py::dict& gi
   const fs::path output = path_from(to);
   const auto model = owner->use();
   ConvertOptions options = options_from(given);
-  const std::string format = format_of(output, options.format);
+  const std::string format = find_format(output, options.format);
   options.format.clear();
   LongCall call(progress);
   options.write.progress = call.progress();
@@ -265,7 +265,7 @@ py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& gi
   const fs::path output = path_from(to);
   const auto model = owner->use();
   ConvertOptions options = options_from(given);
-  const std::string format = format_of(output, options.format);
+  const std::string format = find_format(output, options.format);
   options.format.clear();
   const Plan made = [&] {
     const Released released;
@@ -303,7 +303,7 @@ py::dict hash_model(const Owner& owner, const py::object& progress) {
 
 py::dict diff_models(const Owner& a, const Owner& b, const py::object& verify, const py::object& progress) {
   using namespace py::literals;
-  const bool verified = truth("verify", verify);
+  const bool verified = parse_truth("verify", verify);
   const auto left = a->use();
   const auto right = b->use();
   LongCall call(progress);
@@ -331,7 +331,7 @@ py::dict edit_file(const py::object& given, const py::dict& set, const std::vect
   using namespace py::literals;
   const fs::path path = path_from(given);
   AttributeChanges changes{
-      .set = {}, .erase = erase, .force = truth("force", force), .dry_run = truth("dry_run", dry_run)};
+      .set = {}, .erase = erase, .force = parse_truth("force", force), .dry_run = parse_truth("dry_run", dry_run)};
   for (const auto& [key, value] : attributes_from(set)) changes.set.emplace_back(key, value);
   const EditReport report = [&] {
     const Released released;
@@ -365,7 +365,7 @@ Owner from_blocks(const py::object& data, const py::object& given, const py::tup
   const std::string type = to_lower_ascii(utf8(given));
   const BlobPtr blocks = borrow(data);
   Shape shape;
-  for (const py::handle dim : dims) shape.push_back(whole<std::uint64_t>("a number of shape", dim));
+  for (const py::handle dim : dims) shape.push_back(parse_whole<std::uint64_t>("a number of shape", dim));
   const Released released;
   Model made;
   made.add(make_block_tensor("", shape, type, read_all(*blocks)));
@@ -387,7 +387,7 @@ py::list all_formats() {
 
 void declare_operations(py::module_& module) {
   module.def("output_format", [](const py::object& path, const std::optional<std::string>& named) {
-    return text(format_of(path_from(path), named.value_or("")));
+    return text(find_format(path_from(path), named.value_or("")));
   });
   module.def("convert", &convert_file);
   module.def("save", &save_model, py::arg("model").none(false), py::arg("to"), py::arg("options"), py::arg("progress"));

@@ -15,8 +15,8 @@ class PyPerplexity {
 
   // Adds a text or token ids; as one document, with a window of more than 0 tokens. `progress` counts tokens.
   void add(const py::object& given, const py::object& window, const py::object& stride, const py::object& progress) {
-    const PerplexityWindows windows = {.size = whole<std::size_t>("window", window),
-                                       .stride = whole<std::size_t>("stride", stride)};
+    const PerplexityWindows windows = {.size = parse_whole<std::size_t>("window", window),
+                                       .stride = parse_whole<std::size_t>("stride", stride)};
     if (windows.size == 0 && windows.stride > 0) refuse("stride needs window");
     const Prompt prompt = prompt_from(given);
     LongCall call(progress);

@@ -22,7 +22,7 @@ using Tokens = std::vector<TokenId>;
 using WeightsPtr = std::shared_ptr<const Weights>;
 
 // Returns text for people: invalid bytes become U+FFFD.
-py::str shown(const std::string& utf8);
+py::str make_shown_text(const std::string& utf8);
 
 // From a model, from weights, or from tokenizer files.
 class PyTokenizer {

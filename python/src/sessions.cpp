@@ -195,11 +195,11 @@ class Generator {
     if (!token) return py::none();
     const std::string piece = stream_ ? stream_->add(*token) : std::string();
     if (stream_ && stream_->is_stopped()) left_ = 0;
-    return py::make_tuple(*token, shown(piece));
+    return py::make_tuple(*token, make_shown_text(piece));
   }
 
   // Returns the bytes held back for its tokens.
-  py::str finish() { return stream_ && gave_ ? shown(stream_->finish()) : py::str(""); }
+  py::str finish() { return stream_ && gave_ ? make_shown_text(stream_->finish()) : py::str(""); }
 
  private:
   void begin(Transcript& transcript, const Tokens& prompt, const std::stop_token& stop) {
@@ -247,9 +247,15 @@ void declare_sessions(py::module_& module) {
   py::class_<PyWeights>(module, "Weights")
       .def(py::init(&load), py::arg("model").none(false))
       .def_property_readonly("vocabulary_size", [](const PyWeights& of) { return of.weights->vocabulary_size(); })
-      .def_property_readonly("hidden_size", [](const PyWeights& of) { return of.weights->hidden_size(); })
-      .def_property_readonly("layers", [](const PyWeights& of) { return of.weights->layers(); })
-      .def_property_readonly("max_context", [](const PyWeights& of) { return of.weights->max_context(); });
+      .def_property_readonly(
+          "hidden_size", [](const PyWeights& of) { return of.weights->hidden_size(); },
+          "The numbers of a hidden state.")
+      .def_property_readonly(
+          "layers", [](const PyWeights& of) { return of.weights->layers(); },
+          "Blocks of attention and feed-forward network.")
+      .def_property_readonly(
+          "max_context", [](const PyWeights& of) { return of.weights->max_context(); },
+          "The maximum number of positions of a session.");
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
       .def(py::init([](const PyWeights& of, const py::dict& given, const PyWeights* draft, bool lookup) {
              SessionOptions options = session_options_from(given);
@@ -278,7 +284,7 @@ void declare_sessions(py::module_& module) {
       .def("reset", [](PySession& of) { of.run([](Transcript& text) { text.reset(); }); })
       .def("truncate",
            [](PySession& of, const py::object& given) {
-             const auto position = whole<std::size_t>("position", given);
+             const auto position = parse_whole<std::size_t>("position", given);
              of.run([&](Transcript& text) { text.truncate(position); });
            })
       .def("fork",
@@ -289,7 +295,7 @@ void declare_sessions(py::module_& module) {
       .def("save",
            [](PySession& of, const py::object& given, const py::object& overwrite) {
              const std::filesystem::path path = path_from(given);
-             const bool replaces = truth("overwrite", overwrite);
+             const bool replaces = parse_truth("overwrite", overwrite);
              of.run_long([&](const Transcript& text, const auto&) { text.session().save(path, replaces); });
            })
       .def("load",
@@ -299,7 +305,7 @@ void declare_sessions(py::module_& module) {
            })
       .def("top_log_probabilities",
            [](PySession& of, const py::object& given) {
-             const auto count = whole<std::size_t>("count", given);
+             const auto count = parse_whole<std::size_t>("count", given);
              const auto best =
                  of.run([&](const Transcript& text) { return top_log_probabilities(text.session().logits(), count); });
              py::list all;

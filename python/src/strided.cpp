@@ -102,8 +102,8 @@ void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements
   std::uint64_t run = 1;
   while (inner > 0 && (elements.shape[inner - 1] == 1 || elements.strides[inner - 1] == run))
     run *= elements.shape[--inner];
-  const std::size_t outer =
-      inner - 1;  // dimension of the comb; the code loops over those before it. inner > 0, since it is not one run
+  // The dimension of the comb; the code loops over those before it. inner > 0, since it is not one run.
+  const std::size_t outer = inner - 1;
   Comb comb{.offset = 0, .run = run * width, .step = elements.strides[outer] * width, .count = elements.shape[outer]};
   std::vector<std::uint64_t> index(outer, 0);
   std::vector<std::byte> window;

@@ -129,7 +129,7 @@ Memory read_packed(const Elements& of) {
 // ---- the buffer protocol ----
 
 // struct's letters for types that Python knows.
-const char* format_of(DType dtype) {
+const char* find_format(DType dtype) {
   switch (dtype) {
     case DType::f64: return "d";
     case DType::f32: return "f";
@@ -165,7 +165,7 @@ int lend_tensor(PyObject* self, Py_buffer* view, int flags) {
   try {
     const HeldElements held = py::cast<const Elements&>(py::handle(self)).hold();
     const auto dtype = held.dtype();
-    const char* const format = dtype ? format_of(*dtype) : nullptr;
+    const char* const format = dtype ? find_format(*dtype) : nullptr;
     auto placed = format == nullptr ? std::nullopt : held.mapped();
     if (!placed)
       return refuse_buffer("the elements are not in memory as numbers that buffers have; .numpy() decodes them");
@@ -203,14 +203,14 @@ void give_back(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->int
 
 // ---- the sequence protocol ----
 
-PyObject* item_for_c(PyObject* self, Py_ssize_t index) { return PyObject_CallMethod(self, "_item", "n", index); }
+PyObject* get_item_for_c(PyObject* self, Py_ssize_t index) { return PyObject_CallMethod(self, "_item", "n", index); }
 
 // Makes C code that treats instances of a class as sequences use their _item() instead of __getitem__().
 void give_items(const py::type& type) {
   if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
                         reinterpret_cast<PyTypeObject*>(py::type::of<Elements>().ptr())))
     throw py::type_error("expected a class of Elements");
-  reinterpret_cast<PyHeapTypeObject*>(type.ptr())->as_sequence.sq_item = &item_for_c;
+  reinterpret_cast<PyHeapTypeObject*>(type.ptr())->as_sequence.sq_item = &get_item_for_c;
 }
 
 // ---- parts ----
@@ -232,7 +232,7 @@ py::list parts(const Elements& of) {
 }
 
 // Returns all decoded bytes of a part: the file's if they can be lent, else a copy.
-Memory part_bytes(const Elements& of, const py::object& given) {
+Memory read_part_bytes(const Elements& of, const py::object& given) {
   const std::string role = utf8(given);
   const auto tensor = of.tensor();
   const Part& part = tensor->require(role);
@@ -245,7 +245,7 @@ Memory part_bytes(const Elements& of, const py::object& given) {
   return memory;
 }
 
-std::optional<DType> optional_dtype(const std::optional<std::string>& name) {
+std::optional<DType> parse_optional_dtype(const std::optional<std::string>& name) {
   return name ? std::optional(dtype_from(*name)) : std::nullopt;
 }
 
@@ -277,14 +277,14 @@ void declare_tensors(py::module_& module) {
       .def(
           "_read",
           [](const Elements& of, const std::optional<std::string>& dtype) {
-            return read_patiently(of.hold(), optional_dtype(dtype));
+            return read_patiently(of.hold(), parse_optional_dtype(dtype));
           },
           py::arg("dtype") = py::none())
       .def("_packed", &read_packed)
       .def(
           "_dlpack",
           [](const Elements& of, const std::optional<std::string>& dtype, bool bits) {
-            return to_dlpack(of.hold(), optional_dtype(dtype), bits);
+            return to_dlpack(of.hold(), parse_optional_dtype(dtype), bits);
           },
           py::arg("dtype") = py::none(), py::arg("bits") = false)
       .def_property_readonly("_stored", [](const Elements& of) { return text(stored_type_name(*of.tensor())); })
@@ -292,7 +292,7 @@ void declare_tensors(py::module_& module) {
       .def_property_readonly("_attributes", [](const Elements& of) { return to_python(of.tensor()->attributes); })
       .def_property_readonly("_stored_bytes", [](const Elements& of) { return of.tensor()->size_bytes(); })
       .def("_parts", &parts)
-      .def("_part_bytes", &part_bytes, py::arg("role"));
+      .def("_part_bytes", &read_part_bytes, py::arg("role"));
   module.def("give_items", &give_items, py::arg("type"));
   declare_dlpack(module);
 }

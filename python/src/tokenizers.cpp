@@ -13,7 +13,7 @@
 
 namespace poise::python {
 
-py::str shown(const std::string& utf8) {
+py::str make_shown_text(const std::string& utf8) {
   return py::reinterpret_steal<py::str>(
       PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "replace"));
 }
@@ -22,7 +22,7 @@ Tokens tokens_from(py::handle given) {
   if (PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr()))
     throw py::type_error(
         fmt::format("token ids are integers, and {} is text; .prompt(text) or tokenizer.encode(text) gives its ids",
-                    short_repr(given)));
+                    make_short_repr(given)));
   const bool is_array = py::hasattr(given, "tolist") && py::hasattr(given, "shape");  // numpy's, torch's
   if (is_array && py::len(given.attr("shape")) != 1)
     throw py::type_error(fmt::format("token ids have one dimension, and the shape is {}; of a batch, ids[0] has one",
@@ -31,11 +31,11 @@ Tokens tokens_from(py::handle given) {
   PyObject* const iterator = PyObject_GetIter(items.ptr());
   if (iterator == nullptr) {
     PyErr_Clear();
-    throw py::type_error(fmt::format("token ids are integers, and {} has none", short_repr(given)));
+    throw py::type_error(fmt::format("token ids are integers, and {} has none", make_short_repr(given)));
   }
   Tokens tokens;
   for (const py::handle item : py::reinterpret_steal<py::iterator>(iterator))
-    tokens.push_back(whole<TokenId>("a token id", item, 0));
+    tokens.push_back(parse_whole<TokenId>("a token id", item, 0));
   return tokens;
 }
 
@@ -43,35 +43,35 @@ namespace {
 
 using Owner = std::shared_ptr<OpenModel>;
 
-PyTokenizer tokenizer_of(std::optional<Vocabulary> vocabulary, std::string_view lacking,
-                         const std::filesystem::path& path) {
+PyTokenizer make_tokenizer(std::optional<Vocabulary> vocabulary, std::string_view lacking,
+                           const std::filesystem::path& path) {
   if (!vocabulary) throw Error(ErrorKind::unsupported, std::string(lacking), path.string());
   return PyTokenizer(std::make_shared<const Tokenizer>(*std::move(vocabulary)));
 }
 
 // Of the tokens that its embedding has rows for.
-std::optional<Vocabulary> usable_vocabulary(const Model& model) {
+std::optional<Vocabulary> find_usable_vocabulary(const Model& model) {
   std::optional<Vocabulary> vocabulary = vocabulary_of(model);
   const auto rows = vocabulary ? embedding_rows(model) : std::nullopt;
   return rows ? first_tokens(*std::move(vocabulary), *rows) : vocabulary;
 }
 
-PyTokenizer tokenizer_of_model(const Owner& owner) {
+PyTokenizer make_model_tokenizer(const Owner& owner) {
   const auto model = owner->use();
   const Released released;
-  return tokenizer_of(usable_vocabulary(*model), "the model has no vocabulary", model->origin.path);
+  return make_tokenizer(find_usable_vocabulary(*model), "the model has no vocabulary", model->origin.path);
 }
 
 PyTokenizer read_tokenizer(const py::object& given) {
   const std::filesystem::path path = path_from(given);
   const Released released;
   std::optional<Vocabulary> vocabulary = read_vocabulary(path);
-  if (!vocabulary) vocabulary = usable_vocabulary(open(path));
-  return tokenizer_of(std::move(vocabulary), "there is no vocabulary in it", path);
+  if (!vocabulary) vocabulary = find_usable_vocabulary(open(path));
+  return make_tokenizer(std::move(vocabulary), "there is no vocabulary in it", path);
 }
 
 PyTokenizer tokenizer_from(const py::object& given) {
-  if (py::isinstance<OpenModel>(given)) return tokenizer_of_model(given.cast<Owner>());
+  if (py::isinstance<OpenModel>(given)) return make_model_tokenizer(given.cast<Owner>());
   if (py::hasattr(given, "_core")) return tokenizer_from(given.attr("_core"));  // poise.Model's
   return read_tokenizer(given);
 }
@@ -83,10 +83,10 @@ Tokens encoded(const PyTokenizer& tokenizer, const std::string& text, bool speci
 
 // Returns the ids of a text, or for a list of texts a list of their ids.
 py::object encode(const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
-  const bool special = truth("special", with_special);
+  const bool special = parse_truth("special", with_special);
   if (PyUnicode_Check(given.ptr())) return py::cast(encoded(tokenizer, utf8(given), special));
   if (!py::isinstance<py::list>(given) && !py::isinstance<py::tuple>(given))
-    throw py::type_error(fmt::format("text is {}, expected str or a list of them", short_repr(given)));
+    throw py::type_error(fmt::format("text is {}, expected str or a list of them", make_short_repr(given)));
   py::list all;
   for (const py::handle one : given) {
     all.append(encoded(tokenizer, utf8(one), special));
@@ -114,7 +114,7 @@ py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, 
   all["messages"] = py::list(messages);
   all["tools"] = tools;
   all["documents"] = documents;
-  all["add_generation_prompt"] = truth("add_generation_prompt", add_generation_prompt);
+  all["add_generation_prompt"] = parse_truth("add_generation_prompt", add_generation_prompt);
   const Attributes conversation = attributes_from(all);
   for (const auto& [key, value] : conversation) refuse_bytes(value);
   const std::optional<std::string> source = jinja.is_none() ? std::nullopt : std::optional(utf8(jinja));
@@ -128,13 +128,13 @@ py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, 
     made = chat.render(talk);
   }
   const Tokens ids = run_encoding(made.text.size(), [&] { return tokenizer->encode(made); });
-  return py::make_tuple(shown(made.text), ids);
+  return py::make_tuple(make_shown_text(made.text), ids);
 }
 
-SpecialTokens shown_if(bool special) { return special ? SpecialTokens::shown : SpecialTokens::hidden; }
+SpecialTokens choose_special(bool special) { return special ? SpecialTokens::shown : SpecialTokens::hidden; }
 
 struct PyStream {
-  PyStream(const PyTokenizer& of, bool special) : tokenizer(of.shared()), stream(*tokenizer, shown_if(special)) {}
+  PyStream(const PyTokenizer& of, bool special) : tokenizer(of.shared()), stream(*tokenizer, choose_special(special)) {}
   std::shared_ptr<const Tokenizer> tokenizer;
   TextStream stream;
 };
@@ -160,20 +160,20 @@ void declare_tokenizer(py::module_& module) {
           "decode",
           [](const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
             const Tokens ids = tokens_from(given);
-            const bool special = truth("special", with_special);
+            const bool special = parse_truth("special", with_special);
             std::string result;
             {
               const Released released;
-              result = tokenizer->decode(ids, shown_if(special));
+              result = tokenizer->decode(ids, choose_special(special));
             }
-            return shown(result);
+            return make_shown_text(result);
           },
           py::arg("ids"), py::kw_only(), py::arg("special") = false,
           "The text of ids. special: BOS, EOS and other control tokens are shown, else they are invisible.")
       .def(
           "piece",
           [](const PyTokenizer& tokenizer, const py::object& id) {
-            return text(tokenizer->piece(whole<TokenId>("id", id)));
+            return text(tokenizer->piece(parse_whole<TokenId>("id", id)));
           },
           py::arg("id"), "A token as the vocabulary spells it.")
       .def(
@@ -194,16 +194,18 @@ void declare_tokenizer(py::module_& module) {
       "Decodes token by token; each piece ends where a character ends. special: as in Tokenizer.decode().")
       .def(py::init([](const py::object& tokenizer, const py::object& special) {
              if (!py::isinstance<PyTokenizer>(tokenizer))
-               throw py::type_error(fmt::format("tokenizer is {}, expected a Tokenizer", short_repr(tokenizer)));
-             return std::make_unique<PyStream>(tokenizer.cast<const PyTokenizer&>(), truth("special", special));
+               throw py::type_error(fmt::format("tokenizer is {}, expected a Tokenizer", make_short_repr(tokenizer)));
+             return std::make_unique<PyStream>(tokenizer.cast<const PyTokenizer&>(), parse_truth("special", special));
            }),
            py::arg("tokenizer"), py::kw_only(), py::arg("special") = false)
       .def(
           "add",
-          [](PyStream& stream, const py::object& id) { return shown(stream.stream.add(whole<TokenId>("id", id))); },
+          [](PyStream& stream, const py::object& id) {
+            return make_shown_text(stream.stream.add(parse_whole<TokenId>("id", id)));
+          },
           py::arg("id"), "The text that is certain after this token.")
       .def(
-          "finish", [](PyStream& stream) { return shown(stream.stream.finish()); },
+          "finish", [](PyStream& stream) { return make_shown_text(stream.stream.finish()); },
           "The bytes held back so far; the stream then starts over.");
   module.def("read_tokenizer", &read_tokenizer, py::arg("path"),
              "The tokenizer of tokenizer files alone: of a directory that holds some, or one of them (tokenizer.json, "
@@ -215,7 +217,7 @@ Vocabulary vocabulary_from(const py::object& given) {
   if (py::isinstance<Vocabulary>(given)) return given.cast<const Vocabulary&>();
   if (!py::isinstance<PyTokenizer>(given) && !py::isinstance<OpenModel>(given))
     throw py::type_error(
-        fmt::format("vocabulary is {}, expected a Vocabulary, a Tokenizer or a Model", short_repr(given)));
+        fmt::format("vocabulary is {}, expected a Vocabulary, a Tokenizer or a Model", make_short_repr(given)));
   const PyTokenizer tokenizer = py::isinstance<PyTokenizer>(given) ? given.cast<PyTokenizer>() : tokenizer_from(given);
   return tokenizer->vocabulary();
 }

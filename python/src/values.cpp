@@ -23,7 +23,7 @@ Value value_from(py::handle object, const std::string& name, int depth);
 Attributes attributes_from(const py::dict& dict, const std::string& name, int depth) {
   Attributes result;
   for (const auto& [key, item] : dict) {
-    if (!py::isinstance<py::str>(key)) refuse(fmt::format("the key {} is not text", short_repr(key)));
+    if (!py::isinstance<py::str>(key)) refuse(fmt::format("the key {} is not text", make_short_repr(key)));
     const std::string text = utf8(key);
     result.set(text, value_from(item, name.empty() ? text : fmt::format("{}.{}", name, text), depth));
   }
@@ -49,7 +49,7 @@ Value value_from(py::handle object, const std::string& name, int depth) {
       if (number < py::int_(0)) return number.cast<std::int64_t>();
       return number.cast<std::uint64_t>();
     } catch (const py::cast_error&) {
-      refuse(fmt::format("{}: the integer {} does not fit 64 bits", name, short_repr(number)));
+      refuse(fmt::format("{}: the integer {} does not fit 64 bits", name, make_short_repr(number)));
     }
   }
   if (py::isinstance<py::bytes>(object)) {
@@ -121,11 +121,11 @@ std::filesystem::path path_from(py::handle object) {
   return std::filesystem::path(py::reinterpret_steal<py::bytes>(bytes).cast<std::string>());
 }
 
-std::string short_repr(py::handle object) { return utf8(py::module_::import("reprlib").attr("repr")(object)); }
+std::string make_short_repr(py::handle object) { return utf8(py::module_::import("reprlib").attr("repr")(object)); }
 
 py::int_ integer_from(std::string_view name, py::handle given) {
   if (is_boolean(given) || PyIndex_Check(given.ptr()) == 0)
-    throw py::type_error(fmt::format("{} is {}, expected an integer", name, short_repr(given)));
+    throw py::type_error(fmt::format("{} is {}, expected an integer", name, make_short_repr(given)));
   return taken(PyNumber_Index(given.ptr()));
 }
 
@@ -134,9 +134,9 @@ bool is_boolean(py::handle object) {
   return PyBool_Check(object.ptr()) || type == "numpy.bool_" || type == "numpy.bool";
 }
 
-bool truth(std::string_view name, py::handle given) {
+bool parse_truth(std::string_view name, py::handle given) {
   if (is_boolean(given)) return PyObject_IsTrue(given.ptr()) != 0;
-  throw py::type_error(fmt::format("{} is {}, expected True or False", name, short_repr(given)));
+  throw py::type_error(fmt::format("{} is {}, expected True or False", name, make_short_repr(given)));
 }
 
 py::object to_python(const Value& value) { return std::visit(Converter(), value.storage()); }
@@ -166,7 +166,7 @@ py::list to_python(const std::vector<Finding>& findings) {
   py::list result;
   for (const Finding& finding : findings)
     result.append(py::make_tuple(finding.severity == Severity::error ? "error" : "warning", text(finding.message),
-                                 text(finding.path), optional_number(finding.offset)));
+                                 text(finding.path), make_optional_number(finding.offset)));
   return result;
 }
 
@@ -182,7 +182,7 @@ py::tuple to_tuple(std::span<const std::uint64_t> numbers) {
   return result;
 }
 
-py::object optional_number(std::optional<std::uint64_t> number) {
+py::object make_optional_number(std::optional<std::uint64_t> number) {
   return number ? py::object(py::int_(*number)) : py::object(py::none());
 }
 

@@ -397,9 +397,7 @@ void add_chat(CLI::App& app) {
   add_draft_option(*command, options->draft);
   command->add_flag("--no-history", options->no_history, "Do not load or save the history of typed lines");
   command->add_flag("--quiet", options->quiet, "No notes on standard error");
-  add_tokenizer_options(*command, options->model.tokenizer);
-  add_lora_option(*command, options->model.lora);
-  add_io_option(*command, options->model.read);
+  add_model_options(*command, options->model);
   command->callback([options] {
     name_file(options->model.path, [&] {
       if (!Chat(*options).run()) throw ExitCode{1};

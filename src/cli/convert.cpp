@@ -277,8 +277,7 @@ void add_convert(CLI::App& app) {
   add_tokenizer_options(*command, options->tokenizer);
   add_card_options(*command, convert_options.card);
   add_progress_options(*command, options->progress, "No progress, no report and no notes");
-  add_raw_option(*command, convert_options.read);
-  add_io_option(*command, convert_options.read);
+  add_read_options(*command, convert_options.read);
   command->footer(fmt::format("{}\n{}", list_quantize_types(), list_formats()));
   command->callback([options] {
     options->convert.vocab = options->tokenizer.vocab;

@@ -160,8 +160,7 @@ void add_diff(CLI::App& app) {
   command->add_flag_callback(
       "--no-verify", [options] { options->diff.verify = false; }, "Trust the files: do not check their digests");
   add_progress_options(*command, options->progress, "Print nothing: the exit code is the answer");
-  add_raw_option(*command, options->read);
-  add_io_option(*command, options->read);
+  add_read_options(*command, options->read);
   command->callback([options] { compare(*options); });
 }
 

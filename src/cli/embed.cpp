@@ -111,9 +111,7 @@ void add_embed(CLI::App& app) {
       "The layer whose hidden states are used; 0 is the embedding (default: the last layer, after the final norm)");
   command->add_flag("--normalize", options->embed.normalize, "Divide the vector by its length");
   add_session_options(*command, options->session);
-  add_tokenizer_options(*command, options->model.tokenizer);
-  add_lora_option(*command, options->model.lora);
-  add_io_option(*command, options->model.read);
+  add_model_options(*command, options->model);
   command->callback([options] {
     require_no_text(options->lines, options->text);
     name_file(options->model.path, [&] { Embed(*options).execute(); });

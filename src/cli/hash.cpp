@@ -54,8 +54,7 @@ void add_hash(CLI::App& app) {
   command->add_option("PATH", options->path, "Model file or directory")->required();
   command->add_flag("--json", options->json, "Print the hashes as JSON");
   add_progress_options(*command, options->progress, "No progress");
-  add_raw_option(*command, options->read);
-  add_io_option(*command, options->read);
+  add_read_options(*command, options->read);
   command->callback([options] { print_hashes(*options); });
 }
 

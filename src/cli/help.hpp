@@ -37,7 +37,7 @@ void require_known_options(const CLI::App& app);
 // Messages of the option parser, in the form of all others.
 
 // Returns one sentence about arguments that do not fit the command: "--json cannot be used with --logits". Missing and
-// superfluous arguments come with the usage line. Without "poise: ". Requires: the error is none that asks for help.
+// superfluous arguments come with the usage line. Without "poise: ". Requires: the error does not ask for help.
 std::string make_usage_message(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace poise::cli

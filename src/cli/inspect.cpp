@@ -183,8 +183,7 @@ void add_inspect(CLI::App& app) {
   command->add_flag("--keys", options->keys,
                     fmt::format("List the file's own metadata keys with their types ({})",
                                 list_format_names([](const Format& format) { return format.keys != nullptr; })));
-  add_raw_option(*command, options->read);
-  add_io_option(*command, options->read);
+  add_read_options(*command, options->read);
   command->callback([options] { inspect(*options); });
 }
 

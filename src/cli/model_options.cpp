@@ -57,6 +57,12 @@ std::vector<std::filesystem::path> ModelOptions::files() const {
   return all;
 }
 
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  add_tokenizer_options(command, options.tokenizer);
+  add_lora_option(command, options.lora);
+  add_io_option(command, options.read);
+}
+
 namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();

@@ -34,6 +34,9 @@ struct ModelOptions {
   std::vector<std::filesystem::path> files() const;
 };
 
+// --vocab, --merges, --lora, --io
+void add_model_options(CLI::App& command, ModelOptions& options);
+
 // Options of commands that generate text: sampling, and where the text ends.
 
 // Returns the options of the command that set them. Requires: the options outlive the command.

@@ -53,9 +53,10 @@ void add_pattern_options(CLI::App& command, std::vector<std::string>& only, std:
       ->allow_extra_args(false);
 }
 
-void add_raw_option(CLI::App& command, ReadOptions& options) {
+void add_read_options(CLI::App& command, ReadOptions& options) {
   command.add_flag("--raw", options.raw,
                    "Keep the tensors of a quantized directory as they are stored, in place of one tensor per matrix");
+  add_io_option(command, options);
 }
 
 void add_storage_options(CLI::App& command, WriteOptions& options) {

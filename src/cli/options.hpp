@@ -25,8 +25,8 @@ void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters);
 void add_pattern_options(CLI::App& command, std::vector<std::string>& only, std::vector<std::string>& skip,
                          const std::string& verb);
 
-// --raw
-void add_raw_option(CLI::App& command, ReadOptions& options);
+// --raw and --io
+void add_read_options(CLI::App& command, ReadOptions& options);
 
 // --compress, --digest, --align, --shard-size: how a container stores its parts
 void add_storage_options(CLI::App& command, WriteOptions& options);

@@ -386,9 +386,7 @@ void add_run(CLI::App& app) {
   command->add_flag("--stats", options->stats, "Print load, prompt and decode speed on standard error");
   add_progress_options(*command, options->progress,
                        "No progress of --verify and --perplexity, and no note where the context ends a text");
-  add_tokenizer_options(*command, options->model.tokenizer);
-  add_lora_option(*command, options->model.lora);
-  add_io_option(*command, options->model.read);
+  add_model_options(*command, options->model);
   command->callback([options] {
     read_prompt(*options);
     name_file(options->model.path, [&] { Run(*options).execute(); });

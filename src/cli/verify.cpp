@@ -148,8 +148,7 @@ void add_verify(CLI::App& app) {
   command->add_flag("--strict", options->strict, "Exit with 1 for warnings, too");
   command->add_flag("--json", options->json, "Print the findings as JSON");
   add_progress_options(*command, options->progress, "Report only files with faults or warnings; no progress");
-  add_raw_option(*command, options->read);
-  add_io_option(*command, options->read);
+  add_read_options(*command, options->read);
   command->callback([options] {
     if (!options->sha256.empty() && options->paths.size() > 1)
       refuse("--sha256", options->sha256, "one PATH, the file that it belongs to");

@@ -315,16 +315,8 @@ class Spelling {
     out_ += fmt::format("a{}:", value.size());
     for (const Value& item : value) spell(item);
   }
-  void operator()(const Attributes& value) {
-    std::vector<std::pair<std::string, const Value*>> entries;
-    for (const auto& [key, item] : value) entries.emplace_back(text_of(key), &item);
-    add(std::move(entries));
-  }
-  void operator()(const Value::Pairs& value) {
-    std::vector<std::pair<std::string, const Value*>> entries;
-    for (const auto& [key, item] : value) entries.emplace_back(text_of(key), &item);
-    add(std::move(entries));
-  }
+  void operator()(const Attributes& value) { spell_map(value); }
+  void operator()(const Value::Pairs& value) { spell_map(value); }
 
   static std::string text_of(const Value& value) {
     std::string text;
@@ -335,7 +327,10 @@ class Spelling {
  private:
   void spell(const Value& value) { std::visit(*this, value.storage()); }
 
-  void add(std::vector<std::pair<std::string, const Value*>> entries) {
+  template <typename Map>
+  void spell_map(const Map& map) {
+    std::vector<std::pair<std::string, const Value*>> entries;
+    for (const auto& [key, item] : map) entries.emplace_back(text_of(key), &item);
     std::ranges::sort(entries, {}, [](const auto& entry) -> const std::string& { return entry.first; });
     out_ += fmt::format("m{}:", entries.size());
     for (const auto& [key, value] : entries) {

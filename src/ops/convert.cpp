@@ -228,7 +228,7 @@ const Format& find_target(const fs::path& output, const ConvertOptions& options)
 
 ConvertReport carry_out(const Plan& plan, SavedOutput* given, const fs::path& place, Clock::time_point start) {
   if (!plan.rest || !plan.rest->carry_out)
-    throw Error(ErrorKind::bad_argument, "the plan has been carried out already, or is none");
+    throw Error(ErrorKind::bad_argument, "the plan has been carried out already, or is empty");
   ConvertReport report = std::exchange(plan.rest->carry_out, nullptr)(given, place);
   report.seconds = seconds_since(start);
   return report;
@@ -238,7 +238,8 @@ ConvertReport carry_out(const Plan& plan, SavedOutput* given, const fs::path& pl
 
 Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes) {
   if (!changes.format.empty() && changes.format != format)
-    throw Error(ErrorKind::bad_argument, fmt::format("the format is {} and {}", format, changes.format));
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("the plan's format is {}, but the options ask for {}", format, changes.format));
   return plan_conversion(&model, {}, {}, format_by_name(format), changes, true);
 }
 

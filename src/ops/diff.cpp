@@ -322,7 +322,7 @@ DiffReport compare_models(const Model& a, const Model& b, const std::vector<std:
 
 DiffReport diff(const Model& a, const Model& b, const DiffOptions& options) {
   if (!(options.tolerance >= 0))
-    throw Error(ErrorKind::bad_argument, fmt::format("a tolerance of {}: expected 0 or more", options.tolerance));
+    throw Error(ErrorKind::bad_argument, fmt::format("the tolerance is {}, expected 0 or more", options.tolerance));
   const std::vector<std::string> names = select_names(a, b, options);
   return run_naming_parts({&a, &b}, [&] {
     if (!options.verify) return compare_models(a, b, names, options, options.progress);

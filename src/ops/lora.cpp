@@ -33,7 +33,9 @@ class Merging {
         output_name_(family_.output),
         file_(open_adapter(given.path)),
         scale_(given.scale) {
-    if (!std::isfinite(scale_)) throw Error(ErrorKind::bad_argument, fmt::format("a scale of {}", scale_));
+    if (!std::isfinite(scale_))
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("the scale of the adapter is {}, expected a finite number", scale_));
     auto found = adapter_in(file_, &base);
     if (!found) {
       throw Error(ErrorKind::invalid_file,

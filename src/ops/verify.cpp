@@ -45,8 +45,7 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
 }
 
 // Checks the parts of a tensor against each other: sparse indices inside the shape, codes with a usable scale and in a
-// group that there is, and numbers that fit float32. `known`:
-// the parts' findings; what cannot be read is reported there.
+// group that there is, and numbers that fit float32. `known`: the parts' findings, which report what cannot be read.
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
   std::vector<Finding> findings;
   try {
@@ -76,12 +75,11 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
   return findings;
 }
 
-// Returns a finding that refers to the findings elsewhere; std::nullopt if there are none.
-std::optional<Finding> make_reference(const std::vector<Finding>& findings, std::string message) {
+// Adds a finding that refers to the findings elsewhere, if there are any.
+void add_reference(const std::vector<Finding>& elsewhere, std::string message, std::vector<Finding>& findings) {
   const auto worst = std::ranges::max_element(
-      findings, {}, [](const Finding& finding) { return finding.severity == Severity::error; });
-  if (worst == findings.end()) return std::nullopt;
-  return Finding{worst->severity, std::move(message), worst->path, worst->offset};
+      elsewhere, {}, [](const Finding& finding) { return finding.severity == Severity::error; });
+  if (worst != elsewhere.end()) findings.push_back({worst->severity, std::move(message), worst->path, worst->offset});
 }
 
 // Checks the digest of a whole file that holds parts of the model.
@@ -199,11 +197,10 @@ class ModelCheck {
 
   void copy_part_result(std::size_t i, std::size_t other) {
     outcomes_[i].checked_digest = outcomes_[other].checked_digest;
-    auto finding = make_reference(
-        outcomes_[other].findings,
-        fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", parts_[i].tensor->name,
-                    parts_[i].part->role, parts_[other].tensor->name, parts_[other].part->role));
-    if (finding) outcomes_[i].findings.push_back(std::move(*finding));
+    add_reference(outcomes_[other].findings,
+                  fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", parts_[i].tensor->name,
+                              parts_[i].part->role, parts_[other].tensor->name, parts_[other].part->role),
+                  outcomes_[i].findings);
   }
 
   void check(TensorItem& item) {
@@ -215,10 +212,10 @@ class ModelCheck {
   }
 
   static void copy_index_result(TensorItem& item, const TensorItem& other) {
-    auto finding = make_reference(
+    add_reference(
         other.findings,
-        fmt::format("tensor {}: its indices are those of tensor {}: see there", item.tensor->name, other.tensor->name));
-    if (finding) item.findings.push_back(std::move(*finding));
+        fmt::format("tensor {}: its indices are those of tensor {}: see there", item.tensor->name, other.tensor->name),
+        item.findings);
   }
 
   void add_to(VerifyReport& report) {

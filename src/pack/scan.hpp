@@ -56,7 +56,7 @@ class Scan {
   void start();
   // Returns true if it has started, and neither finished nor failed.
   bool busy() const { return busy_ > 0 && !failed_; }
-  // Returns true if True if finish() will throw.
+  // Returns true if finish() will throw.
   bool failed() const { return failed_; }
   // Waits for the end; the calling thread helps. Throws the error that ended the scan.
   void finish();

@@ -140,7 +140,7 @@ std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion) {
     throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no sparse tensors", target.info.name));
   const double least = conversion.options.min_sparsity;
   if (!(least >= 0 && least <= 1))
-    throw Error(ErrorKind::bad_argument, fmt::format("a least sparsity of {}: expected a number from 0 to 1", least));
+    throw Error(ErrorKind::bad_argument, fmt::format("the least sparsity is {}, expected a number from 0 to 1", least));
   return make_step([layout](TensorPlan& plan) {
     plan.may_become_sparse = plan.tensor.layout == Layout::dense && element_type(plan.tensor) != DType::unknown &&
                              may_become_sparse(plan.tensor, *layout);
