@@ -8,13 +8,13 @@
 
 namespace poise {
 
-ByteReader::ByteReader(const ByteRange& range, std::string context)
-    : ByteReader(range, std::move(context), 0, range.size()) {}
+ByteReader::ByteReader(const Source& source, std::string context)
+    : ByteReader(source, std::move(context), 0, source.size()) {}
 
-ByteReader::ByteReader(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end)
-    : range_(&range), context_(std::move(context)), position_(begin), end_(end), window_(range.resident()) {
-  if (begin > end || end > range.size())
-    throw Error(ErrorKind::internal, "ByteReader outside its range", range.name(), begin);
+ByteReader::ByteReader(const Source& source, std::string context, std::uint64_t begin, std::uint64_t end)
+    : source_(&source), context_(std::move(context)), position_(begin), end_(end), window_(source.bytes()) {
+  if (begin > end || end > source.size())
+    throw Error(ErrorKind::internal, "ByteReader outside its source", source.name(), begin);
 }
 
 void ByteReader::require(std::uint64_t length, std::string_view field) const {
@@ -32,7 +32,7 @@ const std::byte* ByteReader::take(std::uint64_t length, std::string_view field) 
     window_ = {};  // until the fetch has succeeded
     window_begin_ = 0;
     buffer_.resize(wanted);
-    range_->fetch(position_, buffer_);
+    source_->read(position_, buffer_);
     window_ = buffer_;
     window_begin_ = position_;
   }

@@ -1,7 +1,7 @@
 // ByteReader: the only way to read fields from a file.
 //
-// A cursor over [begin, end) of a ByteRange. Every read names its field, so that an error gives the field, its record,
-// the offset and how many bytes were left. It never reads outside the range.
+// A cursor over [begin, end) of a Source. Every read names its field, so that an error gives the field, its record,
+// the offset and how many bytes were left. It never reads outside [begin, end).
 #pragma once
 
 #include <array>
@@ -13,31 +13,22 @@
 #include <vector>
 
 #include <poise/error.hpp>
+#include <poise/source.hpp>
 
 #include "bytes/little_endian.hpp"
 
 namespace poise {
 
-// The bytes that a ByteReader reads. The caller of `fetch` has checked that the range is inside.
-struct ByteRange {
-  virtual ~ByteRange() = default;
-  virtual const std::string& name() const = 0;
-  virtual std::uint64_t size() const = 0;
-  // Returns all bytes if they are in memory already, else empty.
-  virtual std::span<const std::byte> resident() const = 0;
-  virtual void fetch(std::uint64_t offset, std::span<std::byte> out) const = 0;
-};
-
 class ByteReader {
  public:
-  // `context` begins every error message: "alt v2". Requires: the range outlives the reader.
-  ByteReader(const ByteRange& range, std::string context);
-  ByteReader(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end);
+  // `context` begins every error message: "alt v2". Requires: the source outlives the reader.
+  ByteReader(const Source& source, std::string context);
+  ByteReader(const Source& source, std::string context, std::uint64_t begin, std::uint64_t end);
 
   std::uint64_t position() const { return position_; }
   std::uint64_t end() const { return end_; }
   std::uint64_t remaining() const { return end_ - position_; }
-  const std::string& path() const { return range_->name(); }
+  const std::string& path() const { return source_->name(); }
 
   std::uint8_t u8(std::string_view field) { return number<std::uint8_t>(field); }
   std::int8_t i8(std::string_view field) { return number<std::int8_t>(field); }
@@ -110,14 +101,14 @@ class ByteReader {
   const std::byte* take(std::uint64_t length, std::string_view field);
   void require(std::uint64_t length, std::string_view field) const;
 
-  const ByteRange* range_;
+  const Source* source_;
   std::string context_;
   std::uint64_t position_;
   std::uint64_t end_;
-  std::span<const std::byte> window_;  // bytes of the range from window_begin_ on
+  std::span<const std::byte> window_;  // bytes of the source from window_begin_ on
   std::uint64_t window_begin_ = 0;
   std::size_t window_bytes_ = kLeastWindowBytes;
-  std::vector<std::byte> buffer_;  // holds window_ when the range is not resident
+  std::vector<std::byte> buffer_;  // holds window_ when the source is not mapped
   std::array<Frame, kMaxDepth> frames_;
   std::size_t depth_ = 0;
   std::string_view note_at_end_;

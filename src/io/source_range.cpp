@@ -8,8 +8,24 @@
 
 #include <poise/error.hpp>
 
+#include "io/file_descriptor.hpp"
+
 namespace poise {
 namespace {
+
+class UnmappedSource final : public Source {
+ public:
+  explicit UnmappedSource(SourcePtr whole) : Source(whole->name(), whole->size()), whole_(std::move(whole)) {}
+
+  bool mapped() const override { return false; }
+  std::span<const std::byte> bytes() const override { return {}; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    read_at(whole_->descriptor(), offset, out, name());
+  }
+
+ private:
+  SourcePtr whole_;
+};
 
 class SourcePart final : public Source {
  public:
@@ -37,14 +53,6 @@ class SourcePart final : public Source {
   SourcePtr whole_;
   std::uint64_t begin_;
 };
-
-}  // namespace
-
-SourcePtr make_source_part(SourcePtr whole, std::uint64_t begin, std::uint64_t size, std::string name) {
-  return std::make_shared<SourcePart>(std::move(whole), begin, size, std::move(name));
-}
-
-namespace {
 
 std::uint64_t size_of(const std::vector<StoredRange>& pieces) {
   std::uint64_t size = 0;
@@ -79,6 +87,14 @@ class SplicedSource final : public Source {
 };
 
 }  // namespace
+
+SourcePtr make_unmapped_source(SourcePtr whole) {
+  return whole->descriptor() < 0 ? whole : std::make_shared<UnmappedSource>(std::move(whole));
+}
+
+SourcePtr make_source_part(SourcePtr whole, std::uint64_t begin, std::uint64_t size, std::string name) {
+  return std::make_shared<SourcePart>(std::move(whole), begin, size, std::move(name));
+}
 
 SourcePtr make_spliced_source(std::string name, std::vector<StoredRange> pieces) {
   return std::make_shared<SplicedSource>(std::move(name), std::move(pieces));

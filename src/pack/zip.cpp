@@ -57,7 +57,7 @@ bool agrees(Narrow narrow, std::uint64_t wide) {
 class Reader {
  public:
   explicit Reader(const SourcePtr& source)
-      : source_(source), range_(*source, SourceRange::Records::scattered), reader_(range_, "zip") {}
+      : source_(source), records_(make_unmapped_source(source)), reader_(*records_, "zip") {}
 
   std::vector<ZipMember> read() {
     const Directory directory = find_directory();
@@ -72,7 +72,7 @@ class Reader {
     std::vector<ZipMember> members;
     members.reserve(static_cast<std::size_t>(directory.members));
     std::vector<std::uint64_t> entries;  // where they are
-    ByteReader list(range_, "zip", directory.begin, directory.begin + directory.bytes);
+    ByteReader list(*records_, "zip", directory.begin, directory.begin + directory.bytes);
     for (std::uint64_t i = 0; i < directory.members; ++i) {
       const auto scope = list.scope("member", static_cast<std::int64_t>(i));
       entries.push_back(list.position());
@@ -292,7 +292,7 @@ class Reader {
       if (begin == end) return;
       reader_.fail(before, fmt::format("{} bytes before it belong to no member", end - begin), begin);
     };
-    ByteReader headers(range_, "zip", 0, directory);
+    ByteReader headers(*records_, "zip", 0, directory);
     if (order.empty()) require_no_gap("directory", 0, directory);
     for (std::size_t i = 0; i < order.size(); ++i) {
       ZipMember& member = *order[i];
@@ -423,7 +423,7 @@ class Reader {
   }
 
   const SourcePtr& source_;
-  SourceRange range_;
+  SourcePtr records_;
   ByteReader reader_;
   std::vector<std::uint64_t> other_ends_;  // other signatures of an end record, in the bytes that readers search
 };

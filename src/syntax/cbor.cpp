@@ -16,24 +16,21 @@
 namespace poise::cbor {
 namespace {
 
-std::string_view to_string(Kind kind) {
-  switch (kind) {
-    case Kind::none: break;
-    case Kind::unsigned_integer: return "an unsigned integer";
-    case Kind::negative_integer: return "a negative integer";
-    case Kind::bytes: return "a byte string";
-    case Kind::text: return "text";
-    case Kind::array: return "an array";
-    case Kind::map: return "a map";
-    case Kind::boolean: return "a boolean";
-    case Kind::null: return "null";
-    case Kind::undefined: return "undefined";
-    case Kind::floating: return "a floating-point number";
-    case Kind::tag: return "a tag";
-    case Kind::end: return "a break";
-  }
-  return "nothing";
-}
+constexpr std::array<std::string_view, 13> kKindNames = {"nothing",
+                                                         "an unsigned integer",
+                                                         "a negative integer",
+                                                         "a byte string",
+                                                         "text",
+                                                         "an array",
+                                                         "a map",
+                                                         "a boolean",
+                                                         "null",
+                                                         "undefined",
+                                                         "a floating-point number",
+                                                         "a tag",
+                                                         "a break"};
+
+std::string_view to_string(HeadKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
 // Returns a key from the file, made safe for a message.
 std::string printable(std::string_view key) {
@@ -54,17 +51,17 @@ std::size_t shortest_head(std::uint64_t argument) {
 
 // The kinds by the upper three bits of an item's first byte (RFC 8949, section 3.1); the last are simple values and
 // floats.
-constexpr std::array kMajorTypes = {Kind::unsigned_integer,
-                                    Kind::negative_integer,
-                                    Kind::bytes,
-                                    Kind::text,
-                                    Kind::array,
-                                    Kind::map,
-                                    Kind::tag,
-                                    Kind::none};
+constexpr std::array kMajorTypes = {HeadKind::unsigned_integer,
+                                    HeadKind::negative_integer,
+                                    HeadKind::bytes,
+                                    HeadKind::text,
+                                    HeadKind::array,
+                                    HeadKind::map,
+                                    HeadKind::tag,
+                                    HeadKind::none};
 
-bool may_be_indefinite(Kind kind) {
-  return kind == Kind::bytes || kind == Kind::text || kind == Kind::array || kind == Kind::map;
+bool may_be_indefinite(HeadKind kind) {
+  return kind == HeadKind::bytes || kind == HeadKind::text || kind == HeadKind::array || kind == HeadKind::map;
 }
 
 Value negative_value(std::uint64_t argument) {
@@ -109,20 +106,20 @@ Number Cursor::read_number(std::size_t begin) {
   return load_be<Number>(read_bytes(sizeof(Number), begin).data());
 }
 
-inline std::string_view Cursor::last_string(const Item& item) const {
+inline std::string_view Cursor::last_string(const Head& item) const {
   const auto content = bytes_.first(at_).last(static_cast<std::size_t>(item.argument()));
   return {reinterpret_cast<const char*>(content.data()), content.size()};
 }
 
 // RFC 8949, section 3.
-Item Cursor::decode() {
+Head Cursor::decode() {
   const std::size_t begin = at_;
   const unsigned first = read_number<std::uint8_t>(begin);
   const unsigned low = first & 0x1fU;
   constexpr unsigned kLeastLong = 24;
   constexpr unsigned kIndefinite = 31;
-  const Kind kind = kMajorTypes[first >> 5U];
-  if (kind == Kind::none) return simple_or_float(low, begin);
+  const HeadKind kind = kMajorTypes[first >> 5U];
+  if (kind == HeadKind::none) return simple_or_float(low, begin);
   std::uint64_t argument = low;
   bool indefinite = false;
   if (low >= kLeastLong) {
@@ -136,47 +133,47 @@ Item Cursor::decode() {
         argument = 0;
         indefinite = true;
     }
-    if (rules_ == Rules::deterministic) require_shortest(Item(kind, argument, indefinite), begin);
+    if (rules_ == Rules::deterministic) require_shortest(Head(kind, argument, indefinite), begin);
   }
-  const Item item(kind, argument, indefinite);
-  if (kind == Kind::tag && rules_ == Rules::deterministic) refuse_form("a tag", begin);
-  if (indefinite || (kind != Kind::text && kind != Kind::bytes)) return item;
+  const Head item(kind, argument, indefinite);
+  if (kind == HeadKind::tag && rules_ == Rules::deterministic) refuse_form("a tag", begin);
+  if (indefinite || (kind != HeadKind::text && kind != HeadKind::bytes)) return item;
   read_bytes(argument, begin);
-  if (kind == Kind::text && !is_utf8(last_string(item))) fail("CBOR: text is not UTF-8", offset_ + begin);
+  if (kind == HeadKind::text && !is_utf8(last_string(item))) fail("CBOR: text is not UTF-8", offset_ + begin);
   return item;
 }
 
-Item Cursor::simple_or_float(unsigned low, std::size_t begin) {
+Head Cursor::simple_or_float(unsigned low, std::size_t begin) {
   switch (low) {
     case 20:
-    case 21: return Item(Kind::boolean, low - 20);
-    case 22: return Item(Kind::null);
+    case 21: return Head(HeadKind::boolean, low - 20);
+    case 22: return Head(HeadKind::null);
     case 23:
       if (rules_ == Rules::deterministic) refuse_form("the value undefined", begin);
-      return Item(Kind::undefined);
+      return Head(HeadKind::undefined);
     case 25: return floating(static_cast<double>(decode_f16(read_number<std::uint16_t>(begin))), begin);
     case 26: return floating(static_cast<double>(std::bit_cast<float>(read_number<std::uint32_t>(begin))), begin);
     case 27: return floating(std::bit_cast<double>(read_number<std::uint64_t>(begin)), begin);
-    case 31: return Item(Kind::end);
+    case 31: return Head(HeadKind::end);
     default: refuse_byte(begin);
   }
 }
 
-Item Cursor::floating(double number, std::size_t begin) const {
+Head Cursor::floating(double number, std::size_t begin) const {
   if (rules_ == Rules::deterministic) {
     std::array<std::byte, 9> shortest{};
     const std::size_t length = encode_float(number, shortest);
     if (!std::ranges::equal(std::span(shortest).first(length), bytes_.subspan(begin, at_ - begin)))
       refuse_form("a float in other than its shortest form", begin);
   }
-  return Item(Kind::floating, std::bit_cast<std::uint64_t>(number));
+  return Head(HeadKind::floating, std::bit_cast<std::uint64_t>(number));
 }
 
 void Cursor::fail_cut_off(std::size_t begin) const {
   fail(fmt::format("CBOR: an item needs more than the {} bytes left", bytes_.size() - begin), offset_ + begin);
 }
 
-void Cursor::require_shortest(const Item& item, std::size_t begin) const {
+void Cursor::require_shortest(const Head& item, std::size_t begin) const {
   if (item.indefinite()) refuse_form("an indefinite length", begin);
   if (at_ - begin == shortest_head(item.argument())) return;
   refuse_form(fmt::format("the number {} in other than its shortest form", item.argument()), begin);
@@ -190,18 +187,18 @@ void Cursor::refuse_form(std::string_view problem, std::size_t begin) const {
   fail(fmt::format("not in deterministic CBOR encoding: {}", problem), offset_ + begin);
 }
 
-inline Item Cursor::take() {
+inline Head Cursor::take() {
   const std::uint64_t begin = position();
   if (depth_ > max_depth_) fail(fmt::format("CBOR: nested deeper than {} levels", max_depth_), begin);
-  Item item = decode();
-  while (item.kind() == Kind::tag) item = decode();
-  if (item.kind() == Kind::end) fail("CBOR: a break where an item is expected", begin);
+  Head item = decode();
+  while (item.kind() == HeadKind::tag) item = decode();
+  if (item.kind() == HeadKind::end) fail("CBOR: a break where an item is expected", begin);
   return item;
 }
 
-inline Item Cursor::take(Kind expected) {
+inline Head Cursor::take(HeadKind expected) {
   const std::uint64_t begin = position();
-  Item item = take();
+  Head item = take();
   if (item.kind() != expected)
     fail(fmt::format("expected {}, found {}", to_string(expected), to_string(item.kind())), begin);
   return item;
@@ -213,7 +210,7 @@ bool Cursor::at_break() {
   return true;
 }
 
-inline std::uint64_t Cursor::checked_count(const Item& item, std::uint64_t least_bytes_each) const {
+inline std::uint64_t Cursor::checked_count(const Head& item, std::uint64_t least_bytes_each) const {
   const std::uint64_t left = bytes_.size() - at_;
   if (item.argument() > left / least_bytes_each) {
     fail(fmt::format("CBOR: {} of {} entries does not fit the {} bytes left", to_string(item.kind()), item.argument(),
@@ -231,35 +228,35 @@ inline KeySet* Cursor::empty_key_set(Keys keys) {
   return set;
 }
 
-inline std::string_view Cursor::string_content(const Item& item) {
+inline std::string_view Cursor::string_content(const Head& item) {
   return item.indefinite() ? join_pieces(item) : last_string(item);
 }
 
 // The pieces of an indefinite string are definite strings of its kind.
-std::string_view Cursor::join_pieces(const Item& item) {
+std::string_view Cursor::join_pieces(const Head& item) {
   std::string whole;
   while (!at_break()) whole += add_piece(item.kind());
   charge(budget_.take_text(whole.size()));
   return joined_.emplace_back(std::move(whole));
 }
 
-std::string_view Cursor::add_piece(Kind kind) {
+std::string_view Cursor::add_piece(HeadKind kind) {
   const std::uint64_t begin = position();
-  const Item piece = decode();
+  const Head piece = decode();
   if (piece.kind() != kind || piece.indefinite())
     fail(fmt::format("CBOR: a piece of {} is {}", to_string(kind), to_string(piece.kind())), begin);
   return last_string(piece);
 }
 
-std::uint64_t Cursor::u64() { return take(Kind::unsigned_integer).argument(); }
-std::string_view Cursor::text() { return string_content(take(Kind::text)); }
-Map Cursor::map(Keys keys) { return Map(*this, take(Kind::map), keys); }
-Array Cursor::array() { return Array(*this, take(Kind::array)); }
+std::uint64_t Cursor::u64() { return take(HeadKind::unsigned_integer).argument(); }
+std::string_view Cursor::text() { return string_content(take(HeadKind::text)); }
+Map Cursor::map(Keys keys) { return Map(*this, take(HeadKind::map), keys); }
+Array Cursor::array() { return Array(*this, take(HeadKind::array)); }
 Value Cursor::value() { return to_value(take()); }
 
 Attributes Cursor::attributes() {
   const std::uint64_t begin = position();
-  Value map = map_value(take(Kind::map));
+  Value map = map_value(take(HeadKind::map));
   if (map.get_if<Attributes>() == nullptr) fail("expected text keys", begin);
   return std::move(map).take<Attributes>();
 }
@@ -270,34 +267,34 @@ bool Cursor::null() {
   return true;
 }
 
-Value Cursor::to_value(const Item& item) {
+Value Cursor::to_value(const Head& item) {
   charge(budget_.take_value());
   switch (item.kind()) {
-    case Kind::unsigned_integer: return item.argument();
-    case Kind::negative_integer: return negative_value(item.argument());
-    case Kind::boolean: return item.argument() != 0;
-    case Kind::floating: return std::bit_cast<double>(item.argument());
-    case Kind::text: return string_content(item);
-    case Kind::bytes: {
+    case HeadKind::unsigned_integer: return item.argument();
+    case HeadKind::negative_integer: return negative_value(item.argument());
+    case HeadKind::boolean: return item.argument() != 0;
+    case HeadKind::floating: return std::bit_cast<double>(item.argument());
+    case HeadKind::text: return string_content(item);
+    case HeadKind::bytes: {
       const auto content = std::as_bytes(std::span(string_content(item)));
       return Value::Bytes(content.begin(), content.end());
     }
-    case Kind::array: {
+    case HeadKind::array: {
       Value::Array items;
       for (Array array(*this, item); array.next();) items.push_back(value());
       return items;
     }
-    case Kind::map: return map_value(item);
-    case Kind::null:
-    case Kind::undefined:
-    case Kind::none:
-    case Kind::tag:
-    case Kind::end: break;
+    case HeadKind::map: return map_value(item);
+    case HeadKind::null:
+    case HeadKind::undefined:
+    case HeadKind::none:
+    case HeadKind::tag:
+    case HeadKind::end: break;
   }
   return {};
 }
 
-Value Cursor::map_value(const Item& item) {
+Value Cursor::map_value(const Head& item) {
   std::vector<Attributes::Entry> entries;
   Value::Pairs pairs;  // used from the first key on that is not text
   for (Map map(*this, item); map.next();) {
@@ -319,12 +316,12 @@ void Cursor::charge(bool affordable) const {
 
 void Cursor::skip() { pass(take()); }
 
-void Cursor::pass(const Item& item) {
-  if (item.indefinite() && (item.kind() == Kind::text || item.kind() == Kind::bytes)) {
+void Cursor::pass(const Head& item) {
+  if (item.indefinite() && (item.kind() == HeadKind::text || item.kind() == HeadKind::bytes)) {
     while (!at_break()) add_piece(item.kind());
-  } else if (item.kind() == Kind::array) {
+  } else if (item.kind() == HeadKind::array) {
     for (Array array(*this, item); array.next();) skip();
-  } else if (item.kind() == Kind::map) {
+  } else if (item.kind() == HeadKind::map) {
     for (Map map(*this, item); map.next();) skip();
   }
 }
@@ -333,7 +330,7 @@ void Cursor::finish() const {
   if (at_ < bytes_.size()) fail(fmt::format("CBOR: {} bytes after the end", bytes_.size() - at_), position());
 }
 
-Array::Array(Cursor& in, const Item& item)
+Array::Array(Cursor& in, const Head& item)
     : in_(in), indefinite_(item.indefinite()), left_(item.indefinite() ? 0 : in.checked_count(item, 1)) {
   // One frame beyond the allowed depth exists, so that an empty container may be at it; take() refuses items below.
   in_.frames_[in_.depth_++] = {{}, UINT64_MAX, false};
@@ -346,7 +343,7 @@ bool Array::next() {
   return true;
 }
 
-Map::Map(Cursor& in, const Item& item, Keys keys)
+Map::Map(Cursor& in, const Head& item, Keys keys)
     : in_(in),
       indefinite_(item.indefinite()),
       left_(item.indefinite() ? 0 : in.checked_count(item, 2)),
@@ -361,8 +358,8 @@ bool Map::next() {
   if (!indefinite_) --left_;
   const std::size_t begin = in_.at_;
   key_position_ = in_.position();
-  const Item item = in_.take();
-  text_key_ = item.kind() == Kind::text;
+  const Head item = in_.take();
+  text_key_ = item.kind() == HeadKind::text;
   if (text_key_) {
     key_ = in_.string_content(item);
   } else {

@@ -29,7 +29,7 @@ enum class Rules {
   deterministic,  // RFC 8949 section 4.2.1 is enforced, and there are no tags
 };
 
-enum class Kind : std::uint8_t {
+enum class HeadKind : std::uint8_t {
   none,
   unsigned_integer,
   negative_integer,
@@ -47,12 +47,12 @@ enum class Kind : std::uint8_t {
 
 // One head, which fits two registers: a large manifest has two million heads, and members of single bytes would be
 // assembled in memory.
-class Item {
+class Head {
  public:
-  explicit Item(Kind kind, std::uint64_t argument = 0, bool indefinite = false)
+  explicit Head(HeadKind kind, std::uint64_t argument = 0, bool indefinite = false)
       : kind_(std::uint64_t{static_cast<std::uint8_t>(kind)} | (indefinite ? kIndefinite : 0)), argument_(argument) {}
 
-  Kind kind() const { return static_cast<Kind>(kind_ & 0xffU); }
+  HeadKind kind() const { return static_cast<HeadKind>(kind_ & 0xffU); }
   bool indefinite() const { return (kind_ & kIndefinite) != 0; }
   // Returns the number, the count, the tag, the length of a string; -1 - n for a negative integer n, the bits of a
   // floating-point number.
@@ -110,31 +110,31 @@ class Cursor {
     bool is_map = false;
   };
 
-  Item decode();  // one head, and the content of a string
-  Item take();    // the same after any tags, depth checked
-  Item take(Kind expected);
+  Head decode();  // one head, and the content of a string
+  Head take();    // the same after any tags, depth checked
+  Head take(HeadKind expected);
   // Parts of decode(): `begin` is the item's offset.
-  Item simple_or_float(unsigned low, std::size_t begin);
-  Item floating(double number, std::size_t begin) const;
+  Head simple_or_float(unsigned low, std::size_t begin);
+  Head floating(double number, std::size_t begin) const;
   std::span<const std::byte> read_bytes(std::uint64_t count, std::size_t begin);
   template <typename Number>
   Number read_number(std::size_t begin);
   [[noreturn]] void fail_cut_off(std::size_t begin) const;
-  Value to_value(const Item& item);
-  Value map_value(const Item& item);
+  Value to_value(const Head& item);
+  Value map_value(const Head& item);
   void charge(bool affordable) const;
-  void pass(const Item& item);
+  void pass(const Head& item);
   // Returns the content of bytes and text. Requires: the item was read last.
-  std::string_view string_content(const Item& item);
-  std::string_view last_string(const Item& item) const;  // for a definite string
-  std::string_view join_pieces(const Item& item);        // for an indefinite one
-  std::string_view add_piece(Kind kind);                 // of an indefinite one
-  void require_shortest(const Item& item, std::size_t begin) const;
+  std::string_view string_content(const Head& item);
+  std::string_view last_string(const Head& item) const;  // for a definite string
+  std::string_view join_pieces(const Head& item);        // for an indefinite one
+  std::string_view add_piece(HeadKind kind);             // of an indefinite one
+  void require_shortest(const Head& item, std::size_t begin) const;
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;
   bool at_break();
   KeySet* empty_key_set(Keys keys);  // for a map that opens; null if no keys need comparing
-  std::uint64_t checked_count(const Item& item, std::uint64_t least_bytes_each) const;
+  std::uint64_t checked_count(const Head& item, std::uint64_t least_bytes_each) const;
 
   std::span<const std::byte> bytes_;
   std::uint64_t offset_;
@@ -163,7 +163,7 @@ class Array {
 
  private:
   friend class Cursor;
-  Array(Cursor& in, const Item& item);
+  Array(Cursor& in, const Head& item);
 
   Cursor& in_;
   bool indefinite_;
@@ -196,7 +196,7 @@ class Map {
 
  private:
   friend class Cursor;
-  Map(Cursor& in, const Item& item, Keys keys = Keys::unique);
+  Map(Cursor& in, const Head& item, Keys keys = Keys::unique);
 
   void require_ascending(std::string_view encoded);
   bool is_new();

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,58 +12,31 @@
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
+#include "numeric/float_formats.hpp"
 
 namespace poise::cbor {
 namespace {
 
+// Stores a first byte and a big-endian number. Returns how many bytes these are.
 template <typename Number>
-void store_big_endian(Number number, std::byte* to) {
-  for (std::size_t i = sizeof number; i-- > 0; number = static_cast<Number>(number >> 8U))
-    to[i] = static_cast<std::byte>(number & 0xffU);
-}
-
-// Returns the bits of the half that equals `number` exactly, if there is one. Not called with NaN.
-std::optional<std::uint16_t> exact_half(float number) {
-  const auto bits = std::bit_cast<std::uint32_t>(number);
-  const auto sign = static_cast<std::uint16_t>(bits >> 16U & 0x8000U);
-  const std::uint32_t magnitude = bits & 0x7fffffffU;
-  if (magnitude == 0) return sign;
-  if (magnitude == 0x7f800000U) return static_cast<std::uint16_t>(sign | 0x7c00U);
-  const int exponent = static_cast<int>(magnitude >> 23U) - 127;
-  const std::uint32_t significand = (magnitude & 0x7fffffU) | 0x800000U;
-  if (exponent > 15 || exponent < -24) return std::nullopt;
-  const auto dropped =
-      static_cast<std::uint32_t>(exponent >= -14 ? 13 : -1 - exponent);  // bits a (subnormal) half lacks
-  if ((significand & ((1U << dropped) - 1)) != 0) return std::nullopt;
-  const std::uint32_t kept = significand >> dropped;
-  const std::uint32_t biased = exponent >= -14 ? static_cast<std::uint32_t>(exponent + 15) << 10U : 0;
-  return static_cast<std::uint16_t>(sign | biased | (kept & (exponent >= -14 ? 0x3ffU : 0x7ffU)));
+std::size_t store_head(unsigned first, Number number, std::array<std::byte, 9>& out) {
+  out[0] = static_cast<std::byte>(first);
+  for (std::size_t i = sizeof number; i > 0; --i, number = static_cast<Number>(number >> 8U))
+    out[i] = static_cast<std::byte>(number & 0xffU);
+  return 1 + sizeof number;
 }
 
 }  // namespace
 
 std::size_t encode_float(double number, std::array<std::byte, 9>& out) {
-  constexpr std::byte kHalf{0xf9};
-  constexpr std::byte kSingle{0xfa};
-  constexpr std::byte kDouble{0xfb};
-  const auto single = std::isnan(number) ? 0.0F : static_cast<float>(number);
-  const bool fits_single = std::isnan(number) || static_cast<double>(single) == number;
-  const auto half = std::isnan(number) ? std::optional<std::uint16_t>(std::uint16_t{0x7e00})
-                    : fits_single      ? exact_half(single)
-                                       : std::nullopt;
-  if (half) {
-    out[0] = kHalf;
-    store_big_endian(*half, &out[1]);
-    return 3;
-  }
-  if (fits_single) {
-    out[0] = kSingle;
-    store_big_endian(std::bit_cast<std::uint32_t>(single), &out[1]);
-    return 5;
-  }
-  out[0] = kDouble;
-  store_big_endian(std::bit_cast<std::uint64_t>(number), &out[1]);
-  return 9;
+  constexpr unsigned kHalf = 0xf9;
+  constexpr unsigned kSingle = 0xfa;
+  constexpr unsigned kDouble = 0xfb;
+  if (std::isnan(number)) return store_head(kHalf, std::uint16_t{0x7e00}, out);
+  if (const std::uint16_t half = encode_f16(number); decode_f16(half) == number) return store_head(kHalf, half, out);
+  const auto single = static_cast<float>(number);
+  if (single == number) return store_head(kSingle, std::bit_cast<std::uint32_t>(single), out);
+  return store_head(kDouble, std::bit_cast<std::uint64_t>(number), out);
 }
 
 bool key_before(std::string_view a, std::string_view b, KeyOrder order) {
@@ -74,29 +46,20 @@ bool key_before(std::string_view a, std::string_view b, KeyOrder order) {
 }
 
 void Encoder::head(unsigned major, std::uint64_t argument) {
+  const unsigned first = major << 5U;
   std::array<std::byte, 9> out{};
   std::size_t length = 1;
-  unsigned low = 0;
   if (argument < 24) {
-    low = static_cast<unsigned>(argument);
+    out[0] = static_cast<std::byte>(first | argument);
   } else if (argument <= UINT8_MAX) {
-    low = 24;
-    length = 2;
-    store_big_endian(static_cast<std::uint8_t>(argument), &out[1]);
+    length = store_head(first | 24, static_cast<std::uint8_t>(argument), out);
   } else if (argument <= UINT16_MAX) {
-    low = 25;
-    length = 3;
-    store_big_endian(static_cast<std::uint16_t>(argument), &out[1]);
+    length = store_head(first | 25, static_cast<std::uint16_t>(argument), out);
   } else if (argument <= UINT32_MAX) {
-    low = 26;
-    length = 5;
-    store_big_endian(static_cast<std::uint32_t>(argument), &out[1]);
+    length = store_head(first | 26, static_cast<std::uint32_t>(argument), out);
   } else {
-    low = 27;
-    length = 9;
-    store_big_endian(argument, &out[1]);
+    length = store_head(first | 27, argument, out);
   }
-  out[0] = static_cast<std::byte>(major << 5U | low);
   bytes_.append(reinterpret_cast<const char*>(out.data()), length);
 }
 

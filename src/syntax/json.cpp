@@ -538,9 +538,9 @@ JsonText::JsonText(std::string_view text) : bytes_(room_for(text.size())), size_
   std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
 }
 
-JsonText::JsonText(const ByteRange& range, std::uint64_t offset, std::size_t length)
+JsonText::JsonText(const Source& source, std::uint64_t offset, std::size_t length)
     : bytes_(room_for(length)), size_(length) {
-  range.fetch(offset, std::as_writable_bytes(std::span(bytes_.get(), size_)));
+  source.read(offset, std::as_writable_bytes(std::span(bytes_.get(), size_)));
   std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
 }
 

@@ -31,8 +31,8 @@ std::optional<Value> parse_json_number(std::string_view token, std::string_view&
 class JsonText {
  public:
   explicit JsonText(std::string_view text);
-  // Part of a range. Throws io. Requires: the range has it.
-  JsonText(const ByteRange& range, std::uint64_t offset, std::size_t length);
+  // Reads the text from a source. Throws io. Requires: the source has it.
+  JsonText(const Source& source, std::uint64_t offset, std::size_t length);
 
   std::string_view text() const { return {bytes_.get(), size_}; }
 

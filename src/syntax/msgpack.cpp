@@ -2,6 +2,7 @@
 // specification at github.com/msgpack/msgpack, "Formats".
 #include "syntax/msgpack.hpp"
 
+#include <array>
 #include <bit>
 #include <unordered_set>
 
@@ -12,28 +13,21 @@
 namespace poise::msgpack {
 namespace {
 
-bool ends_with_content(Kind kind) { return kind == Kind::text || kind == Kind::bytes || kind == Kind::extension; }
+bool ends_with_content(ItemKind kind) {
+  return kind == ItemKind::text || kind == ItemKind::bytes || kind == ItemKind::extension;
+}
 
 }  // namespace
 
-std::string_view to_string(Kind kind) {
-  switch (kind) {
-    case Kind::nil: return "nil";
-    case Kind::boolean: return "a boolean";
-    case Kind::natural: return "a natural number";
-    case Kind::negative: return "a negative number";
-    case Kind::real: return "a real number";
-    case Kind::text: return "text";
-    case Kind::bytes: return "bytes";
-    case Kind::array: return "an array";
-    case Kind::map: return "a map";
-    case Kind::extension: return "an extension";
-  }
-  return "nothing";
+std::string_view to_string(ItemKind kind) {
+  constexpr std::array<std::string_view, 10> kNames = {
+      "nil",      "a boolean", "a natural number", "a negative number", "a real number", "text", "bytes",
+      "an array", "a map",     "an extension"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
-Reader::Reader(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end)
-    : in_(range, std::move(context), begin, end) {
+Reader::Reader(const Source& source, std::string context, std::uint64_t begin, std::uint64_t end)
+    : in_(source, std::move(context), begin, end) {
   in_.set_big_endian(true);
 }
 
@@ -47,15 +41,15 @@ std::uint64_t Reader::number(unsigned bytes) {
 }
 
 Item Reader::with_content(Item item, std::uint64_t length) {
-  if (item.kind == Kind::extension) item.type = in_.i8("type of an extension");
+  if (item.kind == ItemKind::extension) item.type = in_.i8("type of an extension");
   item.argument = length;
   item.content = in_.position();
-  in_.skip(length, item.kind == Kind::text ? "text" : item.kind == Kind::bytes ? "bytes" : "extension");
+  in_.skip(length, item.kind == ItemKind::text ? "text" : item.kind == ItemKind::bytes ? "bytes" : "extension");
   return item;
 }
 
 Item Reader::with_items(Item item, std::uint64_t count) {
-  const bool is_map = item.kind == Kind::map;
+  const bool is_map = item.kind == ItemKind::map;
   if (count > in_.remaining() / (is_map ? 2 : 1))
     in_.fail(is_map ? "map" : "array",
              fmt::format("{} {} do not fit the {} bytes left", count, is_map ? "pairs" : "items", in_.remaining()),
@@ -68,35 +62,35 @@ Item Reader::with_items(Item item, std::uint64_t count) {
 Item Reader::next() {
   Item item{.begin = in_.position()};
   const unsigned first = in_.u8("item");
-  const auto as = [&](Kind kind) {
+  const auto as = [&](ItemKind kind) {
     item.kind = kind;
     return item;
   };
-  const auto scalar = [&](Kind kind, std::uint64_t argument) {
+  const auto scalar = [&](ItemKind kind, std::uint64_t argument) {
     item.argument = argument;
     return as(kind);
   };
-  if (first < 0x80) return scalar(Kind::natural, first);
-  if (first < 0x90) return with_items(as(Kind::map), first & 0x0fU);
-  if (first < 0xa0) return with_items(as(Kind::array), first & 0x0fU);
-  if (first < 0xc0) return with_content(as(Kind::text), first & 0x1fU);
-  if (first >= 0xe0) return scalar(Kind::negative, static_cast<std::uint64_t>(std::int64_t{first} - 0x100));
+  if (first < 0x80) return scalar(ItemKind::natural, first);
+  if (first < 0x90) return with_items(as(ItemKind::map), first & 0x0fU);
+  if (first < 0xa0) return with_items(as(ItemKind::array), first & 0x0fU);
+  if (first < 0xc0) return with_content(as(ItemKind::text), first & 0x1fU);
+  if (first >= 0xe0) return scalar(ItemKind::negative, static_cast<std::uint64_t>(std::int64_t{first} - 0x100));
   switch (first) {
     case 0xc0: return item;
     case 0xc2:
-    case 0xc3: return scalar(Kind::boolean, first & 1U);
+    case 0xc3: return scalar(ItemKind::boolean, first & 1U);
     case 0xc4:
     case 0xc5:
-    case 0xc6: return with_content(as(Kind::bytes), number(1U << (first - 0xc4U)));
+    case 0xc6: return with_content(as(ItemKind::bytes), number(1U << (first - 0xc4U)));
     case 0xc7:
     case 0xc8:
-    case 0xc9: return with_content(as(Kind::extension), number(1U << (first - 0xc7U)));
-    case 0xca: return scalar(Kind::real, std::bit_cast<std::uint64_t>(static_cast<double>(in_.f32("number"))));
-    case 0xcb: return scalar(Kind::real, in_.u64("number"));
+    case 0xc9: return with_content(as(ItemKind::extension), number(1U << (first - 0xc7U)));
+    case 0xca: return scalar(ItemKind::real, std::bit_cast<std::uint64_t>(static_cast<double>(in_.f32("number"))));
+    case 0xcb: return scalar(ItemKind::real, in_.u64("number"));
     case 0xcc:
     case 0xcd:
     case 0xce:
-    case 0xcf: return scalar(Kind::natural, number(1U << (first - 0xccU)));
+    case 0xcf: return scalar(ItemKind::natural, number(1U << (first - 0xccU)));
     case 0xd0:
     case 0xd1:
     case 0xd2:
@@ -104,28 +98,28 @@ Item Reader::next() {
       const unsigned width = 1U << (first - 0xd0U);
       const unsigned unused = 64 - 8 * width;
       const auto value = static_cast<std::int64_t>(number(width) << unused) >> unused;
-      return scalar(value < 0 ? Kind::negative : Kind::natural, static_cast<std::uint64_t>(value));
+      return scalar(value < 0 ? ItemKind::negative : ItemKind::natural, static_cast<std::uint64_t>(value));
     }
     case 0xd4:
     case 0xd5:
     case 0xd6:
     case 0xd7:
-    case 0xd8: return with_content(as(Kind::extension), std::uint64_t{1} << (first - 0xd4U));
+    case 0xd8: return with_content(as(ItemKind::extension), std::uint64_t{1} << (first - 0xd4U));
     case 0xd9:
     case 0xda:
-    case 0xdb: return with_content(as(Kind::text), number(1U << (first - 0xd9U)));
+    case 0xdb: return with_content(as(ItemKind::text), number(1U << (first - 0xd9U)));
     case 0xdc:
-    case 0xdd: return with_items(as(Kind::array), number(2U << (first - 0xdcU)));
+    case 0xdd: return with_items(as(ItemKind::array), number(2U << (first - 0xdcU)));
     case 0xde:
-    case 0xdf: return with_items(as(Kind::map), number(2U << (first - 0xdeU)));
+    case 0xdf: return with_items(as(ItemKind::map), number(2U << (first - 0xdeU)));
     default: in_.fail("item", fmt::format("no item begins with 0x{:02x}", first), item.begin);
   }
 }
 
-Tree::Tree(const ByteRange& range, std::string context)
-    : range_(range), context_(std::move(context)), budget_(range.size()) {
+Tree::Tree(const Source& source, std::string context)
+    : source_(source), context_(std::move(context)), budget_(source.size()) {
   Path path;
-  Reader in(range, "", 0, range.size());
+  Reader in(source, "", 0, source.size());
   try {
     add(in, path);
   } catch (const Error& error) {
@@ -150,12 +144,12 @@ void Tree::add(Reader& in, Path& path) {
   if (!budget_.take_value()) in.fail("", "more items than a file of this size may hold", begin, ErrorKind::unsupported);
   const Item item = in.next();
   nodes_.push_back({.item = item});
-  if (item.kind == Kind::array) {
+  if (item.kind == ItemKind::array) {
     const std::size_t depth = path.size();
     path.emplace_back();
     for (; path[depth].number < item.argument; ++path[depth].number) add(in, path);
     path.pop_back();
-  } else if (item.kind == Kind::map) {
+  } else if (item.kind == ItemKind::map) {
     add_pairs(in, item.argument, path);
   }
   nodes_[index].items = nodes_.size() - index;
@@ -169,7 +163,7 @@ void Tree::add_pairs(Reader& in, std::uint64_t pairs, Path& path) {
     path[depth] = {.number = i};
     add(in, path);
     const Item item = nodes_.back().item;
-    if (item.kind != Kind::text)
+    if (item.kind != ItemKind::text)
       in.fail("key", fmt::format("expected text, found {}", to_string(item.kind)), item.begin);
     if (!budget_.take_text(item.argument))
       in.fail("", "more keys than a file of this size may hold", item.begin, ErrorKind::unsupported);
@@ -183,7 +177,7 @@ void Tree::add_pairs(Reader& in, std::uint64_t pairs, Path& path) {
 }
 
 std::string Tree::content(const Item& item) const {
-  ByteReader in(range_, context_, item.content, item.content + item.argument);
+  ByteReader in(source_, context_, item.content, item.content + item.argument);
   return std::string(in.text(item.argument, "text"));
 }
 
@@ -206,23 +200,23 @@ Value Tree::value(Index index, FunctionRef<Value(const Item&)> extension) {
   charge(budget_.take_value(), item.begin);
   if (ends_with_content(item.kind)) charge(budget_.take_text(item.argument), item.begin);
   switch (item.kind) {
-    case Kind::nil: return {};
-    case Kind::boolean: return item.argument != 0;
-    case Kind::natural: return item.argument;
-    case Kind::negative: return static_cast<std::int64_t>(item.argument);
-    case Kind::real: return std::bit_cast<double>(item.argument);
-    case Kind::text: return text(index);
-    case Kind::bytes: {
+    case ItemKind::nil: return {};
+    case ItemKind::boolean: return item.argument != 0;
+    case ItemKind::natural: return item.argument;
+    case ItemKind::negative: return static_cast<std::int64_t>(item.argument);
+    case ItemKind::real: return std::bit_cast<double>(item.argument);
+    case ItemKind::text: return text(index);
+    case ItemKind::bytes: {
       const std::string bytes = content(item);
       const auto all = std::as_bytes(std::span(bytes));
       return Value::Bytes(all.begin(), all.end());
     }
-    case Kind::array: {
+    case ItemKind::array: {
       Value::Array items;
       for (Index i = index + 1; i < after(index); i = after(i)) items.push_back(value(i, extension));
       return items;
     }
-    case Kind::map: {
+    case ItemKind::map: {
       std::vector<Attributes::Entry> entries;
       for (Index i = index + 1; i < after(index); i = after(i + 1)) {
         charge(budget_.take_text(nodes_[i].item.argument), item.begin);
@@ -230,7 +224,7 @@ Value Tree::value(Index index, FunctionRef<Value(const Item&)> extension) {
       }
       return Attributes::from_unique(std::move(entries));
     }
-    case Kind::extension: return extension(item);
+    case ItemKind::extension: return extension(item);
   }
   return {};
 }
@@ -240,7 +234,7 @@ void Tree::charge(bool affordable, std::uint64_t offset) const {
 }
 
 void Tree::fail(std::string_view field, std::string_view problem, std::uint64_t offset, ErrorKind kind) const {
-  ByteReader(range_, context_).fail(kind, field, problem, offset);
+  ByteReader(source_, context_).fail(kind, field, problem, offset);
 }
 
 }  // namespace poise::msgpack

@@ -21,14 +21,14 @@
 
 namespace poise::msgpack {
 
-enum class Kind : std::uint8_t { nil, boolean, natural, negative, real, text, bytes, array, map, extension };
+enum class ItemKind : std::uint8_t { nil, boolean, natural, negative, real, text, bytes, array, map, extension };
 
 // Returns the kind as messages name it: The kind as messages name it: "a map".
-std::string_view to_string(Kind kind);
+std::string_view to_string(ItemKind kind);
 
 // The head of an item.
 struct Item {
-  Kind kind = Kind::nil;
+  ItemKind kind = ItemKind::nil;
   std::int8_t type = 0;     // of an extension
   std::uint64_t begin = 0;  // offset of its first byte
   // A boolean or natural number; a negative number's or a real one's 64 bits; the length of text, bytes or an
@@ -42,8 +42,8 @@ struct Item {
 // range, a count of more items than bytes are left, and a byte with which no item begins.
 class Reader {
  public:
-  // Requires: the range outlives the reader.
-  Reader(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end);
+  // Requires: the source outlives the reader.
+  Reader(const Source& source, std::string context, std::uint64_t begin, std::uint64_t end);
 
   Item next();
   std::uint64_t position() const { return in_.position(); }
@@ -62,7 +62,7 @@ class Reader {
   ByteReader in_;
 };
 
-// A whole range as one item with all that is inside it: heads only. Items are numbered in the order of the file: after
+// A whole source as one item with all that is inside it: heads only. Items are numbered in the order of the file: after
 // an array or map come its items, which for a map are keys and values in turn.
 class Tree {
  public:
@@ -71,8 +71,8 @@ class Tree {
 
   // Throws what Reader throws, after the keys that lead to the item; invalid_file for bytes after the item, keys that
   // are not text or appear twice in their map, and nesting deeper than kMaxNesting; unsupported for more items than a
-  // file of this size may hold in memory. Requires: the range outlives the tree.
-  Tree(const ByteRange& range, std::string context);
+  // file of this size may hold in memory. Requires: the source outlives the tree.
+  Tree(const Source& source, std::string context);
 
   std::size_t size() const { return nodes_.size(); }
   const Item& operator[](Index item) const { return nodes_[item].item; }
@@ -112,7 +112,7 @@ class Tree {
   void add_pairs(Reader& in, std::uint64_t pairs, Path& path);
   std::string content(const Item& item) const;
 
-  const ByteRange& range_;
+  const Source& source_;
   std::string context_;
   ValueBudget budget_;
   std::deque<Node> nodes_;  // grows without a copy of all

@@ -13,14 +13,10 @@ namespace {
 constexpr std::string_view kBlanks = " \t\n\v\f\r";
 constexpr std::string_view kDigits = "0123456789";
 
-// Returns the value of a hexadecimal digit, or 16.
-unsigned digit_value(char digit) {
-  if (digit >= '0' && digit <= '9') return static_cast<unsigned>(digit - '0');
-  const char lower = static_cast<char>(digit | 0x20);
-  return lower >= 'a' && lower <= 'f' ? static_cast<unsigned>(lower - 'a') + 10 : 16;
-}
+// Returns the value of a hexadecimal digit; above 15 for other characters.
+unsigned parse_digit(char digit) { return static_cast<unsigned>(hex_digit_value(digit)); }
 
-std::string_view without_blanks(std::string_view text) {
+std::string_view trim_blanks(std::string_view text) {
   text = text.substr(0, text.find('\0'));  // C ends there
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   return text.substr(0, text.find_last_not_of(kBlanks) + 1);
@@ -32,13 +28,13 @@ bool remove_sign(std::string_view& text) {
   return is_negative;
 }
 
-// Without single underscores between digits. Absent for others.
-std::optional<std::string> without_underscores(std::string_view text) {
+// Returns the text without single underscores between digits; std::nullopt if there are others.
+std::optional<std::string> remove_underscores(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
       plain += text[i];
-    } else if (i == 0 || i + 1 == text.size() || digit_value(text[i - 1]) > 9 || digit_value(text[i + 1]) > 9) {
+    } else if (i == 0 || i + 1 == text.size() || parse_digit(text[i - 1]) > 9 || parse_digit(text[i + 1]) > 9) {
       return std::nullopt;
     }
   }
@@ -57,12 +53,12 @@ unsigned remove_base(std::string_view& digits) {
 }
 
 // Two's complement, lowest byte first. Empty for more digits than anything but a flood has.
-std::string wide_bytes(std::string_view digits, unsigned base, bool is_negative) {
+std::string encode_wide_integer(std::string_view digits, unsigned base, bool is_negative) {
   constexpr std::size_t kMostDigits = 64;
   std::string bytes;
   if (digits.size() > kMostDigits) return bytes;
   for (const char digit : digits) {
-    unsigned carry = digit_value(digit);
+    unsigned carry = parse_digit(digit);
     for (char& byte : bytes) {
       const unsigned value = base * static_cast<unsigned char>(byte) + carry;
       byte = static_cast<char>(value);
@@ -81,32 +77,12 @@ std::string wide_bytes(std::string_view digits, unsigned base, bool is_negative)
   return bytes;
 }
 
-// Returns the power of ten of the first digit that is not zero, without the exponent; absent for zero.
-std::optional<long> leading_power(std::string_view digits) {
-  const std::size_t point = std::min(digits.find('.'), digits.size());
-  const std::size_t first = digits.find_first_not_of("0.");
-  if (first == std::string_view::npos) return std::nullopt;
-  return static_cast<long>(point) - static_cast<long>(first);
-}
-
-// Of digits with a point and an exponent, whose form is right.
-double real_of(std::string_view mantissa, std::string_view exponent, std::string_view all) {
-  double value = 0;
-  if (std::from_chars(all.data(), all.data() + all.size(), value).ec == std::errc()) return value;
-  const auto power = leading_power(mantissa);
-  long shift = 0;
-  if (exponent.starts_with('+')) exponent.remove_prefix(1);
-  const bool fits = std::from_chars(exponent.data(), exponent.data() + exponent.size(), shift).ec == std::errc();
-  const bool is_small = fits ? power.value_or(0) + shift < 0 : exponent.starts_with('-');
-  return !power || is_small ? 0 : std::numeric_limits<double>::infinity();
-}
-
 std::optional<std::uint32_t> parse_hex(std::string_view text, std::size_t at, std::size_t digits) {
   if (at + digits > text.size()) return std::nullopt;
   std::uint32_t value = 0;
   for (const char digit : text.substr(at, digits)) {
-    if (digit_value(digit) > 15) return std::nullopt;
-    value = value << 4 | digit_value(digit);
+    if (parse_digit(digit) > 15) return std::nullopt;
+    value = value << 4 | parse_digit(digit);
   }
   return value;
 }
@@ -114,14 +90,14 @@ std::optional<std::uint32_t> parse_hex(std::string_view text, std::size_t at, st
 }  // namespace
 
 std::optional<LineInteger> parse_line_integer(std::string_view text, unsigned base) {
-  std::string_view rest = without_blanks(text);
+  std::string_view rest = trim_blanks(text);
   const bool is_negative = remove_sign(rest);
   const bool has_prefix = base == 0 && rest.starts_with('0');
   base = base == 0 ? remove_base(rest) : base;
   std::string digits;
   for (std::size_t i = 0; i < rest.size(); ++i) {
     if (rest[i] == '_' && i > 0 && i + 1 < rest.size() && rest[i - 1] != '_') continue;
-    if (digit_value(rest[i]) >= base) return std::nullopt;
+    if (parse_digit(rest[i]) >= base) return std::nullopt;
     digits += rest[i];
   }
   if (digits.empty()) return std::nullopt;
@@ -131,30 +107,30 @@ std::optional<LineInteger> parse_line_integer(std::string_view text, unsigned ba
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(shown.data(), shown.data() + shown.size(), value, static_cast<int>(base));
   if (code == std::errc()) return LineInteger{value, {}};
-  return LineInteger{std::nullopt, wide_bytes(std::string_view(digits).substr(zeros), base, is_negative)};
+  return LineInteger{std::nullopt, encode_wide_integer(std::string_view(digits).substr(zeros), base, is_negative)};
 }
 
 bool is_ambiguous_integer(std::string_view text) {
-  std::string_view rest = without_blanks(text);
+  std::string_view rest = trim_blanks(text);
   remove_sign(rest);
-  return rest.size() > 1 && rest[0] == '0' && digit_value(rest[1]) <= 9 &&
+  return rest.size() > 1 && rest[0] == '0' && parse_digit(rest[1]) <= 9 &&
          rest.find_first_not_of("0123456789_") == std::string_view::npos &&
          rest.find_first_not_of("0_") != std::string_view::npos;
 }
 
 std::optional<double> parse_line_real(std::string_view text) {
-  std::string_view rest = without_blanks(text);
+  std::string_view rest = trim_blanks(text);
   const bool is_negative = remove_sign(rest);
   const double sign = is_negative ? -1 : 1;
   const std::string word = to_lower_ascii(rest);
   if (word == "inf" || word == "infinity") return sign * std::numeric_limits<double>::infinity();
   if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-  const auto plain = without_underscores(word);
+  const auto plain = remove_underscores(word);
   if (!plain) return std::nullopt;
   const std::string_view all = *plain;
   const std::size_t letter = std::min(all.find('e'), all.size());
   const std::string_view mantissa = all.substr(0, letter);
-  std::string_view exponent = all.substr(std::min(letter + 1, all.size()));
+  const std::string_view exponent = all.substr(std::min(letter + 1, all.size()));
   const std::string_view signless = exponent.substr(!exponent.empty() && (exponent[0] == '+' || exponent[0] == '-'));
   const bool is_number = mantissa.find_first_of(kDigits) != std::string_view::npos &&
                          mantissa.find_first_not_of("0123456789.") == std::string_view::npos &&
@@ -162,7 +138,7 @@ std::optional<double> parse_line_real(std::string_view text) {
   const bool has_exponent =
       letter == all.size() || (!signless.empty() && signless.find_first_not_of(kDigits) == std::string_view::npos);
   if (!is_number || !has_exponent) return std::nullopt;
-  return sign * real_of(mantissa, exponent, all);
+  return sign * parse_double(all).value();
 }
 
 std::optional<std::string> decode_line_string(std::string_view text) {
@@ -184,10 +160,10 @@ std::optional<std::string> decode_line_string(std::string_view text) {
       if (!code) return std::nullopt;
       result += static_cast<char>(*code);
       at += 3;
-    } else if (digit_value(text[at]) < 8) {
+    } else if (parse_digit(text[at]) < 8) {
       unsigned code = 0;
-      for (std::size_t i = 0; i < kMostOctal && at < text.size() && digit_value(text[at]) < 8; ++i)
-        code = code * 8 + digit_value(text[at++]);
+      for (std::size_t i = 0; i < kMostOctal && at < text.size() && parse_digit(text[at]) < 8; ++i)
+        code = code * 8 + parse_digit(text[at++]);
       result += static_cast<char>(code);
     } else {
       result += '\\';

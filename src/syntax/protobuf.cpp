@@ -16,8 +16,8 @@ constexpr std::string_view kUnknown = "unknown field";
 
 }  // namespace
 
-Message::Message(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end)
-    : range_(range), context_(std::move(context)), reader_(range, context_, begin, end), start_(begin) {}
+Message::Message(const Source& source, std::string context, std::uint64_t begin, std::uint64_t end)
+    : source_(source), context_(std::move(context)), reader_(source, context_, begin, end), start_(begin) {}
 
 bool Message::next() {
   if (pending_) skip();
@@ -80,7 +80,7 @@ Message Message::message(std::string_view field, std::string_view context) {
   const std::uint64_t length = varint(field);
   const std::uint64_t begin = reader_.position();
   reader_.skip(length, field);
-  return Message(range_, fmt::format("{}: {}", context_, context), begin, begin + length);
+  return Message(source_, fmt::format("{}: {}", context_, context), begin, begin + length);
 }
 
 void Message::take(Wire expected, std::string_view field) {

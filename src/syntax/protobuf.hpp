@@ -24,14 +24,14 @@ namespace poise::protobuf {
 class Message {
  public:
   enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-  // A run of bytes of the range.
+  // A run of bytes of the source.
   struct Place {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
   };
 
-  // `context` opens every error message. Requires: the range outlives the message.
-  Message(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end);
+  // `context` opens every error message. Requires: the source outlives the message.
+  Message(const Source& source, std::string context, std::uint64_t begin, std::uint64_t end);
 
   // Moves to the next field. False at the end of the message.
   bool next();
@@ -68,7 +68,7 @@ class Message {
   void skip();
   std::uint64_t varint(std::string_view field);
 
-  const ByteRange& range_;
+  const Source& source_;
   std::string context_;
   ByteReader reader_;
   std::uint64_t start_;

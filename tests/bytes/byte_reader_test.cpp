@@ -5,7 +5,6 @@
 #include <poise/source.hpp>
 
 #include "bytes/byte_writer.hpp"
-#include "io/source_range.hpp"
 #include "support/errors.hpp"
 
 namespace poise {
@@ -19,8 +18,7 @@ SourcePtr memory(std::initializer_list<int> bytes) {
 
 TEST(ByteReader, ReadsLittleEndianNumbersInOrder) {
   const auto source = memory({0x01, 0x02, 0x03, 0x04, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x80, 0x3f});
-  const SourceRange range(*source);
-  ByteReader reader(range, "test");
+  ByteReader reader(*source, "test");
   EXPECT_EQ(reader.u32("a"), 0x04030201U);
   EXPECT_EQ(reader.i32("b"), -1);
   EXPECT_EQ(reader.f32("c"), 1.0F);
@@ -29,8 +27,7 @@ TEST(ByteReader, ReadsLittleEndianNumbersInOrder) {
 
 TEST(ByteReader, AnErrorNamesRecordFieldOffsetAndWhatIsLeft) {
   const auto source = memory({1, 2, 3, 4, 5, 6});
-  const SourceRange range(*source);
-  ByteReader reader(range, "alt v2");
+  ByteReader reader(*source, "alt v2");
   const auto section = reader.scope("tokenizer");
   const auto token = reader.scope("token", 17);
   reader.u32("score");
@@ -41,7 +38,7 @@ TEST(ByteReader, AnErrorNamesRecordFieldOffsetAndWhatIsLeft) {
 }
 
 // A file that is not in memory; knows what was fetched of it.
-class FetchedRange final : public ByteRange {
+class FetchedSource final : public Source {
  public:
   struct Fetch {
     std::uint64_t offset;
@@ -49,12 +46,11 @@ class FetchedRange final : public ByteRange {
     friend bool operator==(const Fetch&, const Fetch&) = default;
   };
 
-  explicit FetchedRange(std::uint64_t size) : size_(size) {}
-  const std::string& name() const override { return name_; }
-  std::uint64_t size() const override { return size_; }
-  std::span<const std::byte> resident() const override { return {}; }
-  void fetch(std::uint64_t offset, std::span<std::byte> out) const override {
-    ASSERT_LE(offset + out.size(), size_);
+  explicit FetchedSource(std::uint64_t size) : Source("file", size) {}
+  bool mapped() const override { return false; }
+  std::span<const std::byte> bytes() const override { return {}; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    ASSERT_LE(offset + out.size(), size());
     if (broken) throw Error(ErrorKind::io, "the disk is gone");
     fetches.push_back({offset, out.size()});
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = byte_at(offset + i);
@@ -64,37 +60,33 @@ class FetchedRange final : public ByteRange {
 
   mutable std::vector<Fetch> fetches;
   bool broken = false;
-
- private:
-  std::string name_ = "file";
-  std::uint64_t size_;
 };
 
-std::uint8_t expected(std::uint64_t offset) { return static_cast<std::uint8_t>(FetchedRange::byte_at(offset)); }
+std::uint8_t expected(std::uint64_t offset) { return static_cast<std::uint8_t>(FetchedSource::byte_at(offset)); }
 
 TEST(ByteReader, SmallReadsShareAWindowThatGrowsWhileTheReaderGoesOn) {
-  const FetchedRange range(1 << 20);
-  ByteReader reader(range, "test");
-  for (std::uint64_t at = 0; at < range.size(); ++at) ASSERT_EQ(reader.u8("byte"), expected(at)) << at;
+  const FetchedSource source(1 << 20);
+  ByteReader reader(source, "test");
+  for (std::uint64_t at = 0; at < source.size(); ++at) ASSERT_EQ(reader.u8("byte"), expected(at)) << at;
   EXPECT_EQ(reader.remaining(), 0U);
   std::uint64_t next = 0;
   std::size_t last = 0;
-  for (const FetchedRange::Fetch& fetch : range.fetches) {
+  for (const FetchedSource::Fetch& fetch : source.fetches) {
     EXPECT_EQ(fetch.offset, next);  // every byte once
     next += fetch.length;
-    if (next < range.size()) {
+    if (next < source.size()) {
       EXPECT_GE(fetch.length, last);
     }
     last = fetch.length;
     EXPECT_LE(fetch.length, std::size_t{64} << 10);
   }
-  EXPECT_EQ(next, range.size());
-  EXPECT_LT(range.fetches.size(), 40U);
+  EXPECT_EQ(next, source.size());
+  EXPECT_LT(source.fetches.size(), 40U);
 }
 
 TEST(ByteReader, AValueAcrossTheEndOfAWindowIsWhole) {
-  const FetchedRange range(100'000);
-  ByteReader reader(range, "test");
+  const FetchedSource source(100'000);
+  ByteReader reader(source, "test");
   reader.skip(3, "padding");
   for (std::uint64_t at = 3; at + 4 <= 90'000; at += 4) {
     std::uint32_t wanted = 0;
@@ -104,45 +96,45 @@ TEST(ByteReader, AValueAcrossTheEndOfAWindowIsWhole) {
 }
 
 TEST(ByteReader, AWindowEndsWhereTheReaderDoes) {
-  const FetchedRange range(100'000);
-  ByteReader reader(range, "test", 1000, 1100);
+  const FetchedSource source(100'000);
+  ByteReader reader(source, "test", 1000, 1100);
   EXPECT_EQ(reader.u8("byte"), expected(1000));
-  EXPECT_EQ(range.fetches, (std::vector<FetchedRange::Fetch>{{1000, 100}}));
+  EXPECT_EQ(source.fetches, (std::vector<FetchedSource::Fetch>{{1000, 100}}));
   EXPECT_EQ(reader.text(99, "rest").size(), 99U);
   EXPECT_THROW(reader.u8("byte"), Error);
-  EXPECT_EQ(range.fetches.size(), 1U);
+  EXPECT_EQ(source.fetches.size(), 1U);
 }
 
 TEST(ByteReader, TextLargerThanAnyWindowIsFetchedAtOnce) {
-  const FetchedRange range(1 << 20);
-  ByteReader reader(range, "test");
+  const FetchedSource source(1 << 20);
+  ByteReader reader(source, "test");
   const std::string_view text = reader.text(500'000, "text");
   ASSERT_EQ(text.size(), 500'000U);
   for (std::size_t at = 0; at < text.size(); ++at) ASSERT_EQ(static_cast<std::uint8_t>(text[at]), expected(at)) << at;
-  EXPECT_EQ(range.fetches.size(), 1U);
+  EXPECT_EQ(source.fetches.size(), 1U);
 }
 
 TEST(ByteReader, SeeksBothWaysAndFetchesLittleBehindALeap) {
-  const FetchedRange range(1 << 20);
-  ByteReader reader(range, "test");
+  const FetchedSource source(1 << 20);
+  ByteReader reader(source, "test");
   EXPECT_EQ(reader.u8("first"), expected(0));
   reader.seek(900'000);
   EXPECT_EQ(reader.position(), 900'000U);
   EXPECT_EQ(reader.u8("far"), expected(900'000));
-  EXPECT_EQ(range.fetches.back(), (FetchedRange::Fetch{900'000, 4096}));
+  EXPECT_EQ(source.fetches.back(), (FetchedSource::Fetch{900'000, 4096}));
   reader.seek(900'100);  // inside of what is there
   EXPECT_EQ(reader.u8("near"), expected(900'100));
-  EXPECT_EQ(range.fetches.size(), 2U);
+  EXPECT_EQ(source.fetches.size(), 2U);
   reader.seek(7);
   EXPECT_EQ(reader.u8("back"), expected(7));
-  reader.seek(range.size());
+  reader.seek(source.size());
   EXPECT_EQ(reader.remaining(), 0U);
   EXPECT_THROW(reader.u8("beyond"), Error);
 }
 
 TEST(ByteReader, SeekAndLimitOutsideAreBugs) {
-  const FetchedRange range(100);
-  ByteReader reader(range, "test", 10, 60);
+  const FetchedSource source(100);
+  ByteReader reader(source, "test", 10, 60);
   const auto kind = [](const auto& act) {
     try {
       act();
@@ -154,8 +146,8 @@ TEST(ByteReader, SeekAndLimitOutsideAreBugs) {
   EXPECT_EQ(kind([&] { reader.seek(61); }), ErrorKind::internal);
   EXPECT_EQ(kind([&] { reader.limit(61); }), ErrorKind::internal);
   EXPECT_EQ(kind([&] { reader.limit(9); }), ErrorKind::internal);
-  EXPECT_EQ(kind([&] { ByteReader(range, "test", 10, 101); }), ErrorKind::internal);
-  EXPECT_EQ(kind([&] { ByteReader(range, "test", 11, 10); }), ErrorKind::internal);
+  EXPECT_EQ(kind([&] { ByteReader(source, "test", 10, 101); }), ErrorKind::internal);
+  EXPECT_EQ(kind([&] { ByteReader(source, "test", 11, 10); }), ErrorKind::internal);
   reader.limit(20);
   EXPECT_EQ(reader.remaining(), 10U);
   EXPECT_EQ(kind([&] { reader.skip(11, "padding"); }), ErrorKind::invalid_file);
@@ -163,21 +155,21 @@ TEST(ByteReader, SeekAndLimitOutsideAreBugs) {
 }
 
 TEST(ByteReader, AFetchThatFailsLeavesNoOldBytes) {
-  FetchedRange range(100'000);
-  ByteReader reader(range, "test");
+  FetchedSource source(100'000);
+  ByteReader reader(source, "test");
   EXPECT_EQ(reader.u8("first"), expected(0));
   reader.seek(50'000);
-  range.broken = true;
+  source.broken = true;
   EXPECT_THROW(reader.u8("far"), Error);
-  range.broken = false;
+  source.broken = false;
   reader.seek(1);
   EXPECT_EQ(reader.u8("second"), expected(1));
-  EXPECT_EQ(range.fetches.back().offset, 1U);
+  EXPECT_EQ(source.fetches.back().offset, 1U);
 }
 
 TEST(ByteReader, FailsAsTheKindThatIsAsked) {
-  FetchedRange range(10);
-  ByteReader reader(range, "test");
+  FetchedSource source(10);
+  ByteReader reader(source, "test");
   const auto scope = reader.scope("record", 3);
   try {
     reader.fail(ErrorKind::unsupported, "version", "expected 1, found 2", 4);
@@ -191,8 +183,8 @@ TEST(ByteReader, FailsAsTheKindThatIsAsked) {
 }
 
 TEST(ByteReader, TellsWhereAFileShouldEnd) {
-  FetchedRange range(100);
-  const ByteReader reader(range, "test");
+  FetchedSource source(100);
+  const ByteReader reader(source, "test");
   const auto message = [&](std::uint64_t size) -> std::string {
     try {
       reader.require_end(size, "tensor");

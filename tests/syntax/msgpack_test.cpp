@@ -10,27 +10,27 @@
 #include <poise/error.hpp>
 
 #include "support/errors.hpp"
-#include "support/memory_range.hpp"
+#include "support/memory_source.hpp"
 
 namespace poise::msgpack {
 namespace {
 
-using support::MemoryRange;
+using support::MemorySource;
 using testing::HasSubstr;
 
 template <std::size_t kSize>
-MemoryRange bytes(const char (&text)[kSize]) {
-  return MemoryRange(std::string_view(text, kSize - 1));
+MemorySource bytes(const char (&text)[kSize]) {
+  return MemorySource(std::string_view(text, kSize - 1));
 }
 
-Value value_in(const MemoryRange& range) {
+Value value_in(const MemorySource& range) {
   Tree tree(range, "test");
   return tree.value(Tree::kRoot, [&](const Item& item) {
     return Value::Array{std::int64_t{item.type}, item.content, item.argument};
   });
 }
 
-Error error_in(const MemoryRange& range) {
+Error error_in(const MemorySource& range) {
   return support::error_of([&] { Tree(range, "test"); });
 }
 
@@ -109,7 +109,7 @@ TEST(Msgpack, Extensions) {
 }
 
 TEST(Msgpack, ATreeIsWalkedByNumbers) {
-  const MemoryRange range = bytes(
+  const MemorySource range = bytes(
       "\x82\xa1"
       "a\x92\x01\x02\xa1"
       "b\x03");
@@ -123,7 +123,7 @@ TEST(Msgpack, ATreeIsWalkedByNumbers) {
 }
 
 TEST(Msgpack, FaultsAreToldWithTheKeysThatLeadThere) {
-  const auto expect = [](const MemoryRange& range, std::string_view message, std::uint64_t offset) {
+  const auto expect = [](const MemorySource& range, std::string_view message, std::uint64_t offset) {
     const Error error = error_in(range);
     EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
     EXPECT_EQ(error.message(), message);
@@ -155,19 +155,19 @@ TEST(Msgpack, FaultsAreToldWithTheKeysThatLeadThere) {
 }
 
 TEST(Msgpack, TextIsUtf8) {
-  const MemoryRange range = bytes("\xa1\xff");
+  const MemorySource range = bytes("\xa1\xff");
   EXPECT_THAT(support::error_of([&] { value_in(range); }).message(), HasSubstr("it is not UTF-8"));
 }
 
 TEST(Msgpack, NestingIsBounded) {
-  EXPECT_NO_THROW(Tree(MemoryRange(std::string(64, '\x91') + '\xc0'), "test"));
-  EXPECT_THAT(error_in(MemoryRange(std::string(65, '\x91') + '\xc0')).message(), HasSubstr("deeper than 64 levels"));
+  EXPECT_NO_THROW(Tree(MemorySource(std::string(64, '\x91') + '\xc0'), "test"));
+  EXPECT_THAT(error_in(MemorySource(std::string(65, '\x91') + '\xc0')).message(), HasSubstr("deeper than 64 levels"));
 }
 
 TEST(Msgpack, ItemsAreBoundedByTheSizeOfTheFile) {
   std::string many = "\xdd" + std::string("\x01\x00\x00\x00", 4);
   many.resize(5 + (std::size_t{1} << 24), '\xc0');
-  const Error error = error_in(MemoryRange(many));
+  const Error error = error_in(MemorySource(many));
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.message(), HasSubstr("more items than a file of this size may hold"));
 }

@@ -8,14 +8,14 @@
 
 #include <poise/error.hpp>
 
-#include "support/memory_range.hpp"
+#include "support/memory_source.hpp"
 
 namespace poise::protobuf {
 namespace {
 
 using testing::HasSubstr;
 
-using Bytes = support::MemoryRange;
+using Bytes = support::MemorySource;
 
 Message message_in(const Bytes& bytes) { return Message(bytes, "test", 0, bytes.size()); }
 

@@ -26,9 +26,9 @@ struct OpenSection {
 
 class FileReader {
  public:
-  // `context` begins every message: "alt v2". Requires: the range outlives the reader.
-  FileReader(const ByteRange& range, std::string context)
-      : bytes_(range, std::move(context)), file_bytes_(range.size()) {}
+  // `context` begins every message: "alt v2". Requires: the source outlives the reader.
+  FileReader(const Source& source, std::string context)
+      : bytes_(source, std::move(context)), file_bytes_(source.size()) {}
 
   ByteReader& bytes() { return bytes_; }
 

@@ -37,8 +37,8 @@ void read_start(FileReader& reader) {
 }  // namespace
 
 Model read_v2(const Input& input, const ReadOptions&) {
-  const SourceRange range(*input.source, SourceRange::Records::scattered);
-  FileReader reader(range, "alt v2");
+  const SourcePtr source = make_unmapped_source(input.source);
+  FileReader reader(*source, "alt v2");
   Model model;
   model.origin = {input.path, "alt-v2", input.source->size(), {input.path}};
   read_start(reader);
@@ -91,8 +91,8 @@ void compare_data_type(FileReader& reader, const ParametersV1& parameters, const
 }  // namespace
 
 Model read_v1(const Input& input, const ReadOptions&) {
-  const SourceRange range(*input.source, SourceRange::Records::scattered);
-  FileReader reader(range, "alt v1");
+  const SourcePtr source = make_unmapped_source(input.source);
+  FileReader reader(*source, "alt v1");
   Model model;
   model.origin = {input.path, "alt-v1", input.source->size(), {input.path}};
   const std::int32_t magic = reader.bytes().i32("magic");

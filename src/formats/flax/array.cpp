@@ -16,7 +16,7 @@ namespace poise::flax {
 namespace {
 
 using msgpack::Item;
-using msgpack::Kind;
+using msgpack::ItemKind;
 using msgpack::Tree;
 
 // numpy.dtype.name, with the names that the package ml_dtypes adds.
@@ -45,7 +45,7 @@ constexpr std::array kTypes = {
 
 constexpr std::uint64_t kMostTypeBytes = 64;
 
-bool is_string(const Item& item) { return item.kind == Kind::text || item.kind == Kind::bytes; }
+bool is_string(const Item& item) { return item.kind == ItemKind::text || item.kind == ItemKind::bytes; }
 
 // Throws invalid_file if the elements of a known type do not take `bytes`.
 void require_bytes(const FlaxArray& array, const msgpack::Reader& in) {
@@ -65,7 +65,7 @@ class Numbered {
  public:
   Numbered(const Tree& tree, Tree::Index map, std::string_view field) {
     const Item& item = tree[map];
-    if (item.kind != Kind::map)
+    if (item.kind != ItemKind::map)
       tree.fail(field, fmt::format("expected a map, found {}", to_string(item.kind)), item.begin);
     values_.resize(static_cast<std::size_t>(item.argument), Tree::kRoot);
     for (Tree::Index i = map + 1; i < tree.after(map); i = tree.after(i + 1)) {
@@ -95,28 +95,29 @@ std::string FlaxArray::why_no_number() const {
   return fmt::format("its element type {} is not known", type);
 }
 
-FlaxArray read_array(const ByteRange& range, const std::string& context, const Item& extension) {
-  msgpack::Reader in(range, context, extension.content, extension.content + extension.argument);
+FlaxArray read_array(const Source& source, const std::string& context, const Item& extension) {
+  msgpack::Reader in(source, context, extension.content, extension.content + extension.argument);
   const auto expect = [&](bool is_expected, std::string_view field, std::string_view what, const Item& found) {
     if (!is_expected) in.fail(field, fmt::format("expected {}, found {}", what, to_string(found.kind)), found.begin);
   };
   const Item parts = in.next();
-  expect(parts.kind == Kind::array && parts.argument == 3, "array", "an array of a shape, a type and elements", parts);
+  expect(parts.kind == ItemKind::array && parts.argument == 3, "array", "an array of a shape, a type and elements",
+         parts);
   const Item shape = in.next();
-  expect(shape.kind == Kind::array, "shape", "an array", shape);
+  expect(shape.kind == ItemKind::array, "shape", "an array", shape);
   if (shape.argument > kMaxRank) in.fail("shape", fmt::format("more than {} dimensions", kMaxRank), shape.begin);
   FlaxArray array;
   array.at = extension.begin;
   for (std::uint64_t i = 0; i < shape.argument; ++i) {
     const Item length = in.next();
-    expect(length.kind == Kind::natural, "shape", "natural numbers", length);
+    expect(length.kind == ItemKind::natural, "shape", "natural numbers", length);
     array.shape.push_back(length.argument);
   }
   const Item type = in.next();
   expect(is_string(type), "element type", "text", type);
   if (type.argument > kMostTypeBytes)
     in.fail("element type", fmt::format("its name has more than {} bytes", kMostTypeBytes), type.begin);
-  array.type = ByteReader(range, context, type.content, type.content + type.argument).text(type.argument, "type");
+  array.type = ByteReader(source, context, type.content, type.content + type.argument).text(type.argument, "type");
   if (!is_utf8(array.type)) in.fail("element type", "it is not UTF-8", type.begin);
   const Item elements = in.next();
   expect(is_string(elements), "elements", "bytes", elements);
@@ -127,7 +128,7 @@ FlaxArray read_array(const ByteRange& range, const std::string& context, const I
   return array;
 }
 
-ChunkedArray read_chunked(const Tree& tree, Tree::Index map, const ByteRange& range, const std::string& context) {
+ChunkedArray read_chunked(const Tree& tree, Tree::Index map, const Source& source, const std::string& context) {
   const std::uint64_t at = tree[map].begin;
   const auto part = [&](std::string_view key) {
     const auto found = tree.find(map, key);
@@ -137,7 +138,7 @@ ChunkedArray read_chunked(const Tree& tree, Tree::Index map, const ByteRange& ra
   ChunkedArray chunked;
   chunked.array.at = at;
   for (const Tree::Index i : Numbered(tree, part("shape"), fmt::format("{}: shape", context))) {
-    if (tree[i].kind != Kind::natural)
+    if (tree[i].kind != ItemKind::natural)
       tree.fail(context, fmt::format("shape: expected a natural number, found {}", to_string(tree[i].kind)),
                 tree[i].begin);
     if (chunked.array.shape.size() == kMaxRank)
@@ -146,9 +147,9 @@ ChunkedArray read_chunked(const Tree& tree, Tree::Index map, const ByteRange& ra
   }
   std::uint64_t elements = 0;
   for (const Tree::Index i : Numbered(tree, part("chunks"), fmt::format("{}: chunks", context))) {
-    if (tree[i].kind != Kind::extension || tree[i].type != kArray)
+    if (tree[i].kind != ItemKind::extension || tree[i].type != kArray)
       tree.fail(context, "chunks: expected arrays", tree[i].begin);
-    FlaxArray chunk = read_array(range, fmt::format("flax: {}", context), tree[i]);
+    FlaxArray chunk = read_array(source, fmt::format("flax: {}", context), tree[i]);
     if (chunk.shape.size() != 1)
       tree.fail(context, fmt::format("chunks: expected one dimension, found {}", to_string(chunk.shape)), chunk.at);
     if (chunked.chunks.empty()) chunked.array.type = chunk.type;

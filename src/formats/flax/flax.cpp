@@ -18,7 +18,7 @@ namespace poise::flax {
 namespace {
 
 using msgpack::Item;
-using msgpack::Kind;
+using msgpack::ItemKind;
 using msgpack::Tree;
 
 constexpr std::size_t kMostNameBytes = 4096;
@@ -28,7 +28,7 @@ constexpr std::string_view kParameters = "params";
 class FileReader {
  public:
   explicit FileReader(const Input& input)
-      : source_(input.source), range_(*source_, SourceRange::Records::scattered), tree_(range_, "flax") {
+      : source_(input.source), records_(make_unmapped_source(source_)), tree_(*records_, "flax") {
     model_.origin = {input.path, "flax", source_->size(), {input.path}};
   }
 
@@ -54,20 +54,20 @@ class FileReader {
     holds_.resize(tree_.size(), Holds::no_array);
     for (Tree::Index i = tree_.size(); i-- > 0;) {
       const Item& item = tree_[i];
-      if (item.kind == Kind::extension && item.type == kArray) holds_[i] = Holds::is_array;
-      if (item.kind != Kind::map && item.kind != Kind::array) continue;
+      if (item.kind == ItemKind::extension && item.type == kArray) holds_[i] = Holds::is_array;
+      if (item.kind != ItemKind::map && item.kind != ItemKind::array) continue;
       for (Tree::Index j = i + 1; j < tree_.after(i); j = tree_.after(j)) {
         if (holds_[j] != Holds::no_array) holds_[i] = Holds::arrays;
       }
-      if (item.kind == Kind::map && tree_.find(i, kChunked)) holds_[i] = Holds::is_array;
+      if (item.kind == ItemKind::map && tree_.find(i, kChunked)) holds_[i] = Holds::is_array;
     }
   }
 
   // Returns the value of "params" if only this key has arrays, in a map: their names need no prefix.
   std::optional<Tree::Index> only_parameters() const {
-    if (tree_[Tree::kRoot].kind != Kind::map || holds_[Tree::kRoot] != Holds::arrays) return std::nullopt;
+    if (tree_[Tree::kRoot].kind != ItemKind::map || holds_[Tree::kRoot] != Holds::arrays) return std::nullopt;
     const auto parameters = tree_.find(Tree::kRoot, kParameters);
-    if (!parameters || tree_[*parameters].kind != Kind::map || holds_[*parameters] != Holds::arrays)
+    if (!parameters || tree_[*parameters].kind != ItemKind::map || holds_[*parameters] != Holds::arrays)
       return std::nullopt;
     for (Tree::Index i = Tree::kRoot + 1; i < tree_.after(Tree::kRoot); i = tree_.after(i + 1)) {
       if (i + 1 != *parameters && holds_[i + 1] != Holds::no_array) return std::nullopt;
@@ -88,7 +88,7 @@ class FileReader {
     const Item& item = tree_[i];
     if (holds_[i] == Holds::is_array) return add(i, name.empty() ? std::string(kRootName) : name);
     if (holds_[i] == Holds::no_array) return set_attribute(name, value_of(i, name), item.begin);
-    if (item.kind == Kind::map) return walk_map(i, name, std::nullopt);
+    if (item.kind == ItemKind::map) return walk_map(i, name, std::nullopt);
     std::size_t number = 0;
     for (Tree::Index j = i + 1; j < tree_.after(i); j = tree_.after(j))
       walk(j, joined(name, std::to_string(number++), tree_[j].begin));
@@ -116,20 +116,20 @@ class FileReader {
   }
 
   Value complex_value(const Item& item, const std::string& name) {
-    msgpack::Reader in(range_, context(name), item.content, item.content + item.argument);
+    msgpack::Reader in(*records_, context(name), item.content, item.content + item.argument);
     const Item pair = in.next();
-    const bool is_pair = pair.kind == Kind::array && pair.argument == 2;
+    const bool is_pair = pair.kind == ItemKind::array && pair.argument == 2;
     Value::Array parts;
     for (int i = 0; is_pair && i < 2; ++i) {
       const Item part = in.next();
-      if (part.kind == Kind::real) parts.emplace_back(std::bit_cast<double>(part.argument));
+      if (part.kind == ItemKind::real) parts.emplace_back(std::bit_cast<double>(part.argument));
     }
     if (parts.size() != 2 || in.remaining() > 0) in.fail("complex number", "expected two real numbers", item.begin);
     return parts;
   }
 
   Value scalar_value(const Item& item, const std::string& name) {
-    const FlaxArray array = read_array(range_, context(name), item);
+    const FlaxArray array = read_array(*records_, context(name), item);
     const auto dtype = array.dtype();
     std::array<std::byte, 16> element;
     if (dtype && array.shape.empty() && array.bytes <= element.size()) {
@@ -145,14 +145,14 @@ class FileReader {
 
   // Tensors.
   void add(Tree::Index i, const std::string& name) {
-    if (tree_[i].kind == Kind::map) {
-      const ChunkedArray chunked = read_chunked(tree_, i, range_, name);
+    if (tree_[i].kind == ItemKind::map) {
+      const ChunkedArray chunked = read_chunked(tree_, i, *records_, name);
       std::vector<BlobPtr> blobs;
       for (const FlaxArray& chunk : chunked.chunks)
         blobs.push_back(make_source_blob(source_, chunk.begin, chunk.bytes));
       return add(chunked.array, name, make_joined_blob(std::move(blobs)));
     }
-    const FlaxArray array = read_array(range_, context(name), tree_[i]);
+    const FlaxArray array = read_array(*records_, context(name), tree_[i]);
     add(array, name, make_source_blob(source_, array.begin, array.bytes));
   }
 
@@ -173,7 +173,7 @@ class FileReader {
   }
 
   SourcePtr source_;
-  SourceRange range_;
+  SourcePtr records_;
   Tree tree_;
   Model model_;
   std::vector<Holds> holds_;
@@ -187,17 +187,17 @@ class FileReader {
 bool is_flax(const Input& input) {
   constexpr std::size_t kMostItems = 1000;
   if (!input.source) return false;
-  const SourceRange range(*input.source, SourceRange::Records::scattered);
+  const SourcePtr source = make_unmapped_source(input.source);
   try {
-    msgpack::Reader in(range, "flax", 0, range.size());
-    if (in.next().kind != Kind::map) return false;
-    if (in.next().kind != Kind::text) return false;
+    msgpack::Reader in(*source, "flax", 0, source->size());
+    if (in.next().kind != ItemKind::map) return false;
+    if (in.next().kind != ItemKind::text) return false;
     for (std::size_t i = 0; i < kMostItems; ++i) {
       const Item item = in.next();
-      if (item.kind != Kind::extension || item.type != kArray) continue;
-      msgpack::Reader array(range, "flax", item.content, item.content + item.argument);
+      if (item.kind != ItemKind::extension || item.type != kArray) continue;
+      msgpack::Reader array(*source, "flax", item.content, item.content + item.argument);
       const Item parts = array.next();
-      return parts.kind == Kind::array && parts.argument == 3;
+      return parts.kind == ItemKind::array && parts.argument == 3;
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::io) throw;

@@ -44,7 +44,7 @@ struct FlaxArray {
 
 // Throws invalid_file for an extension that holds something else, and for elements that are not as many as the shape
 // gives. `context` begins the messages.
-FlaxArray read_array(const ByteRange& range, const std::string& context, const msgpack::Item& extension);
+FlaxArray read_array(const Source& source, const std::string& context, const msgpack::Item& extension);
 
 // A map with kChunked: "shape", a map of "0", "1", ... to lengths, and "chunks", such a map of arrays of one dimension,
 // which hold the elements one after the other. Throws invalid_file.
@@ -52,7 +52,7 @@ struct ChunkedArray {
   FlaxArray array;  // of all; its bytes are in the chunks
   std::vector<FlaxArray> chunks;
 };
-ChunkedArray read_chunked(const msgpack::Tree& tree, msgpack::Tree::Index map, const ByteRange& range,
+ChunkedArray read_chunked(const msgpack::Tree& tree, msgpack::Tree::Index map, const Source& source,
                           const std::string& context);
 
 }  // namespace poise::flax

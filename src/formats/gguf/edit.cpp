@@ -26,7 +26,6 @@
 #include "formats/gguf/metadata.hpp"
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
-#include "io/source_range.hpp"
 #include "numeric/float_formats.hpp"
 #include "syntax/element_value.hpp"
 
@@ -62,8 +61,7 @@ struct Header {
 };
 
 Header read_header(const Source& source) {
-  const SourceRange range(source);
-  HeaderReader reader(range);
+  HeaderReader reader(source);
   Header header;
   header.version = reader.version();
   header.big_endian = reader.is_big_endian();

@@ -20,7 +20,6 @@
 #include "formats/gguf/types.hpp"
 #include "formats/registry.hpp"
 #include "io/extents.hpp"
-#include "io/source_range.hpp"
 #include "model/card.hpp"
 #include "model/unused_bytes.hpp"
 #include "tensor/block_layout.hpp"
@@ -65,8 +64,7 @@ namespace {
 class FileAudit {
  public:
   FileAudit(SourcePtr source, std::vector<Finding>& findings) : source_(std::move(source)), findings_(findings) {
-    const SourceRange range(*source_);
-    HeaderReader header(range);
+    HeaderReader header(*source_);
     header.metadata([&](std::string_view key, MetadataValue& value) {
       if (key == kAlignmentKey) alignment_ = value.unsigned_integer().value_or(kUsualAlignment);
       if (key == kTokens) check_tokens(value);

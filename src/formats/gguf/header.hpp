@@ -82,9 +82,9 @@ struct TensorInfo {
 
 class HeaderReader {
  public:
-  // Throws invalid_file for another magic number, and unsupported for another version. Requires: the range outlives
+  // Throws invalid_file for another magic number, and unsupported for another version. Requires: the source outlives
   // this.
-  explicit HeaderReader(const ByteRange& range);
+  explicit HeaderReader(const Source& source);
 
   std::uint32_t version() const { return version_; }
   bool is_big_endian() const { return big_endian_; }

@@ -16,7 +16,6 @@
 #include "formats/gguf/architectures.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/input.hpp"
-#include "io/source_range.hpp"
 #include "views/dense.hpp"
 
 namespace poise::gguf {
@@ -105,8 +104,7 @@ void ImatrixFile::read_gguf(const std::filesystem::path& path) {
 
 void ImatrixFile::read_older(const std::filesystem::path& path) {
   const SourcePtr source = Source::open(path, IoMode::map);
-  const SourceRange range(*source);
-  ByteReader in(range, "imatrix");
+  ByteReader in(*source, "imatrix");
   const auto length = [&](std::string_view field, std::uint64_t least_bytes) {
     const std::uint64_t at = in.position();
     const std::int32_t found = in.i32(field);

@@ -181,8 +181,7 @@ std::string type_name(const MetadataValue& value) {
 }  // namespace
 
 std::vector<MetadataKey> list_keys(const Input& input) {
-  const SourceRange range(*input.source);
-  HeaderReader header(range);
+  HeaderReader header(*input.source);
   std::vector<MetadataKey> keys;
   header.metadata([&](std::string_view key, MetadataValue& value) {
     std::string type = type_name(value);

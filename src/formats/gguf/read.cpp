@@ -22,7 +22,6 @@
 #include "formats/gguf/types.hpp"
 #include "io/extents.hpp"
 #include "io/in_place.hpp"
-#include "io/source_range.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
 #include "views/integer_blobs.hpp"
@@ -46,8 +45,7 @@ struct File {
 File read_file(SourcePtr source) {
   File file;
   file.source = std::move(source);
-  const SourceRange range(*file.source);
-  HeaderReader header(range);
+  HeaderReader header(*file.source);
   file.version = header.version();
   file.big_endian = header.is_big_endian();
   file.metadata.emplace(header);

@@ -9,7 +9,6 @@
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "formats/llama2c/llama2c.hpp"
-#include "io/source_range.hpp"
 #include "model/limits.hpp"
 
 namespace poise::llama2c {
@@ -142,8 +141,7 @@ std::optional<std::uint64_t> file_size(const Header& header) {
 bool is_version_0(const Source& source) {
   if (source.size() <= kHeaderBytes0) return false;
   try {
-    const SourceRange range(source);
-    ByteReader reader(range, "llama2c");
+    ByteReader reader(source, "llama2c");
     const Header header = read_header(reader);
     return header.version == 0 && file_size(header) == source.size();
   } catch (const Error& error) {

@@ -7,7 +7,6 @@
 
 #include "bytes/byte_reader.hpp"
 #include "formats/llama2c/llama2c.hpp"
-#include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
@@ -107,8 +106,7 @@ void read_vocabulary(const Input& input, const ReadOptions& options, Model& mode
 
 Model read(const Input& input, const ReadOptions& options) {
   const SourcePtr& source = input.source;
-  const SourceRange range(*source);
-  ByteReader reader(range, "llama2c");
+  ByteReader reader(*source, "llama2c");
   const Header header = read_header(reader);
   const auto size = file_size(header);
   if (!size) reader.fail("header", "the arrays it describes have more than 2^64 bytes", 0);
@@ -162,8 +160,7 @@ TokenType type_of(std::uint64_t id, std::string_view text) {
 }  // namespace
 
 Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens) {
-  const SourceRange range(*source);
-  ByteReader reader(range, "tokenizer.bin");
+  ByteReader reader(*source, "tokenizer.bin");
   reader.u32("length of the longest token");
   if (tokens > reader.remaining() / 8)
     reader.fail("size", fmt::format("the file is cut off: {} tokens do not fit {} bytes", tokens, source->size()),

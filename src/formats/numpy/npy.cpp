@@ -8,7 +8,6 @@
 #include "formats/numpy/array.hpp"
 #include "formats/registry.hpp"
 #include "io/meter.hpp"
-#include "io/source_range.hpp"
 #include "pack/pump.hpp"
 
 namespace poise::npy {
@@ -26,8 +25,7 @@ std::string name_of(const std::filesystem::path& path) {
 
 Model read(const Input& input, const ReadOptions&) {
   const SourcePtr& source = input.source;
-  const SourceRange range(*source);
-  ByteReader reader(range, "npy");
+  ByteReader reader(*source, "npy");
   const numpy::ArrayHeader header = numpy::read_header(reader);
   if (!numpy::dtype_of(header))
     throw Error(ErrorKind::unsupported, "npy: " + numpy::why_no_number(header), source->name(), header.descr_at);
@@ -44,8 +42,7 @@ Model read(const Input& input, const ReadOptions&) {
 
 std::vector<Finding> dangerous_code(const SourcePtr& source) {
   if (!sniff({source->name(), source})) return {};
-  const SourceRange range(*source);
-  ByteReader reader(range, "npy");
+  ByteReader reader(*source, "npy");
   const numpy::ArrayHeader header = numpy::read_header(reader);
   return numpy::check_objects(header, {.bytes = make_source_blob(source, reader.position(), reader.remaining()),
                                        .name = source->name(),

@@ -11,7 +11,6 @@
 #include "formats/numpy/array.hpp"
 #include "formats/registry.hpp"
 #include "io/meter.hpp"
-#include "io/source_range.hpp"
 #include "pack/pump.hpp"
 #include "pack/read_ahead.hpp"
 #include "pack/zip.hpp"
@@ -55,16 +54,14 @@ ArrayMember read_array_member(const ZipArchive& archive, const ZipMember& member
   ArrayMember array{member, member.name.substr(0, member.name.size() - kExtension.size()), {}, 0};
   const std::string context = "npz: " + member.name;
   if (!member.deflated) {
-    const SourceRange range(*archive.source());
-    ByteReader reader(range, context, member.begin, member.begin + member.bytes);
+    ByteReader reader(*archive.source(), context, member.begin, member.begin + member.bytes);
     array.header = numpy::read_header(reader);
     array.data = reader.position() - member.begin;
     return array;
   }
   try {
     const SourcePtr start = inflated_start(archive, member);
-    const SourceRange range(*start);
-    ByteReader reader(range, context);
+    ByteReader reader(*start, context);
     array.header = numpy::read_header(reader);
     array.data = reader.position();
     return array;

@@ -44,12 +44,12 @@ class EntryList {
 class Reader {
  public:
   Reader(const Input& input, const ReadOptions& options)
-      : source_(input.source), range_(*source_, SourceRange::Records::scattered), files_(input, options) {
+      : source_(input.source), records_(make_unmapped_source(source_)), files_(input, options) {
     model_.origin = {input.path, "onnx", source_->size(), {input.path}};
   }
 
   Model read() {
-    Message message(range_, "onnx", 0, source_->size());
+    Message message(*records_, "onnx", 0, source_->size());
     EntryList sets;
     EntryList metadata;
     bool has_graph = false;
@@ -192,7 +192,7 @@ class Reader {
   }
 
   SourcePtr source_;
-  SourceRange range_;
+  SourcePtr records_;
   ExternalFiles files_;
   ValueReader values_;
   Model model_;
@@ -203,13 +203,13 @@ class Reader {
 
 }  // namespace
 
-bool is_model(const Source& source) {
+bool is_model(const SourcePtr& source) {
   constexpr std::array<std::uint64_t, 11> kFields = {1, 2, 3, 4, 5, 6, kGraph, 8, 14, 20, 25};
   constexpr std::size_t kMostFields = 4096;
-  const SourceRange range(source, SourceRange::Records::scattered);
+  const SourcePtr records = make_unmapped_source(source);
   bool has_graph = false;
   try {
-    Message message(range, "onnx", 0, source.size());
+    Message message(*records, "onnx", 0, source->size());
     for (std::size_t fields = 0; message.next(); ++fields) {
       if (fields == kMostFields || std::ranges::find(kFields, message.number()) == kFields.end()) return false;
       if (message.number() == 1 && message.integer("ir_version") > INT32_MAX) return false;
@@ -237,7 +237,7 @@ namespace {
 bool sniff(const Input& input) {
   const auto bytes = first_bytes(input, 1);
   constexpr std::byte kVersionTag{0x08};
-  return !bytes.empty() && bytes[0] == kVersionTag && onnx::is_model(*input.source);
+  return !bytes.empty() && bytes[0] == kVersionTag && onnx::is_model(input.source);
 }
 
 }  // namespace

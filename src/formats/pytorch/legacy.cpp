@@ -12,7 +12,6 @@
 #include "bytes/byte_reader.hpp"
 #include "formats/pickle_files.hpp"
 #include "io/lookalikes.hpp"
-#include "io/source_range.hpp"
 #include "syntax/pickle_program.hpp"
 
 namespace poise::pytorch {
@@ -65,8 +64,7 @@ class LegacyStorages final : public Storages {
   }
 
   void place(const Pickle& keys, std::uint64_t at) {
-    const SourceRange range(*source_);
-    ByteReader reader(range, "pytorch", at, source_->size());
+    ByteReader reader(*source_, "pytorch", at, source_->size());
     if (keys.kind(keys.root()) != Kind::list)
       reader.fail("keys of storages", "expected a list", keys.offset(keys.root()));
     for (const Id key : keys.items(keys.root())) {

@@ -12,7 +12,6 @@
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/spellings.hpp"
 #include "io/in_place.hpp"
-#include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
 
@@ -260,8 +259,7 @@ void require_gapless(Entries& entries, const Names& names, const ByteReader& rea
 
 Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   require_not_interrupted(*source, "safetensors");
-  const SourceRange range(*source);
-  ByteReader reader(range, "safetensors");
+  ByteReader reader(*source, "safetensors");
   if (source->size() < kSizeBytes)
     reader.fail("header length",
                 fmt::format("the file is cut off: it needs at least {} bytes, has {}", kSizeBytes, source->size()), 0);
@@ -274,7 +272,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
   }
   Names names;
   HeaderParser parser(source->name(), names);
-  parser.parse(JsonText(SourceRange(*source), kSizeBytes, static_cast<std::size_t>(length)), kSizeBytes);
+  parser.parse(JsonText(*source, kSizeBytes, static_cast<std::size_t>(length)), kSizeBytes);
   const std::uint64_t header_end = kSizeBytes + length;
   Entries entries = parser.read_entries();
   require_gapless(entries, names, reader, header_end);

@@ -21,7 +21,6 @@
 #include "formats/metadata.hpp"
 #include "formats/tiny_llama/tiny_llama.hpp"
 #include "io/meter.hpp"
-#include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "pack/pump.hpp"
 #include "pack/read_ahead.hpp"
@@ -166,8 +165,7 @@ void read_layer(ByteReader& reader, const SourcePtr& source, std::int64_t layer,
 }  // namespace
 
 Model read(const Input& input, const ReadOptions&) {
-  const SourceRange range(*input.source);
-  ByteReader reader(range, "tiny llama");
+  ByteReader reader(*input.source, "tiny llama");
   Model model;
   model.origin = {input.path, "tllm", input.source->size(), {input.path}};
   model.card.model_type = kTinyLlama;

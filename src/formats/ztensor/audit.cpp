@@ -30,8 +30,7 @@ std::uint64_t observed_alignment(const std::vector<FileRange>& blobs, const Mani
 // Readers ignore it; a later version may give it a meaning.
 void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
   constexpr std::uint64_t kBehind = 12;  // the magic, too
-  const SourceRange range(*source);
-  ByteReader reader(range, "zt 2");
+  ByteReader reader(*source, "zt 2");
   reader.seek(source->size() - kBehind);
   const std::uint32_t reserved = reader.u32("reserved");
   if (reserved != 0)

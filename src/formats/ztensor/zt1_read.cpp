@@ -24,7 +24,6 @@
 #include "formats/ztensor/edit.hpp"
 #include "formats/ztensor/object.hpp"
 #include "formats/ztensor/zt1.hpp"
-#include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "syntax/cbor.hpp"
 #include "views/layout_type.hpp"
@@ -52,8 +51,7 @@ ManifestRange range_before(ByteReader& reader, std::uint64_t footer) {
 // A 1.0 file ends with the manifest's size only: accepted if a map begins at the implied place.
 bool ends_like_1_0(const Source& source) {
   if (source.size() < kMagicBytes + kSizeBytes + 1) return false;
-  const SourceRange range(source);
-  ByteReader reader(range, "zt 1.0");
+  ByteReader reader(source, "zt 1.0");
   const std::uint64_t footer = source.size() - kSizeBytes;
   reader.seek(footer);
   const std::uint64_t length = reader.u64("manifest size");
@@ -78,8 +76,7 @@ struct Ending {
 };
 
 Ending find_manifest(const Source& source) {
-  const SourceRange range(source);
-  ByteReader reader(range, "zt 1.x");
+  ByteReader reader(source, "zt 1.x");
   constexpr std::uint64_t kLeastBytes = 2 * kMagicBytes + kSizeBytes + 1;
   if (source.size() >= kLeastBytes) {
     reader.seek(source.size() - kMagicBytes);
@@ -429,8 +426,7 @@ class EntryParser {
 }  // namespace
 
 ManifestRange find_index0(const Source& source) {
-  const SourceRange range(source);
-  ByteReader reader(range, "zt 0.1");
+  ByteReader reader(source, "zt 0.1");
   reader.skip(kMagicBytes, "header magic");
   if (reader.remaining() < 9)
     reader.fail("index size", fmt::format("the file is cut off: it needs at least 17 bytes, has {}", source.size()),

@@ -18,7 +18,6 @@
 #include "bytes/utf8.hpp"
 #include "formats/ztensor/object.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "pack/digest.hpp"
 #include "pack/part_digest.hpp"
@@ -298,8 +297,7 @@ DigestAlgorithm digest_algorithm2(std::string_view text) {
 }
 
 ManifestRange find_manifest2(const Source& source) {
-  const SourceRange range(source);
-  ByteReader reader(range, "zt 2");
+  ByteReader reader(source, "zt 2");
   if (source.size() < kLeastFileBytes2)
     reader.fail("file size",
                 fmt::format("{} bytes, at least {} are needed: the file is cut off", source.size(), kLeastFileBytes2),

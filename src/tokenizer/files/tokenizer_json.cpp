@@ -31,7 +31,7 @@ class TokenizerJsonReader {
  public:
   explicit TokenizerJsonReader(const Source& source) : name_(source.name()) {
     require_vocabulary_size(source);
-    text_.emplace(SourceRange(source, SourceRange::Records::scattered), 0, static_cast<std::size_t>(source.size()));
+    text_.emplace(source, 0, static_cast<std::size_t>(source.size()));
   }
 
   Vocabulary read() {

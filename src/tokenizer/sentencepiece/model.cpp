@@ -13,7 +13,6 @@
 
 #include "bytes/byte_reader.hpp"
 #include "bytes/text_table.hpp"
-#include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "syntax/protobuf.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
@@ -57,10 +56,10 @@ bool is_reserved(TokenType type) {
 
 class SentencePieceReader {
  public:
-  explicit SentencePieceReader(const Source& source) : range_(source) {}
+  explicit SentencePieceReader(const Source& source) : source_(source) {}
 
   Vocabulary read() {
-    Message model(range_, std::string(kContext), 0, range_.size());
+    Message model(source_, std::string(kContext), 0, source_.size());
     while (model.next()) {
       switch (model.number()) {
         case 1: read_piece(model.message("pieces", fmt::format("piece {}", pieces_.size())), model.start()); break;
@@ -156,13 +155,14 @@ class SentencePieceReader {
     }
     if (unk_id_ < 0)
       throw Error(ErrorKind::invalid_file,
-                  fmt::format("{}: none of its {} pieces is the unknown one", kContext, pieces_.size()), range_.name());
+                  fmt::format("{}: none of its {} pieces is the unknown one", kContext, pieces_.size()),
+                  source_.name());
     const auto missing = std::find(bytes.begin(), bytes.end(), false);
     if (trainer_.byte_fallback && missing != bytes.end()) {
       throw Error(
           ErrorKind::invalid_file,
           fmt::format("{}: byte_fallback is set, but there is no piece <0x{:02X}>", kContext, missing - bytes.begin()),
-          range_.name());
+          source_.name());
     }
   }
 
@@ -175,7 +175,7 @@ class SentencePieceReader {
   }
 
   [[noreturn]] void fail(std::size_t id, const std::string& problem) const {
-    throw Error(ErrorKind::invalid_file, fmt::format("{}: piece {}: {}", kContext, id, problem), range_.name(),
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: piece {}: {}", kContext, id, problem), source_.name(),
                 pieces_[id].offset);
   }
 
@@ -198,7 +198,7 @@ class SentencePieceReader {
     throw Error(ErrorKind::unsupported,
                 fmt::format("{}: model_type {} (words or characters) is not supported, only unigram and bpe", kContext,
                             static_cast<int>(trainer_.type)),
-                range_.name());
+                source_.name());
   }
 
   // SentencePiece uses the rules in the charsmap, not their name.
@@ -225,7 +225,7 @@ class SentencePieceReader {
     return result;
   }
 
-  SourceRange range_;
+  const Source& source_;
   std::vector<Piece> pieces_;
   Trainer trainer_;
   NamedRules normalizer_;

@@ -21,7 +21,6 @@
 #include "formats/gguf/key_values.hpp"
 #include "formats/gguf/types.hpp"
 #include "formats/registry.hpp"
-#include "io/source_range.hpp"
 #include "pack/digest.hpp"
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
@@ -358,8 +357,7 @@ KeyTypes architecture_keys() { return key_types(table("gguf", "| key | type | re
 // The types of the keys in a file.
 KeyTypes written_keys(const std::vector<std::byte>& file) {
   const SourcePtr source = Source::from_memory(file, "test.gguf");
-  const SourceRange range(*source);
-  gguf::HeaderReader header(range);
+  gguf::HeaderReader header(*source);
   KeyTypes types;
   header.metadata([&](std::string_view key, gguf::MetadataValue& value) {
     types.emplace(key, to_string(gguf::EntryType{value.type(), value.item_type()}));

@@ -7,7 +7,6 @@
 
 #include "family/config_json.hpp"
 #include "formats/llama2c/llama2c.hpp"
-#include "io/source_range.hpp"
 #include "support/bytes.hpp"
 #include "support/page_tables.hpp"
 
@@ -33,8 +32,7 @@ std::string llama2c_header(std::string_view heading, const std::map<std::string,
 
 llama2c::Header read_llama2c(const std::string& bytes) {
   const SourcePtr source = support::source(bytes, "test.bin");
-  const SourceRange range(*source);
-  ByteReader reader(range, "llama2c");
+  ByteReader reader(*source, "llama2c");
   return llama2c::read_header(reader);
 }
 
