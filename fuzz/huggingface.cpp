@@ -33,8 +33,8 @@ const fs::path& directory(Weights weights) {
 class Nowhere final : public Output {
  public:
   Sink& main() override { return sink_; }
-  Sink& main_named(const std::string&) override { return sink_; }
-  Sink& sibling(const std::string&) override { return sink_; }
+  Sink& open_main(const std::string&) override { return sink_; }
+  Sink& open_sibling(const std::string&) override { return sink_; }
   std::string name() const override { return "fuzz"; }
 
  private:

@@ -18,7 +18,7 @@ std::vector<std::byte> with_right_hash(fuzz::Bytes input) {
   const auto offset = load_le<std::uint64_t>(&file[footer]);
   const auto length = load_le<std::uint64_t>(&file[footer + 8]);
   if (offset > footer || length > footer - offset) return file;
-  store_le(&file[footer + 16], xxh3_64(std::span(file).subspan(offset, length)));
+  store_le(&file[footer + 16], compute_xxh3(std::span(file).subspan(offset, length)));
   return file;
 }
 

@@ -58,7 +58,7 @@ class Given {
   std::uint64_t size() const {
     if (PyLong_Check(value_.ptr()) && value_ < py::int_(0)) refuse(kSizeExpected);
     const auto number = py::isinstance<py::str>(value_)
-                            ? size_from(text())
+                            ? parse_size(text())
                             : std::optional(as<std::uint64_t>("a size: 4096, \"64KiB\", \"2GB\""));
     if (number.value_or(0) == 0) refuse(kSizeExpected);
     return *number;

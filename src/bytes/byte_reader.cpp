@@ -19,10 +19,10 @@ ByteReader::ByteReader(const Source& source, std::string context, std::uint64_t 
 
 void ByteReader::require(std::uint64_t length, std::string_view field) const {
   if (length <= remaining()) return;
-  fail_at_end(field, fmt::format("{} wanted, {} left", plural(length, "byte"), remaining()), position_);
+  fail_at_end(field, fmt::format("{} wanted, {} left", format_count(length, "byte"), remaining()), position_);
 }
 
-const std::byte* ByteReader::take(std::uint64_t length, std::string_view field) {
+const std::byte* ByteReader::advance(std::uint64_t length, std::string_view field) {
   require(length, field);
   const bool goes_on = position_ >= window_begin_ && position_ - window_begin_ <= window_.size();
   if (!goes_on || length > window_.size() - (position_ - window_begin_)) {
@@ -42,7 +42,7 @@ const std::byte* ByteReader::take(std::uint64_t length, std::string_view field) 
 }
 
 std::string_view ByteReader::text(std::uint64_t length, std::string_view field) {
-  const std::byte* at = take(length, field);
+  const std::byte* at = advance(length, field);
   return {reinterpret_cast<const char*>(at), static_cast<std::size_t>(length)};
 }
 
@@ -61,7 +61,7 @@ void ByteReader::limit(std::uint64_t end) {
   end_ = end;
 }
 
-ByteReader::Scope ByteReader::scope(std::string_view noun, std::int64_t index) {
+ByteReader::Scope ByteReader::open_scope(std::string_view noun, std::int64_t index) {
   if (depth_ == kMaxDepth) throw Error(ErrorKind::internal, "ByteReader scopes nest too deep", path(), position_);
   frames_[depth_++] = {noun, index};
   return Scope(*this);

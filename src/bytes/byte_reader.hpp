@@ -30,16 +30,16 @@ class ByteReader {
   std::uint64_t remaining() const { return end_ - position_; }
   const std::string& path() const { return source_->name(); }
 
-  std::uint8_t u8(std::string_view field) { return number<std::uint8_t>(field); }
-  std::int8_t i8(std::string_view field) { return number<std::int8_t>(field); }
-  std::uint16_t u16(std::string_view field) { return number<std::uint16_t>(field); }
-  std::int16_t i16(std::string_view field) { return number<std::int16_t>(field); }
-  std::uint32_t u32(std::string_view field) { return number<std::uint32_t>(field); }
-  std::int32_t i32(std::string_view field) { return number<std::int32_t>(field); }
-  std::uint64_t u64(std::string_view field) { return number<std::uint64_t>(field); }
-  std::int64_t i64(std::string_view field) { return number<std::int64_t>(field); }
-  float f32(std::string_view field) { return number<float>(field); }
-  double f64(std::string_view field) { return number<double>(field); }
+  std::uint8_t u8(std::string_view field) { return read_number<std::uint8_t>(field); }
+  std::int8_t i8(std::string_view field) { return read_number<std::int8_t>(field); }
+  std::uint16_t u16(std::string_view field) { return read_number<std::uint16_t>(field); }
+  std::int16_t i16(std::string_view field) { return read_number<std::int16_t>(field); }
+  std::uint32_t u32(std::string_view field) { return read_number<std::uint32_t>(field); }
+  std::int32_t i32(std::string_view field) { return read_number<std::int32_t>(field); }
+  std::uint64_t u64(std::string_view field) { return read_number<std::uint64_t>(field); }
+  std::int64_t i64(std::string_view field) { return read_number<std::int64_t>(field); }
+  float f32(std::string_view field) { return read_number<float>(field); }
+  double f64(std::string_view field) { return read_number<double>(field); }
 
   // Appends ": note" to errors about bytes that are missing at the end of the range. Requires: the text outlives this.
   void set_note_at_end(std::string_view note) { note_at_end_ = note; }
@@ -56,7 +56,7 @@ class ByteReader {
   // Narrows the range to end at `end`. Requires: position() <= end <= end().
   void limit(std::uint64_t end);
 
-  // Names the record of the following fields while the Scope lives: `auto s = r.scope("token", 17)`.
+  // Names the record of the following fields while the Scope lives: `auto s = r.open_scope("token", 17)`.
   class Scope {
    public:
     Scope(const Scope&) = delete;
@@ -68,15 +68,15 @@ class ByteReader {
     explicit Scope(ByteReader& reader) : reader_(reader) {}
     ByteReader& reader_;
   };
-  [[nodiscard]] Scope scope(std::string_view noun, std::int64_t index = -1);
+  [[nodiscard]] Scope open_scope(std::string_view noun, std::int64_t index = -1);
 
   // Throws invalid_file "context: record: field: problem" at `offset`.
   [[noreturn]] void fail(std::string_view field, std::string_view problem, std::uint64_t offset) const;
-  // The same, with another kind of error.
+  // Throws an error of that kind.
   [[noreturn]] void fail(ErrorKind kind, std::string_view field, std::string_view problem, std::uint64_t offset) const;
   // Throws invalid_file unless the range ends at `size`, after the last `what`.
   void require_end(std::uint64_t size, std::string_view what) const;
-  // fail() for bytes that are missing at the end of the range: adds the note.
+  // Throws invalid_file for bytes that are missing at the end of the range: adds the note.
   [[noreturn]] void fail_at_end(std::string_view field, std::string problem, std::uint64_t offset) const;
   // Returns the message of fail() as a string, for warnings.
   std::string describe(std::string_view field, std::string_view problem) const;
@@ -92,13 +92,13 @@ class ByteReader {
   };
 
   template <typename T>
-  T number(std::string_view field) {
-    const std::byte* at = take(sizeof(T), field);
+  T read_number(std::string_view field) {
+    const std::byte* at = advance(sizeof(T), field);
     return big_endian_ ? load_be<T>(at) : load_le<T>(at);
   }
 
   // Returns the next `length` bytes; moves the cursor past them.
-  const std::byte* take(std::uint64_t length, std::string_view field);
+  const std::byte* advance(std::uint64_t length, std::string_view field);
   void require(std::uint64_t length, std::string_view field) const;
 
   const Source* source_;

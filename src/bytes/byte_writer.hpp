@@ -13,14 +13,14 @@ namespace poise {
 
 class ByteWriter {
  public:
-  void u8(std::uint8_t value) { number(value); }
-  void i8(std::int8_t value) { number(value); }
-  void u16(std::uint16_t value) { number(value); }
-  void u32(std::uint32_t value) { number(value); }
-  void i32(std::int32_t value) { number(value); }
-  void u64(std::uint64_t value) { number(value); }
-  void i64(std::int64_t value) { number(value); }
-  void f32(float value) { number(value); }
+  void u8(std::uint8_t value) { append_number(value); }
+  void i8(std::int8_t value) { append_number(value); }
+  void u16(std::uint16_t value) { append_number(value); }
+  void u32(std::uint32_t value) { append_number(value); }
+  void i32(std::int32_t value) { append_number(value); }
+  void u64(std::uint64_t value) { append_number(value); }
+  void i64(std::int64_t value) { append_number(value); }
+  void f32(float value) { append_number(value); }
   void text(std::string_view value) { append(std::as_bytes(std::span(value.data(), value.size()))); }
   void append(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
   void zeros(std::size_t count) { bytes_.resize(bytes_.size() + count); }
@@ -31,7 +31,7 @@ class ByteWriter {
 
  private:
   template <typename T>
-  void number(T value) {
+  void append_number(T value) {
     const std::size_t at = bytes_.size();
     bytes_.resize(at + sizeof value);
     store_le(bytes_.data() + at, value);

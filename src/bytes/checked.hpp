@@ -20,7 +20,7 @@ inline std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b
   return product;
 }
 
-// value / divisor, rounded up. Requires: divisor > 0.
+// Returns value / divisor, rounded up. Requires: divisor > 0.
 constexpr std::uint64_t ceil_div(std::uint64_t value, std::uint64_t divisor) {
   return value / divisor + (value % divisor == 0 ? 0 : 1);
 }

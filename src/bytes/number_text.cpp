@@ -13,7 +13,7 @@
 namespace poise {
 
 template <typename Number>
-std::optional<Number> number_from(std::string_view text) {
+std::optional<Number> parse_number_text(std::string_view text) {
   Number number{};
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
@@ -24,12 +24,12 @@ std::optional<Number> number_from(std::string_view text) {
   return number;
 }
 
-template std::optional<int> number_from(std::string_view);
-template std::optional<unsigned> number_from(std::string_view);
-template std::optional<std::int64_t> number_from(std::string_view);
-template std::optional<std::uint64_t> number_from(std::string_view);
-template std::optional<float> number_from(std::string_view);
-template std::optional<double> number_from(std::string_view);
+template std::optional<int> parse_number_text(std::string_view);
+template std::optional<unsigned> parse_number_text(std::string_view);
+template std::optional<std::int64_t> parse_number_text(std::string_view);
+template std::optional<std::uint64_t> parse_number_text(std::string_view);
+template std::optional<float> parse_number_text(std::string_view);
+template std::optional<double> parse_number_text(std::string_view);
 
 namespace {
 
@@ -51,7 +51,7 @@ bool is_large(std::string_view text) {
   text.remove_prefix(1);  // e
   const bool is_negative = text.starts_with('-');
   if (is_negative || text.starts_with('+')) text.remove_prefix(1);
-  const std::int64_t exponent = number_from<int>(text).value_or(std::numeric_limits<int>::max());
+  const std::int64_t exponent = parse_number_text<int>(text).value_or(std::numeric_limits<int>::max());
   return (is_negative ? place - exponent : place + exponent) > 0;
 }
 
@@ -70,10 +70,10 @@ std::optional<double> parse_double(std::string_view text) {
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-std::optional<std::uint64_t> size_from(std::string_view text) {
+std::optional<std::uint64_t> parse_size(std::string_view text) {
   constexpr std::string_view kPrefixes = "kmgtpe";
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const auto number = number_from<std::uint64_t>(text.substr(0, digits));
+  const auto number = parse_number_text<std::uint64_t>(text.substr(0, digits));
   if (!number) return std::nullopt;
   std::string unit = to_lower_ascii(text.substr(digits));
   if (unit.starts_with(' ')) unit.erase(0, 1);

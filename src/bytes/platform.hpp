@@ -1,4 +1,4 @@
-// Cpuid: the features that an x86 processor reports.
+// The features that an x86 processor reports, and memory in large pages.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace poise {
 
-// Zeros for leaves that the processor lacks, and on other processors.
+// Holds zeros for leaves that the processor lacks, and on other processors.
 struct Cpuid {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
 #if defined(__x86_64__)
@@ -34,13 +34,13 @@ inline void advise_huge_pages(void* memory, std::size_t bytes) {
     ::madvise(front, left / kHugePage * kHugePage, MADV_HUGEPAGE);
 }
 
-// The same for the capacity of a std::vector or std::string.
+// Does the same for the capacity of a std::vector or std::string.
 template <typename List>
 void advise_huge_pages(List& list) {
   advise_huge_pages(list.data(), list.capacity() * sizeof(typename List::value_type));
 }
 
-// An allocator: memory begins at a cache line, and memory of 2 MiB or more asks for large pages.
+// Allocates memory that begins at a cache line; 2 MiB or more ask for large pages.
 template <typename T>
 class HugePages {
  public:

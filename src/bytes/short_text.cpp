@@ -4,7 +4,7 @@
 
 namespace poise {
 
-std::string shortened(std::string_view text, std::size_t most) {
+std::string shorten(std::string_view text, std::size_t most) {
   if (text.size() <= most) return std::string(text);
   constexpr std::size_t kMostFollow = 3;  // bytes of a character after its first one
   std::size_t end = most;
@@ -12,10 +12,10 @@ std::string shortened(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, end)) + "...";
 }
 
-std::string plural(std::size_t count, std::string_view noun) {
+std::string format_count(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-std::string and_more(std::size_t count) { return count == 0 ? std::string() : fmt::format(" and {} more", count); }
+std::string format_more(std::size_t count) { return count == 0 ? std::string() : fmt::format(" and {} more", count); }
 
 }  // namespace poise

@@ -9,17 +9,17 @@
 namespace poise {
 
 // Returns at most `most` bytes of a text, then "..." if it was longer. Characters stay whole.
-std::string shortened(std::string_view text, std::size_t most);
+std::string shorten(std::string_view text, std::size_t most);
 
-// "1 tensor", "2 tensors"
-std::string plural(std::size_t count, std::string_view noun);
+// Returns "1 tensor", "2 tensors".
+std::string format_count(std::size_t count, std::string_view noun);
 
-// "", or " and 7 more".
-std::string and_more(std::size_t count);
+// Returns "", or " and 7 more".
+std::string format_more(std::size_t count);
 
 // Returns the first few of many names: "a, b, c", "a, b, c and 7 more".
 template <typename Names>
-std::string listed(const Names& names, std::size_t most = 5) {
+std::string list_names(const Names& names, std::size_t most = 5) {
   std::string text;
   std::size_t count = 0;
   for (const std::string_view name : names) {
@@ -28,7 +28,7 @@ std::string listed(const Names& names, std::size_t most = 5) {
     text += name;
   }
   const auto size = static_cast<std::size_t>(std::distance(std::begin(names), std::end(names)));
-  return text + and_more(size > most ? size - most : 0);
+  return text + format_more(size > most ? size - most : 0);
 }
 
 }  // namespace poise

@@ -15,11 +15,10 @@
 
 namespace poise {
 
-// Random for each process, so that nobody can craft a file whose keys collide.
-std::uint64_t hash_seed();
+// Returns a number that is random for each process, so that nobody can craft a file whose keys collide.
+std::uint64_t choose_hash_seed();
 
-// Open addressing, hashed with that seed.
-// `text_at(position)` returns the text inserted with a position.
+// Uses open addressing, and hashes with that seed. `text_at(position)` returns the text inserted with a position.
 class TextTable {
  public:
   // Reserves room for that many texts.
@@ -29,7 +28,7 @@ class TextTable {
   template <typename TextAt>
   std::optional<std::uint32_t> find(std::string_view text, const TextAt& text_at) const {
     if (slots_.empty()) return std::nullopt;
-    const Slot& slot = slots_[place(hash(text), text, text_at)];
+    const Slot& slot = slots_[find_slot(hash(text), text, text_at)];
     return slot.is_free() ? std::nullopt : std::optional(slot.position());
   }
 
@@ -55,7 +54,7 @@ class TextTable {
         if (!slot.is_free() && slot.tag() == tags[i]) __builtin_prefetch(text_at(slot.position()).data());
       }
       for (std::size_t i = 0; i < count; ++i) {
-        const Slot& slot = slots_[place(tags[i], texts[i], text_at)];
+        const Slot& slot = slots_[find_slot(tags[i], texts[i], text_at)];
         positions[i] = slot.is_free() ? kNone : slot.position();
       }
     }
@@ -74,7 +73,7 @@ class TextTable {
         __builtin_prefetch(&slots_[tags[i] & (slots_.size() - 1)], 1);
       }
       for (std::uint32_t i = 0; i < block; ++i) {
-        Slot& slot = slots_[place(tags[i], text_at(begin + i), text_at)];
+        Slot& slot = slots_[find_slot(tags[i], text_at(begin + i), text_at)];
         if (!slot.is_free()) {
           on_duplicate(begin + i, slot.position());
           continue;
@@ -101,7 +100,7 @@ class TextTable {
   template <typename TextAt>
   std::optional<std::uint32_t> insert(std::uint32_t tag, std::string_view text, std::uint32_t position,
                                       const TextAt& text_at) {
-    Slot& slot = slots_[place(tag, text, text_at)];
+    Slot& slot = slots_[find_slot(tag, text, text_at)];
     if (!slot.is_free()) return slot.position();
     slot = Slot(tag, position);
     ++size_;
@@ -135,7 +134,7 @@ class TextTable {
 
   // Returns the slot of the text, or the free slot for it.
   template <typename TextAt>
-  std::size_t place(std::uint32_t tag, std::string_view text, const TextAt& text_at) const {
+  std::size_t find_slot(std::uint32_t tag, std::string_view text, const TextAt& text_at) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t at = tag & mask;
     while (!slots_[at].is_free() && !(slots_[at].tag() == tag && text_at(slots_[at].position()) == text))
@@ -147,16 +146,14 @@ class TextTable {
   std::size_t size_ = 0;
 };
 
-// The keys of one map that have been read.
-
-// Searches small sets linearly and allocates nothing for them; builds a table for large ones.
+// Holds the keys of one map that have been read. Searches small sets linearly and allocates nothing for them; builds a table for large ones.
 class KeySet {
  public:
   static constexpr std::size_t kFew = 8;
 
   // Returns false when the set has it already. Requires: the text outlives this.
   bool insert(std::string_view key) {
-    const std::uint64_t trait = trait_of(key);
+    const std::uint64_t trait = compute_trait(key);
     if (size_ >= kFew || (traits_ & trait) != 0) return search_and_insert(key);
     traits_ |= trait;
     few_[size_++] = key;
@@ -175,8 +172,8 @@ class KeySet {
   }
 
  private:
-  // One bit of 64: keys with different bits differ.
-  static std::uint64_t trait_of(std::string_view key) {
+  // Returns one bit of 64: keys with different bits differ.
+  static std::uint64_t compute_trait(std::string_view key) {
     if (key.empty()) return 1;
     const unsigned sum = 5U * static_cast<unsigned char>(key.front()) + static_cast<unsigned char>(key.back());
     return std::uint64_t{1} << ((sum + key.size()) % 64);
@@ -189,7 +186,7 @@ class KeySet {
       *end = key;
     } else {
       if (!more_) begin_table();
-      if (!put(key, size_)) return false;
+      if (!insert_in_table(key, size_)) return false;
       more_->push_back(key);
     }
     ++size_;
@@ -198,10 +195,10 @@ class KeySet {
 
   void begin_table() {
     more_.emplace();
-    for (std::size_t i = 0; i < kFew; ++i) put(few_[i], i);
+    for (std::size_t i = 0; i < kFew; ++i) insert_in_table(few_[i], i);
   }
 
-  bool put(std::string_view key, std::size_t position) {
+  bool insert_in_table(std::string_view key, std::size_t position) {
     return !table_.insert(key, static_cast<std::uint32_t>(position),
                           [this](std::uint32_t at) { return at < kFew ? few_[at] : (*more_)[at - kFew]; });
   }
@@ -213,11 +210,9 @@ class KeySet {
   TextTable table_;  // of all keys, once there are more than a few
 };
 
-// Joins constant tables into one.
-
-// Returns all rows, in order.
+// Joins constant tables into one: returns all rows, in order.
 template <typename Row, std::size_t... kSizes>
-constexpr auto joined(const std::array<Row, kSizes>&... rows) {
+constexpr auto join_tables(const std::array<Row, kSizes>&... rows) {
   std::array<Row, (kSizes + ...)> all = {};
   std::size_t next = 0;
   const auto add = [&](const auto& table) {

@@ -7,7 +7,7 @@
 namespace poise {
 namespace {
 
-// Up to eight bytes, by two overlapping loads.
+// Checks up to eight bytes, by two overlapping loads.
 bool is_short_ascii(const char* at, std::size_t length) {
   if (length >= 4) return ((load_le<std::uint32_t>(at) | load_le<std::uint32_t>(at + length - 4)) & 0x80808080U) == 0;
   unsigned any = 0;
@@ -38,24 +38,24 @@ bool may_begin(std::string_view front) {
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     std::size_t length = std::min<std::size_t>(text.size(), 8);
-    if (!is_short_ascii(text.data(), length)) length = character_length(text);
+    if (!is_short_ascii(text.data(), length)) length = measure_character(text);
     if (length == 0) return false;
     text.remove_prefix(length);
   }
   return true;
 }
 
-std::size_t announced_length(char lead) {
+std::size_t find_announced_length(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   if (byte < 0xc0) return 1;
   if (byte < 0xe0) return 2;
   return byte < 0xf0 ? 3 : 4;
 }
 
-std::size_t character_length(std::string_view text) {
+std::size_t measure_character(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text.front());
   if (lead < 0x80) return 1;
-  const std::size_t length = announced_length(text.front());
+  const std::size_t length = find_announced_length(text.front());
   if (length == 1 || lead >= 0xf8 || text.size() < length) return 0;
   std::uint32_t code = lead & (0x7fU >> length);
   for (const char byte : text.substr(1, length - 1)) {
@@ -67,11 +67,11 @@ std::size_t character_length(std::string_view text) {
   return code < kSmallest[length] || code > 0x10ffff || surrogate ? 0 : length;
 }
 
-std::size_t incomplete_tail(std::string_view text) {
+std::size_t measure_incomplete_tail(std::string_view text) {
   const std::size_t most = std::min<std::size_t>(text.size(), 3);
   for (std::size_t length = 1; length <= most; ++length) {
     const std::string_view front = text.substr(text.size() - length);
-    if (!is_trail(front.front())) return announced_length(front.front()) > length && may_begin(front) ? length : 0;
+    if (!is_trail(front.front())) return find_announced_length(front.front()) > length && may_begin(front) ? length : 0;
   }
   return 0;
 }

@@ -251,13 +251,13 @@ class Chat {
     if (options_.quiet) return;
     if (answer.left_out > 0) {
       complain(fmt::format("note: the context is full: dropped the oldest {}",
-                           answer.left_out == 1 ? "message" : plural(answer.left_out, "message")));
+                           answer.left_out == 1 ? "message" : format_count(answer.left_out, "message")));
     }
     if (was_stopped) complain("note: stopped the answer");
     if (answer.reason == StopReason::context_full) complain("note: stopped: the context is full");
     if (answer.reason == StopReason::max_tokens && generate_.max_tokens > 0)
-      complain(
-          fmt::format("note: stopped after {}; /set max-tokens allows more", plural(generate_.max_tokens, "token")));
+      complain(fmt::format("note: stopped after {}; /set max-tokens allows more",
+                           format_count(generate_.max_tokens, "token")));
   }
 
   // False ends the conversation.
@@ -321,7 +321,7 @@ class Chat {
     const auto question = session_.undo();
     if (!question) return complain_about_question();
     const auto* const text = question->get_if<std::string>();
-    confirm(fmt::format("Took back: {}", printable(shortened(text == nullptr ? to_json(*question) : *text, 60))));
+    confirm(fmt::format("Took back: {}", printable(shorten(text == nullptr ? to_json(*question) : *text, 60))));
     return true;
   }
 
@@ -353,13 +353,13 @@ class Chat {
     const std::string text = session_.to_json();
     file.write(std::as_bytes(std::span(text)));
     file.commit();
-    confirm(fmt::format("Saved {} to {}.", plural(session_.messages(), "message"), printable(path)));
+    confirm(fmt::format("Saved {} to {}.", format_count(session_.messages(), "message"), printable(path)));
     return true;
   }
 
   bool load(const std::string& path) {
     session_.load(read_text_file(path), path);
-    confirm(fmt::format("Loaded {} from {}.", plural(session_.messages(), "message"), printable(path)));
+    confirm(fmt::format("Loaded {} from {}.", format_count(session_.messages(), "message"), printable(path)));
     return true;
   }
 

@@ -120,7 +120,7 @@ void print_decoded(const DecodedTensors& decoded, std::string_view format) {
   if (decoded.tensors == 0) return;
   const char* const half = format_by_name(format).holds_bf16 ? "bf16" : "f16";
   complain(fmt::format("note: the codes of {} become f32, {} become {}; --dtype {} halves that",
-                       plural(decoded.tensors, "tensor"), format_bytes(decoded.bytes_in),
+                       format_count(decoded.tensors, "tensor"), format_bytes(decoded.bytes_in),
                        format_bytes(decoded.bytes_out), half));
 }
 
@@ -160,7 +160,7 @@ void print_conversion(const ConvertReport& report, const std::string& input, con
   const std::size_t files = report.outputs.size();
   fmt::print("{} -> {} ({}{})\n", printable(input), printable(report.outputs.front().string()), report.format,
              files > 1 ? fmt::format(", {} files", files) : "");
-  fmt::print("  {}{}, {} in, {} out, {:.2f} s, {}\n", plural(report.tensors, "tensor"),
+  fmt::print("  {}{}, {} in, {} out, {:.2f} s, {}\n", format_count(report.tensors, "tensor"),
              report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "", format_bytes(report.bytes_in),
              format_bytes(report.bytes_out), report.seconds, format_rate(report.bytes_out, report.seconds));
   print_padding(report, options.write);
@@ -181,7 +181,7 @@ void print_plan(const Plan& plan, const std::string& input, const ConvertOptions
   }
   fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(input), printable(plan.output.string()),
              plan.format);
-  fmt::print("  {}{}{}\n", plural(plan.tensors.size(), "tensor"),
+  fmt::print("  {}{}{}\n", format_count(plan.tensors.size(), "tensor"),
              plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()),
              describe_planned_size(plan));
   fmt::print("{}", describe_merged(plan.merged));

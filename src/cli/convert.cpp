@@ -180,7 +180,7 @@ std::uint64_t parse_group_size(const std::string& text, const std::optional<Stor
   if (!type || !type->grouped())
     throw CLI::ValidationError("--group-size", "only --quantize group4 and group8 have groups");
   Groups groups = type->groups;
-  groups.size = number_from<std::uint64_t>(text).value_or(0);
+  groups.size = parse_number_text<std::uint64_t>(text).value_or(0);
   if (is_group_size(groups)) return groups.size;
   refuse("--group-size", text, list_group_sizes(groups));
 }

@@ -31,7 +31,7 @@ bool has_equal_numbers(const TensorDifference& tensor) {
 
 std::string shown(const std::string& value) {
   constexpr std::size_t kLongest = 60;
-  return printable(shortened(value, kLongest));
+  return printable(shorten(value, kLongest));
 }
 
 void print_fields(const DiffReport& report, const DiffArguments& options) {
@@ -83,10 +83,10 @@ void print_report(const DiffReport& report, const DiffArguments& options) {
   print_fields(report, options);
   print_tensors(report, options);
   if (const std::size_t count = count_other_types(report); count > 0)
-    fmt::print("{} {} equal as numbers, in another type; --values compares numbers alone\n", plural(count, "tensor"),
-               count == 1 ? "is" : "are");
-  fmt::print("{} and {} differ, {} {} equal{}\n", plural(report.fields.size(), "field"),
-             plural(report.tensors.size(), "tensor"), plural(report.equal_tensors, "tensor"),
+    fmt::print("{} {} equal as numbers, in another type; --values compares numbers alone\n",
+               format_count(count, "tensor"), count == 1 ? "is" : "are");
+  fmt::print("{} and {} differ, {} {} equal{}\n", format_count(report.fields.size(), "field"),
+             format_count(report.tensors.size(), "tensor"), format_count(report.equal_tensors, "tensor"),
              report.equal_tensors == 1 ? "is" : "are", describe_other_equality(report, options.diff));
 }
 

@@ -75,7 +75,7 @@ EditReport make_edit(const EditArguments& options) {
   try {
     return edit(options.path, options.changes);
   } catch (const Error& error) {
-    if (hub_blob(options.path).empty()) throw;
+    if (find_hub_blob(options.path).empty()) throw;
     throw Error(error.kind(), error.message() + ": --copy replaces the link with an edited copy, -o FILE writes one",
                 error.path(), error.offset());
   }

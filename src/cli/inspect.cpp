@@ -35,11 +35,11 @@ constexpr std::size_t kLongestValue = 100;
 
 // Values for people: text without quotes, long values cut.
 std::string plain(const Value& value) {
-  if (const auto* text = value.get_if<std::string>()) return shortened(*text, kLongestValue);
+  if (const auto* text = value.get_if<std::string>()) return shorten(*text, kLongestValue);
   const auto* array = value.get_if<Value::Array>();
-  if (array == nullptr || array->size() <= kLongestValue) return shortened(to_json(value), kLongestValue);
+  if (array == nullptr || array->size() <= kLongestValue) return shorten(to_json(value), kLongestValue);
   const Value::Array first(array->begin(), array->begin() + kLongestValue);  // the rest would be cut
-  return shortened(to_json(first), kLongestValue);
+  return shorten(to_json(first), kLongestValue);
 }
 
 void print_map(std::string_view title, const Attributes& map) {

@@ -55,7 +55,7 @@ void name_arguments_once(CLI::App& command) {
 void find_models_in_cache(CLI::App& command) {
   constexpr std::array<std::string_view, 6> kModels = {"PATH", "IN", "A", "B", "--draft", "--against"};
   for (CLI::Option* option : command.get_options()) {
-    if (std::ranges::find(kModels, option->get_name()) != kModels.end()) option->transform(poise::path_of_model);
+    if (std::ranges::find(kModels, option->get_name()) != kModels.end()) option->transform(poise::find_model_path);
   }
 }
 

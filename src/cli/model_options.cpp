@@ -70,9 +70,9 @@ constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 // "ID=X"
 std::pair<TokenId, float> parse_bias(const std::string& text) {
   const std::size_t equals = text.find('=');
-  const auto id = number_from<TokenId>(std::string_view(text).substr(0, equals));
+  const auto id = parse_number_text<TokenId>(std::string_view(text).substr(0, equals));
   const auto bias =
-      equals == std::string::npos ? std::nullopt : number_from<float>(std::string_view(text).substr(equals + 1));
+      equals == std::string::npos ? std::nullopt : parse_number_text<float>(std::string_view(text).substr(equals + 1));
   if (!id || *id < 0 || !bias) refuse("--logit-bias", text, "a token's id and the number to add to its score: 15=-2.5");
   return {*id, *bias};
 }
@@ -107,7 +107,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
       std::random_device device;
       sampling.seed = (std::uint64_t{device()} << 32) | device();
     } else {
-      const auto number = number_from<std::uint64_t>(text);
+      const auto number = parse_number_text<std::uint64_t>(text);
       if (!number) refuse("--seed", text, "a whole number from 0 to 18446744073709551615, or random");
       sampling.seed = *number;
     }
@@ -122,7 +122,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
 std::vector<const CLI::Option*> add_generate_options(CLI::App& command, GenerateOptions& options) {
   const std::size_t before = command.get_options().size();
   const auto set_max_tokens = [&options](const std::string& text) {
-    const auto number = number_from<std::size_t>(text);
+    const auto number = parse_number_text<std::size_t>(text);
     if (!number && text != "-1") refuse("--max-tokens", text, "a whole number, or -1 for no limit");
     options.max_tokens = number.value_or(kNoLimit);
   };

@@ -22,9 +22,9 @@ LoraAdapter parse_lora(const std::string& text) {
   const auto colon = text.rfind(':');
   if (std::error_code error; std::filesystem::exists(text, error)) return {text, 1};
   const auto scale =
-      colon == std::string::npos ? std::nullopt : number_from<double>(std::string_view(text).substr(colon + 1));
-  if (!scale || colon == 0) return {path_of_model(text), 1};
-  return {path_of_model(text.substr(0, colon)), *scale};
+      colon == std::string::npos ? std::nullopt : parse_number_text<double>(std::string_view(text).substr(colon + 1));
+  if (!scale || colon == 0) return {find_model_path(text), 1};
+  return {find_model_path(text.substr(0, colon)), *scale};
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ class PromptReader {
     if (const auto* number = value.get_if<std::uint64_t>()) return *number;
     if (const auto* number = value.get_if<std::int64_t>(); number != nullptr && *number >= 0)
       return static_cast<std::uint64_t>(*number);
-    fail(fmt::format("\"{}\": expected a whole number, found {}", key, shortened(to_json(value), 40)));
+    fail(fmt::format("\"{}\": expected a whole number, found {}", key, shorten(to_json(value), 40)));
   }
 
   std::string name_;

@@ -146,12 +146,12 @@ class Run {
     const PromptsSummary summary = run_prompts(prompts, options_.conversation, weights, options_.session, generate_);
     if (summary.kept > 0 && !options_.progress.quiet)
       complain(
-          fmt::format("note: {} of {} kept", plural(summary.kept, "answer"),
+          fmt::format("note: {} of {} kept", format_count(summary.kept, "answer"),
                       printable(make_partial_name(options_.prompts.output)) + (summary.kept == 1 ? " was" : " were")));
     if (!options_.stats) return;
     const Speed speed = {summary.tokens, generating.seconds()};
     say(fmt::format("load {:.1f} ms; {}, {} tokens, {:.1f} tokens/s of all together\n", load_seconds_ * 1000,
-                    plural(summary.texts, "text"), summary.tokens, speed.tokens_per_second()));
+                    format_count(summary.texts, "text"), summary.tokens, speed.tokens_per_second()));
   }
 
   void compute_perplexity(const std::shared_ptr<const Weights>& weights, const Stopwatch& loading) {

@@ -95,7 +95,7 @@ constexpr std::size_t kPrintedBytes = 64 << 10;  // lines are printed in blocks 
 }  // namespace
 
 std::string format_bytes(std::uint64_t bytes) {
-  if (bytes < 1000) return plural(bytes, "byte");
+  if (bytes < 1000) return format_count(bytes, "byte");
   constexpr std::array kUnits = {"kB", "MB", "GB", "TB", "PB", "EB"};
   double value = static_cast<double>(bytes) / 1000;
   std::size_t unit = 0;

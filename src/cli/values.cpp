@@ -12,7 +12,7 @@ std::vector<TokenId> parse_tokens(std::string_view option, std::string_view text
   std::vector<TokenId> tokens;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    const auto token = number_from<TokenId>(text.substr(begin, end - begin));
+    const auto token = parse_number_text<TokenId>(text.substr(begin, end - begin));
     if (!token || *token < 0) refuse(option, text, "token ids with commas between them");
     tokens.push_back(*token);
     begin = end + 1;
@@ -37,7 +37,7 @@ CLI::Option* add_parsed_list(CLI::App& command, const std::string& names, const 
 CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,
                       const std::string& description) {
   const auto set = [name = find_long_name(names), &value](const std::string& text) {
-    value = size_from(text);
+    value = parse_size(text);
     if (value.value_or(0) == 0) refuse(name, text, kSizeExpected);
   };
   return add_parsed(command, names, "SIZE", description, set);

@@ -35,7 +35,7 @@ struct NumberRange {
 // Throws what refuse() throws for text that is not a number in the range.
 template <typename Number>
 Number parse_number(std::string_view option, std::string_view text, const NumberRange<Number>& range = {}) {
-  const auto number = number_from<Number>(text);
+  const auto number = parse_number_text<Number>(text);
   if (number && *number >= range.least && *number <= range.most) return *number;
   constexpr const char* kKind = std::integral<Number> ? "a whole number" : "a number";
   const bool bounded = std::integral<Number> || range.most < std::numeric_limits<Number>::max();

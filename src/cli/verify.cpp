@@ -29,9 +29,9 @@ struct VerifyArguments {
 
 std::string describe_digests(const VerifyReport& report) {
   std::string text;
-  if (report.digests > 0) text += fmt::format(", {} checked", plural(report.digests, "digest"));
-  if (report.file_digests > 0) text += fmt::format(", {} checked", plural(report.file_digests, "file digest"));
-  if (report.checksums > 0) text += fmt::format(", {} checked", plural(report.checksums, "checksum"));
+  if (report.digests > 0) text += fmt::format(", {} checked", format_count(report.digests, "digest"));
+  if (report.file_digests > 0) text += fmt::format(", {} checked", format_count(report.file_digests, "file digest"));
+  if (report.checksums > 0) text += fmt::format(", {} checked", format_count(report.checksums, "checksum"));
   return text;
 }
 
@@ -39,11 +39,12 @@ void print_report(const VerifyReport& report, const std::string& path, bool good
   fmt::print("{}: {}", printable(path), good ? "ok" : "FAILED");
   if (good && !report.has_digests) fmt::print(": structure and values; no digests, so changed bytes would not show");
   if (!report.format.empty()) {
-    const std::string tensors = report.format == kHubCache ? "" : plural(report.tensors, "tensor") + ", ";
+    const std::string tensors = report.format == kHubCache ? "" : format_count(report.tensors, "tensor") + ", ";
     fmt::print(" ({}, {}{}{})", report.format, tensors, format_bytes(report.bytes), describe_digests(report));
   }
-  if (report.errors() > 0) fmt::print(": {}", plural(report.errors(), "error"));
-  if (report.warnings() > 0) fmt::print("{} {}", report.errors() > 0 ? "," : ":", plural(report.warnings(), "warning"));
+  if (report.errors() > 0) fmt::print(": {}", format_count(report.errors(), "error"));
+  if (report.warnings() > 0)
+    fmt::print("{} {}", report.errors() > 0 ? "," : ":", format_count(report.warnings(), "warning"));
   fmt::print("\n");
   for (const Finding& finding : report.faults) fmt::print("  {}\n", format_finding(finding, path));
 }

@@ -141,7 +141,7 @@ constexpr std::array kEffects = std::to_array<Effect>({
 // The value as text, cut where it is long.
 std::string shown(const Value& value) {
   constexpr std::size_t kLongest = 80;
-  return shortened(to_json(value), kLongest);
+  return shorten(to_json(value), kLongest);
 }
 
 template <typename Visit>

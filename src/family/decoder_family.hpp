@@ -96,13 +96,13 @@ constexpr std::array<TensorRow, 3> mlp_biases(Needed needed) {
 
 // Llama's layer; two keys decide which biases it has.
 inline constexpr std::array kLlamaLayer =
-    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm,
-           kMlpRows, mlp_biases(has_mlp_bias));
+    join_tables(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias),
+                kPostAttentionNorm, kMlpRows, mlp_biases(has_mlp_bias));
 
 // Family::followed of every family that decoder_plan() plans, and more keys.
 template <std::size_t kCount>
 constexpr auto decoder_followed(const std::string_view (&more)[kCount]) {
-  return joined(kRopeObjects, std::to_array(more));
+  return join_tables(kRopeObjects, std::to_array(more));
 }
 
 constexpr TensorTable decoder_table(std::span<const TensorRow> layer) {

@@ -133,17 +133,17 @@ constexpr std::array kFeedForwardNorms = std::to_array<TensorRow>({
     {"pre_feedforward_layernorm.weight", {axis::hidden}},
     {"post_feedforward_layernorm.weight", {axis::hidden}},
 });
-constexpr std::array kGemmaLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias),
-                                          o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows);
-constexpr std::array kGemma2Layer = joined(kGemmaLayer, kFeedForwardNorms);
-constexpr std::array kGemma3Layer = joined(kGemma2Layer, kHeadNorms);
+constexpr std::array kGemmaLayer = join_tables(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias),
+                                               o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows);
+constexpr std::array kGemma2Layer = join_tables(kGemmaLayer, kFeedForwardNorms);
+constexpr std::array kGemma3Layer = join_tables(kGemma2Layer, kHeadNorms);
 
 constexpr std::array kFollowedByGemma = decoder_followed({"hidden_act", "hidden_activation", "attention_bias"});
-constexpr std::array kFollowedByGemma2 =
-    joined(kFollowedByGemma, std::to_array<std::string_view>({"layer_types", "query_pre_attn_scalar",
-                                                              "attn_logit_softcapping", "final_logit_softcapping"}));
+constexpr std::array kFollowedByGemma2 = join_tables(
+    kFollowedByGemma, std::to_array<std::string_view>({"layer_types", "query_pre_attn_scalar", "attn_logit_softcapping",
+                                                       "final_logit_softcapping"}));
 constexpr std::array kFollowedByGemma3 =
-    joined(kFollowedByGemma2, std::to_array<std::string_view>({"rope_local_base_freq", "sliding_window_pattern"}));
+    join_tables(kFollowedByGemma2, std::to_array<std::string_view>({"rope_local_base_freq", "sliding_window_pattern"}));
 
 }  // namespace
 

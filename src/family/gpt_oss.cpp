@@ -95,7 +95,8 @@ constexpr std::array kRest = std::to_array<TensorRow>({
     {"mlp.experts.*.down_proj.weight", {axis::hidden, axis::inner}, is_separate, nullptr, axis::local_experts},
     {"mlp.experts.*.down_proj.bias", {axis::hidden}, is_separate, nullptr, axis::local_experts},
 });
-constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_biases), o_bias(has_biases), kRest);
+constexpr std::array kLayer =
+    join_tables(kInputNorm, kAttentionRows, qkv_biases(has_biases), o_bias(has_biases), kRest);
 
 constexpr std::array kFollowed = decoder_followed({"attention_bias", "layer_types", "num_local_experts"});
 

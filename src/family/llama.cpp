@@ -9,7 +9,7 @@
 namespace poise::llama {
 namespace {
 
-constexpr std::array kMistralLayer = joined(kInputNorm, kAttentionRows, kPostAttentionNorm, kMlpRows);
+constexpr std::array kMistralLayer = join_tables(kInputNorm, kAttentionRows, kPostAttentionNorm, kMlpRows);
 
 // Qwen models with Llama's names have Qwen's switch for windows.
 Config read_llama(const ConfigKeys& keys) {

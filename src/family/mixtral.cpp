@@ -41,7 +41,7 @@ constexpr std::array kExpertRows = std::to_array<TensorRow>({
     {"block_sparse_moe.experts.*.w2.weight", {axis::hidden, axis::inner}, nullptr, nullptr, axis::local_experts},
     {"block_sparse_moe.experts.*.w3.weight", {axis::inner, axis::hidden}, nullptr, nullptr, axis::local_experts},
 });
-constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, kPostAttentionNorm, kExpertRows);
+constexpr std::array kLayer = join_tables(kInputNorm, kAttentionRows, kPostAttentionNorm, kExpertRows);
 
 constexpr std::array kFollowed = decoder_followed({"num_local_experts"});
 

@@ -31,7 +31,7 @@ constexpr std::array kNorms = std::to_array<TensorRow>({
     {"post_feedforward_layernorm.weight", {axis::hidden}},
 });
 constexpr std::array kLayer =
-    joined(kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kNorms, kMlpRows);
+    join_tables(kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kNorms, kMlpRows);
 
 constexpr std::array kFollowed = decoder_followed({"attention_bias"});
 

@@ -111,9 +111,10 @@ std::uint64_t expert_inner(const ConfigView& view) {
   return static_cast<std::uint64_t>(size_of(view, "moe_intermediate_size"));
 }
 
-constexpr std::array kQwen2Layer = joined(kInputNorm, kAttentionRows, qkv_biases(always), kPostAttentionNorm, kMlpRows);
-constexpr std::array kQwen3Layer = joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias),
-                                          o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kMlpRows);
+constexpr std::array kQwen2Layer =
+    join_tables(kInputNorm, kAttentionRows, qkv_biases(always), kPostAttentionNorm, kMlpRows);
+constexpr std::array kQwen3Layer = join_tables(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias),
+                                               o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kMlpRows);
 constexpr std::array kExpertRows = std::to_array<TensorRow>({
     {"mlp.gate_proj.weight", {axis::inner, axis::hidden}, nullptr, has_mlp},
     {"mlp.up_proj.weight", {axis::inner, axis::hidden}, nullptr, has_mlp},
@@ -123,8 +124,9 @@ constexpr std::array kExpertRows = std::to_array<TensorRow>({
     {"mlp.experts.*.up_proj.weight", {expert_inner, axis::hidden}, nullptr, has_experts, experts},
     {"mlp.experts.*.down_proj.weight", {axis::hidden, expert_inner}, nullptr, has_experts, experts},
 });
-constexpr std::array kQwen3MoeLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias),
-                                             o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kExpertRows);
+constexpr std::array kQwen3MoeLayer =
+    join_tables(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kHeadNorms,
+                kPostAttentionNorm, kExpertRows);
 
 constexpr std::array kFollowedByQwen2 = decoder_followed({"use_sliding_window", "max_window_layers", "layer_types"});
 constexpr std::array kFollowedByQwen3 =

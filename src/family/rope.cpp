@@ -169,7 +169,7 @@ constexpr std::array kTypes = std::to_array<Type>({
     {"longrope", longrope},
 });
 
-const Type& type_named(std::string_view name) {
+const Type& find_type(std::string_view name) {
   const auto* type = std::ranges::find(kTypes, name, &Type::name);
   if (type != kTypes.end()) return *type;
   std::vector<std::string_view> names;
@@ -229,7 +229,7 @@ RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const Rope
   }
   std::string type = keys.text("rope_type").value_or(keys.text("type").value_or("default"));
   if (!options.su.empty() && (type == "su" || type == "yarn")) type = options.su;
-  return type_named(type).plan(rope);
+  return find_type(type).plan(rope);
 }
 
 }  // namespace poise

@@ -34,8 +34,8 @@ Attributes text_config(const Model& model, const Family& family, std::vector<std
   }
   text.set("model_type", family.text_type);
   if (!lost.empty())
-    losses.push_back(
-        fmt::format("only the text model is written; the configuration of the others is lost: {}", listed(lost, 3)));
+    losses.push_back(fmt::format("only the text model is written; the configuration of the others is lost: {}",
+                                 list_names(lost, 3)));
   return text;
 }
 
@@ -69,7 +69,7 @@ std::optional<ConvertedWeights> text_model(const Model& model, WeightReader read
   if (!others.empty()) {
     const std::string count =
         others.size() == 1 ? "a tensor of another is" : fmt::format("{} tensors of others are", others.size());
-    result.losses.push_back(fmt::format("only the text model is written; {} lost: {}", count, listed(others, 3)));
+    result.losses.push_back(fmt::format("only the text model is written; {} lost: {}", count, list_names(others, 3)));
   }
   return result;
 }

@@ -32,7 +32,7 @@ bool have_same_parts(const Tensor& a, const Tensor& b) {
   if (a.layout != b.layout || !(a.attributes == b.attributes) || a.parts.size() != b.parts.size()) return false;
   return std::ranges::all_of(a.parts, [&](const Part& part) {
     const Part* other = b.part(part.role);
-    return other != nullptr && other->dtype == part.dtype && same_bytes(*part.blob, *other->blob);
+    return other != nullptr && other->dtype == part.dtype && have_same_bytes(*part.blob, *other->blob);
   });
 }
 
@@ -43,7 +43,7 @@ bool have_same_numbers(const Tensor& a, const Tensor& b) {
     const bool is_same_type =
         a.layout == Layout::dense && b.layout == Layout::dense && element_type(a) == element_type(b);
     if (is_same_type || !has_float_elements(a) || !has_float_elements(b)) return false;
-    return same_bytes(*dense_blob(a, DType::f32), *dense_blob(b, DType::f32));
+    return have_same_bytes(*dense_blob(a, DType::f32), *dense_blob(b, DType::f32));
   } catch (const Error& error) {  // verify() reports bytes that cannot be read
     if (error.kind() == ErrorKind::internal) throw;
     return false;

@@ -16,7 +16,7 @@ constexpr std::size_t kMostFaults = 100;
 std::string summary_of(const std::vector<Finding>& faults) {
   const std::size_t more = faults.size() - 1;
   return more == 0 ? faults.front().message
-                   : fmt::format("{} (and {})", faults.front().message, plural(more, "more fault"));
+                   : fmt::format("{} (and {})", faults.front().message, format_count(more, "more fault"));
 }
 
 FaultyModel::FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind)

@@ -40,7 +40,7 @@ void refuse_non_model(const Input& input) {
 }
 
 void refuse_non_model(const Error& error, std::span<const SourcePtr> opened) {
-  const SourcePtr source = refused_source(error, opened);
+  const SourcePtr source = find_refused_source(error, opened);
   if (source == nullptr) return;
   const Input input{source->name(), source};
   if (recognise(input, all_formats()) == nullptr) refuse_non_model(input);

@@ -17,7 +17,7 @@ namespace poise {
 void Losses::note(std::string_view what) { sentences_.push_back(fmt::format("{} cannot hold {}", format_, what)); }
 
 void Losses::note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of) {
-  if (!names.empty()) note(fmt::format("{}{} ({})", plural(names.size(), noun), of, listed(names)));
+  if (!names.empty()) note(fmt::format("{}{} ({})", format_count(names.size(), noun), of, list_names(names)));
 }
 
 void Losses::note_card(const Card& card) {
@@ -32,7 +32,7 @@ void Losses::note_vocabulary(const Model& model, std::string_view instead) {
 
 void Losses::note_other_config_keys(const Model& model) {
   const std::vector<std::string> keys = other_config_keys(model);
-  note_if(!keys.empty(), fmt::format("config.json's other keys ({})", listed(keys)));
+  note_if(!keys.empty(), fmt::format("config.json's other keys ({})", list_names(keys)));
 }
 
 std::vector<std::string> card_fields(const Card& card) {
@@ -50,12 +50,12 @@ std::vector<std::string> list_lost_metadata(const Model& model) {
   if (model.vocabulary || has_gguf_tokenizer(model.attributes)) lost.emplace_back("the vocabulary");
   std::vector<std::string> keys;
   for (const auto& [key, value] : model.attributes) keys.push_back(key);
-  if (!keys.empty()) lost.push_back(fmt::format("attributes ({})", listed(keys)));
+  if (!keys.empty()) lost.push_back(fmt::format("attributes ({})", list_names(keys)));
   std::vector<std::string> tensors;
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.attributes.empty()) tensors.emplace_back(tensor.name);
   }
-  if (!tensors.empty()) lost.push_back(fmt::format("the attributes of tensors ({})", listed(tensors)));
+  if (!tensors.empty()) lost.push_back(fmt::format("the attributes of tensors ({})", list_names(tensors)));
   return lost;
 }
 

@@ -200,11 +200,11 @@ std::string becomes_json_text(const Attributes& attributes, const std::vector<st
   return fmt::format("{} {} JSON text{}", fmt::join(names, ", "), names.size() == 1 ? "becomes" : "become",
                      beyond.empty() ? std::string()
                                     : fmt::format(", in which {} {} NaN or Infinity, as Python spells them",
-                                                  listed(beyond), beyond.size() == 1 ? "has" : "have"));
+                                                  list_names(beyond), beyond.size() == 1 ? "has" : "have"));
 }
 
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes) {
-  if (cost <= max_value_bytes(text_bytes)) return;
+  if (cost <= compute_value_limit(text_bytes)) return;
   throw Error(ErrorKind::unsupported,
               "the attributes of the model are too many: Poise would refuse to read the file (docs/limits.md)");
 }
@@ -213,7 +213,7 @@ std::string config_text(const Model& model) {
   const Attributes config = whole_config(model);
   require_finite(config);
   std::string text = to_json(config);
-  require_readable(reading_cost(config), text.size());
+  require_readable(measure_cost(config), text.size());
   return text;
 }
 
@@ -288,7 +288,7 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
     scores.push_back(encode_score(vocabulary.score(id)));
     types.emplace_back(static_cast<int>(vocabulary.type(id)));
   }
-  Attributes map{{"kind", kind_name(vocabulary.kind)},
+  Attributes map{{"kind", name_kind(vocabulary.kind)},
                  {"bos_id", vocabulary.bos_id},
                  {"eos_id", vocabulary.eos_id},
                  {"pad_id", vocabulary.pad_id},

@@ -60,7 +60,7 @@ std::optional<Card> parse_card(Model& model);
 // Throws unsupported for a number that JSON cannot hold, anywhere in the map, and names its key after `what`.
 void require_finite(const Attributes& map, std::string_view what = "config");
 
-// Throws unsupported if values of that reading_cost() in a text of that size exceed what readers accept.
+// Throws unsupported if values of that measure_cost() in a text of that size exceed what readers accept.
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes);
 
 // The inverse: moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws

@@ -160,10 +160,10 @@ class Check {
 
  private:
   void report(std::uint64_t at, std::string problem) {
-    findings_.push_back({Severity::error, file_.prefix + problem, file_.path, place_of(at)});
+    findings_.push_back({Severity::error, file_.prefix + problem, file_.path, find_place(at)});
   }
 
-  std::optional<std::uint64_t> place_of(std::uint64_t at) const {
+  std::optional<std::uint64_t> find_place(std::uint64_t at) const {
     return file_.begin ? std::optional(*file_.begin + at) : file_.header;
   }
 
@@ -202,7 +202,7 @@ class Check {
   void add(const Partial& partial) {
     for (Finding& finding : unsafe_steps(partial.pickle, file_.path)) {
       finding.message.insert(0, file_.prefix);
-      finding.offset = place_of(finding.offset.value_or(0));
+      finding.offset = find_place(finding.offset.value_or(0));
       findings_.push_back(std::move(finding));
     }
     if (!partial.stop) return;
@@ -248,8 +248,8 @@ class MemberCheck {
     const BlobPtr blob = archive.blob(member);
     std::array<std::byte, kZip.size()> begin = {};
     if (member.bytes >= begin.size()) blob->read(0, begin);
-    if (pickle::as_text(begin) == kZip && depth < kMostLevels) {
-      const SourcePtr inner = archive.open(member, max_decoded_bytes(member.stored_bytes), path_);
+    if (pickle::view_as_text(begin) == kZip && depth < kMostLevels) {
+      const SourcePtr inner = archive.open(member, compute_decoded_limit(member.stored_bytes), path_);
       return check(
           ZipArchive(inner), [](std::string_view) { return false; }, prefix, depth + 1);
     }

@@ -180,8 +180,8 @@ std::optional<std::string> lost_parts(const Model& model) {
   for (const Part& part : first->parts) {
     if (part.role != "data") roles.push_back(part.role);
   }
-  return fmt::format("tensor {}{}: the part{} {} besides data {} lost", first->name, and_more(more),
-                     roles.size() == 1 ? "" : "s", listed(roles), roles.size() == 1 ? "is" : "are");
+  return fmt::format("tensor {}{}: the part{} {} besides data {} lost", first->name, format_more(more),
+                     roles.size() == 1 ? "" : "s", list_names(roles), roles.size() == 1 ? "is" : "are");
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ bool shares_extents(const FileDescriptor& fd) {
 // Returns true for /dev/stdout and the like, whatever they lead to.
 bool is_system_link(const std::filesystem::path& link) {
   std::error_code ignored;
-  const std::filesystem::path directory = std::filesystem::weakly_canonical(directory_of(link), ignored);
+  const std::filesystem::path directory = std::filesystem::weakly_canonical(find_parent_directory(link), ignored);
   return directory == "/dev" || directory == "/dev/fd" || directory.string().starts_with("/proc/");
 }
 
@@ -67,7 +67,7 @@ void require_file(const struct stat& status, const std::filesystem::path& target
 }
 
 // Returns the file to replace, whose mode and owner stay; std::nullopt for a new file, or where a link is replaced.
-std::optional<struct stat> replaced_file(const std::filesystem::path& target, bool overwrite) {
+std::optional<struct stat> find_replaced_file(const std::filesystem::path& target, bool overwrite) {
   if (!target.has_filename()) throw Error(ErrorKind::bad_argument, "the output has no file name", target.string());
   struct stat status {};
   if (::lstat(target.c_str(), &status) != 0) {
@@ -92,11 +92,11 @@ void copy_owner_and_mode(const FileDescriptor& fd, const struct stat& replaced) 
   ::fchmod(fd.get(), mode);  // the umask, and a change of owner, may have cleared bits
 }
 
-std::string link_to(const FileDescriptor& fd) { return fmt::format("/proc/self/fd/{}", fd.get()); }
+std::string make_link_path(const FileDescriptor& fd) { return fmt::format("/proc/self/fd/{}", fd.get()); }
 
 // Gives an unnamed file a name if it is free; false when it is taken.
 bool link_to_new(const FileDescriptor& fd, const std::filesystem::path& to) {
-  if (::linkat(AT_FDCWD, link_to(fd).c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+  if (::linkat(AT_FDCWD, make_link_path(fd).c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
   if (errno != EEXIST) throw_system_error("name the finished file", to.string());
   return false;
 }
@@ -118,14 +118,14 @@ void remove_left(const std::filesystem::path& finished) {
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(finished.c_str());
 }
 
-// Replaces the target with a finished file that has no name. rename() needs one, so the file is called finished_name()
-// for an instant. False when no hidden name is free.
+// Replaces the target with a finished file that has no name. rename() needs one, so the file is called
+// make_finished_name() for an instant. False when no hidden name is free.
 bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
-  std::filesystem::path hidden = finished_name(target);
+  std::filesystem::path hidden = make_finished_name(target);
   ::flock(fd.get(), LOCK_EX | LOCK_NB);  // until the file is closed
   remove_left(hidden);
   if (!link_to_new(fd, hidden)) {  // another save to the same target is running
-    hidden = temporary_name(target);
+    hidden = make_temporary_name(target);
     if (!link_to_new(fd, hidden)) return false;
   }
   if (::rename(hidden.c_str(), target.c_str()) == 0) return true;
@@ -137,15 +137,15 @@ bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
 }  // namespace
 
 void require_replaceable(const std::filesystem::path& target, bool overwrite) {
-  replaced_file(target, overwrite);
-  const std::filesystem::path directory = directory_of(target);
+  find_replaced_file(target, overwrite);
+  const std::filesystem::path directory = find_parent_directory(target);
   if (::access(directory.c_str(), W_OK | X_OK) != 0)
     throw_system_error("create a file in this directory", directory.string(), errno);
 }
 
 AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite)
-    : target_(std::move(target)), directory_(directory_of(target_)), overwrite_(overwrite) {
-  const auto replaced = replaced_file(target_, overwrite_);
+    : target_(std::move(target)), directory_(find_parent_directory(target_)), overwrite_(overwrite) {
+  const auto replaced = find_replaced_file(target_, overwrite_);
   const mode_t mode = replaced ? replaced->st_mode & 0777 : 0666;
   open_unnamed(mode);
   if (!fd_) open_named(mode);
@@ -162,12 +162,12 @@ AtomicFile::AtomicFile(std::filesystem::path target, std::filesystem::path direc
 
 void AtomicFile::open_unnamed(mode_t mode) {
   fd_ = FileDescriptor(::open(directory_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
-  if (fd_ && ::access(link_to(fd_).c_str(), F_OK) != 0) fd_.reset();  // without /proc it could not get a name
+  if (fd_ && ::access(make_link_path(fd_).c_str(), F_OK) != 0) fd_.reset();  // without /proc it could not get a name
 }
 
 void AtomicFile::open_named(mode_t mode) {
   for (int attempt = 0; !fd_; ++attempt) {
-    temporary_ = temporary_name(directory_ / target_.filename());
+    temporary_ = make_temporary_name(directory_ / target_.filename());
     fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!fd_ && (errno != EEXIST || attempt == kAttempts)) {
       const int code = errno;
@@ -202,14 +202,14 @@ void AtomicFile::start_writeback(std::uint64_t written) {
   unwritten_ = 0;
 }
 
-void AtomicFile::empty_buffer() {
+void AtomicFile::flush_buffer() {
   write_through(buffer_);
   buffer_.clear();
 }
 
 void AtomicFile::do_write(std::span<const std::byte> bytes) {
   flushed_ = false;
-  if (bytes.size() >= kUnbufferedBytes || bytes.size() > kBufferBytes - buffer_.size()) empty_buffer();
+  if (bytes.size() >= kUnbufferedBytes || bytes.size() > kBufferBytes - buffer_.size()) flush_buffer();
   if (bytes.size() >= kUnbufferedBytes) {
     write_through(bytes);
   } else {
@@ -220,7 +220,7 @@ void AtomicFile::do_write(std::span<const std::byte> bytes) {
 // A hole costs two system calls, but saves writing its blocks.
 void AtomicFile::do_pad(std::uint64_t count) {
   if (count < kLeastHoleBytes) return Sink::do_pad(count);
-  empty_buffer();
+  flush_buffer();
   flushed_ = false;
   if (count > INT64_MAX || ::lseek(fd_.get(), static_cast<off64_t>(count), SEEK_CUR) < 0) {
     throw_system_error("write", target_.string(),
@@ -239,7 +239,7 @@ void AtomicFile::end_hole() {
 void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) {
   if (source.descriptor() < 0 || length < kBufferBytes || !shares_extents(fd_))
     return Sink::do_copy(source, offset, length);
-  empty_buffer();
+  flush_buffer();
   flushed_ = false;
   auto from = static_cast<off64_t>(offset);
   while (length > 0) {
@@ -255,21 +255,21 @@ void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64
   if (length > 0) Sink::do_copy(source, static_cast<std::uint64_t>(from), length);
 }
 
-SourcePtr AtomicFile::written() {
-  empty_buffer();
+SourcePtr AtomicFile::read_back() {
+  flush_buffer();
   end_hole();
-  return source_of(fd_, target_.string(), position());
+  return make_file_source(fd_, target_.string(), position());
 }
 
 void AtomicFile::flush() {
   if (flushed_) return;
-  empty_buffer();
+  flush_buffer();
   end_hole();
   if (::fsync(fd_.get()) != 0) throw_system_error("write", target_.string());
   flushed_ = true;
 }
 
-bool AtomicFile::appear() {
+bool AtomicFile::claim_name() {
   return temporary_.empty() ? link_to_new(fd_, target_) : rename_to_new(temporary_, target_);
 }
 
@@ -281,15 +281,15 @@ void AtomicFile::replace() {
   }
   for (int attempt = 0; !link_over(fd_, target_); ++attempt) {
     if (attempt == kAttempts)
-      throw Error(ErrorKind::io, "no name is free for the finished file", directory_of(target_).string());
+      throw Error(ErrorKind::io, "no name is free for the finished file", find_parent_directory(target_).string());
   }
 }
 
 void AtomicFile::commit() {
   flush();
-  const std::filesystem::path left = finished_name(target_);
-  const std::filesystem::path parent = directory_of(target_);
-  is_new_ = appear();
+  const std::filesystem::path left = make_finished_name(target_);
+  const std::filesystem::path parent = find_parent_directory(target_);
+  is_new_ = claim_name();
   if (!is_new_ && !overwrite_) refuse_existing(target_);
   if (!is_new_) replace();
   committed_ = true;  // nothing after this fails or allocates
@@ -313,26 +313,26 @@ constexpr std::size_t kLongestName = 255;
 
 }  // namespace
 
-std::filesystem::path directory_of(const std::filesystem::path& path) {
+std::filesystem::path find_parent_directory(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-std::filesystem::path temporary_name(const std::filesystem::path& target) {
+std::filesystem::path make_temporary_name(const std::filesystem::path& target) {
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) throw_system_error("get random bytes", target.string());
   // A long target name must not make the temporary one longer than a file system allows.
   const std::string stem = target.filename().string().substr(0, 200);
-  return directory_of(target) / fmt::format(".{}.{:016x}.tmp", stem, random);
+  return find_parent_directory(target) / fmt::format(".{}.{:016x}.tmp", stem, random);
 }
 
-std::filesystem::path finished_name(const std::filesystem::path& target) {
+std::filesystem::path make_finished_name(const std::filesystem::path& target) {
   const std::string name = fmt::format(".{}.poise-new", target.filename().string());
-  return name.size() <= kLongestName ? directory_of(target) / name : temporary_name(target);
+  return name.size() <= kLongestName ? find_parent_directory(target) / name : make_temporary_name(target);
 }
 
-std::filesystem::path undo_name(const std::filesystem::path& target) {
+std::filesystem::path make_undo_name(const std::filesystem::path& target) {
   const std::string name = fmt::format(".{}.poise-undo", target.filename().string());
-  if (name.size() <= kLongestName) return directory_of(target) / name;
+  if (name.size() <= kLongestName) return find_parent_directory(target) / name;
   throw Error(ErrorKind::unsupported, "the file's name is too long for a hidden file next to it", target.string());
 }
 

@@ -24,18 +24,18 @@ class AtomicFile final : public ReadableSink {
   // Throws bad_argument when the target exists and `overwrite` is false, or is not a regular file; not_found or io when
   // its directory cannot be written.
   AtomicFile(std::filesystem::path target, bool overwrite);
-  // A new file whose directory does not exist yet: until commit_as() it is in `directory`, on the same file system.
+  // Creates a file whose directory does not exist yet: until commit_as() it is in `directory`, on the same file system.
   // Errors name the target.
   AtomicFile(std::filesystem::path target, std::filesystem::path directory);
   ~AtomicFile() override;
 
-  SourcePtr written() override;
+  SourcePtr read_back() override;
   const std::filesystem::path& target() const { return target_; }
   // Hands buffered bytes to the system and waits until they are on the disk. Throws io.
   void flush();
   // flush(), then names the file. Without `overwrite`, throws and keeps a target that has appeared meanwhile.
   void commit();
-  // The same under another name, in a directory that exists now.
+  // Commits the file under another name, in a directory that exists now.
   void commit_as(std::filesystem::path target);
   // Undoes a commit() that created a file; a file that replaced another stays.
   void withdraw();
@@ -49,11 +49,11 @@ class AtomicFile final : public ReadableSink {
   void open_unnamed(mode_t mode);
   void open_named(mode_t mode);
   // Gives the file the target's name if it is free; false when it is taken.
-  bool appear();
+  bool claim_name();
   // Replaces the file of that name.
   void replace();
   void write_through(std::span<const std::byte> bytes);
-  void empty_buffer();
+  void flush_buffer();
   // Extends a file that ends in a hole to its length.
   void end_hole();
   // Starts writing to the disk, so that flush() waits for less.
@@ -73,18 +73,16 @@ class AtomicFile final : public ReadableSink {
   std::vector<std::byte> buffer_;
 };
 
-// Names of unfinished files, next to their targets.
-
-// "." for a plain name.
-std::filesystem::path directory_of(const std::filesystem::path& path);
+// Returns "." for a plain name.
+std::filesystem::path find_parent_directory(const std::filesystem::path& path);
 
 // Returns a name that nobody can guess.
-std::filesystem::path temporary_name(const std::filesystem::path& target);
+std::filesystem::path make_temporary_name(const std::filesystem::path& target);
 
 // Returns the same name for every save to that target: the next save removes the file that a killed process left.
-std::filesystem::path finished_name(const std::filesystem::path& target);
+std::filesystem::path make_finished_name(const std::filesystem::path& target);
 
 // Returns the file that keeps bytes during a replacement in place: the same name for every replacement in that file.
-std::filesystem::path undo_name(const std::filesystem::path& target);
+std::filesystem::path make_undo_name(const std::filesystem::path& target);
 
 }  // namespace poise

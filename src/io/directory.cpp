@@ -36,7 +36,7 @@ DirectoryPtr open_directory(const std::filesystem::path& path, int flags) {
 }
 
 // Returns null at the end, and on an error, which is in errno.
-const dirent* next_entry(DIR* directory) {
+const dirent* read_entry(DIR* directory) {
   for (;;) {
     errno = 0;
     const dirent* entry = ::readdir(directory);
@@ -52,19 +52,19 @@ bool is_file(DIR* directory, const dirent& entry) {
   return ::fstatat(::dirfd(directory), entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
-// Returns whether there were any. A file system may skip entries while others are removed.
+// Removes the files. Returns true if there were any: a file system may skip entries while others are removed.
 bool remove_files(DIR* directory) {
   bool removed = false;
-  while (const dirent* entry = next_entry(directory)) {
+  while (const dirent* entry = read_entry(directory)) {
     if (is_file(directory, *entry) && ::unlinkat(::dirfd(directory), entry->d_name, 0) == 0) removed = true;
   }
   return removed;
 }
 
-// The same for folders of files.
+// Removes the folders of files. Returns true if there were any.
 bool remove_folders(DIR* directory) {
   bool removed = false;
-  while (const dirent* entry = next_entry(directory)) {
+  while (const dirent* entry = read_entry(directory)) {
     if (is_file(directory, *entry)) continue;
     const DirectoryPtr folder = open_directory_at(::dirfd(directory), entry->d_name, O_NOFOLLOW);
     if (folder == nullptr) continue;
@@ -80,7 +80,7 @@ std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path) {
   const DirectoryPtr directory = open_directory(path, 0);
   if (directory == nullptr) throw_system_error("list", path.string());
   std::vector<DirectoryEntry> entries;
-  while (const dirent* entry = next_entry(directory.get()))
+  while (const dirent* entry = read_entry(directory.get()))
     entries.push_back({entry->d_name, is_file(directory.get(), *entry)});
   if (errno != 0) throw_system_error("list", path.string());
   std::ranges::sort(entries, {}, &DirectoryEntry::name);

@@ -14,14 +14,12 @@ struct DirectoryEntry {
   bool is_file;  // a regular file, not a link to one
 };
 
-// Sorted by name, without "." and "..". Throws io.
+// Returns the entries sorted by name, without "." and "..". Throws io.
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 
 // Removes a directory of files and folders of files. Leaves it in place if it holds anything else; never follows links.
 // Allocates nothing.
 void remove_directory(const std::filesystem::path& path) noexcept;
-
-// Names of files that other files give.
 
 // Returns true for the name of a file inside a directory: not empty, not "." or "..", and without separators (of
 // Windows, too) and zero bytes. A path from a stranger's file must not lead elsewhere.

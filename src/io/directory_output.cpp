@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr int kNameAttempts = 16;
 
 // "out/" becomes "out".
-fs::path without_slash(const fs::path& path) {
+fs::path remove_slash(const fs::path& path) {
   fs::path target = path.has_filename() ? path : path.parent_path();
   const std::string name = target.filename().string();
   if (name.empty() || name == "." || name == "..")
@@ -65,9 +65,9 @@ bool add_files_of_folder(const fs::path& directory, const std::string& name, std
 }
 
 // Returns the directory to replace; std::nullopt if there is none.
-std::optional<Found> replaced(const fs::path& target, bool overwrite,
-                              const DirectoryOutput::RefusalToReplace& refusal_to_replace,
-                              const std::vector<fs::path>& inputs) {
+std::optional<Found> find_replaced(const fs::path& target, bool overwrite,
+                                   const DirectoryOutput::RefusalToReplace& refusal_to_replace,
+                                   const std::vector<fs::path>& inputs) {
   struct stat status {};
   if (::lstat(target.c_str(), &status) != 0) {
     if (errno != ENOENT) throw_system_error("write", target.string());
@@ -93,15 +93,15 @@ std::optional<Found> replaced(const fs::path& target, bool overwrite,
   return found;
 }
 
-std::string sentence(const fs::path& target, const std::optional<Found>& found) {
+std::string describe_replaced(const fs::path& target, const std::optional<Found>& found) {
   if (!found) return {};
   if (found->names.empty()) return fmt::format("the empty directory {} is replaced", target.string());
   constexpr std::size_t kNamed = 4;
   return fmt::format("the directory {} is replaced with all of its {}: {}", target.string(),
-                     plural(found->names.size(), "file"), listed(found->names, kNamed));
+                     format_count(found->names.size(), "file"), list_names(found->names, kNamed));
 }
 
-FileDescriptor locked(const fs::path& directory) {
+FileDescriptor lock_directory(const fs::path& directory) {
   FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.reset();
   return fd;
@@ -117,18 +117,18 @@ void sync_directory(const fs::path& directory) {
 std::string DirectoryOutput::require_possible(const fs::path& path, bool overwrite,
                                               const RefusalToReplace& refusal_to_replace,
                                               const std::vector<fs::path>& inputs) {
-  const fs::path target = without_slash(path);
-  return sentence(target, replaced(target, overwrite, refusal_to_replace, inputs));
+  const fs::path target = remove_slash(path);
+  return describe_replaced(target, find_replaced(target, overwrite, refusal_to_replace, inputs));
 }
 
 DirectoryOutput::DirectoryOutput(const fs::path& path, bool overwrite, RefusalToReplace refusal_to_replace,
                                  std::vector<fs::path> inputs)
-    : target_(without_slash(path)),
+    : target_(remove_slash(path)),
       overwrite_(overwrite),
       refusal_to_replace_(std::move(refusal_to_replace)),
       inputs_(std::move(inputs)) {
-  const auto found = replaced(target_, overwrite_, refusal_to_replace_, inputs_);
-  replaces_ = sentence(target_, found);
+  const auto found = find_replaced(target_, overwrite_, refusal_to_replace_, inputs_);
+  replaces_ = describe_replaced(target_, found);
   if (found) mode_ = found->mode;
 }
 
@@ -138,27 +138,27 @@ DirectoryOutput::~DirectoryOutput() {
 
 // Every save to a target uses the same hidden name, unless another one is running.
 void DirectoryOutput::make_hidden() {
-  fs::path name = finished_name(target_);
+  fs::path name = make_finished_name(target_);
   for (int attempt = 0;; ++attempt) {
     if (::mkdir(name.c_str(), 0777) == 0) break;
     if (errno != EEXIST || attempt == kNameAttempts)
-      throw_system_error("create a directory in this directory", directory_of(target_).string());
-    if (attempt == 0 && locked(name)) {
+      throw_system_error("create a directory in this directory", find_parent_directory(target_).string());
+    if (attempt == 0 && lock_directory(name)) {
       remove_directory(name);  // what a killed process left
     } else {
-      name = temporary_name(target_);
+      name = make_temporary_name(target_);
     }
   }
   hidden_ = std::move(name);
-  lock_ = locked(hidden_);
+  lock_ = lock_directory(hidden_);
 }
 
 Sink& DirectoryOutput::main() { throw Error(ErrorKind::internal, "a directory has no main file", target_.string()); }
-Sink& DirectoryOutput::main_named(const std::string&) { return main(); }
+Sink& DirectoryOutput::open_main(const std::string&) { return main(); }
 
-Sink& DirectoryOutput::sibling(const std::string& name) {
+Sink& DirectoryOutput::open_sibling(const std::string& name) {
   names_.push_back(name);
-  return files_.emplace_back(target_ / name, directory_of(target_));
+  return files_.emplace_back(target_ / name, find_parent_directory(target_));
 }
 
 std::uint64_t DirectoryOutput::bytes() const {
@@ -175,11 +175,11 @@ std::uint64_t DirectoryOutput::padding() const {
 
 // Exchanges the old directory and the new one, then removes the old one.
 void DirectoryOutput::replace() {
-  replaced(target_, overwrite_, refusal_to_replace_, inputs_);  // checks it as it is now
+  find_replaced(target_, overwrite_, refusal_to_replace_, inputs_);  // checks it as it is now
   if (::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL) throw_system_error("put the finished directory into its place", target_.string());
   // Without RENAME_EXCHANGE there is no directory for an instant.
-  fs::path old = temporary_name(target_);
+  fs::path old = make_temporary_name(target_);
   if (::rename(target_.c_str(), old.c_str()) != 0) throw_system_error("rename the old directory", target_.string());
   if (::rename(hidden_.c_str(), target_.c_str()) != 0) {
     const int code = errno;
@@ -198,7 +198,7 @@ void DirectoryOutput::commit() {
       throw_system_error("create a directory in this directory", hidden_.string());
     files_[i].commit_as(path);
   }
-  const fs::path parent = directory_of(target_);
+  const fs::path parent = find_parent_directory(target_);
   if (mode_) ::chmod(hidden_.c_str(), *mode_);
   int result = ::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);
   if (result != 0 && errno == EINVAL)

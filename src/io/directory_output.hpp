@@ -41,10 +41,10 @@ class DirectoryOutput final : public SavedOutput {
   DirectoryOutput(const DirectoryOutput&) = delete;
   DirectoryOutput& operator=(const DirectoryOutput&) = delete;
 
-  // A directory has no main file: each is a sibling().
+  // A directory has no main file: each is a open_sibling().
   Sink& main() override;
-  Sink& main_named(const std::string& name) override;
-  Sink& sibling(const std::string& name) override;
+  Sink& open_main(const std::string& name) override;
+  Sink& open_sibling(const std::string& name) override;
   std::string name() const override { return target_.filename().string(); }
   std::uint64_t bytes() const override;
   std::uint64_t padding() const override;

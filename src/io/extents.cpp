@@ -4,14 +4,14 @@
 
 namespace poise {
 
-Place place_of(const Blob& blob) {
+Place find_place(const Blob& blob) {
   const auto at = blob.stored();
   return at ? Place{at->source->name(), at->offset} : Place();
 }
 
-Place place_of(const Blob& blob, std::uint64_t byte) {
+Place find_place(const Blob& blob, std::uint64_t byte) {
   const auto at = byte < blob.size() ? blob.stored_byte(byte) : std::nullopt;
-  return at ? Place{at->source->name(), at->offset} : place_of(blob);
+  return at ? Place{at->source->name(), at->offset} : find_place(blob);
 }
 
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents) {
@@ -24,7 +24,7 @@ std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extent
   return std::pair(*found, *(found + 1));
 }
 
-std::vector<FileRange> gaps_between(std::vector<FileRange> ranges) {
+std::vector<FileRange> find_gaps(std::vector<FileRange> ranges) {
   std::ranges::sort(ranges);
   std::vector<FileRange> gaps;
   std::uint64_t position = 0;

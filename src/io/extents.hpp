@@ -20,14 +20,15 @@ struct Extent {
   friend auto operator<=>(const Extent&, const Extent&) = default;
 };
 
-// Where a blob's bytes begin, for messages. Empty: unknown, or they are not in a file.
+// Locates bytes for messages. Empty: the place is unknown, or they are not in a file.
 struct Place {
   std::string path;
   std::optional<std::uint64_t> offset;
 };
-Place place_of(const Blob& blob);
-// Of a byte of the blob, if it is stored somewhere; else that of the blob.
-Place place_of(const Blob& blob, std::uint64_t byte);
+// Returns where the blob's bytes begin.
+Place find_place(const Blob& blob);
+// Returns the place of a byte of the blob, if it is stored somewhere; else that of the blob.
+Place find_place(const Blob& blob, std::uint64_t byte);
 
 // Returns the first two extents, by their beginnings, that overlap without being equal. Fastest when extents come in
 // that order. Requires: none is empty.
@@ -41,6 +42,6 @@ struct FileRange {
 };
 
 // Returns the ranges from 0 to the end of the last range that no range covers, in order. Ranges may overlap.
-std::vector<FileRange> gaps_between(std::vector<FileRange> ranges);
+std::vector<FileRange> find_gaps(std::vector<FileRange> ranges);
 
 }  // namespace poise

@@ -55,10 +55,10 @@ FileLock::FileLock(const std::filesystem::path& path) {
   }
 }
 
-FileStamp::FileStamp(SourcePtr source) : source_(std::move(source)), before_(now()) {}
+FileStamp::FileStamp(SourcePtr source) : source_(std::move(source)), before_(read_state()) {}
 
 // Sources in memory do not change.
-FileStamp::State FileStamp::now() const {
+FileStamp::State FileStamp::read_state() const {
   struct stat status {};
   if (source_->descriptor() < 0) return {};
   if (::fstat(source_->descriptor(), &status) != 0) throw_system_error("stat", source_->name());
@@ -66,10 +66,10 @@ FileStamp::State FileStamp::now() const {
 }
 
 void FileStamp::require_unchanged() const {
-  if (now() != before_) throw Error(ErrorKind::io, "the file changed while it was read", source_->name());
+  if (read_state() != before_) throw Error(ErrorKind::io, "the file changed while it was read", source_->name());
 }
 
-Written next_written(const Source& source, std::uint64_t offset) {
+Written find_written(const Source& source, std::uint64_t offset) {
   const Written all{offset, source.size()};
   if (source.descriptor() < 0 || offset >= source.size()) return all;
   const off_t begin = ::lseek(source.descriptor(), static_cast<off_t>(offset),
@@ -87,7 +87,7 @@ constexpr std::array<std::uint32_t, 4> kPlain = {EXT4_SUPER_MAGIC, XFS_SUPER_MAG
 
 }  // namespace
 
-std::optional<FreeSpace> free_space(const std::filesystem::path& path) {
+std::optional<FreeSpace> measure_free_space(const std::filesystem::path& path) {
   const std::string directory = path.has_parent_path() ? path.parent_path().string() : ".";
   struct statfs status {};
   if (::statfs(directory.c_str(), &status) != 0 || status.f_blocks == 0)

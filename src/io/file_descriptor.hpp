@@ -43,23 +43,18 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// Throws the operating system's error as an Error.
-
-// "cannot open: No such file or directory", kind not_found for ENOENT and ENOTDIR, else io.
+// Throws the operating system's error as an Error: "cannot open: No such file or directory". Its kind is not_found for
+// ENOENT and ENOTDIR, else io.
 [[noreturn]] inline void throw_system_error(std::string_view doing, const std::string& path, int code = errno) {
   const ErrorKind kind = code == ENOENT || code == ENOTDIR ? ErrorKind::not_found : ErrorKind::io;
   throw Error(kind, "cannot " + std::string(doing) + ": " + std::generic_category().message(code), path);
 }
 
-// Sources of open files.
-
 // Returns the first `size` bytes of a file, mapped if possible, else read. Requires: the file has them, and they do not
 // change. Throws io.
-SourcePtr source_of(const FileDescriptor& file, std::string name, std::uint64_t size);
+SourcePtr make_file_source(const FileDescriptor& file, std::string name, std::uint64_t size);
 
-// Reads and writes a range of an open file; continues after interrupted and short calls.
-
-// Fills `out` from `offset` on. Throws io, naming `path`, on errors and when the file is too short.
+// Fills `out` from `offset` on; continues after interrupted and short calls, as write_at() does. Throws io, naming `path`, on errors and when the file is too short.
 void read_at(int fd, std::uint64_t offset, std::span<std::byte> out, const std::string& path);
 
 // Writes `bytes` from `offset` on. Throws io, naming `path`, perhaps after writing some of them.
@@ -68,9 +63,7 @@ void write_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes, co
 // Waits until the written bytes are on the disk. Throws io, naming `path`.
 void sync_file(int fd, const std::string& path);
 
-// Locks a file for one writer at a time.
-
-// Waits until no other FileLock, of this process or another, holds the file of this name; holds it until destroyed. If
+// Locks a file for one writer at a time. Waits until no other FileLock, of this process or another, holds the file of this name; holds it until destroyed. If
 // the file is replaced meanwhile, locks the new one. Does not lock special or missing files, or on file systems without
 // locks. Readers are not blocked.
 class FileLock {
@@ -81,8 +74,7 @@ class FileLock {
   FileDescriptor fd_;
 };
 
-// FileStamp: detects that a file has changed.
-
+// Detects that a file has changed.
 class FileStamp {
  public:
   // Records the size and the time of the last change of a source's file. Throws io.
@@ -98,14 +90,13 @@ class FileStamp {
     std::int64_t nanoseconds = 0;
     friend bool operator==(const State&, const State&) = default;
   };
-  State now() const;
+  State read_state() const;
 
   SourcePtr source_;
   State before_;
 };
 
-// holes: ranges of a file that were never written. They read as zeros and take no space on disk.
-
+// A run of bytes between holes: ranges that were never written, read as zeros and take no space on disk.
 struct Written {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -114,17 +105,17 @@ struct Written {
 // Returns the first run of bytes from `offset` on that are not in a hole; an empty run at the source's end if there is
 // none. Where holes are unknown (a source without a descriptor, or a file system that does not report them), all bytes
 // from `offset` on. Requires: offset <= size().
-Written next_written(const Source& source, std::uint64_t offset);
+Written find_written(const Source& source, std::uint64_t offset);
 
-// free_space: how much a file system can still hold.
+// measure_free_space: how much a file system can still hold.
 
 struct FreeSpace {
   std::uint64_t bytes = 0;
   bool shares_copies = false;  // copies between its files may share blocks
 };
 
-// For the file system on which a file at this path would be. std::nullopt where that is not known, or where data may
+// Measures the file system on which a file at this path would be. std::nullopt where that is not known, or where data may
 // take less space than its size (file systems that compress, or are remote). Never too small.
-std::optional<FreeSpace> free_space(const std::filesystem::path& path);
+std::optional<FreeSpace> measure_free_space(const std::filesystem::path& path);
 
 }  // namespace poise

@@ -25,15 +25,15 @@ constexpr std::array<std::string_view, 3> kRepositoryKinds = {"models--", "datas
 constexpr std::string_view kModels = "models--";
 constexpr std::string_view kDivider = "--";  // in place of the slash
 
-std::string_view environment(const char* name) {
+std::string_view read_environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
 // "~" and "~/..." are in the home directory, as Python's expanduser() has it.
-fs::path expanded(std::string_view path) {
+fs::path expand_home(std::string_view path) {
   if (path != "~" && !path.starts_with("~/")) return path;
-  return fs::path(environment("HOME")) / path.substr(std::min<std::size_t>(2, path.size()));
+  return fs::path(read_environment("HOME")) / path.substr(std::min<std::size_t>(2, path.size()));
 }
 
 bool has_repository_name(const fs::path& path) {
@@ -52,7 +52,7 @@ bool is_there(const fs::path& path) {
 }
 
 // Returns the folder of a repository that has this path in its folder `part`; empty for other paths.
-fs::path repository_with(const fs::path& path, std::string_view part) {
+fs::path find_repository(const fs::path& path, std::string_view part) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
   if (error || real.parent_path().filename() != part) return {};
@@ -84,14 +84,14 @@ std::optional<RepositoryName> parse_repository_name(std::string_view text) {
   return RepositoryName{std::string(text.substr(0, end)), std::string(text.substr(std::min(end + 1, text.size())))};
 }
 
-fs::path folder_of(const fs::path& cache, const std::string& name) {
+fs::path make_folder_path(const fs::path& cache, const std::string& name) {
   const std::size_t slash = name.find('/');
   if (slash == std::string::npos) return cache / fmt::format("{}{}", kModels, name);
   return cache / fmt::format("{}{}{}{}", kModels, name.substr(0, slash), kDivider, name.substr(slash + 1));
 }
 
 // Returns the commit in refs/main; empty if there is none.
-std::string main_commit(const fs::path& repository) {
+std::string read_main_commit(const fs::path& repository) {
   constexpr std::uint64_t kMostBytes = 200;
   const fs::path ref = repository / "refs" / "main";
   if (!is_there(ref)) return {};
@@ -103,9 +103,9 @@ std::string main_commit(const fs::path& repository) {
   return commit;
 }
 
-fs::path main_snapshot(const fs::path& repository, const std::string& name) {
+fs::path find_main_snapshot(const fs::path& repository, const std::string& name) {
   const fs::path snapshots = repository / "snapshots";
-  const std::string commit = main_commit(repository);
+  const std::string commit = read_main_commit(repository);
   if (!commit.empty()) {
     if (is_folder(snapshots / commit)) return snapshots / commit;
     throw Error(
@@ -127,14 +127,14 @@ fs::path main_snapshot(const fs::path& repository, const std::string& name) {
 
 }  // namespace
 
-fs::path hub_cache_path() {
+fs::path find_hub_cache() {
   for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
-    if (const std::string_view cache = environment(name); !cache.empty()) return expanded(cache);
+    if (const std::string_view cache = read_environment(name); !cache.empty()) return expand_home(cache);
   }
-  if (const std::string_view home = environment("HF_HOME"); !home.empty()) return expanded(home) / "hub";
-  if (const std::string_view cache = environment("XDG_CACHE_HOME"); !cache.empty())
+  if (const std::string_view home = read_environment("HF_HOME"); !home.empty()) return expand_home(home) / "hub";
+  if (const std::string_view cache = read_environment("XDG_CACHE_HOME"); !cache.empty())
     return fs::path(cache) / "huggingface" / "hub";
-  const std::string_view home = environment("HOME");
+  const std::string_view home = read_environment("HOME");
   return home.empty() ? fs::path() : fs::path(home) / ".cache" / "huggingface" / "hub";
 }
 
@@ -152,15 +152,15 @@ bool is_hub_cache(const fs::path& path) {
   });
 }
 
-fs::path repository_of_snapshot(const fs::path& path) { return repository_with(path, "snapshots"); }
+fs::path find_snapshot_repository(const fs::path& path) { return find_repository(path, "snapshots"); }
 
-fs::path hub_blob(const fs::path& path) {
-  if (repository_with(path, "blobs").empty()) return {};
+fs::path find_hub_blob(const fs::path& path) {
+  if (find_repository(path, "blobs").empty()) return {};
   std::error_code ignored;
   return fs::canonical(path, ignored);
 }
 
-std::string hub_repository_name(const fs::path& repository) {
+std::string make_repository_name(const fs::path& repository) {
   std::string name = repository.filename().string();
   name.erase(0, name.find(kDivider) + kDivider.size());
   if (const std::size_t divider = name.find(kDivider); divider != std::string::npos)
@@ -168,7 +168,7 @@ std::string hub_repository_name(const fs::path& repository) {
   return name;
 }
 
-BlobName blob_name_kind(std::string_view name) {
+BlobName classify_blob_name(std::string_view name) {
   constexpr std::size_t kSha256Digits = 64;
   constexpr std::size_t kSha1Digits = 40;
   if (name.find_first_not_of("0123456789abcdef") != std::string_view::npos) return BlobName::unknown;
@@ -176,12 +176,12 @@ BlobName blob_name_kind(std::string_view name) {
   return name.size() == kSha1Digits ? BlobName::git_sha1 : BlobName::unknown;
 }
 
-std::string path_of_model(const std::string& named) {
+std::string find_model_path(const std::string& named) {
   if (is_there(named)) return named;
   const auto repository = parse_repository_name(named);
   if (!repository) return named;
-  const fs::path cache = hub_cache_path();
-  const fs::path folder = cache.empty() ? fs::path() : folder_of(cache, repository->name);
+  const fs::path cache = find_hub_cache();
+  const fs::path folder = cache.empty() ? fs::path() : make_folder_path(cache, repository->name);
   if (folder.empty() || !is_folder(folder)) {
     const bool is_repository = repository->file.empty() && repository->name.find('/') != std::string::npos;
     if (!is_repository || named.ends_with('/')) return named;
@@ -194,7 +194,7 @@ std::string path_of_model(const std::string& named) {
                             where, named),
                 named);
   }
-  const fs::path snapshot = main_snapshot(folder, repository->name);
+  const fs::path snapshot = find_main_snapshot(folder, repository->name);
   if (repository->file.empty()) return snapshot.string();
   if (!is_there(snapshot / repository->file))
     throw Error(ErrorKind::not_found, fmt::format("the snapshot has no {}", repository->file), snapshot.string());

@@ -15,30 +15,30 @@
 
 namespace poise {
 
-// HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub, as
+// Returns HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub, as
 // huggingface_hub looks for it. Empty if the environment has none of them.
-std::filesystem::path hub_cache_path();
+std::filesystem::path find_hub_cache();
 
 // Returns true for a folder "models--ORG--NAME" with snapshots or blobs.
 bool is_hub_repository(const std::filesystem::path& path);
 // Returns true for a folder with such folders.
 bool is_hub_cache(const std::filesystem::path& path);
 // Returns the repository whose snapshot this folder is, wherever links lead to it; empty for other paths.
-std::filesystem::path repository_of_snapshot(const std::filesystem::path& path);
+std::filesystem::path find_snapshot_repository(const std::filesystem::path& path);
 // Returns the blob that this file is, or that it is a link to; empty for other paths.
-std::filesystem::path hub_blob(const std::filesystem::path& path);
+std::filesystem::path find_hub_blob(const std::filesystem::path& path);
 
-// "ORG/NAME" of "models--ORG--NAME". Requires: the folder of a repository.
-std::string hub_repository_name(const std::filesystem::path& repository);
+// Returns "ORG/NAME" for "models--ORG--NAME". Requires: the folder of a repository.
+std::string make_repository_name(const std::filesystem::path& repository);
 
 // How the name of a blob is computed from its bytes.
 enum class BlobName { sha256, git_sha1, unknown };
-BlobName blob_name_kind(std::string_view name);
+BlobName classify_blob_name(std::string_view name);
 
-// A path as it is if something is there. Else a model of the cache: "ORG/NAME" and "NAME" are the snapshot of its
+// Returns a path as it is if something is there. Else a model of the cache: "ORG/NAME" and "NAME" are the snapshot of its
 // branch main, or its only snapshot, "ORG/NAME/FILE" a file in it. A text that can only be a path stays as it is.
 // Throws not_found for "ORG/NAME" that is neither, and for a repository without that snapshot or file; the error names
 // the places where it looked.
-std::string path_of_model(const std::string& named);
+std::string find_model_path(const std::string& named);
 
 }  // namespace poise

@@ -30,16 +30,16 @@ constexpr std::size_t kHeadBytes = kMagic.size() + 2 * sizeof(std::uint64_t);
 constexpr std::uint64_t kChunkBytes = 1 << 20;
 
 // Returns empty when the name is too long for another one next to it.
-fs::path undo_file(const fs::path& path) {
+fs::path find_undo_file(const fs::path& path) {
   try {
-    return undo_name(path);
+    return make_undo_name(path);
   } catch (const Error&) {
     return {};
   }
 }
 
 bool has_undo_file(const fs::path& path) {
-  const fs::path name = undo_file(path);
+  const fs::path name = find_undo_file(path);
   std::error_code unknown;
   return !name.empty() && fs::is_regular_file(fs::symlink_status(name, unknown));
 }
@@ -60,11 +60,11 @@ void write_undo_file(const fs::path& name, std::uint64_t offset, std::span<const
 // A failure is harmless: the bytes are then all old or all new.
 void remove_undo_file(const fs::path& name) { ::unlink(name.c_str()); }
 
-// An undo file, read in chunks: a stranger may have put it there.
+// Reads an undo file in chunks: a stranger may have put it there.
 class Undo {
  public:
   // The length is 0 unless the undo file fits a file of `size` bytes.
-  Undo(const fs::path& path, std::uint64_t size) : source_(Source::open(undo_name(path), IoMode::read)) {
+  Undo(const fs::path& path, std::uint64_t size) : source_(Source::open(make_undo_name(path), IoMode::read)) {
     std::array<std::byte, kHeadBytes> head{};
     if (source_->size() < head.size()) return;
     source_->read(0, head);
@@ -138,7 +138,7 @@ FileDescriptor open_for_writing(const fs::path& path) {
 
 void replace_in_place(const fs::path& path, std::uint64_t offset, std::span<const std::byte> bytes) {
   const FileDescriptor file = open_for_writing(path);
-  const fs::path undo_file = undo_name(path);
+  const fs::path undo_file = make_undo_name(path);
   const std::string name = path.string();
   Bytes old_bytes(bytes.size());
   read_at(file.get(), offset, old_bytes, name);
@@ -176,7 +176,7 @@ void roll_back(const fs::path& path) {
   const SourcePtr source = Source::open(path, IoMode::read);
   const Undo undo(path, source->size());
   if (undo.is_mixture(*source)) undo.roll_back(file, path.string());
-  remove_undo_file(undo_name(path));
+  remove_undo_file(make_undo_name(path));
 }
 
 FileTail::FileTail(std::filesystem::path path)

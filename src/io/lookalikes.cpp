@@ -49,16 +49,16 @@ constexpr std::array kLookalikes = {
     Lookalike{"\x28\xb5\x2f\xfd", ErrorKind::unsupported, "this is a zstd archive; unpack it with `zstd -d` first"},
 };
 
-std::string lower_case_start(const Source& source) {
+std::string read_lower_case_start(const Source& source) {
   constexpr std::uint64_t kStart = 256;
   std::string text = to_lower_ascii(read_text(source, std::min(source.size(), kStart)));
   text.erase(0, std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   return text;
 }
 
-// A number in the header of a tar archive as Python's tarfile reads it: bytes after one of 0x80 or 0xff, or what
+// Parses a number in the header of a tar archive as Python's tarfile reads it: bytes after one of 0x80 or 0xff, or what
 // int(text, 8) accepts.
-std::optional<std::int64_t> tar_number(std::string_view field) {
+std::optional<std::int64_t> parse_tar_number(std::string_view field) {
   constexpr std::string_view kSpace = " \t\n\v\f\r";
   if (field[0] == '\x80' || field[0] == '\xff') {
     std::uint64_t number = field[0] == '\xff' ? UINT64_MAX : 0;
@@ -81,7 +81,7 @@ std::optional<std::int64_t> tar_number(std::string_view field) {
 }
 
 void refuse_one_of(std::span<const Lookalike> among, const Source& source) {
-  const std::string start = lower_case_start(source);
+  const std::string start = read_lower_case_start(source);
   for (const Lookalike& lookalike : among) {
     if (start.starts_with(lookalike.start))
       throw Error(lookalike.kind, std::string(lookalike.message), source.name(), 0);
@@ -90,7 +90,7 @@ void refuse_one_of(std::span<const Lookalike> among, const Source& source) {
 
 }  // namespace
 
-std::span<const Lookalike> lookalikes() { return kLookalikes; }
+std::span<const Lookalike> list_lookalikes() { return kLookalikes; }
 
 void refuse_lookalike(const Source& source) {
   refuse_one_of(kLookalikes, source);
@@ -116,13 +116,13 @@ bool is_tar_archive(const Source& source) {
     sum += static_cast<unsigned char>(byte);
     signed_sum += static_cast<signed char>(byte);
   }
-  const auto claimed = tar_number(std::string_view(header).substr(kChecksum, kChecksumBytes));
+  const auto claimed = parse_tar_number(std::string_view(header).substr(kChecksum, kChecksumBytes));
   return claimed == sum || claimed == signed_sum;
 }
 
 void refuse_git_lfs_pointer(const Source& source) { refuse_one_of({&kGitLfsPointer, 1}, source); }
 
-SourcePtr refused_source(const Error& error, std::span<const SourcePtr> opened) {
+SourcePtr find_refused_source(const Error& error, std::span<const SourcePtr> opened) {
   if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) return nullptr;
   const auto found =
       std::ranges::find_if(opened, [&](const SourcePtr& source) { return source->name() == error.path(); });

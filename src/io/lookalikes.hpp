@@ -14,8 +14,8 @@ struct Lookalike {
   ErrorKind kind;
   std::string_view message;
 };
-// In the order of the checks.
-std::span<const Lookalike> lookalikes();
+// Returns them in the order of the checks.
+std::span<const Lookalike> list_lookalikes();
 
 // Throws invalid_file or unsupported with the likely cause, at offset 0, if the source begins like one of these. Valid
 // files may begin so, too. Requires: the reader of the expected format has rejected the source.
@@ -25,8 +25,8 @@ void refuse_lookalike(const Source& source);
 // are.
 bool is_tar_archive(const Source& source);
 
-// Among the sources that a reader has opened, the one whose content an error is about, or null.
-SourcePtr refused_source(const Error& error, std::span<const SourcePtr> opened);
+// Returns the source whose content an error is about, among those that a reader has opened; or null.
+SourcePtr find_refused_source(const Error& error, std::span<const SourcePtr> opened);
 
 // Rejects a Git LFS pointer early, where any text is valid and no reader would reject it.
 void refuse_git_lfs_pointer(const Source& source);

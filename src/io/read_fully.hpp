@@ -13,7 +13,7 @@
 
 namespace poise {
 
-// The next out.size() bytes. Throws internal when the stream has fewer, since a blob's size must be right.
+// Fills `out` with the next bytes. Throws internal when the stream has fewer, since a blob's size must be right.
 inline void read_fully(BlobStream& stream, std::span<std::byte> out) {
   for (std::size_t done = 0; done < out.size();) {
     const std::size_t got = stream.read(out.subspan(done));
@@ -23,12 +23,12 @@ inline void read_fully(BlobStream& stream, std::span<std::byte> out) {
   }
 }
 
-// WholeBlob: all bytes of a blob, contiguous in memory.
-
 // Returns the limit of compressed data that readers need as a whole: indices, words of codes, files in archives.
-inline constexpr std::uint64_t max_decoded_bytes(std::uint64_t stored_bytes) { return (16 << 20) + 16 * stored_bytes; }
+inline constexpr std::uint64_t compute_decoded_limit(std::uint64_t stored_bytes) {
+  return (16 << 20) + 16 * stored_bytes;
+}
 
-// Borrows the bytes, or copies them where they cannot be borrowed. Throws what reading them throws.
+// Holds all bytes of a blob, contiguous in memory: borrows them, or copies them where they cannot be borrowed. Throws what reading them throws.
 class WholeBlob {
  public:
   explicit WholeBlob(BlobPtr blob) : blob_(std::move(blob)) {

@@ -65,20 +65,20 @@ struct FileOutput::Files {
 
 FileOutput::FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs)
     : path_(std::move(path)), overwrite_(overwrite), inputs_(std::move(inputs)), files_(new Files) {
-  files_->main.emplace(other_than_inputs(path_), overwrite_);
+  files_->main.emplace(check_not_input(path_), overwrite_);
 }
 
 FileOutput::~FileOutput() = default;
 
 Sink& FileOutput::main() { return *files_->main; }
 
-Sink& FileOutput::main_named(const std::string& name) {
+Sink& FileOutput::open_main(const std::string& name) {
   files_->main.reset();
-  return files_->main.emplace(other_than_inputs(path_.parent_path() / name), overwrite_);
+  return files_->main.emplace(check_not_input(path_.parent_path() / name), overwrite_);
 }
 
-Sink& FileOutput::sibling(const std::string& name) {
-  return files_->siblings.emplace_back(other_than_inputs(path_.parent_path() / name), overwrite_);
+Sink& FileOutput::open_sibling(const std::string& name) {
+  return files_->siblings.emplace_back(check_not_input(path_.parent_path() / name), overwrite_);
 }
 
 void FileOutput::require_possible(const std::filesystem::path& path, bool overwrite,
@@ -96,7 +96,7 @@ void FileOutput::require_other_than(const std::vector<std::filesystem::path>& in
   }
 }
 
-std::filesystem::path FileOutput::other_than_inputs(std::filesystem::path path) const {
+std::filesystem::path FileOutput::check_not_input(std::filesystem::path path) const {
   require_other_than(inputs_, path);
   return path;
 }

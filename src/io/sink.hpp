@@ -28,7 +28,7 @@ class Sink {
   void write(std::span<const std::byte> bytes);
   // Appends zero bytes up to the next multiple of `alignment`: padding, as a hole where possible.
   void pad_to(std::uint64_t alignment);
-  // The same for `count` bytes.
+  // Appends `count` zero bytes: padding, too.
   void pad(std::uint64_t count);
   // Appends bytes [offset, offset + length) of a source, in the kernel where possible. Requires: the range is inside.
   void copy(const Source& source, std::uint64_t offset, std::uint64_t length);
@@ -57,7 +57,7 @@ class ReadableSink : public Sink {
  public:
   ReadableSink* readable() final { return this; }
   // Returns the bytes so far. Throws io.
-  virtual SourcePtr written() = 0;
+  virtual SourcePtr read_back() = 0;
 };
 
 class Output {
@@ -66,18 +66,18 @@ class Output {
   virtual Sink& main() = 0;
   // Returns the main file under another name in the same directory, for saves that name all of their files. Requires: a
   // plain file name; main() is not called.
-  virtual Sink& main_named(const std::string& name) = 0;
-  // Another file of the same save, next to the main one; any file in a directory that is saved. Requires: a plain file
+  virtual Sink& open_main(const std::string& name) = 0;
+  // Opens another file of the same save, next to the main one; any file in a directory that is saved. Requires: a plain file
   // name, asked for once.
-  virtual Sink& sibling(const std::string& name) = 0;
+  virtual Sink& open_sibling(const std::string& name) = 0;
   // Returns the name of the main file; siblings derive theirs from it.
   virtual std::string name() const = 0;
 };
 
-// An Output on the disk.
+// Saves to the disk, or to a stream.
 class SavedOutput : public Output {
  public:
-  // Bytes so far, in all files.
+  // Returns the bytes so far, in all files.
   virtual std::uint64_t bytes() const = 0;
   // Returns how many of those are padding.
   virtual std::uint64_t padding() const = 0;
@@ -89,7 +89,7 @@ class SavedOutput : public Output {
   virtual void commit() = 0;
 };
 
-// Files that appear together on commit(); see AtomicFile.
+// Saves files that appear together on commit(); see AtomicFile.
 class FileOutput final : public SavedOutput {
  public:
   // Throws the bad_argument that the constructor would throw. Creates nothing.
@@ -100,8 +100,8 @@ class FileOutput final : public SavedOutput {
   FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs = {});
   ~FileOutput() override;
   Sink& main() override;
-  Sink& main_named(const std::string& name) override;
-  Sink& sibling(const std::string& name) override;
+  Sink& open_main(const std::string& name) override;
+  Sink& open_sibling(const std::string& name) override;
   std::string name() const override { return path_.filename().string(); }
   std::uint64_t bytes() const override;
   std::uint64_t padding() const override;
@@ -112,7 +112,7 @@ class FileOutput final : public SavedOutput {
  private:
   struct Files;
   static void require_other_than(const std::vector<std::filesystem::path>& inputs, const std::filesystem::path& path);
-  std::filesystem::path other_than_inputs(std::filesystem::path path) const;
+  std::filesystem::path check_not_input(std::filesystem::path path) const;
 
   std::filesystem::path path_;
   bool overwrite_;
@@ -120,7 +120,7 @@ class FileOutput final : public SavedOutput {
   std::unique_ptr<Files> files_;
 };
 
-// A Sink that counts bytes and discards them.
+// Counts bytes and discards them.
 class CountingSink final : public Sink {
  protected:
   void do_write(std::span<const std::byte>) override {}

@@ -106,7 +106,7 @@ class MappedSource final : public Source {
   void* address_ = MAP_FAILED;
 };
 
-std::string_view kind_of_file(mode_t mode) {
+std::string_view describe_file_type(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
   if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISSOCK(mode)) return "a socket";
@@ -117,7 +117,7 @@ std::string_view kind_of_file(mode_t mode) {
 void require_regular(const struct stat& status, const std::string& name) {
   if (S_ISREG(status.st_mode)) return;
   throw Error(ErrorKind::bad_argument,
-              fmt::format("this is {}; a regular file is needed", kind_of_file(status.st_mode)), name);
+              fmt::format("this is {}; a regular file is needed", describe_file_type(status.st_mode)), name);
 }
 
 }  // namespace
@@ -140,7 +140,7 @@ SourcePtr Source::open(const std::filesystem::path& path, IoMode mode) {
   return std::make_shared<MappedSource>(name, size, std::move(fd));
 }
 
-SourcePtr source_of(const FileDescriptor& file, std::string name, std::uint64_t size) {
+SourcePtr make_file_source(const FileDescriptor& file, std::string name, std::uint64_t size) {
   const auto copy = [&] {
     FileDescriptor fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
     if (!fd) throw_system_error("open once more", name);

@@ -54,7 +54,7 @@ class SourcePart final : public Source {
   std::uint64_t begin_;
 };
 
-std::uint64_t size_of(const std::vector<StoredRange>& pieces) {
+std::uint64_t sum_lengths(const std::vector<StoredRange>& pieces) {
   std::uint64_t size = 0;
   for (const StoredRange& piece : pieces) size += piece.length;
   return size;
@@ -63,7 +63,7 @@ std::uint64_t size_of(const std::vector<StoredRange>& pieces) {
 class SplicedSource final : public Source {
  public:
   SplicedSource(std::string name, std::vector<StoredRange> pieces)
-      : Source(std::move(name), size_of(pieces)), pieces_(std::move(pieces)) {}
+      : Source(std::move(name), sum_lengths(pieces)), pieces_(std::move(pieces)) {}
 
   bool mapped() const override { return false; }
   std::span<const std::byte> bytes() const override { return {}; }

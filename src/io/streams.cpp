@@ -20,26 +20,26 @@ namespace {
 
 constexpr std::size_t kPiece = 1 << 20;
 
-// A file that was redirected, at its beginning: no copy is needed. Null for everything else.
-SourcePtr source_of_whole_file(int descriptor, const std::string& name) {
+// Opens a redirected file that is at its beginning, which needs no copy. Returns null for everything else.
+SourcePtr open_whole_file(int descriptor, const std::string& name) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) || ::lseek(descriptor, 0, SEEK_CUR) != 0)
     return nullptr;
   const FileDescriptor file(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-  return file ? source_of(file, name, static_cast<std::uint64_t>(status.st_size)) : nullptr;
+  return file ? make_file_source(file, name, static_cast<std::uint64_t>(status.st_size)) : nullptr;
 }
 
 }  // namespace
 
 SourcePtr read_stream(int descriptor, const std::string& name) {
-  if (SourcePtr whole = source_of_whole_file(descriptor, name)) return whole;
+  if (SourcePtr whole = open_whole_file(descriptor, name)) return whole;
   AtomicFile file(name, std::filesystem::temp_directory_path());
   std::vector<std::byte> piece(kPiece);
   while (true) {
     const ssize_t count = ::read(descriptor, piece.data(), piece.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_system_error("read", name);
-    if (count == 0) return file.written();
+    if (count == 0) return file.read_back();
     file.write(std::span(piece).first(static_cast<std::size_t>(count)));
   }
 }
@@ -47,14 +47,14 @@ SourcePtr read_stream(int descriptor, const std::string& name) {
 StreamOutput::StreamOutput(int descriptor, std::string name)
     : descriptor_(descriptor), name_(std::move(name)), file_(name_, std::filesystem::temp_directory_path()) {}
 
-Sink& StreamOutput::sibling(const std::string& name) {
+Sink& StreamOutput::open_sibling(const std::string& name) {
   throw Error(ErrorKind::bad_argument,
               fmt::format("a stream holds one file, and this model has another one, {}: name an output file", name),
               name_);
 }
 
 void StreamOutput::commit() {
-  const SourcePtr whole = file_.written();
+  const SourcePtr whole = file_.read_back();
   std::vector<std::byte> piece(kPiece);
   for (std::uint64_t offset = 0; offset < whole->size();) {
     const auto wanted =

@@ -14,16 +14,16 @@ namespace poise {
 // Returns all bytes from the descriptor's position to its end. Errors call the source by `name`. Throws io.
 SourcePtr read_stream(int descriptor, const std::string& name);
 
-// One file that goes to a stream.
+// Writes one file to a stream.
 class StreamOutput final : public SavedOutput {
  public:
   // Requires: the descriptor outlives this. Errors call the stream by `name`.
   StreamOutput(int descriptor, std::string name);
 
   Sink& main() override { return file_; }
-  Sink& main_named(const std::string&) override { return file_; }
+  Sink& open_main(const std::string&) override { return file_; }
   // Throws bad_argument.
-  Sink& sibling(const std::string& name) override;
+  Sink& open_sibling(const std::string& name) override;
   std::string name() const override { return name_; }
   std::uint64_t bytes() const override { return file_.position(); }
   std::uint64_t padding() const override { return file_.padding(); }

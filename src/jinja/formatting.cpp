@@ -471,9 +471,9 @@ Text format_value(Budget& budget, const Object& value, const FormatSpec& spec) {
       std::string bytes;
       append_utf8(bytes, static_cast<char32_t>(*whole));
       const Text character = mark_as_input(std::move(bytes));
-      FormatSpec as_text = spec;
-      as_text.type = '\0';
-      return format_text(character, as_text);
+      FormatSpec view_as_text = spec;
+      view_as_text.type = '\0';
+      return format_text(character, view_as_text);
     }
     const std::uint64_t magnitude =
         *whole < 0 ? 0 - static_cast<std::uint64_t>(*whole) : static_cast<std::uint64_t>(*whole);

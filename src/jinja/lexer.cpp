@@ -250,7 +250,7 @@ class Lexer {
     const std::size_t end = find_digits_end(first, [&](char c) {
       if (base == 'b') return c == '0' || c == '1';
       if (base == 'o') return c >= '0' && c <= '7';
-      return hex_digit_value(c) >= 0;
+      return parse_hex_digit(c) >= 0;
     });
     return end > first ? end : at_;
   }

@@ -140,7 +140,7 @@ std::size_t count_characters(std::string_view text) {
 
 std::optional<std::int64_t> parse_index(std::string_view text) {
   const bool is_index = text.size() < 10 && std::ranges::all_of(text, is_ascii_digit);
-  return is_index ? number_from<std::int64_t>(text) : std::nullopt;
+  return is_index ? parse_number_text<std::int64_t>(text) : std::nullopt;
 }
 
 Decoded decode(std::string_view text, std::size_t at) {

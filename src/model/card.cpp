@@ -124,7 +124,7 @@ Card checked_card(Card card) {
 
 void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings) {
   const auto report = [&](const Tensor& tensor, std::string what, const Part* part) {
-    const Place place = part == nullptr ? Place() : place_of(*part->blob);
+    const Place place = part == nullptr ? Place() : find_place(*part->blob);
     findings.push_back(
         {Severity::warning,
          fmt::format("tensor {}: {} is not known to this version of Poise: its elements were not checked", tensor.name,

@@ -16,7 +16,7 @@ std::optional<std::uint64_t> first_nonzero(const SourcePtr& source, const FileRa
   constexpr std::uint64_t kPiece = 1 << 20;
   std::vector<std::byte> piece;
   for (std::uint64_t position = range.begin; position < range.end;) {
-    const Written written = next_written(*source, position);
+    const Written written = find_written(*source, position);
     const std::uint64_t end = std::min(written.end, range.end);
     for (position = written.begin; position < end; position += piece.size()) {
       piece.resize(static_cast<std::size_t>(std::min(kPiece, end - position)));
@@ -66,7 +66,7 @@ std::vector<FileRange> ranges_of_parts(const Model& model, const Source& source)
 
 void find_unused_bytes(const SourcePtr& source, std::vector<FileRange> known, std::span<const std::uint64_t> alignments,
                        std::vector<Finding>& findings) {
-  for (const FileRange& gap : gaps_between(std::move(known))) check_gap(source, gap, alignments, findings);
+  for (const FileRange& gap : find_gaps(std::move(known))) check_gap(source, gap, alignments, findings);
 }
 
 }  // namespace poise

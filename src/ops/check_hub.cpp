@@ -51,7 +51,7 @@ class FileVisitor final : public Visitor {
   FileVisitor(NamedFile& file, std::uint64_t size, Meter& meter)
       : file_(file), meter_(meter), sha1_(file.kind == BlobName::git_sha1 ? make_git_sha1(size) : nullptr) {}
 
-  void see(std::span<const std::byte> bytes) override {
+  void update(std::span<const std::byte> bytes) override {
     if (sha1_) sha1_->update(bytes);
     meter_.advance(bytes.size(), file_.path.filename().string());
   }
@@ -82,7 +82,7 @@ class FileVisitor final : public Visitor {
 // Stands for a file that cannot be opened.
 class Unreadable final : public Visitor {
  public:
-  void see(std::span<const std::byte>) override {}
+  void update(std::span<const std::byte>) override {}
   void end(std::string) override {}
 };
 
@@ -115,7 +115,7 @@ class HubChecker {
   // A link of a snapshot, or a blob.
   void add_file(const fs::path& path, const fs::path& blob) {
     const std::string name = blob.filename().string();
-    const BlobName kind = blob_name_kind(name);
+    const BlobName kind = classify_blob_name(name);
     if (kind == BlobName::unknown) {
       report(Severity::warning,
              fmt::format("the name of its blob, {}, is not a digest: its bytes are not checked", name), path);
@@ -232,7 +232,7 @@ class HubChecker {
       return;
     }
     if (!absent.empty())
-      report(Severity::error, fmt::format("it names files that are not there: {}; download them", listed(absent)),
+      report(Severity::error, fmt::format("it names files that are not there: {}; download them", list_names(absent)),
              index);
   }
 
@@ -257,7 +257,7 @@ class HubChecker {
       commit.erase(commit.find_last_not_of(" \t\r\n") + 1);
       if (!is_plain_file_name(commit) || !is_directory(repository / "snapshots" / commit))
         report(Severity::error,
-               fmt::format("it names the snapshot {}, which is not there: download it again", shortened(commit, 100)),
+               fmt::format("it names the snapshot {}, which is not there: download it again", shorten(commit, 100)),
                path);
     }
   }
@@ -285,9 +285,9 @@ HubCheck check_hub_cache(const fs::path& path, IoMode io, const Progress& progre
 
 HubCheck check_hub_files(const fs::path& path, IoMode io, const Progress& progress) {
   HubChecker checker(io, progress);
-  if (const fs::path repository = repository_of_snapshot(path); !repository.empty()) {
+  if (const fs::path repository = find_snapshot_repository(path); !repository.empty()) {
     checker.add_snapshot(path, repository);
-  } else if (const fs::path blob = hub_blob(path); !blob.empty()) {
+  } else if (const fs::path blob = find_hub_blob(path); !blob.empty()) {
     checker.add_file(path, blob);
   } else {
     return {};

@@ -71,7 +71,7 @@ void refuse_warnings(const std::vector<Finding>& warnings) {
 // Throws io when the file system cannot hold what will certainly be written. Holes and what may be shared with the
 // input do not count.
 void require_room(const Model& model, const PreparedFile& file, const fs::path& output) {
-  const auto room = free_space(output);
+  const auto room = measure_free_space(output);
   if (!room) return;
   const auto takes_room = [&](const Tensor& tensor) {
     return !room->shares_copies ||

@@ -92,7 +92,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   const auto text = [&](std::string_view field, std::string_view x, std::string_view y) {
     if (x != y) out.push_back({fmt::format("vocabulary.{}", field), std::string(x), std::string(y)});
   };
-  text("kind", kind_name(left.kind), kind_name(right.kind));
+  text("kind", name_kind(left.kind), name_kind(right.kind));
   text("normalizer", left.normalizer, right.normalizer);
   number("add_dummy_prefix", left.add_dummy_prefix ? 1 : 0, right.add_dummy_prefix ? 1 : 0);
   number("remove_extra_whitespaces", left.remove_extra_whitespaces ? 1 : 0, right.remove_extra_whitespaces ? 1 : 0);
@@ -162,7 +162,8 @@ bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   return std::ranges::all_of(a.parts, [&](const Part& part) {
     if (part.role == but) return true;
     const Part* other = b.part(part.role);
-    return other != nullptr && type_meaning(b, *other) == type_meaning(a, part) && same_bytes(*part.blob, *other->blob);
+    return other != nullptr && type_meaning(b, *other) == type_meaning(a, part) &&
+           have_same_bytes(*part.blob, *other->blob);
   });
 }
 
@@ -244,7 +245,7 @@ std::vector<std::string> select_names(const Model& a, const Model& b, const Diff
     }
   }
   const auto matches_any = [](const std::string& pattern, const std::set<std::string>& all) {
-    return std::ranges::any_of(all, [&](const std::string& name) { return glob_matches(pattern, name); });
+    return std::ranges::any_of(all, [&](const std::string& name) { return matches_glob(pattern, name); });
   };
   const auto require_match = [&](std::string_view option, const std::string& pattern) {
     if (std::ranges::none_of(names, [&](const auto& entry) { return matches_any(pattern, entry.second); }))

@@ -24,13 +24,13 @@ class DigestCheck::ItemCheck final : public Visitor {
   ItemCheck(DigestCheck& all, std::size_t index)
       : all_(all), index_(index), claim_(all.items_[index].blob, all.items_[index].digest()) {}
 
-  void see(std::span<const std::byte> bytes) override { claim_.see(bytes); }
+  void update(std::span<const std::byte> bytes) override { claim_.update(bytes); }
 
   void end(std::string sha256) override {
-    const auto problem = claim_.wrong(std::move(sha256));
+    const auto problem = claim_.find_mismatch(std::move(sha256));
     if (!problem) return;
     const Item& item = all_.items_[index_];
-    const Place place = place_of(*item.blob);
+    const Place place = find_place(*item.blob);
     all_.fail(index_,
               Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.where(), *problem), place.path, place.offset));
   }
@@ -79,7 +79,7 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
       }
       if (!is_computable(part.digest->algorithm)) continue;
       if (part.blob->stored() && !seen.emplace(part).second) continue;
-      add_item({&tensor, &part, digested_blob(part.blob, *part.digest), nullptr});
+      add_item({&tensor, &part, find_digested_blob(part.blob, *part.digest), nullptr});
     }
   }
   for (const FileClaim& claim : find_file_claims(model, is_wanted)) {

@@ -156,7 +156,7 @@ void require_whole(const Opened& opened, const std::filesystem::path& output) {
 }  // namespace
 
 EditReport edit(const std::filesystem::path& named, const AttributeChanges& changes) {
-  if (!hub_blob(named).empty()) {
+  if (!find_hub_blob(named).empty()) {
     throw Error(ErrorKind::bad_argument,
                 "nothing is changed: this is a blob of the Hugging Face cache, which its snapshots share and whose "
                 "name is its digest; edit a copy",
@@ -185,7 +185,7 @@ EditReport edit_copy(const std::filesystem::path& path, const std::filesystem::p
   const bool is_replaced = output.empty();
   const std::filesystem::path& target = is_replaced ? path : output;
   std::error_code ignored;
-  if (is_replaced && !hub_blob(path).empty() && !std::filesystem::is_symlink(path, ignored)) {
+  if (is_replaced && !find_hub_blob(path).empty() && !std::filesystem::is_symlink(path, ignored)) {
     throw Error(
         ErrorKind::bad_argument,
         "nothing is changed: this is a blob of the Hugging Face cache, whose name is its digest; the copy needs "

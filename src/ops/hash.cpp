@@ -48,16 +48,16 @@ class ItemHash final : public Visitor {
     }
   }
 
-  void see(std::span<const std::byte> bytes) override {
-    if (claim_) claim_->see(bytes);
+  void update(std::span<const std::byte> bytes) override {
+    if (claim_) claim_->update(bytes);
     meter_.advance(bytes.size(), item_.tensor->name);
   }
 
   void end(std::string sha256) override {
     item_.sha256 = sha256;
-    const auto problem = claim_ ? claim_->wrong(std::move(sha256)) : std::nullopt;
+    const auto problem = claim_ ? claim_->find_mismatch(std::move(sha256)) : std::nullopt;
     if (!problem) return;
-    const Place place = place_of(*item_.blob);
+    const Place place = find_place(*item_.blob);
     const std::string file = item_.file == nullptr ? std::string() : item_.file->what + ": ";
     throw Error(ErrorKind::invalid_file,
                 fmt::format("tensor {}: {}: {}{}", item_.tensor->name, item_.part->role, file, *problem), place.path,
@@ -104,7 +104,7 @@ ModelHash hash_model(const Model& model, const Progress& progress) {
   });
   std::string lines;
   for (const PartHash& part : result.parts) lines += fmt::format("{}  {}/{}\n", part.sha256, part.tensor, part.role);
-  result.model = sha256_hex(std::as_bytes(std::span(lines)));
+  result.model = compute_sha256(std::as_bytes(std::span(lines)));
   result.content = content_digest(model).value_or("");
   return result;
 }

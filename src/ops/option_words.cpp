@@ -88,7 +88,7 @@ std::optional<int> parse_zstd_level(std::string_view given) {
   const std::string small = to_lower_ascii(given);
   const std::string_view text = small;
   if (text == "zstd") return kUsualZstdLevel;
-  return text.starts_with(kName) ? number_from<int>(text.substr(kName.size())) : std::nullopt;
+  return text.starts_with(kName) ? parse_number_text<int>(text.substr(kName.size())) : std::nullopt;
 }
 
 }  // namespace poise

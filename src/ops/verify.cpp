@@ -33,7 +33,7 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
   constexpr std::size_t kMostReported = 20;
   const SparseFaults faults = sparse_faults(tensor, sparse_rules(tensor), kMostReported);
   const auto report = [&](const std::string& problem, const Part& part, std::uint64_t byte) {
-    const Place place = place_of(*part.blob, byte);
+    const Place place = find_place(*part.blob, byte);
     findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), place.path, place.offset});
   };
   for (const SparseFault& fault : faults.first) report(fault.problem, *fault.part, fault.byte);
@@ -68,7 +68,7 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
     if (is_known) return findings;
     Finding& finding = findings.emplace_back(finding_from(error));
     if (!finding.path.empty() || tensor.parts.empty()) return findings;
-    const Place place = place_of(*tensor.parts.front().blob);
+    const Place place = find_place(*tensor.parts.front().blob);
     finding.path = place.path;
     finding.offset = place.offset;
   }
@@ -89,12 +89,12 @@ class FileCheck final : public Visitor {
       : file_(file), claim_(all, file.digest), finding_(finding), meter_(meter) {}
 
   bool needs_sha256() const { return claim_.needs_sha256(); }
-  void see(std::span<const std::byte> bytes) override {
-    claim_.see(bytes);
+  void update(std::span<const std::byte> bytes) override {
+    claim_.update(bytes);
     meter_.advance(bytes.size(), file_.what);
   }
   void end(std::string sha256) override {
-    if (const auto problem = claim_.wrong(std::move(sha256)))
+    if (const auto problem = claim_.find_mismatch(std::move(sha256)))
       finding_ = Finding{Severity::error, fmt::format("{}: {}", file_.what, *problem), file_.path, {}};
   }
 

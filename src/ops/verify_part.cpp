@@ -44,9 +44,9 @@ PartCheck::PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcom
   }
 }
 
-void PartCheck::see(std::span<const std::byte> bytes) {
-  if (claim_) claim_->see(bytes);
-  for (const auto& check : checks_) check->see(position_, bytes);
+void PartCheck::update(std::span<const std::byte> bytes) {
+  if (claim_) claim_->update(bytes);
+  for (const auto& check : checks_) check->update(position_, bytes);
   position_ += bytes.size();
   advance_(bytes.size());
 }
@@ -54,7 +54,7 @@ void PartCheck::see(std::span<const std::byte> bytes) {
 void PartCheck::end(std::string sha256) {
   report_values(true);
   if (!claim_) return;
-  if (const auto problem = claim_->wrong(std::move(sha256))) report(Severity::error, *problem);
+  if (const auto problem = claim_->find_mismatch(std::move(sha256))) report(Severity::error, *problem);
   outcome_.checked_digest = true;
 }
 
@@ -67,7 +67,7 @@ void PartCheck::fail(const Error& error) {
 std::string PartCheck::where() const { return fmt::format("tensor {}: {}", tensor_.name, part_.role); }
 
 void PartCheck::report(Severity severity, std::string_view problem, std::optional<std::uint64_t> byte) {
-  Place place = byte ? place_of(*part_.blob, *byte) : place_of(*part_.blob);
+  Place place = byte ? find_place(*part_.blob, *byte) : find_place(*part_.blob);
   outcome_.findings.push_back({severity, fmt::format("{}: {}", where(), problem), std::move(place.path), place.offset});
 }
 
@@ -86,7 +86,7 @@ class BadElements {
   explicit BadElements(DType dtype) : dtype_(dtype) {}
 
   // Elements from `begin` on.
-  void see(std::uint64_t begin, std::span<const std::byte> elements) {
+  void update(std::uint64_t begin, std::span<const std::byte> elements) {
     const BadValues bad = find_bad_values(dtype_, elements);
     if (bad.count > 0 && count_ == 0) first_ = begin + bad.first;
     count_ += bad.count;
@@ -99,7 +99,7 @@ class BadElements {
     const std::string more = count_ > 1 ? fmt::format(", and {} more are", count_ - 1) : "";
     const Severity severity =
         dtype_ == DType::boolean ? Severity::error : Severity::warning;  // every format allows infinities and NaN
-    bad.push_back({severity, bad_element(dtype_, first_) + more, place_of(first_)});
+    bad.push_back({severity, bad_element(dtype_, first_) + more, find_place(first_)});
   }
 
  private:
@@ -112,7 +112,9 @@ class Elements final : public ValueCheck {
  public:
   explicit Elements(DType dtype) : bits_(info(dtype).bits), bad_(dtype) {}
 
-  void see(std::uint64_t position, std::span<const std::byte> bytes) override { bad_.see(position * 8 / bits_, bytes); }
+  void update(std::uint64_t position, std::span<const std::byte> bytes) override {
+    bad_.update(position * 8 / bits_, bytes);
+  }
   void report(bool, std::vector<BadValue>& bad) const override {
     bad_.report([&](std::uint64_t element) { return element * bits_ / 8; }, bad);
   }
@@ -126,7 +128,7 @@ class LastByte final : public ValueCheck {
  public:
   explicit LastByte(ValueRules::LastHalf half) : half_(half) {}
 
-  void see(std::uint64_t position, std::span<const std::byte> bytes) override {
+  void update(std::uint64_t position, std::span<const std::byte> bytes) override {
     if (bytes.empty()) return;
     byte_ = bytes.back();
     place_ = position + bytes.size() - 1;
@@ -147,7 +149,7 @@ class ByteCodes final : public ValueCheck {
  public:
   explicit ByteCodes(const CodeFormat& format) : format_(format) {}
 
-  void see(std::uint64_t position, std::span<const std::byte> bytes) override {
+  void update(std::uint64_t position, std::span<const std::byte> bytes) override {
     if (first_) return;
     if (const auto bad = find_bad_code(format_, bytes)) first_ = BadCode{position + bad->element, bad->byte};
   }
@@ -166,7 +168,7 @@ class BlockNumbers final : public ValueCheck {
  public:
   explicit BlockNumbers(const BlockType& type) : type_(type), numbers_(kAtOnce * type.elements) {}
 
-  void see(std::uint64_t, std::span<const std::byte> bytes) override {
+  void update(std::uint64_t, std::span<const std::byte> bytes) override {
     if (!begun_.empty()) {
       const std::size_t missing = std::min(type_.bytes - begun_.size(), bytes.size());
       begun_.insert(begun_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(missing));
@@ -191,7 +193,7 @@ class BlockNumbers final : public ValueCheck {
   void look(const std::byte* blocks, std::size_t count) {
     type_.decode(blocks, count, numbers_.data());
     const std::size_t elements = count * type_.elements;
-    bad_.see(seen_, std::as_bytes(std::span(numbers_).first(elements)));
+    bad_.update(seen_, std::as_bytes(std::span(numbers_).first(elements)));
     seen_ += elements;
   }
 

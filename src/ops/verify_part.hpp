@@ -34,7 +34,7 @@ class ValueCheck {
  public:
   virtual ~ValueCheck() = default;
   // Bytes [position, position + bytes.size()) of the part; whole elements. In order, without gaps.
-  virtual void see(std::uint64_t position, std::span<const std::byte> bytes) = 0;
+  virtual void update(std::uint64_t position, std::span<const std::byte> bytes) = 0;
   // Adds the faults. `complete`: it saw the whole part.
   virtual void report(bool complete, std::vector<BadValue>& bad) const = 0;
 };
@@ -67,7 +67,7 @@ class PartCheck final : public Visitor {
   // Returns the visit for a scan.
   static Visit visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance);
 
-  void see(std::span<const std::byte> bytes) override;
+  void update(std::span<const std::byte> bytes) override;
   void end(std::string sha256) override;
   void fail(const Error& error) override;
 

@@ -56,16 +56,16 @@ class ZipFile {
  public:
   explicit ZipFile(const SourcePtr& source) : zip_(source) {
     for (const ZipMember& member : zip_.members()) {
-      std::string name = plain_zip_name(member.name);
+      std::string name = normalize_zip_name(member.name);
       if (!name.empty() && !name.ends_with('/')) members_.emplace(std::move(name), &member);
     }
   }
 
-  // By their plain names.
+  // Returns the members by their plain names.
   const std::map<std::string, const ZipMember*, std::less<>>& members() const { return members_; }
   SourcePtr open(const ZipMember& member, const std::string& name) const {
     if (!member.deflated) return make_source_part(zip_.source(), member.begin, member.bytes, name);
-    const std::uint64_t justified = max_decoded_bytes(zip_.source()->size());
+    const std::uint64_t justified = compute_decoded_limit(zip_.source()->size());
     const std::uint64_t left = justified - std::min(justified, decoded_.load());
     SourcePtr source = zip_.open(member, std::min(kMostDecodedMember, left), name);
     decoded_ += source->size();
@@ -79,14 +79,14 @@ class ZipFile {
   mutable std::atomic<std::uint64_t> decoded_ = 0;  // of all members that have been opened
 };
 
-// A zip archive, or a folder of it.
+// Reads a zip archive, or a folder of it.
 class ZipContainer final : public Container {
  public:
   ZipContainer(fs::path file, std::shared_ptr<const ZipFile> zip, const std::string& folder)
       : Container(ContainerKind::zip, folder.empty() ? file : file / folder),
         file_(std::move(file)),
         zip_(std::move(zip)),
-        beginning_(beginning_of(folder)) {}
+        beginning_(make_beginning(folder)) {}
 
   fs::path path(std::string_view name) const override {
     if (name.empty()) return Container::path();
@@ -95,7 +95,7 @@ class ZipContainer final : public Container {
   fs::path file_of(std::string_view) const override { return file_; }
   MemberNames names(std::string_view folder) const override {
     MemberNames names;
-    const std::string beginning = beginning_ + beginning_of(folder);
+    const std::string beginning = beginning_ + make_beginning(folder);
     const auto& members = zip_->members();
     for (auto at = members.lower_bound(beginning); at != members.end() && at->first.starts_with(beginning); ++at)
       names.push_back(at->first.substr(beginning.size()));
@@ -115,7 +115,7 @@ class ZipContainer final : public Container {
   std::vector<Finding> check() const override { return zip_->archive().check_crc32(); }
 
  private:
-  static std::string beginning_of(std::string_view folder) {
+  static std::string make_beginning(std::string_view folder) {
     return folder.empty() ? std::string() : fmt::format("{}/", folder);
   }
 
@@ -139,7 +139,7 @@ bool begins_with(const Source& source, std::string_view magic) {
 
 }  // namespace
 
-std::optional<ContainerKind> container_kind(const SourcePtr& source) {
+std::optional<ContainerKind> find_container_kind(const SourcePtr& source) {
   if (!source) return ContainerKind::directory;
   const bool is_zip = begins_with(*source, "PK\x03\x04") || begins_with(*source, "PK\x05\x06");  // without members
   return is_zip ? std::optional(ContainerKind::zip) : std::nullopt;

@@ -28,14 +28,14 @@ class Container {
   // Returns the file that has its bytes.
   virtual std::filesystem::path file_of(std::string_view name) const = 0;
 
-  // Of a directory, the entries of the folder itself; of an archive, all files in it and below, from the folder on.
+  // Returns the entries of a directory's folder itself; of an archive's, all files in it and below, from the folder on.
   // Throws io.
   virtual MemberNames names(std::string_view folder = {}) const = 0;
   // Returns true for a file or anything else of that name; false if it cannot be known.
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;
-  // Stored members are parts of the archive; deflated ones are decoded. Throws not_found, io, and unsupported for more
-  // than 1 GiB of a deflated member, and for more of all together than max_decoded_bytes() of the archive.
+  // Opens a member: a stored one is a part of the archive, a deflated one is decoded. Throws not_found, io, and unsupported for more
+  // than 1 GiB of a deflated member, and for more of all together than compute_decoded_limit() of the archive.
   virtual SourcePtr open(std::string_view name) const = 0;
 
   // Returns a folder of the container; its names are relative to the folder.
@@ -54,7 +54,7 @@ class Container {
 };
 
 // Returns std::nullopt for a file that is not a container. Null is a directory. Looks at a few bytes.
-std::optional<ContainerKind> container_kind(const SourcePtr& source);
+std::optional<ContainerKind> find_container_kind(const SourcePtr& source);
 
 // `io`: how files of a directory are opened. Throws invalid_file, unsupported, io. Requires: the kind of that source.
 std::unique_ptr<const Container> open_container(ContainerKind kind, const std::filesystem::path& path,

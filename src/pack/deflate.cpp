@@ -147,7 +147,7 @@ class DeflatedBlob final : public Blob {
 
 }  // namespace
 
-std::uint64_t most_inflated_bytes(std::uint64_t deflated_bytes) {
+std::uint64_t compute_inflated_limit(std::uint64_t deflated_bytes) {
   constexpr std::uint64_t kMostRatio = 1032;
   return checked_mul(deflated_bytes, kMostRatio).value_or(UINT64_MAX);
 }

@@ -77,13 +77,13 @@ std::unique_ptr<Hasher> make_git_sha1(std::uint64_t size) {
   return hasher;
 }
 
-std::string sha256_hex(std::span<const std::byte> bytes) {
+std::string compute_sha256(std::span<const std::byte> bytes) {
   OpenSslDigest hasher(EVP_sha256());
   hasher.update(bytes);
   return hasher.finish();
 }
 
-std::uint64_t xxh3_64(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+std::uint64_t compute_xxh3(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 void Crc32::update(std::span<const std::byte> bytes) {
   if (!bytes.empty()) value_ = libdeflate_crc32(value_, bytes.data(), bytes.size());
@@ -145,7 +145,7 @@ std::uint32_t update(std::uint32_t state, std::span<const std::byte> bytes) { re
 
 class Crc32c final : public Hasher {
  public:
-  void update(std::span<const std::byte> bytes) override { value_ = crc32c(bytes, value_); }
+  void update(std::span<const std::byte> bytes) override { value_ = compute_crc32c(bytes, value_); }
   std::string finish() override { return fmt::format("{:08x}", value_); }
 
  private:
@@ -154,7 +154,7 @@ class Crc32c final : public Hasher {
 
 }  // namespace
 
-std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) { return ~update(~before, bytes); }
+std::uint32_t compute_crc32c(std::span<const std::byte> bytes, std::uint32_t before) { return ~update(~before, bytes); }
 
 std::unique_ptr<Hasher> make_crc32c() { return std::make_unique<Crc32c>(); }
 

@@ -24,8 +24,8 @@ std::unique_ptr<Hasher> make_xxh3();
 std::unique_ptr<Hasher> make_git_sha1(std::uint64_t size);
 
 // Returns the SHA-256 of all bytes.
-std::string sha256_hex(std::span<const std::byte> bytes);
-std::uint64_t xxh3_64(std::span<const std::byte> bytes);
+std::string compute_sha256(std::span<const std::byte> bytes);
+std::uint64_t compute_xxh3(std::span<const std::byte> bytes);
 
 // CRC-32 of zip archives (the polynomial of IEEE 802.3), computed by libdeflate.
 
@@ -42,7 +42,7 @@ class Crc32 final : public Hasher {
 // CRC-32C (Castagnoli), for zTensor 1.x digests.
 
 // Returns the checksum of bytes followed by `bytes`, where `before` is the checksum of the former (0 for none).
-std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
+std::uint32_t compute_crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 std::unique_ptr<Hasher> make_crc32c();
 

@@ -17,11 +17,11 @@
 
 namespace poise {
 
-// "sha256", "crc32c", "xxh3"; empty for `none` and `unknown`.
-std::string_view digest_name(DigestAlgorithm algorithm);
+// Returns "sha256", "crc32c", "xxh3"; empty for `none` and `unknown`.
+std::string_view find_digest_name(DigestAlgorithm algorithm);
 
 // Returns the algorithm that a digest's text begins with; `unknown` for others.
-DigestAlgorithm digest_algorithm(std::string_view text);
+DigestAlgorithm parse_digest_algorithm(std::string_view text);
 
 // Returns true for all but `none` and `unknown`.
 bool is_computable(DigestAlgorithm algorithm);
@@ -31,7 +31,7 @@ bool is_computable(DigestAlgorithm algorithm);
 bool covers_content(const Blob& blob, const Digest& digest);
 
 // Returns the bytes that the digest of a part with this blob covers: the blob, or its stored form.
-BlobPtr digested_blob(const BlobPtr& blob, const Digest& digest);
+BlobPtr find_digested_blob(const BlobPtr& blob, const Digest& digest);
 
 // Returns null for `none`. Throws internal for `unknown`.
 std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm);
@@ -41,7 +41,7 @@ struct DigestSpelling {
   std::string_view begin;
   std::string_view digits;
 };
-constexpr DigestSpelling digest_spelling(DigestAlgorithm algorithm) {
+constexpr DigestSpelling find_digest_spelling(DigestAlgorithm algorithm) {
   constexpr std::string_view kLower = "0123456789abcdef";
   switch (algorithm) {
     case DigestAlgorithm::sha256: return {"sha256:", kLower};
@@ -54,10 +54,10 @@ constexpr DigestSpelling digest_spelling(DigestAlgorithm algorithm) {
 }
 
 // Returns the text, as Poise writes it, of the digits that a hasher of that algorithm gives.
-std::string digest_text(DigestAlgorithm algorithm, std::string digits);
+std::string format_digest(DigestAlgorithm algorithm, std::string digits);
 
 // Returns true when two texts spell the same digest, in upper or lower case.
-bool same_digest(std::string_view a, std::string_view b);
+bool is_same_digest(std::string_view a, std::string_view b);
 
 // Checks a digest that a file gives for a blob, while a scan shows the blob's bytes.
 class DigestClaim {
@@ -65,12 +65,12 @@ class DigestClaim {
   // Requires: is_computable() for its algorithm.
   DigestClaim(const BlobPtr& blob, Digest digest);
 
-  // Returns true if wrong() needs the scan's SHA-256 of the blob.
+  // Returns true if find_mismatch() needs the scan's SHA-256 of the blob.
   bool needs_sha256() const { return !stored_ && digest_.algorithm == DigestAlgorithm::sha256; }
-  void see(std::span<const std::byte> bytes);
-  // "the digest is xxh3:..., the file states xxh3:..."; std::nullopt if they are equal. Computes a digest of the stored
-  // form of a compressed blob here: throws what reading that throws. Called once. Requires: see() saw all bytes.
-  std::optional<std::string> wrong(std::string sha256);
+  void update(std::span<const std::byte> bytes);
+  // Returns "the digest is xxh3:..., the file states xxh3:..."; std::nullopt if they are equal. Computes a digest of the stored
+  // form of a compressed blob here: throws what reading that throws. Called once. Requires: update() saw all bytes.
+  std::optional<std::string> find_mismatch(std::string sha256);
 
  private:
   Digest digest_;

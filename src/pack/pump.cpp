@@ -35,7 +35,7 @@ class ChunkMemory {
     return memory;
   }
 
-  Buffer take() {
+  Buffer borrow_buffer() {
     const std::scoped_lock lock(mutex_);
     if (free_.empty()) return std::make_unique_for_overwrite<std::byte[]>(kChunkBytes);
     Buffer buffer = std::move(free_.back());
@@ -66,7 +66,7 @@ struct Chunk {
   }
 
   void resize(std::size_t length) {
-    if (!buffer) buffer = ChunkMemory::shared().take();
+    if (!buffer) buffer = ChunkMemory::shared().borrow_buffer();
     size = length;
   }
   std::span<std::byte> bytes() const { return {buffer.get(), size}; }
@@ -159,16 +159,16 @@ namespace {
 constexpr std::size_t kBeginningBytes = 64 << 10;
 constexpr std::size_t kComparedBytes = 1 << 20;
 
-bool made_from_the_same(const Blob& a, const Blob& b) {
+bool have_same_place(const Blob& a, const Blob& b) {
   const auto x = a.stored();
   return x && x == b.stored();
 }
 
 }  // namespace
 
-bool same_bytes(const Blob& a, const Blob& b) {
+bool have_same_bytes(const Blob& a, const Blob& b) {
   if (a.size() != b.size()) return false;
-  if (&a == &b || made_from_the_same(a, b)) return true;
+  if (&a == &b || have_same_place(a, b)) return true;
   const auto x = a.map();
   const auto y = b.map();
   if (x && y) return x->empty() || std::memcmp(x->data(), y->data(), x->size()) == 0;
@@ -184,10 +184,10 @@ bool same_bytes(const Blob& a, const Blob& b) {
   return true;
 }
 
-std::uint64_t hash_of_beginning(const Blob& blob) {
+std::uint64_t hash_beginning(const Blob& blob) {
   std::vector<std::byte> beginning(static_cast<std::size_t>(std::min<std::uint64_t>(kBeginningBytes, blob.size())));
   blob.stream()->read(beginning);
-  return xxh3_64(beginning);
+  return compute_xxh3(beginning);
 }
 
 }  // namespace poise

@@ -23,12 +23,10 @@ void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Has
 // Passes the decoded bytes to `consume`, in chunks and in order, on the calling thread.
 void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume);
 
-// Compares two blobs in constant memory.
+// Compares decoded bytes until the first difference, in constant memory.
+bool have_same_bytes(const Blob& a, const Blob& b);
 
-// Compares decoded bytes until the first difference.
-bool same_bytes(const Blob& a, const Blob& b);
-
-// XXH3-64 of the first 64 KiB, or of all bytes when there are fewer.
-std::uint64_t hash_of_beginning(const Blob& blob);
+// Returns the XXH3-64 of the first 64 KiB, or of all bytes when there are fewer.
+std::uint64_t hash_beginning(const Blob& blob);
 
 }  // namespace poise

@@ -79,7 +79,7 @@ class ReadAhead::Window {
         break;
       } else if (!item.busy) {
         make_chunk(item, lock);
-      } else if (Item* other = next_item(current_ + 1)) {
+      } else if (Item* other = find_item(current_ + 1)) {
         make_chunk(*other, lock);
       } else {
         changed_.wait(lock);
@@ -106,11 +106,11 @@ class ReadAhead::Window {
     bool dropped = false;  // nobody will read it
   };
 
-  // Requires for each: the caller holds the lock.
+  // Each of these functions requires that the caller holds the lock.
   bool is_done(const Item& item) const { return item.ended || item.failure || item.dropped; }
 
   // Returns the first item from `from` on that no thread decodes, if there is room for its chunk.
-  Item* next_item(std::size_t from) {
+  Item* find_item(std::size_t from) {
     if (chunks_ >= most_chunks_ || stops_) return nullptr;
     std::size_t unfinished = 0;
     for (std::size_t i = from; i < items_.size() && unfinished <= threads_; ++i) {
@@ -122,13 +122,13 @@ class ReadAhead::Window {
   }
 
   void start_threads() {
-    while (running_ + 1 < threads_ && next_item(current_ + 1) != nullptr) {
+    while (running_ + 1 < threads_ && find_item(current_ + 1) != nullptr) {
       tasks_.run([this] { run(); });  // waits for the lock
       ++running_;
-      if (running_ >= waiting_items()) return;
+      if (running_ >= count_waiting()) return;
     }
   }
-  std::size_t waiting_items() const {
+  std::size_t count_waiting() const {
     return static_cast<std::size_t>(
         std::count_if(items_.begin() + static_cast<std::ptrdiff_t>(current_) + 1,
                       items_.begin() + static_cast<std::ptrdiff_t>(std::min(items_.size(), current_ + 1 + threads_)),
@@ -138,7 +138,7 @@ class ReadAhead::Window {
   // The loop of a thread, which stays with an item while there is room.
   void run() {
     std::unique_lock lock(mutex_);
-    while (Item* item = next_item(current_ + 1)) {
+    while (Item* item = find_item(current_ + 1)) {
       item->busy = true;
       while (!is_done(*item) && chunks_ < most_chunks_ && !stops_) make_chunk_of_busy(*item, lock);
       item->busy = false;

@@ -17,10 +17,11 @@ namespace poise {
 
 class ReadAhead {
  public:
-  // Returns the blobs of items, in their order: ReadAhead(of(tensors, [](const Tensor* tensor) -> const Blob& { ...
+  // Returns the blobs of items, in their order: ReadAhead(list_blobs(tensors, [](const Tensor* tensor) -> const Blob& {
+  // ...
   // })).
   template <typename Items, typename BlobOf>
-  static std::vector<const Blob*> of(const Items& items, const BlobOf& blob_of) {
+  static std::vector<const Blob*> list_blobs(const Items& items, const BlobOf& blob_of) {
     std::vector<const Blob*> blobs;
     blobs.reserve(items.size());
     for (const auto& item : items) blobs.push_back(&blob_of(item));

@@ -60,7 +60,7 @@ void Scan::visit_blob(std::size_t index) {
     stream_chunks(*visit.blob, [&](std::span<const std::byte> bytes) {
       if (given_up_) throw Error(ErrorKind::cancelled, "cancelled");
       if (hasher) hasher->update(bytes);
-      visit.visitor->see(bytes);
+      visit.visitor->update(bytes);
     });
     visit.visitor->end(hasher ? hasher->finish() : std::string());
   } catch (const Error& error) {

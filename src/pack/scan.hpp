@@ -20,14 +20,14 @@
 
 namespace poise {
 
-// Computes something of one blob. One thread calls it, beginning with see().
+// Computes a result from the bytes of one blob. One thread calls it, beginning with update().
 class Visitor {
  public:
   virtual ~Visitor() = default;
-  // The next bytes, in order. Every piece but the last is a multiple of 16 bytes, so that elements stay whole. May
+  // Gets the next bytes, in order. Every piece but the last is a multiple of 16 bytes, so that elements stay whole. May
   // throw only `cancelled`.
-  virtual void see(std::span<const std::byte> bytes) = 0;
-  // The end. `sha256`: of all bytes, 64 lower-case digits; empty unless the visit asks for it.
+  virtual void update(std::span<const std::byte> bytes) = 0;
+  // Ends the blob. `sha256`: of all bytes, 64 lower-case digits; empty unless the visit asks for it.
   virtual void end(std::string sha256) = 0;
   // Called when reading or end() threw; it is the last call. An error that it throws ends the scan. `cancelled` ends
   // the scan without this call.

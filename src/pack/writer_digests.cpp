@@ -15,8 +15,8 @@ constexpr DigestAlgorithm kReadAgain = DigestAlgorithm::sha256;  // slower than 
 class PartDigest final : public Visitor {
  public:
   explicit PartDigest(std::string& text) : text_(text) {}
-  void see(std::span<const std::byte>) override {}
-  void end(std::string sha256) override { text_ = digest_text(kReadAgain, std::move(sha256)); }
+  void update(std::span<const std::byte>) override {}
+  void end(std::string sha256) override { text_ = format_digest(kReadAgain, std::move(sha256)); }
 
  private:
   std::string& text_;
@@ -49,7 +49,7 @@ Hasher* WriterDigests::begin(Sink* sink) {
 
 std::size_t WriterDigests::end() {
   const std::size_t digest = digests_.size();
-  digests_.push_back(hasher_ ? digest_text(algorithm_, hasher_->finish()) : std::string());
+  digests_.push_back(hasher_ ? format_digest(algorithm_, hasher_->finish()) : std::string());
   if (file_ == nullptr) return digest;
   const std::uint64_t length = file_->position() - begin_;
   waiting_.push_back({file_, begin_, length, digest});
@@ -72,7 +72,7 @@ void WriterDigests::start_batch() {
   std::vector<std::uint64_t> sizes;
   SourcePtr source;
   for (const Written* before = nullptr; const Written& part : waiting_) {
-    if (before == nullptr || before->file != part.file) source = part.file->written();
+    if (before == nullptr || before->file != part.file) source = part.file->read_back();
     blobs.push_back(make_source_blob(source, part.offset, part.length));
     digests.push_back(part.digest);
     sizes.push_back(part.length);

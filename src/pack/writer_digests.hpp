@@ -55,9 +55,7 @@ class WriterDigests {
   std::unique_ptr<Batch> running_;
 };
 
-// HashingSink: passes bytes on to another sink and to a hasher.
-
-// Requires: both outlive this.
+// Passes bytes on to another sink and to a hasher. Requires: both outlive this.
 class HashingSink final : public Sink {
  public:
   HashingSink(Sink& to, Hasher& hasher) : to_(to), hasher_(hasher) {}

@@ -48,7 +48,7 @@ struct EndRecord {
   std::uint32_t begin = 0;
 };
 
-// A zip64 record has the number, or the 32 bits (16 for counts) agree with it.
+// Returns true when a zip64 record has the number, or the 32 bits (16 for counts) are those of it.
 template <typename Narrow>
 bool agrees(Narrow narrow, std::uint64_t wide) {
   return narrow == static_cast<Narrow>(~Narrow{0}) || narrow == wide;
@@ -74,7 +74,7 @@ class Reader {
     std::vector<std::uint64_t> entries;  // where they are
     ByteReader list(*records_, "zip", directory.begin, directory.begin + directory.bytes);
     for (std::uint64_t i = 0; i < directory.members; ++i) {
-      const auto scope = list.scope("member", static_cast<std::int64_t>(i));
+      const auto scope = list.open_scope("member", static_cast<std::int64_t>(i));
       entries.push_back(list.position());
       members.push_back(read_entry(list));
     }
@@ -139,7 +139,7 @@ class Reader {
     return {end.begin, end.bytes, end.members, end.at};
   }
 
-  // Readers look for the record directly before its locator, or where that says; they take its numbers always, or
+  // Readers look for the record directly before its locator, or where that points; they take its numbers always, or
   // where those of the end record are all ones.
   std::optional<Directory> find_zip64(const EndRecord& end) {
     if (end.at < kZip64LocatorBytes) return std::nullopt;
@@ -212,12 +212,12 @@ class Reader {
     require_name(list, member.name, at);
     if (!member.deflated && member.bytes != member.stored_bytes)
       list.fail(member.name, fmt::format("{} bytes are stored as {}", member.bytes, member.stored_bytes), at);
-    if (member.deflated && member.bytes > most_inflated_bytes(member.stored_bytes))
+    if (member.deflated && member.bytes > compute_inflated_limit(member.stored_bytes))
       list.fail(member.name, fmt::format("{} bytes cannot inflate to {}", member.stored_bytes, member.bytes), at);
     return member;
   }
 
-  // The 64-bit numbers, in order, of those whose 32 bits are all set.
+  // Reads the 64-bit numbers, in order, of those whose 32 bits are all set.
   static void read_extra(ByteReader& list, std::uint64_t bytes, ZipMember& member) {
     const std::uint64_t end = list.position() + bytes;
     if (bytes > list.remaining()) list.skip(bytes, "extra fields");
@@ -263,7 +263,8 @@ class Reader {
     std::deque<std::string> plain_names;  // of those that are spelled otherwise
     for (std::size_t i = 0; i < members.size(); ++i) {
       std::string_view name = members[i].name;
-      if (std::string plain = plain_zip_name(name); plain != name) name = plain_names.emplace_back(std::move(plain));
+      if (std::string plain = normalize_zip_name(name); plain != name)
+        name = plain_names.emplace_back(std::move(plain));
       if (name.ends_with('/')) name.remove_suffix(1);
       const auto [other, is_new] = seen.emplace(name, i);
       if (is_new) continue;
@@ -316,7 +317,7 @@ class Reader {
   bool read_header(ByteReader& headers, ZipMember& member) {
     const std::uint64_t at = member.header;
     headers.seek(at);
-    const auto scope = headers.scope(member.name);
+    const auto scope = headers.open_scope(member.name);
     if (headers.u32("signature") != kHeader) headers.fail("signature", "expected PK\\3\\4", at);
     headers.skip(2, "version");
     const std::uint16_t flags = headers.u16("flags");
@@ -398,7 +399,7 @@ class Reader {
     constexpr std::uint64_t kNarrowBytes = 12;
     constexpr std::uint64_t kWideBytes = 20;
     constexpr std::uint64_t kSignatureBytes = 4;
-    const auto scope = headers.scope(member.name);
+    const auto scope = headers.open_scope(member.name);
     const std::uint64_t at = member.begin + member.stored_bytes;
     const std::uint64_t length = next - at;
     headers.seek(at);
@@ -442,7 +443,7 @@ bool is_zip_name(std::string_view name) {
   return true;
 }
 
-std::string plain_zip_name(std::string_view name) {
+std::string normalize_zip_name(std::string_view name) {
   std::string plain;
   plain.reserve(name.size());
   for (std::string_view rest = name; !rest.empty();) {

@@ -9,7 +9,7 @@
 //
 // Readers begin at the end, at the directory or at the headers, and some skip bytes that others read. So that all of
 // them see the same archive, these records follow each other without a gap, there is one end record only, and headers
-// and descriptors say what the directory states. Nothing is unpacked to disk.
+// and descriptors have what the directory states. Nothing is unpacked to disk.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct ZipMember {
 bool is_zip_name(std::string_view name);
 
 // Returns the name without the components "." and without empty ones; one slash at its end stays.
-std::string plain_zip_name(std::string_view name);
+std::string normalize_zip_name(std::string_view name);
 
 // A validated archive: every byte of the file belongs to one member, the directory or its end; no two members have the
 // same path, and none leads out of the folder; sizes are possible for stored or deflated bytes.
@@ -104,10 +104,10 @@ namespace poise {
 // bytes after its end are errors. Memory: the decoder's window.
 
 // Returns the largest output of that many deflated bytes: at most 1032 each.
-std::uint64_t most_inflated_bytes(std::uint64_t deflated_bytes);
+std::uint64_t compute_inflated_limit(std::uint64_t deflated_bytes);
 
 // Returns the bytes of a deflated stream after the first `skip`. The stream must decode to `size` bytes with that
-// CRC-32, checked by whoever reads to its end. Requires: skip <= size, size <= most_inflated_bytes(place.length).
+// CRC-32, checked by whoever reads to its end. Requires: skip <= size, size <= compute_inflated_limit(place.length).
 BlobPtr make_deflated_blob(StoredRange place, std::uint64_t size, std::uint32_t crc32, std::uint64_t skip = 0);
 
 }  // namespace poise

@@ -23,7 +23,7 @@ class ZipWriter {
   Crc32& begin(std::string name, std::uint64_t bytes, std::uint64_t align_at = 0);
   // Ends the member.
   void end();
-  // A member from memory.
+  // Adds a member from memory.
   void add(std::string name, std::span<const std::byte> bytes);
   // Writes the directory. Called once, at the end.
   void finish();

@@ -122,7 +122,7 @@ class ZstdStream final : public BlobStream {
 };
 
 // Returns the largest size that the stored bytes can decode to: bounds allocations.
-std::uint64_t largest_content(const StoredRange& place) {
+std::uint64_t compute_largest_content(const StoredRange& place) {
   return place.length > UINT64_MAX / kMaxBlockContent - 1 ? UINT64_MAX
                                                           : (place.length / kMinBlockBytes + 1) * kMaxBlockContent;
 }
@@ -130,7 +130,7 @@ std::uint64_t largest_content(const StoredRange& place) {
 class ZstdBlob final : public Blob {
  public:
   ZstdBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_([size] { return size; }) {
-    if (size > largest_content(place_))
+    if (size > compute_largest_content(place_))
       Decoder(place_).fail(fmt::format("{} bytes cannot decode to {}", place_.length, size));
     if (size == 0) Decoder(place_).require_end(0);  // no later read would check it
   }

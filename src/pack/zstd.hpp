@@ -16,10 +16,10 @@
 
 namespace poise {
 
-// Stored bytes that are one or more zstd frames and decode to `size` bytes.
+// Makes a blob of stored bytes that are one or more zstd frames and decode to `size` bytes.
 BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size);
 
-// The same for files that do not give the size: the first use finds it by decoding, once for all blobs that share
+// Makes a blob for files that do not give the size: the first use finds it by decoding, once for all blobs that share
 // `size`, which is count_zstd() of the same place. A size above `limit` is an error. size() then throws what decoding
 // throws.
 class ZstdSize;
@@ -67,7 +67,7 @@ class ZstdCompressor {
 
 inline constexpr std::string_view kZstdSeekable = "zt.zstd-seekable/1";
 
-// Stored bytes in that encoding that decode to `size` bytes. Reads and checks the table on first use.
+// Makes a blob of stored bytes in that encoding that decode to `size` bytes. Reads and checks the table on first use.
 BlobPtr make_zstd_seekable_blob(StoredRange place, std::uint64_t size);
 
 // Compresses a blob into `sink` in that encoding: all threads make frames, a bounded number ahead of the ordered

@@ -127,7 +127,7 @@ struct FreeEncoder {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
 
-// Recently decoded frames of all blobs, so that memory does not grow with the number of blobs. A reader that reads a
+// Holds recently decoded frames of all blobs, so that memory does not grow with the number of blobs. A reader that reads a
 // blob in pieces, perhaps with many threads, decodes each frame once.
 class FrameCache {
  public:
@@ -139,7 +139,7 @@ class FrameCache {
   }
 
   // Returns a unique number for a blob.
-  std::uint64_t new_blob() { return next_blob_++; }
+  std::uint64_t number_blob() { return next_blob_++; }
 
   void forget(std::uint64_t blob) {
     const std::lock_guard lock(mutex_);
@@ -203,8 +203,8 @@ class SeekableBlob final : public Blob {
         decode(index, out.first(count));
       } else {
         const auto content = frame.content <= kQuickFrameBytes
-                                 ? FrameCache::shared().get(name_, index, [&] { return decoded(index); })
-                                 : std::make_shared<const std::vector<std::byte>>(decoded(index));
+                                 ? FrameCache::shared().get(name_, index, [&] { return decode_frame(index); })
+                                 : std::make_shared<const std::vector<std::byte>>(decode_frame(index));
         std::copy_n(content->begin() + static_cast<std::ptrdiff_t>(inside), count, out.begin());
       }
       out = out.subspan(count);
@@ -218,7 +218,7 @@ class SeekableBlob final : public Blob {
     return *table_;
   }
 
-  std::vector<std::byte> decoded(std::size_t index) const {
+  std::vector<std::byte> decode_frame(std::size_t index) const {
     std::vector<std::byte> content(table().frames()[index].content);
     decode(index, content);
     return content;
@@ -262,7 +262,7 @@ class SeekableBlob final : public Blob {
  private:
   StoredRange place_;
   std::uint64_t size_;
-  std::uint64_t name_ = FrameCache::shared().new_blob();
+  std::uint64_t name_ = FrameCache::shared().number_blob();
   mutable std::mutex mutex_;
   mutable std::optional<SeekTable> table_;  // constant once set
 };

@@ -13,12 +13,12 @@ namespace poise {
 namespace {
 
 // Returns the character at the front. Such texts sort by bytes as by code points.
-std::string_view first_character(std::string_view text) {
-  return text.substr(0, std::max<std::size_t>(1, character_length(text)));
+std::string_view find_first_character(std::string_view text) {
+  return text.substr(0, std::max<std::size_t>(1, measure_character(text)));
 }
 
 std::string_view pop_character(std::string_view& text) {
-  const std::string_view character = first_character(text);
+  const std::string_view character = find_first_character(text);
   text.remove_prefix(character.size());
   return character;
 }
@@ -36,13 +36,13 @@ bool is_of_class(std::string_view character, std::string_view name) {
                                                      {"punct", is_ascii_punctuation},
                                                      {"space", is_ascii_space},
                                                      {"upper", is_ascii_upper},
-                                                     {"xdigit", [](char c) { return hex_digit_value(c) >= 0; }}}};
+                                                     {"xdigit", [](char c) { return parse_hex_digit(c) >= 0; }}}};
   const auto found = std::ranges::find(kClasses, name, &Class::name);
   return found != kClasses.end() && found->holds(character.front());
 }
 
-// "[:digit:]" at the front gives "digit".
-std::optional<std::string_view> class_name(std::string_view set) {
+// Returns "digit" for "[:digit:]" at the front.
+std::optional<std::string_view> find_class_name(std::string_view set) {
   if (!set.starts_with("[:")) return std::nullopt;
   const std::size_t end = set.find(":]", 2);
   if (end == std::string_view::npos) return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<bool> match_set(std::string_view& pattern, std::string_view charac
       pattern = rest.substr(1);
       return found != inverted;
     }
-    if (const auto name = class_name(rest)) {
+    if (const auto name = find_class_name(rest)) {
       found = found || is_of_class(character, *name);
       rest.remove_prefix(name->size() + 4);
       continue;
@@ -80,7 +80,7 @@ std::optional<bool> match_set(std::string_view& pattern, std::string_view charac
 bool match_token(std::string_view& pattern, std::string_view& name) {
   std::string_view rest = pattern;
   const std::string_view wanted = pop_character(rest);
-  const std::string_view character = first_character(name);
+  const std::string_view character = find_first_character(name);
   bool matches = wanted == "?" || wanted == character;
   if (wanted == "[") matches = match_set(rest, character).value_or(matches);
   if (!matches) return false;
@@ -91,7 +91,7 @@ bool match_token(std::string_view& pattern, std::string_view& name) {
 
 }  // namespace
 
-bool glob_matches(std::string_view pattern, std::string_view name) {
+bool matches_glob(std::string_view pattern, std::string_view name) {
   // Where to continue after a mismatch: at the last star, which then matches one more character. Earlier stars need no
   // retry, since the text between two stars may match as early as possible.
   std::optional<std::pair<std::string_view, std::string_view>> retry;

@@ -9,6 +9,6 @@ namespace poise {
 // a set; [:digit:] and the like inside a set are ASCII's. A ] that comes first in a set belongs to it; a [ without ]
 // stands for itself. Characters are UTF-8; an invalid byte counts as one character. Takes at most one attempt for each
 // character of the name.
-bool glob_matches(std::string_view pattern, std::string_view name);
+bool matches_glob(std::string_view pattern, std::string_view name);
 
 }  // namespace poise

@@ -98,7 +98,7 @@ Set find_named_set(std::string_view name, bool negated, std::size_t length) {
   return Set{fmt::format(R"(\p{{{}{}}})", is_script(name) ? "sc:" : "", name), negated, length};
 }
 
-// The set of characters whose name the text begins with.
+// Returns the set of characters whose name the text begins with.
 std::optional<Set> find_set(std::string_view text) {
   if (text.starts_with("[:")) {
     const std::size_t end = text.find(":]");
@@ -142,7 +142,7 @@ class Translator {
     rest_.remove_prefix(front.size());
     return front;
   }
-  std::string_view cut_character() { return cut(std::max<std::size_t>(character_length(rest_), 1)); }
+  std::string_view cut_character() { return cut(std::max<std::size_t>(measure_character(rest_), 1)); }
 
   void translate_construct() {
     switch (rest_.front()) {
@@ -190,7 +190,7 @@ class Translator {
     out_ += ')';
   }
 
-  // An escape outside classes.
+  // Translates an escape outside classes.
   std::string translate_escape() {
     if (const auto set = find_set(rest_)) {
       const bool word = to_lower_ascii(cut(set->length)[1]) == 'w';
@@ -210,7 +210,7 @@ class Translator {
     }
   }
 
-  // An escape that means the same in and outside classes.
+  // Translates an escape that means the same in and outside classes.
   std::string translate_common_escape() {
     const char letter = rest_.size() < 2 ? '\0' : rest_[1];
     if (letter == 'u' && rest_.size() >= 6) return fmt::format(R"(\x{{{}}})", cut(6).substr(2));
@@ -223,7 +223,7 @@ class Translator {
     return escape;
   }
 
-  // && becomes look-aheads, and a class in a class an alternative.
+  // Translates a class: && becomes look-aheads, and a class in a class an alternative.
   std::string translate_class() {
     if (++depth_ > 32) throw Error(ErrorKind::invalid_file, "classes in classes are nested too deeply");
     cut(1);
@@ -283,6 +283,6 @@ class Translator {
 
 }  // namespace
 
-std::string pcre2_syntax(std::string_view expression) { return Translator(expression).translate(); }
+std::string translate_to_pcre2(std::string_view expression) { return Translator(expression).translate(); }
 
 }  // namespace poise

@@ -46,14 +46,14 @@ constexpr std::chrono::milliseconds kLongest{5000};
 constexpr std::chrono::nanoseconds kLongestPerByte{2000};
 
 template <typename T>
-T* allocated(T* pointer) {
+T* check_allocated(T* pointer) {
   if (pointer == nullptr) throw std::bad_alloc();
   return pointer;
 }
 
 constexpr std::size_t kShown = 200;  // bytes of an expression, in messages
 
-std::string message_of(int code) {
+std::string read_message(int code) {
   std::array<PCRE2_UCHAR8, 256> buffer{};
   pcre2_get_error_message_8(code, buffer.data(), buffer.size());
   return reinterpret_cast<const char*>(buffer.data());
@@ -70,14 +70,14 @@ struct Regex::Code {
 Regex::Regex(std::string_view expression, std::string where) {
   const auto refuse = [&](std::string_view problem) {
     throw Error(ErrorKind::invalid_file,
-                fmt::format("{}: the regular expression \"{}\": {}", where, shortened(expression, kShown), problem));
+                fmt::format("{}: the regular expression \"{}\": {}", where, shorten(expression, kShown), problem));
   };
   if (expression.size() > kMaxExpressionBytes) refuse(fmt::format("more than {} bytes", kMaxExpressionBytes));
   auto code = std::make_unique<Code>();
   code->where = where;
   std::string pattern;
   try {
-    pattern = pcre2_syntax(expression);
+    pattern = translate_to_pcre2(expression);
   } catch (const Error& error) {
     refuse(error.message());
   }
@@ -87,7 +87,7 @@ Regex::Regex(std::string_view expression, std::string where) {
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C;
   code->code.reset(
       pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(), options, &problem, &at, nullptr));
-  if (!code->code) refuse(fmt::format("{} (at {} of \"{}\")", message_of(problem), at, shortened(pattern, kShown)));
+  if (!code->code) refuse(fmt::format("{} (at {} of \"{}\")", read_message(problem), at, shorten(pattern, kShown)));
   code->jit = pcre2_jit_compile_8(code->code.get(), PCRE2_JIT_COMPLETE) == 0;
   code_ = std::move(code);
 }
@@ -99,12 +99,12 @@ Regex& Regex::operator=(Regex&&) noexcept = default;
 struct RegexMatcher::State {
   explicit State(const Regex::Code& of)
       : code(of),
-        data(allocated(pcre2_match_data_create_8(1, nullptr))),
-        context(allocated(pcre2_match_context_create_8(nullptr))) {
+        data(check_allocated(pcre2_match_data_create_8(1, nullptr))),
+        context(check_allocated(pcre2_match_context_create_8(nullptr))) {
     pcre2_set_match_limit_8(context.get(), of.jit ? kMatchLimit : kSlowMatchLimit);
     pcre2_set_heap_limit_8(context.get(), kHeapLimitKiB);
     if (!of.jit) return;
-    stack.reset(allocated(pcre2_jit_stack_create_8(32 << 10, kJitStackBytes, nullptr)));
+    stack.reset(check_allocated(pcre2_jit_stack_create_8(32 << 10, kJitStackBytes, nullptr)));
     pcre2_jit_stack_assign_8(context.get(), nullptr, stack.get());
   }
 
@@ -161,7 +161,7 @@ bool RegexMatcher::search(std::size_t& begin, std::size_t& end) {
       end = std::max(offsets[1], offsets[0]);  // \K in a look-ahead may put the end first
       return begin >= state.position;
     }
-    if (found != PCRE2_ERROR_NOMATCH) state.fail_match(message_of(found));
+    if (found != PCRE2_ERROR_NOMATCH) state.fail_match(read_message(found));
     if (last == size) return false;
     state.check_time();
     from = last;
@@ -175,7 +175,7 @@ bool RegexMatcher::next(std::size_t& begin, std::size_t& end) {
     if (begin == end && end == state.last_end) {
       // Advances by one character: two matches never begin at the same place.
       const std::size_t left = state.text.size() - state.position;
-      state.position += left == 0 ? 1 : std::max<std::size_t>(character_length(state.text.substr(state.position)), 1);
+      state.position += left == 0 ? 1 : std::max<std::size_t>(measure_character(state.text.substr(state.position)), 1);
       continue;
     }
     state.position = end;

@@ -52,6 +52,6 @@ class RegexMatcher {
 // classes, their intersection &&, {,m}, {n,m}+ and {n}?. ^ and $ match at the ends of lines by an option of PCRE2.
 //
 // Throws invalid_file (without path) for classes that do not end or are nested too deeply. PCRE2 reports other errors.
-std::string pcre2_syntax(std::string_view expression);
+std::string translate_to_pcre2(std::string_view expression);
 
 }  // namespace poise

@@ -121,7 +121,7 @@ struct GatedProduct {
 // for few tokens, and where rows or columns of a matrix are stored in another order.
 bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision);
 
-// stored_form: a weight tensor in the form for kernels.
+// convert_to_stored: a weight tensor in the form for kernels.
 
 // The blobs hold the bytes for `rows`; scales and zeros are those of groups.
 struct StoredForm {
@@ -139,7 +139,7 @@ StoredForm float_form(const Tensor& tensor);
 
 // Types without kernels become float32. Throws unsupported, naming the tensor, without floating-point elements; and
 // what checking its parts throws.
-StoredForm stored_form(const Tensor& tensor);
+StoredForm convert_to_stored(const Tensor& tensor);
 
 // Throws unsupported: the tensor cannot be used as a weight.
 [[noreturn]] void refuse_weight(const Tensor& tensor, std::string_view reason);

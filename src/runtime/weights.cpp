@@ -112,7 +112,7 @@ namespace {
 class PartFingerprint final : public Visitor {
  public:
   explicit PartFingerprint(std::string& digits) : digits_(digits) {}
-  void see(std::span<const std::byte> bytes) override { hasher_->update(bytes); }
+  void update(std::span<const std::byte> bytes) override { hasher_->update(bytes); }
   void end(std::string /*sha256*/) override { digits_ = hasher_->finish(); }
 
  private:

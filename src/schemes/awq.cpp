@@ -85,7 +85,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   }
   if (others.empty()) return {};
   return {fmt::format("zero_point is false, but matrix {}{} has other zero points than {}: they are used",
-                      others.front(), and_more(others.size() - 1), kMiddle)};
+                      others.front(), format_more(others.size() - 1), kMiddle)};
 }
 
 }  // namespace

@@ -226,7 +226,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig&, s
   }
   if (others.empty()) return {};
   return {fmt::format("quant_map of matrix {}{} has other numbers than {}, which its state names: quant_map is used",
-                      others.front(), and_more(others.size() - 1), type)};
+                      others.front(), format_more(others.size() - 1), type)};
 }
 
 }  // namespace

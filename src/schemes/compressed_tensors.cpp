@@ -473,7 +473,7 @@ std::vector<std::string> doubts_of_names(const Model&, const QuantizationConfig&
     const auto first = std::ranges::find_if(matrices, holds);
     if (first == matrices.end()) return;
     const auto more = static_cast<std::size_t>(std::count_if(first + 1, matrices.end(), holds));
-    doubts.push_back(fmt::format(fmt::runtime(format), *first, and_more(more)));
+    doubts.push_back(fmt::format(fmt::runtime(format), *first, format_more(more)));
   };
   doubt_if(is_ignored,
            "ignore lists matrix {}{} as not quantized, but there are scales next to its codes: its parts are used");
@@ -529,7 +529,7 @@ std::vector<std::string> doubts_of_integers(const Model& model, const Quantizati
   std::vector<std::string> doubts = doubts_of_names(model, config, matrices);
   const auto doubt = [&](const std::vector<std::string_view>& names, std::string_view format) {
     if (names.empty()) return;
-    doubts.push_back(fmt::format(fmt::runtime(format), names.front(), and_more(names.size() - 1)));
+    doubts.push_back(fmt::format(fmt::runtime(format), names.front(), format_more(names.size() - 1)));
   };
   doubt(without_index,
         "actorder is group, but matrix {}{} has no weight_g_idx: its groups are read as those of neighbours");

@@ -176,12 +176,12 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
     doubts.push_back(fmt::format(
         "{} is {}, which makes {} of the zero points of matrix {}{}, but sym is true, which makes them {}: sym is used",
         format.key, format.name, format.is_first() ? middle + 1 : middle - 1, misnamed.front(),
-        and_more(misnamed.size() - 1), middle));
+        format_more(misnamed.size() - 1), middle));
   }
   if (!not_symmetric.empty()) {
     doubts.push_back(
         fmt::format("sym is true, but the zero points of matrix {}{} differ: they are used as {} stores them",
-                    not_symmetric.front(), and_more(not_symmetric.size() - 1), format.name));
+                    not_symmetric.front(), format_more(not_symmetric.size() - 1), format.name));
   }
   return doubts;
 }

@@ -72,7 +72,7 @@ class ListedModules {
 
   bool contains(const std::string& module) const {
     return names_.contains(module) ||
-           std::ranges::any_of(patterns_, [&](std::string_view pattern) { return glob_matches(pattern, module); });
+           std::ranges::any_of(patterns_, [&](std::string_view pattern) { return matches_glob(pattern, module); });
   }
 
  private:
@@ -85,7 +85,7 @@ class ListedModules {
 std::string left_out_warning(std::string_view first, std::size_t count) {
   return fmt::format(
       "tensor {}{} is left out: it scales what matrices are multiplied with, which Poise does not quantize", first,
-      and_more(count - 1));
+      format_more(count - 1));
 }
 
 void require_known_algorithm(const QuantizationConfig& config) {
@@ -109,7 +109,7 @@ std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, s
     const Value* value = config.keys().find(key);
     const auto* patterns = value == nullptr ? nullptr : value->get_if<Value::Array>();
     if (patterns == nullptr) continue;
-    const ListedModules listed(*patterns);
+    const ListedModules list_names(*patterns);
     if (listed.takes_long(matrices)) {
       doubts.push_back(fmt::format("{} has too many patterns to compare with {} matrices", key, matrices.size()));
       continue;
@@ -124,7 +124,7 @@ std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, s
     if (first == nullptr) continue;
     doubts.push_back(
         fmt::format("{} lists matrix {}{} as not quantized, but there are scales next to its codes: its parts are used",
-                    key, *first, and_more(count - 1)));
+                    key, *first, format_more(count - 1)));
   }
   return doubts;
 }

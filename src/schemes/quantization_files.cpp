@@ -158,7 +158,7 @@ const Value* value_of(const Attributes& config, const DecidingKey& key) {
 std::string lower_text(const Value& value) {
   constexpr std::size_t kMost = 60;
   const auto* text = value.get_if<std::string>();
-  return shortened(to_lower_ascii(text != nullptr ? *text : to_json(value)), kMost);
+  return shorten(to_lower_ascii(text != nullptr ? *text : to_json(value)), kMost);
 }
 
 }  // namespace

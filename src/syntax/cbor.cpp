@@ -33,16 +33,16 @@ constexpr std::array<std::string_view, 13> kKindNames = {"nothing",
 std::string_view to_string(HeadKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
 // Returns a key from the file, made safe for a message.
-std::string printable(std::string_view key) {
+std::string make_printable(std::string_view key) {
   constexpr std::size_t kLongest = 100;
-  std::string text = shortened(key, kLongest);
+  std::string text = shorten(key, kLongest);
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return text;
 }
 
 // Returns the bytes that the shortest head for this argument takes.
-std::size_t shortest_head(std::uint64_t argument) {
+std::size_t measure_shortest_head(std::uint64_t argument) {
   if (argument < 24) return 1;
   if (argument <= UINT8_MAX) return 2;
   if (argument <= UINT16_MAX) return 3;
@@ -64,7 +64,7 @@ bool may_be_indefinite(HeadKind kind) {
   return kind == HeadKind::bytes || kind == HeadKind::text || kind == HeadKind::array || kind == HeadKind::map;
 }
 
-Value negative_value(std::uint64_t argument) {
+Value make_negative_value(std::uint64_t argument) {
   if (argument <= INT64_MAX) return Value(-1 - static_cast<std::int64_t>(argument));
   return Value(-1.0 - static_cast<double>(argument));  // below what 64 bits hold: the nearest number
 }
@@ -85,7 +85,7 @@ std::string Cursor::describe(std::string_view problem) const {
   std::string text = context_;
   for (std::size_t i = 0; i < depth_; ++i) {
     const Frame& frame = frames_[i];
-    text += frame.is_map ? fmt::format(": {}", printable(frame.key)) : fmt::format(": item {}", frame.index);
+    text += frame.is_map ? fmt::format(": {}", make_printable(frame.key)) : fmt::format(": item {}", frame.index);
   }
   return fmt::format("{}: {}", text, problem);
 }
@@ -106,7 +106,7 @@ Number Cursor::read_number(std::size_t begin) {
   return load_be<Number>(read_bytes(sizeof(Number), begin).data());
 }
 
-inline std::string_view Cursor::last_string(const Head& item) const {
+inline std::string_view Cursor::find_last_string(const Head& item) const {
   const auto content = bytes_.first(at_).last(static_cast<std::size_t>(item.argument()));
   return {reinterpret_cast<const char*>(content.data()), content.size()};
 }
@@ -119,7 +119,7 @@ Head Cursor::decode() {
   constexpr unsigned kLeastLong = 24;
   constexpr unsigned kIndefinite = 31;
   const HeadKind kind = kMajorTypes[first >> 5U];
-  if (kind == HeadKind::none) return simple_or_float(low, begin);
+  if (kind == HeadKind::none) return decode_simple(low, begin);
   std::uint64_t argument = low;
   bool indefinite = false;
   if (low >= kLeastLong) {
@@ -139,11 +139,11 @@ Head Cursor::decode() {
   if (kind == HeadKind::tag && rules_ == Rules::deterministic) refuse_form("a tag", begin);
   if (indefinite || (kind != HeadKind::text && kind != HeadKind::bytes)) return item;
   read_bytes(argument, begin);
-  if (kind == HeadKind::text && !is_utf8(last_string(item))) fail("CBOR: text is not UTF-8", offset_ + begin);
+  if (kind == HeadKind::text && !is_utf8(find_last_string(item))) fail("CBOR: text is not UTF-8", offset_ + begin);
   return item;
 }
 
-Head Cursor::simple_or_float(unsigned low, std::size_t begin) {
+Head Cursor::decode_simple(unsigned low, std::size_t begin) {
   switch (low) {
     case 20:
     case 21: return Head(HeadKind::boolean, low - 20);
@@ -151,15 +151,15 @@ Head Cursor::simple_or_float(unsigned low, std::size_t begin) {
     case 23:
       if (rules_ == Rules::deterministic) refuse_form("the value undefined", begin);
       return Head(HeadKind::undefined);
-    case 25: return floating(static_cast<double>(decode_f16(read_number<std::uint16_t>(begin))), begin);
-    case 26: return floating(static_cast<double>(std::bit_cast<float>(read_number<std::uint32_t>(begin))), begin);
-    case 27: return floating(std::bit_cast<double>(read_number<std::uint64_t>(begin)), begin);
+    case 25: return make_floating(static_cast<double>(decode_f16(read_number<std::uint16_t>(begin))), begin);
+    case 26: return make_floating(static_cast<double>(std::bit_cast<float>(read_number<std::uint32_t>(begin))), begin);
+    case 27: return make_floating(std::bit_cast<double>(read_number<std::uint64_t>(begin)), begin);
     case 31: return Head(HeadKind::end);
     default: refuse_byte(begin);
   }
 }
 
-Head Cursor::floating(double number, std::size_t begin) const {
+Head Cursor::make_floating(double number, std::size_t begin) const {
   if (rules_ == Rules::deterministic) {
     std::array<std::byte, 9> shortest{};
     const std::size_t length = encode_float(number, shortest);
@@ -175,7 +175,7 @@ void Cursor::fail_cut_off(std::size_t begin) const {
 
 void Cursor::require_shortest(const Head& item, std::size_t begin) const {
   if (item.indefinite()) refuse_form("an indefinite length", begin);
-  if (at_ - begin == shortest_head(item.argument())) return;
+  if (at_ - begin == measure_shortest_head(item.argument())) return;
   refuse_form(fmt::format("the number {} in other than its shortest form", item.argument()), begin);
 }
 
@@ -204,13 +204,13 @@ inline Head Cursor::take(HeadKind expected) {
   return item;
 }
 
-bool Cursor::at_break() {
+bool Cursor::skip_break() {
   if (at_ == bytes_.size() || bytes_[at_] != std::byte{0xff}) return false;
   ++at_;
   return true;
 }
 
-inline std::uint64_t Cursor::checked_count(const Head& item, std::uint64_t least_bytes_each) const {
+inline std::uint64_t Cursor::check_count(const Head& item, std::uint64_t least_bytes_each) const {
   const std::uint64_t left = bytes_.size() - at_;
   if (item.argument() > left / least_bytes_each) {
     fail(fmt::format("CBOR: {} of {} entries does not fit the {} bytes left", to_string(item.kind()), item.argument(),
@@ -220,7 +220,7 @@ inline std::uint64_t Cursor::checked_count(const Head& item, std::uint64_t least
   return item.argument();
 }
 
-inline KeySet* Cursor::empty_key_set(Keys keys) {
+inline KeySet* Cursor::clear_key_set(Keys keys) {
   if (rules_ == Rules::deterministic || keys == Keys::checked_by_caller) return nullptr;
   while (depth_ >= key_sets_.size()) key_sets_.push_back(std::make_unique<KeySet>());
   KeySet* const set = key_sets_[depth_].get();
@@ -228,14 +228,14 @@ inline KeySet* Cursor::empty_key_set(Keys keys) {
   return set;
 }
 
-inline std::string_view Cursor::string_content(const Head& item) {
-  return item.indefinite() ? join_pieces(item) : last_string(item);
+inline std::string_view Cursor::read_string(const Head& item) {
+  return item.indefinite() ? join_pieces(item) : find_last_string(item);
 }
 
 // The pieces of an indefinite string are definite strings of its kind.
 std::string_view Cursor::join_pieces(const Head& item) {
   std::string whole;
-  while (!at_break()) whole += add_piece(item.kind());
+  while (!skip_break()) whole += add_piece(item.kind());
   charge(budget_.take_text(whole.size()));
   return joined_.emplace_back(std::move(whole));
 }
@@ -245,18 +245,18 @@ std::string_view Cursor::add_piece(HeadKind kind) {
   const Head piece = decode();
   if (piece.kind() != kind || piece.indefinite())
     fail(fmt::format("CBOR: a piece of {} is {}", to_string(kind), to_string(piece.kind())), begin);
-  return last_string(piece);
+  return find_last_string(piece);
 }
 
 std::uint64_t Cursor::u64() { return take(HeadKind::unsigned_integer).argument(); }
-std::string_view Cursor::text() { return string_content(take(HeadKind::text)); }
+std::string_view Cursor::text() { return read_string(take(HeadKind::text)); }
 Map Cursor::map(Keys keys) { return Map(*this, take(HeadKind::map), keys); }
 Array Cursor::array() { return Array(*this, take(HeadKind::array)); }
 Value Cursor::value() { return to_value(take()); }
 
 Attributes Cursor::attributes() {
   const std::uint64_t begin = position();
-  Value map = map_value(take(HeadKind::map));
+  Value map = make_map(take(HeadKind::map));
   if (map.get_if<Attributes>() == nullptr) fail("expected text keys", begin);
   return std::move(map).take<Attributes>();
 }
@@ -271,12 +271,12 @@ Value Cursor::to_value(const Head& item) {
   charge(budget_.take_value());
   switch (item.kind()) {
     case HeadKind::unsigned_integer: return item.argument();
-    case HeadKind::negative_integer: return negative_value(item.argument());
+    case HeadKind::negative_integer: return make_negative_value(item.argument());
     case HeadKind::boolean: return item.argument() != 0;
     case HeadKind::floating: return std::bit_cast<double>(item.argument());
-    case HeadKind::text: return string_content(item);
+    case HeadKind::text: return read_string(item);
     case HeadKind::bytes: {
-      const auto content = std::as_bytes(std::span(string_content(item)));
+      const auto content = std::as_bytes(std::span(read_string(item)));
       return Value::Bytes(content.begin(), content.end());
     }
     case HeadKind::array: {
@@ -284,7 +284,7 @@ Value Cursor::to_value(const Head& item) {
       for (Array array(*this, item); array.next();) items.push_back(value());
       return items;
     }
-    case HeadKind::map: return map_value(item);
+    case HeadKind::map: return make_map(item);
     case HeadKind::null:
     case HeadKind::undefined:
     case HeadKind::none:
@@ -294,7 +294,7 @@ Value Cursor::to_value(const Head& item) {
   return {};
 }
 
-Value Cursor::map_value(const Head& item) {
+Value Cursor::make_map(const Head& item) {
   std::vector<Attributes::Entry> entries;
   Value::Pairs pairs;  // used from the first key on that is not text
   for (Map map(*this, item); map.next();) {
@@ -318,7 +318,7 @@ void Cursor::skip() { pass(take()); }
 
 void Cursor::pass(const Head& item) {
   if (item.indefinite() && (item.kind() == HeadKind::text || item.kind() == HeadKind::bytes)) {
-    while (!at_break()) add_piece(item.kind());
+    while (!skip_break()) add_piece(item.kind());
   } else if (item.kind() == HeadKind::array) {
     for (Array array(*this, item); array.next();) skip();
   } else if (item.kind() == HeadKind::map) {
@@ -331,13 +331,13 @@ void Cursor::finish() const {
 }
 
 Array::Array(Cursor& in, const Head& item)
-    : in_(in), indefinite_(item.indefinite()), left_(item.indefinite() ? 0 : in.checked_count(item, 1)) {
+    : in_(in), indefinite_(item.indefinite()), left_(item.indefinite() ? 0 : in.check_count(item, 1)) {
   // One frame beyond the allowed depth exists, so that an empty container may be at it; take() refuses items below.
   in_.frames_[in_.depth_++] = {{}, UINT64_MAX, false};
 }
 
 bool Array::next() {
-  if (indefinite_ ? in_.at_break() : left_ == 0) return false;
+  if (indefinite_ ? in_.skip_break() : left_ == 0) return false;
   if (!indefinite_) --left_;
   ++in_.frames_[in_.depth_ - 1].index;
   return true;
@@ -346,22 +346,22 @@ bool Array::next() {
 Map::Map(Cursor& in, const Head& item, Keys keys)
     : in_(in),
       indefinite_(item.indefinite()),
-      left_(item.indefinite() ? 0 : in.checked_count(item, 2)),
-      keys_(in.empty_key_set(keys)) {
+      left_(item.indefinite() ? 0 : in.check_count(item, 2)),
+      keys_(in.clear_key_set(keys)) {
   in_.frames_[in_.depth_++] = {{}, 0, true};
 }
 
 bool Map::next() {
   Cursor::Frame& frame = in_.frames_[in_.depth_ - 1];
   frame.key = "key";
-  if (indefinite_ ? in_.at_break() : left_ == 0) return false;
+  if (indefinite_ ? in_.skip_break() : left_ == 0) return false;
   if (!indefinite_) --left_;
   const std::size_t begin = in_.at_;
   key_position_ = in_.position();
   const Head item = in_.take();
   text_key_ = item.kind() == HeadKind::text;
   if (text_key_) {
-    key_ = in_.string_content(item);
+    key_ = in_.read_string(item);
   } else {
     key_ = {};
     if (!other_) other_ = std::make_unique<OtherKeys>();
@@ -372,13 +372,15 @@ bool Map::next() {
     const auto encoded = in_.bytes_.subspan(begin, in_.at_ - begin);
     require_ascending({reinterpret_cast<const char*>(encoded.data()), encoded.size()});
   } else if (!is_new()) {
-    in_.fail(fmt::format("the key {} appears twice", shown_key()), key_position_);
+    in_.fail(fmt::format("the key {} appears twice", describe_key()), key_position_);
   }
   frame.key = text_key_ ? key_ : "key that is not text";
   return true;
 }
 
-std::string Map::shown_key() const { return text_key_ ? fmt::format("\"{}\"", printable(key_)) : to_json(other_->key); }
+std::string Map::describe_key() const {
+  return text_key_ ? fmt::format("\"{}\"", make_printable(key_)) : to_json(other_->key);
+}
 
 bool Map::is_new() {
   if (keys_ == nullptr) return true;
@@ -390,8 +392,8 @@ bool Map::is_new() {
 
 void Map::require_ascending(std::string_view encoded) {
   if (!previous_.empty() && encoded <= previous_) {
-    if (encoded == previous_) in_.fail(fmt::format("the key {} appears twice", shown_key()), key_position_);
-    in_.fail(fmt::format("not in deterministic CBOR encoding: the key \"{}\" is out of order", printable(key_)),
+    if (encoded == previous_) in_.fail(fmt::format("the key {} appears twice", describe_key()), key_position_);
+    in_.fail(fmt::format("not in deterministic CBOR encoding: the key \"{}\" is out of order", make_printable(key_)),
              key_position_);
   }
   previous_ = encoded;

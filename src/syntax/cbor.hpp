@@ -114,27 +114,27 @@ class Cursor {
   Head take();    // the same after any tags, depth checked
   Head take(HeadKind expected);
   // Parts of decode(): `begin` is the item's offset.
-  Head simple_or_float(unsigned low, std::size_t begin);
-  Head floating(double number, std::size_t begin) const;
+  Head decode_simple(unsigned low, std::size_t begin);
+  Head make_floating(double number, std::size_t begin) const;
   std::span<const std::byte> read_bytes(std::uint64_t count, std::size_t begin);
   template <typename Number>
   Number read_number(std::size_t begin);
   [[noreturn]] void fail_cut_off(std::size_t begin) const;
   Value to_value(const Head& item);
-  Value map_value(const Head& item);
+  Value make_map(const Head& item);
   void charge(bool affordable) const;
   void pass(const Head& item);
   // Returns the content of bytes and text. Requires: the item was read last.
-  std::string_view string_content(const Head& item);
-  std::string_view last_string(const Head& item) const;  // for a definite string
-  std::string_view join_pieces(const Head& item);        // for an indefinite one
-  std::string_view add_piece(HeadKind kind);             // of an indefinite one
+  std::string_view read_string(const Head& item);
+  std::string_view find_last_string(const Head& item) const;  // for a definite string
+  std::string_view join_pieces(const Head& item);             // for an indefinite one
+  std::string_view add_piece(HeadKind kind);                  // of an indefinite one
   void require_shortest(const Head& item, std::size_t begin) const;
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;
-  bool at_break();
-  KeySet* empty_key_set(Keys keys);  // for a map that opens; null if no keys need comparing
-  std::uint64_t checked_count(const Head& item, std::uint64_t least_bytes_each) const;
+  bool skip_break();
+  KeySet* clear_key_set(Keys keys);  // for a map that opens; null if no keys need comparing
+  std::uint64_t check_count(const Head& item, std::uint64_t least_bytes_each) const;
 
   std::span<const std::byte> bytes_;
   std::uint64_t offset_;
@@ -200,7 +200,7 @@ class Map {
 
   void require_ascending(std::string_view encoded);
   bool is_new();
-  std::string shown_key() const;
+  std::string describe_key() const;
 
   Cursor& in_;
   bool indefinite_;
@@ -253,7 +253,7 @@ class Encoder {
 std::string encode(const Value& value);
 
 // Returns true when `a` comes before `b` among a map's text keys in that order.
-bool key_before(std::string_view a, std::string_view b, KeyOrder order);
+bool is_key_before(std::string_view a, std::string_view b, KeyOrder order);
 
 // Writes a number in its shortest float form to the front of `out`; returns how many bytes that is.
 std::size_t encode_float(double number, std::array<std::byte, 9>& out);

@@ -39,7 +39,7 @@ std::size_t encode_float(double number, std::array<std::byte, 9>& out) {
   return store_head(kDouble, std::bit_cast<std::uint64_t>(number), out);
 }
 
-bool key_before(std::string_view a, std::string_view b, KeyOrder order) {
+bool is_key_before(std::string_view a, std::string_view b, KeyOrder order) {
   // A head grows with its length, so encoded texts compare by length first.
   if (order == KeyOrder::by_encoding && a.size() != b.size()) return a.size() < b.size();
   return a < b;
@@ -98,7 +98,7 @@ void Encoder::value(const Value& value) {
       std::vector<const Attributes::Entry*> entries;
       for (const auto& entry : map) entries.push_back(&entry);
       std::ranges::sort(entries,
-                        [&](const auto* a, const auto* b) { return key_before(a->first, b->first, out.order_); });
+                        [&](const auto* a, const auto* b) { return is_key_before(a->first, b->first, out.order_); });
       out.map(entries.size());
       for (const auto* entry : entries) {
         out.text(entry->first);

@@ -7,19 +7,19 @@ namespace poise {
 namespace {
 
 template <typename Part>
-Value complex_value(const std::byte* at) {
+Value read_complex(const std::byte* at) {
   return Value::Array{static_cast<double>(load_le<Part>(at)), static_cast<double>(load_le<Part>(at + sizeof(Part)))};
 }
 
 template <typename Integer>
-Value integer_value(const std::byte* at) {
+Value read_integer(const std::byte* at) {
   if constexpr (std::is_signed_v<Integer>) return static_cast<std::int64_t>(load_le<Integer>(at));
   return static_cast<std::uint64_t>(load_le<Integer>(at));
 }
 
 }  // namespace
 
-std::optional<Value> element_value(DType dtype, std::span<const std::byte> bytes) {
+std::optional<Value> read_element(DType dtype, std::span<const std::byte> bytes) {
   if (dtype == DType::unknown || info(dtype).bits != 8 * bytes.size()) return std::nullopt;
   const std::byte* const at = bytes.data();
   switch (dtype) {
@@ -31,16 +31,16 @@ std::optional<Value> element_value(DType dtype, std::span<const std::byte> bytes
     case DType::f8_e5m2:
     case DType::f8_e4m3fnuz:
     case DType::f8_e5m2fnuz: return Value(static_cast<double>(decode_float(dtype, load_le<std::uint8_t>(at))));
-    case DType::complex64: return complex_value<float>(at);
-    case DType::complex128: return complex_value<double>(at);
-    case DType::i64: return integer_value<std::int64_t>(at);
-    case DType::i32: return integer_value<std::int32_t>(at);
-    case DType::i16: return integer_value<std::int16_t>(at);
-    case DType::i8: return integer_value<std::int8_t>(at);
-    case DType::u64: return integer_value<std::uint64_t>(at);
-    case DType::u32: return integer_value<std::uint32_t>(at);
-    case DType::u16: return integer_value<std::uint16_t>(at);
-    case DType::u8: return integer_value<std::uint8_t>(at);
+    case DType::complex64: return read_complex<float>(at);
+    case DType::complex128: return read_complex<double>(at);
+    case DType::i64: return read_integer<std::int64_t>(at);
+    case DType::i32: return read_integer<std::int32_t>(at);
+    case DType::i16: return read_integer<std::int16_t>(at);
+    case DType::i8: return read_integer<std::int8_t>(at);
+    case DType::u64: return read_integer<std::uint64_t>(at);
+    case DType::u32: return read_integer<std::uint32_t>(at);
+    case DType::u16: return read_integer<std::uint16_t>(at);
+    case DType::u8: return read_integer<std::uint8_t>(at);
     case DType::boolean: return Value(bytes[0] != std::byte{0});
     default: return std::nullopt;
   }

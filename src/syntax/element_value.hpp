@@ -14,7 +14,7 @@ namespace poise {
 
 // Returns a number, a boolean, or [real, imaginary] for complex numbers. std::nullopt for types without single elements
 // of whole bytes, and where `bytes` are not those of one element.
-std::optional<Value> element_value(DType dtype, std::span<const std::byte> bytes);
+std::optional<Value> read_element(DType dtype, std::span<const std::byte> bytes);
 
 // value_number: converts a value of any kind of number to double.
 

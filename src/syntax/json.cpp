@@ -33,9 +33,9 @@ namespace ondemand = simdjson::ondemand;
 [[maybe_unused]] const bool kHasChosen = simdjson::validate_utf8("", 0);
 
 // Text from a file, made safe for an error message: short, and without terminal controls.
-std::string excerpt(std::string_view text) {
+std::string make_excerpt(std::string_view text) {
   constexpr std::size_t kLongest = 200;
-  std::string result = shortened(text, kLongest);
+  std::string result = shorten(text, kLongest);
   for (char& c : result) {
     if (c < ' ' || c > '~') c = '?';
   }
@@ -47,7 +47,7 @@ constexpr std::uint64_t kLargeTextBytes = 8 << 20;
 constexpr std::uint64_t kLeastBytesPerItem = 4;
 
 // Returns a message for simdjson's error.
-std::string_view problem_of(simdjson::error_code code) {
+std::string_view describe_error(simdjson::error_code code) {
   switch (code) {
     case simdjson::CAPACITY: return "the text is too long";
     case simdjson::STRING_ERROR: return "a malformed escape in a string";
@@ -85,7 +85,7 @@ class JsonParser {
   void walk(JsonValue::TakeMember take) {
     ondemand::document document;
     begin(document);
-    const std::string_view token = trimmed(token_of(document));
+    const std::string_view token = trim(read_token(document));
     if (!token.starts_with('{')) fail("expected an object", token.data());
     members(document, 0, token.data(), false, [&](std::string_view key, JsonValue& value) {
       take(key, value);
@@ -115,22 +115,22 @@ class JsonParser {
   void require_end(bool container) const {
     const char* place = end();
     if (container) {
-      place = here();
+      place = find_place();
     } else if (std::string_view token; document_->raw_json_token().get(token) == simdjson::SUCCESS) {
       place = token.data() + token.size();
     }
-    if (place < end()) fail(problem_of(simdjson::TRAILING_CONTENT), place);
+    if (place < end()) fail(describe_error(simdjson::TRAILING_CONTENT), place);
   }
 
   [[noreturn]] void fail(std::string_view problem, const char* place) const {
-    throw Error(ErrorKind::invalid_file, fmt::format("JSON: {}", problem), name_, offset_of(place));
+    throw Error(ErrorKind::invalid_file, fmt::format("JSON: {}", problem), name_, find_offset(place));
   }
-  std::uint64_t offset_of(const char* place) const {
+  std::uint64_t find_offset(const char* place) const {
     return offset_ + static_cast<std::uint64_t>(place - text_.data());
   }
 
   // Returns the next token.
-  const char* here() const {
+  const char* find_place() const {
     const char* place = nullptr;
     return document_->current_location().get(place) == simdjson::SUCCESS ? std::min<const char*>(place, end()) : end();
   }
@@ -138,10 +138,10 @@ class JsonParser {
   void check(simdjson::error_code error, const char* place) const {
     if (error == simdjson::MEMALLOC) throw std::bad_alloc();
     if (error == simdjson::INCOMPLETE_ARRAY_OR_OBJECT) place = end();
-    if (error != simdjson::SUCCESS) fail(problem_of(error), place);
+    if (error != simdjson::SUCCESS) fail(describe_error(error), place);
   }
   void check(simdjson::error_code error) const {
-    if (error != simdjson::SUCCESS) check(error, here());
+    if (error != simdjson::SUCCESS) check(error, find_place());
   }
 
   // simdjson takes four bytes for each token of the whole text before the first value is charged.
@@ -176,8 +176,9 @@ class JsonParser {
   // Finds the place of invalid UTF-8 or of an invalid string: simdjson reports these first, without a place.
   [[noreturn]] void fail_early(simdjson::error_code error) const {
     if (error == simdjson::MEMALLOC) throw std::bad_alloc();
-    if (error == simdjson::UTF8_ERROR) fail("bytes that are not UTF-8", first_malformed());
-    if (error != simdjson::UNESCAPED_CHARS && error != simdjson::UNCLOSED_STRING) fail(problem_of(error), text_.data());
+    if (error == simdjson::UTF8_ERROR) fail("bytes that are not UTF-8", find_malformed());
+    if (error != simdjson::UNESCAPED_CHARS && error != simdjson::UNCLOSED_STRING)
+      fail(describe_error(error), text_.data());
     const char* opening = nullptr;
     for (const char* at = text_.data(); at != end(); ++at) {
       if (opening != nullptr && static_cast<unsigned char>(*at) < 0x20) fail("a control character in a string", at);
@@ -191,10 +192,10 @@ class JsonParser {
     fail("a string without an end", opening == nullptr ? text_.data() : opening);
   }
 
-  const char* first_malformed() const {
+  const char* find_malformed() const {
     std::string_view rest = text_;
     while (!rest.empty()) {
-      const std::size_t length = character_length(rest);
+      const std::size_t length = measure_character(rest);
       if (length == 0) break;
       rest.remove_prefix(length);
     }
@@ -202,8 +203,8 @@ class JsonParser {
   }
 
   // Returns the text between a value's first character and the next token.
-  static std::string_view token_of(ondemand::value& value) { return value.raw_json_token(); }
-  std::string_view token_of(ondemand::document& document) const {
+  static std::string_view read_token(ondemand::value& value) { return value.raw_json_token(); }
+  std::string_view read_token(ondemand::document& document) const {
     std::string_view token;
     check(document.raw_json_token().get(token));
     return token;
@@ -212,19 +213,19 @@ class JsonParser {
   // `source` is the document for the root, else a value in it. Scalars are read from their token: simdjson skips them.
   template <typename Source>
   Value value(Source& source, std::size_t depth) {
-    return value(source, trimmed(token_of(source)), depth);
+    return value(source, trim(read_token(source)), depth);
   }
 
   static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-  static std::string_view trimmed(std::string_view token) {
+  static std::string_view trim(std::string_view token) {
     while (!token.empty() && is_space(token.back())) token.remove_suffix(1);
     return token;
   }
 
   template <typename Source>
   Value value(Source& source, std::string_view token, std::size_t depth) {
-    if (token.empty()) fail(problem_of(simdjson::TAPE_ERROR), here());
+    if (token.empty()) fail(describe_error(simdjson::TAPE_ERROR), find_place());
     switch (token.front()) {
       case '{': return object(source, depth, token.data());
       case '[': return array(source, depth, token.data());
@@ -252,27 +253,27 @@ class JsonParser {
     const bool is_wide =
         number->get_if<double>() != nullptr && token.find_first_not_of("-0123456789") == std::string_view::npos;
     if (is_wide && is_exact_)
-      fail(fmt::format("the integer {} has more than 64 bits", short_integer(token)), token.data());
+      fail(fmt::format("the integer {} has more than 64 bits", shorten_integer(token)), token.data());
     if (is_wide && numbers_ != nullptr) list(token, numbers_->wide_integers);
     return *std::move(number);
   }
 
   // Returns the first quote or escape from `at` on.
-  static std::size_t plain_end(std::string_view text, std::size_t at) {
+  static std::size_t find_plain_end(std::string_view text, std::size_t at) {
     while (at < text.size() && text[at] != '"' && text[at] != '\\') ++at;
     return at;
   }
 
   template <typename Source>
   std::string_view text_of(Source& source, std::string_view token) const {
-    const std::size_t end = plain_end(token, 1);
+    const std::size_t end = find_plain_end(token, 1);
     if (end == token.size() - 1 && token[end] == '"') {
       ondemand::raw_json_string passed;  // else a colon after it makes simdjson take it for a key
       check(source.get_raw_json_string().get(passed), token.data());
       return token.substr(1, end - 1);
     }
     if (end == token.size() || token[end] == '"' || token.back() != '"')
-      fail(problem_of(simdjson::TAPE_ERROR), token.data());
+      fail(describe_error(simdjson::TAPE_ERROR), token.data());
     std::string_view text;
     check(source.get_string().get(text), token.data());
     return text;
@@ -291,8 +292,8 @@ class JsonParser {
     for (auto element : array) {
       ondemand::value item;
       check(std::move(element).get(item));
-      const std::string_view token = trimmed(token_of(item));
-      JsonValue met(*this, &item, token, depth + 1, offset_of(token.data()));
+      const std::string_view token = trim(read_token(item));
+      JsonValue met(*this, &item, token, depth + 1, find_offset(token.data()));
       take(met);
     }
   }
@@ -310,9 +311,9 @@ class JsonParser {
       const std::string_view key = this->key(field, begin);
       if (unique) {
         charge(budget_.charge_key(level.keys.size()));
-        if (!level.keys.insert(key)) fail_repeated_key(key, name_, offset_of(begin));
+        if (!level.keys.insert(key)) fail_repeated_key(key, name_, find_offset(begin));
       }
-      JsonValue met(*this, &field.value(), trimmed(token_of(field.value())), depth + 1, offset_of(begin));
+      JsonValue met(*this, &field.value(), trim(read_token(field.value())), depth + 1, find_offset(begin));
       take(key, met);
     }
   }
@@ -326,7 +327,7 @@ class JsonParser {
       charge(budget_.take_value());
       collected.push_back(std::move(item));
     });
-    return Value(taken(collected));
+    return Value(release_items(collected));
   }
 
   template <typename Source>
@@ -338,14 +339,14 @@ class JsonParser {
       charge(budget_.take_value());
       collected.emplace_back(key, std::move(item));
     });
-    return Attributes::from_unique(taken(collected));
+    return Attributes::from_unique(release_items(collected));
   }
 
-  static ondemand::value& source_of(JsonValue& met) {
+  static ondemand::value& release_source(JsonValue& met) {
     return *static_cast<ondemand::value*>(std::exchange(met.source_, nullptr));
   }
 
-  Value tree(JsonValue& met) { return value(source_of(met), met.token_, met.depth_); }
+  Value tree(JsonValue& met) { return value(release_source(met), met.token_, met.depth_); }
 
   // Checks a value that the caller did not ask for, and discards it.
   void pass(JsonValue& met) {
@@ -371,7 +372,7 @@ class JsonParser {
   // Returns the key of a member, valid while the text is parsed.
   std::string_view key(ondemand::field& field, const char* begin) const {
     const auto rest = text_.substr(static_cast<std::size_t>(begin - text_.data()));
-    const std::size_t end = plain_end(rest, 1);
+    const std::size_t end = find_plain_end(rest, 1);
     std::string_view key = rest.substr(1, end - 1);
     if (rest[end] != '"') check(field.unescaped_key().get(key), begin);
     return key;
@@ -379,7 +380,7 @@ class JsonParser {
 
   // Returns the items of a level, in no more memory than they need.
   template <typename Item>
-  static std::vector<Item> taken(std::vector<Item>& items) {
+  static std::vector<Item> release_items(std::vector<Item>& items) {
     constexpr std::size_t kMany = 1024;
     if (items.size() > kMany) return std::exchange(items, {});
     std::vector<Item> result(std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
@@ -388,7 +389,7 @@ class JsonParser {
   }
 
   void charge(bool affordable) const {
-    if (!affordable) fail(kTooMany, here());
+    if (!affordable) fail(kTooMany, find_place());
   }
 
   static constexpr std::array<std::string_view, 3> kNonFinite = {"NaN", "Infinity", "-Infinity"};
@@ -407,21 +408,21 @@ class JsonParser {
 
 std::optional<std::string_view> JsonValue::text() {
   if (!token_.starts_with('"')) return std::nullopt;
-  return parser_.text_of(parser_.source_of(*this), token_);
+  return parser_.text_of(parser_.release_source(*this), token_);
 }
 
 std::optional<std::uint64_t> JsonValue::unsigned_integer() {
   const std::string_view digits = token_ == "-0" ? "0" : token_;
   if (digits.empty() || digits.front() < '0' || digits.front() > '9') return std::nullopt;
   if (digits.size() > 1 && digits.front() == '0') return std::nullopt;
-  const auto number = number_from<std::uint64_t>(digits);
+  const auto number = parse_number_text<std::uint64_t>(digits);
   if (number) source_ = nullptr;  // simdjson skips it
   return number;
 }
 
 bool JsonValue::items(TakeItem take) {
   if (!token_.starts_with('[')) return false;
-  parser_.items(parser_.source_of(*this), depth_, token_.data(), [&](JsonValue& met) {
+  parser_.items(parser_.release_source(*this), depth_, token_.data(), [&](JsonValue& met) {
     take(met);
     parser_.pass(met);
   });
@@ -433,10 +434,11 @@ bool JsonValue::members_unchecked(TakeMember take) { return walk_members(false, 
 
 bool JsonValue::walk_members(bool unique, TakeMember take) {
   if (!token_.starts_with('{')) return false;
-  parser_.members(parser_.source_of(*this), depth_, token_.data(), unique, [&](std::string_view key, JsonValue& met) {
-    take(key, met);
-    parser_.pass(met);
-  });
+  parser_.members(parser_.release_source(*this), depth_, token_.data(), unique,
+                  [&](std::string_view key, JsonValue& met) {
+                    take(key, met);
+                    parser_.pass(met);
+                  });
   return true;
 }
 
@@ -464,9 +466,9 @@ Value parse_exact_json(std::string_view text, const std::string& name) {
   return parser.parse();
 }
 
-std::string short_integer(std::string_view digits) {
+std::string shorten_integer(std::string_view digits) {
   constexpr std::size_t kMost = 40;
-  return shortened(digits, kMost) + (digits.size() > kMost ? fmt::format(" ({} digits)", digits.size()) : "");
+  return shorten(digits, kMost) + (digits.size() > kMost ? fmt::format(" ({} digits)", digits.size()) : "");
 }
 
 void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset, JsonValue::TakeMember take) {
@@ -474,8 +476,8 @@ void walk_json_object(const JsonText& text, const std::string& name, std::uint64
 }
 
 void fail_repeated_key(std::string_view key, const std::string& name, std::uint64_t position) {
-  throw Error(ErrorKind::invalid_file, fmt::format("JSON: the key \"{}\" appears twice in one object", excerpt(key)),
-              name, position);
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("JSON: the key \"{}\" appears twice in one object", make_excerpt(key)), name, position);
 }
 
 namespace {
@@ -488,7 +490,7 @@ struct NumberForm {
 };
 
 // number = [ "-" ] int [ frac ] [ exp ]
-NumberForm form_of(std::string_view token) {
+NumberForm parse_number_form(std::string_view token) {
   std::string_view rest = token.substr(token.starts_with('-') ? 1 : 0);
   const std::size_t whole = count_digits(rest);
   NumberForm form{.valid = whole > 0 && (whole == 1 || rest.front() != '0')};
@@ -513,14 +515,14 @@ NumberForm form_of(std::string_view token) {
 }  // namespace
 
 std::optional<Value> parse_json_number(std::string_view token, std::string_view& problem) {
-  const NumberForm form = form_of(token);
+  const NumberForm form = parse_number_form(token);
   if (!form.valid) {
     problem = "expected a value";
     return std::nullopt;
   }
   if (form.integer) {
-    if (const auto number = number_from<std::uint64_t>(token)) return *number;
-    if (const auto number = number_from<std::int64_t>(token)) return *number;
+    if (const auto number = parse_number_text<std::uint64_t>(token)) return *number;
+    if (const auto number = parse_number_text<std::int64_t>(token)) return *number;
   }
   // An integer of more than 64 bits, too.
   if (const auto number = parse_double(token); number && std::isfinite(*number)) return *number;
@@ -528,18 +530,18 @@ std::optional<Value> parse_json_number(std::string_view token, std::string_view&
   return std::nullopt;
 }
 
-std::unique_ptr<char[], JsonText::Free> JsonText::room_for(std::size_t size) {
+std::unique_ptr<char[], JsonText::Free> JsonText::allocate_padded(std::size_t size) {
   const std::size_t bytes = size + simdjson::SIMDJSON_PADDING;
   return {HugePages<char>().allocate(bytes), Free{bytes}};
 }
 
-JsonText::JsonText(std::string_view text) : bytes_(room_for(text.size())), size_(text.size()) {
+JsonText::JsonText(std::string_view text) : bytes_(allocate_padded(text.size())), size_(text.size()) {
   std::ranges::copy(text, bytes_.get());
   std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
 }
 
 JsonText::JsonText(const Source& source, std::uint64_t offset, std::size_t length)
-    : bytes_(room_for(length)), size_(length) {
+    : bytes_(allocate_padded(length)), size_(length) {
   source.read(offset, std::as_writable_bytes(std::span(bytes_.get(), size_)));
   std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
 }

@@ -44,7 +44,7 @@ class JsonText {
     std::size_t bytes = 0;
     void operator()(char* memory) const { HugePages<char>().deallocate(memory, bytes); }
   };
-  static std::unique_ptr<char[], Free> room_for(std::size_t size);
+  static std::unique_ptr<char[], Free> allocate_padded(std::size_t size);
 
   std::unique_ptr<char[], Free> bytes_;
   std::size_t size_;
@@ -67,7 +67,7 @@ Value parse_json(std::string_view text, const std::string& name, UnheldNumbers& 
 Value parse_exact_json(std::string_view text, const std::string& name);
 
 // Such an integer for a message: it may have any number of digits.
-std::string short_integer(std::string_view digits);
+std::string shorten_integer(std::string_view digits);
 
 // Appends a text as to_json() quotes it: U+FFFD replaces each byte of invalid UTF-8.
 void append_quoted(std::string& out, std::string_view text);

@@ -15,14 +15,14 @@
 namespace poise {
 namespace {
 
-std::string hex(const Value::Bytes& bytes) {
+std::string format_hex(const Value::Bytes& bytes) {
   std::string text;
   for (const std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
   return text;
 }
 
 // Returns the shortest digits that read as the same number; always with a point or an exponent, unlike an integer.
-std::string number_text(double number) {
+std::string format_number(double number) {
   std::array<char, 32> buffer;
   const double size = std::abs(number);
   const bool plain = size == 0 || (size >= 1e-4 && size < 1e15);
@@ -34,12 +34,12 @@ std::string number_text(double number) {
 }
 
 // Returns the length of the prefix that needs no escape.
-std::size_t plain_length(std::string_view text) {
+std::size_t measure_plain(std::string_view text) {
   std::size_t length = 0;
   while (length < text.size()) {
     const auto byte = static_cast<unsigned char>(text[length]);
     if (byte < 0x20 || byte == '"' || byte == '\\') break;
-    const std::size_t character = byte < 0x80 ? 1 : character_length(text.substr(length));
+    const std::size_t character = byte < 0x80 ? 1 : measure_character(text.substr(length));
     if (character == 0) break;
     length += character;
   }
@@ -65,7 +65,7 @@ void append_escaped(std::string& out, char front) {
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    const std::size_t length = plain_length(text);
+    const std::size_t length = measure_plain(text);
     out += text.substr(0, length);
     text.remove_prefix(length);
     if (text.empty()) break;
@@ -85,7 +85,7 @@ struct JsonItem {
   void operator()(std::uint64_t number) const { out.text_ += fmt::format_int(number).c_str(); }
   void operator()(double number) const {
     if (std::isfinite(number)) {
-      out.text_ += number_text(number);
+      out.text_ += format_number(number);
     } else if (out.not_finite_ == JsonWriter::NotFinite::null) {
       out.text_ += "null";
     } else {
@@ -93,7 +93,7 @@ struct JsonItem {
     }
   }
   void operator()(const std::string& text) const { append_quoted(out.text_, text); }
-  void operator()(const Value::Bytes& bytes) const { append_quoted(out.text_, hex(bytes)); }
+  void operator()(const Value::Bytes& bytes) const { append_quoted(out.text_, format_hex(bytes)); }
   void operator()(const Value::Array& array) const {
     out.begin('[');
     for (const Value& item : array) out.value(item);
@@ -140,7 +140,7 @@ void JsonWriter::begin_item() {
   if (std::exchange(is_after_key_, false) || has_items_.empty()) return;
   if (has_items_.back()) text_ += ',';
   has_items_.back() = true;
-  new_line();
+  begin_line();
 }
 
 void JsonWriter::begin(char bracket) {
@@ -151,11 +151,11 @@ void JsonWriter::begin(char bracket) {
 void JsonWriter::end(char bracket) {
   const bool had_items = has_items_.back();
   has_items_.pop_back();
-  if (had_items) new_line();
+  if (had_items) begin_line();
   text_ += bracket;
 }
 
-void JsonWriter::new_line() {
+void JsonWriter::begin_line() {
   if (indent_ < 0) return;
   text_ += '\n';
   text_.append(has_items_.size() * static_cast<std::size_t>(indent_), ' ');

@@ -64,7 +64,7 @@ class JsonWriter {
   void end(char bracket);
   // Writes the separator before an item.
   void begin_item();
-  void new_line();
+  void begin_line();
 
   int indent_;
   NotFinite not_finite_;

@@ -31,7 +31,7 @@ Reader::Reader(const Source& source, std::string context, std::uint64_t begin, s
   in_.set_big_endian(true);
 }
 
-std::uint64_t Reader::number(unsigned bytes) {
+std::uint64_t Reader::read_number(unsigned bytes) {
   switch (bytes) {
     case 1: return in_.u8("number");
     case 2: return in_.u16("number");
@@ -40,7 +40,7 @@ std::uint64_t Reader::number(unsigned bytes) {
   }
 }
 
-Item Reader::with_content(Item item, std::uint64_t length) {
+Item Reader::read_content(Item item, std::uint64_t length) {
   if (item.kind == ItemKind::extension) item.type = in_.i8("type of an extension");
   item.argument = length;
   item.content = in_.position();
@@ -48,7 +48,7 @@ Item Reader::with_content(Item item, std::uint64_t length) {
   return item;
 }
 
-Item Reader::with_items(Item item, std::uint64_t count) {
+Item Reader::read_items(Item item, std::uint64_t count) {
   const bool is_map = item.kind == ItemKind::map;
   if (count > in_.remaining() / (is_map ? 2 : 1))
     in_.fail(is_map ? "map" : "array",
@@ -71,9 +71,9 @@ Item Reader::next() {
     return as(kind);
   };
   if (first < 0x80) return scalar(ItemKind::natural, first);
-  if (first < 0x90) return with_items(as(ItemKind::map), first & 0x0fU);
-  if (first < 0xa0) return with_items(as(ItemKind::array), first & 0x0fU);
-  if (first < 0xc0) return with_content(as(ItemKind::text), first & 0x1fU);
+  if (first < 0x90) return read_items(as(ItemKind::map), first & 0x0fU);
+  if (first < 0xa0) return read_items(as(ItemKind::array), first & 0x0fU);
+  if (first < 0xc0) return read_content(as(ItemKind::text), first & 0x1fU);
   if (first >= 0xe0) return scalar(ItemKind::negative, static_cast<std::uint64_t>(std::int64_t{first} - 0x100));
   switch (first) {
     case 0xc0: return item;
@@ -81,37 +81,37 @@ Item Reader::next() {
     case 0xc3: return scalar(ItemKind::boolean, first & 1U);
     case 0xc4:
     case 0xc5:
-    case 0xc6: return with_content(as(ItemKind::bytes), number(1U << (first - 0xc4U)));
+    case 0xc6: return read_content(as(ItemKind::bytes), read_number(1U << (first - 0xc4U)));
     case 0xc7:
     case 0xc8:
-    case 0xc9: return with_content(as(ItemKind::extension), number(1U << (first - 0xc7U)));
+    case 0xc9: return read_content(as(ItemKind::extension), read_number(1U << (first - 0xc7U)));
     case 0xca: return scalar(ItemKind::real, std::bit_cast<std::uint64_t>(static_cast<double>(in_.f32("number"))));
     case 0xcb: return scalar(ItemKind::real, in_.u64("number"));
     case 0xcc:
     case 0xcd:
     case 0xce:
-    case 0xcf: return scalar(ItemKind::natural, number(1U << (first - 0xccU)));
+    case 0xcf: return scalar(ItemKind::natural, read_number(1U << (first - 0xccU)));
     case 0xd0:
     case 0xd1:
     case 0xd2:
     case 0xd3: {
       const unsigned width = 1U << (first - 0xd0U);
       const unsigned unused = 64 - 8 * width;
-      const auto value = static_cast<std::int64_t>(number(width) << unused) >> unused;
+      const auto value = static_cast<std::int64_t>(read_number(width) << unused) >> unused;
       return scalar(value < 0 ? ItemKind::negative : ItemKind::natural, static_cast<std::uint64_t>(value));
     }
     case 0xd4:
     case 0xd5:
     case 0xd6:
     case 0xd7:
-    case 0xd8: return with_content(as(ItemKind::extension), std::uint64_t{1} << (first - 0xd4U));
+    case 0xd8: return read_content(as(ItemKind::extension), std::uint64_t{1} << (first - 0xd4U));
     case 0xd9:
     case 0xda:
-    case 0xdb: return with_content(as(ItemKind::text), number(1U << (first - 0xd9U)));
+    case 0xdb: return read_content(as(ItemKind::text), read_number(1U << (first - 0xd9U)));
     case 0xdc:
-    case 0xdd: return with_items(as(ItemKind::array), number(2U << (first - 0xdcU)));
+    case 0xdd: return read_items(as(ItemKind::array), read_number(2U << (first - 0xdcU)));
     case 0xde:
-    case 0xdf: return with_items(as(ItemKind::map), number(2U << (first - 0xdeU)));
+    case 0xdf: return read_items(as(ItemKind::map), read_number(2U << (first - 0xdeU)));
     default: in_.fail("item", fmt::format("no item begins with 0x{:02x}", first), item.begin);
   }
 }
@@ -128,7 +128,7 @@ Tree::Tree(const Source& source, std::string context)
     std::string message = context_;
     for (const PickleStep& step : path) {
       std::string name = step.key ? step.key->substr(0, kMost) : fmt::format("item {}", step.number);
-      name.resize(name.size() - incomplete_tail(name));
+      name.resize(name.size() - measure_incomplete_tail(name));
       message += ": " + name;
     }
     throw Error(error.kind(), message + error.message(), error.path(), *error.offset());

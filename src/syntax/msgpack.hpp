@@ -23,7 +23,7 @@ namespace poise::msgpack {
 
 enum class ItemKind : std::uint8_t { nil, boolean, natural, negative, real, text, bytes, array, map, extension };
 
-// Returns the kind as messages name it: The kind as messages name it: "a map".
+// Returns the kind as messages name it: "a map".
 std::string_view to_string(ItemKind kind);
 
 // The head of an item.
@@ -55,9 +55,9 @@ class Reader {
   }
 
  private:
-  std::uint64_t number(unsigned bytes);
-  Item with_content(Item item, std::uint64_t length);
-  Item with_items(Item item, std::uint64_t count);
+  std::uint64_t read_number(unsigned bytes);
+  Item read_content(Item item, std::uint64_t length);
+  Item read_items(Item item, std::uint64_t count);
 
   ByteReader in_;
 };

@@ -27,7 +27,7 @@ class Machine {
 
   // Throws what pickle::run() throws.
   Pickle run() {
-    for (PickleStep step = program_.next_step(); step != PickleStep::stop; step = program_.next_step()) do_step(step);
+    for (PickleStep step = program_.read_step(); step != PickleStep::stop; step = program_.read_step()) run_step(step);
     result_.root_ = stack_.pop();
     result_.size_ = program_.position();
     return std::move(result_);
@@ -43,7 +43,7 @@ class Machine {
   }
 
  private:
-  void do_step(PickleStep step) {
+  void run_step(PickleStep step) {
     switch (step) {
       case PickleStep::mark: return stack_.push_mark();
       case PickleStep::stop: return;
@@ -58,7 +58,7 @@ class Machine {
       case PickleStep::empty_dict: return push_list(Kind::dict, {});
       case PickleStep::empty_set: return push_list(Kind::set, {});
       case PickleStep::list: return push_list(Kind::list, stack_.pop_marked("LIST"));
-      case PickleStep::dict: return push_list(Kind::dict, whole_pairs(stack_.pop_marked("DICT")));
+      case PickleStep::dict: return push_list(Kind::dict, check_pairs(stack_.pop_marked("DICT")));
       case PickleStep::frozen_set: return push_list(Kind::set, stack_.pop_marked("FROZENSET"));
       case PickleStep::tuple: return push_tuple(stack_.pop_marked("TUPLE"));
       case PickleStep::tuple1: return push_tuple(stack_.take(1));
@@ -68,32 +68,36 @@ class Machine {
       case PickleStep::appends: return append(stack_.pop_marked("APPENDS"), "APPENDS");
       case PickleStep::add_items: return add_items(stack_.pop_marked("ADDITEMS"));
       case PickleStep::set_item: return set(stack_.take(2), "SETITEM");
-      case PickleStep::set_items: return set(whole_pairs(stack_.pop_marked("SETITEMS")), "SETITEMS");
-      case PickleStep::int1: return push(make_.integer(program_.number<std::uint8_t>("BININT1")));
-      case PickleStep::int2: return push(make_.integer(program_.number<std::uint16_t>("BININT2")));
-      case PickleStep::int4: return push(make_.integer(program_.number<std::int32_t>("BININT")));
+      case PickleStep::set_items: return set(check_pairs(stack_.pop_marked("SETITEMS")), "SETITEMS");
+      case PickleStep::int1: return push(make_.integer(program_.read_number<std::uint8_t>("BININT1")));
+      case PickleStep::int2: return push(make_.integer(program_.read_number<std::uint16_t>("BININT2")));
+      case PickleStep::int4: return push(make_.integer(program_.read_number<std::int32_t>("BININT")));
       case PickleStep::int_line: return push_int_line();
       case PickleStep::long_line: return push_long_line();
-      case PickleStep::long1: return push_long(program_.number<std::uint8_t>("LONG1"));
-      case PickleStep::long4: return push_long(program_.length("LONG4"));
-      case PickleStep::float_line: return push(make_.real_of_line(program_.line("FLOAT")));
-      case PickleStep::float8: return push(make_.real(load_be<double>(program_.raw(8, "BINFLOAT").data())));
-      case PickleStep::string_line: return push(make_.text_in_quotes(program_.line("STRING")));
-      case PickleStep::unicode_line: return push(make_.unicode_of_line(program_.line("UNICODE")));
-      case PickleStep::string1: return push(make_.string(program_.number<std::uint8_t>("SHORT_BINSTRING")));
-      case PickleStep::string4: return push(make_.string(program_.length("BINSTRING")));
-      case PickleStep::unicode1: return push(make_.text(Kind::text, program_.number<std::uint8_t>("SHORT_BINUNICODE")));
-      case PickleStep::unicode4: return push(make_.text(Kind::text, program_.number<std::uint32_t>("BINUNICODE")));
-      case PickleStep::unicode8: return push(make_.text(Kind::text, program_.number<std::uint64_t>("BINUNICODE8")));
-      case PickleStep::bytes1: return push(make_.text(Kind::bytes, program_.number<std::uint8_t>("SHORT_BINBYTES")));
-      case PickleStep::bytes4: return push(make_.text(Kind::bytes, program_.number<std::uint32_t>("BINBYTES")));
-      case PickleStep::bytes8: return push(make_.text(Kind::bytes, program_.number<std::uint64_t>("BINBYTES8")));
-      case PickleStep::byte_array8: return push(make_.text(Kind::bytes, program_.number<std::uint64_t>("BYTEARRAY8")));
-      case PickleStep::global_lines: return push(global_of_lines());
+      case PickleStep::long1: return push_long(program_.read_number<std::uint8_t>("LONG1"));
+      case PickleStep::long4: return push_long(program_.read_length("LONG4"));
+      case PickleStep::float_line: return push(make_.add_line_real(program_.read_line("FLOAT")));
+      case PickleStep::float8: return push(make_.real(load_be<double>(program_.read_bytes(8, "BINFLOAT").data())));
+      case PickleStep::string_line: return push(make_.add_quoted_line(program_.read_line("STRING")));
+      case PickleStep::unicode_line: return push(make_.add_unicode_line(program_.read_line("UNICODE")));
+      case PickleStep::string1: return push(make_.string(program_.read_number<std::uint8_t>("SHORT_BINSTRING")));
+      case PickleStep::string4: return push(make_.string(program_.read_length("BINSTRING")));
+      case PickleStep::unicode1:
+        return push(make_.text(Kind::text, program_.read_number<std::uint8_t>("SHORT_BINUNICODE")));
+      case PickleStep::unicode4: return push(make_.text(Kind::text, program_.read_number<std::uint32_t>("BINUNICODE")));
+      case PickleStep::unicode8:
+        return push(make_.text(Kind::text, program_.read_number<std::uint64_t>("BINUNICODE8")));
+      case PickleStep::bytes1:
+        return push(make_.text(Kind::bytes, program_.read_number<std::uint8_t>("SHORT_BINBYTES")));
+      case PickleStep::bytes4: return push(make_.text(Kind::bytes, program_.read_number<std::uint32_t>("BINBYTES")));
+      case PickleStep::bytes8: return push(make_.text(Kind::bytes, program_.read_number<std::uint64_t>("BINBYTES8")));
+      case PickleStep::byte_array8:
+        return push(make_.text(Kind::bytes, program_.read_number<std::uint64_t>("BYTEARRAY8")));
+      case PickleStep::global_lines: return push(read_global());
       case PickleStep::stack_global: return push_stack_global();
-      case PickleStep::extension1: return push(make_.extension(program_.number<std::uint8_t>("EXT1")));
-      case PickleStep::extension2: return push(make_.extension(program_.number<std::uint16_t>("EXT2")));
-      case PickleStep::extension4: return push(make_.extension(program_.number<std::uint32_t>("EXT4")));
+      case PickleStep::extension1: return push(make_.extension(program_.read_number<std::uint8_t>("EXT1")));
+      case PickleStep::extension2: return push(make_.extension(program_.read_number<std::uint16_t>("EXT2")));
+      case PickleStep::extension4: return push(make_.extension(program_.read_number<std::uint32_t>("EXT4")));
       case PickleStep::reduce: return call(Call::How::called, stack_.take(2), "REDUCE");
       case PickleStep::new_object: return call(Call::How::made_new, stack_.take(2), "NEWOBJ");
       case PickleStep::new_object_with_names: return call_with_names();
@@ -102,16 +106,16 @@ class Machine {
       case PickleStep::build: return build();
       case PickleStep::persistent: return push(make_.persistent(stack_.pop()));
       case PickleStep::persistent_line:
-        return push(make_.persistent(make_.made_text(Kind::text, ascii_line("PERSID"))));
-      case PickleStep::get1: return stack_.push_memo(program_.number<std::uint8_t>("BINGET"));
-      case PickleStep::get4: return stack_.push_memo(program_.number<std::uint32_t>("LONG_BINGET"));
-      case PickleStep::get_line: return stack_.push_memo(memo_key("GET"));
-      case PickleStep::put1: return stack_.put(program_.number<std::uint8_t>("BINPUT"));
-      case PickleStep::put4: return stack_.put(program_.number<std::uint32_t>("LONG_BINPUT"));
-      case PickleStep::put_line: return stack_.put(memo_key("PUT"));
-      case PickleStep::memoize: return stack_.put(stack_.memo_size());
+        return push(make_.persistent(make_.add_text(Kind::text, read_ascii_line("PERSID"))));
+      case PickleStep::get1: return stack_.push_memo(program_.read_number<std::uint8_t>("BINGET"));
+      case PickleStep::get4: return stack_.push_memo(program_.read_number<std::uint32_t>("LONG_BINGET"));
+      case PickleStep::get_line: return stack_.push_memo(read_memo_key("GET"));
+      case PickleStep::put1: return stack_.put(program_.read_number<std::uint8_t>("BINPUT"));
+      case PickleStep::put4: return stack_.put(program_.read_number<std::uint32_t>("LONG_BINPUT"));
+      case PickleStep::put_line: return stack_.put(read_memo_key("PUT"));
+      case PickleStep::memoize: return stack_.put(stack_.count_memo());
       case PickleStep::protocol: return check_protocol();
-      case PickleStep::frame: return program_.begin_frame(program_.number<std::uint64_t>("FRAME"));
+      case PickleStep::frame: return program_.begin_frame(program_.read_number<std::uint64_t>("FRAME"));
       case PickleStep::next_buffer: program_.fail("a buffer that is in no pickle (protocol 5, out of band)");
       case PickleStep::read_only_buffer: return require_buffer();
     }
@@ -121,32 +125,32 @@ class Machine {
   void push(Id id) { stack_.push(id); }
   void push_list(Kind kind, std::vector<Id> items) { push(make_.list(kind, std::move(items))); }
   void push_tuple(const std::vector<Id>& items) { push(make_.tuple(items)); }
-  void push_long(std::uint64_t length) { push(make_.integer(program_.raw(length, "integer"))); }
+  void push_long(std::uint64_t length) { push(make_.integer(program_.read_bytes(length, "integer"))); }
   void append(const std::vector<Id>& items, std::string_view what) { make_.append(stack_.top(), items, what); }
   void add_items(const std::vector<Id>& items) { make_.add(stack_.top(), items); }
   void set(const std::vector<Id>& pairs, std::string_view what) { make_.set(stack_.top(), pairs, what); }
 
-  std::vector<Id> whole_pairs(std::vector<Id> items) const {
+  std::vector<Id> check_pairs(std::vector<Id> items) const {
     if (items.size() % 2 != 0) program_.fail("a key without a value");
     return items;
   }
 
   void check_protocol() {
-    const unsigned protocol = program_.number<std::uint8_t>("PROTO");
+    const unsigned protocol = program_.read_number<std::uint8_t>("PROTO");
     if (protocol > kNewestProtocol)
       program_.fail(fmt::format("protocol {}; known are those up to {}", protocol, kNewestProtocol));
   }
 
-  std::uint64_t memo_key(std::string_view what) {
-    const auto key = parse_line_integer(program_.line(what), 10);
+  std::uint64_t read_memo_key(std::string_view what) {
+    const auto key = parse_line_integer(program_.read_line(what), 10);
     if (!key) program_.fail(fmt::format("{}: expected a number", what));
     if (!key->value) program_.refuse(fmt::format("{}: a number of more than 64 bits", what));
     if (*key->value < 0) program_.fail(fmt::format("{}: {} is negative", what, *key->value));
     return static_cast<std::uint64_t>(*key->value);
   }
 
-  std::string ascii_line(std::string_view what) {
-    const std::string_view line = program_.line(what);
+  std::string read_ascii_line(std::string_view what) {
+    const std::string_view line = program_.read_line(what);
     if (std::ranges::any_of(line, [](char c) { return static_cast<unsigned char>(c) > 0x7f; }))
       program_.fail(fmt::format("{}: expected ASCII", what));
     return std::string(line);
@@ -160,24 +164,24 @@ class Machine {
   }
 
   void push_int_line() {
-    const std::string_view text = program_.line("INT");
+    const std::string_view text = program_.read_line("INT");
     constexpr std::size_t kBooleanSize = 2;  // 00 and 01; the C code takes -0, +1 and " 1" for truth values, too
     const auto value = parse_line_integer(text, 10);
     const bool is_boolean = text.size() == kBooleanSize && value && value->value && (*value->value >> 1) == 0;
     if (is_boolean && (text[1] == '0' || text[1] == '1')) return push(*value->value == 1 ? kTrue : kFalse);
-    push(make_.integer_of_line(text, "INT"));
+    push(make_.add_line_integer(text, "INT"));
   }
   void push_long_line() {
-    std::string_view text = program_.line("LONG");
+    std::string_view text = program_.read_line("LONG");
     if (text.ends_with('L')) text.remove_suffix(1);
-    push(make_.integer_of_line(text, "LONG"));
+    push(make_.add_line_integer(text, "LONG"));
   }
 
   // Globals and what would be done with them.
-  Id global_of_lines() {
+  Id read_global() {
     if (!program_.has_lines(2)) program_.refuse("GLOBAL: the line has no end");  // Python's own code imports it
-    const std::string_view module = program_.line("GLOBAL");
-    const std::string_view name = program_.line("GLOBAL");
+    const std::string_view module = program_.read_line("GLOBAL");
+    const std::string_view name = program_.read_line("GLOBAL");
     if (!is_utf8(module) || !is_utf8(name)) program_.fail("GLOBAL: the name is not UTF-8");
     return make_.global(module, name);
   }
@@ -206,7 +210,7 @@ class Machine {
     push(made);
   }
   void call_instance() {
-    const Id function = global_of_lines();
+    const Id function = read_global();
     const Id arguments = make_.tuple(stack_.pop_marked("INST"));
     push(make_.call(Call::How::called, function, arguments, "INST"));
   }

@@ -53,64 +53,65 @@ Id Builder::integer(std::span<const std::byte> bytes) {
 
 Id Builder::real(double value) { return make(Kind::real, std::bit_cast<std::uint64_t>(value)); }
 
-Id Builder::integer_of_line(std::string_view text, std::string_view what) {
+Id Builder::add_line_integer(std::string_view text, std::string_view what) {
   if (is_ambiguous_integer(text))
     program_.refuse(fmt::format("{}: a number with zeros before it, which Python's versions read differently", what));
   auto number = parse_line_integer(text, 0);
   if (!number) program_.fail(fmt::format("{}: expected an integer", what));
-  return number->value ? integer(*number->value) : made_text(Kind::wide_integer, std::move(number->bytes));
+  return number->value ? integer(*number->value) : add_text(Kind::wide_integer, std::move(number->bytes));
 }
 
-Id Builder::real_of_line(std::string_view text) {
+Id Builder::add_line_real(std::string_view text) {
   const auto value = parse_line_real(text);
   if (!value) program_.fail("FLOAT: expected a number");
   return real(*value);
 }
 
 Id Builder::text(Kind kind, std::uint64_t length) {
-  const std::span<const std::byte> bytes = program_.raw(length, kind == Kind::text ? "text" : "bytes");
+  const std::span<const std::byte> bytes = program_.read_bytes(length, kind == Kind::text ? "text" : "bytes");
   const std::uint64_t at = program_.position() - bytes.size();
-  if (kind != Kind::text || is_utf8(as_text(bytes))) return make(kind, at, bytes.size());
-  if (!is_utf8_but_for_surrogates(std::string(as_text(bytes)))) program_.fail("the text is not UTF-8");
-  return with_surrogate(make(Kind::bytes, at, bytes.size()));
+  if (kind != Kind::text || is_utf8(view_as_text(bytes))) return make(kind, at, bytes.size());
+  if (!is_utf8_but_for_surrogates(std::string(view_as_text(bytes)))) program_.fail("the text is not UTF-8");
+  return note_surrogate(make(Kind::bytes, at, bytes.size()));
 }
 
-Id Builder::with_surrogate(Id id) {
+Id Builder::note_surrogate(Id id) {
   if (!result_.lone_surrogate_) result_.lone_surrogate_ = id;
   return id;
 }
 
 Id Builder::string(std::uint64_t length) {
-  const std::span<const std::byte> bytes = program_.raw(length, "text");
-  return make(is_utf8(as_text(bytes)) ? Kind::text : Kind::bytes, program_.position() - bytes.size(), bytes.size());
+  const std::span<const std::byte> bytes = program_.read_bytes(length, "text");
+  return make(is_utf8(view_as_text(bytes)) ? Kind::text : Kind::bytes, program_.position() - bytes.size(),
+              bytes.size());
 }
 
-Id Builder::made_text(Kind kind, std::string text) {
+Id Builder::add_text(Kind kind, std::string text) {
   program_.charge(sizeof(std::string) + text.size());
   result_.made_texts_.push_back(std::move(text));
   return make(kind, Pickle::kMade | (result_.made_texts_.size() - 1));
 }
 
 // UTF-8 with surrogates, or bytes.
-Id Builder::checked_text(std::string text) {
-  if (is_utf8(text)) return made_text(Kind::text, std::move(text));
-  return made_text(Kind::bytes, std::move(text));
+Id Builder::add_checked_text(std::string text) {
+  if (is_utf8(text)) return add_text(Kind::text, std::move(text));
+  return add_text(Kind::bytes, std::move(text));
 }
 
-Id Builder::text_in_quotes(std::string_view line) {
+Id Builder::add_quoted_line(std::string_view line) {
   if (line.size() < 2 || (line.front() != '\'' && line.front() != '"') || line.back() != line.front())
     program_.fail("STRING: expected text in quotes");
   auto text = decode_line_string(line.substr(1, line.size() - 2));
   if (!text) program_.fail("STRING: an escape is cut off");
-  return checked_text(*std::move(text));
+  return add_checked_text(*std::move(text));
 }
 
-Id Builder::unicode_of_line(std::string_view line) {
+Id Builder::add_unicode_line(std::string_view line) {
   auto text = decode_line_unicode(line);
   if (!text) program_.fail("UNICODE: an escape is cut off, or beyond U+10FFFF");
   const bool is_whole = is_utf8(*text);
-  const Id id = checked_text(*std::move(text));
-  return is_whole ? id : with_surrogate(id);
+  const Id id = add_checked_text(*std::move(text));
+  return is_whole ? id : note_surrogate(id);
 }
 
 Id Builder::list(Kind kind, std::vector<Id> items) {

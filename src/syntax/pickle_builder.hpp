@@ -25,20 +25,20 @@ class Builder {
   Id integer(std::span<const std::byte> bytes);  // little-endian, of any length: the last ones read
   Id real(double value);
   // From a line.
-  Id integer_of_line(std::string_view text, std::string_view what);
-  Id real_of_line(std::string_view text);
+  Id add_line_integer(std::string_view text, std::string_view what);
+  Id add_line_real(std::string_view text);
 
   // Bytes of the pickle itself: the `length` ones that follow.
   Id text(Kind kind, std::uint64_t length);
   // Text of Python 2, which may be bytes.
   Id string(std::uint64_t length);
-  Id made_text(Kind kind, std::string text);
+  Id add_text(Kind kind, std::string text);
   // See Pickle::lone_surrogate().
-  Id with_surrogate(Id id);
+  Id note_surrogate(Id id);
   // As Python 2 prints a text, in quotes.
-  Id text_in_quotes(std::string_view line);
+  Id add_quoted_line(std::string_view line);
   // A line in Latin-1, with \u1234 for characters that it does not have.
-  Id unicode_of_line(std::string_view line);
+  Id add_unicode_line(std::string_view line);
 
   Id list(Kind kind, std::vector<Id> items);
   Id tuple(const std::vector<Id>& items);
@@ -60,7 +60,7 @@ class Builder {
   using Node = Pickle::Node;
 
   Id make(Kind kind, std::uint64_t first, std::uint64_t second = 0);
-  Id checked_text(std::string text);
+  Id add_checked_text(std::string text);
   void extend(Id target, Kind kind, const std::vector<Id>& items, std::string_view what);
   void set_in_list(std::vector<Id>& list, Id key, Id value) const;
   bool is_empty_state(Id state) const;

@@ -14,7 +14,7 @@ constexpr std::string_view kBlanks = " \t\n\v\f\r";
 constexpr std::string_view kDigits = "0123456789";
 
 // Returns the value of a hexadecimal digit; above 15 for other characters.
-unsigned parse_digit(char digit) { return static_cast<unsigned>(hex_digit_value(digit)); }
+unsigned parse_digit(char digit) { return static_cast<unsigned>(parse_hex_digit(digit)); }
 
 std::string_view trim_blanks(std::string_view text) {
   text = text.substr(0, text.find('\0'));  // C ends there

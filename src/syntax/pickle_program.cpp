@@ -19,11 +19,11 @@ Program::Program(std::span<const std::byte> bytes, const std::string& name, std:
     : name_(name),
       begin_(begin),
       bytes_(bytes.first(std::min<std::size_t>(bytes.size(), kMostProgramBytes))),
-      budget_(max_value_bytes(bytes_.size())) {}
+      budget_(compute_value_limit(bytes_.size())) {}
 
-PickleStep Program::next_step() {
+PickleStep Program::read_step() {
   step_at_ = position_;
-  return static_cast<PickleStep>(number<std::uint8_t>("a step"));
+  return static_cast<PickleStep>(read_number<std::uint8_t>("a step"));
 }
 
 void Program::begin_frame(std::uint64_t length) {
@@ -38,7 +38,7 @@ void Program::require_in_frame(std::uint64_t end) const {
     refuse("the step goes beyond the end of its frame, where Python's readers read different bytes");
 }
 
-std::span<const std::byte> Program::raw(std::uint64_t length, std::string_view what) {
+std::span<const std::byte> Program::read_bytes(std::uint64_t length, std::string_view what) {
   has_run_out_ = length > bytes_.size() - position_;
   if (has_run_out_) fail(fmt::format("{}: {} bytes wanted, {} left", what, length, bytes_.size() - position_));
   require_in_frame(position_ + length);
@@ -47,8 +47,8 @@ std::span<const std::byte> Program::raw(std::uint64_t length, std::string_view w
   return bytes;
 }
 
-std::string_view Program::line(std::string_view what) {
-  const std::string_view rest = as_text(bytes_.subspan(position_));
+std::string_view Program::read_line(std::string_view what) {
+  const std::string_view rest = view_as_text(bytes_.subspan(position_));
   const std::size_t end = rest.find('\n');
   has_run_out_ = end == std::string_view::npos;
   if (has_run_out_) fail(fmt::format("{}: the line has no end", what));
@@ -58,7 +58,7 @@ std::string_view Program::line(std::string_view what) {
 }
 
 bool Program::has_lines(std::size_t count) const {
-  std::string_view rest = as_text(bytes_.subspan(position_));
+  std::string_view rest = view_as_text(bytes_.subspan(position_));
   for (; count > 0; --count) {
     const std::size_t end = rest.find('\n');
     if (end == std::string_view::npos) return false;
@@ -67,8 +67,8 @@ bool Program::has_lines(std::size_t count) const {
   return true;
 }
 
-std::uint64_t Program::length(std::string_view what) {
-  const auto length = number<std::int32_t>(what);
+std::uint64_t Program::read_length(std::string_view what) {
+  const auto length = read_number<std::int32_t>(what);
   if (length < 0) fail(fmt::format("{}: {} bytes", what, length));
   return static_cast<std::uint64_t>(length);
 }

@@ -25,7 +25,7 @@ class Program {
   // Returns the offset of the current step.
   std::size_t step_at() const { return step_at_; }
 
-  PickleStep next_step();
+  PickleStep read_step();
 
   // A frame of the `length` bytes that follow the current step (protocol 4). Python's C code drops bytes of a frame in
   // which a step is not whole if it reads from a file, goes on without the frame if it reads from memory, and its
@@ -33,16 +33,16 @@ class Program {
   void begin_frame(std::uint64_t length);
 
   // Returns the `length` bytes that follow a step. `what` names them in errors.
-  std::span<const std::byte> raw(std::uint64_t length, std::string_view what);
+  std::span<const std::byte> read_bytes(std::uint64_t length, std::string_view what);
   template <typename T>
-  T number(std::string_view what) {
-    return load_le<T>(raw(sizeof(T), what).data());
+  T read_number(std::string_view what) {
+    return load_le<T>(read_bytes(sizeof(T), what).data());
   }
   // Up to a line feed, which is left out.
-  std::string_view line(std::string_view what);
+  std::string_view read_line(std::string_view what);
   bool has_lines(std::size_t count) const;
   // A signed number that is a length.
-  std::uint64_t length(std::string_view what);
+  std::uint64_t read_length(std::string_view what);
   // Returns true if a step needs bytes beyond the end.
   bool has_run_out() const { return has_run_out_; }
 
@@ -66,7 +66,7 @@ class Program {
   bool has_run_out_ = false;
 };
 
-inline std::string_view as_text(std::span<const std::byte> bytes) {
+inline std::string_view view_as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

@@ -46,7 +46,7 @@ void Stack::push_mark() {
   marks_.push_back(stack_.size());
 }
 
-std::size_t Stack::top_mark(std::string_view what) const {
+std::size_t Stack::find_top_mark(std::string_view what) const {
   if (marks_.empty()) program_.fail(fmt::format("{}: there is no mark", what));
   return marks_.back();
 }
@@ -57,13 +57,13 @@ void Stack::cut_to(std::size_t size) {
 }
 
 std::vector<Id> Stack::pop_marked(std::string_view what) {
-  const std::size_t mark = top_mark(what);
+  const std::size_t mark = find_top_mark(what);
   std::vector<Id> items(stack_.begin() + static_cast<std::ptrdiff_t>(mark), stack_.end());
   cut_to(mark);
   return items;
 }
 
-void Stack::drop_marked(std::string_view what) { cut_to(top_mark(what)); }
+void Stack::drop_marked(std::string_view what) { cut_to(find_top_mark(what)); }
 
 void Stack::put(std::uint64_t key) {
   program_.charge(key < memo_.size() ? 0 : kMemoBytes);

@@ -33,11 +33,11 @@ class Stack {
   void put(std::uint64_t key);  // the top, into the memo
   void push_memo(std::uint64_t key);
   // Returns how many keys the memo has: the key of the next MEMOIZE.
-  std::uint64_t memo_size() const { return memo_.size() + far_memo_.size(); }
+  std::uint64_t count_memo() const { return memo_.size() + far_memo_.size(); }
 
  private:
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
-  std::size_t top_mark(std::string_view what) const;
+  std::size_t find_top_mark(std::string_view what) const;
   void cut_to(std::size_t size);
 
   Program& program_;

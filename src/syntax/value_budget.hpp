@@ -17,13 +17,13 @@ inline constexpr std::size_t kMaxNesting = 64;           // JSON, and CBOR
 inline constexpr std::size_t kMaxManifestNesting2 = 32;  // deterministic CBOR, below its root
 
 // Memory for the values of JSON and CBOR that are kept as a tree.
-inline constexpr std::uint64_t max_value_bytes(std::uint64_t text_bytes) {
+inline constexpr std::uint64_t compute_value_limit(std::uint64_t text_bytes) {
   return (std::uint64_t{80} << 20) + 2 * text_bytes;
 }
 
 class ValueBudget {
  public:
-  explicit ValueBudget(std::uint64_t text_bytes) : left_(max_value_bytes(text_bytes)) {}
+  explicit ValueBudget(std::uint64_t text_bytes) : left_(compute_value_limit(text_bytes)) {}
 
   // Returns a budget for this many values of any kind.
   static ValueBudget for_values(std::uint64_t values) {
@@ -41,7 +41,7 @@ class ValueBudget {
   bool take_text(std::size_t bytes) { return take(64 + bytes); }
 
  private:
-  friend std::uint64_t reading_cost(const Value& value);
+  friend std::uint64_t measure_cost(const Value& value);
 
   static constexpr std::uint64_t kValueBytes = sizeof(Attributes::Entry) + 16;
   static constexpr std::uint64_t kKeyBytes = 64;
@@ -56,6 +56,6 @@ class ValueBudget {
 };
 
 // Returns the cost in a budget of reading this value again.
-std::uint64_t reading_cost(const Value& value);
+std::uint64_t measure_cost(const Value& value);
 
 }  // namespace poise

@@ -6,7 +6,7 @@ namespace poise {
 
 std::string found_value(const Value* value) {
   constexpr std::size_t kMostBytes = 100;
-  return value == nullptr ? "nothing" : shortened(to_json(*value), kMostBytes);
+  return value == nullptr ? "nothing" : shorten(to_json(*value), kMostBytes);
 }
 
 }  // namespace poise

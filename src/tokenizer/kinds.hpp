@@ -23,7 +23,7 @@ const TokenKind& token_kind(VocabularyKind kind);
 // Returns the row of that name.
 const TokenKind* find_token_kind(std::string_view name);
 
-inline std::string_view kind_name(VocabularyKind kind) { return token_kind(kind).name; }
+inline std::string_view name_kind(VocabularyKind kind) { return token_kind(kind).name; }
 
 std::unique_ptr<const TokenScheme> make_sentencepiece_bpe(const Vocabulary& vocabulary);
 std::unique_ptr<const TokenScheme> make_sentencepiece_unigram(const Vocabulary& vocabulary);

@@ -97,7 +97,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     while (!text.empty()) {
       std::size_t length = user_defined().longest(text).length;
       const bool frozen = length > 0;
-      if (!frozen) length = std::min(announced_length(text.front()), text.size());
+      if (!frozen) length = std::min(find_announced_length(text.front()), text.size());
       symbols.push_back({text.substr(0, length), frozen});
       text.remove_prefix(length);
     }

@@ -67,7 +67,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
         if (place.from == kNotReached || sum > static_cast<double>(place.score))
           place = {static_cast<float>(sum), static_cast<std::uint32_t>(at), id};
       };
-      const std::size_t character = std::min(announced_length(text[at]), text.size() - at);
+      const std::size_t character = std::min(find_announced_length(text[at]), text.size() - at);
       bool alone = false;  // the character is a token by itself
       trie_.for_each_prefix(text.substr(at), [&](std::size_t length, TokenId id) {
         if (type(id) == TokenType::unused) return;

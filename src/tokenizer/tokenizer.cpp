@@ -74,7 +74,7 @@ TextStream& TextStream::operator=(TextStream&&) noexcept = default;
 std::string TextStream::add(TokenId token) {
   tables_->require_known(token);
   decoder_->add(token, text_);
-  return take(incomplete_tail(text_));
+  return take(measure_incomplete_tail(text_));
 }
 
 std::string TextStream::finish() {

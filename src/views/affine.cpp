@@ -103,7 +103,7 @@ void check_affine(const Tensor& tensor) {
 // Reports a scale that is not finite, or negative.
 std::vector<Finding> affine_faults(const Tensor& tensor) {
   std::vector<Finding> findings;
-  const Place place = place_of(*tensor.require("data").blob);
+  const Place place = find_place(*tensor.require("data").blob);
   const auto position = tensor.layout.affine()->position();
   for (const std::string& problem : problems_of(tensor.layout.affine()->get())) {
     findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), place.path,

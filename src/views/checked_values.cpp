@@ -75,7 +75,7 @@ class CheckedValues final : public Blob {
   }
 
   [[noreturn]] void fail(const std::string& problem, std::uint64_t byte) const {
-    const Place place = place_of(*blob_, byte);
+    const Place place = find_place(*blob_, byte);
     throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", where_, problem), place.path, place.offset);
   }
 

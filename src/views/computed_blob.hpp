@@ -53,11 +53,11 @@ class LoadedBlob {
  private:
   static BlobPtr justified(BlobPtr blob) {
     const auto at = blob->map() ? std::nullopt : blob->stored();
-    if (!at || blob->size() <= max_decoded_bytes(at->length)) return blob;
+    if (!at || blob->size() <= compute_decoded_limit(at->length)) return blob;
     throw Error(
         ErrorKind::unsupported,
         fmt::format("{} bytes, which {} stored bytes decode to, are more than the {} that are kept in memory at once",
-                    blob->size(), at->length, max_decoded_bytes(at->length)),
+                    blob->size(), at->length, compute_decoded_limit(at->length)),
         at->source->name(), at->offset);
   }
 

@@ -24,7 +24,7 @@ std::uint64_t row_bytes(const PackedCodes& codes) {
 }
 
 // Returns the place in its stream of the i-th code of a line.
-std::uint64_t place_of(const PackedCodes& codes, std::uint64_t i) {
+std::uint64_t find_place(const PackedCodes& codes, std::uint64_t i) {
   if (codes.order.empty()) return i;
   const std::uint64_t turn = codes.order.size();
   return i / turn * turn + codes.order[static_cast<std::size_t>(i % turn)];
@@ -56,7 +56,7 @@ class Codes {
     };
     const auto byte_of = [&](std::uint64_t index) { return index / kWordBytes * word_bytes_ + index % kWordBytes; };
     for (std::uint64_t i = 0; i < period; ++i) {
-      const std::uint64_t bit = bit_of(place_of(codes, i));
+      const std::uint64_t bit = bit_of(find_place(codes, i));
       places_.push_back({byte_of(bit / 8), byte_of((bit + codes.bits - 1) / 8), static_cast<unsigned>(bit % 8)});
     }
     period_bytes_ = byte_of(bit_of(period) / 8);
@@ -149,7 +149,7 @@ std::optional<ByteMap> byte_map(const PackedCodes& codes, MatrixOrder order, uns
   for (unsigned byte = 0; byte < map.size(); ++byte) {
     unsigned packed = 0;
     for (std::size_t i = 0; i < of_byte; ++i) {
-      const unsigned code = (byte >> place_of(codes, i) * bits) + codes.add;
+      const unsigned code = (byte >> find_place(codes, i) * bits) + codes.add;
       packed |= (code & ((1U << bits) - 1)) << i * bits;
     }
     map[byte] = static_cast<std::byte>(packed);

@@ -84,8 +84,8 @@ Fault coo_fault(const Tensor& tensor) {
 // `problem` begins with the role of the faulty part, if there is one.
 [[noreturn]] void fail_sparse(const Tensor& tensor, std::string_view problem) {
   const Part* const part = tensor.part(problem.substr(0, problem.find(':')));
-  Place place = part != nullptr ? place_of(*part->blob) : Place();
-  for (const Part& any : tensor.parts) place = place.offset ? place : place_of(*any.blob);
+  Place place = part != nullptr ? find_place(*part->blob) : Place();
+  for (const Part& any : tensor.parts) place = place.offset ? place : find_place(*any.blob);
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem), place.path, place.offset);
 }
 

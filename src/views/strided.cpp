@@ -163,7 +163,7 @@ class Slabs {
   // `size`: of the view.
   Slabs(const Blob& blob, std::size_t item, std::uint64_t size) : size_(size) {
     const auto at = blob.stored();
-    const std::uint64_t most = at ? std::max(kLeastBytes, max_decoded_bytes(at->length)) : size;
+    const std::uint64_t most = at ? std::max(kLeastBytes, compute_decoded_limit(at->length)) : size;
     slab_bytes_ = std::min(size, std::max<std::uint64_t>(item, most - most % item));
   }
 
@@ -378,11 +378,11 @@ class StridedBlob final : public Blob {
 
 [[noreturn]] void refuse(std::string problem) { throw Error(ErrorKind::invalid_file, std::move(problem)); }
 
-std::vector<std::int64_t> strides_of(const Shape& shape, unsigned item_bytes, bool row_major) {
+std::vector<std::int64_t> strides_of(const Shape& shape, unsigned item_bytes, bool make_row_major_strides) {
   std::vector<std::int64_t> strides(shape.size());
   std::uint64_t bytes = item_bytes;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    const std::size_t d = row_major ? shape.size() - 1 - i : i;
+    const std::size_t d = make_row_major_strides ? shape.size() - 1 - i : i;
     strides[d] = static_cast<std::int64_t>(bytes);
     bytes *= shape[d];
   }

@@ -28,7 +28,7 @@ std::vector<std::int64_t> column_major_strides(const Shape& shape, unsigned item
 
 // Returns the elements, contiguous: the blob itself, or a range of its file, if they are already. Takes constant
 // memory, except for blobs that can only be read from front to back. Of those it keeps as many elements as
-// max_decoded_bytes() allows, but at least 64 MiB, with a pass over the blob for each such run of elements; with
+// compute_decoded_limit() allows, but at least 64 MiB, with a pass over the blob for each such run of elements; with
 // several runs it can only be read from front to back itself. A whole blob whose elements are those of a transposed
 // matrix has stored_as(). Throws invalid_file (without path) for an element outside the blob, and when the elements
 // take 2^64 bytes or more. Requires: as many strides as dimensions; item_bytes > 0.

@@ -19,13 +19,13 @@ TEST(Ascii, KnowsTheClassesOfC) {
     EXPECT_EQ(is_ascii_alphanumeric(c), is_ascii && std::isalnum(i) != 0) << i;
     EXPECT_EQ(is_ascii_space(c), is_ascii && std::isspace(i) != 0) << i;
     EXPECT_EQ(is_ascii_punctuation(c), is_ascii && std::ispunct(i) != 0) << i;
-    EXPECT_EQ(hex_digit_value(c) >= 0, is_ascii && std::isxdigit(i) != 0) << i;
+    EXPECT_EQ(parse_hex_digit(c) >= 0, is_ascii && std::isxdigit(i) != 0) << i;
     EXPECT_EQ(to_lower_ascii(c), is_ascii ? static_cast<char>(std::tolower(i)) : c) << i;
     EXPECT_EQ(to_upper_ascii(c), is_ascii ? static_cast<char>(std::toupper(i)) : c) << i;
   }
-  EXPECT_EQ(hex_digit_value('7'), 7);
-  EXPECT_EQ(hex_digit_value('a'), 10);
-  EXPECT_EQ(hex_digit_value('F'), 15);
+  EXPECT_EQ(parse_hex_digit('7'), 7);
+  EXPECT_EQ(parse_hex_digit('a'), 10);
+  EXPECT_EQ(parse_hex_digit('F'), 15);
 }
 
 TEST(Ascii, MakesSmallLettersOfText) { EXPECT_EQ(to_lower_ascii(std::string_view("Q4_K_M Ä")), "q4_k_m Ä"); }

@@ -28,8 +28,8 @@ TEST(ByteReader, ReadsLittleEndianNumbersInOrder) {
 TEST(ByteReader, AnErrorNamesRecordFieldOffsetAndWhatIsLeft) {
   const auto source = memory({1, 2, 3, 4, 5, 6});
   ByteReader reader(*source, "alt v2");
-  const auto section = reader.scope("tokenizer");
-  const auto token = reader.scope("token", 17);
+  const auto section = reader.open_scope("tokenizer");
+  const auto token = reader.open_scope("token", 17);
   reader.u32("score");
   const Error error = support::error_of([&] { reader.text(4294967295U, "length"); });
   EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
@@ -170,7 +170,7 @@ TEST(ByteReader, AFetchThatFailsLeavesNoOldBytes) {
 TEST(ByteReader, FailsAsTheKindThatIsAsked) {
   FetchedSource source(10);
   ByteReader reader(source, "test");
-  const auto scope = reader.scope("record", 3);
+  const auto scope = reader.open_scope("record", 3);
   try {
     reader.fail(ErrorKind::unsupported, "version", "expected 1, found 2", 4);
   } catch (const Error& error) {

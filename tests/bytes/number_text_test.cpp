@@ -10,20 +10,21 @@ namespace poise {
 namespace {
 
 TEST(NumberText, TakesWholeTextsAlone) {
-  EXPECT_EQ(number_from<int>("-12"), -12);
-  EXPECT_EQ(number_from<double>("1e3"), 1000.0);
-  for (const char* wrong : {"", " 1", "1 ", "1x", "0x1", "99999999999"}) EXPECT_FALSE(number_from<int>(wrong)) << wrong;
-  for (const char* wrong : {"inf", "nan", "1e999"}) EXPECT_FALSE(number_from<double>(wrong)) << wrong;
+  EXPECT_EQ(parse_number_text<int>("-12"), -12);
+  EXPECT_EQ(parse_number_text<double>("1e3"), 1000.0);
+  for (const char* wrong : {"", " 1", "1 ", "1x", "0x1", "99999999999"})
+    EXPECT_FALSE(parse_number_text<int>(wrong)) << wrong;
+  for (const char* wrong : {"inf", "nan", "1e999"}) EXPECT_FALSE(parse_number_text<double>(wrong)) << wrong;
 }
 
 TEST(NumberText, KnowsUnitsOfSizes) {
-  EXPECT_EQ(size_from("512"), 512U);
-  EXPECT_EQ(size_from("64KiB"), 65536U);
-  EXPECT_EQ(size_from("500KB"), 500000U);
-  EXPECT_EQ(size_from("1 mb"), 1000000U);
-  EXPECT_EQ(size_from("15E"), 15'000'000'000'000'000'000U);
+  EXPECT_EQ(parse_size("512"), 512U);
+  EXPECT_EQ(parse_size("64KiB"), 65536U);
+  EXPECT_EQ(parse_size("500KB"), 500000U);
+  EXPECT_EQ(parse_size("1 mb"), 1000000U);
+  EXPECT_EQ(parse_size("15E"), 15'000'000'000'000'000'000U);
   for (const char* wrong : {"", "K", "-1", "1.5GB", "1KBB", "1 bit", "20E", "1iB"})
-    EXPECT_FALSE(size_from(wrong)) << wrong;
+    EXPECT_FALSE(parse_size(wrong)) << wrong;
 }
 
 // Expected: CPython's float().

@@ -64,7 +64,7 @@ std::string digest(const std::vector<float>& numbers) {
   std::vector<std::uint32_t> bits;
   bits.reserve(numbers.size());
   for (const float x : numbers) bits.push_back(canonical_bits(x));
-  return sha256_hex(std::as_bytes(std::span(bits)));
+  return compute_sha256(std::as_bytes(std::span(bits)));
 }
 
 std::vector<float> decode(const BlockType& type, const std::vector<std::byte>& blocks) {
@@ -266,8 +266,8 @@ TEST_P(BlockCodecs, EncodeRowsAsGgml) {
   for (const Golden& golden : kGolden) {
     const BlockType& type = *block_type_numbered(golden.number);
     if (type.encode == nullptr) continue;
-    EXPECT_EQ(sha256_hex(encode(type, rows, nullptr)), golden.encoded) << type.name;
-    EXPECT_EQ(sha256_hex(encode(type, rows, weights.data())), golden.encoded_by_importance) << type.name;
+    EXPECT_EQ(compute_sha256(encode(type, rows, nullptr)), golden.encoded) << type.name;
+    EXPECT_EQ(compute_sha256(encode(type, rows, weights.data())), golden.encoded_by_importance) << type.name;
   }
 }
 

@@ -33,7 +33,7 @@ Config config_of(std::int64_t layers) {
 }
 
 // "name [shape]" in the order of the table.
-std::vector<std::string> listed(const std::vector<ExpectedTensor>& tensors) {
+std::vector<std::string> list_names(const std::vector<ExpectedTensor>& tensors) {
   std::vector<std::string> lines;
   for (const ExpectedTensor& tensor : tensors)
     lines.push_back(fmt::format("{} {}", tensor.name, to_string(tensor.shape)));
@@ -89,15 +89,15 @@ TEST(Families, TensorsOfALlamaInCanonicalOrder) {
   }
   expected.insert(expected.end(), {"model.norm.weight [12]", "lm_head.weight [11, 12]"});
   Config config = config_of(2);
-  for (const char* type : {"mistral", "llama"}) EXPECT_EQ(listed(find_family(type)->tensors.all(config)), expected);
+  for (const char* type : {"mistral", "llama"}) EXPECT_EQ(list_names(find_family(type)->tensors.all(config)), expected);
   config.tie_word_embeddings = true;
   expected.pop_back();
-  EXPECT_EQ(listed(find_family("llama")->tensors.all(config)), expected);
+  EXPECT_EQ(list_names(find_family("llama")->tensors.all(config)), expected);
 }
 
 // docs/formats/tiny-llama.md
 TEST(Families, TensorsOfATinyLlamaInTheOrderOfItsFile) {
-  EXPECT_THAT(listed(find_family("tiny_llama")->tensors.all(config_of(1))),
+  EXPECT_THAT(list_names(find_family("tiny_llama")->tensors.all(config_of(1))),
               ElementsAre("embedding.weight [11, 12]", "position_embedding.weight [9, 12]",
                           "layers.0.attention.query.weight [12, 12]", "layers.0.attention.key.weight [12, 12]",
                           "layers.0.attention.value.weight [12, 12]", "layers.0.attention.output.weight [12, 12]",

@@ -136,7 +136,7 @@ TEST_P(Conformance, TellsWhatIsMistakenForItsFiles) {
     return support::error_of([&] { open(support::source(text, file_name())); }).message();
   };
   EXPECT_EQ(reported(""), "the file is empty");
-  for (const Lookalike& lookalike : lookalikes()) {
+  for (const Lookalike& lookalike : list_lookalikes()) {
     const std::string start = std::string(lookalike.start) + std::string(64, ' ');
     EXPECT_EQ(reported(start), lookalike.message);
   }

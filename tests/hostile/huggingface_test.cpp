@@ -233,7 +233,7 @@ std::vector<std::size_t> misleading_lengths() {
   constexpr std::size_t kShortest = 600;  // of a shard of the model above
   constexpr std::size_t kMost = 100'000'000;
   std::vector<std::string> starts = {"PK\x03\x04"};
-  for (const Lookalike& lookalike : lookalikes()) {
+  for (const Lookalike& lookalike : list_lookalikes()) {
     for (const char* before : {"", "\n", " "}) starts.push_back(before + std::string(lookalike.start));
   }
   std::vector<std::size_t> lengths;

@@ -90,14 +90,14 @@ TEST_F(AtomicFileTest, PaddingIsAHole) {
   again.read(text.data(), 20);
   EXPECT_EQ(text, "middle" + std::string(10, '\0') + "end" + '\0');
   const auto source = Source::open(path("a"));
-  EXPECT_EQ(next_written(*source, 0).begin, 0U);
-  EXPECT_LE(next_written(*source, 0).end, 64U << 10);
-  EXPECT_EQ(next_written(*source, 1 << 20).begin, kGiB);
-  EXPECT_LE(next_written(*source, 1 << 20).end, kGiB + (64 << 10));
-  EXPECT_EQ(next_written(*source, kGiB + 1).begin, kGiB + 1);
-  EXPECT_EQ(next_written(*source, kGiB + (1 << 20)).begin, 2 * kGiB);
-  EXPECT_EQ(next_written(*Source::from_memory(std::vector<std::byte>(9), "memory"), 3).begin, 3U);
-  EXPECT_EQ(next_written(*Source::from_memory(std::vector<std::byte>(9), "memory"), 3).end, 9U);
+  EXPECT_EQ(find_written(*source, 0).begin, 0U);
+  EXPECT_LE(find_written(*source, 0).end, 64U << 10);
+  EXPECT_EQ(find_written(*source, 1 << 20).begin, kGiB);
+  EXPECT_LE(find_written(*source, 1 << 20).end, kGiB + (64 << 10));
+  EXPECT_EQ(find_written(*source, kGiB + 1).begin, kGiB + 1);
+  EXPECT_EQ(find_written(*source, kGiB + (1 << 20)).begin, 2 * kGiB);
+  EXPECT_EQ(find_written(*Source::from_memory(std::vector<std::byte>(9), "memory"), 3).begin, 3U);
+  EXPECT_EQ(find_written(*Source::from_memory(std::vector<std::byte>(9), "memory"), 3).end, 9U);
 }
 
 // Digests are computed from what has been written, also while nothing lies behind a hole.
@@ -105,7 +105,7 @@ TEST_F(AtomicFileTest, WhatIsWrittenCanBeReadBehindPadding) {
   AtomicFile file(path("a"), false);
   write(file, "x");
   file.pad_to(1 << 20);
-  const auto written = file.written();
+  const auto written = file.read_back();
   ASSERT_EQ(written->size(), 1U << 20);
   std::array<std::byte, 2> last{std::byte{1}, std::byte{1}};
   written->read((1 << 20) - 2, last);

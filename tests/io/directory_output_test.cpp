@@ -36,7 +36,7 @@ class DirectoryOutputTest : public testing::Test {
   }
 
   static void write(DirectoryOutput& output, const std::string& name, std::string_view text) {
-    output.sibling(name).write(std::as_bytes(std::span(text.data(), text.size())));
+    output.open_sibling(name).write(std::as_bytes(std::span(text.data(), text.size())));
   }
   void save(const fs::path& target, bool overwrite, const std::vector<fs::path>& inputs = {}) {
     DirectoryOutput output(target, overwrite, refusal_to_replace, inputs);

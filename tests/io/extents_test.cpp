@@ -41,11 +41,11 @@ TEST(Extents, ALongOneAroundRepeatedOnes) { EXPECT_EQ(overlap({{64, 100}, {80, 4
 
 TEST(Extents, GapsAreWhatIsInNone) {
   using Ranges = std::vector<FileRange>;
-  EXPECT_EQ(gaps_between({}), Ranges());
-  EXPECT_EQ(gaps_between({{0, 8}, {8, 16}}), Ranges());
-  EXPECT_EQ(gaps_between({{32, 40}, {8, 16}}), (Ranges{{0, 8}, {16, 32}}));
-  EXPECT_EQ(gaps_between({{0, 100}, {10, 20}, {120, 130}}), (Ranges{{100, 120}}));
-  EXPECT_EQ(gaps_between({{4, 4}}), (Ranges{{0, 4}}));
+  EXPECT_EQ(find_gaps({}), Ranges());
+  EXPECT_EQ(find_gaps({{0, 8}, {8, 16}}), Ranges());
+  EXPECT_EQ(find_gaps({{32, 40}, {8, 16}}), (Ranges{{0, 8}, {16, 32}}));
+  EXPECT_EQ(find_gaps({{0, 100}, {10, 20}, {120, 130}}), (Ranges{{100, 120}}));
+  EXPECT_EQ(find_gaps({{4, 4}}), (Ranges{{0, 4}}));
 }
 
 }  // namespace

@@ -7,19 +7,21 @@ namespace {
 
 TEST(FreeSpace, IsThatOfTheFileSystem) {
   const auto standard = std::filesystem::space(std::filesystem::temp_directory_path());
-  const auto room = free_space(std::filesystem::temp_directory_path() / "file");
+  const auto room = measure_free_space(std::filesystem::temp_directory_path() / "file");
   if (!room) GTEST_SKIP() << "not a file system that takes what is written";
   EXPECT_GE(room->bytes + (std::uint64_t{1} << 30), standard.available);  // others write meanwhile
   EXPECT_LE(room->bytes, standard.capacity);
 }
 
 TEST(FreeSpace, IsNotKnownOfOtherFileSystems) {
-  EXPECT_FALSE(free_space("/proc/file"));
-  EXPECT_FALSE(free_space("/no/such/directory/file"));
+  EXPECT_FALSE(measure_free_space("/proc/file"));
+  EXPECT_FALSE(measure_free_space("/no/such/directory/file"));
 }
 
 // A plain name is a file of the working directory.
-TEST(FreeSpace, OfANameAlone) { EXPECT_EQ(free_space("file").has_value(), free_space("./file").has_value()); }
+TEST(FreeSpace, OfANameAlone) {
+  EXPECT_EQ(measure_free_space("file").has_value(), measure_free_space("./file").has_value());
+}
 
 }  // namespace
 }  // namespace poise

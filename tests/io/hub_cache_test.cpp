@@ -46,7 +46,7 @@ class HubCache : public testing::Test {
     support::put(repository(repository_name) / "snapshots" / commit / "config.json", "{}");
   }
   std::string message(const std::string& named) const {
-    return support::error_of([&] { path_of_model(named); }).message();
+    return support::error_of([&] { find_model_path(named); }).message();
   }
 
   support::TemporaryDirectory directory_;
@@ -59,21 +59,21 @@ class HubCache : public testing::Test {
 
 // huggingface_hub/constants.py of version 0.36.
 TEST_F(HubCache, IsWhereTheEnvironmentSays) {
-  EXPECT_EQ(hub_cache_path(), "/home/someone/.cache/huggingface/hub");
+  EXPECT_EQ(find_hub_cache(), "/home/someone/.cache/huggingface/hub");
   xdg_.set("/caches");
-  EXPECT_EQ(hub_cache_path(), "/caches/huggingface/hub");
+  EXPECT_EQ(find_hub_cache(), "/caches/huggingface/hub");
   hf_home_.set("~/hf");
-  EXPECT_EQ(hub_cache_path(), "/home/someone/hf/hub");
+  EXPECT_EQ(find_hub_cache(), "/home/someone/hf/hub");
   old_hub_.set("/old");
-  EXPECT_EQ(hub_cache_path(), "/old");
+  EXPECT_EQ(find_hub_cache(), "/old");
   hub_.set("/data/hub");
-  EXPECT_EQ(hub_cache_path(), "/data/hub");
+  EXPECT_EQ(find_hub_cache(), "/data/hub");
   hub_.set("");
   old_hub_.set("");
   hf_home_.set("");
   xdg_.set("");
   home_.set({});
-  EXPECT_EQ(hub_cache_path(), "");
+  EXPECT_EQ(find_hub_cache(), "");
   EXPECT_THAT(message("org/name"), HasSubstr("no Hugging Face cache is known: HOME is not set"));
 }
 
@@ -84,9 +84,9 @@ TEST_F(HubCache, HasModelsByTheirNames) {
   support::put(repository("models--org--na.me-1") / "refs" / "main", "abc\n");
   add_snapshot("models--gpt2", "123");  // its only snapshot
   const fs::path snapshot = repository("models--org--na.me-1") / "snapshots" / "abc";
-  EXPECT_EQ(path_of_model("org/na.me-1"), snapshot);
-  EXPECT_EQ(path_of_model("org/na.me-1/config.json"), snapshot / "config.json");
-  EXPECT_EQ(path_of_model("gpt2"), repository("models--gpt2") / "snapshots" / "123");
+  EXPECT_EQ(find_model_path("org/na.me-1"), snapshot);
+  EXPECT_EQ(find_model_path("org/na.me-1/config.json"), snapshot / "config.json");
+  EXPECT_EQ(find_model_path("gpt2"), repository("models--gpt2") / "snapshots" / "123");
 }
 
 TEST_F(HubCache, PathsStayAsTheyAre) {
@@ -95,18 +95,18 @@ TEST_F(HubCache, PathsStayAsTheyAre) {
   for (const std::string path :
        {"-", "", ".", "..", "/absent", "./org/name", "../org/name", "absent.gguf", "a/b/c.gguf", "absent", "-org/name",
         "org/name--x", "org/na me", "org//name", "org/.", "org/..", "other/name/", "model.zt:0.5"})
-    EXPECT_EQ(path_of_model(path), path);
+    EXPECT_EQ(find_model_path(path), path);
   support::put(directory_ / "org" / "name", "a file");
   const fs::path before = fs::current_path();
   fs::current_path(directory_.path());
-  const std::string found = path_of_model("org/name");
+  const std::string found = find_model_path("org/name");
   fs::current_path(before);
   EXPECT_EQ(found, "org/name");
 }
 
 TEST_F(HubCache, ErrorsSayWhereItLooked) {
   hub_.set((directory_ / "hub").string());
-  EXPECT_EQ(support::error_of([&] { path_of_model("org/name"); }).kind(), ErrorKind::not_found);
+  EXPECT_EQ(support::error_of([&] { find_model_path("org/name"); }).kind(), ErrorKind::not_found);
   EXPECT_THAT(message("org/name"), HasSubstr("there is no such file or directory, and the Hugging Face cache " +
                                              (directory_ / "hub").string() + " has no models--org--name"));
   support::put(repository("models--org--name") / "refs" / "main", "abc");
@@ -132,20 +132,20 @@ TEST_F(HubCache, FoldersAreKnownWhereverLinksLeadToThem) {
   EXPECT_TRUE(is_hub_cache(directory_.path()));
   EXPECT_TRUE(is_hub_repository(repository_path));
   EXPECT_FALSE(is_hub_cache(repository_path) || is_hub_repository(directory_ / "hub") || is_hub_repository(snapshot));
-  EXPECT_EQ(repository_of_snapshot(directory_ / "link"), fs::canonical(repository_path));
-  EXPECT_EQ(repository_of_snapshot(repository_path), "");
-  EXPECT_EQ(hub_blob(directory_ / "link" / "file"), fs::canonical(repository_path / "blobs" / "0123"));
-  EXPECT_EQ(hub_blob(repository_path / "blobs" / "0123"), fs::canonical(repository_path / "blobs" / "0123"));
-  EXPECT_EQ(hub_blob(snapshot / "config.json"), "");
-  EXPECT_EQ(hub_repository_name("hub/models--org--name"), "org/name");
-  EXPECT_EQ(hub_repository_name("hub/models--gpt2"), "gpt2");
+  EXPECT_EQ(find_snapshot_repository(directory_ / "link"), fs::canonical(repository_path));
+  EXPECT_EQ(find_snapshot_repository(repository_path), "");
+  EXPECT_EQ(find_hub_blob(directory_ / "link" / "file"), fs::canonical(repository_path / "blobs" / "0123"));
+  EXPECT_EQ(find_hub_blob(repository_path / "blobs" / "0123"), fs::canonical(repository_path / "blobs" / "0123"));
+  EXPECT_EQ(find_hub_blob(snapshot / "config.json"), "");
+  EXPECT_EQ(make_repository_name("hub/models--org--name"), "org/name");
+  EXPECT_EQ(make_repository_name("hub/models--gpt2"), "gpt2");
 }
 
 TEST(HubBlob, NamesAreDigests) {
-  EXPECT_EQ(blob_name_kind(std::string(64, 'a')), BlobName::sha256);
-  EXPECT_EQ(blob_name_kind(std::string(40, '0')), BlobName::git_sha1);
+  EXPECT_EQ(classify_blob_name(std::string(64, 'a')), BlobName::sha256);
+  EXPECT_EQ(classify_blob_name(std::string(40, '0')), BlobName::git_sha1);
   for (const std::string& name : {std::string(), std::string(32, 'a'), std::string(64, 'A'), std::string(40, 'g')})
-    EXPECT_EQ(blob_name_kind(name), BlobName::unknown);
+    EXPECT_EQ(classify_blob_name(name), BlobName::unknown);
 }
 
 }  // namespace

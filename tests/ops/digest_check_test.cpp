@@ -308,10 +308,10 @@ TEST_F(DigestCheckTest, HashingReadsSharedBytesOnce) {
   });
   EXPECT_EQ(total, 4096U + 2048U);
   ASSERT_EQ(hashed.parts.size(), 3U);
-  EXPECT_EQ(hashed.parts[0].sha256, sha256_hex(std::vector<std::byte>(4096, std::byte{1})));
+  EXPECT_EQ(hashed.parts[0].sha256, compute_sha256(std::vector<std::byte>(4096, std::byte{1})));
   EXPECT_EQ(hashed.parts[1].sha256, hashed.parts[0].sha256);
   EXPECT_EQ(hashed.parts[1].tensor, "b");
-  EXPECT_EQ(hashed.parts[2].sha256, sha256_hex(std::vector<std::byte>(2048, std::byte{1})));
+  EXPECT_EQ(hashed.parts[2].sha256, compute_sha256(std::vector<std::byte>(2048, std::byte{1})));
 }
 
 TEST_F(DigestCheckTest, UnknownKindsOfShardsAreTold) {

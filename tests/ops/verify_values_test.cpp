@@ -39,7 +39,7 @@ std::vector<BadValue> bad_values(const Tensor& tensor, const std::vector<std::ve
   const auto checks = make_value_checks(value_rules(tensor, tensor.parts.front()));
   std::uint64_t position = 0;
   for (const auto& piece : pieces) {
-    for (const auto& check : checks) check->see(position, piece);
+    for (const auto& check : checks) check->update(position, piece);
     position += piece.size();
   }
   std::vector<BadValue> bad;

@@ -56,7 +56,7 @@ TEST(Container, Directories) {
   support::put(directory / "f/b", "bytes of b");
   support::put(directory / "f/g/c", "bytes of c");
   for (const IoMode io : {IoMode::map, IoMode::read}) {
-    const auto files = open_container(*container_kind(nullptr), directory / "f", nullptr, io);
+    const auto files = open_container(*find_container_kind(nullptr), directory / "f", nullptr, io);
     expect_folder(*files);
     EXPECT_THAT(files->names(), UnorderedElementsAre("b", "g"));
     EXPECT_TRUE(files->has("g"));
@@ -69,7 +69,7 @@ TEST(Container, Archives) {
   const SourcePtr source = support::source(
       support::zip_file({{"a", "bytes of a"}, {"f/", ""}, {"./f//b", "bytes of b"}, {"f/g/c", "bytes of c"}}).bytes(),
       "archive");
-  ASSERT_EQ(container_kind(source), ContainerKind::zip);
+  ASSERT_EQ(find_container_kind(source), ContainerKind::zip);
   EXPECT_THAT(open_container(ContainerKind::zip, "archive", source)->names(),
               UnorderedElementsAre("a", "f/b", "f/g/c"));
   const auto files = open_container(ContainerKind::zip, "archive", source)->folder("f");

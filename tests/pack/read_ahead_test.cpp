@@ -79,7 +79,7 @@ std::vector<std::unique_ptr<Streamed>> many(std::initializer_list<std::uint64_t>
   return blobs;
 }
 ReadAhead ahead_of(const std::vector<std::unique_ptr<Streamed>>& blobs) {
-  return ReadAhead(ReadAhead::of(blobs, [](const auto& blob) -> const Blob& { return *blob; }));
+  return ReadAhead(ReadAhead::list_blobs(blobs, [](const auto& blob) -> const Blob& { return *blob; }));
 }
 
 TEST(ReadAhead, GivesTheBytesOfEachInOrder) {
@@ -106,7 +106,7 @@ TEST(ReadAhead, SkippedBlobsAndSecondStreamsAreRead) {
 TEST(ReadAhead, LongBlobsDoNotFillMemory) {
   std::vector<std::unique_ptr<Streamed>> blobs;
   for (unsigned i = 0; i < 3; ++i) blobs.push_back(std::make_unique<Streamed>(std::uint64_t{8} << 20, i));
-  const ReadAhead ahead(ReadAhead::of(blobs, [](const auto& blob) -> const Blob& { return *blob; }),
+  const ReadAhead ahead(ReadAhead::list_blobs(blobs, [](const auto& blob) -> const Blob& { return *blob; }),
                         {.window_bytes = 512 << 10});
   for (const std::size_t i : {0U, 1U, 2U}) {
     const auto stream = ahead[i].stream();
@@ -130,7 +130,7 @@ TEST(ReadAhead, AllThreadsTogetherHaveALimit) {
     return bytes;
   };
   {
-    const ReadAhead ahead(ReadAhead::of(blobs, [](const auto& blob) -> const Blob& { return *blob; }),
+    const ReadAhead ahead(ReadAhead::list_blobs(blobs, [](const auto& blob) -> const Blob& { return *blob; }),
                           {.window_bytes = 1 << 20, .all_bytes = 4 << 20, .threads = 64});
     const auto stream = ahead[0].stream();
     std::vector<std::byte> some(1000);

@@ -60,7 +60,7 @@ class Recorder final : public Visitor {
  public:
   // Throws `thrown` when it has seen everything; swallows what fails.
   explicit Recorder(Seen& seen, std::optional<Error> thrown = {}) : seen_(seen), thrown_(std::move(thrown)) {}
-  void see(std::span<const std::byte> bytes) override {
+  void update(std::span<const std::byte> bytes) override {
     seen_.whole_pieces = seen_.whole_pieces && !seen_.after_odd_piece;
     seen_.after_odd_piece = bytes.size() % 16 != 0;
     seen_.bytes.insert(seen_.bytes.end(), bytes.begin(), bytes.end());
@@ -80,7 +80,7 @@ class Recorder final : public Visitor {
 // Ends the scan by what it throws.
 class Strict final : public Visitor {
  public:
-  void see(std::span<const std::byte>) override {}
+  void update(std::span<const std::byte>) override {}
   void end(std::string) override {}
 };
 
@@ -112,7 +112,7 @@ TEST(Scan, ShowsEveryBlobOnceAndInOrder) {
       EXPECT_EQ(seen[i].bytes, read_all(*blobs[i])) << i;
       EXPECT_TRUE(seen[i].whole_pieces) << i;
       EXPECT_EQ(seen[i].ends, 1) << i;
-      EXPECT_EQ(seen[i].sha256, sha256 ? sha256_hex(seen[i].bytes) : "") << i;
+      EXPECT_EQ(seen[i].sha256, sha256 ? compute_sha256(seen[i].bytes) : "") << i;
       EXPECT_THAT(seen[i].failures, testing::IsEmpty());
     }
   }

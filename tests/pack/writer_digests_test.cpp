@@ -39,7 +39,7 @@ class MemoryFile final : public ReadableSink {
  public:
   explicit MemoryFile(std::chrono::microseconds read_time = {}) : read_time_(read_time) {}
 
-  SourcePtr written() override {
+  SourcePtr read_back() override {
     ++asked_;
     return std::make_shared<Bytes>(*this);
   }

@@ -83,8 +83,8 @@ TEST(Deflate, AnyPartIsRead) {
 }
 
 TEST(Deflate, NothingDecodesToMoreThan1032TimesItsBytes) {
-  EXPECT_EQ(most_inflated_bytes(10), 10320U);
-  EXPECT_EQ(most_inflated_bytes(UINT64_MAX), UINT64_MAX);
+  EXPECT_EQ(compute_inflated_limit(10), 10320U);
+  EXPECT_EQ(compute_inflated_limit(UINT64_MAX), UINT64_MAX);
 }
 
 }  // namespace

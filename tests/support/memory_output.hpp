@@ -28,8 +28,8 @@ class MemoryOutput final : public Output {
  public:
   explicit MemoryOutput(std::string name) : name_(std::move(name)) {}
   Sink& main() override { return files_[name_]; }
-  Sink& main_named(const std::string& name) override { return files_[name_ = name]; }
-  Sink& sibling(const std::string& name) override { return files_[name]; }
+  Sink& open_main(const std::string& name) override { return files_[name_ = name]; }
+  Sink& open_sibling(const std::string& name) override { return files_[name]; }
   std::string name() const override { return name_; }
 
   // Of the main file.

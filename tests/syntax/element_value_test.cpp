@@ -10,7 +10,7 @@ namespace {
 
 std::optional<Value> value_of(DType dtype, std::uint64_t bits, std::size_t bytes) {
   const std::string text = support::le(bits, bytes);
-  return element_value(dtype, std::as_bytes(std::span(text)));
+  return read_element(dtype, std::as_bytes(std::span(text)));
 }
 
 TEST(ElementValue, OfEachKind) {

@@ -41,24 +41,24 @@ TEST(ValueBudget, KeysOfLargeMapsAreCharged) {
 }
 
 TEST(ValueBudget, WritersReckonWithNoLess) {
-  const std::uint64_t cost = reading_cost(Value());
+  const std::uint64_t cost = measure_cost(Value());
   Attributes map;
   for (int i = 0; i < 100; ++i) map.set(fmt::format("{}", i), Value::Array{i, Attributes{{"a", "b"}}});
   for (const Value& value : {Value(Value::Array(50, Value(1))), Value(map), Value("text")}) {
-    EXPECT_TRUE(can_read(value, reading_cost(value) / cost));
-    EXPECT_GE(reading_cost(value), cost);
+    EXPECT_TRUE(can_read(value, measure_cost(value) / cost));
+    EXPECT_GE(measure_cost(value), cost);
   }
 }
 
 TEST(ValueBudget, WhatReadersWouldRefuseIsNotWritten) {
   Attributes map;
-  EXPECT_NO_THROW(require_readable(reading_cost(map), 100));
+  EXPECT_NO_THROW(require_readable(measure_cost(map), 100));
   std::vector<Attributes::Entry> entries;
   for (int i = 0; i < 700'000; ++i) entries.emplace_back(fmt::format("{}", i), "");
   map = Attributes::from_unique(std::move(entries));
   const std::string text = to_json(map);
   EXPECT_THROW(parse_json(text, "test"), Error);
-  EXPECT_THROW(require_readable(reading_cost(map), text.size()), Error);
+  EXPECT_THROW(require_readable(measure_cost(map), text.size()), Error);
 }
 
 }  // namespace

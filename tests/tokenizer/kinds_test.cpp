@@ -23,10 +23,10 @@ TEST(TokenKinds, EachHasARowThatItsNameFinds) {
 
 // docs/formats/ztensor.md: files have these names.
 TEST(TokenKinds, NamesAreThoseOfTheFiles) {
-  EXPECT_EQ(kind_name(VocabularyKind::sentencepiece_bpe), "sentencepiece_bpe");
-  EXPECT_EQ(kind_name(VocabularyKind::sentencepiece_unigram), "sentencepiece_unigram");
-  EXPECT_EQ(kind_name(VocabularyKind::byte_pair), "byte_pair");
-  EXPECT_EQ(kind_name(VocabularyKind::pipeline), "pipeline");
+  EXPECT_EQ(name_kind(VocabularyKind::sentencepiece_bpe), "sentencepiece_bpe");
+  EXPECT_EQ(name_kind(VocabularyKind::sentencepiece_unigram), "sentencepiece_unigram");
+  EXPECT_EQ(name_kind(VocabularyKind::byte_pair), "byte_pair");
+  EXPECT_EQ(name_kind(VocabularyKind::pipeline), "pipeline");
 }
 
 TEST(TokenKinds, AKindWithoutARowIsABug) { EXPECT_THROW(token_kind(static_cast<VocabularyKind>(99)), Error); }

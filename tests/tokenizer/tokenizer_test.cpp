@@ -72,7 +72,7 @@ class Both {
     std::string streamed;
     for (const int id : ids) {
       const std::string piece = stream.add(id);
-      ASSERT_EQ(incomplete_tail(piece), 0U) << fmt::format("{}", ids);
+      ASSERT_EQ(measure_incomplete_tail(piece), 0U) << fmt::format("{}", ids);
       streamed += piece;
     }
     ASSERT_EQ(streamed + stream.finish(), expected) << fmt::format("{}", ids);

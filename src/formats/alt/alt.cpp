@@ -35,7 +35,7 @@ const Format kAltV2 = {
     .has_whole_card = true,
     .sniff = is_v2,
     .read = alt::read_v2,
-    .prepare = prepare_with<alt::plan_v2, alt::write_v2, alt::losses_v2>,
+    .prepare = prepare_with<alt::plan_v2, alt::write_v2, alt::list_losses_v2>,
 };
 
 const Format kAltV1 = {
@@ -45,7 +45,7 @@ const Format kAltV1 = {
     .holds_bf16 = false,
     .sniff = is_v1,
     .read = alt::read_v1,
-    .prepare = prepare_with<alt::plan_v1, alt::write_v1, alt::losses_v1>,
+    .prepare = prepare_with<alt::plan_v1, alt::write_v1, alt::list_losses_v1>,
 };
 
 }  // namespace poise

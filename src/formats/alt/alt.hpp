@@ -25,7 +25,7 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options);
 FilePlan plan_v1(const Model& model, const WriteOptions& options);
 
 // Returns the losses of the written file, one sentence each.
-std::vector<std::string> losses_v2(const Model& model, const WriteOptions& options);
-std::vector<std::string> losses_v1(const Model& model, const WriteOptions& options);
+std::vector<std::string> list_losses_v2(const Model& model, const WriteOptions& options);
+std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions& options);
 
 }  // namespace poise::alt

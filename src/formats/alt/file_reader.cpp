@@ -10,7 +10,7 @@
 namespace poise::alt {
 
 std::string FileReader::text(std::string_view field) {
-  const auto scope = bytes_.scope(field);
+  const auto scope = bytes_.open_scope(field);
   return text(count32("length"), "text");
 }
 
@@ -128,7 +128,7 @@ void FileReader::rewind(const Mark& mark) {
 namespace {
 
 // Does not move the reader.
-bool at_end_marker(ByteReader& bytes) {
+bool is_at_end_marker(ByteReader& bytes) {
   const std::uint64_t here = bytes.position();
   const std::int32_t low = bytes.i32("end marker");
   const std::int32_t high = bytes.remaining() >= 4 ? bytes.i32("end marker") : 0;
@@ -137,7 +137,7 @@ bool at_end_marker(ByteReader& bytes) {
 }
 
 // Returns the section that begins here. Does not move the reader.
-std::size_t section_here(FileReader& reader, std::span<const Section> order, std::size_t next) {
+std::size_t find_section(FileReader& reader, std::span<const Section> order, std::size_t next) {
   ByteReader& bytes = reader.bytes();
   reader.require_marker();
   const std::uint64_t here = bytes.position();
@@ -174,10 +174,10 @@ void read_sections(FileReader& reader, std::span<const Section> order, std::uint
     for (; next < found; ++next)
       reader.warn(info(order[next]).name, "the section is missing", reader.bytes().position());
   };
-  while (!at_end_marker(reader.bytes())) {
-    const std::size_t found = section_here(reader, order, next);
+  while (!is_at_end_marker(reader.bytes())) {
+    const std::size_t found = find_section(reader, order, next);
     skip_to(found);
-    const auto scope = reader.bytes().scope(info(order[found]).name);
+    const auto scope = reader.bytes().open_scope(info(order[found]).name);
     read(order[found], reader.open_section(order[found]));
     next = found + 1;
   }

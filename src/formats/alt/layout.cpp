@@ -16,7 +16,7 @@ constexpr TypesByCode kAltCTypes = {TokenType::normal,       TokenType::unknown,
                                     TokenType::user_defined, TokenType::byte,    TokenType::unused,
                                     TokenType::bos,          TokenType::eos,     TokenType::pad};
 
-const TypesByCode& types_of(TypeNumbering numbering) {
+const TypesByCode& find_types(TypeNumbering numbering) {
   return numbering == TypeNumbering::canonical ? kCanonicalTypes : kAltCTypes;
 }
 
@@ -28,12 +28,12 @@ std::optional<TypeNumbering> vote(const Vocabulary& vocabulary, std::size_t id, 
   return std::nullopt;
 }
 
-std::optional<TypeNumbering> vote_of_unknown(const Vocabulary& vocabulary) {
+std::optional<TypeNumbering> vote_by_unknown(const Vocabulary& vocabulary) {
   if (vocabulary.unk_id < 0 || static_cast<std::size_t>(vocabulary.unk_id) >= vocabulary.size()) return std::nullopt;
   return vote(vocabulary, static_cast<std::size_t>(vocabulary.unk_id), TokenType::unknown);
 }
 
-std::optional<TypeNumbering> vote_of_byte(const Vocabulary& vocabulary) {
+std::optional<TypeNumbering> vote_by_byte(const Vocabulary& vocabulary) {
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     if (vocabulary.text(id) == "<0x00>") return vote(vocabulary, id, TokenType::byte);
   }
@@ -50,17 +50,17 @@ std::string_view name(const Dialect& dialect) {
 }
 
 TokenType token_type(TypeNumbering numbering, std::int32_t code) {
-  return types_of(numbering)[static_cast<std::size_t>(code)];
+  return find_types(numbering)[static_cast<std::size_t>(code)];
 }
 
 std::int32_t type_code(TypeNumbering numbering, TokenType type) {
-  const TypesByCode& types = types_of(numbering);
+  const TypesByCode& types = find_types(numbering);
   return static_cast<std::int32_t>(std::ranges::find(types, type) - types.begin());
 }
 
 NumberingVerdict find_numbering(const Vocabulary& as_canonical, TokenRecord record) {
-  const auto unknown = vote_of_unknown(as_canonical);
-  const auto byte = vote_of_byte(as_canonical);
+  const auto unknown = vote_by_unknown(as_canonical);
+  const auto byte = vote_by_byte(as_canonical);
   if (unknown && byte && unknown != byte) return {TypeNumbering::canonical, true};
   if (unknown || byte) return {unknown ? *unknown : *byte, false};
   return {record == TokenRecord::alt_c ? TypeNumbering::alt_c : TypeNumbering::canonical, false};

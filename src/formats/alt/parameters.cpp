@@ -75,7 +75,7 @@ std::int64_t read_sliding_window(FileReader& reader) {
 
 }  // namespace
 
-Config no_config() {
+Config make_empty_config() {
   Config none;
   none.hidden_act.clear();
   none.rope_theta = none.rms_norm_eps = none.initializer_range = 0;
@@ -125,7 +125,7 @@ std::optional<Config> read_parameters_v2(FileReader& reader) {
                 at);
     reader.dialect().parameters = order;
   }
-  if (config == no_config()) return std::nullopt;
+  if (config == make_empty_config()) return std::nullopt;
   return config;
 }
 
@@ -133,7 +133,7 @@ ParametersV1 read_parameters_v1(FileReader& reader) {
   ByteReader& bytes = reader.bytes();
   ParametersV1 parameters;
   parameters.model_type = reader.text("model_type");
-  Config config = no_config();
+  Config config = make_empty_config();
   config.hidden_size = bytes.i32("hidden_size");
   config.num_hidden_layers = bytes.i32("num_hidden_layers");
   config.intermediate_size = bytes.i32("intermediate_size");
@@ -150,7 +150,7 @@ ParametersV1 read_parameters_v1(FileReader& reader) {
     bytes.fail("data_type", fmt::format("expected 0 to 2, found {}", parameters.data_type), parameters.data_type_at);
   }
   parameters.context_length = reader.count32("context_length");
-  if (config == no_config()) return parameters;
+  if (config == make_empty_config()) return parameters;
   config.max_position_embeddings = parameters.context_length;
   config.hidden_act = Config{}.hidden_act;
   config.initializer_range = Config{}.initializer_range;
@@ -158,7 +158,7 @@ ParametersV1 read_parameters_v1(FileReader& reader) {
   return parameters;
 }
 
-std::int32_t prevailing_type(const Model& model) {
+std::int32_t find_prevailing_type(const Model& model) {
   std::uint64_t halves = 0;
   std::uint64_t floats = 0;
   for (const Tensor& tensor : model.tensors()) {

@@ -18,7 +18,7 @@ constexpr std::array kSectionsV2 = {Section::general, Section::parameters, Secti
 
 void read_start(FileReader& reader) {
   ByteReader& bytes = reader.bytes();
-  const auto scope = bytes.scope("start");
+  const auto scope = bytes.open_scope("start");
   const std::int64_t marker = bytes.i64("section_marker");
   if (marker != kStartV2 && marker != kStartAltc)
     bytes.fail("section_marker", fmt::format("expected 0x{:x}, found 0x{:x}", kStartV2, marker), 0);
@@ -80,9 +80,9 @@ namespace {
 constexpr std::array kSectionsV1 = {Section::parameters, Section::tokenizer, Section::tensors};
 
 void compare_data_type(FileReader& reader, const ParametersV1& parameters, const Model& model) {
-  const std::int32_t expected = prevailing_type(model);
+  const std::int32_t expected = find_prevailing_type(model);
   if (parameters.data_type == expected) return;
-  const auto scope = reader.bytes().scope(info(Section::parameters).name);
+  const auto scope = reader.bytes().open_scope(info(Section::parameters).name);
   reader.warn("data_type",
               fmt::format("expected {}, the type of most elements, found {}", expected, parameters.data_type),
               parameters.data_type_at);

@@ -20,7 +20,7 @@ Card read_general(FileReader& reader);
 // The parameters sections of both versions of ALT.
 
 // The section of a model without configuration: zeros.
-Config no_config();
+Config make_empty_config();
 
 // Throws unsupported for a model whose configuration the sections cannot hold: of an unknown family, or with keys of
 // config.json that change the model.
@@ -45,7 +45,7 @@ struct ParametersV1 {
 ParametersV1 read_parameters_v1(FileReader& reader);
 
 // Returns the data_type of version 1's section: float16 when most elements are.
-std::int32_t prevailing_type(const Model& model);
+std::int32_t find_prevailing_type(const Model& model);
 
 // The tokenizer sections of both versions of ALT.
 
@@ -55,10 +55,10 @@ std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSectio
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section);
 
 // Returns the type of a token of version 1, which stores none, by its text and its vocabulary's ids.
-TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, std::int32_t id);
+TokenType guess_type(const Vocabulary& vocabulary, std::string_view text, std::int32_t id);
 
 // Returns the score that is written for a token. Throws unsupported for NaN, which readers reject.
-float written_score(const Vocabulary& vocabulary, std::size_t id);
+float check_score(const Vocabulary& vocabulary, std::size_t id);
 
 // The tensors sections of both versions of ALT: metadata, then data, tensor by tensor. Skips data without reading it.
 
@@ -103,10 +103,10 @@ struct TensorRole {
   friend bool operator==(const TensorRole&, const TensorRole&) = default;
 };
 
-TensorRole role_from_name(std::string_view name);
+TensorRole find_role(std::string_view name);
 
 // Returns the tensors in canonical order; then those with other names, in file order.
-std::vector<const Tensor*> in_canonical_order(const Model& model);
+std::vector<const Tensor*> sort_canonically(const Model& model);
 
 // Hints: four numbers with which an ALT v2 file repeats information in a tensor's name.
 
@@ -122,7 +122,7 @@ constexpr std::int32_t kFirstOtherBlock = -4;
 
 // Returns the hints for a name. `other_block` is the block_index of a tensor outside the layers that has no number of
 // its own.
-Hints hints_from_role(const TensorRole& role, std::int32_t other_block);
+Hints make_hints(const TensorRole& role, std::int32_t other_block);
 
 // Returns true for the tensors that `unique_count` counts, outside the layers.
 bool is_unique(const TensorRole& role);

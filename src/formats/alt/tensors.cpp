@@ -108,7 +108,7 @@ class TensorsReader {
                   begin_);
     }
     for (std::int64_t i = 0; i < tensor_count_; ++i) {
-      const auto scope = bytes_.scope("tensor", i);
+      const auto scope = bytes_.open_scope("tensor", i);
       places_.push_back(bytes_.position());
       read_tensor();
     }
@@ -120,7 +120,7 @@ class TensorsReader {
 
   // Warns once about all tensors that are not in canonical order.
   void compare_order() {
-    const std::vector<const Tensor*> order = in_canonical_order(model_);
+    const std::vector<const Tensor*> order = sort_canonically(model_);
     std::size_t i = 0;
     for (const Tensor& found : model_.tensors()) {
       if (order[i] != &found)
@@ -221,9 +221,9 @@ class ReaderV2 : private TensorsReader {
     std::int32_t other_block =
         kFirstOtherBlock;  // in canonical order, too, tensors with other names have the order of the file
     for (const Tensor& tensor : model_.tensors()) {
-      const auto scope = bytes_.scope("tensor", static_cast<std::int64_t>(i));
-      const TensorRole role = role_from_name(tensor.name);
-      compare(hints_from_role(role, other_block), hints_[i], tensor.name, places()[i]);
+      const auto scope = bytes_.open_scope("tensor", static_cast<std::int64_t>(i));
+      const TensorRole role = find_role(tensor.name);
+      compare(make_hints(role, other_block), hints_[i], tensor.name, places()[i]);
       if (role.component == ComponentType::other) --other_block;
       ++i;
     }
@@ -239,7 +239,7 @@ class ReaderV2 : private TensorsReader {
     field("projection_type", expected.projection_type, found.projection_type, 12);
   }
 
-  BlockCounts hinted_blocks() const {
+  BlockCounts count_hinted_blocks() const {
     std::set<std::int32_t> blocks;
     BlockCounts counts;
     for (const Hints& hints : hints_) {
@@ -259,7 +259,7 @@ class ReaderV2 : private TensorsReader {
     if (found == named) return;
     const std::string blocks = fmt::format("the tensors belong to {} layers, found {}", named.blocks, found.blocks);
     const std::string unique = fmt::format("{} tensors are outside the layers, found {}", named.unique, found.unique);
-    if (found == hinted_blocks()) {
+    if (found == count_hinted_blocks()) {
       if (found.blocks != named.blocks) reader_.warn("block_count", blocks, begin_ + 16);
       if (found.unique != named.unique) reader_.warn("unique_count", unique, begin_ + 20);
       return;
@@ -339,7 +339,7 @@ constexpr std::array<LayerTensor, 9> kLayerTensors = {{
 
 constexpr std::string_view kLayerPrefix = "model.layers.";
 
-TensorRole layer_role(std::string_view numbered) {
+TensorRole find_layer_role(std::string_view numbered) {
   TensorRole role;
   const auto split = split_number(numbered);
   if (!split) return role;
@@ -364,8 +364,8 @@ int order_in_layer(const TensorRole& role) {
 // The canonical order of tensors: (component's place, block, place in the layer).
 using CanonicalKey = std::tuple<int, std::int32_t, int>;
 
-CanonicalKey canonical_key(std::string_view name) {
-  const TensorRole role = role_from_name(name);
+CanonicalKey make_canonical_key(std::string_view name) {
+  const TensorRole role = find_role(name);
   if (!role.known()) return {4, 0, 0};
   switch (role.component) {
     case ComponentType::embed_tokens: return {0, 0, 0};
@@ -381,18 +381,18 @@ CanonicalKey canonical_key(std::string_view name) {
 
 bool TensorRole::known() const { return component != ComponentType::other && layer != LayerPart::other; }
 
-TensorRole role_from_name(std::string_view name) {
+TensorRole find_role(std::string_view name) {
   if (name == "model.embed_tokens.weight")
     return {ComponentType::embed_tokens, -1, LayerPart::weight, ProjectionType::none};
   if (name == "lm_head.weight") return {ComponentType::lm_head, -1, LayerPart::weight, ProjectionType::none};
   if (name == "model.norm.weight") return {ComponentType::norm, -1, LayerPart::weight, ProjectionType::none};
-  if (name.starts_with(kLayerPrefix)) return layer_role(name.substr(kLayerPrefix.size()));
+  if (name.starts_with(kLayerPrefix)) return find_layer_role(name.substr(kLayerPrefix.size()));
   return {};
 }
 
-std::vector<const Tensor*> in_canonical_order(const Model& model) {
+std::vector<const Tensor*> sort_canonically(const Model& model) {
   std::vector<std::pair<CanonicalKey, const Tensor*>> keyed;
-  for (const Tensor& tensor : model.tensors()) keyed.emplace_back(canonical_key(tensor.name), &tensor);
+  for (const Tensor& tensor : model.tensors()) keyed.emplace_back(make_canonical_key(tensor.name), &tensor);
   std::ranges::stable_sort(keyed, {}, [](const auto& item) { return item.first; });
   std::vector<const Tensor*> tensors;
   tensors.reserve(keyed.size());
@@ -415,7 +415,7 @@ std::int32_t block_index(const TensorRole& role, std::int32_t other_block) {
 
 }  // namespace
 
-Hints hints_from_role(const TensorRole& role, std::int32_t other_block) {
+Hints make_hints(const TensorRole& role, std::int32_t other_block) {
   return {static_cast<std::int32_t>(role.component), block_index(role, other_block),
           static_cast<std::int32_t>(role.layer), static_cast<std::int32_t>(role.projection)};
 }
@@ -426,7 +426,7 @@ BlockCounts count_blocks(const Model& model) {
   std::set<std::int32_t> blocks;
   BlockCounts counts;
   for (const Tensor& tensor : model.tensors()) {
-    const TensorRole role = role_from_name(tensor.name);
+    const TensorRole role = find_role(tensor.name);
     if (is_unique(role)) {
       ++counts.unique;
     } else {

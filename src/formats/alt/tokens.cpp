@@ -138,7 +138,7 @@ Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSe
   const std::uint64_t seq_len_at = bytes.position();
   if (reading.seq_len) vocabulary.max_length = bytes.i32("seq_len");
   for (std::int32_t id = 0; id < size; ++id, ++progress) {
-    const auto scope = bytes.scope("token", id);
+    const auto scope = bytes.open_scope("token", id);
     read_token(reader, vocabulary, reading.record, id);
   }
   ++progress;
@@ -169,9 +169,9 @@ Vocabulary read_v1_as(const ReadingV1& reading, FileReader& reader, const OpenSe
   Vocabulary vocabulary;
   const std::int32_t size = read_ids(reader, vocabulary, 4);
   for (std::int32_t id = 0; id < size; ++id, ++progress) {
-    const auto scope = bytes.scope("token", id);
+    const auto scope = bytes.open_scope("token", id);
     const std::string text = reader.text("token_data");
-    vocabulary.add(text, static_cast<float>(-id), type_from_text(vocabulary, text, id));
+    vocabulary.add(text, static_cast<float>(-id), guess_type(vocabulary, text, id));
   }
   ++progress;
   reader.close_section(section, reading.size_twice ? 8 : 0);
@@ -179,33 +179,33 @@ Vocabulary read_v1_as(const ReadingV1& reading, FileReader& reader, const OpenSe
   return vocabulary;
 }
 
-std::optional<Vocabulary> unless_empty(Vocabulary vocabulary) {
+std::optional<Vocabulary> drop_empty(Vocabulary vocabulary) {
   if (vocabulary == Vocabulary{}) return std::nullopt;
   return vocabulary;
 }
 
 bool is_byte_token(std::string_view text) {
-  return text.size() == 6 && text.starts_with("<0x") && text.ends_with('>') && hex_digit_value(text[3]) >= 0 &&
-         hex_digit_value(text[4]) >= 0;
+  return text.size() == 6 && text.starts_with("<0x") && text.ends_with('>') && parse_hex_digit(text[3]) >= 0 &&
+         parse_hex_digit(text[4]) >= 0;
 }
 
 }  // namespace
 
 std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section) {
-  return unless_empty(read_first_that_fits(reader, std::span<const ReadingV2>(kReadingsV2),
-                                           [&](const ReadingV2& reading, std::uint64_t& progress) {
-                                             return read_v2_as(reading, reader, section, progress);
-                                           }));
+  return drop_empty(read_first_that_fits(reader, std::span<const ReadingV2>(kReadingsV2),
+                                         [&](const ReadingV2& reading, std::uint64_t& progress) {
+                                           return read_v2_as(reading, reader, section, progress);
+                                         }));
 }
 
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section) {
-  return unless_empty(read_first_that_fits(reader, std::span<const ReadingV1>(kReadingsV1),
-                                           [&](const ReadingV1& reading, std::uint64_t& progress) {
-                                             return read_v1_as(reading, reader, section, progress);
-                                           }));
+  return drop_empty(read_first_that_fits(reader, std::span<const ReadingV1>(kReadingsV1),
+                                         [&](const ReadingV1& reading, std::uint64_t& progress) {
+                                           return read_v1_as(reading, reader, section, progress);
+                                         }));
 }
 
-TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, std::int32_t id) {
+TokenType guess_type(const Vocabulary& vocabulary, std::string_view text, std::int32_t id) {
   if (text == "<unk>" || id == vocabulary.unk_id) return TokenType::unknown;
   if (text == "<s>" || id == vocabulary.bos_id) return TokenType::bos;
   if (text == "</s>" || id == vocabulary.eos_id) return TokenType::eos;
@@ -213,7 +213,7 @@ TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, st
   return is_byte_token(text) ? TokenType::byte : TokenType::normal;
 }
 
-float written_score(const Vocabulary& vocabulary, std::size_t id) {
+float check_score(const Vocabulary& vocabulary, std::size_t id) {
   const float score = vocabulary.score(id);
   if (!std::isnan(score)) return score;
   throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold the score of token {}, which is NaN", id));

@@ -46,7 +46,7 @@ std::int32_t data_type(const Tensor& tensor) {
   return *code;
 }
 
-SectionWriter tensor_header(const Tensor& tensor, const Hints& hints, const Affine& affine) {
+SectionWriter make_tensor_header(const Tensor& tensor, const Hints& hints, const Affine& affine) {
   SectionWriter out(fmt::format("tensor {}", tensor.name));
   out.i32("component_type", hints.component_type);
   out.i32("block_index", hints.block_index);
@@ -74,32 +74,32 @@ SectionWriter tensor_header(const Tensor& tensor, const Hints& hints, const Affi
 
 using HintsByTensor = std::unordered_map<const Tensor*, Hints>;
 
-HintsByTensor all_hints(const std::vector<const Tensor*>& tensors) {
+HintsByTensor make_all_hints(const std::vector<const Tensor*>& tensors) {
   HintsByTensor hints;
   std::int32_t other_block = kFirstOtherBlock;
   for (const Tensor* tensor : tensors) {
-    const TensorRole role = role_from_name(tensor->name);
-    hints.emplace(tensor, hints_from_role(role, other_block));
+    const TensorRole role = find_role(tensor->name);
+    hints.emplace(tensor, make_hints(role, other_block));
     if (role.component == ComponentType::other) --other_block;
   }
   return hints;
 }
 
 // In canonical order, with qint4 codes packed.
-std::deque<Tensor> packed_tensors(const Model& model) {
+std::deque<Tensor> pack_tensors(const Model& model) {
   std::deque<Tensor> tensors;
-  for (const Tensor* tensor : in_canonical_order(model)) tensors.push_back(with_packed_codes(*tensor));
+  for (const Tensor* tensor : sort_canonically(model)) tensors.push_back(with_packed_codes(*tensor));
   return tensors;
 }
 
-std::vector<const Tensor*> pointers_to(const std::deque<Tensor>& tensors) {
+std::vector<const Tensor*> list_pointers(const std::deque<Tensor>& tensors) {
   std::vector<const Tensor*> pointers;
   pointers.reserve(tensors.size());
   for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
   return pointers;
 }
 
-SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
+SectionWriter make_tensor_counts(const Model& model, const TensorsSection& tensors) {
   const BlockCounts counts = count_blocks(model);
   SectionWriter out("tensors");
   out.i64(model.size());
@@ -114,9 +114,9 @@ class CanonicalFile {
  public:
   explicit CanonicalFile(const Model& model)
       : sections_(model, kVersion2),
-        packed_(packed_tensors(model)),
-        section_(section_of(pointers_to(packed_))),
-        counts_(tensor_counts(model, section_)) {}
+        packed_(pack_tensors(model)),
+        section_(make_section(list_pointers(packed_))),
+        counts_(make_tensor_counts(model, section_)) {}
   CanonicalFile(const CanonicalFile&) = delete;  // it has pointers to its own tensors
   CanonicalFile& operator=(const CanonicalFile&) = delete;
 
@@ -126,9 +126,9 @@ class CanonicalFile {
   }
 
  private:
-  static TensorsSection section_of(const std::vector<const Tensor*>& order) {
-    return {order, [hints = all_hints(order)](const Tensor& tensor, const Affine& affine) {
-              return tensor_header(tensor, hints.at(&tensor), affine);
+  static TensorsSection make_section(const std::vector<const Tensor*>& order) {
+    return {order, [hints = make_all_hints(order)](const Tensor& tensor, const Affine& affine) {
+              return make_tensor_header(tensor, hints.at(&tensor), affine);
             }};
   }
 
@@ -163,7 +163,7 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
 
 // Writes ALT version 1.
 //
-// It has no scales, scores or token types; losses_v1() lists what it loses.
+// It has no scales, scores or token types; list_losses_v1() lists what it loses.
 
 namespace {
 
@@ -172,7 +172,7 @@ bool is_usual_activation(std::string_view name) {
   return name.empty() || name == Config{}.hidden_act || name == "swish";
 }
 
-std::int32_t data_type_v1(const Tensor& tensor) {
+std::int32_t find_data_type_v1(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("alt1 has no scales, so it cannot hold the quantized tensor {}", tensor.name))
@@ -186,17 +186,17 @@ std::int32_t data_type_v1(const Tensor& tensor) {
   refuse_tensor("alt1", tensor);
 }
 
-SectionWriter tensor_header_v1(const Tensor& tensor, const Affine&) {
+SectionWriter make_tensor_header_v1(const Tensor& tensor, const Affine&) {
   SectionWriter out(fmt::format("tensor {}", tensor.name));
   out.count("n_dims", tensor.shape.size());
   out.text_length("name", tensor.name);
-  out.i32("data_type", data_type_v1(tensor));
+  out.i32("data_type", find_data_type_v1(tensor));
   for (const std::uint64_t dimension : tensor.shape) out.count("dimension", dimension);
   out.text_bytes(tensor.name);
   return out;
 }
 
-SectionWriter tensor_counts_v1(const Model& model, const TensorsSection& tensors) {
+SectionWriter make_tensor_counts_v1(const Model& model, const TensorsSection& tensors) {
   SectionWriter out("tensors");
   out.i64(model.size());
   out.i64(tensors.shape_count());
@@ -206,8 +206,8 @@ SectionWriter tensor_counts_v1(const Model& model, const TensorsSection& tensors
 // All errors are thrown before the first byte is written.
 struct FileV1 {
   explicit FileV1(const Model& model)
-      : section(in_canonical_order(model), tensor_header_v1),
-        counts(tensor_counts_v1(model, section)),
+      : section(sort_canonically(model), make_tensor_header_v1),
+        counts(make_tensor_counts_v1(model, section)),
         sections(model, kVersion1) {
     // Version 1 has no hidden_act; readers assume the usual one.
     if (const Family& family = family_of(model); family.hidden_act != Config{}.hidden_act) {
@@ -266,8 +266,8 @@ void TensorsSection::write(Sink& sink, const SectionWriter& counts, const Progre
   sink.write(header.bytes());
   sink.write(counts.fields().bytes());
   Meter meter(progress, data_bytes_);
-  const ReadAhead ahead(
-      ReadAhead::of(tensors_, [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
+  const ReadAhead ahead(ReadAhead::list_blobs(
+      tensors_, [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor* const tensor = tensors_[i];
     const Affine affine = tensor->layout.affine() != nullptr ? tensor->layout.affine()->get() : Affine{};
@@ -367,7 +367,7 @@ void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const auto number = static_cast<std::int32_t>(id);
     scores = scores || vocabulary.score(id) != static_cast<float>(-number);
-    types = types || type_by_id(vocabulary, id) != type_from_text(vocabulary, vocabulary.text(id), number);
+    types = types || type_by_id(vocabulary, id) != guess_type(vocabulary, vocabulary.text(id), number);
   }
   losses.note_if(scores, "the tokens' scores: readers will prefer earlier tokens");
   losses.note_if(types, "the tokens' types");
@@ -385,11 +385,11 @@ void note_parameters(const Model& model, Losses& losses) {
                  "a longest sequence other than max_position_embeddings");
 }
 
-std::vector<std::string> losses_alt_c(const Model& model) {
+std::vector<std::string> list_losses_alt_c(const Model& model) {
   Losses losses("alt.c's dialect");
   losses.note_if(model.size() > 0, fmt::format("tensors: {} are left out", model.size()));
   losses.note_if(model.vocabulary && model.vocabulary->max_length != 0, "the longest sequence");
-  if (const auto names = unknown_to_alt_c(model.card); !names.empty()) {
+  if (const auto names = list_unknown_to_alt_c(model.card); !names.empty()) {
     losses.say(fmt::format("alt.c refuses empty texts: {} written as \"unknown\"", fmt::join(names, ", ")));
   }
   note_common(model, losses);
@@ -398,14 +398,14 @@ std::vector<std::string> losses_alt_c(const Model& model) {
 
 }  // namespace
 
-std::vector<std::string> losses_v2(const Model& model, const WriteOptions& options) {
-  if (is_for_alt_c(options)) return losses_alt_c(model);
+std::vector<std::string> list_losses_v2(const Model& model, const WriteOptions& options) {
+  if (is_for_alt_c(options)) return list_losses_alt_c(model);
   Losses losses("alt");
   note_common(model, losses);
   return losses.take();
 }
 
-std::vector<std::string> losses_v1(const Model& model, const WriteOptions&) {
+std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions&) {
   Losses losses("alt1");
   for (const std::string& field : card_fields(model.card)) losses.note(field);
   if (model.config) note_parameters(model, losses);

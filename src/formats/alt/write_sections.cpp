@@ -56,11 +56,11 @@ void put(SectionWriter& out, std::string_view name, std::int64_t value) { out.i3
 void put(SectionWriter& out, std::string_view, float value) { out.f32(value); }
 
 template <auto Member>
-void put_config(SectionWriter& out, std::string_view name, const ParameterFields& of) {
+void write_config_field(SectionWriter& out, std::string_view name, const ParameterFields& of) {
   put(out, name, of.config.*Member);
 }
 
-void put_context_length(SectionWriter& out, std::string_view name, const ParameterFields& of) {
+void write_context_length(SectionWriter& out, std::string_view name, const ParameterFields& of) {
   const std::int64_t vocabulary_length = of.model.vocabulary ? of.model.vocabulary->max_length : 0;
   const std::int64_t positions = of.model.config ? of.config.max_position_embeddings : vocabulary_length;
   if (positions < 0)
@@ -68,28 +68,28 @@ void put_context_length(SectionWriter& out, std::string_view name, const Paramet
   out.i32(name, positions);
 }
 
-constexpr ParameterField kHiddenAct = {"hidden_act", put_config<&Config::hidden_act>};
-constexpr ParameterField kTied = {"tie_word_embeddings", put_config<&Config::tie_word_embeddings>};
-constexpr ParameterField kHidden = {"hidden_size", put_config<&Config::hidden_size>};
-constexpr ParameterField kIntermediate = {"intermediate_size", put_config<&Config::intermediate_size>};
-constexpr ParameterField kPositions = {"max_position_embeddings", put_config<&Config::max_position_embeddings>};
-constexpr ParameterField kHeads = {"num_attention_heads", put_config<&Config::num_attention_heads>};
-constexpr ParameterField kLayers = {"num_hidden_layers", put_config<&Config::num_hidden_layers>};
-constexpr ParameterField kKeyHeads = {"num_key_value_heads", put_config<&Config::num_key_value_heads>};
-constexpr ParameterField kWindow = {"sliding_window", put_config<&Config::sliding_window>};
-constexpr ParameterField kTheta = {"rope_theta", put_config<&Config::rope_theta>};
-constexpr ParameterField kEpsilon = {"rms_norm_eps", put_config<&Config::rms_norm_eps>};
-constexpr ParameterField kRange = {"initializer_range", put_config<&Config::initializer_range>};
-constexpr ParameterField kHeadSize = {"head_size", put_config<&Config::head_dim>};
+constexpr ParameterField kHiddenAct = {"hidden_act", write_config_field<&Config::hidden_act>};
+constexpr ParameterField kTied = {"tie_word_embeddings", write_config_field<&Config::tie_word_embeddings>};
+constexpr ParameterField kHidden = {"hidden_size", write_config_field<&Config::hidden_size>};
+constexpr ParameterField kIntermediate = {"intermediate_size", write_config_field<&Config::intermediate_size>};
+constexpr ParameterField kPositions = {"max_position_embeddings", write_config_field<&Config::max_position_embeddings>};
+constexpr ParameterField kHeads = {"num_attention_heads", write_config_field<&Config::num_attention_heads>};
+constexpr ParameterField kLayers = {"num_hidden_layers", write_config_field<&Config::num_hidden_layers>};
+constexpr ParameterField kKeyHeads = {"num_key_value_heads", write_config_field<&Config::num_key_value_heads>};
+constexpr ParameterField kWindow = {"sliding_window", write_config_field<&Config::sliding_window>};
+constexpr ParameterField kTheta = {"rope_theta", write_config_field<&Config::rope_theta>};
+constexpr ParameterField kEpsilon = {"rms_norm_eps", write_config_field<&Config::rms_norm_eps>};
+constexpr ParameterField kRange = {"initializer_range", write_config_field<&Config::initializer_range>};
+constexpr ParameterField kHeadSize = {"head_size", write_config_field<&Config::head_dim>};
 constexpr ParameterField kModelType = {"model_type",
                                        [](SectionWriter& out, std::string_view name, const ParameterFields& of) {
                                          out.text(name, of.model.card.model_type);
                                        }};
 constexpr ParameterField kDataType = {"data_type",
                                       [](SectionWriter& out, std::string_view name, const ParameterFields& of) {
-                                        out.i32(name, prevailing_type(of.model));
+                                        out.i32(name, find_prevailing_type(of.model));
                                       }};
-constexpr ParameterField kContext = {"context_length", put_context_length};
+constexpr ParameterField kContext = {"context_length", write_context_length};
 
 constexpr std::array kParametersV2 = {kHiddenAct, kTied,   kHidden, kIntermediate, kPositions, kHeads,   kLayers,
                                       kKeyHeads,  kWindow, kTheta,  kEpsilon,      kRange,     kHeadSize};
@@ -102,7 +102,7 @@ constexpr TokenField kText = {[](SectionWriter& out, const TokenFields& token) {
   out.text(fmt::format("token {}", token.id), token.vocabulary.text(token.id));
 }};
 constexpr TokenField kScore = {
-    [](SectionWriter& out, const TokenFields& token) { out.f32(written_score(token.vocabulary, token.id)); }};
+    [](SectionWriter& out, const TokenFields& token) { out.f32(check_score(token.vocabulary, token.id)); }};
 constexpr TokenField kType = {[](SectionWriter& out, const TokenFields& token) {
   out.i32("token_type", type_code(token.types, type_by_id(token.vocabulary, token.id)));
 }};
@@ -112,7 +112,7 @@ constexpr std::array kTokenV2 = {kText, kScore, kType};
 constexpr std::array kTokenAltC = {kScore, kType, kId, kText};
 constexpr std::array kTokenV1 = {kText};
 
-SectionWriter general_section(const Card& card, const WrittenForm& form) {
+SectionWriter make_general_section(const Card& card, const WrittenForm& form) {
   SectionWriter out("general");
   for (const CardField& field : card_fields()) {
     const std::string_view text = card.*field.text;
@@ -121,15 +121,15 @@ SectionWriter general_section(const Card& card, const WrittenForm& form) {
   return out;
 }
 
-SectionWriter parameters_section(const Model& model, const WrittenForm& form) {
-  const ParameterFields parameters{model, model.config ? *model.config : no_config()};
+SectionWriter make_parameters_section(const Model& model, const WrittenForm& form) {
+  const ParameterFields parameters{model, model.config ? *model.config : make_empty_config()};
   SectionWriter out("parameters");
   for (const ParameterField& field : form.parameters) field.write(out, field.name, parameters);
   if (form.order) require_order(out, parameters.config, *form.order);
   return out;
 }
 
-SectionWriter tokenizer_section(const std::optional<Vocabulary>& given, const WrittenForm& form) {
+SectionWriter make_tokenizer_section(const std::optional<Vocabulary>& given, const WrittenForm& form) {
   static const Vocabulary kNone;
   const std::optional<Vocabulary> ranked = given ? sentencepiece_form(*given) : std::nullopt;
   const Vocabulary& vocabulary = ranked ? *ranked : given ? *given : kNone;
@@ -197,9 +197,9 @@ const WrittenForm kVersion1 = {
 
 FileWriter::FileWriter(const Model& model, const WrittenForm& form)
     : form_(form),
-      general_(form.general ? std::optional(general_section(model.card, form)) : std::nullopt),
-      parameters_(parameters_section(model, form)),
-      tokenizer_(tokenizer_section(model.vocabulary, form)) {
+      general_(form.general ? std::optional(make_general_section(model.card, form)) : std::nullopt),
+      parameters_(make_parameters_section(model, form)),
+      tokenizer_(make_tokenizer_section(model.vocabulary, form)) {
   if (model.vocabulary) id_bytes_ = sizeof(std::int32_t) * model.vocabulary->size();
 }
 
@@ -261,7 +261,7 @@ void write_alt_c(const Model& model, Sink& sink) {
   FileWriter(model, kVersion2AltC).write(sink, std::nullopt, {});
 }
 
-std::vector<std::string> unknown_to_alt_c(const Card& card) {
+std::vector<std::string> list_unknown_to_alt_c(const Card& card) {
   std::vector<std::string> names;
   for (const CardField& field : card_fields()) {
     if ((card.*field.text).empty()) names.emplace_back(field.name);

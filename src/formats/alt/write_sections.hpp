@@ -146,6 +146,6 @@ bool is_for_alt_c(const WriteOptions& options);
 void write_alt_c(const Model& model, Sink& sink);
 
 // Returns the empty texts of the general section: written as "unknown", since the C reader rejects empty texts.
-std::vector<std::string> unknown_to_alt_c(const Card& card);
+std::vector<std::string> list_unknown_to_alt_c(const Card& card);
 
 }  // namespace poise::alt

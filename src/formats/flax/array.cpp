@@ -70,7 +70,7 @@ class Numbered {
     values_.resize(static_cast<std::size_t>(item.argument), Tree::kRoot);
     for (Tree::Index i = map + 1; i < tree.after(map); i = tree.after(i + 1)) {
       const std::string key = tree.text(i);
-      const auto number = number_from<std::uint64_t>(key);
+      const auto number = parse_number_text<std::uint64_t>(key);
       if (!number || *number >= values_.size() || key != std::to_string(*number))
         tree.fail(field, fmt::format("expected the keys 0 to {}, found \"{}\"", values_.size() - 1, key),
                   tree[i].begin);
@@ -89,7 +89,7 @@ class Numbered {
 
 std::optional<DType> FlaxArray::dtype() const { return dtype_spelled(kTypes, std::string_view(type)); }
 
-std::string FlaxArray::why_no_number() const {
+std::string FlaxArray::explain_no_number() const {
   if (type.starts_with("void") || type.starts_with("V"))
     return fmt::format("its elements are raw bytes ({}): the file does not state their meaning", type);
   return fmt::format("its element type {} is not known", type);

@@ -35,7 +35,7 @@ class FileReader {
   Model read() {
     find_arrays();
     if (holds_[Tree::kRoot] == Holds::no_array) tree_.fail("", "there is no array: this is not a file of Flax", 0);
-    if (const auto parameters = only_parameters()) {
+    if (const auto parameters = find_parameters()) {
       set_attribute("flax.root", std::string(kParameters), tree_[*parameters].begin);
       is_rooted_ = true;
       walk_map(Tree::kRoot, "", *parameters);
@@ -64,7 +64,7 @@ class FileReader {
   }
 
   // Returns the value of "params" if only this key has arrays, in a map: their names need no prefix.
-  std::optional<Tree::Index> only_parameters() const {
+  std::optional<Tree::Index> find_parameters() const {
     if (tree_[Tree::kRoot].kind != ItemKind::map || holds_[Tree::kRoot] != Holds::arrays) return std::nullopt;
     const auto parameters = tree_.find(Tree::kRoot, kParameters);
     if (!parameters || tree_[*parameters].kind != ItemKind::map || holds_[*parameters] != Holds::arrays)
@@ -75,7 +75,7 @@ class FileReader {
     return parameters;
   }
 
-  std::string joined(const std::string& prefix, const std::string& name, std::uint64_t at) {
+  std::string join_names(const std::string& prefix, const std::string& name, std::uint64_t at) {
     std::string result = prefix.empty() ? name : prefix + "." + name;
     if (result.size() > kMostNameBytes)
       tree_.fail("", fmt::format("a name has {} bytes, at most {} are read", result.size(), kMostNameBytes), at,
@@ -87,17 +87,17 @@ class FileReader {
   void walk(Tree::Index i, const std::string& name) {
     const Item& item = tree_[i];
     if (holds_[i] == Holds::is_array) return add(i, name.empty() ? std::string(kRootName) : name);
-    if (holds_[i] == Holds::no_array) return set_attribute(name, value_of(i, name), item.begin);
+    if (holds_[i] == Holds::no_array) return set_attribute(name, convert_value(i, name), item.begin);
     if (item.kind == ItemKind::map) return walk_map(i, name, std::nullopt);
     std::size_t number = 0;
     for (Tree::Index j = i + 1; j < tree_.after(i); j = tree_.after(j))
-      walk(j, joined(name, std::to_string(number++), tree_[j].begin));
+      walk(j, join_names(name, std::to_string(number++), tree_[j].begin));
   }
 
   // `unnamed`: the value whose key is left out of names.
   void walk_map(Tree::Index map, const std::string& name, std::optional<Tree::Index> unnamed) {
     for (Tree::Index i = map + 1; i < tree_.after(map); i = tree_.after(i + 1))
-      walk(i + 1, unnamed == i + 1 ? name : joined(name, tree_.text(i), tree_[i].begin));
+      walk(i + 1, unnamed == i + 1 ? name : join_names(name, tree_.text(i), tree_[i].begin));
   }
 
   void set_attribute(const std::string& name, Value value, std::uint64_t at) {
@@ -106,17 +106,17 @@ class FileReader {
     attributes_.emplace_back(name, std::move(value));
   }
 
-  Value value_of(Tree::Index i, const std::string& name) {
+  Value convert_value(Tree::Index i, const std::string& name) {
     return tree_.value(i, [&](const Item& item) -> Value {
-      if (item.type == kComplex) return complex_value(item, name);
-      if (item.type == kScalar) return scalar_value(item, name);
+      if (item.type == kComplex) return read_complex(item, name);
+      if (item.type == kScalar) return read_scalar(item, name);
       const std::vector<std::byte> bytes = read_all(*make_source_blob(source_, item.content, item.argument));
       return Attributes{{"extension", std::int64_t{item.type}}, {"bytes", Value::Bytes(bytes)}};
     });
   }
 
-  Value complex_value(const Item& item, const std::string& name) {
-    msgpack::Reader in(*records_, context(name), item.content, item.content + item.argument);
+  Value read_complex(const Item& item, const std::string& name) {
+    msgpack::Reader in(*records_, make_context(name), item.content, item.content + item.argument);
     const Item pair = in.next();
     const bool is_pair = pair.kind == ItemKind::array && pair.argument == 2;
     Value::Array parts;
@@ -128,20 +128,20 @@ class FileReader {
     return parts;
   }
 
-  Value scalar_value(const Item& item, const std::string& name) {
-    const FlaxArray array = read_array(*records_, context(name), item);
+  Value read_scalar(const Item& item, const std::string& name) {
+    const FlaxArray array = read_array(*records_, make_context(name), item);
     const auto dtype = array.dtype();
     std::array<std::byte, 16> element;
     if (dtype && array.shape.empty() && array.bytes <= element.size()) {
       const auto bytes = std::span(element).first(static_cast<std::size_t>(array.bytes));
       source_->read(array.begin, bytes);
-      if (auto value = element_value(*dtype, bytes)) return *std::move(value);
+      if (auto value = read_element(*dtype, bytes)) return *std::move(value);
     }
     tree_.fail(name, fmt::format("a scalar of {} with the shape {} is not read", array.type, to_string(array.shape)),
                item.begin, ErrorKind::unsupported);
   }
 
-  static std::string context(const std::string& name) { return name.empty() ? "flax" : "flax: " + name; }
+  static std::string make_context(const std::string& name) { return name.empty() ? "flax" : "flax: " + name; }
 
   // Tensors.
   void add(Tree::Index i, const std::string& name) {
@@ -152,14 +152,14 @@ class FileReader {
         blobs.push_back(make_source_blob(source_, chunk.begin, chunk.bytes));
       return add(chunked.array, name, make_joined_blob(std::move(blobs)));
     }
-    const FlaxArray array = read_array(*records_, context(name), tree_[i]);
+    const FlaxArray array = read_array(*records_, make_context(name), tree_[i]);
     add(array, name, make_source_blob(source_, array.begin, array.bytes));
   }
 
   void add(const FlaxArray& array, const std::string& name, BlobPtr elements) {
     const auto dtype = array.dtype();
     if (!dtype) {
-      model_.warnings.push_back({Severity::warning, fmt::format("{} is left out: {}", name, array.why_no_number()),
+      model_.warnings.push_back({Severity::warning, fmt::format("{} is left out: {}", name, array.explain_no_number()),
                                  source_->name(), array.at});
       return;
     }

@@ -39,7 +39,7 @@ struct FlaxArray {
 
   // std::nullopt: Poise has no such type.
   std::optional<DType> dtype() const;
-  std::string why_no_number() const;
+  std::string explain_no_number() const;
 };
 
 // Throws invalid_file for an extension that holds something else, and for elements that are not as many as the shape

@@ -79,7 +79,7 @@ class Reading {
     if (const Value* value = file_.attributes.find("adapter.lora.alpha")) {
       // Files of other formats may have texts alone.
       const auto* text = file_.origin.format.starts_with("gguf") ? nullptr : value->get_if<std::string>();
-      const auto alpha = text == nullptr ? number(value) : number_from<double>(*text);
+      const auto alpha = text == nullptr ? number(value) : parse_number_text<double>(*text);
       if (!alpha || !std::isfinite(*alpha)) {
         fault(fmt::format("adapter.lora.alpha is {}, expected a number", to_json(*value)));
       } else {

@@ -20,12 +20,12 @@ constexpr std::array kSmolLm3Layer = std::to_array<NameRow>({
     {"ffn_down.weight", "mlp.down_proj.weight"},
 });
 
-constexpr std::array kLlamaLayer = joined(kSmolLm3Layer, std::to_array<NameRow>({
-                                                             {"attn_output.bias", "self_attn.o_proj.bias"},
-                                                             {"ffn_gate.bias", "mlp.gate_proj.bias"},
-                                                             {"ffn_up.bias", "mlp.up_proj.bias"},
-                                                             {"ffn_down.bias", "mlp.down_proj.bias"},
-                                                         }));
+constexpr std::array kLlamaLayer = join_tables(kSmolLm3Layer, std::to_array<NameRow>({
+                                                                  {"attn_output.bias", "self_attn.o_proj.bias"},
+                                                                  {"ffn_gate.bias", "mlp.gate_proj.bias"},
+                                                                  {"ffn_up.bias", "mlp.up_proj.bias"},
+                                                                  {"ffn_down.bias", "mlp.down_proj.bias"},
+                                                              }));
 
 constexpr std::array kMixtralLayer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight"},
@@ -166,7 +166,8 @@ constexpr std::array kGemmaWhole = std::to_array<NameRow>({
     {"output_norm.weight", "model.norm.weight", Change::plus_one},
 });
 
-constexpr std::array kGemma3Whole = joined(kGemmaWhole, std::to_array<NameRow>({{"output.weight", "lm_head.weight"}}));
+constexpr std::array kGemma3Whole =
+    join_tables(kGemmaWhole, std::to_array<NameRow>({{"output.weight", "lm_head.weight"}}));
 
 constexpr std::array kGemmaLayer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},

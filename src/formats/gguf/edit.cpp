@@ -82,7 +82,7 @@ Header read_header(const Source& source) {
 }
 
 template <typename Number>
-Number number_from(const std::string& key, const std::string& text, std::string_view type) {
+Number parse_number_text(const std::string& key, const std::string& text, std::string_view type) {
   Number number{};
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || stop != text.data() + text.size())
@@ -106,16 +106,16 @@ std::string encoded_text(const std::string& key, ValueType type, const std::stri
   KeyValues::append_text(out, key);
   out.u32(static_cast<std::uint32_t>(type));
   switch (type) {
-    case ValueType::u8: append(out, number_from<std::uint8_t>(key, text, "u8")); break;
-    case ValueType::i8: append(out, number_from<std::int8_t>(key, text, "i8")); break;
-    case ValueType::u16: append(out, number_from<std::uint16_t>(key, text, "u16")); break;
-    case ValueType::i16: append(out, number_from<std::int16_t>(key, text, "i16")); break;
-    case ValueType::u32: append(out, number_from<std::uint32_t>(key, text, "u32")); break;
-    case ValueType::i32: append(out, number_from<std::int32_t>(key, text, "i32")); break;
-    case ValueType::u64: append(out, number_from<std::uint64_t>(key, text, "u64")); break;
-    case ValueType::i64: append(out, number_from<std::int64_t>(key, text, "i64")); break;
-    case ValueType::f32: append(out, number_from<float>(key, text, "f32")); break;
-    case ValueType::f64: append(out, number_from<double>(key, text, "f64")); break;
+    case ValueType::u8: append(out, parse_number_text<std::uint8_t>(key, text, "u8")); break;
+    case ValueType::i8: append(out, parse_number_text<std::int8_t>(key, text, "i8")); break;
+    case ValueType::u16: append(out, parse_number_text<std::uint16_t>(key, text, "u16")); break;
+    case ValueType::i16: append(out, parse_number_text<std::int16_t>(key, text, "i16")); break;
+    case ValueType::u32: append(out, parse_number_text<std::uint32_t>(key, text, "u32")); break;
+    case ValueType::i32: append(out, parse_number_text<std::int32_t>(key, text, "i32")); break;
+    case ValueType::u64: append(out, parse_number_text<std::uint64_t>(key, text, "u64")); break;
+    case ValueType::i64: append(out, parse_number_text<std::int64_t>(key, text, "i64")); break;
+    case ValueType::f32: append(out, parse_number_text<float>(key, text, "f32")); break;
+    case ValueType::f64: append(out, parse_number_text<double>(key, text, "f64")); break;
     case ValueType::boolean:
       if (text != "true" && text != "false")
         refuse(fmt::format("{} is a boolean, and \"{}\" is neither true nor false", key, text));
@@ -144,7 +144,7 @@ Value::Array items_for(const std::string& key, const EntryType& type, const Valu
   const auto* items = list.get_if<Value::Array>();
   if (items == nullptr) {
     refuse(fmt::format("{} is {}, and {} is not such a list; a list is JSON, such as {}", key, to_string(type),
-                       text == nullptr ? to_json(given) : fmt::format("\"{}\"", shortened(*text, kMostShown)),
+                       text == nullptr ? to_json(given) : fmt::format("\"{}\"", shorten(*text, kMostShown)),
                        type.items == ValueType::text ? R"(["a", "b"])" : "[1, 2]"));
   }
   Value::Array result;
@@ -165,7 +165,7 @@ std::string encoded(const std::string& key, const std::optional<EntryType>& type
   const EntryType entry = type ? *type : KeyValues::usual_type(value);
   if (!KeyValues::is_one(value, entry)) {
     refuse(fmt::format("{} is {}, and {} is not such a value", key, to_string(entry),
-                       shortened(to_json(given), kMostShown)));
+                       shorten(to_json(given), kMostShown)));
   }
   KeyValues out;
   out.value(key, value, entry);

@@ -113,7 +113,7 @@ std::uint64_t HeaderReader::least_bytes(ValueType type) const {
 }
 
 void HeaderReader::metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> take) {
-  const auto scope = in_.scope("metadata");
+  const auto scope = in_.open_scope("metadata");
   std::deque<std::string> keys;
   KeySet seen;
   for (std::uint64_t i = 0; i < metadata_count_; ++i) {
@@ -124,7 +124,7 @@ void HeaderReader::metadata(FunctionRef<void(std::string_view key, MetadataValue
     if (!is_utf8(found)) in_.fail("key", "it is not UTF-8", at);
     const std::string& key = keys.emplace_back(found);
     if (!seen.insert(key)) in_.fail("key", fmt::format("\"{}\" appears twice", key), at);
-    const auto entry = in_.scope(key);
+    const auto entry = in_.open_scope(key);
     MetadataValue value(*this, in_.position());
     value.type_ = value_type("type");
     if (value.type_ == ValueType::array) {
@@ -214,7 +214,7 @@ Value HeaderReader::items(ValueType type, std::uint64_t count, std::size_t depth
 
 void HeaderReader::tensors(FunctionRef<void(TensorInfo tensor)> take) {
   for (std::uint64_t i = 0; i < tensor_count_; ++i) {
-    const auto scope = in_.scope("tensor", static_cast<std::int64_t>(i));
+    const auto scope = in_.open_scope("tensor", static_cast<std::int64_t>(i));
     TensorInfo tensor;
     tensor.position = in_.position();
     const std::string_view name = text("name");

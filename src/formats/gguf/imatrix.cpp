@@ -114,7 +114,7 @@ void ImatrixFile::read_older(const std::filesystem::path& path) {
   };
   const std::uint64_t entries = length("entries", 12);
   for (std::uint64_t i = 0; i < entries; ++i) {
-    const auto scope = in.scope("entry", static_cast<std::int64_t>(i));
+    const auto scope = in.open_scope("entry", static_cast<std::int64_t>(i));
     std::string name(in.text(length("name length", 1), "name"));
     const std::int32_t calls = in.i32("calls");
     std::vector<float> weights(static_cast<std::size_t>(length("values", sizeof(float))));

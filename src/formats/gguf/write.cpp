@@ -224,7 +224,7 @@ class GgufFile {
       if (!preparer_.known(tensor) && !tensor.name.starts_with("blk.")) strangers.push_back(tensor.name);
     }
     if (!strangers.empty())
-      losses.push_back(fmt::format("llama.cpp will not load the file: it has no name for {}", listed(strangers)));
+      losses.push_back(fmt::format("llama.cpp will not load the file: it has no name for {}", list_names(strangers)));
     if (preparer_.architecture()->needs_output &&
         std::ranges::find(tensors_, kOutput, &Stored::name) == tensors_.end()) {
       losses.push_back(
@@ -240,7 +240,8 @@ class GgufFile {
     std::uint64_t total = 0;
     for (const Stored& tensor : tensors_) total += tensor.bytes();
     Meter meter(progress, total);
-    const ReadAhead ahead(ReadAhead::of(tensors_, [](const Stored& tensor) -> const Blob& { return *tensor.blob; }));
+    const ReadAhead ahead(
+        ReadAhead::list_blobs(tensors_, [](const Stored& tensor) -> const Blob& { return *tensor.blob; }));
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       Sink& sink = parts_.size() == 1 ? output.main() : sink_of(output, i);
       const Part& part = parts_[i];
@@ -274,7 +275,7 @@ class GgufFile {
   // The first part has the metadata; the others are found by its name.
   Sink& sink_of(Output& output, std::size_t index) const {
     const std::string name = part_name(output.name(), index);
-    return index == 0 ? output.main_named(name) : output.sibling(name);
+    return index == 0 ? output.open_main(name) : output.open_sibling(name);
   }
 
   std::uint64_t aligned(std::uint64_t bytes) const {

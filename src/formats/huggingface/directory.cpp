@@ -100,7 +100,7 @@ Attributes DirectoryReader::json_object(std::string_view name, std::vector<Findi
   for (const std::string& integer : numbers.wide_integers)
     warnings.push_back({Severity::warning,
                         fmt::format("the integer {} has more than 64 bits: it is replaced with {}",
-                                    short_integer(integer), to_json(parse_json(integer, source))),
+                                    shorten_integer(integer), to_json(parse_json(integer, source))),
                         source, std::nullopt});
   if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
   return std::move(value).take<Attributes>();
@@ -176,11 +176,11 @@ std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::
   if (warnings != nullptr && folders.size() > 1) {
     constexpr std::size_t kMostBytes = 200;  // of a name
     std::vector<std::string> others;
-    for (const std::string& folder : std::span(folders).subspan(1)) others.push_back(shortened(folder, kMostBytes));
+    for (const std::string& folder : std::span(folders).subspan(1)) others.push_back(shorten(folder, kMostBytes));
     warnings->push_back(
         {Severity::warning,
          fmt::format("several folders of this archive have models: {} is opened, not {}",
-                     folders[0].empty() ? "the outermost" : shortened(folders[0], kMostBytes), listed(others)),
+                     folders[0].empty() ? "the outermost" : shorten(folders[0], kMostBytes), list_names(others)),
          input.path.string(), std::nullopt});
   }
   return folders[0].empty() ? std::move(files) : files->folder(folders[0]);
@@ -263,7 +263,7 @@ void require_shards(const DirectoryReader& directory, const std::string& index, 
   for (const auto& [shard, tensors] : shards) {
     if (directory.has(shard)) continue;
     if (absent.size() < kMostNamed) {
-      absent.push_back(fmt::format("{} ({})", shard, plural(tensors.size(), "tensor")));
+      absent.push_back(fmt::format("{} ({})", shard, format_count(tensors.size(), "tensor")));
     } else {
       ++more;
     }

@@ -88,7 +88,7 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
     model.warnings.push_back({Severity::warning,
                               fmt::format("vocab_size is {}: {} that tokenizer_config.json or added_tokens.json "
                                           "{} after them {} left out, the first is {}",
-                                          rows, plural(texts.size(), "token"), texts.size() == 1 ? "adds" : "add",
+                                          rows, format_count(texts.size(), "token"), texts.size() == 1 ? "adds" : "add",
                                           texts.size() == 1 ? "is" : "are", texts.front()),
                               directory.path().string(), std::nullopt});
   }

@@ -55,7 +55,7 @@ std::vector<MetadataKey> list_keys(const Input& input) {
   const auto files = open_files(input, IoMode::map);
   for (const std::string_view name : kJsonFiles) add_json(*files, name, keys);
   if (const std::string weights = first_weights(*files); !weights.empty()) {
-    for (MetadataKey& key : safetensors_keys(files->open(weights))) {
+    for (MetadataKey& key : list_safetensors_keys(files->open(weights))) {
       key.key = fmt::format("{}: {}", weights, key.key);
       keys.push_back(std::move(key));
     }

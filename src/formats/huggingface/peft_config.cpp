@@ -23,7 +23,7 @@ constexpr std::size_t kMaxPatterns = 4096;  // of one field
 std::string shown(const Value& value) {
   constexpr std::size_t kMost = 60;
   const bool is_list = value.get_if<Value::Array>() != nullptr || value.get_if<Attributes>() != nullptr;
-  return is_list ? "a list or an object" : shortened(to_json(value), kMost);
+  return is_list ? "a list or an object" : shorten(to_json(value), kMost);
 }
 
 bool is_absent(const Value* value) { return value == nullptr || *value == Value(); }

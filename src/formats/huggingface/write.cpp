@@ -188,7 +188,7 @@ class Directory {
     const Described what = described(model);
     add_generation(model, what);
     const Model& stored = unfolded_ ? unfolded_->model : model;
-    losses_ = safetensors_losses(stored, what.attributes);
+    losses_ = list_safetensors_losses(stored, what.attributes);
     if (unfolded_) std::ranges::copy(unfolded_->losses, std::back_inserter(losses_));
     std::ranges::copy(what.losses, std::back_inserter(losses_));
     if (what.vocabulary) add_tokenizer(*what.vocabulary, unchanged_tokenizer(model));
@@ -220,9 +220,9 @@ class Directory {
   }
 
   void write(Output& output, const Progress& progress) const {
-    for (const TokenizerFile& file : texts_) output.sibling(file.name).write(std::as_bytes(std::span(file.bytes)));
+    for (const TokenizerFile& file : texts_) output.open_sibling(file.name).write(std::as_bytes(std::span(file.bytes)));
     for (const DirectoryFile& file : copies_) {
-      Sink& sink = output.sibling(file.name);
+      Sink& sink = output.open_sibling(file.name);
       stream_chunks(*make_source_blob(file.source, 0, file.source->size()),
                     [&](std::span<const std::byte> bytes) { sink.write(bytes); });
     }
@@ -230,7 +230,7 @@ class Directory {
     for (const SafetensorsFile& shard : shards_) total += shard.tensor_bytes();
     Meter meter(progress, total);
     for (std::size_t i = 0; i < shards_.size(); ++i)
-      shards_[i].write(output.sibling(shard_name(i, shards_.size())), meter);
+      shards_[i].write(output.open_sibling(shard_name(i, shards_.size())), meter);
   }
 
  private:
@@ -348,14 +348,14 @@ class AdapterDirectory {
     return plan;
   }
   std::vector<std::string> losses() const {
-    std::vector<std::string> losses = safetensors_losses(model_, attributes_);
+    std::vector<std::string> losses = list_safetensors_losses(model_, attributes_);
     if (model_.vocabulary) losses.emplace_back("the vocabulary is left out: an adapter has that of its base model");
     return losses;
   }
   void write(Output& output, const Progress& progress) const {
-    output.sibling(std::string(kAdapter)).write(std::as_bytes(std::span(config_)));
+    output.open_sibling(std::string(kAdapter)).write(std::as_bytes(std::span(config_)));
     Meter meter(progress, file_.tensor_bytes());
-    file_.write(output.sibling(std::string(kAdapterWeights)), meter);
+    file_.write(output.open_sibling(std::string(kAdapterWeights)), meter);
   }
 
  private:

@@ -53,7 +53,7 @@ Config read_config(ByteReader& reader, bool sign_tells) {
 }  // namespace
 
 Header read_header(ByteReader& reader) {
-  const auto scope = reader.scope("header");
+  const auto scope = reader.open_scope("header");
   Header header;
   const std::uint64_t begin = reader.position();
   if (reader.u32("magic number or dim") != kMagic) {
@@ -92,7 +92,7 @@ Header read_header(ByteReader& reader) {
   return header;
 }
 
-std::vector<FileArray> arrays_of(const Header& header) {
+std::vector<FileArray> list_arrays(const Header& header) {
   const Config& config = header.config;
   const auto dim = static_cast<std::uint64_t>(config.hidden_size);
   const auto hidden = static_cast<std::uint64_t>(config.intermediate_size);
@@ -122,9 +122,9 @@ std::vector<FileArray> arrays_of(const Header& header) {
   return arrays;
 }
 
-std::optional<std::uint64_t> file_size(const Header& header) {
+std::optional<std::uint64_t> compute_file_size(const Header& header) {
   std::uint64_t size = header.data_begin;
-  for (const FileArray& array : arrays_of(header)) {
+  for (const FileArray& array : list_arrays(header)) {
     const auto elements = checked_mul(array.rows, array.columns);
     const bool has_codes = header.version == 2 && array.is_matrix;
     auto bytes = elements ? checked_mul(*elements, has_codes ? 1 : 4) : std::nullopt;
@@ -143,7 +143,7 @@ bool is_version_0(const Source& source) {
   try {
     ByteReader reader(source, "llama2c");
     const Header header = read_header(reader);
-    return header.version == 0 && file_size(header) == source.size();
+    return header.version == 0 && compute_file_size(header) == source.size();
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::io) throw;
     return false;

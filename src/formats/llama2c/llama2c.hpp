@@ -43,7 +43,7 @@ struct Header {
 Header read_header(ByteReader& reader);
 
 // Returns the bytes of the whole file; std::nullopt for 2^64 and more.
-std::optional<std::uint64_t> file_size(const Header& header);
+std::optional<std::uint64_t> compute_file_size(const Header& header);
 
 // A file of version 0 has no magic: the numbers must describe a model of exactly its size.
 bool is_version_0(const Source& source);
@@ -59,7 +59,7 @@ struct FileArray {
   std::uint64_t columns = 0;
 };
 // In the order of the file.
-std::vector<FileArray> arrays_of(const Header& header);
+std::vector<FileArray> list_arrays(const Header& header);
 
 // Reads weights of llama2.c as a Llama with Hugging Face's names.
 

@@ -23,7 +23,7 @@ class TensorReader {
 
   void read() {
     const std::int64_t layers = header_.config.num_hidden_layers;
-    for (const FileArray& array : arrays_of(header_)) {
+    for (const FileArray& array : list_arrays(header_)) {
       for (std::int64_t layer = 0; layer < (array.is_of_layers ? layers : 1); ++layer) {
         std::string name =
             array.is_of_layers ? fmt::format("model.layers.{}.{}", layer, array.name) : std::string(array.name);
@@ -46,13 +46,13 @@ class TensorReader {
     if (name.empty()) return;  // rotary factors
     Shape shape = array.is_matrix ? Shape{array.rows, array.columns} : Shape{array.columns};
     Tensor tensor =
-        make_dense(std::move(name), std::move(shape), DType::f32, rows_in_halves(array, data, array.columns * 4));
+        make_dense(std::move(name), std::move(shape), DType::f32, split_rows(array, data, array.columns * 4));
     tensor.file_name = std::make_shared<const std::string>(array.file_name);
     model_.add(std::move(tensor));
   }
 
   // In each head, the even rows first, then the odd ones. A row has `bytes` bytes.
-  BlobPtr rows_in_halves(const FileArray& array, const BlobPtr& data, std::uint64_t bytes) const {
+  BlobPtr split_rows(const FileArray& array, const BlobPtr& data, std::uint64_t bytes) const {
     if (!array.is_rotated) return data;
     const auto half = static_cast<std::uint64_t>(header_.config.head_dim / 2);
     const auto row = static_cast<std::int64_t>(bytes);
@@ -72,8 +72,8 @@ class TensorReader {
     tensor.attributes = byte_code_attributes(header_.group_size, 1, 128);
     tensor.parts.push_back({.role = "packed_weight",
                             .dtype = DType::u8,
-                            .blob = make_flipped_signs_blob(rows_in_halves(array, codes, array.columns))});
-    tensor.parts.push_back({.role = "scales", .dtype = DType::f32, .blob = rows_in_halves(array, scales, groups * 4)});
+                            .blob = make_flipped_signs_blob(split_rows(array, codes, array.columns))});
+    tensor.parts.push_back({.role = "scales", .dtype = DType::f32, .blob = split_rows(array, scales, groups * 4)});
     tensor.layout = group_layout(read_group_scheme(tensor, GroupWords::zt2));
     tensor.file_name = std::make_shared<const std::string>(array.file_name);
     model_.add(std::move(tensor));
@@ -108,7 +108,7 @@ Model read(const Input& input, const ReadOptions& options) {
   const SourcePtr& source = input.source;
   ByteReader reader(*source, "llama2c");
   const Header header = read_header(reader);
-  const auto size = file_size(header);
+  const auto size = compute_file_size(header);
   if (!size) reader.fail("header", "the arrays it describes have more than 2^64 bytes", 0);
   if (source->size() < *size)
     reader.fail("size",
@@ -136,7 +136,7 @@ constexpr std::int32_t kEnd = 2;
 constexpr std::uint64_t kMaxTokenBytes = 1024;
 
 // As in SentencePiece.
-std::string text_of(std::uint64_t id, std::string_view text) {
+std::string convert_text(std::uint64_t id, std::string_view text) {
   if (id == kUnknown) return "<unk>";
   if (id == kBegin) return "<s>";
   if (id == kEnd) return "</s>";
@@ -151,7 +151,7 @@ std::string text_of(std::uint64_t id, std::string_view text) {
   return result;
 }
 
-TokenType type_of(std::uint64_t id, std::string_view text) {
+TokenType find_type(std::uint64_t id, std::string_view text) {
   if (id == kUnknown) return TokenType::unknown;
   if (id == kBegin || id == kEnd) return TokenType::control;
   return byte_of_piece(text) ? TokenType::byte : TokenType::normal;
@@ -172,7 +172,7 @@ Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens) {
   vocabulary.remove_extra_whitespaces = false;
   vocabulary.reserve(static_cast<std::size_t>(tokens), static_cast<std::size_t>(reader.remaining() - tokens * 8));
   for (std::uint64_t id = 0; id < tokens; ++id) {
-    const auto scope = reader.scope("token", static_cast<std::int64_t>(id));
+    const auto scope = reader.open_scope("token", static_cast<std::int64_t>(id));
     const std::uint64_t at = reader.position();
     const float score = reader.f32("score");
     if (!std::isfinite(score)) reader.fail("score", fmt::format("{} is not a number", score), at);
@@ -180,8 +180,8 @@ Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens) {
     const std::uint32_t length = reader.u32("length");
     if (length > kMaxTokenBytes)
       reader.fail("length", fmt::format("{} bytes, at most {} are read", length, kMaxTokenBytes), length_at);
-    const std::string text = text_of(id, reader.text(length, "text"));
-    vocabulary.add(text, score, type_of(id, text));
+    const std::string text = convert_text(id, reader.text(length, "text"));
+    vocabulary.add(text, score, find_type(id, text));
   }
   if (reader.remaining() > 0)
     reader.fail("size", fmt::format("{} bytes after the last of {} tokens", reader.remaining(), tokens),

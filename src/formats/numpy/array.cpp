@@ -36,7 +36,7 @@ class Literal {
     expect('{');
     while (!skip_if('}')) {
       const std::size_t begin = position_;
-      const std::string_view key = quoted("key");
+      const std::string_view key = read_quoted("key");
       expect(':');
       const auto once = [&](bool& there) {
         if (there) fail("header", fmt::format("the key '{}' appears twice", key), begin);
@@ -47,7 +47,7 @@ class Literal {
         read_descr(header);
       } else if (key == "fortran_order") {
         once(has_order);
-        header.fortran_order = boolean();
+        header.fortran_order = read_boolean();
       } else if (key == "shape") {
         once(has_shape);
         header.shape = shape();
@@ -78,7 +78,7 @@ class Literal {
     if (!skip_if(wanted)) fail("header", fmt::format("expected {}", wanted), position_);
   }
 
-  std::string_view quoted(std::string_view field) {
+  std::string_view read_quoted(std::string_view field) {
     const char quote = peek();
     if (quote != '\'' && quote != '"') fail(field, "expected text in quotes", position_);
     const std::size_t end = text_.find(quote, position_ + 1);
@@ -94,7 +94,7 @@ class Literal {
     header.descr_at = at_ + position_;
     header.is_record = peek() == '[' || peek() == '(';
     if (!header.is_record) {
-      header.descr = quoted("descr");
+      header.descr = read_quoted("descr");
       return;
     }
     const std::size_t begin = position_;
@@ -103,7 +103,7 @@ class Literal {
       const char next = peek();
       if (position_ == text_.size()) fail("descr", "the list has no end", begin);
       if (next == '\'' || next == '"') {
-        quoted("descr");
+        read_quoted("descr");
         continue;
       }
       if (next == '[' || next == '(') ++depth;
@@ -113,7 +113,7 @@ class Literal {
     header.descr = text_.substr(begin, position_ - begin);
   }
 
-  bool boolean() {
+  bool read_boolean() {
     skip_space();
     for (const bool value : {false, true}) {
       const std::string_view word = value ? "True" : "False";
@@ -156,11 +156,11 @@ class Literal {
 
 // Removes the first letter if it is a byte order. NumPy treats all but ">" as the order of the machine, which is
 // little-endian wherever Poise runs; it writes "<", and "|" for single bytes.
-std::string_view without_order(std::string_view descr) {
+std::string_view remove_order(std::string_view descr) {
   return !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos ? descr.substr(1) : descr;
 }
 
-std::string python_shape(const Shape& shape) {
+std::string format_shape(const Shape& shape) {
   return fmt::format("({}{})", fmt::join(shape.begin(), shape.end(), ", "), shape.size() == 1 ? "," : "");
 }
 
@@ -182,7 +182,7 @@ ArrayHeader read_header(ByteReader& reader) {
   const std::uint64_t at = reader.position();
   const std::string text(reader.text(length, "header"));
   ArrayHeader header = Literal(reader, text, at).parse();
-  if (const auto dtype = dtype_of(header)) {
+  if (const auto dtype = find_dtype(header)) {
     const auto elements = element_count(header.shape);
     if (!elements || !packed_bytes(*dtype, *elements))
       reader.fail("shape", fmt::format("{} has more than 2^64 bytes", to_string(header.shape)), at);
@@ -190,14 +190,14 @@ ArrayHeader read_header(ByteReader& reader) {
   return header;
 }
 
-std::optional<DType> dtype_of(const ArrayHeader& header) {
+std::optional<DType> find_dtype(const ArrayHeader& header) {
   if (header.is_record) return std::nullopt;
-  return dtype_spelled(kSpellings, without_order(header.descr));
+  return dtype_spelled(kSpellings, remove_order(header.descr));
 }
 
-std::string why_no_number(const ArrayHeader& header) {
+std::string explain_no_number(const ArrayHeader& header) {
   if (header.is_record) return "its elements are records of several fields";
-  const std::string_view type = without_order(header.descr);
+  const std::string_view type = remove_order(header.descr);
   switch (type.empty() ? '\0' : type[0]) {
     case 'O': return "its elements are Python objects, which NumPy stores as a pickle";
     case 'U':
@@ -212,7 +212,7 @@ std::string why_no_number(const ArrayHeader& header) {
 }
 
 Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data) {
-  const DType dtype = *dtype_of(header);
+  const DType dtype = *find_dtype(header);
   const std::uint64_t bytes = *packed_bytes(dtype, *element_count(header.shape));
   if (data->size() != bytes)
     throw Error(ErrorKind::invalid_file, fmt::format("{}: {} of {} needs {} bytes, {} are there", name,
@@ -239,7 +239,7 @@ ByteWriter write_header(std::string_view format, const Tensor& tensor) {
     throw Error(ErrorKind::unsupported, fmt::format("{} cannot hold {}: it has {} dimensions, NumPy takes {}", format,
                                                     tensor.name, tensor.shape.size(), kMaxRank));
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': {}, }}",
-                                 number_bytes(dtype) > 1 ? '<' : '|', *name, python_shape(tensor.shape));
+                                 number_bytes(dtype) > 1 ? '<' : '|', *name, format_shape(tensor.shape));
   const std::size_t start = kMagic.size() + 2 + 2;
   text.resize(*checked_align(start + text.size() + 1, kAlignment) - start - 1, ' ');
   text += '\n';
@@ -257,7 +257,7 @@ namespace {
 constexpr std::uint64_t kMostBytes = 1 << 20;
 
 // Zeros at the end are padding.
-std::optional<std::string> text_of(std::span<const std::byte> element, bool is_unicode, bool big_endian) {
+std::optional<std::string> convert_text(std::span<const std::byte> element, bool is_unicode, bool big_endian) {
   std::string text;
   if (is_unicode) {
     for (std::size_t at = 0; at < element.size(); at += 4) {
@@ -276,7 +276,7 @@ std::optional<std::string> text_of(std::span<const std::byte> element, bool is_u
 
 }  // namespace
 
-std::optional<Value> texts_of(const ArrayHeader& header, const Blob& data) {
+std::optional<Value> read_texts(const ArrayHeader& header, const Blob& data) {
   if (header.is_record || header.descr.size() < 3 || header.shape.size() > 1) return std::nullopt;
   const bool is_unicode = header.descr[1] == 'U';
   if (!is_unicode && header.descr[1] != 'S') return std::nullopt;
@@ -290,8 +290,9 @@ std::optional<Value> texts_of(const ArrayHeader& header, const Blob& data) {
   const std::vector<std::byte> all = read_all(data);
   Value::Array texts;
   for (std::uint64_t i = 0; i < count; ++i) {
-    auto text = text_of(std::span(all).subspan(static_cast<std::size_t>(i * *item), static_cast<std::size_t>(*item)),
-                        is_unicode, header.descr[0] == '>');
+    auto text =
+        convert_text(std::span(all).subspan(static_cast<std::size_t>(i * *item), static_cast<std::size_t>(*item)),
+                     is_unicode, header.descr[0] == '>');
     if (!text) return std::nullopt;
     texts.emplace_back(*std::move(text));
   }
@@ -304,7 +305,7 @@ namespace {
 enum class Elements : std::uint8_t { plain, objects, unknown };
 
 // Of a type without fields: "<f4", "|O8". NumPy accepts more words than it writes ("object", "f4,O").
-Elements elements_of_word(std::string_view word) {
+Elements classify_word(std::string_view word) {
   if (!word.empty() && std::string_view("<>|=").find(word[0]) != std::string_view::npos) word.remove_prefix(1);
   if (word.empty()) return Elements::unknown;
   const std::size_t digits = std::min(word.find_first_not_of("0123456789", 1), word.size());
@@ -379,7 +380,7 @@ class Fields {
       }
       return found;
     }
-    if (!take('(')) return elements_of_word(word());
+    if (!take('(')) return classify_word(word());
     const Elements found = type(depth + 1);
     expect(',');
     shape();
@@ -412,7 +413,7 @@ class Fields {
 }  // namespace
 
 std::vector<Finding> check_objects(const ArrayHeader& header, const pytorch::PickleFile& data) {
-  const Elements elements = header.is_record ? Fields(header.descr).elements() : elements_of_word(header.descr);
+  const Elements elements = header.is_record ? Fields(header.descr).elements() : classify_word(header.descr);
   if (elements == Elements::plain) return {};
   if (elements == Elements::objects) return pytorch::check_pickle(data);
   std::vector<Finding> findings = pytorch::check_pickles(data);

@@ -52,12 +52,12 @@ struct ArrayHeader {
 ArrayHeader read_header(ByteReader& reader);
 
 // Returns std::nullopt for types that Poise does not hold: texts, Python objects, dates, records, raw bytes.
-std::optional<DType> dtype_of(const ArrayHeader& header);
+std::optional<DType> find_dtype(const ArrayHeader& header);
 // Returns the reason why Poise does not hold the type, in a few words.
-std::string why_no_number(const ArrayHeader& header);
+std::string explain_no_number(const ArrayHeader& header);
 
 // Returns the tensor of an array whose elements are exactly `data`. Throws invalid_file (without path) when their
-// number does not fit the shape. Requires: the header's dtype_of().
+// number does not fit the shape. Requires: the header's find_dtype().
 Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data);
 
 // Returns the header for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported for what NumPy does
@@ -68,7 +68,7 @@ ByteWriter write_header(std::string_view format, const Tensor& tensor);
 
 // One text, or a list of them: from arrays of type U (UTF-32) or S (bytes) with at most one dimension. std::nullopt for
 // other arrays, for more than a megabyte, and for invalid Unicode or a number of elements that does not fit the shape.
-std::optional<Value> texts_of(const ArrayHeader& header, const Blob& data);
+std::optional<Value> read_texts(const ArrayHeader& header, const Blob& data);
 
 // Arrays of Python objects, whose elements NumPy stores as a pickle and loads with numpy.load(allow_pickle=True).
 

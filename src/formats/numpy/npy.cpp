@@ -27,8 +27,8 @@ Model read(const Input& input, const ReadOptions&) {
   const SourcePtr& source = input.source;
   ByteReader reader(*source, "npy");
   const numpy::ArrayHeader header = numpy::read_header(reader);
-  if (!numpy::dtype_of(header))
-    throw Error(ErrorKind::unsupported, "npy: " + numpy::why_no_number(header), source->name(), header.descr_at);
+  if (!numpy::find_dtype(header))
+    throw Error(ErrorKind::unsupported, "npy: " + numpy::explain_no_number(header), source->name(), header.descr_at);
   Model model;
   model.origin = {input.path, "npy", source->size(), {input.path}};
   try {
@@ -50,7 +50,7 @@ std::vector<Finding> dangerous_code(const SourcePtr& source) {
                                        .begin = reader.position()});
 }
 
-const Tensor& only_tensor(const Model& model) {
+const Tensor& find_only_tensor(const Model& model) {
   if (model.size() == 1) return model.tensors().front();
   Error error(ErrorKind::unsupported,
               fmt::format("an .npy file holds one array, the model has {} tensors", model.size()));
@@ -60,14 +60,14 @@ const Tensor& only_tensor(const Model& model) {
 }
 
 FilePlan plan(const Model& model, const WriteOptions&) {
-  const Tensor& tensor = only_tensor(model);
+  const Tensor& tensor = find_only_tensor(model);
   const std::uint64_t header = numpy::write_header("npy", tensor).size();  // rejects what the file cannot hold
   const std::uint64_t bytes = tensor.require("data").blob->size();
   return {{bytes}, header + bytes, true};
 }
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
-  const Tensor& tensor = only_tensor(model);
+  const Tensor& tensor = find_only_tensor(model);
   const ByteWriter header = numpy::write_header("npy", tensor);
   const Blob& data = *tensor.require("data").blob;
   Meter meter(options.progress, data.size());
@@ -77,8 +77,8 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
 
 std::vector<std::string> losses(const Model& model, const WriteOptions&) {
   std::vector<std::string> lost = list_lost_metadata(model);
-  lost.insert(lost.begin(), fmt::format("the name {}", only_tensor(model).name));
-  return {fmt::format("an .npy file holds an array alone, without {}", listed(lost, lost.size()))};
+  lost.insert(lost.begin(), fmt::format("the name {}", find_only_tensor(model).name));
+  return {fmt::format("an .npy file holds an array alone, without {}", list_names(lost, lost.size()))};
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ struct ArrayMember {
 };
 
 // Inflates the beginning of a member: the header, and usually more.
-SourcePtr inflated_start(const ZipArchive& archive, const ZipMember& member) {
+SourcePtr inflate_start(const ZipArchive& archive, const ZipMember& member) {
   constexpr std::uint64_t kUsual = 16 << 10;
   constexpr std::uint64_t kMost = (1 << 20) + 12;
   for (std::uint64_t count = kUsual;; count = kMost) {
@@ -60,7 +60,7 @@ ArrayMember read_array_member(const ZipArchive& archive, const ZipMember& member
     return array;
   }
   try {
-    const SourcePtr start = inflated_start(archive, member);
+    const SourcePtr start = inflate_start(archive, member);
     ByteReader reader(*start, context);
     array.header = numpy::read_header(reader);
     array.data = reader.position();
@@ -111,7 +111,7 @@ class Reader {
  private:
   void add(const ArrayMember& array) {
     const ZipMember& member = array.member;
-    if (numpy::dtype_of(array.header)) {
+    if (numpy::find_dtype(array.header)) {
       try {
         model_.add(numpy::make_tensor(array.name, array.header, archive_.blob(member, array.data)));
       } catch (const Error& error) {
@@ -119,12 +119,12 @@ class Reader {
       }
       return;
     }
-    if (auto texts = numpy::texts_of(array.header, *archive_.blob(member, array.data))) {
+    if (auto texts = numpy::read_texts(array.header, *archive_.blob(member, array.data))) {
       texts_.emplace_back(array.name, *std::move(texts));
       return;
     }
     std::ranges::move(check_objects(archive_, array), std::back_inserter(model_.warnings));
-    leave_out(member, numpy::why_no_number(array.header));
+    leave_out(member, numpy::explain_no_number(array.header));
     if (left_out_++ == 0) first_left_out_ = &member;
   }
 
@@ -167,7 +167,7 @@ std::vector<Finding> dangerous_code(const SourcePtr& source) {
   return findings;
 }
 
-std::string member_name(const Tensor& tensor) {
+std::string make_member_name(const Tensor& tensor) {
   std::string name = std::string(tensor.name) + std::string(kExtension);
   if (!is_utf8(tensor.name) || !is_zip_name(name))
     throw Error(ErrorKind::unsupported, fmt::format("npz cannot hold {}: archives have no such names", tensor.name));
@@ -177,13 +177,13 @@ std::string member_name(const Tensor& tensor) {
 // Null: of zero bytes instead of elements.
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   ZipWriter archive(sink, numpy::kAlignment);
-  const ReadAhead ahead(
-      ReadAhead::of(model.tensors(), [](const Tensor& tensor) -> const Blob& { return *tensor.require("data").blob; }));
+  const ReadAhead ahead(ReadAhead::list_blobs(
+      model.tensors(), [](const Tensor& tensor) -> const Blob& { return *tensor.require("data").blob; }));
   for (std::size_t i = 0; i < model.size(); ++i) {
     const Tensor& tensor = model.tensors()[i];
     const ByteWriter header = numpy::write_header("npz", tensor);
     const Blob& data = ahead[i];
-    Crc32& crc32 = archive.begin(member_name(tensor), header.size() + data.size());
+    Crc32& crc32 = archive.begin(make_member_name(tensor), header.size() + data.size());
     sink.write(header.bytes());
     crc32.update(header.bytes());
     if (meter != nullptr) {

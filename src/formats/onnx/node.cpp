@@ -32,7 +32,7 @@ constexpr std::array kConstants = std::to_array<Constant>({
     {9, "strings", kText, ListField::none, Message::Wire::bytes, true, 8},
 });
 
-std::uint64_t count_of(const TensorProto& proto, const Source& source) {
+std::uint64_t count_elements(const TensorProto& proto, const Source& source) {
   if (proto.type == kText) return proto.texts.size();
   if (proto.type == kInt64) return count_integers(source, proto.list);
   std::uint64_t bytes = 0;
@@ -41,7 +41,7 @@ std::uint64_t count_of(const TensorProto& proto, const Source& source) {
 }
 
 // Returns the value of a constant that is not a tensor. std::nullopt if it has none.
-std::optional<TensorProto> constant_of(Message attribute, const Source& source) {
+std::optional<TensorProto> read_constant(Message attribute, const Source& source) {
   TensorProto proto;
   proto.at = attribute.start();
   const Constant* kind = nullptr;
@@ -64,7 +64,7 @@ std::optional<TensorProto> constant_of(Message attribute, const Source& source) 
     if (kind == kConstants.end()) return std::nullopt;
   }
   proto.type = kind->type;
-  if (kind->is_list) proto.dims = {count_of(proto, source)};
+  if (kind->is_list) proto.dims = {count_elements(proto, source)};
   if (!proto.list.empty()) proto.field = kind->list;
   return proto;
 }
@@ -97,7 +97,7 @@ Node read_node(const Message& message, const Source& source) {
     if (fields.number() != 5) continue;
     const Message attribute = fields.message("attribute", "attribute");
     read_attribute(attribute, node);
-    auto constant = node.is_constant ? constant_of(attribute, source) : std::nullopt;
+    auto constant = node.is_constant ? read_constant(attribute, source) : std::nullopt;
     if (constant) node.tensors.push_back(*std::move(constant));
   }
   node.is_constant = node.is_constant && node.tensors.size() + node.sparse.size() == 1;
@@ -107,13 +107,13 @@ Node read_node(const Message& message, const Source& source) {
 
 namespace {
 
-std::string type_name(std::uint64_t number) {
+std::string name_type(std::uint64_t number) {
   if (number == kText) return "STRING";
   const OnnxType* const type = element_type(number);
   return type == nullptr ? fmt::format("type {}", number) : std::string(type->name);
 }
 
-std::string_view kind_name(std::uint64_t field) {
+std::string_view name_kind(std::uint64_t field) {
   switch (field) {
     case 4: return "sequence";
     case 5: return "map";
@@ -138,7 +138,7 @@ std::string ValueReader::text(Message& message, std::string_view field) {
   return text;
 }
 
-Value ValueReader::value_info(Message message) {
+Value ValueReader::read_value_info(Message message) {
   Attributes info;
   charge(message);
   while (message.next()) {
@@ -153,7 +153,7 @@ void ValueReader::read_type(Message message, Attributes& into) {
   while (message.next()) {
     if (message.number() == 1) {
       read_tensor_type(message.message("tensor_type", "tensor_type"), into);
-    } else if (const std::string_view kind = kind_name(message.number()); !kind.empty()) {
+    } else if (const std::string_view kind = name_kind(message.number()); !kind.empty()) {
       charge(message);
       into.set("type", std::string(kind));
     }
@@ -164,19 +164,19 @@ void ValueReader::read_tensor_type(Message message, Attributes& into) {
   while (message.next()) {
     if (message.number() == 1) {
       charge(message);
-      into.set("type", type_name(message.integer("elem_type")));
+      into.set("type", name_type(message.integer("elem_type")));
     }
     if (message.number() != 2) continue;
     Value::Array shape;
     Message dims = message.message("shape", "shape");
     while (dims.next()) {
-      if (dims.number() == 1) shape.push_back(dimension(dims.message("dim", "dim")));
+      if (dims.number() == 1) shape.push_back(read_dimension(dims.message("dim", "dim")));
     }
     into.set("shape", Value(std::move(shape)));
   }
 }
 
-Value ValueReader::dimension(Message message) {
+Value ValueReader::read_dimension(Message message) {
   Value value;
   charge(message);
   while (message.next()) {
@@ -186,7 +186,7 @@ Value ValueReader::dimension(Message message) {
   return value;
 }
 
-Attributes::Entry ValueReader::entry(Message message) {
+Attributes::Entry ValueReader::read_entry(Message message) {
   Attributes::Entry entry;
   charge(message);
   while (message.next()) {
@@ -196,7 +196,7 @@ Attributes::Entry ValueReader::entry(Message message) {
   return entry;
 }
 
-Attributes::Entry ValueReader::operator_set(Message message) {
+Attributes::Entry ValueReader::read_operator_set(Message message) {
   Attributes::Entry entry;
   charge(message);
   while (message.next()) {

@@ -34,17 +34,17 @@ class ValueReader {
 
   // A ValueInfoProto: {"name": "x", "type": "FLOAT", "shape": ["batch", 3, null]}; other values have their kind as the
   // type.
-  Value value_info(Message message);
+  Value read_value_info(Message message);
   // A StringStringEntryProto.
-  Attributes::Entry entry(Message message);
+  Attributes::Entry read_entry(Message message);
   // An OperatorSetIdProto: a domain, "ai.onnx" where it has none, and a version.
-  Attributes::Entry operator_set(Message message);
+  Attributes::Entry read_operator_set(Message message);
   std::string text(Message& message, std::string_view field);
 
  private:
   void read_type(Message message, Attributes& into);
   void read_tensor_type(Message message, Attributes& into);
-  Value dimension(Message message);
+  Value read_dimension(Message message);
   void charge(const Message& message, std::size_t text_bytes = 0);
 
   ValueBudget budget_{0};

@@ -66,8 +66,8 @@ class Reader {
           has_graph = true;
           read_graph(message.message("graph", "graph"));
           break;
-        case 8: sets.add(values_.operator_set(message.message("opset_import", "opset_import"))); break;
-        case 14: metadata.add(values_.entry(message.message("metadata_props", "metadata_props"))); break;
+        case 8: sets.add(values_.read_operator_set(message.message("opset_import", "opset_import"))); break;
+        case 14: metadata.add(values_.read_entry(message.message("metadata_props", "metadata_props"))); break;
         case 20: leave_out(message.start(), "training_info is left out"); break;
         case 25: leave_out_function(message.message("functions", "functions")); break;
         default: break;
@@ -121,8 +121,8 @@ class Reader {
         case 2: set("onnx.graph", values_.text(graph, "name")); break;
         case 5: add(read_tensor_proto(graph.message("initializer", "initializer"))); break;
         case 10: set("onnx.graph_doc_string", values_.text(graph, "doc_string")); break;
-        case 11: inputs.push_back(values_.value_info(graph.message("input", "input"))); break;
-        case 12: outputs.push_back(values_.value_info(graph.message("output", "output"))); break;
+        case 11: inputs.push_back(values_.read_value_info(graph.message("input", "input"))); break;
+        case 12: outputs.push_back(values_.read_value_info(graph.message("output", "output"))); break;
         case 15: add(read_sparse_proto(graph.message("sparse_initializer", "sparse_initializer"))); break;
         default: break;
       }
@@ -139,7 +139,7 @@ class Reader {
       model_.warnings.push_back(
           {Severity::warning,
            fmt::format("{} in nodes, such as the bodies of loops, {} left out with what tensors {} there",
-                       plural(bodies_, "graph"), bodies_ == 1 ? "is" : "are", bodies_ == 1 ? "is" : "are"),
+                       format_count(bodies_, "graph"), bodies_ == 1 ? "is" : "are", bodies_ == 1 ? "is" : "are"),
            source_->name(), first_body_});
   }
 
@@ -158,10 +158,10 @@ class Reader {
   }
 
   void add(const TensorProto& proto) {
-    at_place(proto, [&] {
+    add_place(proto, [&] {
       if (proto.type != kText) {
         model_.add(make_tensor(proto, source_, files_));
-      } else if (auto texts = texts_of(proto, *source_)) {
+      } else if (auto texts = read_texts(proto, *source_)) {
         set_texts(proto, *std::move(texts));
       } else {
         model_.warnings.push_back({Severity::warning,
@@ -176,12 +176,12 @@ class Reader {
   }
 
   void add(const SparseProto& proto) {
-    at_place(proto.values, [&] { model_.add(make_sparse(proto, source_, files_)); });
+    add_place(proto.values, [&] { model_.add(make_sparse(proto, source_, files_)); });
   }
 
   // Gives errors the tensor's name and place.
   template <typename Body>
-  void at_place(const TensorProto& proto, const Body& body) const {
+  void add_place(const TensorProto& proto, const Body& body) const {
     try {
       body();
     } catch (const Error& error) {

@@ -179,12 +179,12 @@ constexpr std::size_t kMostPieces = 1 << 16;   // of a field
 constexpr std::size_t kMostExternalKeys = 16;  // location, offset, length, checksum
 constexpr std::uint64_t kMostTextBytes = 1 << 20;
 
-Message::Wire wire_of(ListField field) {
+Message::Wire find_wire(ListField field) {
   if (field == ListField::float_data) return Message::Wire::fixed32;
   return field == ListField::double_data ? Message::Wire::fixed64 : Message::Wire::varint;
 }
 
-std::string_view name_of(ListField field) {
+std::string_view find_field_name(ListField field) {
   switch (field) {
     case ListField::none: break;
     case ListField::float_data: return "float_data";
@@ -198,12 +198,12 @@ std::string_view name_of(ListField field) {
 
 void read_list(Message& message, TensorProto& proto) {
   const auto field = static_cast<ListField>(message.number());
-  const Message::Place place = message.packed(name_of(field), wire_of(field));
+  const Message::Place place = message.packed(find_field_name(field), find_wire(field));
   if (place.begin == place.end) return;
   if (proto.field != ListField::none && proto.field != field)
-    message.fail(name_of(field), fmt::format("{} has elements, too", name_of(proto.field)));
+    message.fail(find_field_name(field), fmt::format("{} has elements, too", find_field_name(proto.field)));
   proto.field = field;
-  add_piece(message, name_of(field), proto.list, place);
+  add_piece(message, find_field_name(field), proto.list, place);
 }
 
 std::pair<std::string, std::string> read_entry(Message entry) {
@@ -216,7 +216,7 @@ std::pair<std::string, std::string> read_entry(Message entry) {
 }
 
 // Bytes of all elements.
-std::uint64_t bytes_of(const OnnxType& type, const Shape& dims) {
+std::uint64_t count_bytes(const OnnxType& type, const Shape& dims) {
   const auto elements = element_count(dims);
   if (!elements || *elements > UINT64_MAX / 128)
     fail(fmt::format("dims: {} has more than 2^64 bytes", to_string(dims)));
@@ -224,7 +224,7 @@ std::uint64_t bytes_of(const OnnxType& type, const Shape& dims) {
 }
 
 void require_bytes(const TensorProto& proto, const OnnxType& type, std::uint64_t found, std::string_view where) {
-  const std::uint64_t expected = bytes_of(type, proto.dims);
+  const std::uint64_t expected = count_bytes(type, proto.dims);
   if (found != expected)
     fail(fmt::format("{}: {} bytes, {} of {} needs {}", where, found, to_string(proto.dims), type.name, expected));
 }
@@ -241,19 +241,19 @@ void require_one_name(const Source& file, const std::string& name) {
                   name, status.st_nlink));
 }
 
-std::optional<std::uint64_t> external_number(const TensorProto& proto, std::string_view key) {
+std::optional<std::uint64_t> parse_external_number(const TensorProto& proto, std::string_view key) {
   const auto entry = std::ranges::find(proto.external, key, &std::pair<std::string, std::string>::first);
   if (entry == proto.external.end()) return std::nullopt;
-  const auto number = number_from<std::uint64_t>(entry->second);
+  const auto number = parse_number_text<std::uint64_t>(entry->second);
   if (!number) fail(fmt::format("external_data: {}: expected a number, found \"{}\"", key, entry->second));
   return number;
 }
 
-BlobPtr external_elements(const TensorProto& proto, const OnnxType& type, ExternalFiles& files) {
+BlobPtr open_external_elements(const TensorProto& proto, const OnnxType& type, ExternalFiles& files) {
   const auto location = std::ranges::find(proto.external, "location", &std::pair<std::string, std::string>::first);
   if (location == proto.external.end()) fail("external_data: location: it is missing");
-  const std::uint64_t offset = external_number(proto, "offset").value_or(0);
-  const std::uint64_t length = external_number(proto, "length").value_or(bytes_of(type, proto.dims));
+  const std::uint64_t offset = parse_external_number(proto, "offset").value_or(0);
+  const std::uint64_t length = parse_external_number(proto, "length").value_or(count_bytes(type, proto.dims));
   require_bytes(proto, type, length, "external_data: length");
   const SourcePtr& source = files.open(location->second);
   if (offset > source->size() || length > source->size() - offset)
@@ -262,13 +262,14 @@ BlobPtr external_elements(const TensorProto& proto, const OnnxType& type, Extern
   return make_source_blob(source, offset, length);
 }
 
-BlobPtr listed_elements(const TensorProto& proto, const OnnxType& type, const SourcePtr& source) {
+BlobPtr open_listed_elements(const TensorProto& proto, const OnnxType& type, const SourcePtr& source) {
   if (proto.field != type.field)
-    fail(fmt::format("{} has elements: those of {} are in {}", name_of(proto.field), type.name, name_of(type.field)));
-  if (wire_of(type.field) == Message::Wire::varint) {
+    fail(fmt::format("{} has elements: those of {} are in {}", find_field_name(proto.field), type.name,
+                     find_field_name(type.field)));
+  if (find_wire(type.field) == Message::Wire::varint) {
     const std::uint64_t count = count_integers(*source, proto.list);
     const unsigned width = std::max(1U, type.bits / 8);
-    require_bytes(proto, type, count * width, name_of(type.field));
+    require_bytes(proto, type, count * width, find_field_name(type.field));
     return make_integer_list_blob(source, proto.list, count, {width, type.is_signed}, proto.name);
   }
   std::uint64_t bytes = 0;
@@ -277,21 +278,22 @@ BlobPtr listed_elements(const TensorProto& proto, const OnnxType& type, const So
     pieces.push_back(make_source_blob(source, place.begin, place.end - place.begin));
     bytes += place.end - place.begin;
   }
-  require_bytes(proto, type, bytes, name_of(type.field));
+  require_bytes(proto, type, bytes, find_field_name(type.field));
   return make_joined_blob(std::move(pieces));
 }
 
-BlobPtr elements_of(const TensorProto& proto, const OnnxType& type, const SourcePtr& source, ExternalFiles& files) {
+BlobPtr open_elements(const TensorProto& proto, const OnnxType& type, const SourcePtr& source, ExternalFiles& files) {
   if (proto.is_external) {
     if (proto.raw || proto.field != ListField::none) fail("data_location: its elements are in the model, too");
-    return external_elements(proto, type, files);
+    return open_external_elements(proto, type, files);
   }
   if (proto.raw) {
-    if (proto.field != ListField::none) fail(fmt::format("raw_data: {} has elements, too", name_of(proto.field)));
+    if (proto.field != ListField::none)
+      fail(fmt::format("raw_data: {} has elements, too", find_field_name(proto.field)));
     require_bytes(proto, type, proto.raw->end - proto.raw->begin, "raw_data");
     return make_source_blob(source, proto.raw->begin, proto.raw->end - proto.raw->begin);
   }
-  if (proto.field != ListField::none) return listed_elements(proto, type, source);
+  if (proto.field != ListField::none) return open_listed_elements(proto, type, source);
   require_bytes(proto, type, 0, "elements");
   return make_memory_blob({}, source->name());
 }
@@ -394,7 +396,7 @@ const SourcePtr& ExternalFiles::open(const std::string& name) {
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files) {
   const OnnxType* type = element_type(proto.type);
   if (type == nullptr) fail(fmt::format("data_type: {} is not known", proto.type), ErrorKind::unsupported);
-  BlobPtr elements = elements_of(proto, *type, source, files);
+  BlobPtr elements = open_elements(proto, *type, source, files);
   if (type->dtype != DType::unknown) return make_dense(proto.name, proto.dims, type->dtype, std::move(elements));
   Tensor tensor;
   tensor.name = proto.name;
@@ -404,7 +406,7 @@ Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFi
   return tensor;
 }
 
-std::optional<Value> texts_of(const TensorProto& proto, const Source& source) {
+std::optional<Value> read_texts(const TensorProto& proto, const Source& source) {
   Value::Array texts;
   std::uint64_t left = kMostTextBytes;
   for (const auto& place : proto.texts) {
@@ -447,7 +449,7 @@ class UnravelledBlob final : public Blob {
       cells.resize(static_cast<std::size_t>(end - begin));
       cells_->read(begin, cells);
       for (std::size_t at = 0; at < cells.size(); at += kIndexBytes)
-        store_le(&cells[at], coordinate(load_le<std::int64_t>(&cells[at]), static_cast<std::size_t>(d)));
+        store_le(&cells[at], compute_coordinate(load_le<std::int64_t>(&cells[at]), static_cast<std::size_t>(d)));
       std::copy_n(cells.begin() + static_cast<std::ptrdiff_t>(inside - begin), wanted, out.begin());
       out = out.subspan(static_cast<std::size_t>(wanted));
       offset += wanted;
@@ -455,7 +457,7 @@ class UnravelledBlob final : public Blob {
   }
 
  private:
-  std::int64_t coordinate(std::int64_t cell, std::size_t d) const {
+  std::int64_t compute_coordinate(std::int64_t cell, std::size_t d) const {
     if (cell < 0) return cell;
     const std::uint64_t index = static_cast<std::uint64_t>(cell) / strides_[d];
     return static_cast<std::int64_t>(d == 0 ? index : index % std::max<std::uint64_t>(1, shape_[d]));
@@ -466,7 +468,7 @@ class UnravelledBlob final : public Blob {
   std::vector<std::uint64_t> strides_;
 };
 
-BlobPtr coordinates(const Tensor& indices, const Shape& shape, std::uint64_t count) {
+BlobPtr make_coordinates(const Tensor& indices, const Shape& shape, std::uint64_t count) {
   const BlobPtr blob = indices.require("data").blob;
   if (indices.require("data").dtype != DType::i64) fail("indices: expected INT64");
   if (indices.shape == Shape{count}) {
@@ -510,9 +512,10 @@ Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFi
   tensor.shape = proto.dims;
   tensor.parts.push_back({.role = "values", .dtype = values.parts[0].dtype, .blob = values.parts[0].blob});
   if (proto.indices.type == kText) fail("indices: expected INT64");
-  tensor.parts.push_back({.role = "coords",
-                          .dtype = DType::i64,
-                          .blob = coordinates(make_tensor(proto.indices, source, files), proto.dims, values.shape[0])});
+  tensor.parts.push_back(
+      {.role = "coords",
+       .dtype = DType::i64,
+       .blob = make_coordinates(make_tensor(proto.indices, source, files), proto.dims, values.shape[0])});
   tensor.layout = TensorLayout::Sparse{Layout::sparse_coo, false};
   if (const auto fault = sparse_structure_fault(tensor)) fail(*fault);
   return tensor;

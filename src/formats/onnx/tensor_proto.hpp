@@ -148,7 +148,7 @@ class ExternalFiles {
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files);
 
 // Of a tensor of texts: a text, or a list of them. std::nullopt if they are too many, or not UTF-8.
-std::optional<Value> texts_of(const TensorProto& proto, const Source& source);
+std::optional<Value> read_texts(const TensorProto& proto, const Source& source);
 
 // A SparseTensorProto of onnx.proto, as a tensor of coordinates.
 

@@ -19,7 +19,7 @@ namespace poise::pytorch {
 namespace {
 
 // Returns the limit of an inflated pickle, which is in memory as a whole.
-std::uint64_t most_inflated_pickle(std::uint64_t stored_bytes) { return (std::uint64_t{8} << 20) + 2 * stored_bytes; }
+std::uint64_t compute_pickle_limit(std::uint64_t stored_bytes) { return (std::uint64_t{8} << 20) + 2 * stored_bytes; }
 
 class ArchiveStorages final : public Storages {
  public:
@@ -57,7 +57,7 @@ class ArchiveStorages final : public Storages {
 };
 
 // Returns the pickle of the objects, in the folder of the first member, as PyTorch looks for it.
-const ZipMember& pickle_of(const ZipArchive& archive) {
+const ZipMember& find_pickle(const ZipArchive& archive) {
   const ZipMember* found = nullptr;
   for (const ZipMember& member : archive.members()) {
     if (!is_pickle_name(member.name)) continue;
@@ -117,7 +117,9 @@ void require_distinct_names(const ZipArchive& archive) {
 // The archive and the pickle of its objects.
 struct ArchivePickle {
   explicit ArchivePickle(const SourcePtr& source)
-      : archive(source), member(pickle_of(archive)), root(member.name.substr(0, member.name.size() - kPickle.size())) {
+      : archive(source),
+        member(find_pickle(archive)),
+        root(member.name.substr(0, member.name.size() - kPickle.size())) {
     require_distinct_names(archive);
     if (archive.find(root + "constants.pkl") != nullptr)
       throw Error(ErrorKind::unsupported,
@@ -127,10 +129,10 @@ struct ArchivePickle {
       throw Error(ErrorKind::unsupported,
                   fmt::format("pytorch: data.pkl has {} bytes, at most {} are read", member.bytes, kMaxPickleBytes),
                   source->name(), member.begin);
-    if (member.deflated && member.bytes > most_inflated_pickle(member.stored_bytes))
+    if (member.deflated && member.bytes > compute_pickle_limit(member.stored_bytes))
       throw Error(ErrorKind::unsupported,
                   fmt::format("pytorch: data.pkl has {} deflated bytes, which justify at most {}: it has {}",
-                              member.stored_bytes, most_inflated_pickle(member.stored_bytes), member.bytes),
+                              member.stored_bytes, compute_pickle_limit(member.stored_bytes), member.bytes),
                   source->name(), member.begin);
   }
 
@@ -170,7 +172,7 @@ Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   });
 }
 
-std::vector<Finding> dangers_of_archive(const SourcePtr& source) {
+std::vector<Finding> find_dangers_in_archive(const SourcePtr& source) {
   const ZipArchive archive(source);
   std::vector<Finding> findings = check_members(archive, [](std::string_view) { return false; });
   const bool is_checkpoint =
@@ -185,8 +187,8 @@ std::vector<Finding> dangers_of_archive(const SourcePtr& source) {
   return findings;
 }
 
-std::vector<Finding> dangers_of_other_members(const ZipArchive& archive) {
-  const std::string& pickle = pickle_of(archive).name;
+std::vector<Finding> find_dangers_in_other_members(const ZipArchive& archive) {
+  const std::string& pickle = find_pickle(archive).name;
   return check_members(archive, [&](std::string_view name) { return name == pickle; });
 }
 

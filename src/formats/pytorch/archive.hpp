@@ -22,9 +22,9 @@ Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
 // See Format::dangerous_code: of any zip archive. Reads the pickles of its members; where PyTorch would read one that
 // Poise does not, or a program of TorchScript, that is an error.
-std::vector<Finding> dangers_of_archive(const SourcePtr& source);
+std::vector<Finding> find_dangers_in_archive(const SourcePtr& source);
 
 // The same for the members of a checkpoint that read_archive() does not look at.
-std::vector<Finding> dangers_of_other_members(const ZipArchive& archive);
+std::vector<Finding> find_dangers_in_other_members(const ZipArchive& archive);
 
 }  // namespace poise::pytorch

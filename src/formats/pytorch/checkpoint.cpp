@@ -43,12 +43,12 @@ class Objects {
     tensors_below_.resize(pickle_.root() + 1);
     const Id root = pickle_.root();
     if (!has_tensors(root, 0)) {
-      if (const auto name = values_.inert_name(root)) refuse_object(root, *name);
-      if (!values_.mapping(root)) fail(root, ErrorKind::invalid_file, "expected a dict of tensors");
+      if (const auto name = values_.describe_inert(root)) refuse_object(root, *name);
+      if (!values_.find_pairs(root)) fail(root, ErrorKind::invalid_file, "expected a dict of tensors");
     }
     if (is_tensor(root)) {
       add(root, "tensor");
-    } else if (const auto pairs = values_.mapping(root)) {
+    } else if (const auto pairs = values_.find_pairs(root)) {
       read_state(root, "");
       read_root(*pairs);
     } else {
@@ -87,7 +87,7 @@ class Objects {
         case Kind::call: {
           const pickle::Call& call = pickle_.call(id);
           look(call.arguments);
-          if (call.state && !values_.mapping(id)) look(*call.state);
+          if (call.state && !values_.find_pairs(id)) look(*call.state);
           std::ranges::for_each(call.items, look);
           std::ranges::for_each(call.pairs, look);
           std::ranges::for_each(call.keywords, look);
@@ -109,7 +109,7 @@ class Objects {
       only = &pair;
       ++with_tensors;
     }
-    const bool strips = with_tensors == 1 && pickle_.kind(only->key) == Kind::text && values_.mapping(only->value) &&
+    const bool strips = with_tensors == 1 && pickle_.kind(only->key) == Kind::text && values_.find_pairs(only->value) &&
                         std::ranges::find(kRoots, pickle_.text(only->key)) != kRoots.end();
     for (const Values::Pair& pair : pairs) {
       const bool strip = strips && &pair == only;
@@ -126,18 +126,19 @@ class Objects {
   // Only tensors need names of their own.
   void walk_entry(const Values::Pair& pair, const std::string& prefix, std::size_t depth) {
     const bool has_name = pickle_.kind(pair.key) == Kind::text || pickle_.kind(pair.key) == Kind::integer;
-    if (has_name || has_tensors(pair.value, depth)) return walk(pair.value, joined(prefix, key_text(pair.key)), depth);
+    if (has_name || has_tensors(pair.value, depth))
+      return walk(pair.value, join_names(prefix, format_key(pair.key)), depth);
     leave_out(pair.key, fmt::format("an entry of {} is left out: its key is neither text nor an integer",
                                     prefix.empty() ? "a dict" : prefix));
   }
 
-  std::string key_text(Id key) {
+  std::string format_key(Id key) {
     if (pickle_.kind(key) == Kind::text) return std::string(pickle_.text(key));
     if (pickle_.kind(key) == Kind::integer) return std::to_string(pickle_.integer(key));
     fail(key, ErrorKind::unsupported, "a key of a dict is neither text nor an integer");
   }
 
-  static std::string joined(const std::string& prefix, const std::string& name) {
+  static std::string join_names(const std::string& prefix, const std::string& name) {
     return prefix.empty() ? name : prefix + "." + name;
   }
 
@@ -159,16 +160,16 @@ class Objects {
     if (!has_tensors(id, depth)) return read_value(id, name);
     if (depth > kMaxNesting)
       fail(id, ErrorKind::invalid_file, fmt::format("nested deeper than {} levels", kMaxNesting));
-    if (const auto pairs = values_.mapping(id)) {
+    if (const auto pairs = values_.find_pairs(id)) {
       read_state(id, name);
       for (const Values::Pair& pair : *pairs) walk_entry(pair, name, depth + 1);
       return;
     }
-    if (const auto inert = values_.inert_name(id)) refuse_object(id, *inert);
+    if (const auto inert = values_.describe_inert(id)) refuse_object(id, *inert);
     if (pickle_.kind(id) != Kind::list && pickle_.kind(id) != Kind::tuple)
       fail(id, ErrorKind::unsupported, fmt::format("{}: tensors are neither in a dict nor in a list", name));
     std::size_t index = 0;
-    for (const Id item : pickle_.items(id)) walk(item, joined(name, std::to_string(index++)), depth + 1);
+    for (const Id item : pickle_.items(id)) walk(item, join_names(name, std::to_string(index++)), depth + 1);
   }
 
   [[noreturn]] void refuse_object(Id id, const std::string& name) const {
@@ -179,7 +180,7 @@ class Objects {
 
   void read_value(Id id, const std::string& name) {
     if (pickle_.kind(id) == Kind::persistent) return leave_out(id, fmt::format("{} is left out: a storage", name));
-    if (values_.mapping(id)) read_state(id, name);
+    if (values_.find_pairs(id)) read_state(id, name);
     keep_value(id, name);
   }
 
@@ -197,15 +198,15 @@ class Objects {
   void read_state(Id id, const std::string& name) {
     if (pickle_.kind(id) != Kind::call || !pickle_.call(id).state) return;
     const Id state = *pickle_.call(id).state;
-    const auto pairs = values_.mapping(state);
+    const auto pairs = values_.find_pairs(state);
     if (!pairs) return leave_out(state, fmt::format("the state of {} is left out", name.empty() ? "a dict" : name));
     for (const Values::Pair& pair : *pairs) {
       if (pickle_.kind(pair.key) != Kind::text) {
         leave_out(pair.key, "a part of a state is left out: its key is not text");
         continue;
       }
-      const std::string key = joined(name, key_text(pair.key));
-      const auto versions = key_text(pair.key) == kVersions ? values_.mapping(pair.value) : std::nullopt;
+      const std::string key = join_names(name, format_key(pair.key));
+      const auto versions = format_key(pair.key) == kVersions ? values_.find_pairs(pair.value) : std::nullopt;
       const bool says_nothing = versions && std::ranges::all_of(*versions, [&](const Values::Pair& version) {
                                   return is_version_1(version.value);
                                 });
@@ -214,7 +215,7 @@ class Objects {
   }
 
   bool is_version_1(Id id) const {
-    const auto pairs = values_.mapping(id);
+    const auto pairs = values_.find_pairs(id);
     return pairs && std::ranges::all_of(*pairs, [&](const Values::Pair& pair) {
              return pickle_.kind(pair.key) == Kind::text && pickle_.text(pair.key) == "version" &&
                     pickle_.kind(pair.value) == Kind::integer && pickle_.integer(pair.value) == 1;
@@ -238,7 +239,7 @@ class Objects {
   void make(Id id, const std::string& name) {
     try {
       Tensor tensor = tensors_.make(name, id);
-      if (!root_.empty()) tensor.file_name = std::make_shared<const std::string>(joined(root_, name));
+      if (!root_.empty()) tensor.file_name = std::make_shared<const std::string>(join_names(root_, name));
       take_(std::move(tensor));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
@@ -297,7 +298,7 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
 }
 
 // Latin-1 for text, as pickles of protocol 2 store bytes.
-std::optional<std::string> latin1(std::string_view text) {
+std::optional<std::string> encode_latin1(std::string_view text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const auto lead = static_cast<unsigned char>(text[at]);
@@ -312,7 +313,7 @@ std::optional<std::string> latin1(std::string_view text) {
 }
 
 // Of an integer of 9 bytes, two's complement, that 64 bits without a sign hold.
-std::optional<std::uint64_t> unsigned_of(std::string_view bytes) {
+std::optional<std::uint64_t> read_unsigned(std::string_view bytes) {
   if (bytes.size() != 9 || bytes.back() != '\0') return std::nullopt;
   return load_le<std::uint64_t>(std::as_bytes(std::span(bytes)).data());
 }
@@ -342,7 +343,7 @@ Values::Values(const pickle::Pickle& pickle, const std::string& path)
 
 // key, value, ... of an argument: a dict, or a list of pairs as Python 2 stores an OrderedDict. std::nullopt for
 // others, and for lists that the pickle changes after the call.
-std::optional<std::vector<Id>> Values::argument_pairs(Id id, std::size_t place) const {
+std::optional<std::vector<Id>> Values::find_argument_pairs(Id id, std::size_t place) const {
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
   if (arguments.size() <= place) return std::vector<Id>();
   const Id argument = arguments[place];
@@ -351,7 +352,7 @@ std::optional<std::vector<Id>> Values::argument_pairs(Id id, std::size_t place) 
   const std::span<const Id> items =
       kind == Kind::dict || kind == Kind::list ? pickle_.items(argument) : std::span<const Id>();
   if (kind == Kind::dict) return std::vector<Id>(items.begin(), items.end());
-  if (kind != Kind::list || called(id) == "collections.Counter") return std::nullopt;
+  if (kind != Kind::list || find_called(id) == "collections.Counter") return std::nullopt;
   std::vector<Id> pairs;
   for (const Id pair : items) {
     const bool is_list = pickle_.kind(pair) == Kind::list || pickle_.kind(pair) == Kind::tuple;
@@ -361,7 +362,7 @@ std::optional<std::vector<Id>> Values::argument_pairs(Id id, std::size_t place) 
   return pairs;
 }
 
-std::optional<std::vector<Values::Pair>> Values::mapping(Id id) const {
+std::optional<std::vector<Values::Pair>> Values::find_pairs(Id id) const {
   std::vector<Pair> pairs;
   const auto add = [&](std::span<const Id> items) {
     for (std::size_t i = 0; i + 1 < items.size(); i += 2) pairs.push_back({items[i], items[i + 1]});
@@ -370,12 +371,12 @@ std::optional<std::vector<Values::Pair>> Values::mapping(Id id) const {
     add(pickle_.items(id));
     return pairs;
   }
-  const std::string name = called(id);
+  const std::string name = find_called(id);
   if (!is_one_of(kMappings, name)) return std::nullopt;
   const pickle::Call& call = pickle_.call(id);
   if (!call.keywords.empty()) return std::nullopt;
   if (call.how == pickle::Call::How::called) {  // __new__ of these looks at no arguments
-    const auto items = argument_pairs(id, name == "collections.defaultdict" ? 1 : 0);
+    const auto items = find_argument_pairs(id, name == "collections.defaultdict" ? 1 : 0);
     if (!items) return std::nullopt;
     add(*items);
   }
@@ -383,13 +384,13 @@ std::optional<std::vector<Values::Pair>> Values::mapping(Id id) const {
   return pairs;
 }
 
-std::optional<std::string> Values::inert_name(Id id) const {
+std::optional<std::string> Values::describe_inert(Id id) const {
   if (pickle_.kind(id) == Kind::global) {
     const std::string name = full_name(pickle_.global(id));
     return is_expected(name) ? std::nullopt : std::optional("the function or class " + name);
   }
   if (pickle_.kind(id) != Kind::call) return std::nullopt;
-  const std::string name = called(id);
+  const std::string name = find_called(id);
   if (name.empty()) return "an object that another object makes";
   return is_expected(name) ? std::nullopt : std::optional("an object of " + name);
 }
@@ -408,7 +409,7 @@ std::optional<Value> Values::convert(Id id, std::size_t depth, std::string& why)
     case Kind::boolean: return Value(pickle_.boolean(id));
     case Kind::integer: return Value(pickle_.integer(id));
     case Kind::wide_integer:
-      if (const auto value = unsigned_of(pickle_.text(id))) return Value(*value);
+      if (const auto value = read_unsigned(pickle_.text(id))) return Value(*value);
       why = "an integer of more than 64 bits";
       return std::nullopt;
     case Kind::real: return Value(pickle_.real(id));
@@ -424,7 +425,7 @@ std::optional<Value> Values::convert(Id id, std::size_t depth, std::string& why)
     case Kind::tuple:
     case Kind::list:
     case Kind::set: return convert_list(pickle_.items(id), depth, why);
-    case Kind::dict: return convert_mapping(*mapping(id), depth, why);
+    case Kind::dict: return convert_mapping(*find_pairs(id), depth, why);
     case Kind::call: return convert_call(id, depth, why);
     case Kind::global: {
       std::string name = full_name(pickle_.global(id));
@@ -479,10 +480,10 @@ std::optional<Value> Values::convert_mapping(const std::vector<Pair>& pairs, std
 }
 
 std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string& why) {
-  const std::string name = called(id);
+  const std::string name = find_called(id);
   const pickle::Call& call = pickle_.call(id);
   const std::span<const Id> arguments = pickle_.items(call.arguments);
-  if (const auto pairs = mapping(id)) return convert_mapping(*pairs, depth, why);
+  if (const auto pairs = find_pairs(id)) return convert_mapping(*pairs, depth, why);
   if (is_one_of(kLists, name)) {
     if (arguments.empty()) return convert_list(call.items, depth, why);
     const bool is_list = pickle_.kind(arguments[0]) == Kind::list || pickle_.kind(arguments[0]) == Kind::tuple;
@@ -499,7 +500,7 @@ std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string&
     return Value(std::move(device));
   }
   if (name.ends_with("multiarray.scalar")) return convert_scalar(arguments, why);
-  if (auto bytes = bytes_of(id)) {
+  if (auto bytes = read_bytes(id)) {
     const auto all = std::as_bytes(std::span(*bytes));
     return Value(Value::Bytes(all.begin(), all.end()));
   }
@@ -522,31 +523,31 @@ std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string
 }
 
 // Bytes, or _codecs.encode(text, "latin1").
-std::optional<std::string> Values::bytes_of(Id id) const {
+std::optional<std::string> Values::read_bytes(Id id) const {
   if (pickle_.kind(id) == Kind::bytes) return std::string(pickle_.text(id));
-  if (called(id) != "_codecs.encode") return std::nullopt;
+  if (find_called(id) != "_codecs.encode") return std::nullopt;
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
   if (arguments.size() != 2 || pickle_.kind(arguments[0]) != Kind::text || pickle_.kind(arguments[1]) != Kind::text)
     return std::nullopt;
   const std::string_view encoding = pickle_.text(arguments[1]);
-  return encoding == "latin1" || encoding == "latin-1" ? latin1(pickle_.text(arguments[0])) : std::nullopt;
+  return encoding == "latin1" || encoding == "latin-1" ? encode_latin1(pickle_.text(arguments[0])) : std::nullopt;
 }
 
 // A type, with its byte order in its state, and the bytes of one number.
 std::optional<Value> Values::convert_scalar(std::span<const Id> arguments, std::string& why) const {
   why = "a scalar of NumPy that is not a number";
-  if (arguments.size() != 2 || called(arguments[0]) != "numpy.dtype") return std::nullopt;
+  if (arguments.size() != 2 || find_called(arguments[0]) != "numpy.dtype") return std::nullopt;
   const pickle::Call& dtype = pickle_.call(arguments[0]);
   const std::span<const Id> words = pickle_.items(dtype.arguments);
   if (words.empty() || pickle_.kind(words[0]) != Kind::text) return std::nullopt;
-  auto bytes = bytes_of(arguments[1]);
+  auto bytes = read_bytes(arguments[1]);
   const auto element = dtype_spelled(kScalars, pickle_.text(words[0]));
   if (!element || !bytes) return std::nullopt;
   if (dtype.state && pickle_.kind(*dtype.state) == Kind::tuple && pickle_.items(*dtype.state).size() > 1) {
     const Id order = pickle_.items(*dtype.state)[1];
     if (pickle_.kind(order) == Kind::text && pickle_.text(order) == ">") std::ranges::reverse(*bytes);
   }
-  return element_value(*element, std::as_bytes(std::span(*bytes)));
+  return read_element(*element, std::as_bytes(std::span(*bytes)));
 }
 
 }  // namespace poise::pytorch

@@ -47,11 +47,11 @@ class Values {
   };
   // Of a dict, OrderedDict, defaultdict or Counter; std::nullopt for other objects, and for those that are made in an
   // unknown way.
-  std::optional<std::vector<Pair>> mapping(pickle::Id id) const;
+  std::optional<std::vector<Pair>> find_pairs(pickle::Id id) const;
 
   // Returns a description for people of an object that has no meaning here: "an object of a.Class"; std::nullopt for
   // others.
-  std::optional<std::string> inert_name(pickle::Id id) const;
+  std::optional<std::string> describe_inert(pickle::Id id) const;
 
   // Numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. std::nullopt, with the reason, for
   // others. Throws invalid_file if they nest too deeply, unsupported if they take more memory than the pickle
@@ -59,15 +59,15 @@ class Values {
   std::optional<Value> convert(pickle::Id id, std::string& why);
 
  private:
-  std::string called(pickle::Id id) const { return called_name(pickle_, id); }
-  std::optional<std::vector<pickle::Id>> argument_pairs(pickle::Id id, std::size_t place) const;
+  std::string find_called(pickle::Id id) const { return called_name(pickle_, id); }
+  std::optional<std::vector<pickle::Id>> find_argument_pairs(pickle::Id id, std::size_t place) const;
   std::optional<Value> convert(pickle::Id id, std::size_t depth, std::string& why);
   std::optional<Value> convert_list(std::span<const pickle::Id> items, std::size_t depth, std::string& why);
   std::optional<Value> convert_mapping(const std::vector<Pair>& pairs, std::size_t depth, std::string& why);
   std::optional<Value> convert_call(pickle::Id id, std::size_t depth, std::string& why);
   std::optional<Value> convert_path(std::span<const pickle::Id> parts, std::string& why);
   std::optional<Value> convert_scalar(std::span<const pickle::Id> arguments, std::string& why) const;
-  std::optional<std::string> bytes_of(pickle::Id id) const;
+  std::optional<std::string> read_bytes(pickle::Id id) const;
 
   const pickle::Pickle& pickle_;
   const std::string& path_;

@@ -57,9 +57,9 @@ class LegacyStorages final : public Storages {
   // Records the storages that the objects name, with their element types.
   void expect(const Pickle& objects) {
     for (Id id = 0; id < objects.objects(); ++id) {
-      if (objects.kind(id) != Kind::persistent || !names_storage(objects, objects.persistent(id))) continue;
-      const StorageName name = storage_name(objects, id, source_->name());
-      sizes_.emplace(name.key, *packed_bytes_of(name));
+      if (objects.kind(id) != Kind::persistent || !is_storage_key(objects, objects.persistent(id))) continue;
+      const StorageName name = read_storage_name(objects, id, source_->name());
+      sizes_.emplace(name.key, *compute_size(name));
     }
   }
 
@@ -105,12 +105,12 @@ class LegacyStorages final : public Storages {
 
   // Returns true if the key names a storage. Other persistent objects are classes with their source code, which no
   // tensor needs.
-  static bool names_storage(const Pickle& objects, Id key) {
+  static bool is_storage_key(const Pickle& objects, Id key) {
     return objects.kind(key) != Kind::tuple || objects.items(key).empty() ||
            objects.kind(objects.items(key)[0]) != Kind::text || objects.text(objects.items(key)[0]) != "module";
   }
 
-  std::optional<Size> packed_bytes_of(const StorageName& name) const {
+  std::optional<Size> compute_size(const StorageName& name) const {
     const auto bytes = packed_bytes(name.dtype, name.elements);
     if (!bytes)
       throw Error(ErrorKind::invalid_file,
@@ -201,13 +201,13 @@ Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   return rest;
 }
 
-std::vector<Finding> dangers_of_pickles(const SourcePtr& source) {
+std::vector<Finding> find_dangers_in_pickles(const SourcePtr& source) {
   const std::string& path = source->name();
   std::vector<Finding> findings =
       check_pickles({.bytes = make_source_blob(source, 0, source->size()), .name = path, .path = path, .begin = 0});
   std::vector<std::byte> start(static_cast<std::size_t>(std::min<std::uint64_t>(kMagicWithin, source->size())));
   source->read(0, start);
-  if (has_legacy_magic(pickle::as_text(start)) && is_tar_archive(*source))
+  if (has_legacy_magic(pickle::view_as_text(start)) && is_tar_archive(*source))
     findings.push_back({Severity::error, std::string(kIsTar), path, 0});
   return findings;
 }

@@ -46,7 +46,7 @@ Model read(const Input& input, const ReadOptions&) {
 }
 
 // The oldest checkpoints are tar archives of pickles, which torch.load() runs.
-Finding danger_of_tar(const Source& source) {
+Finding describe_danger_of_tar(const Source& source) {
   const std::string extension = std::filesystem::path(source.name()).extension().string();
   const bool is_checkpoint = extension == kPytorch.info.extension || std::ranges::count(kExtensions, extension) > 0;
   return {is_checkpoint ? Severity::error : Severity::warning,
@@ -56,9 +56,9 @@ Finding danger_of_tar(const Source& source) {
 
 std::vector<Finding> dangerous_code(const SourcePtr& source) {
   const Input input{source->name(), source};
-  if (container_of(input) == ContainerKind::zip) return pytorch::dangers_of_archive(source);
-  std::vector<Finding> findings = pytorch::dangers_of_pickles(source);
-  if (is_tar_archive(*source)) findings.push_back(danger_of_tar(*source));
+  if (container_of(input) == ContainerKind::zip) return pytorch::find_dangers_in_archive(source);
+  std::vector<Finding> findings = pytorch::find_dangers_in_pickles(source);
+  if (is_tar_archive(*source)) findings.push_back(describe_danger_of_tar(*source));
   return findings;
 }
 
@@ -68,7 +68,7 @@ std::vector<Finding> audit(const Input& input, const Model&) {
   if (!is_archive(input)) return {};
   const ZipArchive archive(input.source);
   std::vector<Finding> findings = archive.check_crc32();
-  std::ranges::move(pytorch::dangers_of_other_members(archive), std::back_inserter(findings));
+  std::ranges::move(pytorch::find_dangers_in_other_members(archive), std::back_inserter(findings));
   return findings;
 }
 

@@ -27,6 +27,6 @@ inline constexpr std::size_t kMagicWithin = 32;
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
 // See Format::dangerous_code: check_pickles() of any file. An error for a checkpoint that is a tar archive, too.
-std::vector<Finding> dangers_of_pickles(const SourcePtr& source);
+std::vector<Finding> find_dangers_in_pickles(const SourcePtr& source);
 
 }  // namespace poise::pytorch

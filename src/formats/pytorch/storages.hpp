@@ -23,7 +23,7 @@ struct StorageName {
 
 // A persistent object that names a storage. Throws invalid_file for others, and unsupported for element types that
 // Poise lacks.
-StorageName storage_name(const pickle::Pickle& pickle, pickle::Id id, const std::string& path);
+StorageName read_storage_name(const pickle::Pickle& pickle, pickle::Id id, const std::string& path);
 
 struct Storages {
   virtual ~Storages() = default;

@@ -42,30 +42,30 @@ void TensorBuilder::fail(Id id, ErrorKind kind, const std::string& problem) cons
 }
 
 bool TensorBuilder::is_tensor(Id id) const {
-  const std::string name = called(id);
+  const std::string name = find_called(id);
   return name.starts_with("torch._utils._rebuild_") || name == "torch._tensor._rebuild_from_type_v2" ||
          name == "torch.Tensor" || name == kParameter;
 }
 
 Tensor TensorBuilder::make(std::string name, Id id) {
-  const Making making = making_of(id, 0);
+  const Making making = find_making(id, 0);
   if (making.function == kSparse || making.function == kSparseRows) return sparse(std::move(name), making);
   if (making.function == kQuantized) return quantized(std::move(name), making);
-  return dense(std::move(name), view_of(making));
+  return dense(std::move(name), read_view(making));
 }
 
 std::span<const Id> TensorBuilder::arguments(Id id, std::size_t least) const {
   const std::span<const Id> items = pickle_.items(pickle_.call(id).arguments);
   if (items.size() < least)
     fail(id, ErrorKind::invalid_file,
-         fmt::format("{}: {} arguments, at least {} are needed", called(id), items.size(), least));
+         fmt::format("{}: {} arguments, at least {} are needed", find_called(id), items.size(), least));
   return items;
 }
 
 // For a parameter, the call that makes its data.
-TensorBuilder::Making TensorBuilder::making_of(Id id, std::size_t depth) {
+TensorBuilder::Making TensorBuilder::find_making(Id id, std::size_t depth) {
   constexpr std::size_t kMostWrappings = 8;
-  const std::string function = called(id);
+  const std::string function = find_called(id);
   if (const auto change = change_of_tensor(pickle_, id))
     fail(id, ErrorKind::unsupported,
          fmt::format("the pickle changes what {} makes: {}; PyTorch's own files do not: in Python, load it where that "
@@ -75,15 +75,15 @@ TensorBuilder::Making TensorBuilder::making_of(Id id, std::size_t depth) {
   if (depth < kMostWrappings && (function == "torch._utils._rebuild_parameter" ||
                                  function == "torch._utils._rebuild_parameter_with_state" || function == kParameter)) {
     const Id data = arguments(id, 1)[0];
-    if (is_tensor(data)) return making_of(data, depth + 1);
+    if (is_tensor(data)) return find_making(data, depth + 1);
     fail(data, ErrorKind::invalid_file, fmt::format("{}: expected a tensor", function));
   }
-  if (function == "torch._tensor._rebuild_from_type_v2") return making_of_type(id);
+  if (function == "torch._tensor._rebuild_from_type_v2") return find_making_of_type(id);
   return {id, function, arguments(id, 0)};
 }
 
 // A function, the class of its result, the function's arguments.
-TensorBuilder::Making TensorBuilder::making_of_type(Id id) const {
+TensorBuilder::Making TensorBuilder::find_making_of_type(Id id) const {
   const auto parts = arguments(id, 3);
   for (const Id part : parts.first(2)) {
     if (pickle_.kind(part) != Kind::global) fail(part, ErrorKind::invalid_file, "expected a function and a class");
@@ -101,7 +101,7 @@ void TensorBuilder::require_arguments(const Making& making, std::size_t least) c
          fmt::format("{}: {} arguments are too few", making.function, making.arguments.size()));
 }
 
-std::uint64_t TensorBuilder::natural(Id id, std::string_view field) const {
+std::uint64_t TensorBuilder::read_natural(Id id, std::string_view field) const {
   if (pickle_.kind(id) == Kind::integer && pickle_.integer(id) >= 0)
     return static_cast<std::uint64_t>(pickle_.integer(id));
   fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a non-negative integer of 63 bits", field));
@@ -111,13 +111,13 @@ std::uint64_t TensorBuilder::natural(Id id, std::string_view field) const {
 void TensorBuilder::refuse_changed(Id container, Id call, std::string_view field) const {
   if (pickle_.is_changed_after(container, call))
     fail(container, ErrorKind::unsupported,
-         fmt::format("{}: the pickle changes the list after {} received it", field, called(call)));
+         fmt::format("{}: the pickle changes the list after {} received it", field, find_called(call)));
 }
 
 // Of a tuple or a list, a number for each dimension.
 std::span<const Id> TensorBuilder::items(const Making& making, Id id, std::string_view field) const {
   refuse_changed(id, making.id, field);
-  if (called(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty()) {
+  if (find_called(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty()) {
     const Id list = pickle_.items(pickle_.call(id).arguments)[0];
     refuse_changed(list, id, field);
     id = list;
@@ -130,7 +130,7 @@ std::span<const Id> TensorBuilder::items(const Making& making, Id id, std::strin
   return items;
 }
 
-TensorBuilder::View TensorBuilder::view_of(const Making& making) const {
+TensorBuilder::View TensorBuilder::read_view(const Making& making) const {
   const bool has_dtype = making.function == "torch._utils._rebuild_tensor_v3";
   if (!has_dtype && making.function != "torch._utils._rebuild_tensor_v2" &&
       making.function != "torch._utils._rebuild_tensor" && making.function != kQuantized)
@@ -139,8 +139,8 @@ TensorBuilder::View TensorBuilder::view_of(const Making& making) const {
   const std::span<const Id> arguments = making.arguments;
   View view;
   view.storage = arguments[0];
-  view.offset = natural(arguments[1], "storage_offset");
-  for (const Id length : items(making, arguments[2], "size")) view.shape.push_back(natural(length, "size"));
+  view.offset = read_natural(arguments[1], "storage_offset");
+  for (const Id length : items(making, arguments[2], "size")) view.shape.push_back(read_natural(length, "size"));
   for (const Id stride : items(making, arguments[3], "stride")) {
     if (pickle_.kind(stride) != Kind::integer) fail(stride, ErrorKind::invalid_file, "stride: expected integers");
     view.strides.push_back(pickle_.integer(stride));
@@ -176,13 +176,13 @@ void TensorBuilder::refuse_pending(std::span<const Id> metadata) const {
   }
 }
 
-StorageName TensorBuilder::storage_of(const View& view) const {
+StorageName TensorBuilder::read_storage(const View& view) const {
   if (pickle_.kind(view.storage) != Kind::persistent) fail(view.storage, ErrorKind::invalid_file, "expected a storage");
-  return storage_name(pickle_, view.storage, path_);
+  return read_storage_name(pickle_, view.storage, path_);
 }
 
 Tensor TensorBuilder::dense(std::string name, const View& view) const {
-  const StorageName storage = storage_of(view);
+  const StorageName storage = read_storage(view);
   const DType dtype = view.dtype == DType::unknown ? storage.dtype : view.dtype;
   const unsigned item = info(dtype).bits / 8;
   const BlobPtr whole = storages_.find(storage);
@@ -208,9 +208,9 @@ Tensor TensorBuilder::dense(std::string name, const View& view) const {
 }
 
 // Of a sparse or quantized tensor.
-Tensor TensorBuilder::dense_part(std::string name, Id id) {
+Tensor TensorBuilder::make_dense_part(std::string name, Id id) {
   if (!is_tensor(id)) fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a tensor", name));
-  return dense(std::move(name), view_of(making_of(id, 0)));
+  return dense(std::move(name), read_view(find_making(id, 0)));
 }
 
 // A layout, and in a tuple its index tensors, its values, its size.
@@ -218,7 +218,7 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) {
   require_arguments(making, 2);
   const Id layout = making.arguments[0];
   std::string form;
-  if (called(layout) == "torch.serialization._get_layout") {
+  if (find_called(layout) == "torch.serialization._get_layout") {
     const Id word = arguments(layout, 1)[0];
     if (pickle_.kind(word) == Kind::text) form = pickle_.text(word);
   }
@@ -232,11 +232,12 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) {
   const std::span<const Id> parts = pickle_.items(data);
   Tensor tensor;
   tensor.name = std::move(name);
-  for (const Id length : items(making, parts[is_coo ? 2 : 3], "size")) tensor.shape.push_back(natural(length, "size"));
+  for (const Id length : items(making, parts[is_coo ? 2 : 3], "size"))
+    tensor.shape.push_back(read_natural(length, "size"));
   if (!element_count(tensor.shape)) fail(data, ErrorKind::invalid_file, "size: more than 2^64 elements");
   if (tensor.shape.empty())
     fail(data, ErrorKind::unsupported, "a sparse tensor without dimensions is not read: in Python, save x.to_dense()");
-  const Tensor values = dense_part("values", parts[is_coo ? 1 : 2]);
+  const Tensor values = make_dense_part("values", parts[is_coo ? 1 : 2]);
   if (values.shape.size() != 1)
     fail(data, ErrorKind::unsupported,
          "a sparse tensor whose values are tensors themselves is not read: in Python, save x.to_dense()");
@@ -245,7 +246,7 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) {
   };
   add("values", values);
   if (is_coo) {
-    const Tensor coords = dense_part("indices", parts[0]);
+    const Tensor coords = make_dense_part("indices", parts[0]);
     if (coords.shape != Shape{tensor.shape.size(), values.shape[0]})
       fail(data, ErrorKind::invalid_file,
            fmt::format("indices: expected the shape {}, found {}",
@@ -253,8 +254,8 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) {
     add("coords", coords);
     tensor.layout = TensorLayout::Sparse{Layout::sparse_coo, false};
   } else {
-    add("indices", dense_part("col_indices", parts[1]));
-    add("indptr", dense_part("crow_indices", parts[0]));
+    add("indices", make_dense_part("col_indices", parts[1]));
+    add("indptr", make_dense_part("crow_indices", parts[0]));
     tensor.layout = TensorLayout::Sparse{Layout::sparse_csr, false};
   }
   if (const auto fault = sparse_structure_fault(tensor)) throw Error(ErrorKind::invalid_file, *fault);
@@ -263,11 +264,11 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) {
 
 std::vector<Finding> TensorBuilder::findings() const {
   std::vector<Finding> findings;
-  if (auto rounded = rounded_scales()) findings.push_back(*std::move(rounded));
+  if (auto rounded = describe_rounded_scales()) findings.push_back(*std::move(rounded));
   if (with_attributes_ > 0)
     findings.push_back(
         {Severity::warning,
-         fmt::format("{} {} attributes of {} own, which are left out", plural(with_attributes_, "tensor"),
+         fmt::format("{} {} attributes of {} own, which are left out", format_count(with_attributes_, "tensor"),
                      with_attributes_ == 1 ? "has" : "have", with_attributes_ == 1 ? "its" : "their"),
          path_, first_with_attributes_});
   return findings;
@@ -286,8 +287,8 @@ constexpr std::int64_t kSignedZero = 128;  // of signed codes that are stored wi
 
 Tensor TensorBuilder::quantized(std::string name, const Making& making) {
   require_arguments(making, 5);
-  const View view = view_of(making);
-  const std::string type = storage_of(view).type;
+  const View view = read_view(making);
+  const std::string type = read_storage(view).type;
   const bool is_signed = type == "torch.QInt8Storage";
   if (!is_signed && type != "torch.QUInt8Storage")
     fail(view.storage, ErrorKind::unsupported,
@@ -328,24 +329,24 @@ void TensorBuilder::add_scale(Tensor& tensor, const Quantizer& quantizer) {
   const std::uint64_t row = tensor.shape.back();
   const std::uint64_t rows = row == 0 ? 0 : tensor.elements() / row;
   ByteWriter scale;
-  scale.f32(scale_of(quantizer.parameters[0]));
+  scale.f32(read_scale(quantizer.parameters[0]));
   const BlobPtr one = make_memory_blob({scale.bytes().begin(), scale.bytes().end()}, path_);
   tensor.parts.push_back(
       {.role = "scales",
        .dtype = DType::f32,
        .blob = make_strided_blob(one, {.shape = {rows}, .strides = {0}, .item_bytes = sizeof(float)})});
   tensor.attributes = byte_code_attributes(std::max<std::uint64_t>(1, row), tensor.shape.size() - 1,
-                                           zero_of(quantizer.parameters[1]) + quantizer.zero);
+                                           read_zero(quantizer.parameters[1]) + quantizer.zero);
 }
 
 // One for each index along an axis. Those of a matrix's rows are groups along the rows, which more programs read.
 void TensorBuilder::add_scales(Tensor& tensor, const Quantizer& quantizer) {
-  const std::uint64_t axis = natural(quantizer.parameters[2], "axis");
+  const std::uint64_t axis = read_natural(quantizer.parameters[2], "axis");
   if (axis >= tensor.shape.size())
     fail(quantizer.parameters[2], ErrorKind::invalid_file,
          fmt::format("axis: {}, the shape is {}", axis, to_string(tensor.shape)));
   const auto numbers = [&](std::string_view field, Id id) {
-    const Tensor part = dense_part(std::string(field), id);
+    const Tensor part = make_dense_part(std::string(field), id);
     if (part.shape != Shape{tensor.shape[axis]})
       fail(id, ErrorKind::invalid_file,
            fmt::format("{}: expected the shape [{}], found {}", field, tensor.shape[axis], to_string(part.shape)));
@@ -370,7 +371,7 @@ void TensorBuilder::add_scales(Tensor& tensor, const Quantizer& quantizer) {
   tensor.attributes = byte_code_attributes(is_row ? tensor.shape[1] : 0, is_row ? 1 : axis, std::nullopt);
 }
 
-float TensorBuilder::scale_of(Id id) {
+float TensorBuilder::read_scale(Id id) {
   if (pickle_.kind(id) != Kind::real) fail(id, ErrorKind::invalid_file, "scale: expected a number");
   const double scale = pickle_.real(id);
   const auto rounded = static_cast<float>(scale);
@@ -381,19 +382,19 @@ float TensorBuilder::scale_of(Id id) {
   return rounded;
 }
 
-std::int64_t TensorBuilder::zero_of(Id id) const {
+std::int64_t TensorBuilder::read_zero(Id id) const {
   constexpr std::int64_t kMost = 255;
   if (pickle_.kind(id) == Kind::integer && pickle_.integer(id) >= -kMost && pickle_.integer(id) <= kMost)
     return pickle_.integer(id);
   fail(id, ErrorKind::invalid_file, fmt::format("zero_point: expected an integer of -{} to {}", kMost, kMost));
 }
 
-std::optional<Finding> TensorBuilder::rounded_scales() const {
+std::optional<Finding> TensorBuilder::describe_rounded_scales() const {
   if (rounded_ == 0) return std::nullopt;
   return Finding{Severity::warning,
                  fmt::format("the scale{} of {} {} 64 bits: float32, in which PyTorch computes, takes "
                              "{} place",
-                             rounded_ == 1 ? "" : "s", plural(rounded_, "quantized tensor"),
+                             rounded_ == 1 ? "" : "s", format_count(rounded_, "quantized tensor"),
                              rounded_ == 1 ? "has" : "have", rounded_ == 1 ? "its" : "their"),
                  path_, first_rounded_};
 }

@@ -49,20 +49,20 @@ class TensorBuilder {
   };
 
   [[noreturn]] void fail(pickle::Id id, ErrorKind kind, const std::string& problem) const;
-  std::string called(pickle::Id id) const { return called_name(pickle_, id); }
+  std::string find_called(pickle::Id id) const { return called_name(pickle_, id); }
   std::span<const pickle::Id> arguments(pickle::Id id, std::size_t least) const;
-  Making making_of(pickle::Id id, std::size_t depth);
-  Making making_of_type(pickle::Id id) const;
+  Making find_making(pickle::Id id, std::size_t depth);
+  Making find_making_of_type(pickle::Id id) const;
   void require_arguments(const Making& making, std::size_t least) const;
-  std::uint64_t natural(pickle::Id id, std::string_view field) const;
+  std::uint64_t read_natural(pickle::Id id, std::string_view field) const;
   std::span<const pickle::Id> items(const Making& making, pickle::Id id, std::string_view field) const;
   void refuse_changed(pickle::Id container, pickle::Id call, std::string_view field) const;
   void refuse_pending(std::span<const pickle::Id> metadata) const;
-  View view_of(const Making& making) const;
-  std::optional<Finding> rounded_scales() const;
-  StorageName storage_of(const View& view) const;
+  View read_view(const Making& making) const;
+  std::optional<Finding> describe_rounded_scales() const;
+  StorageName read_storage(const View& view) const;
   Tensor dense(std::string name, const View& view) const;
-  Tensor dense_part(std::string name, pickle::Id id);
+  Tensor make_dense_part(std::string name, pickle::Id id);
   Tensor sparse(std::string name, const Making& making);
   Tensor quantized(std::string name, const Making& making);
   // The meaning of codes: scale, zero point and, for several, their axis; and the number that unsigned codes add to a
@@ -73,8 +73,8 @@ class TensorBuilder {
   };
   void add_scale(Tensor& tensor, const Quantizer& quantizer);
   void add_scales(Tensor& tensor, const Quantizer& quantizer);
-  float scale_of(pickle::Id id);
-  std::int64_t zero_of(pickle::Id id) const;
+  float read_scale(pickle::Id id);
+  std::int64_t read_zero(pickle::Id id) const;
 
   const pickle::Pickle& pickle_;
   const std::string& path_;

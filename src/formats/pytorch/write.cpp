@@ -60,7 +60,7 @@ class PickleWriter {
     for (const std::uint64_t number : numbers) integer(number);
     step(PickleStep::tuple);
   }
-  void empty_ordered_dict() {
+  void write_empty_ordered_dict() {
     global("collections.OrderedDict");
     step(PickleStep::empty_tuple);
     step(PickleStep::reduce);
@@ -71,7 +71,7 @@ class PickleWriter {
   ByteWriter bytes_;
 };
 
-std::string_view storage_of(const Tensor& tensor) {
+std::string_view find_storage(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("pytorch", tensor);
   const std::string_view name = storage_name(tensor.require("data").dtype);
   if (name.empty()) refuse_tensor("pytorch", tensor, "torch.load(weights_only=True) has no such storages");
@@ -87,7 +87,7 @@ class WrittenStorages {
     using Place = std::tuple<const Source*, std::uint64_t, std::uint64_t, std::string, unsigned, std::uint64_t, DType>;
     std::map<Place, std::size_t> known;
     for (const Tensor& tensor : model.tensors()) {
-      storage_of(tensor);  // rejects tensors without elements of a known width
+      find_storage(tensor);  // rejects tensors without elements of a known width
       const Part& data = tensor.require("data");
       const std::uint64_t size = data.blob->size();
       const auto place = size == 0 ? std::nullopt : data.blob->stored();
@@ -118,7 +118,7 @@ class WrittenStorages {
   std::vector<const Tensor*> first_;
 };
 
-Shape row_major(const Shape& shape) {
+Shape make_row_major_strides(const Shape& shape) {
   Shape strides = shape;
   std::uint64_t stride = 1;
   for (std::size_t d = shape.size(); d-- > 0;) {
@@ -128,10 +128,10 @@ Shape row_major(const Shape& shape) {
   return strides;
 }
 
-PickleWriter pickle_of(const Model& model, const WrittenStorages& storages) {
+PickleWriter write_pickle(const Model& model, const WrittenStorages& storages) {
   PickleWriter out;
   out.protocol();
-  out.empty_ordered_dict();
+  out.write_empty_ordered_dict();
   out.step(PickleStep::mark);
   std::size_t index = 0;
   for (const Tensor& tensor : model.tensors()) {
@@ -140,7 +140,7 @@ PickleWriter pickle_of(const Model& model, const WrittenStorages& storages) {
     out.step(PickleStep::mark);
     out.step(PickleStep::mark);
     out.text("storage");
-    out.global(storage_of(tensor));
+    out.global(find_storage(tensor));
     out.text(std::to_string(storages.key(index++)));
     out.text("cpu");
     out.integer(tensor.elements());
@@ -148,9 +148,9 @@ PickleWriter pickle_of(const Model& model, const WrittenStorages& storages) {
     out.step(PickleStep::persistent);
     out.integer(0);
     out.integers(tensor.shape);
-    out.integers(row_major(tensor.shape));
+    out.integers(make_row_major_strides(tensor.shape));
     out.step(PickleStep::new_false);  // no gradient wanted
-    out.empty_ordered_dict();         // no hooks
+    out.write_empty_ordered_dict();   // no hooks
     out.step(PickleStep::tuple);
     out.step(PickleStep::reduce);
   }
@@ -167,9 +167,9 @@ void write_text(ZipWriter& archive, std::string_view name, std::string_view text
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   const WrittenStorages storages(model);
   ZipWriter archive(sink, kAlignment);
-  archive.add(fmt::format("{}{}", kRoot, kPickle), pickle_of(model, storages).bytes());
+  archive.add(fmt::format("{}{}", kRoot, kPickle), write_pickle(model, storages).bytes());
   write_text(archive, "byteorder", "little");
-  const ReadAhead ahead(ReadAhead::of(
+  const ReadAhead ahead(ReadAhead::list_blobs(
       storages.first(), [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
   for (std::size_t key = 0; key < storages.first().size(); ++key) {
     const Blob& data = ahead[key];

@@ -87,7 +87,7 @@ std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const Attribu
   const std::string member = fmt::format("\"{}\":{}{}", kMetadata, to_json(place.metadata), place.has_next ? "," : "");
   std::string edited = header.substr(0, place.begin) + member + header.substr(place.end);
   edited.erase(edited.find_last_not_of(" \t\r\n") + 1);
-  require_readable(reading_cost(place.metadata), edited.size());
+  require_readable(measure_cost(place.metadata), edited.size());
   const bool fits = edited.size() <= header.size();
   edited.resize(fits ? header.size() : static_cast<std::size_t>(*checked_align(edited.size(), kAlignment)), ' ');
   if (edited.size() > kMaxHeaderBytes) refuse("the header would be larger than 100 MB");

@@ -194,7 +194,7 @@ class HeaderParser {
   const ElementType& element_type(std::string_view name, JsonValue& value) const {
     const auto spelling = value.text();
     if (!spelling) fail(name, "dtype: expected text");
-    const ElementType* type = type_named(*spelling);
+    const ElementType* type = find_type(*spelling);
     if (type == nullptr)
       throw Error(ErrorKind::unsupported,
                   fmt::format("safetensors: header: {}: dtype \"{}\" is not known", name, *spelling), path_, position_);
@@ -292,7 +292,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
   return parser.read_metadata();
 }
 
-std::vector<MetadataKey> safetensors_keys(const SourcePtr& source) {
+std::vector<MetadataKey> list_safetensors_keys(const SourcePtr& source) {
   std::vector<MetadataKey> keys;
   for (const auto& [key, value] : read_safetensors(source, [](const Tensor&) {}))
     keys.push_back({key, type_name(value), value});

@@ -33,7 +33,7 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
-SafetensorsFile whole_file(const Model& model) {
+SafetensorsFile open_whole(const Model& model) {
   std::vector<const Tensor*> tensors;
   tensors.reserve(model.size());
   for (const Tensor& tensor : model.tensors()) tensors.push_back(&tensor);
@@ -42,25 +42,25 @@ SafetensorsFile whole_file(const Model& model) {
 
 FilePlan plan(const Model& model, const WriteOptions&) {
   FilePlan plan;
-  plan.bytes = whole_file(model).bytes();
+  plan.bytes = open_whole(model).bytes();
   for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
   return plan;
 }
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
-  const SafetensorsFile file = whole_file(model);
+  const SafetensorsFile file = open_whole(model);
   Meter meter(options.progress, file.tensor_bytes());
   file.write(output.main(), meter);
 }
 
 std::vector<std::string> losses(const Model& model, const WriteOptions&) {
   const DescribedVocabulary described = described_vocabulary(model);
-  std::vector<std::string> result = safetensors_losses(model, described.attributes);
+  std::vector<std::string> result = list_safetensors_losses(model, described.attributes);
   if (std::string loss = text_loss(described, "safetensors"); !loss.empty()) result.push_back(std::move(loss));
   return result;
 }
 
-std::vector<MetadataKey> keys(const Input& input) { return safetensors_keys(input.source); }
+std::vector<MetadataKey> keys(const Input& input) { return list_safetensors_keys(input.source); }
 
 constexpr std::array<std::string_view, 2> kNames = {"model.safetensors", "adapter_model.safetensors"};
 

@@ -27,7 +27,7 @@ extern const Format kSafetensors;
 Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
 // Format::keys of a file: those of `__metadata__`.
-std::vector<MetadataKey> safetensors_keys(const SourcePtr& source);
+std::vector<MetadataKey> list_safetensors_keys(const SourcePtr& source);
 
 // Format::edit: changes `__metadata__`, in place if it fits the header's length. Values other than text become JSON
 // text.
@@ -53,7 +53,7 @@ class SafetensorsFile {
 
 // Lists the losses of such files: of a model's tensors, and of attributes that are written as their metadata; one
 // sentence each.
-std::vector<std::string> safetensors_losses(const Model& model, const Attributes& attributes);
+std::vector<std::string> list_safetensors_losses(const Model& model, const Attributes& attributes);
 
 }  // namespace poise
 
@@ -100,7 +100,7 @@ inline constexpr std::array kElementTypes = std::to_array<ElementType>({
 });
 
 // Null: there is no such type.
-inline const ElementType* type_named(std::string_view name) {
+inline const ElementType* find_type(std::string_view name) {
   const auto* const row = std::ranges::find(kElementTypes, name, &ElementType::name);
   return row == kElementTypes.end() ? nullptr : row;
 }

@@ -29,7 +29,7 @@ const ElementType& element_type(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
   const Part& data = tensor.require("data");
   const ElementType* type =
-      data.dtype == DType::unknown ? type_named(unknown_type_name(data.type_name())) : type_of(data.dtype);
+      data.dtype == DType::unknown ? find_type(unknown_type_name(data.type_name())) : type_of(data.dtype);
   if (type == nullptr || type->is_known() != (data.dtype != DType::unknown)) refuse_tensor("safetensors", tensor);
   if (!fills_whole_bytes(type->bits(), tensor.elements())) {
     throw Error(ErrorKind::unsupported,
@@ -44,7 +44,7 @@ const ElementType& element_type(const Tensor& tensor) {
 }
 
 // A header cannot hold every name that other formats can.
-std::string_view writable_name(const Tensor& tensor) {
+std::string_view check_name(const Tensor& tensor) {
   if (tensor.name == kMetadata)
     throw Error(ErrorKind::unsupported, fmt::format("safetensors reserves the name {}, which a tensor has", kMetadata));
   if (!is_utf8(tensor.name))
@@ -60,14 +60,14 @@ SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes 
   const auto alignment = [](const Tensor* tensor) { return std::max(1U, element_type(*tensor).bits() / 8U); };
   std::ranges::stable_sort(tensors_, std::greater(), alignment);
   std::vector<Attributes::Entry> entries;
-  const std::uint64_t cost = reading_cost(metadata);
+  const std::uint64_t cost = measure_cost(metadata);
   if (!metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
   for (const Tensor* tensor : tensors_) {
     const std::string_view dtype = element_type(*tensor).name;
     Value::Array shape(tensor->shape.begin(), tensor->shape.end());
     const std::uint64_t end = tensor_bytes_ + tensor->require("data").blob->size();
     entries.emplace_back(
-        writable_name(*tensor),
+        check_name(*tensor),
         Attributes{{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{tensor_bytes_, end}}});
     tensor_bytes_ = end;
   }
@@ -85,12 +85,12 @@ void SafetensorsFile::write(Sink& sink, Meter& meter) const {
   start.u64(header_.size());
   start.text(header_);
   sink.write(start.bytes());
-  const ReadAhead ahead(
-      ReadAhead::of(tensors_, [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
+  const ReadAhead ahead(ReadAhead::list_blobs(
+      tensors_, [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
   for (std::size_t i = 0; i < tensors_.size(); ++i) pump(ahead[i], sink, meter, tensors_[i]->name);
 }
 
-std::vector<std::string> safetensors_losses(const Model& model, const Attributes& attributes) {
+std::vector<std::string> list_safetensors_losses(const Model& model, const Attributes& attributes) {
   std::vector<std::string> result;
   if (std::string loss = text_loss(attributes, "safetensors"); !loss.empty()) result.push_back(std::move(loss));
   std::vector<std::string> tensors;

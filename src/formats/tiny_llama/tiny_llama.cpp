@@ -30,15 +30,15 @@
 namespace poise::tiny_llama {
 namespace {
 
-std::optional<std::uint64_t> array_bytes(const Shape& shape) {
+std::optional<std::uint64_t> count_array_bytes(const Shape& shape) {
   const auto elements = element_count(shape);
   const auto values = elements ? packed_bytes(DType::f32, *elements) : std::nullopt;
-  return values ? checked_add(dimension_bytes(shape), *values) : std::nullopt;
+  return values ? checked_add(count_dimension_bytes(shape), *values) : std::nullopt;
 }
 
 std::optional<std::uint64_t> add_arrays(std::optional<std::uint64_t> sum, const std::vector<ExpectedTensor>& tensors) {
   for (const ExpectedTensor& tensor : tensors) {
-    const auto bytes = array_bytes(tensor.shape);
+    const auto bytes = count_array_bytes(tensor.shape);
     if (!sum || !bytes) return std::nullopt;
     sum = checked_add(*sum, *bytes);
   }
@@ -47,7 +47,7 @@ std::optional<std::uint64_t> add_arrays(std::optional<std::uint64_t> sum, const 
 
 }  // namespace
 
-std::optional<std::uint64_t> file_size(const Config& config) {
+std::optional<std::uint64_t> compute_file_size(const Config& config) {
   const TensorTable& tensors = kTinyLlamaFamily.tensors;
   const auto layer = add_arrays(0, tensors.of_layer(config, 0));
   const auto layers = layer ? checked_mul(*layer, static_cast<std::uint64_t>(config.num_hidden_layers)) : std::nullopt;
@@ -121,7 +121,7 @@ Config read_config(ByteReader& reader) {
 }
 
 Config read_header(ByteReader& reader) {
-  const auto scope = reader.scope("header");
+  const auto scope = reader.open_scope("header");
   read_magic(reader);
   if (reader.end() < kHeaderBytes) {
     reader.fail(
@@ -135,7 +135,7 @@ Config read_header(ByteReader& reader) {
 
 // The header implies the exact size of the file; loops and allocations come after this check.
 void require_exact_size(const ByteReader& reader, const Config& config) {
-  const auto size = file_size(config);
+  const auto size = compute_file_size(config);
   if (!size) reader.fail("header", "the arrays it describes would have more than 2^64 bytes", 8);
   reader.require_end(*size, "array");
 }
@@ -156,7 +156,7 @@ void read_array(ByteReader& reader, const SourcePtr& source, const ExpectedTenso
 }
 
 void read_layer(ByteReader& reader, const SourcePtr& source, std::int64_t layer, Model& model) {
-  const auto scope = reader.scope("layer", layer);
+  const auto scope = reader.open_scope("layer", layer);
   for (const ExpectedTensor& expected : kTensors.of_layer(*model.config, layer)) {
     read_array(reader, source, expected, kTensors.in_layer(expected.name)->rest, model);
   }
@@ -234,7 +234,7 @@ void check_tensors(const Model& model, Faults& faults) {
   }
 }
 
-Faults faults_of(const Model& model) {
+Faults find_faults(const Model& model) {
   const Config& config = *model.config;
   Faults faults{check_consistency(model), {}};
   const bool sizes_make_sense = check_config(config, kTinyLlamaFamily).empty();
@@ -251,8 +251,8 @@ void require_writable(const Model& model) {
   if (type.empty())
     refuse("the model has no model_type", {{.kind = Remedy::Kind::model_type, .value = std::string(kTinyLlama)}});
   require_no_effects("tllm", model);  // with such keys check_consistency() does not know the tensors
-  Faults faults = faults_of(model);
-  if (faults.sentences.empty() && !file_size(*model.config)) faults.add("it would have more than 2^64 bytes");
+  Faults faults = find_faults(model);
+  if (faults.sentences.empty() && !compute_file_size(*model.config)) faults.add("it would have more than 2^64 bytes");
   // An empty model agrees with any configuration, but lacks every tensor.
   if (model.size() == 0) faults.add("the model has no tensors");
   const auto& sentences = faults.sentences;
@@ -276,11 +276,11 @@ void add_header(ByteWriter& writer, const Config& config) {
 void write(const Model& model, Output& output, const WriteOptions& options) {
   require_writable(model);
   Sink& sink = output.main();
-  Meter meter(options.progress, *file_size(*model.config));
+  Meter meter(options.progress, *compute_file_size(*model.config));
   ByteWriter fields;
   add_header(fields, *model.config);
   const auto tensors = kTinyLlamaFamily.tensors.all(*model.config);
-  const ReadAhead ahead(ReadAhead::of(tensors, [&](const ExpectedTensor& expected) -> const Blob& {
+  const ReadAhead ahead(ReadAhead::list_blobs(tensors, [&](const ExpectedTensor& expected) -> const Blob& {
     return *model.find(expected.name)->require("data").blob;
   }));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -295,7 +295,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
 
 FilePlan plan(const Model& model, const WriteOptions&) {
   require_writable(model);
-  FilePlan plan{{}, file_size(*model.config), true};
+  FilePlan plan{{}, compute_file_size(*model.config), true};
   for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
   return plan;
 }

@@ -23,10 +23,10 @@ inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint64_t kHeaderBytes = 36;
 
 // Bytes before an array's values.
-inline std::uint64_t dimension_bytes(const Shape& shape) { return shape.size() * sizeof(std::uint64_t); }
+inline std::uint64_t count_dimension_bytes(const Shape& shape) { return shape.size() * sizeof(std::uint64_t); }
 
 // Returns the exact size of the file; std::nullopt if it does not fit 64 bits. Requires: a checked configuration.
-std::optional<std::uint64_t> file_size(const Config& config);
+std::optional<std::uint64_t> compute_file_size(const Config& config);
 
 // Reads a Tiny Llama weight file.
 

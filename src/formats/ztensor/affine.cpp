@@ -16,7 +16,7 @@ namespace {
               fmt::format("tensor {}: attribute {}: {}", tensor.name, kAffineAttribute, problem));
 }
 
-float finite_number(const Tensor& tensor, const Attributes& map, std::string_view key) {
+float check_finite_number(const Tensor& tensor, const Attributes& map, std::string_view key) {
   const Value* value = map.find(key);
   if (value != nullptr) {
     if (const auto* number = value->get_if<double>(); number != nullptr && std::isfinite(*number))
@@ -28,15 +28,15 @@ float finite_number(const Tensor& tensor, const Attributes& map, std::string_vie
 }
 
 Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
-  const Affine affine{finite_number(tensor, map, "delta"), finite_number(tensor, map, "min"),
-                      finite_number(tensor, map, "max"), packed};
+  const Affine affine{check_finite_number(tensor, map, "delta"), check_finite_number(tensor, map, "min"),
+                      check_finite_number(tensor, map, "max"), packed};
   if (affine.delta < 0) fail_affine(tensor, "delta: it is negative");
   return affine;
 }
 
 }  // namespace
 
-Tensor with_longest_scale(Tensor tensor) {
+Tensor set_longest_scale(Tensor tensor) {
   if (const AffineSource* affine = tensor.layout.affine())
     tensor.layout = make_affine({.delta = 0.1F, .min = -0.1F, .max = 0.1F, .packed = affine->packed()});
   return tensor;
@@ -63,14 +63,14 @@ Tensor to_stored_affine(const Tensor& tensor) {
   return stored;
 }
 
-void from_stored_affine(Tensor& tensor) {
+void convert_stored_affine(Tensor& tensor) {
   const Value* value = tensor.attributes.find(kAffineAttribute);
   const bool packed = tensor.layout.name() == kAffineLayout;
   if (value == nullptr && packed) fail_affine(tensor, "it is missing");
   if (value == nullptr || (tensor.layout != Layout::dense && !packed)) return;
   const auto* map = value->get_if<Attributes>();
   if (map == nullptr) fail_affine(tensor, fmt::format("expected a map, found {}", found_value(value)));
-  const float bits = finite_number(tensor, *map, "bits");
+  const float bits = check_finite_number(tensor, *map, "bits");
   if (bits != 8.0F && bits != 4.0F) fail_affine(tensor, "bits: expected 8 or 4");
   if (packed && bits != 4.0F) fail_affine(tensor, "bits: packed codes have 4");
   const Affine affine = read_scale(tensor, *map, packed);

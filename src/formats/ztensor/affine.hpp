@@ -18,10 +18,10 @@ Tensor to_stored_affine(const Tensor& tensor);
 
 // Returns the tensor with a scale of the largest encoded size instead of its own, which may take a pass over the
 // elements. Other tensors are returned unchanged.
-Tensor with_longest_scale(Tensor tensor);
+Tensor set_longest_scale(Tensor tensor);
 
 // Converts a tensor with the attribute back; leaves others alone. Throws invalid_file (without path) when the
 // attribute, the type or the size do not fit.
-void from_stored_affine(Tensor& tensor);
+void convert_stored_affine(Tensor& tensor);
 
 }  // namespace poise::ztensor

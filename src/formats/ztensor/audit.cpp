@@ -21,7 +21,7 @@ namespace {
 
 // Version 2 does not store the writer's alignment: it is inferred from the blobs, since an edit may have moved the
 // manifest.
-std::uint64_t observed_alignment(const std::vector<FileRange>& blobs, const ManifestRange& manifest) {
+std::uint64_t guess_alignment(const std::vector<FileRange>& blobs, const ManifestRange& manifest) {
   std::uint64_t offsets = blobs.empty() ? manifest.begin : 0;
   for (const FileRange& blob : blobs) offsets |= blob.begin;
   return offsets & (~offsets + 1);
@@ -65,7 +65,7 @@ std::vector<Finding> audit_version_1(const Input& input, const Model& model) {
   std::vector<Finding> findings;
   std::vector<FileRange> known = ranges_of_parts(model, *input.source);
   known.push_back({0, kMagic1.size()});
-  known.push_back({manifest_begin1(*input.source), input.source->size()});
+  known.push_back({find_manifest_begin1(*input.source), input.source->size()});
   find_unused_bytes(input.source, std::move(known), std::array{kAlignment1}, findings);
   find_unknown(
       model, [](std::string_view layout) { return layout == kAffineLayout; }, findings);
@@ -78,7 +78,7 @@ std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   audit_reserved(input.source, findings);
   if (range.end == 0) return findings;
   std::vector<FileRange> known = ranges_of_parts(model, *input.source);
-  const std::uint64_t alignment = observed_alignment(known, range);
+  const std::uint64_t alignment = guess_alignment(known, range);
   known.push_back({range.begin, range.end});
   known.push_back({0, kMagic2.size()});
   known.push_back({input.source->size() - kFooterBytes2, input.source->size()});

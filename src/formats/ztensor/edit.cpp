@@ -83,12 +83,12 @@ class EncodedMap {
 };
 
 // Text that replaces a list is JSON of another list.
-Value value_for(const std::string& key, const Value& given, bool is_list) {
+Value convert_value(const std::string& key, const Value& given, bool is_list) {
   const auto* text = given.get_if<std::string>();
   if (text == nullptr || !is_list) return given;
   if (auto list = parse_json_list(*text)) return *std::move(list);
   refuse(fmt::format("{} is a list, and \"{}\" is not; a list is JSON, such as [\"a\", \"b\"]", key,
-                     shortened(*text, kMostShown)));
+                     shorten(*text, kMostShown)));
 }
 
 // Returns the new keys. `lists`: the keys whose values are lists.
@@ -97,7 +97,7 @@ std::vector<std::string> apply(EncodedMap& attributes, const std::set<std::strin
   const auto set = [&](const std::string& key, const Value& value) {
     if (key.empty() || key.size() > kMaxNameBytes2 || key.find('\0') != std::string::npos)
       refuse(fmt::format("the name of an attribute has 1 to {} bytes without NUL", kMaxNameBytes2));
-    return attributes.set(key, cbor::encode(value_for(key, value, lists.contains(key))));
+    return attributes.set(key, cbor::encode(convert_value(key, value, lists.contains(key))));
   };
   return apply_changes(
       changes, [&](const std::string& key) { return attributes.erase(key); }, set);
@@ -109,8 +109,8 @@ struct EditedManifest {
 };
 
 // Returns the manifest in `range` with new attributes.
-EditedManifest edited_manifest(const Input& input, const ManifestRange& range, cbor::Rules rules,
-                               const AttributeChanges& changes) {
+EditedManifest edit_manifest(const Input& input, const ManifestRange& range, cbor::Rules rules,
+                             const AttributeChanges& changes) {
   const auto order = rules == cbor::Rules::deterministic ? cbor::KeyOrder::by_encoding : cbor::KeyOrder::by_text;
   const ManifestBytes bytes(*input.source, range);
   const std::string_view text(reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size());
@@ -146,13 +146,13 @@ std::uint64_t round_up(std::uint64_t number, std::uint64_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
 }
 
-SourcePtr source_of(std::string_view text, const Input& input) {
+SourcePtr make_text_source(std::string_view text, const Input& input) {
   const auto bytes = std::as_bytes(std::span(text));
   return Source::from_memory({bytes.begin(), bytes.end()}, input.path.string());
 }
 
-StoredRange all_of(const SourcePtr& source) { return {source, 0, source->size()}; }
-StoredRange zeros(std::uint64_t count, const Input& input) {
+StoredRange make_whole_range(const SourcePtr& source) { return {source, 0, source->size()}; }
+StoredRange make_zeros(std::uint64_t count, const Input& input) {
   return {Source::from_memory(std::vector<std::byte>(static_cast<std::size_t>(count)), input.path.string()), 0, count};
 }
 
@@ -160,14 +160,14 @@ StoredRange zeros(std::uint64_t count, const Input& input) {
 class Appended final : public PreparedEdit {
  public:
   Appended(const Input& input, EditedManifest manifest)
-      : PreparedEdit(std::move(manifest.added)), input_(input), manifest_(source_of(manifest.bytes, input)) {
+      : PreparedEdit(std::move(manifest.added)), input_(input), manifest_(make_text_source(manifest.bytes, input)) {
     manifest_offset_ = round_up(input.source->size(), kLeastAlignment2);
     footer_offset_ = manifest_offset_ + manifest.bytes.size();
     if (footer_offset_ % kFooterBlock2 > kFooterBlock2 - kFooterBytes2)
       footer_offset_ = round_up(footer_offset_, kFooterBlock2);
     footer_.u64(manifest_offset_);
     footer_.u64(manifest.bytes.size());
-    footer_.u64(xxh3_64(std::as_bytes(std::span(manifest.bytes))));
+    footer_.u64(compute_xxh3(std::as_bytes(std::span(manifest.bytes))));
     footer_.u32(2);
     footer_.u32(0);
     footer_.text(kMagic2);
@@ -177,8 +177,9 @@ class Appended final : public PreparedEdit {
     const auto footer = Source::from_memory({footer_.bytes().begin(), footer_.bytes().end()}, input_.path.string());
     return make_spliced_source(
         input_.path.string(),
-        {all_of(input_.source), zeros(manifest_offset_ - input_.source->size(), input_), all_of(manifest_),
-         zeros(footer_offset_ - manifest_offset_ - manifest_->size(), input_), all_of(footer)});
+        {make_whole_range(input_.source), make_zeros(manifest_offset_ - input_.source->size(), input_),
+         make_whole_range(manifest_), make_zeros(footer_offset_ - manifest_offset_ - manifest_->size(), input_),
+         make_whole_range(footer)});
   }
 
   EditReport report() const override {
@@ -213,7 +214,7 @@ class Rewritten final : public PreparedEdit {
   }
 
   SourcePtr edited() const override {
-    return make_spliced_source(input_.path.string(), {{input_.source, 0, blobs_end_}, all_of(end_)});
+    return make_spliced_source(input_.path.string(), {{input_.source, 0, blobs_end_}, make_whole_range(end_)});
   }
 
   EditReport report() const override { return {EditReport::Way::rewritten, blobs_end_ + end_->size()}; }
@@ -238,12 +239,12 @@ std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const Attribute
   if (range.end == 0)
     throw Error(ErrorKind::unsupported, "this is a data shard: the attributes are in the file with the manifest",
                 input.path.string());
-  return std::make_unique<Appended>(input, edited_manifest(input, range, cbor::Rules::deterministic, changes));
+  return std::make_unique<Appended>(input, edit_manifest(input, range, cbor::Rules::deterministic, changes));
 }
 
 std::unique_ptr<PreparedEdit> edit_version_1(const Input& input, const AttributeChanges& changes) {
   const ManifestRange range = find_manifest1(*input.source);
-  return std::make_unique<Rewritten>(input, range.begin, edited_manifest(input, range, cbor::Rules::lenient, changes));
+  return std::make_unique<Rewritten>(input, range.begin, edit_manifest(input, range, cbor::Rules::lenient, changes));
 }
 
 std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& range, cbor::Rules rules) {

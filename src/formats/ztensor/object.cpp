@@ -38,12 +38,12 @@ std::string_view parse_type_name(cbor::Cursor& in) {
   return text;
 }
 
-std::string digest_of_nothing(DigestAlgorithm algorithm) {
+std::string compute_empty_digest(DigestAlgorithm algorithm) {
   const auto hasher = make_hasher(algorithm);
-  return hasher ? digest_text(algorithm, hasher->finish()) : std::string();
+  return hasher ? format_digest(algorithm, hasher->finish()) : std::string();
 }
 
-const Part& part_at(const Tensor& tensor, const Extent& extent) {
+const Part& find_part(const Tensor& tensor, const Extent& extent) {
   const auto is_there = [&](const Part& part) {
     const auto place = part.blob->stored();
     return place && place->offset == extent.begin && place->length == extent.length;
@@ -52,9 +52,9 @@ const Part& part_at(const Tensor& tensor, const Extent& extent) {
   return found == tensor.parts.end() ? tensor.parts.front() : *found;
 }
 
-std::string short_name(std::string_view name) {
+std::string shorten_name(std::string_view name) {
   constexpr std::size_t kLongest = 64;
-  return shortened(name, kLongest);
+  return shorten(name, kLongest);
 }
 
 }  // namespace poise::ztensor

@@ -57,22 +57,22 @@ Shape parse_shape(cbor::Cursor& in);
 std::string_view parse_type_name(cbor::Cursor& in);
 
 // Returns a digest of no bytes, of the usual length; empty for DigestAlgorithm::none.
-std::string digest_of_nothing(DigestAlgorithm algorithm);
+std::string compute_empty_digest(DigestAlgorithm algorithm);
 
 // Returns the cost of a manifest with these attributes in its reader's budget. Tensors are StoredTensor or Tensor.
 template <typename Tensors>
-std::uint64_t manifest_cost(const Attributes& attributes, const Tensors& tensors) {
-  std::uint64_t cost = reading_cost(attributes);
+std::uint64_t measure_manifest(const Attributes& attributes, const Tensors& tensors) {
+  std::uint64_t cost = measure_cost(attributes);
   for (const auto& tensor : tensors)
-    cost += reading_cost(Value(tensor.name)) + (tensor.attributes.empty() ? 0 : reading_cost(tensor.attributes));
+    cost += measure_cost(Value(tensor.name)) + (tensor.attributes.empty() ? 0 : measure_cost(tensor.attributes));
   return cost;
 }
 
 // Returns the part of an extent. Requires: the tensor has it.
-const Part& part_at(const Tensor& tensor, const Extent& extent);
+const Part& find_part(const Tensor& tensor, const Extent& extent);
 
 // Returns a tensor's name, cut if it is too long for a message.
-std::string short_name(std::string_view name);
+std::string shorten_name(std::string_view name);
 
 // ManifestBytes: the bytes of a manifest in memory, borrowed from a mapped file or copied.
 
@@ -136,7 +136,7 @@ namespace poise::ztensor {
 // The blobs of tensors in the order of writing; for Tensor and StoredTensor.
 
 template <class Tensors>
-std::vector<BlobPtr> blobs_of(const Tensors& tensors) {
+std::vector<BlobPtr> list_part_blobs(const Tensors& tensors) {
   std::vector<BlobPtr> blobs;
   for (const auto& tensor : tensors) {
     for (const auto& part : tensor.parts) blobs.push_back(part.blob);
@@ -144,7 +144,7 @@ std::vector<BlobPtr> blobs_of(const Tensors& tensors) {
   return blobs;
 }
 
-inline std::uint64_t total_size(const std::vector<BlobPtr>& blobs) {
+inline std::uint64_t sum_sizes(const std::vector<BlobPtr>& blobs) {
   std::uint64_t sum = 0;
   for (const BlobPtr& blob : blobs) sum += blob->size();
   return sum;
@@ -215,7 +215,7 @@ inline constexpr std::array kSpellings2 = {
 };
 
 // Returns the type of `storage` with that logical type.
-inline std::optional<DType> dtype_from_storage(std::string_view storage, std::string_view logical) {
+inline std::optional<DType> find_stored_dtype(std::string_view storage, std::string_view logical) {
   return dtype_spelled(kSpellings2, StorageType{storage, logical});
 }
 

@@ -47,10 +47,10 @@ enum class Sizes1 { known, hidden };
 
 // Sets the layout of a tensor by its name in a 1.x file, and by attributes and parts. Hidden sizes are checked when the
 // parts are decoded. Throws invalid_file (without path) when they are inconsistent.
-void from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes);
+void convert_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes);
 
 // Where a file's manifest begins, which is where its blobs end. Throws invalid_file if there is none.
-std::uint64_t manifest_begin1(const Source& source);
+std::uint64_t find_manifest_begin1(const Source& source);
 
 // Returns the manifest of a 1.1 or 1.2 file. Throws invalid_file; unsupported for older files.
 ManifestRange find_manifest1(const Source& source);
@@ -63,11 +63,11 @@ void read_version_0(Model& model, const SourcePtr& source);
 
 // Version 1's spelling of a type that Poise does not know. A type of version 2 over bytes ("u8:acme.x/1") gets the name
 // of the logical type, like known ones; others keep theirs.
-std::string_view spelling_of_unknown(std::string_view name);
+std::string_view spell_unknown(std::string_view name);
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options);
 FilePlan plan_zt1(const Model& model, const WriteOptions& options);
-std::vector<std::string> zt1_losses(const Model& model, const WriteOptions& options);
+std::vector<std::string> list_zt1_losses(const Model& model, const WriteOptions& options);
 
 }  // namespace ztensor
 }  // namespace poise

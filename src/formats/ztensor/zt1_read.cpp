@@ -37,7 +37,7 @@ constexpr std::uint64_t kMagicBytes = 8;
 constexpr std::uint64_t kSizeBytes = 8;
 constexpr std::uint64_t kLeastObjectBytes1 = 20;  // with its name: the keys shape, format and components
 
-ManifestRange range_before(ByteReader& reader, std::uint64_t footer) {
+ManifestRange read_manifest_range(ByteReader& reader, std::uint64_t footer) {
   reader.seek(footer);
   const std::uint64_t length = reader.u64("manifest size");
   if (length > kMaxManifestBytes)
@@ -81,16 +81,16 @@ Ending find_manifest(const Source& source) {
   if (source.size() >= kLeastBytes) {
     reader.seek(source.size() - kMagicBytes);
     if (reader.text(kMagicBytes, "footer magic") == kMagic1)
-      return {range_before(reader, source.size() - kMagicBytes - kSizeBytes), true};
+      return {read_manifest_range(reader, source.size() - kMagicBytes - kSizeBytes), true};
   }
-  if (ends_like_1_0(source)) return {range_before(reader, source.size() - kSizeBytes), false};
+  if (ends_like_1_0(source)) return {read_manifest_range(reader, source.size() - kSizeBytes), false};
   fail_without_magic(source);
 }
 
 // dtype and, from 1.2 on, the logical type over it.
 DType resolve(std::string_view dtype, std::string_view type) {
   if (type.empty()) return dtype_spelled(kSpellings1, dtype).value_or(DType::unknown);
-  if (const auto found = dtype_from_storage(dtype, type)) return *found;
+  if (const auto found = find_stored_dtype(dtype, type)) return *found;
   const auto named = dtype_spelled(kSpellings1, type);
   return named && spelling_in(kSpellings2, *named).value_or(StorageType()).storage == dtype ? *named : DType::unknown;
 }
@@ -265,13 +265,13 @@ void read_version_1(Model& model, const SourcePtr& source) {
   builder.finish();
 }
 
-std::string magic_of(const Input& input) {
+std::string read_magic(const Input& input) {
   const auto bytes = first_bytes(input, kMagicBytes);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 bool sniff1(const Input& input) {
-  const std::string magic = magic_of(input);
+  const std::string magic = read_magic(input);
   return magic == kMagic1 || magic == kMagic0;
 }
 
@@ -287,7 +287,7 @@ bool ends_alike(const Input& input) {
 Model read1(const Input& input, const ReadOptions&) {
   Model model;
   model.origin = {input.path, "zt-0.1", input.source->size(), {input.path}};
-  const std::string magic = magic_of(input);
+  const std::string magic = read_magic(input);
   if (magic == kMagic0) {
     read_version_0(model, input.source);
   } else if (magic == kMagic1) {
@@ -305,14 +305,14 @@ Model read1(const Input& input, const ReadOptions&) {
 bool is_layout_of_version_1(const LayoutType& type) { return &type != &layouts::mx && &type != &layouts::blocks; }
 
 // Version 0.1 has no attributes of a whole file.
-std::vector<MetadataKey> keys1(const Input& input) {
-  if (magic_of(input) == kMagic0) return {};
+std::vector<MetadataKey> list_keys1(const Input& input) {
+  if (read_magic(input) == kMagic0) return {};
   return list_keys(*input.source, find_manifest(*input.source).manifest, cbor::Rules::lenient);
 }
 
 }  // namespace
 
-std::uint64_t manifest_begin1(const Source& source) {
+std::uint64_t find_manifest_begin1(const Source& source) {
   std::array<std::byte, kMagicBytes> magic{};
   source.read(0, magic);
   const bool is_0 = std::string_view(reinterpret_cast<const char*>(magic.data()), magic.size()) == kMagic0;
@@ -340,11 +340,11 @@ const Format kZtensor1 = {
     .sniff = ztensor::sniff1,
     .ends_alike = ztensor::ends_alike,
     .read = ztensor::read1,
-    .prepare = prepare_with<ztensor::plan_zt1, ztensor::write_zt1, ztensor::zt1_losses>,
+    .prepare = prepare_with<ztensor::plan_zt1, ztensor::write_zt1, ztensor::list_zt1_losses>,
     .audit = ztensor::audit_version_1,
     .edit = ztensor::edit_version_1,
-    .keys = ztensor::keys1,
-    .unknown_type_name = ztensor::spelling_of_unknown,
+    .keys = ztensor::list_keys1,
+    .unknown_type_name = ztensor::spell_unknown,
 };
 
 }  // namespace poise

@@ -134,7 +134,7 @@ class ModelBuilder1::Impl {
     part.dtype = component.dtype;
     part.spelling = std::move(component.spelling);
     if (!component.digest.empty())
-      part.digest = Digest{digest_algorithm(component.digest), std::string(component.digest), true};
+      part.digest = Digest{parse_digest_algorithm(component.digest), std::string(component.digest), true};
     return part;
   }
 
@@ -150,7 +150,7 @@ class ModelBuilder1::Impl {
     StoredRange range{source_, component.offset, component.length};
     if (component.encoding != "zstd") {
       std::string reason = fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise",
-                                       component.encoding, short_name(tensor.name));
+                                       component.encoding, shorten_name(tensor.name));
       return make_opaque_blob({std::move(range), std::string(component.encoding)},
                               component.decoded_length.value_or(component.length), std::move(reason));
     }
@@ -202,7 +202,7 @@ class ModelBuilder1::Impl {
   void resolve(Tensor& tensor, std::uint64_t position) const {
     const bool is_data_known = kind_ == Layout::dense;
     try {
-      from_stored1(tensor, layout_, sizes_known_ || is_data_known ? Sizes1::known : Sizes1::hidden);
+      convert_stored1(tensor, layout_, sizes_known_ || is_data_known ? Sizes1::known : Sizes1::hidden);
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}", context_, error.message()), source_->name(), position);
     }
@@ -214,7 +214,7 @@ class ModelBuilder1::Impl {
     const auto& [before, here] = *overlap;
     const auto name_of = [&](const Extent& extent) {
       const Tensor& tensor = model_.tensors()[extent.tensor];
-      return fmt::format("{}: {}", tensor.name, part_at(tensor, extent).role);
+      return fmt::format("{}: {}", tensor.name, find_part(tensor, extent).role);
     };
     throw Error(ErrorKind::invalid_file,
                 fmt::format("{}: {}: {} bytes at {} overlap those of {} at {}", context_, name_of(here), here.length,
@@ -235,8 +235,8 @@ class ModelBuilder1::Impl {
     model_.warnings.push_back(
         {Severity::warning,
          fmt::format("{}: {}{}: dense, but with the part {} besides data, which is kept and not checked", context_,
-                     short_name(first->name), and_more(count - 1), short_name(more->role)),
-         source_->name(), place_of(*more->blob).offset});
+                     shorten_name(first->name), format_more(count - 1), shorten_name(more->role)),
+         source_->name(), find_place(*more->blob).offset});
   }
 
   Model& model_;
@@ -256,14 +256,14 @@ class ModelBuilder1::Impl {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<ZstdSize>> unknown_sizes_;  // by place
 };
 
-void from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes) {
+void convert_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes) {
   tensor.layout = read_layout(tensor, layout);
   if (tensor.layout == Layout::dense && tensor.part("data") == nullptr) {
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: dense needs the component data", tensor.name));
   }
   if (sizes == Sizes1::hidden) return;
   check_parts(tensor);
-  if (has_known_types(tensor)) from_stored_affine(tensor);
+  if (has_known_types(tensor)) convert_stored_affine(tensor);
 }
 
 ModelBuilder1::ModelBuilder1(Model& model, SourcePtr source, std::uint64_t data_end, std::string context)

@@ -27,13 +27,13 @@ namespace {
 
 constexpr std::string_view kVersion = "1.1.0";
 
-DigestAlgorithm digest_algorithm1(const WriteOptions& options) {
+DigestAlgorithm choose_digest_algorithm1(const WriteOptions& options) {
   if (options.digest != DigestAlgorithm::xxh3) return options.digest.value_or(DigestAlgorithm::sha256);
   throw Error(ErrorKind::bad_argument, "zTensor 1.1 has the digests sha256, crc32c and none, not xxh3");
 }
 
-std::string_view spelling(const Tensor& tensor, const Part& part) {
-  const std::string_view name = part.dtype == DType::unknown ? spelling_of_unknown(part.type_name())
+std::string_view spell_type(const Tensor& tensor, const Part& part) {
+  const std::string_view name = part.dtype == DType::unknown ? spell_unknown(part.type_name())
                                                              : spelling_in(kSpellings1, part.dtype).value_or("");
   if (!name.empty()) return name;
   refuse_tensor("zTensor 1.1", tensor);
@@ -53,7 +53,7 @@ struct StoredComponent {
 class ComponentWriter {
  public:
   ComponentWriter(Sink& sink, const WriteOptions& options, const std::vector<BlobPtr>& blobs)
-      : sink_(sink), digests_(digest_algorithm1(options)), meter_(options.progress, total_size(blobs)) {
+      : sink_(sink), digests_(choose_digest_algorithm1(options)), meter_(options.progress, sum_sizes(blobs)) {
     if (options.zstd_level) compressor_.emplace(*options.zstd_level);
   }
 
@@ -62,7 +62,7 @@ class ComponentWriter {
     sink_.pad_to(kAlignment1);
     StoredComponent component;
     component.role = part.role;
-    component.dtype = spelling(tensor, part);
+    component.dtype = spell_type(tensor, part);
     component.offset = sink_.position();
     Hasher* const hasher = digests_.begin(&sink_);
     if (compressor_) {
@@ -155,7 +155,7 @@ std::string encode_manifest(const Attributes& attributes, const std::map<std::st
 }
 
 // Version 2's description of groups in version 1.1's terms. Other attributes stay.
-Tensor groups_of_version_1(Tensor tensor) {
+Tensor convert_groups_to_version_1(Tensor tensor) {
   if (group_scheme(tensor.layout) == nullptr || group_scheme(tensor.layout)->words == GroupWords::zt1) return tensor;
   const GroupScheme scheme = *group_scheme(tensor.layout);
   const auto refuse = [&](std::string_view what) {
@@ -175,9 +175,9 @@ Tensor groups_of_version_1(Tensor tensor) {
   return tensor;
 }
 
-Tensor in_words_of_version_1(const Tensor& tensor) {
+Tensor convert_to_version_1(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) return to_stored_affine(tensor);
-  return tensor.layout == Layout::quantized_group ? groups_of_version_1(tensor) : tensor;
+  return tensor.layout == Layout::quantized_group ? convert_groups_to_version_1(tensor) : tensor;
 }
 
 // Does not write what Poise would reject: a layout or type that is unknown here may be known in version 1.1.
@@ -185,10 +185,10 @@ void require_readable_again(const Tensor& stored) {
   Tensor reread = stored;
   for (Part& part : reread.parts) {  // an older version's name may have a meaning in this one
     if (part.dtype == DType::unknown)
-      part.dtype = dtype_spelled(kSpellings1, spelling_of_unknown(part.type_name())).value_or(DType::unknown);
+      part.dtype = dtype_spelled(kSpellings1, spell_unknown(part.type_name())).value_or(DType::unknown);
   }
   try {
-    from_stored1(reread, stored.layout.name(), Sizes1::known);
+    convert_stored1(reread, stored.layout.name(), Sizes1::known);
   } catch (const Error& error) {
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: {}", stored.name, error.message()));
   }
@@ -200,8 +200,8 @@ void check_indices(const Tensor& tensor) {
     validate_sparse(tensor, sparse_rules(tensor));
 }
 
-Tensor stored_form(const Tensor& tensor) {
-  Tensor stored = in_words_of_version_1(tensor);
+Tensor convert_to_stored(const Tensor& tensor) {
+  Tensor stored = convert_to_version_1(tensor);
   require_readable_again(stored);
   return stored;
 }
@@ -218,7 +218,7 @@ void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tenso
   const std::string manifest = encode_manifest(attributes, objects);
   if (manifest.size() > kMaxManifestBytes)
     throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");
-  require_readable(manifest_cost(attributes, tensors), manifest.size());
+  require_readable(measure_manifest(attributes, tensors), manifest.size());
   ByteWriter tail;
   tail.text(manifest);
   tail.u64(manifest.size());
@@ -228,7 +228,7 @@ void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tenso
 
 }  // namespace
 
-std::string_view spelling_of_unknown(std::string_view name) {
+std::string_view spell_unknown(std::string_view name) {
   constexpr std::string_view kBytes = "u8:";
   const std::string_view logical = name.starts_with(kBytes) ? name.substr(kBytes.size()) : std::string_view();
   return logical.empty() || dtype_spelled(kSpellings1, logical) ? name : logical;
@@ -239,12 +239,12 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
   std::vector<Tensor> tensors;
   for (const Tensor& tensor : model.tensors()) {
     check_indices(tensor);
-    tensors.push_back(stored_form(tensor));
+    tensors.push_back(convert_to_stored(tensor));
   }
   Sink& sink = output.main();
   write_magic1(sink);
-  const std::vector<BlobPtr> blobs = blobs_of(tensors);
-  const ReadAhead ahead(ReadAhead::of(blobs, [](const BlobPtr& blob) -> const Blob& { return *blob; }));
+  const std::vector<BlobPtr> blobs = list_part_blobs(tensors);
+  const ReadAhead ahead(ReadAhead::list_blobs(blobs, [](const BlobPtr& blob) -> const Blob& { return *blob; }));
   std::size_t next = 0;
   ComponentWriter writer(sink, options, blobs);
   Components components;
@@ -264,7 +264,7 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
 FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
   FilePlan plan;
   const Attributes attributes = text_attributes(model);
-  const std::string digest = digest_of_nothing(digest_algorithm1(options));
+  const std::string digest = compute_empty_digest(choose_digest_algorithm1(options));
   if (options.zstd_level) require_zstd_level(*options.zstd_level);
   CountingSink sink;
   write_magic1(sink);
@@ -272,13 +272,13 @@ FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
   Components components;
   for (const Tensor& tensor : model.tensors()) {
     if (tensor.layout == Layout::affine) plan.exact = false;
-    const Tensor& stored = tensors.emplace_back(stored_form(with_longest_scale(tensor)));
+    const Tensor& stored = tensors.emplace_back(convert_to_stored(set_longest_scale(tensor)));
     auto& planned = components.emplace_back();
     for (const Part& part : stored.parts) {
       sink.pad_to(kAlignment1);
       StoredComponent& component = planned.emplace_back();
       component.role = part.role;
-      component.dtype = spelling(stored, part);
+      component.dtype = spell_type(stored, part);
       component.offset = sink.position();
       component.length = part.blob->size();
       component.encoding = options.zstd_level ? "zstd" : "raw";
@@ -292,7 +292,7 @@ FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
   return plan;
 }
 
-std::vector<std::string> zt1_losses(const Model& model, const WriteOptions&) {
+std::vector<std::string> list_zt1_losses(const Model& model, const WriteOptions&) {
   std::map<std::string, std::vector<std::string_view>> tensors;  // by what is lost
   for (const Tensor& tensor : model.tensors()) {
     const auto note = [&](const char* what) {

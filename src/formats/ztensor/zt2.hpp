@@ -60,10 +60,10 @@ ManifestRange find_manifest2(const Source& source);
 Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, ManifestListener2* listener = nullptr);
 
 // Returns the algorithm of a part's or shard's digest. Version 2 defines xxh3 and sha256; others are `unknown`.
-DigestAlgorithm digest_algorithm2(std::string_view text);
+DigestAlgorithm parse_digest_algorithm2(std::string_view text);
 
 // Returns the file of a shard: "model-00001.zt" next to "model.zt".
-std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard);
+std::filesystem::path make_shard_path(const std::filesystem::path& root, std::string_view shard);
 
 // Checks the rules of version 2's layouts for a tensor of known sizes and types; accepts unknown layouts and logical
 // types. Throws invalid_file (without path).
@@ -91,20 +91,20 @@ struct StoredTensor {
 StoredTensor to_stored2(const Tensor& tensor);
 
 // The inverse, for a tensor that was read with version 2's roles and attributes and its name of a layout.
-void from_stored2(Tensor& tensor, std::string_view layout);
+void convert_stored2(Tensor& tensor, std::string_view layout);
 
 // Version 2's role of a part of a tensor.
-std::string_view stored_role2(const Tensor& tensor, const Part& part);
+std::string_view find_stored_role2(const Tensor& tensor, const Part& part);
 
 // Returns the digest that identifies the content of a model in any file: of the deterministic CBOR value
 // ["zt.content/1", {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}]. Uses the parts'
 // digests of the file, or xxh3 for parts without one; the result is sha256 if all of those are, else xxh3. Throws
 // unsupported when version 2 cannot hold the model, and what reading the parts throws.
-std::string content_digest2(const Model& model);
+std::string compute_content_digest2(const Model& model);
 
 void write_zt2(const Model& model, Output& output, const WriteOptions& options);
 FilePlan plan_zt2(const Model& model, const WriteOptions& options);
-std::vector<std::string> zt2_losses(const Model& model, const WriteOptions& options);
+std::vector<std::string> list_zt2_losses(const Model& model, const WriteOptions& options);
 
 }  // namespace ztensor
 }  // namespace poise
@@ -155,6 +155,6 @@ void write_footer(Sink& sink, std::uint64_t offset, std::string_view manifest);
 // Unicode's normal form C, for names in canonical zTensor 2 files.
 
 // Returns invalid UTF-8 unchanged.
-std::string normal_form_c(std::string_view text);
+std::string normalize_to_form_c(std::string_view text);
 
 }  // namespace poise::ztensor

@@ -27,7 +27,7 @@ constexpr std::string_view kCoo = "zt.sparse_coo/1";
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));
 }
 
-std::uint64_t required_number(const Tensor& tensor, std::string_view key) {
+std::uint64_t require_number(const Tensor& tensor, std::string_view key) {
   const Value* value = tensor.attributes.find(key);
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
   if (number == nullptr)
@@ -69,8 +69,8 @@ void check_gguf(const Tensor& tensor) {
   require_roles(tensor, {"data"});
   const Part& data = tensor.require("data");
   if (data.dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data.type_name()));
-  const std::uint64_t elements = required_number(tensor, kBlockElements);
-  const std::uint64_t bytes = required_number(tensor, kBlockBytes);
+  const std::uint64_t elements = require_number(tensor, kBlockElements);
+  const std::uint64_t bytes = require_number(tensor, kBlockBytes);
   if (elements == 0 || tensor.elements() % elements != 0)
     fail(tensor, fmt::format("attribute elems_per_block: {} does not divide {} elements", elements, tensor.elements()));
   if (bytes == 0) fail(tensor, "attribute block_bytes: 0");
@@ -81,7 +81,7 @@ void check_gguf(const Tensor& tensor) {
 void read_blocks(Tensor& tensor, TensorLayout layout) {
   check_gguf(tensor);
   const BlockType& type = *block_type(layout);
-  if (required_number(tensor, kBlockElements) != type.elements || required_number(tensor, kBlockBytes) != type.bytes) {
+  if (require_number(tensor, kBlockElements) != type.elements || require_number(tensor, kBlockBytes) != type.bytes) {
     fail(tensor, fmt::format("attributes elems_per_block and block_bytes: {} has blocks of {} elements in {} bytes",
                              type.name, type.elements, type.bytes));
   }
@@ -92,7 +92,7 @@ void read_blocks(Tensor& tensor, TensorLayout layout) {
 
 bool is_gguf(std::string_view layout) { return layout.starts_with("gguf.") && layout.ends_with("/1"); }
 
-Value zero_point(const GroupScheme& scheme) {
+Value describe_zero_point(const GroupScheme& scheme) {
   switch (scheme.zeros) {
     case GroupScheme::Zeros::none: return Attributes{{"form", "none"}};
     case GroupScheme::Zeros::fixed: return Attributes{{"form", "implied"}, {"value", scheme.zero}};
@@ -102,7 +102,7 @@ Value zero_point(const GroupScheme& scheme) {
   return {};
 }
 
-std::string_view unsigned_word(DType word) {
+std::string_view name_word(DType word) {
   switch (info(word).bits) {
     case 8: return "u8";
     case 16: return "u16";
@@ -111,13 +111,13 @@ std::string_view unsigned_word(DType word) {
   }
 }
 
-std::string_view scale_form(const GroupScheme& scheme, const Part& scales) {
+std::string_view name_scale_form(const GroupScheme& scheme, const Part& scales) {
   if (scheme.power_of_two) return "e8m0_exponent";
   return scales.dtype == DType::f16 || scales.dtype == DType::bf16 ? "f16_factors" : "f32_factors";
 }
 
 // zTensor 1.1's attributes in the terms of zt.quant_group/1. Other attributes stay.
-Attributes quant_group_attributes(const Tensor& tensor) {
+Attributes make_group_attributes(const Tensor& tensor) {
   const auto refuse = [&](std::string_view problem) {
     Error error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", tensor.name, problem));
     if (has_float_elements(tensor)) error = std::move(error).with({.kind = Remedy::Kind::dtype, .value = "f32"});
@@ -133,11 +133,11 @@ Attributes quant_group_attributes(const Tensor& tensor) {
   if (scheme.bits == 1 || scheme.bits == 7) refuse(fmt::format("codes of {} bits have no place there", scheme.bits));
   Attributes attributes = tensor.attributes;
   attributes.set("axis", static_cast<std::uint64_t>(scheme.axis));
-  attributes.set("packing", Attributes{{"word", unsigned_word(scheme.word)},
+  attributes.set("packing", Attributes{{"word", name_word(scheme.word)},
                                        {"order", scheme.high_bits_first ? "msb_first" : "lsb_first"},
                                        {"per_word", std::uint64_t{scheme.per_word}}});
-  attributes.set("scale_form", scale_form(scheme, tensor.require("scales")));
-  attributes.set("zero_point", zero_point(scheme));
+  attributes.set("scale_form", name_scale_form(scheme, tensor.require("scales")));
+  attributes.set("zero_point", describe_zero_point(scheme));
   return attributes;
 }
 
@@ -147,7 +147,7 @@ void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
   if (part.dtype == DType::unknown) {
     const std::string_view spelled = part.type_name();
     const auto colon = spelled.find(':');
-    const bool is_storage = colon != std::string_view::npos && dtype_from_storage(spelled.substr(0, colon), "");
+    const bool is_storage = colon != std::string_view::npos && find_stored_dtype(spelled.substr(0, colon), "");
     stored.dtype = is_storage ? spelled.substr(0, colon) : "u8";
     stored.type = is_storage ? spelled.substr(colon + 1) : spelled;
   } else {
@@ -169,7 +169,7 @@ constexpr std::array kIdentifiers = {Identifier{&layouts::sparse_csr, kCsr}, Ide
                                      Identifier{&layouts::groups, kQuantGroup}};
 
 // Returns null for names of blocks, of affine codes, and of unknown layouts.
-const LayoutType* layout_with_id(std::string_view id) {
+const LayoutType* find_layout(std::string_view id) {
   const auto* const renamed = std::ranges::find(kIdentifiers, id, &Identifier::id);
   if (renamed != kIdentifiers.end()) return renamed->type;
   for (const LayoutType* type : layout_types()) {
@@ -179,7 +179,7 @@ const LayoutType* layout_with_id(std::string_view id) {
   return nullptr;
 }
 
-std::string layout_id(const Tensor& tensor) {
+std::string find_layout_id(const Tensor& tensor) {
   const auto* const found = std::ranges::find(kIdentifiers, &layout_type(tensor.layout), &Identifier::type);
   const std::string_view id = found != kIdentifiers.end() ? found->id : tensor.layout.name();
   if (!id.empty()) return std::string(id);
@@ -193,14 +193,14 @@ void require_readable_again(const StoredTensor& stored) {
   reread.shape = stored.shape;
   reread.attributes = stored.attributes;
   for (const StoredPart& part : stored.parts) {
-    const DType dtype = dtype_from_storage(part.dtype, part.type).value_or(DType::unknown);
+    const DType dtype = find_stored_dtype(part.dtype, part.type).value_or(DType::unknown);
     reread.parts.push_back({.role = part.role,
                             .dtype = dtype,
                             .spelling = spelling_of(dtype, dtype == DType::unknown ? part.type : to_string(dtype)),
                             .blob = part.blob});
   }
   try {
-    from_stored2(reread, stored.layout);
+    convert_stored2(reread, stored.layout);
   } catch (const Error& error) {
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", stored.name, error.message()))
         .with({.kind = Remedy::Kind::skip, .tensor = stored.name});
@@ -208,7 +208,7 @@ void require_readable_again(const StoredTensor& stored) {
 }
 
 // Gives the codes Poise's role, and finds their scheme.
-std::optional<GroupScheme> groups_of(Tensor& tensor) {
+std::optional<GroupScheme> read_groups(Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr) {
     throw Error(ErrorKind::invalid_file,
                 fmt::format("tensor {}: {}: this layout has no part packed_weight: codes are called data", tensor.name,
@@ -233,15 +233,15 @@ void check_layout2(const Tensor& tensor) {
 }
 
 bool is_known_layout2(std::string_view layout) {
-  return layout_with_id(layout) != nullptr || layout == kAffineLayout || block_layout_named(layout);
+  return find_layout(layout) != nullptr || layout == kAffineLayout || block_layout_named(layout);
 }
 
-void from_stored2(Tensor& tensor, std::string_view layout) {
-  const LayoutType* const type = layout_with_id(layout);
+void convert_stored2(Tensor& tensor, std::string_view layout) {
+  const LayoutType* const type = find_layout(layout);
   if (type == &layouts::sparse_csr || type == &layouts::sparse_coo) {
     tensor.layout = TensorLayout::Sparse{type == &layouts::sparse_csr ? Layout::sparse_csr : Layout::sparse_coo, true};
   } else if (type == &layouts::groups) {
-    tensor.layout = group_layout(groups_of(tensor));
+    tensor.layout = group_layout(read_groups(tensor));
   } else if (type != nullptr) {
     tensor.layout = type->read(tensor, layout).value();
   } else {
@@ -249,18 +249,18 @@ void from_stored2(Tensor& tensor, std::string_view layout) {
     if (auto blocks = block_layout_named(layout)) read_blocks(tensor, std::move(*blocks));
   }
   check_layout2(tensor);
-  if (has_known_types(tensor)) from_stored_affine(tensor);
+  if (has_known_types(tensor)) convert_stored_affine(tensor);
 }
 
-std::string_view stored_role2(const Tensor& tensor, const Part& part) {
+std::string_view find_stored_role2(const Tensor& tensor, const Part& part) {
   return tensor.layout == Layout::quantized_group && part.role == "packed_weight" ? std::string_view("data")
                                                                                   : part.role;
 }
 
 StoredTensor to_stored2(const Tensor& original) {
   const Tensor tensor = original.layout == Layout::affine ? to_stored_affine(original) : original;
-  StoredTensor stored{tensor.name, tensor.shape, layout_id(tensor), tensor.attributes, {}};
-  if (tensor.layout == Layout::quantized_group) stored.attributes = quant_group_attributes(tensor);
+  StoredTensor stored{tensor.name, tensor.shape, find_layout_id(tensor), tensor.attributes, {}};
+  if (tensor.layout == Layout::quantized_group) stored.attributes = make_group_attributes(tensor);
   if (const BlockType* blocks = block_type(tensor.layout)) {
     stored.attributes.set(std::string(kBlockElements), std::uint64_t{blocks->elements});
     stored.attributes.set(std::string(kBlockBytes), std::uint64_t{blocks->bytes});
@@ -271,7 +271,7 @@ StoredTensor to_stored2(const Tensor& original) {
   for (const Part& part : tensor.parts) {
     if (tensor.layout == Layout::dense && part.role != "data") continue;  // losses_of() reports it
     StoredPart& target = stored.parts.emplace_back();
-    target.role = stored_role2(tensor, part);
+    target.role = find_stored_role2(tensor, part);
     target.blob = part.blob;
     target.digest = part.digest;
     set_types(tensor, part, target);

@@ -33,7 +33,7 @@ bool is_storage_type(std::string_view name) {
 }
 
 bool is_lower_hex(std::string_view digits) {
-  return std::ranges::all_of(digits, [](char c) { return hex_digit_value(c) >= 0 && !is_ascii_upper(c); });
+  return std::ranges::all_of(digits, [](char c) { return parse_hex_digit(c) >= 0 && !is_ascii_upper(c); });
 }
 
 // "algorithm:digits". xxh3 and sha256, which version 2 defines, have lower-case digits of a fixed length; others may
@@ -56,7 +56,7 @@ bool is_shard_name(std::string_view name) {
 }
 
 // "89 5a 54 32".
-std::string hex_of(std::string_view bytes) {
+std::string format_bytes(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes)
     text += fmt::format("{}{:02x}", text.empty() ? "" : " ", static_cast<unsigned char>(byte));
@@ -160,7 +160,7 @@ class ManifestParser2 {
     const std::string_view text = parse_type_name(in_);
     if (!is_digest(text)) {
       in_.fail(fmt::format("expected xxh3: and 16 or sha256: and 64 lower-case hexadecimal digits, found \"{}\"",
-                           short_name(text)),
+                           shorten_name(text)),
                begin);
     }
     return text;
@@ -272,7 +272,7 @@ class ManifestParser2 {
 
   void resolve_type(Component& part, std::string_view dtype, std::string_view type) const {
     if (!is_storage_type(dtype)) in_.fail(fmt::format("dtype: \"{}\" is not one of the twelve", dtype), part.position);
-    const auto resolved = dtype_from_storage(dtype, type);
+    const auto resolved = find_stored_dtype(dtype, type);
     const auto* const known =
         std::ranges::find_if(kSpellings2, [&](const auto& row) { return !type.empty() && row.text.logical == type; });
     if (known != kSpellings2.end() && !resolved) {
@@ -290,8 +290,8 @@ class ManifestParser2 {
 
 }  // namespace
 
-DigestAlgorithm digest_algorithm2(std::string_view text) {
-  const DigestAlgorithm algorithm = digest_algorithm(text);
+DigestAlgorithm parse_digest_algorithm2(std::string_view text) {
+  const DigestAlgorithm algorithm = parse_digest_algorithm(text);
   return algorithm == DigestAlgorithm::xxh3 || algorithm == DigestAlgorithm::sha256 ? algorithm
                                                                                     : DigestAlgorithm::unknown;
 }
@@ -303,7 +303,7 @@ ManifestRange find_manifest2(const Source& source) {
                 fmt::format("{} bytes, at least {} are needed: the file is cut off", source.size(), kLeastFileBytes2),
                 source.size());
   if (const std::string_view found = reader.text(kMagic2.size(), "header magic"); found != kMagic2)
-    reader.fail("header magic", fmt::format("expected {}, found {}", hex_of(kMagic2), hex_of(found)), 0);
+    reader.fail("header magic", fmt::format("expected {}, found {}", format_bytes(kMagic2), format_bytes(found)), 0);
   const std::uint64_t footer = source.size() - kFooterBytes2;
   reader.seek(footer);
   const std::uint64_t offset = reader.u64("manifest_offset");
@@ -314,7 +314,7 @@ ManifestRange find_manifest2(const Source& source) {
   if (const std::string_view found = reader.text(kMagic2.size(), "footer magic"); found != kMagic2) {
     reader.fail("footer magic",
                 fmt::format("expected {} as the last 8 bytes, found {}: the file is cut off or damaged",
-                            hex_of(kMagic2), hex_of(found)),
+                            format_bytes(kMagic2), format_bytes(found)),
                 source.size() - kMagic2.size());
   }
   if (version != 2)
@@ -348,7 +348,7 @@ Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, Mani
   return ManifestParser2(bytes, in, listener).parse();
 }
 
-std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard) {
+std::filesystem::path make_shard_path(const std::filesystem::path& root, std::string_view shard) {
   return root.parent_path() / fmt::format("{}-{}.zt", root.stem().string(), shard);
 }
 

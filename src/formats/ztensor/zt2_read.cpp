@@ -46,9 +46,9 @@ class Heaps {
   Heaps(const Input& input, const ReadOptions& options, const std::vector<Shard>& shards) {
     heaps_[""] = {"", input.source, input.source->size() - kFooterBytes2};
     for (const Shard& shard : shards) {
-      heaps_[shard.name] = {shard.name,
-                            input.has_folder ? open(shard_path(input.path, shard.name), shard, options) : nullptr,
-                            shard.size - kFooterBytes2, Digest{digest_algorithm2(shard.digest), shard.digest, true}};
+      heaps_[shard.name] = {
+          shard.name, input.has_folder ? open(make_shard_path(input.path, shard.name), shard, options) : nullptr,
+          shard.size - kFooterBytes2, Digest{parse_digest_algorithm2(shard.digest), shard.digest, true}};
     }
     std::uint32_t rank = 0;
     for_each([&](Heap& heap) { heap.rank = rank++; });
@@ -68,7 +68,7 @@ class Heaps {
   void describe(Model& model, const std::filesystem::path& root) const {
     for (const auto& [name, heap] : heaps_) {
       if (name.empty()) continue;
-      const auto path = shard_path(root, name);
+      const auto path = make_shard_path(root, name);
       if (heap.source) {
         model.origin.files.push_back(path);
         model.origin.size += heap.source->size();
@@ -156,7 +156,7 @@ class ModelBuilder final : public ManifestListener2 {
       tensor.parts.push_back(part(tensor.name, heap, component));
     }
     try {
-      from_stored2(tensor, object.layout);
+      convert_stored2(tensor, object.layout);
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}", kContext2, error.message()), input_.source->name(),
                   object.position);
@@ -213,7 +213,7 @@ class ModelBuilder final : public ManifestListener2 {
   }
 
   std::string_view role_of(const Extent& extent) const {
-    return stored_role2(tensor(extent.tensor), part_at(tensor(extent.tensor), extent));
+    return find_stored_role2(tensor(extent.tensor), find_part(tensor(extent.tensor), extent));
   }
 
   std::uint32_t in_manifest(std::uint64_t position) const {
@@ -227,7 +227,7 @@ class ModelBuilder final : public ManifestListener2 {
     part.dtype = component.dtype;
     part.spelling = std::move(component.spelling);
     if (!component.digest.empty())
-      part.digest = Digest{digest_algorithm2(component.digest), std::string(component.digest), false};
+      part.digest = Digest{parse_digest_algorithm2(component.digest), std::string(component.digest), false};
     return part;
   }
 
@@ -235,7 +235,7 @@ class ModelBuilder final : public ManifestListener2 {
     const std::uint64_t size = part.decoded_length.value_or(part.length);
     if (!heap.source)
       return make_missing_blob(
-          size, fmt::format("tensor {} is in the shard {}, which is not here", short_name(name), part.shard));
+          size, fmt::format("tensor {} is in the shard {}, which is not here", shorten_name(name), part.shard));
     if (!part.decoded_length) return make_source_blob(heap.source, part.offset, part.length);
     StoredRange range{heap.source, part.offset, part.length};
     if (part.encoding == kZstdSeekable) {
@@ -245,7 +245,7 @@ class ModelBuilder final : public ManifestListener2 {
     }
     return make_opaque_blob({std::move(range), std::string(part.encoding)}, size,
                             fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise",
-                                        part.encoding, short_name(name)));
+                                        part.encoding, shorten_name(name)));
   }
 
   Model& model_;
@@ -283,7 +283,7 @@ Model read2(const Input& input, const ReadOptions& options) {
   return model;
 }
 
-std::vector<MetadataKey> keys2(const Input& input) {
+std::vector<MetadataKey> list_keys2(const Input& input) {
   const ManifestRange range = find_manifest2(*input.source);
   if (range.end == 0) return {};  // a data shard
   return list_keys(*input.source, range, cbor::Rules::deterministic);
@@ -305,11 +305,11 @@ const Format kZtensor2 = {
     .holds_layout = [](const LayoutType&) { return true; },  // each has an identifier
     .sniff = ztensor::sniff2,
     .read = ztensor::read2,
-    .prepare = prepare_with<ztensor::plan_zt2, ztensor::write_zt2, ztensor::zt2_losses>,
+    .prepare = prepare_with<ztensor::plan_zt2, ztensor::write_zt2, ztensor::list_zt2_losses>,
     .audit = ztensor::audit_version_2,
     .edit = ztensor::edit_version_2,
-    .keys = ztensor::keys2,
-    .content_digest = ztensor::content_digest2,
+    .keys = ztensor::list_keys2,
+    .content_digest = ztensor::compute_content_digest2,
     .origin = ztensor::kOrigin2,
 };
 

@@ -33,14 +33,14 @@ void require_name(std::string_view what, std::string_view name) {
                           kMaxNameBytes2, what, name.substr(0, 100)));
 }
 
-std::size_t depth_of(const Value& value) {
+std::size_t measure_depth(const Value& value) {
   std::size_t deepest = 0;
   if (const auto* items = value.get_if<Value::Array>()) {
-    for (const Value& item : *items) deepest = std::max(deepest, depth_of(item));
+    for (const Value& item : *items) deepest = std::max(deepest, measure_depth(item));
   } else if (const auto* map = value.get_if<Attributes>()) {
-    for (const auto& [key, item] : *map) deepest = std::max(deepest, depth_of(item));
+    for (const auto& [key, item] : *map) deepest = std::max(deepest, measure_depth(item));
   } else if (const auto* pairs = value.get_if<Value::Pairs>()) {
-    for (const auto& [key, item] : *pairs) deepest = std::max({deepest, depth_of(key), depth_of(item)});
+    for (const auto& [key, item] : *pairs) deepest = std::max({deepest, measure_depth(key), measure_depth(item)});
   } else {
     return 0;
   }
@@ -50,7 +50,7 @@ std::size_t depth_of(const Value& value) {
 void require_attributes(const Attributes& attributes) {
   for (const auto& [key, value] : attributes) {
     require_name("attribute", key);
-    if (depth_of(value) >= kMaxAttributeDepth)
+    if (measure_depth(value) >= kMaxAttributeDepth)
       throw Error(ErrorKind::unsupported,
                   fmt::format("zTensor 2 cannot hold the attribute \"{}\": it nests too deep", key));
   }
@@ -66,7 +66,7 @@ void require_holdable(const StoredTensor& tensor) {
 
 // The sparse profiles are stricter than other formats: columns in order, no repeated cell. A tensor that breaks the
 // rules of its original format is refused, not sorted.
-StoredTensor stored_tensor(const Tensor& tensor) {
+StoredTensor convert_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::sparse_csr) return to_stored2(with_ascending_columns(tensor));
   if (tensor.layout == Layout::sparse_coo) validate_sparse(tensor, sparse_rules(tensor));
   return to_stored2(tensor);
@@ -74,12 +74,12 @@ StoredTensor stored_tensor(const Tensor& tensor) {
 
 // Returns the model's tensors by name, converted by `store`.
 template <typename Store>
-std::vector<StoredTensor> stored_tensors(const Model& model, Store&& store) {
+std::vector<StoredTensor> convert_tensors(const Model& model, Store&& store) {
   std::vector<StoredTensor> tensors;
   for (const Tensor& tensor : model.tensors()) {
     StoredTensor& stored = tensors.emplace_back(store(tensor));
-    stored.name = normal_form_c(stored.name);
-    for (StoredPart& part : stored.parts) part.role = normal_form_c(part.role);
+    stored.name = normalize_to_form_c(stored.name);
+    for (StoredPart& part : stored.parts) part.role = normalize_to_form_c(part.role);
     require_holdable(stored);
   }
   std::ranges::sort(tensors, {}, &StoredTensor::name);
@@ -90,7 +90,7 @@ std::vector<StoredTensor> stored_tensors(const Model& model, Store&& store) {
   return tensors;
 }
 
-Attributes root_attributes(const Model& model) {
+Attributes collect_root_attributes(const Model& model) {
   Attributes attributes = model.attributes;
   for (const auto& [key, value] : metadata_attributes(model)) attributes.set(key, value);
   require_attributes(attributes);
@@ -110,8 +110,8 @@ bool has_parts_of_one_size(const std::vector<StoredTensor>& tensors) {
 }  // namespace
 
 void write_zt2(const Model& model, Output& output, const WriteOptions& options) {
-  const Attributes attributes = root_attributes(model);
-  const std::vector<StoredTensor> tensors = stored_tensors(model, stored_tensor);
+  const Attributes attributes = collect_root_attributes(model);
+  const std::vector<StoredTensor> tensors = convert_tensors(model, convert_tensor);
   const BlobStorage storage(options);
   const WrittenBlobs blobs = write_blobs(tensors, storage, options, output);
   write_manifest(output.main(), storage.alignment, attributes, tensors, blobs);
@@ -119,17 +119,17 @@ void write_zt2(const Model& model, Output& output, const WriteOptions& options) 
 
 FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
   FilePlan plan;
-  const Attributes attributes = root_attributes(model);
-  const std::vector<StoredTensor> tensors = stored_tensors(model, [&](const Tensor& tensor) {
+  const Attributes attributes = collect_root_attributes(model);
+  const std::vector<StoredTensor> tensors = convert_tensors(model, [&](const Tensor& tensor) {
     if (tensor.layout == Layout::affine) plan.exact = false;
-    StoredTensor stored = to_stored2(with_longest_scale(tensor));
-    plan.tensor_bytes.push_back(total_size(blobs_of(std::span(&stored, 1))));
+    StoredTensor stored = to_stored2(set_longest_scale(tensor));
+    plan.tensor_bytes.push_back(sum_sizes(list_part_blobs(std::span(&stored, 1))));
     return stored;
   });
   const BlobStorage storage(options);
   CountingSink sink;
   sink.write(std::as_bytes(std::span(kMagic2)));
-  WrittenBlobs blobs{.references = {}, .digests = {digest_of_nothing(storage.digest)}, .shards = {}};
+  WrittenBlobs blobs{.references = {}, .digests = {compute_empty_digest(storage.digest)}, .shards = {}};
   for (const StoredTensor& tensor : tensors) {
     auto& references = blobs.references.emplace_back();  // each part once, since none is like another
     for (const StoredPart& part : tensor.parts) {
@@ -147,16 +147,16 @@ FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
   return plan;
 }
 
-std::vector<std::string> zt2_losses(const Model& model, const WriteOptions&) {
+std::vector<std::string> list_zt2_losses(const Model& model, const WriteOptions&) {
   std::vector<std::string> losses;
   for (const Tensor& tensor : model.tensors()) {
-    if (is_utf8(tensor.name) && normal_form_c(tensor.name) != tensor.name)
+    if (is_utf8(tensor.name) && normalize_to_form_c(tensor.name) != tensor.name)
       losses.push_back(fmt::format("the name {} is written in Unicode's normal form C", tensor.name));
   }
   return losses;
 }
 
-std::string normal_form_c(std::string_view text) {
+std::string normalize_to_form_c(std::string_view text) {
   utf8proc_uint8_t* normal = nullptr;
   const auto bytes =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),

@@ -36,7 +36,7 @@ class ShardWriter {
   }
 
   // Returns the sink for the next blob, which will take that many bytes or, compressed, fewer.
-  Sink& sink_for(std::uint64_t bytes, std::uint64_t alignment) {
+  Sink& choose_sink(std::uint64_t bytes, std::uint64_t alignment) {
     if (!shard_size_) return output_.main();
     if (hashing_) {
       const std::uint64_t begin = (hashing_->position() + alignment - 1) / alignment * alignment;
@@ -61,16 +61,16 @@ class ShardWriter {
                   fmt::format("zTensor 2: more than {} shards; a larger shard size makes fewer", kMaxShards));
     Shard& shard = shards_.emplace_back();
     shard.name = fmt::format("{:05}", shards_.size());
-    const std::string file = shard_path(output_.name(), shard.name).string();
+    const std::string file = make_shard_path(output_.name(), shard.name).string();
     hasher_ = make_hasher(shard_digest_);
-    hashing_.emplace(output_.sibling(file), *hasher_);
+    hashing_.emplace(output_.open_sibling(file), *hasher_);
     write_magic2(*hashing_);
   }
 
   void finish_shard() {
     write_footer(*hashing_, 0, {});
     shards_.back().size = hashing_->position();
-    shards_.back().digest = digest_text(shard_digest_, hasher_->finish());
+    shards_.back().digest = format_digest(shard_digest_, hasher_->finish());
     hashing_.reset();
   }
 
@@ -94,10 +94,10 @@ class SharedBlobs {
 
   const BlobReference* find(const Blob& blob) {
     if (sizes_[blob.size()] < 2) return nullptr;
-    key_ = {blob.size(), hash_of_beginning(blob)};
+    key_ = {blob.size(), hash_beginning(blob)};
     const auto& candidates = written_[key_];
     const auto found =
-        std::ranges::find_if(candidates, [&](const auto& written) { return same_bytes(*written.first, blob); });
+        std::ranges::find_if(candidates, [&](const auto& written) { return have_same_bytes(*written.first, blob); });
     return found == candidates.end() ? nullptr : &found->second;
   }
 
@@ -123,10 +123,10 @@ class BlobWriter {
         alignment_(storage.alignment),
         zstd_level_(storage.zstd_level),
         digests_(storage.digest),
-        meter_(progress, total_size(blobs)) {}
+        meter_(progress, sum_sizes(blobs)) {}
 
   BlobReference write(const std::string& name, const Blob& blob) {
-    Sink& sink = heap_.sink_for(blob.size(), alignment_);
+    Sink& sink = heap_.choose_sink(blob.size(), alignment_);
     sink.pad_to(alignment_);
     BlobReference reference;
     reference.offset = sink.position();
@@ -175,10 +175,10 @@ BlobStorage::BlobStorage(const WriteOptions& options)
 WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const BlobStorage& storage,
                          const WriteOptions& options, Output& output) {
   ShardWriter heap(output, options);
-  const std::vector<BlobPtr> blobs = blobs_of(tensors);
+  const std::vector<BlobPtr> blobs = list_part_blobs(tensors);
   BlobWriter writer(heap, storage, options.progress, blobs);
   SharedBlobs shared(tensors);
-  const ReadAhead ahead(ReadAhead::of(blobs, [](const BlobPtr& blob) -> const Blob& { return *blob; }));
+  const ReadAhead ahead(ReadAhead::list_blobs(blobs, [](const BlobPtr& blob) -> const Blob& { return *blob; }));
   std::size_t next = 0;
   WrittenBlobs written;
   written.references.reserve(tensors.size());

@@ -56,7 +56,7 @@ std::string encode_object(const StoredTensor& tensor, const std::vector<BlobRefe
   std::vector<std::size_t> order(tensor.parts.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    return cbor::key_before(tensor.parts[a].role, tensor.parts[b].role, cbor::KeyOrder::by_encoding);
+    return cbor::is_key_before(tensor.parts[a].role, tensor.parts[b].role, cbor::KeyOrder::by_encoding);
   });
   cbor::Encoder out(cbor::KeyOrder::by_encoding);
   out.map(tensor.attributes.empty() ? 3 : 4);
@@ -80,7 +80,7 @@ std::string encode_object(const StoredTensor& tensor, const std::vector<BlobRefe
 
 struct ByEncoding {
   bool operator()(std::string_view a, std::string_view b) const {
-    return cbor::key_before(a, b, cbor::KeyOrder::by_encoding);
+    return cbor::is_key_before(a, b, cbor::KeyOrder::by_encoding);
   }
 };
 using EncodedObjects = std::map<std::string_view, std::string, ByEncoding>;
@@ -118,7 +118,7 @@ void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attri
   const std::string manifest = encode_manifest(attributes, blobs.shards, objects);
   if (manifest.size() > kMaxManifestBytes)
     throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
-  require_readable(manifest_cost(attributes, tensors), manifest.size());
+  require_readable(measure_manifest(attributes, tensors), manifest.size());
   sink.pad_to(alignment);
   const std::uint64_t offset = sink.position();
   sink.write(std::as_bytes(std::span(manifest)));
@@ -129,7 +129,7 @@ void write_footer(Sink& sink, std::uint64_t offset, std::string_view manifest) {
   ByteWriter footer;
   footer.u64(offset);
   footer.u64(manifest.size());
-  footer.u64(manifest.empty() ? 0 : xxh3_64(std::as_bytes(std::span(manifest))));
+  footer.u64(manifest.empty() ? 0 : compute_xxh3(std::as_bytes(std::span(manifest))));
   footer.u32(2);
   footer.u32(0);
   footer.text(kMagic2);
@@ -140,14 +140,14 @@ void write_footer(Sink& sink, std::uint64_t offset, std::string_view manifest) {
 
 namespace {
 
-std::string computed_digest(const Blob& blob) {
+std::string compute_digest(const Blob& blob) {
   const auto hasher = make_hasher(DigestAlgorithm::xxh3);
   stream_chunks(blob, [&](std::span<const std::byte> bytes) { hasher->update(bytes); });
-  return digest_text(DigestAlgorithm::xxh3, hasher->finish());
+  return format_digest(DigestAlgorithm::xxh3, hasher->finish());
 }
 
 // Returns the file's digest of the decoded bytes of a part that is written as it was read.
-std::optional<Digest> known_digest(const StoredPart& part) {
+std::optional<Digest> find_known_digest(const StoredPart& part) {
   const bool known = part.digest && !part.digest->over_stored && part.digest->algorithm != DigestAlgorithm::none;
   return known ? part.digest : std::nullopt;
 }
@@ -171,16 +171,16 @@ class Content {
     const DigestAlgorithm algorithm = sha256 ? DigestAlgorithm::sha256 : DigestAlgorithm::xxh3;
     const auto hasher = make_hasher(algorithm);
     hasher->update(std::as_bytes(std::span(value)));
-    return digest_text(algorithm, hasher->finish());
+    return format_digest(algorithm, hasher->finish());
   }
 
  private:
   Value describe(const StoredPart& part) {
     Attributes description{{"dtype", part.dtype}};
     if (!part.type.empty()) description.set("type", part.type);
-    const std::optional<Digest> known = known_digest(part);
+    const std::optional<Digest> known = find_known_digest(part);
     all_sha256_ = all_sha256_ && known && known->algorithm == DigestAlgorithm::sha256;
-    description.set("digest", known ? known->text : computed_digest(*part.blob));
+    description.set("digest", known ? known->text : compute_digest(*part.blob));
     return description;
   }
 
@@ -190,7 +190,7 @@ class Content {
 
 }  // namespace
 
-std::string content_digest2(const Model& model) {
+std::string compute_content_digest2(const Model& model) {
   Content content;
   for (const Tensor& tensor : model.tensors()) content.add(tensor);
   return std::move(content).digest();

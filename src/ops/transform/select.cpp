@@ -29,7 +29,7 @@ class Patterns {
     bool any = false;
     for (auto& [pattern, used] : patterns_) {
       for (const std::string& name : names) {
-        if (glob_matches(pattern, name)) any = used = true;
+        if (matches_glob(pattern, name)) any = used = true;
       }
     }
     return any;

@@ -40,7 +40,7 @@ void refuse_pattern(std::string_view option, std::string_view pattern) {
 
 void add_warning(Model& model, const std::vector<std::string>& tensors, std::string_view text) {
   if (tensors.empty()) return;
-  model.warnings.push_back({Severity::warning, fmt::format("tensor {}: {}", listed(tensors, 1), text), {}, {}});
+  model.warnings.push_back({Severity::warning, fmt::format("tensor {}: {}", list_names(tensors, 1), text), {}, {}});
 }
 
 namespace {

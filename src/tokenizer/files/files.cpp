@@ -69,7 +69,7 @@ class Files {
 
   // Returns the tokens that the files next to a vocabulary of `size` tokens list, without those for which the model has
   // no rows.
-  Value::Array listed(const JsonFile& config, const std::vector<std::string>& special, std::size_t size) {
+  Value::Array list_names(const JsonFile& config, const std::vector<std::string>& special, std::size_t size) {
     Value::Array tokens = listed_tokens(config, object("added_tokens.json"), special);
     const auto has_row = [&](const Value& token) { return listed_id(token) < std::max<std::uint64_t>(rows_, size); };
     const auto end = std::ranges::find_if_not(tokens, has_row);  // they are sorted by id
@@ -141,7 +141,7 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
   const JsonFile config = files.object(kTokenizerConfig);
   JsonFile special_map = files.object(kSpecialTokensMap);
   const std::vector<std::string> special = special_texts(config, special_map);
-  add_listed_tokens(vocabulary, files.listed(config, special, vocabulary.size()), config.path);
+  add_listed_tokens(vocabulary, files.list_names(config, special, vocabulary.size()), config.path);
   for (const NamedToken& named : kNamedTokens) special_map.object.erase(named.key);
   const SpecialIds of_model = vocabulary.special_ids();
   parse_config(vocabulary, config.object, special_map.object);
@@ -187,7 +187,7 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
       .expression = row.pre.empty() ? std::string_view() : find_gguf_pre_tokenizer(row.pre)->expressions.front(),
       .special = special_texts(config, special_map)};
   if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
-  options.added = files.listed(config, options.special, 0);
+  options.added = files.list_names(config, options.special, 0);
   const SourcePtr merges = files.open("merges.txt");
   refuse_git_lfs_pointer(*merges);  // lines of two texts, as a merge is
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *merges, options);
@@ -313,7 +313,7 @@ std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {
     return read_files(*folder, is_directory ? "" : path.filename().string(),
                       [&](std::string_view name) { return opened.emplace_back(folder->open(name)); });
   } catch (const Error& error) {
-    if (const SourcePtr source = refused_source(error, opened)) refuse_lookalike(*source);
+    if (const SourcePtr source = find_refused_source(error, opened)) refuse_lookalike(*source);
     throw;
   }
 }

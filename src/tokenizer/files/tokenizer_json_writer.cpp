@@ -157,7 +157,7 @@ class TokenizerJsonWriter {
     out += "}";
     if (repeated > 0)
       losses_.push_back(fmt::format("tokenizer.json has each text once: {} with the text of another one {} left out",
-                                    plural(repeated, "token"), repeated == 1 ? "is" : "are"));
+                                    format_count(repeated, "token"), repeated == 1 ? "is" : "are"));
   }
 
   // A token's id is its index.

@@ -247,11 +247,11 @@ void Forming::check_added_tokens() {
   }
   if (!more.empty()) {
     lose(fmt::format("llama.cpp finds the texts of {} special tokens in a prompt, which the vocabulary does not: {}",
-                     more.size(), listed(more)));
+                     more.size(), list_names(more)));
   }
   if (!fewer.empty())
     lose(fmt::format("llama.cpp does not find the texts of {} added tokens in a prompt: {}", fewer.size(),
-                     listed(fewer)));
+                     list_names(fewer)));
   if (others > 0)
     lose(fmt::format("gguf does not record whether added tokens take white space or stand for whole words: {} differ",
                      others));
@@ -282,7 +282,7 @@ std::string describe_repeated_tokens(const std::vector<std::size_t>& ids) {
   names.reserve(ids.size());
   for (const std::size_t id : ids) names.push_back(std::to_string(id));
   return fmt::format("gguf holds each text of a token once: {} {}, which {} the text of an earlier token, {}",
-                     ids.size() == 1 ? "token" : "tokens", listed(names), ids.size() == 1 ? "has" : "have",
+                     ids.size() == 1 ? "token" : "tokens", list_names(names), ids.size() == 1 ? "has" : "have",
                      ids.size() == 1 ? "becomes an unused token" : "become unused tokens");
 }
 

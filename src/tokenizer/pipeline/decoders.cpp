@@ -133,8 +133,8 @@ class ByteFallback final : public WholeTokens {
 
   static std::optional<char> byte_of(std::string_view text) {
     if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
-    const int high = hex_digit_value(text[3]);
-    const int low = hex_digit_value(text[4]);
+    const int high = parse_hex_digit(text[3]);
+    const int low = parse_hex_digit(text[4]);
     if (high < 0 || low < 0) return std::nullopt;
     return static_cast<char>(static_cast<unsigned char>(high * 16 + low));
   }

@@ -78,8 +78,8 @@ class SentencePieceDecoder final : public TextDecoder {
   // Decodes byte tokens. `at_end`: no further byte follows.
   void append_bytes(bool at_end, std::string& text) {
     std::string_view rest = bytes_;
-    while (!rest.empty() && (at_end || incomplete_tail(rest) < rest.size())) {
-      const std::size_t length = character_length(rest);
+    while (!rest.empty() && (at_end || measure_incomplete_tail(rest) < rest.size())) {
+      const std::size_t length = measure_character(rest);
       text += length == 0 ? kReplacementCharacter : rest.substr(0, length);
       rest.remove_prefix(std::max<std::size_t>(length, 1));
       any_text_ = true;

@@ -92,7 +92,7 @@ SentencePieceNormalizer::Chunk SentencePieceNormalizer::first_chunk(std::string_
   if (const std::size_t length = kept_ == nullptr ? 0 : kept_->longest(text).length; length > 0)
     return {length, text.substr(0, length)};
   if (const auto match = charsmap_.longest(text)) return {match->length, match->replacement};
-  const std::size_t length = character_length(text);
+  const std::size_t length = measure_character(text);
   return length == 0 ? Chunk{1, kReplacementCharacter} : Chunk{length, text.substr(0, length)};
 }
 

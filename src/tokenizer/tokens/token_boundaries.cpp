@@ -36,7 +36,7 @@ void TokenBoundaries::add_bytes(std::string_view token) {
     begin = at;
     if (left.size() > 4 || right.size() > 4) continue;  // no text has such a character
     if (is_trail(left.front())) put_part(part_of(left));
-    if (end == text.size() && right.size() < announced_length(right.front())) put_part(part_of(right));
+    if (end == text.size() && right.size() < find_announced_length(right.front())) put_part(part_of(right));
     put(part_of(left), part_of(right));
   }
 }

@@ -99,7 +99,7 @@ class TokenBoundaries {
     std::size_t here = 0;
     std::string_view before;
     for (std::size_t at = 0; at < bytes.size(); at += before.size()) {
-      const std::string_view now = bytes.substr(at, announced_length(bytes[at]));
+      const std::string_view now = bytes.substr(at, find_announced_length(bytes[at]));
       if (at > 0 && !reaches(before, now)) {
         visit(text.substr(begin, here - begin));
         begin = here;

@@ -99,7 +99,7 @@ std::string well_formed(std::string_view text) {
   if (is_utf8(text)) return std::string(text);
   std::string result;
   while (!text.empty()) {
-    const std::size_t length = character_length(text);
+    const std::size_t length = measure_character(text);
     result += length == 0 ? kReplacementCharacter : text.substr(0, length);
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
@@ -108,15 +108,15 @@ std::string well_formed(std::string_view text) {
 
 std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end) {
   while (!bytes.empty()) {
-    if (const std::size_t length = character_length(bytes); length > 0) {
+    if (const std::size_t length = measure_character(bytes); length > 0) {
       text += bytes.substr(0, length);
       bytes.remove_prefix(length);
       continue;
     }
     // The longest prefix that may begin a character.
     std::size_t begun = std::min<std::size_t>(bytes.size(), 3);
-    while (begun > 1 && incomplete_tail(bytes.substr(0, begun)) != begun) --begun;
-    if (begun == bytes.size() && incomplete_tail(bytes) == bytes.size() && !at_end) return bytes.size();
+    while (begun > 1 && measure_incomplete_tail(bytes.substr(0, begun)) != begun) --begun;
+    if (begun == bytes.size() && measure_incomplete_tail(bytes) == bytes.size() && !at_end) return bytes.size();
     text += kReplacementCharacter;
     bytes.remove_prefix(begun);
   }

@@ -53,12 +53,12 @@ TEST(AltPage, Hints) {
     if (const auto n = name.find(".N."); n != std::string::npos) name.replace(n, 3, ".7.");
     if (is_canonical) order.push_back(name);
     const std::string& block = row.at(2);
-    const alt::Hints hints = alt::hints_from_role(alt::role_from_name(name), alt::kFirstOtherBlock);
+    const alt::Hints hints = alt::make_hints(alt::find_role(name), alt::kFirstOtherBlock);
     EXPECT_EQ(hints.component_type, number(row.at(1))) << name;
     EXPECT_EQ(hints.block_index, block == "N" ? 7 : number(block)) << name;
     EXPECT_EQ(hints.layer_type, number(row.at(3))) << name;
     EXPECT_EQ(hints.projection_type, number(row.at(4))) << name;
-    EXPECT_EQ(alt::role_from_name(name).known(), is_canonical) << name;
+    EXPECT_EQ(alt::find_role(name).known(), is_canonical) << name;
   }
   EXPECT_EQ(rows.size(), order.size() + 2);  // other names, in layers and outside them
   Config config;
@@ -68,7 +68,7 @@ TEST(AltPage, Hints) {
   config.num_hidden_layers = 8;
   std::set<std::string> known;
   for (const ExpectedTensor& tensor : find_family("mistral")->tensors.all(config)) {
-    const alt::TensorRole role = alt::role_from_name(tensor.name);
+    const alt::TensorRole role = alt::find_role(tensor.name);
     if (role.known() && (alt::is_unique(role) || role.block == 7)) known.insert(tensor.name);
   }
   EXPECT_EQ(std::set(order.begin(), order.end()), known);
@@ -80,7 +80,7 @@ TEST(AltPage, Hints) {
     model.add(std::move(tensor));
   }
   std::vector<std::string> sorted;
-  for (const Tensor* tensor : alt::in_canonical_order(model)) sorted.emplace_back(tensor->name);
+  for (const Tensor* tensor : alt::sort_canonically(model)) sorted.emplace_back(tensor->name);
   EXPECT_EQ(sorted, order);
 }
 

@@ -108,7 +108,7 @@ TEST(Llama2cPage, Arrays) {
     for (const Row& row : rows) {
       if (!row.at(column).empty()) in_order[count(row.at(column))] = row;
     }
-    const auto arrays = llama2c::arrays_of(header);
+    const auto arrays = llama2c::list_arrays(header);
     ASSERT_EQ(in_order.size(), arrays.size());
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       const Row& row = in_order.at(i + 1);

@@ -63,7 +63,7 @@ TEST(TinyLlamaPage, Arrays) {
     EXPECT_EQ(shape_of(rows[i].at(1), sizes), expected[i].shape) << expected[i].name;
     bytes += sum(rows[i].at(2), sizes);
   }
-  EXPECT_EQ(tiny_llama::file_size(config), bytes);
+  EXPECT_EQ(tiny_llama::compute_file_size(config), bytes);
 }
 
 TEST(TinyLlamaPage, SpecialTokens) {

@@ -37,7 +37,7 @@ TEST(ZtensorPage, TypesOfVersion2) {
   EXPECT_EQ(rows.size(), ztensor::kSpellings2.size());
   std::set<DType> listed;
   for (const Row& row : rows) {
-    const auto dtype = ztensor::dtype_from_storage(code(row.at(0)), code(row.at(1)));
+    const auto dtype = ztensor::find_stored_dtype(code(row.at(0)), code(row.at(1)));
     ASSERT_TRUE(dtype) << row.at(0) << row.at(1);
     listed.insert(*dtype);
     EXPECT_EQ(info(*dtype).bits, count(row.at(2))) << row.at(0) << row.at(1);
@@ -55,7 +55,7 @@ TEST(ZtensorPage, TypesOfVersions0And1) {
     const auto dtype = dtype_spelled(ztensor::kSpellings1, std::string_view(name));
     ASSERT_TRUE(dtype);
     EXPECT_EQ(info(*dtype).bits, 8 * count(row.at(1)));
-    EXPECT_EQ(ztensor::dtype_from_storage(code(row.at(2)), code(row.at(3))), dtype);
+    EXPECT_EQ(ztensor::find_stored_dtype(code(row.at(2)), code(row.at(3))), dtype);
     EXPECT_EQ(code(row.at(4)), spelling_in(ztensor::kSpellings0, *dtype).value_or(""));
     older += row.at(4).empty() ? 0U : 1U;
   }

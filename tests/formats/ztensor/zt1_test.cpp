@@ -152,7 +152,7 @@ TEST(Zt1, CompressedPartsKeepTheirContentAndDigestTheStoredBytes) {
     const Stored at = *part.blob->stored();
     EXPECT_EQ(at.encoding, "zstd");
     const std::string stored = file.substr(at.offset, at.length);
-    EXPECT_EQ(part.digest->text, "sha256:" + sha256_hex(to_bytes(stored)));
+    EXPECT_EQ(part.digest->text, "sha256:" + compute_sha256(to_bytes(stored)));
   }
 }
 
@@ -292,9 +292,9 @@ TEST(Zt1, NamesThatMeanSomethingElsewhereAreNotCarriedBlindly) {
   type.add(std::move(odd));
   EXPECT_EQ(refused([&] { written(type); }), "");
   Model half;
-  Tensor short_name = make_dense("t", {3}, DType::unknown, make_memory_blob(to_bytes("x"), "memory"));
-  short_name.parts[0].spelling = std::string("f16");  // as a 1.0 file may call a type that is not known there
-  half.add(std::move(short_name));
+  Tensor shorten_name = make_dense("t", {3}, DType::unknown, make_memory_blob(to_bytes("x"), "memory"));
+  shorten_name.parts[0].spelling = std::string("f16");  // as a 1.0 file may call a type that is not known there
+  half.add(std::move(shorten_name));
   EXPECT_THAT(refused([&] { written(half); }),
               HasSubstr("zTensor 1.1 cannot hold t: tensor t: shape [3] of f16 needs 6 bytes, data holds 1"));
 }
