@@ -43,7 +43,7 @@ const std::byte* ByteReader::advance(std::uint64_t length, std::string_view fiel
 
 std::string_view ByteReader::text(std::uint64_t length, std::string_view field) {
   const std::byte* at = advance(length, field);
-  return {reinterpret_cast<const char*>(at), static_cast<std::size_t>(length)};
+  return {reinterpret_cast<const char*>(at), length};
 }
 
 void ByteReader::skip(std::uint64_t length, std::string_view field) {

@@ -5,12 +5,15 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 namespace poise {
 
 static_assert(std::endian::native == std::endian::little,
               "Poise maps little-endian files; big-endian hosts are not supported");
+static_assert(sizeof(std::size_t) == sizeof(std::uint64_t),
+              "Poise reads files of more than 4 GiB; 32-bit hosts are not supported");
 
 template <typename T>
 requires std::is_trivially_copyable_v<T> T load_le(const void* from) {

@@ -72,7 +72,7 @@ class SeekingStream final : public BlobStream {
  public:
   explicit SeekingStream(const Blob& blob) : blob_(blob) {}
   std::size_t read(std::span<std::byte> out) override {
-    const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), blob_.size() - position_));
+    const std::size_t count = std::min<std::uint64_t>(out.size(), blob_.size() - position_);
     if (count > 0) blob_.read(position_, out.first(count));
     position_ += count;
     return count;

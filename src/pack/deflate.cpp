@@ -33,7 +33,7 @@ class InflateStream final : public BlobStream {
   InflateStream& operator=(const InflateStream&) = delete;
 
   std::size_t read(std::span<std::byte> out) override {
-    const auto wanted = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - position_)));
+    const auto wanted = out.first(std::min<std::uint64_t>(out.size(), size_ - position_));
     const std::size_t got = inflate_into(wanted);
     crc32_.update(wanted.first(got));
     position_ += got;
@@ -66,7 +66,7 @@ class InflateStream final : public BlobStream {
   }
 
   void fill() {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kDeflatedBytes, at_.length - consumed_));
+    const auto count = std::min<std::uint64_t>(kDeflatedBytes, at_.length - consumed_);
     buffer_.resize(kDeflatedBytes);
     at_.source->read(at_.offset + consumed_, std::span(buffer_).first(count));
     consumed_ += count;
@@ -129,11 +129,9 @@ class DeflatedBlob final : public Blob {
   std::unique_ptr<InflateStream> start() const { return std::make_unique<InflateStream>(place_, size_, crc32_); }
 
   static void skip_to(InflateStream& stream, std::uint64_t position) {
-    std::vector<std::byte> skipped(
-        static_cast<std::size_t>(std::min<std::uint64_t>(kDeflatedBytes, position - stream.position())));
+    std::vector<std::byte> skipped(std::min<std::uint64_t>(kDeflatedBytes, position - stream.position()));
     while (stream.position() < position) {
-      stream.read(std::span(skipped).first(
-          static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), position - stream.position()))));
+      stream.read(std::span(skipped).first(std::min<std::uint64_t>(skipped.size(), position - stream.position())));
     }
   }
 

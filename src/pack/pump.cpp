@@ -88,7 +88,7 @@ void compute_in_parallel(const Blob& blob, Consume&& consume) {
   const auto cut = [&](Piece& piece) {
     if (next == blob.size()) return false;
     piece.offset = next;
-    piece.chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, blob.size() - next)));
+    piece.chunk.resize(std::min<std::uint64_t>(chunk_bytes, blob.size() - next));
     next += piece.chunk.size;
     return true;
   };
@@ -100,7 +100,7 @@ void compute_in_parallel(const Blob& blob, Consume&& consume) {
 template <typename Consume>
 void stream_serially(const Blob& blob, Consume&& consume) {
   const auto stream = blob.stream();
-  const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(stream->best_read(), blob.size()));
+  const auto room = std::min<std::uint64_t>(stream->best_read(), blob.size());
   const auto chunk = std::make_unique_for_overwrite<std::byte[]>(room);
   for (std::uint64_t done = 0; done < blob.size();) {
     const std::size_t got = stream->read({chunk.get(), room});
@@ -113,10 +113,9 @@ void stream_serially(const Blob& blob, Consume&& consume) {
 // Copies bytes even where they could be borrowed: that is faster for bytes that are read and written.
 template <typename Consume>
 void read_chunks(const Blob& blob, Consume&& consume) {
-  const Chunk chunk(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size())));
+  const Chunk chunk(std::min<std::uint64_t>(kChunkBytes, blob.size()));
   for (std::uint64_t done = 0; done < blob.size();) {
-    const auto piece =
-        chunk.bytes().first(static_cast<std::size_t>(std::min<std::uint64_t>(chunk.size, blob.size() - done)));
+    const auto piece = chunk.bytes().first(std::min<std::uint64_t>(chunk.size, blob.size() - done));
     blob.read(done, piece);
     consume(std::span<const std::byte>(piece));
     done += piece.size();
@@ -172,12 +171,12 @@ bool have_same_bytes(const Blob& a, const Blob& b) {
   const auto x = a.map();
   const auto y = b.map();
   if (x && y) return x->empty() || std::memcmp(x->data(), y->data(), x->size()) == 0;
-  std::vector<std::byte> left(static_cast<std::size_t>(std::min<std::uint64_t>(kComparedBytes, a.size())));
+  std::vector<std::byte> left(std::min<std::uint64_t>(kComparedBytes, a.size()));
   std::vector<std::byte> right(left.size());
   const auto from_a = a.stream();
   const auto from_b = b.stream();
   for (std::uint64_t done = 0; done < a.size(); done += left.size()) {
-    left.resize(static_cast<std::size_t>(std::min<std::uint64_t>(left.size(), a.size() - done)));
+    left.resize(std::min<std::uint64_t>(left.size(), a.size() - done));
     right.resize(left.size());
     if (from_a->read(left) != from_b->read(right) || left != right) return false;
   }
@@ -185,7 +184,7 @@ bool have_same_bytes(const Blob& a, const Blob& b) {
 }
 
 std::uint64_t hash_beginning(const Blob& blob) {
-  std::vector<std::byte> beginning(static_cast<std::size_t>(std::min<std::uint64_t>(kBeginningBytes, blob.size())));
+  std::vector<std::byte> beginning(std::min<std::uint64_t>(kBeginningBytes, blob.size()));
   blob.stream()->read(beginning);
   return compute_xxh3(beginning);
 }

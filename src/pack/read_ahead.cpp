@@ -23,9 +23,7 @@ using ChunkBuffer = std::unique_ptr<std::byte[]>;
 class ReadAhead::Window {
  public:
   Window(const std::vector<const Blob*>& blobs, std::size_t threads, const Limits& limits)
-      : threads_(threads),
-        most_chunks_(
-            static_cast<std::size_t>(std::min(limits.all_bytes, threads * limits.window_bytes) / kAheadChunkBytes)) {
+      : threads_(threads), most_chunks_(std::min(limits.all_bytes, threads * limits.window_bytes) / kAheadChunkBytes) {
     for (const Blob* blob : blobs) {
       if (!blob->seekable()) items_.push_back({.blob = blob});
     }

@@ -70,7 +70,7 @@ class Reader {
       reader_.fail("directory", fmt::format("{} members in {} bytes", directory.members, directory.bytes),
                    directory.end_record);
     std::vector<ZipMember> members;
-    members.reserve(static_cast<std::size_t>(directory.members));
+    members.reserve(directory.members);
     std::vector<std::uint64_t> entries;  // where they are
     ByteReader list(*records_, "zip", directory.begin, directory.begin + directory.bytes);
     for (std::uint64_t i = 0; i < directory.members; ++i) {
@@ -93,7 +93,7 @@ class Reader {
     constexpr std::string_view kSignature = "PK\5\6";
     const std::uint64_t size = source_->size();
     const std::uint64_t tail = std::min<std::uint64_t>(size, kEndBytes + 0xffff);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(tail));
+    std::vector<std::byte> bytes(tail);
     source_->read(size - tail, bytes);
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const auto is_last = [&](std::size_t at) {

@@ -67,7 +67,7 @@ class Decoder {
 
   bool fill() {
     if (consumed_ == at_.length) return false;
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, at_.length - consumed_));
+    const auto count = std::min<std::uint64_t>(kInputBytes, at_.length - consumed_);
     if (at_.source->mapped()) {
       input_ = {at_.source->bytes().data() + at_.offset + consumed_, count, 0};
     } else {
@@ -98,7 +98,7 @@ class ZstdStream final : public BlobStream {
   ZstdStream(const StoredRange& place, std::uint64_t size) : decoder_(place), size_(size) {}
 
   std::size_t read(std::span<std::byte> out) override {
-    const auto wanted = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - position_)));
+    const auto wanted = out.first(std::min<std::uint64_t>(out.size(), size_ - position_));
     const std::size_t got = decoder_.decode(wanted);
     position_ += got;
     if (got < wanted.size()) {
@@ -151,11 +151,9 @@ class ZstdBlob final : public Blob {
     const std::lock_guard lock(last_mutex_);
     std::unique_ptr<ZstdStream> from = std::move(last_);
     if (!from || from->position() > offset) from = std::make_unique<ZstdStream>(place_, size());
-    std::vector<std::byte> skipped(
-        static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, offset - from->position())));
+    std::vector<std::byte> skipped(std::min<std::uint64_t>(kInputBytes, offset - from->position()));
     while (from->position() < offset) {
-      from->read(std::span(skipped).first(
-          static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), offset - from->position()))));
+      from->read(std::span(skipped).first(std::min<std::uint64_t>(skipped.size(), offset - from->position())));
     }
     from->read(out);
     if (from->position() < size()) last_ = std::move(from);

@@ -83,12 +83,12 @@ class SeekTable {
   }
 
   void read_entries() {
-    std::vector<std::byte> entries(static_cast<std::size_t>(count_ * entry_bytes_));
+    std::vector<std::byte> entries(count_ * entry_bytes_);
     at_.source->read(at_.offset + table_begin_, entries);
-    frames_.reserve(static_cast<std::size_t>(count_));
+    frames_.reserve(count_);
     std::uint64_t offset = 0;
     std::uint64_t content = 0;
-    for (std::size_t at = 0; at < entries.size(); at += static_cast<std::size_t>(entry_bytes_)) {
+    for (std::size_t at = 0; at < entries.size(); at += entry_bytes_) {
       const Frame frame{offset, load_le<std::uint32_t>(&entries[at]), load_le<std::uint32_t>(&entries[at + 4])};
       if (frame.content > kMaxFrameBytes)
         fail(fmt::format("frame {} holds {} bytes, at most {} are allowed", frames_.size(), frame.content,
@@ -127,8 +127,8 @@ struct FreeEncoder {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
 
-// Holds recently decoded frames of all blobs, so that memory does not grow with the number of blobs. A reader that reads a
-// blob in pieces, perhaps with many threads, decodes each frame once.
+// Holds recently decoded frames of all blobs, so that memory does not grow with the number of blobs. A reader that
+// reads a blob in pieces, perhaps with many threads, decodes each frame once.
 class FrameCache {
  public:
   using Content = std::shared_ptr<const std::vector<std::byte>>;
@@ -198,7 +198,7 @@ class SeekableBlob final : public Blob {
       const std::size_t index = offset / table().frame_bytes();
       const std::uint64_t inside = offset % table().frame_bytes();
       const Frame& frame = table().frames()[index];
-      const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), frame.content - inside));
+      const std::size_t count = std::min<std::uint64_t>(out.size(), frame.content - inside);
       if (count == frame.content) {
         decode(index, out.first(count));
       } else {
@@ -345,7 +345,7 @@ void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, 
   const auto cut = [&](Work& work) {
     if (next == blob.size()) return false;
     work.offset = next;
-    work.content.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kFrameBytes, blob.size() - next)));
+    work.content.resize(std::min<std::uint64_t>(kFrameBytes, blob.size() - next));
     next += work.content.size();
     if (!seekable) read_fully(*stream, work.content);
     return true;

@@ -67,14 +67,14 @@ class Numbered {
     const Item& item = tree[map];
     if (item.kind != ItemKind::map)
       tree.fail(field, fmt::format("expected a map, found {}", to_string(item.kind)), item.begin);
-    values_.resize(static_cast<std::size_t>(item.argument), Tree::kRoot);
+    values_.resize(item.argument, Tree::kRoot);
     for (Tree::Index i = map + 1; i < tree.after(map); i = tree.after(i + 1)) {
       const std::string key = tree.text(i);
       const auto number = parse_number_text<std::uint64_t>(key);
       if (!number || *number >= values_.size() || key != std::to_string(*number))
         tree.fail(field, fmt::format("expected the keys 0 to {}, found \"{}\"", values_.size() - 1, key),
                   tree[i].begin);
-      values_[static_cast<std::size_t>(*number)] = i + 1;
+      values_[*number] = i + 1;
     }
   }
 

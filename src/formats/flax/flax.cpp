@@ -133,7 +133,7 @@ class FileReader {
     const auto dtype = array.dtype();
     std::array<std::byte, 16> element;
     if (dtype && array.shape.empty() && array.bytes <= element.size()) {
-      const auto bytes = std::span(element).first(static_cast<std::size_t>(array.bytes));
+      const auto bytes = std::span(element).first(array.bytes);
       source_->read(array.begin, bytes);
       if (auto value = read_element(*dtype, bytes)) return *std::move(value);
     }

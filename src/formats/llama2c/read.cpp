@@ -170,7 +170,7 @@ Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens) {
   vocabulary.eos_id = kEnd;
   vocabulary.unk_id = kUnknown;
   vocabulary.remove_extra_whitespaces = false;
-  vocabulary.reserve(static_cast<std::size_t>(tokens), static_cast<std::size_t>(reader.remaining() - tokens * 8));
+  vocabulary.reserve(tokens, reader.remaining() - tokens * 8);
   for (std::uint64_t id = 0; id < tokens; ++id) {
     const auto scope = reader.open_scope("token", static_cast<std::int64_t>(id));
     const std::uint64_t at = reader.position();

@@ -290,9 +290,7 @@ std::optional<Value> read_texts(const ArrayHeader& header, const Blob& data) {
   const std::vector<std::byte> all = read_all(data);
   Value::Array texts;
   for (std::uint64_t i = 0; i < count; ++i) {
-    auto text =
-        convert_text(std::span(all).subspan(static_cast<std::size_t>(i * *item), static_cast<std::size_t>(*item)),
-                     is_unicode, header.descr[0] == '>');
+    auto text = convert_text(std::span(all).subspan(i * *item, *item), is_unicode, header.descr[0] == '>');
     if (!text) return std::nullopt;
     texts.emplace_back(*std::move(text));
   }

@@ -41,7 +41,7 @@ SourcePtr inflate_start(const ZipArchive& archive, const ZipMember& member) {
   constexpr std::uint64_t kUsual = 16 << 10;
   constexpr std::uint64_t kMost = (1 << 20) + 12;
   for (std::uint64_t count = kUsual;; count = kMost) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(count, member.bytes)));
+    std::vector<std::byte> bytes(std::min(count, member.bytes));
     archive.blob(member)->read(0, bytes);
     const bool fits = bytes.size() < 12 || load_le<std::uint32_t>(bytes.data() + 8) < kUsual - 12 ||
                       bytes[6] == std::byte{1} || count == kMost;

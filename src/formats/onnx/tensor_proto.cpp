@@ -47,7 +47,7 @@ class Walk {
     const auto& place = (*places_)[index_];
     buffer_begins_ = offset_ == 0;
     buffer_at_ = place.begin + offset_;
-    buffer_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferBytes, place.end - buffer_at_)));
+    buffer_.resize(std::min<std::uint64_t>(kBufferBytes, place.end - buffer_at_));
     source_->read(buffer_at_, buffer_);
     offset_ += buffer_.size();
     position_ = 0;
@@ -138,10 +138,8 @@ class IntegerListBlob final : public Blob {
   }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     IntegerStream from(*source_, places_, integers_, tensor_);
-    std::vector<std::byte> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferBytes, offset)));
-    while (offset > 0)
-      offset -= from.read(
-          std::span(skipped).first(static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), offset))));
+    std::vector<std::byte> skipped(std::min<std::uint64_t>(kBufferBytes, offset));
+    while (offset > 0) offset -= from.read(std::span(skipped).first(std::min<std::uint64_t>(skipped.size(), offset)));
     from.read(out);
   }
 
@@ -410,7 +408,7 @@ std::optional<Value> read_texts(const TensorProto& proto, const Source& source) 
   Value::Array texts;
   std::uint64_t left = kMostTextBytes;
   for (const auto& place : proto.texts) {
-    std::string text(static_cast<std::size_t>(std::min(left + 1, place.end - place.begin)), '\0');
+    std::string text(std::min(left + 1, place.end - place.begin), '\0');
     if (text.size() > left) return std::nullopt;
     left -= text.size();
     source.read(place.begin, std::as_writable_bytes(std::span(text)));
@@ -446,12 +444,12 @@ class UnravelledBlob final : public Blob {
       const std::uint64_t begin = inside / kIndexBytes * kIndexBytes;
       const std::uint64_t wanted = std::min<std::uint64_t>({out.size(), cells_->size() - inside, kMostBytes});
       const std::uint64_t end = (inside + wanted + kIndexBytes - 1) / kIndexBytes * kIndexBytes;
-      cells.resize(static_cast<std::size_t>(end - begin));
+      cells.resize(end - begin);
       cells_->read(begin, cells);
       for (std::size_t at = 0; at < cells.size(); at += kIndexBytes)
-        store_le(&cells[at], compute_coordinate(load_le<std::int64_t>(&cells[at]), static_cast<std::size_t>(d)));
+        store_le(&cells[at], compute_coordinate(load_le<std::int64_t>(&cells[at]), d));
       std::copy_n(cells.begin() + static_cast<std::ptrdiff_t>(inside - begin), wanted, out.begin());
-      out = out.subspan(static_cast<std::size_t>(wanted));
+      out = out.subspan(wanted);
       offset += wanted;
     }
   }

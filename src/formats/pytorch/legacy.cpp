@@ -33,7 +33,7 @@ class Front {
     if (source_->mapped()) return pickle::run(source_->bytes().subspan(at), source_->name(), at);
     for (std::uint64_t length = 1 << 20;; length *= 4) {
       const std::uint64_t some = std::min(length, source_->size() - at);
-      pieces_.emplace_back(static_cast<std::size_t>(some));
+      pieces_.emplace_back(some);
       source_->read(at, pieces_.back());
       try {
         return pickle::run(pieces_.back(), source_->name(), at);
@@ -205,7 +205,7 @@ std::vector<Finding> find_dangers_in_pickles(const SourcePtr& source) {
   const std::string& path = source->name();
   std::vector<Finding> findings =
       check_pickles({.bytes = make_source_blob(source, 0, source->size()), .name = path, .path = path, .begin = 0});
-  std::vector<std::byte> start(static_cast<std::size_t>(std::min<std::uint64_t>(kMagicWithin, source->size())));
+  std::vector<std::byte> start(std::min<std::uint64_t>(kMagicWithin, source->size()));
   source->read(0, start);
   if (has_legacy_magic(pickle::view_as_text(start)) && is_tar_archive(*source))
     findings.push_back({Severity::error, std::string(kIsTar), path, 0});

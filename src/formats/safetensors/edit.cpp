@@ -39,7 +39,7 @@ MetadataPlace find_metadata(const std::string& header, const std::string& path) 
   std::optional<std::size_t> first;
   bool is_found = false;
   walk_json_object(JsonText(std::string_view(header)), path, kSizeBytes, [&](std::string_view name, JsonValue& value) {
-    const auto begin = static_cast<std::size_t>(value.position() - kSizeBytes);
+    const auto begin = value.position() - kSizeBytes;
     if (!first) first = begin;
     if (name == kMetadata) {
       place.metadata = value.tree().take<Attributes>();
@@ -78,7 +78,7 @@ std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const Attribu
   const Source& source = *input.source;
   std::array<std::byte, kSizeBytes> size{};
   source.read(0, size);
-  std::string header(static_cast<std::size_t>(load_le<std::uint64_t>(size.data())), '\0');
+  std::string header(load_le<std::uint64_t>(size.data()), '\0');
   source.read(kSizeBytes, std::as_writable_bytes(std::span(header)));
   const std::uint64_t data = kSizeBytes + header.size();
 
@@ -89,7 +89,7 @@ std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const Attribu
   edited.erase(edited.find_last_not_of(" \t\r\n") + 1);
   require_readable(measure_cost(place.metadata), edited.size());
   const bool fits = edited.size() <= header.size();
-  edited.resize(fits ? header.size() : static_cast<std::size_t>(*checked_align(edited.size(), kAlignment)), ' ');
+  edited.resize(fits ? header.size() : *checked_align(edited.size(), kAlignment), ' ');
   if (edited.size() > kMaxHeaderBytes) refuse("the header would be larger than 100 MB");
   ByteWriter out;
   out.u64(edited.size());

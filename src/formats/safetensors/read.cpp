@@ -132,7 +132,7 @@ class HeaderParser {
       fail("JSON", "expected { as the first byte that is not white space");
     walk_json_object(text, path_, offset, [&](std::string_view name, JsonValue& value) {
       position_ = value.position();
-      text.release_before(static_cast<std::size_t>(position_ - offset));
+      text.release_before(position_ - offset);
       if (name != kMetadata) {
         if (entries_.size() == kMaxTensors) fail(name, fmt::format("more than {} tensors", kMaxTensors));
         entries_.add(entry(name, value));
@@ -272,7 +272,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
   }
   Names names;
   HeaderParser parser(source->name(), names);
-  parser.parse(JsonText(*source, kSizeBytes, static_cast<std::size_t>(length)), kSizeBytes);
+  parser.parse(JsonText(*source, kSizeBytes, length), kSizeBytes);
   const std::uint64_t header_end = kSizeBytes + length;
   Entries entries = parser.read_entries();
   require_gapless(entries, names, reader, header_end);

@@ -19,8 +19,7 @@ bool sniff(const Input& input) {
     return safetensors::kWhiteSpace.find(static_cast<char>(byte)) != std::string_view::npos;
   };
   if (length > safetensors::kMaxHeaderBytes) return false;
-  if (is_space(bytes[kBegin]))
-    bytes = first_bytes(input, kBegin + static_cast<std::size_t>(std::min<std::uint64_t>(length, kMostSpace)));
+  if (is_space(bytes[kBegin])) bytes = first_bytes(input, kBegin + std::min<std::uint64_t>(length, kMostSpace));
   const auto first = std::find_if_not(bytes.begin() + kBegin, bytes.end(), is_space);
   return first != bytes.end() && *first == std::byte{'{'};
 }

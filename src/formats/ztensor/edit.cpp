@@ -127,8 +127,7 @@ EditedManifest edit_manifest(const Input& input, const ManifestRange& range, cbo
     } else if (!in.null()) {
       auto old = in.map();
       for (std::uint64_t entry = in.position(); old.next(); entry = in.position()) {
-        if (is_list_head(bytes.bytes()[static_cast<std::size_t>(in.position() - range.begin)]))
-          lists.emplace(old.key());
+        if (is_list_head(bytes.bytes()[in.position() - range.begin])) lists.emplace(old.key());
         in.skip();
         attributes.append(old.key(), since(entry));
       }
@@ -153,7 +152,7 @@ SourcePtr make_text_source(std::string_view text, const Input& input) {
 
 StoredRange make_whole_range(const SourcePtr& source) { return {source, 0, source->size()}; }
 StoredRange make_zeros(std::uint64_t count, const Input& input) {
-  return {Source::from_memory(std::vector<std::byte>(static_cast<std::size_t>(count)), input.path.string()), 0, count};
+  return {Source::from_memory(std::vector<std::byte>(count), input.path.string()), 0, count};
 }
 
 // A new manifest and footer after the old ones.

@@ -61,7 +61,7 @@ bool ends_like_1_0(const Source& source) {
 }
 
 [[noreturn]] void fail_without_magic(const Source& source) {
-  std::string last(static_cast<std::size_t>(std::min(source.size(), kMagicBytes)), '\0');
+  std::string last(std::min(source.size(), kMagicBytes), '\0');
   source.read(source.size() - last.size(), std::as_writable_bytes(std::span(last)));
   throw Error(ErrorKind::invalid_file,
               fmt::format("zt 1.x: footer magic: expected \"{}\" as the last 8 bytes, found {}: the file is cut off or "
@@ -137,8 +137,7 @@ class ManifestParser1 {
  private:
   void parse_objects() {
     auto map = in_.map(cbor::Keys::checked_by_caller);
-    builder_.reserve(static_cast<std::size_t>(
-        std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes1, std::uint64_t{kMaxTensors}})));
+    builder_.reserve(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes1, std::uint64_t{kMaxTensors}}));
     Object object;
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a name", map.key_position());

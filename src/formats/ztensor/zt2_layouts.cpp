@@ -132,7 +132,7 @@ Attributes make_group_attributes(const Tensor& tensor) {
     refuse(fmt::format("{} codes of {} bits leave bits of a word unused", scheme.per_word, scheme.bits));
   if (scheme.bits == 1 || scheme.bits == 7) refuse(fmt::format("codes of {} bits have no place there", scheme.bits));
   Attributes attributes = tensor.attributes;
-  attributes.set("axis", static_cast<std::uint64_t>(scheme.axis));
+  attributes.set("axis", scheme.axis);
   attributes.set("packing", Attributes{{"word", name_word(scheme.word)},
                                        {"order", scheme.high_bits_first ? "msb_first" : "lsb_first"},
                                        {"per_word", std::uint64_t{scheme.per_word}}});

@@ -169,9 +169,8 @@ class ManifestParser2 {
   void parse_objects(const std::vector<Shard>& shards) {
     auto map = in_.map();
     if (listener_ != nullptr)
-      listener_->begin(
-          shards, static_cast<std::size_t>(
-                      std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes2, std::uint64_t{kMaxTensors}})));
+      listener_->begin(shards,
+                       std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes2, std::uint64_t{kMaxTensors}}));
     Object object;
     for (std::size_t count = 0; map.next(); ++count) {
       begin_object(object, count, in_);
