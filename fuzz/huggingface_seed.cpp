@@ -84,7 +84,7 @@ std::optional<Tensor> listed_tensor(std::string_view line, std::uint64_t most) {
   if (!dtype) return std::nullopt;
   Shape shape;
   for (std::size_t i = 3; i < words.size() && i < 11; ++i)
-    shape.push_back(number_from<std::uint64_t>(words[i]).value_or(1));
+    shape.push_back(parse_number_text<std::uint64_t>(words[i]).value_or(1));
   const auto elements = element_count(shape);
   const auto size = elements ? packed_bytes(*dtype, *elements) : std::nullopt;
   const std::vector<std::byte> pattern = bytes_of_hex(words[2]);
@@ -208,7 +208,7 @@ std::string huggingface_index() {
   Attributes map;
   const auto tensors = llama::kMistralFamily.tensors.all(tiny_config());
   for (std::size_t i = 0; i < tensors.size(); ++i) map.set(tensors[i].name, kShards[shard_of(i)]);
-  return to_json(Attributes{{"metadata", Attributes{{"total_size", 276}}}, {"weight_map", std::move(map)}}, 2);
+  return to_json(Attributes{{"metadata", Attributes{{"sum_sizes", 276}}}, {"weight_map", std::move(map)}}, 2);
 }
 
 std::string sentencepiece_seed() {

@@ -85,7 +85,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<Fault>&
   // Every layer has more than four tensors, so the file's size bounds the list below.
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > 16 + model.size() / 4) {
     faults.push_back({fmt::format("num_hidden_layers is {}, but there {} only {} in all", config.num_hidden_layers,
-                                  model.size() == 1 ? "is" : "are", plural(model.size(), "tensor"))});
+                                  model.size() == 1 ? "is" : "are", format_count(model.size(), "tensor"))});
     return;
   }
   const ConfigView view(config, family_keys(family, model.config_json), experts_stored(model, family));
@@ -237,7 +237,7 @@ std::optional<Error> run_refusal(const Model& model) {
   if (const auto effects = effects_not_followed(model); !effects.empty())
     return Error(ErrorKind::unsupported, fmt::format("{}", fmt::join(effects, "; ")));
   if (const auto unknown = unknown_weights(model); !unknown.empty())
-    return Error(ErrorKind::unsupported, fmt::format("a {} model has no {}", family.title, listed(unknown)));
+    return Error(ErrorKind::unsupported, fmt::format("a {} model has no {}", family.title, list_names(unknown)));
   try {
     (void)family.plan(config_view(model));
   } catch (const Error& error) {
