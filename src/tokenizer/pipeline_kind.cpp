@@ -21,8 +21,8 @@ namespace {
 // The memory for encoding. It is reused from text to text, so that its cache of words stays.
 class Worker final : public PieceSink {
  public:
-  Worker(const PieceModel& model, const PreTokenizer* pre_tokenizer) : encoder_(model.start()) {
-    if (pre_tokenizer != nullptr) cutter_ = pre_tokenizer->start(*this);
+  Worker(const PieceModel& model, const PreTokenizer& pre_tokenizer) : encoder_(model.start()) {
+    if (pre_tokenizer) cutter_ = pre_tokenizer(*this);
   }
 
   void begin(std::size_t bytes) {
@@ -136,7 +136,7 @@ class Pipeline final : public TokenScheme {
     const AddedTokenFinder& raw = input.empty() ? raw_ : spelled_raw_;
     const AddedTokenFinder& normalized = input.empty() ? normalized_ : spelled_normalized_;
     auto worker = workers_.take();
-    if (!worker) worker = std::make_unique<Worker>(*model_, pre_tokenizer_.get());
+    if (!worker) worker = std::make_unique<Worker>(*model_, pre_tokenizer_);
     worker->begin(text.size());
     const auto add = [&](std::string_view run, TokenId id) {
       if (id >= 0) return worker->add(id);
@@ -160,7 +160,7 @@ class Pipeline final : public TokenScheme {
 
   class At final : public TextDecoder, private DecodeSink {
    public:
-    At(const Pipeline& of, SpecialTokens special) : of_(of), special_(special), first_(of.decoder_->start(*this)) {}
+    At(const Pipeline& of, SpecialTokens special) : of_(of), special_(special), first_(of.decoder_(*this)) {}
 
     void add(TokenId token, std::string& text) override {
       const auto added = of_.by_id_.find(token);
@@ -195,9 +195,9 @@ class Pipeline final : public TokenScheme {
   std::vector<AddedToken> spelled_;
   AddedTokenFinder spelled_raw_;
   AddedTokenFinder spelled_normalized_;
-  std::unique_ptr<const PreTokenizer> pre_tokenizer_;
+  PreTokenizer pre_tokenizer_;
   std::unique_ptr<const PieceModel> model_;
-  std::unique_ptr<const Decoder> decoder_;
+  Decoder decoder_;
   mutable Workers workers_;
 };
 

@@ -19,8 +19,6 @@
 namespace poise::decoders {
 namespace {
 
-using Made = std::unique_ptr<const Decoder>;
-
 // A step that needs whole tokens.
 class WholeTokens : public DecodeSink {
  public:
@@ -49,10 +47,17 @@ class WholeTokens : public DecodeSink {
   bool is_first_ = true;
 };
 
-class ReplaceStep final : public WholeTokens {
+class Replace final : public WholeTokens {
  public:
-  ReplaceStep(const Pattern& pattern, const std::string& content, DecodeSink& next)
-      : WholeTokens(next), matcher_(pattern), content_(content) {}
+  struct Options {
+    explicit Options(const Fields& fields)
+        : pattern(std::make_shared<const Pattern>(Pattern::from(fields, "pattern"))),
+          content(fields.required_text("content")) {}
+    std::shared_ptr<const Pattern> pattern;
+    std::string content;
+  };
+  Replace(const Options& options, DecodeSink& next)
+      : WholeTokens(next), options_(options), matcher_(*options_.pattern) {}
   void finish() override {
     grown_ = 0;
     WholeTokens::finish();
@@ -67,7 +72,7 @@ class ReplaceStep final : public WholeTokens {
     matcher_.allow(text.size());
     const std::size_t most = text.size() + (kMostGrowth - grown_);
     matcher_.for_each(text, [&](std::string_view run, bool match) {
-      result_ += match ? std::string_view(content_) : run;
+      result_ += match ? std::string_view(options_.content) : run;
       if (result_.size() > most) {
         throw Error(ErrorKind::unsupported,
                     fmt::format("tokenizer: decoder: Replace makes a text longer by more than {} bytes", kMostGrowth));
@@ -77,34 +82,10 @@ class ReplaceStep final : public WholeTokens {
     emit(result_);
   }
 
+  Options options_;
   PatternMatcher matcher_;
-  const std::string& content_;
   std::string result_;
   std::size_t grown_ = 0;
-};
-
-class Replace final : public Decoder {
- public:
-  explicit Replace(const Fields& fields)
-      : pattern_(Pattern::from(fields, "pattern")), content_(fields.required_text("content")) {}
-  std::unique_ptr<DecodeSink> start(DecodeSink& next) const override {
-    return std::make_unique<ReplaceStep>(pattern_, content_, next);
-  }
-
- private:
-  Pattern pattern_;
-  std::string content_;
-};
-
-// A step without fields, or with fields that it copies.
-template <typename Step>
-class Plain final : public Decoder {
- public:
-  explicit Plain(const Fields& fields) : options_(fields) {}
-  std::unique_ptr<DecodeSink> start(DecodeSink& next) const override { return std::make_unique<Step>(options_, next); }
-
- private:
-  typename Step::Options options_;
 };
 
 struct None {
@@ -409,47 +390,36 @@ class SpaceBetween final : public WholeTokens {
   void token(std::string_view text) override { emit(is_first() ? std::string(text) : " " + std::string(text)); }
 };
 
-class Sequence final : public Decoder {
+// Runs several steps in order.
+class Chain final : public DecodeSink {
  public:
-  explicit Sequence(std::vector<Made> steps) : steps_(std::move(steps)) {}
-
-  std::unique_ptr<DecodeSink> start(DecodeSink& next) const override {
-    auto chain = std::make_unique<Chain>(next);
-    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) chain->add(**step);
-    return chain;
+  Chain(const std::vector<Decoder>& steps, DecodeSink& next) : first_(&next) {
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) first_ = sinks_.emplace_back((*step)(*first_)).get();
   }
+  void take(std::string_view text, bool begins, bool ends) override { first_->take(text, begins, ends); }
+  void finish() override { first_->finish(); }
 
  private:
-  class Chain final : public DecodeSink {
-   public:
-    explicit Chain(DecodeSink& next) : first_(&next) {}
-    void add(const Decoder& step) {
-      sinks_.push_back(step.start(*first_));
-      first_ = sinks_.back().get();
-    }
-    void take(std::string_view text, bool begins, bool ends) override { first_->take(text, begins, ends); }
-    void finish() override { first_->finish(); }
-
-   private:
-    std::vector<std::unique_ptr<DecodeSink>> sinks_;  // in reverse order
-    DecodeSink* first_;
-  };
-
-  std::vector<Made> steps_;
+  std::vector<std::unique_ptr<DecodeSink>> sinks_;  // in reverse order
+  DecodeSink* first_;
 };
+
+Decoder join(std::vector<Decoder> steps) {
+  return [all = std::move(steps)](DecodeSink& next) { return std::make_unique<Chain>(all, next); };
+}
 
 using Row = StepRow<Decoder>;
 
 constexpr std::array kRows = std::to_array<Row>({
-    {"ByteLevel", make_step<Decoder, Plain<ByteLevel>>},
+    {"ByteLevel", make_step<Decoder, ByteLevel>},
     {"Replace", make_step<Decoder, Replace>},
-    {"ByteFallback", make_step<Decoder, Plain<ByteFallback>>},
-    {"Fuse", make_step<Decoder, Plain<Fuse>>},
-    {"Strip", make_step<Decoder, Plain<Strip>>},
-    {"Metaspace", make_step<Decoder, Plain<Metaspace>>},
-    {"WordPiece", make_step<Decoder, Plain<WordPiece>>},
-    {"BPEDecoder", make_step<Decoder, Plain<Bpe>>},
-    {"CTC", make_step<Decoder, Plain<Ctc>>},
+    {"ByteFallback", make_step<Decoder, ByteFallback>},
+    {"Fuse", make_step<Decoder, Fuse>},
+    {"Strip", make_step<Decoder, Strip>},
+    {"Metaspace", make_step<Decoder, Metaspace>},
+    {"WordPiece", make_step<Decoder, WordPiece>},
+    {"BPEDecoder", make_step<Decoder, Bpe>},
+    {"CTC", make_step<Decoder, Ctc>},
 });
 
 }  // namespace
@@ -457,13 +427,11 @@ constexpr std::array kRows = std::to_array<Row>({
 
 namespace poise {
 
-std::unique_ptr<const Decoder> make_pipeline_decoder(const Fields& fields) {
+Decoder make_pipeline_decoder(const Fields& fields) {
   std::size_t steps = 0;
-  return make_steps<decoders::Sequence>(std::span<const decoders::Row>(decoders::kRows), "decoders", fields, steps);
+  return make_steps(std::span<const decoders::Row>(decoders::kRows), "decoders", decoders::join, fields, steps);
 }
 
-std::unique_ptr<const Decoder> make_space_decoder() {
-  return std::make_unique<decoders::Plain<decoders::SpaceBetween>>(Fields({}, ""));
-}
+Decoder make_space_decoder() { return make_step<Decoder, decoders::SpaceBetween>(Fields({}, "")); }
 
 }  // namespace poise

@@ -245,7 +245,14 @@ std::string nmt(std::string_view text) {
   return result;
 }
 
-using Row = StepRow<Normalizer>;
+using Row = StepRow<Made>;
+
+template <typename Kind>
+Made make_kind(const Fields& fields) {
+  return std::make_unique<Kind>(fields);
+}
+
+Made join(std::vector<Made> steps) { return std::make_unique<Sequence>(std::move(steps)); }
 
 template <Function kFunction>
 Made simple(const Fields&) {
@@ -266,19 +273,19 @@ std::string to_byte_level(std::string_view text) {
 }
 
 constexpr std::array kRows = std::to_array<Row>({
-    {"BertNormalizer", make_step<Normalizer, Bert>},
+    {"BertNormalizer", make_kind<Bert>},
     {"NFC", to_form<unicode::Form::nfc>},
     {"NFD", to_form<unicode::Form::nfd>},
     {"NFKC", to_form<unicode::Form::nfkc>},
     {"NFKD", to_form<unicode::Form::nfkd>},
     {"Lowercase", simple<unicode::lower_case>},
-    {"Strip", make_step<Normalizer, Strip>},
+    {"Strip", make_kind<Strip>},
     {"StripAccents", simple<strip_accents>},
-    {"Prepend", make_step<Normalizer, Prepend>},
-    {"Replace", make_step<Normalizer, Replace>},
+    {"Prepend", make_kind<Prepend>},
+    {"Replace", make_kind<Replace>},
     {"ByteLevel", simple<to_byte_level>},
     {"Nmt", simple<nmt>},
-    {"Precompiled", make_step<Normalizer, Precompiled>},
+    {"Precompiled", make_kind<Precompiled>},
 });
 
 }  // namespace
@@ -294,8 +301,8 @@ FrontedText Normalizer::apply_to_beginning(std::string_view text) const {
 
 std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields) {
   std::size_t steps = 0;
-  return make_steps<normalizers::Sequence>(std::span<const normalizers::Row>(normalizers::kRows), "normalizers", fields,
-                                           steps);
+  return make_steps(std::span<const normalizers::Row>(normalizers::kRows), "normalizers", normalizers::join, fields,
+                    steps);
 }
 
 }  // namespace poise

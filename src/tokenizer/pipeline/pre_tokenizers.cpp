@@ -12,8 +12,6 @@
 namespace poise::pre_tokenizers {
 namespace {
 
-using Made = std::unique_ptr<const PreTokenizer>;
-
 // What to do with the runs that match.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
@@ -122,92 +120,63 @@ class PatternCutter final : public Cutter {
   Joiner joiner_;
 };
 
-class Split final : public PreTokenizer {
- public:
-  explicit Split(const Fields& fields)
-      : pattern_(Pattern::from(fields, "pattern")),
-        behavior_(behavior_of(fields, "Isolated")),
-        invert_(fields.boolean("invert", false)) {}
-  Split(Pattern pattern, Behavior behavior, bool invert)
-      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
-  std::unique_ptr<Cutter> start(PieceSink& next) const override {
-    return std::make_unique<PatternCutter>(pattern_, behavior_, invert_, next);
-  }
+PreTokenizer make_pattern_split(Pattern pattern, Behavior behavior, bool invert) {
+  return [shared = std::make_shared<const Pattern>(std::move(pattern)), behavior, invert](PieceSink& next) {
+    return std::make_unique<PatternCutter>(*shared, behavior, invert, next);
+  };
+}
 
- private:
-  Pattern pattern_;
-  Behavior behavior_;
-  bool invert_;
-};
+using IsKind = bool (*)(char32_t code);
 
 // Cuts at characters of a kind; each is a match.
-class CharacterSplit final : public PreTokenizer {
+class CharacterCutter final : public Cutter {
  public:
-  using Is = bool (*)(char32_t code);
-  CharacterSplit(Is is, Behavior behavior) : is_(is), behavior_(behavior) {}
-
-  std::unique_ptr<Cutter> start(PieceSink& next) const override { return std::make_unique<At>(is_, behavior_, next); }
-
- private:
-  class At final : public Cutter {
-   public:
-    At(Is is, Behavior behavior, PieceSink& next) : is_(is), joiner_(behavior, next) {}
-    void take(Piece piece) override {
-      joiner_.begin(piece);
-      std::size_t begin = 0;
-      std::size_t at = 0;
-      unicode::for_each(piece.text, [&](char32_t code, std::string_view bytes) {
-        if (is_(code)) {
-          if (begin < at) joiner_.run(piece.text.substr(begin, at - begin), false);
-          joiner_.run(bytes, true);
-          begin = at + bytes.size();
-        }
-        at += bytes.size();
-      });
-      if (begin < at) joiner_.run(piece.text.substr(begin), false);
-      joiner_.end();
-    }
-
-   private:
-    Is is_;
-    Joiner joiner_;
-  };
-
-  Is is_;
-  Behavior behavior_;
-};
-
-// Runs several steps in order.
-class Sequence final : public PreTokenizer {
- public:
-  explicit Sequence(std::vector<Made> steps) : steps_(std::move(steps)) {}
-
-  std::unique_ptr<Cutter> start(PieceSink& next) const override {
-    auto chain = std::make_unique<Chain>(next);
-    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) chain->add(**step);
-    return chain;
+  CharacterCutter(IsKind is_kind, Behavior behavior, PieceSink& next) : is_kind_(is_kind), joiner_(behavior, next) {}
+  void take(Piece piece) override {
+    joiner_.begin(piece);
+    std::size_t begin = 0;
+    std::size_t at = 0;
+    unicode::for_each(piece.text, [&](char32_t code, std::string_view bytes) {
+      if (is_kind_(code)) {
+        if (begin < at) joiner_.run(piece.text.substr(begin, at - begin), false);
+        joiner_.run(bytes, true);
+        begin = at + bytes.size();
+      }
+      at += bytes.size();
+    });
+    if (begin < at) joiner_.run(piece.text.substr(begin), false);
+    joiner_.end();
   }
 
  private:
-  class Chain final : public Cutter {
-   public:
-    explicit Chain(PieceSink& next) : first_(&next) {}
-    void add(const PreTokenizer& step) {
-      cutters_.push_back(step.start(*first_));
-      first_ = cutters_.back().get();
-    }
-    void allow(std::size_t bytes) override {
-      for (const auto& cutter : cutters_) cutter->allow(bytes);
-    }
-    void take(Piece piece) override { first_->take(piece); }
-
-   private:
-    std::vector<std::unique_ptr<Cutter>> cutters_;  // in reverse order
-    PieceSink* first_;
-  };
-
-  std::vector<Made> steps_;
+  IsKind is_kind_;
+  Joiner joiner_;
 };
+
+PreTokenizer make_character_split(IsKind is_kind, Behavior behavior) {
+  return [is_kind, behavior](PieceSink& next) { return std::make_unique<CharacterCutter>(is_kind, behavior, next); };
+}
+
+// Runs several steps in order.
+class Chain final : public Cutter {
+ public:
+  Chain(const std::vector<PreTokenizer>& steps, PieceSink& next) : first_(&next) {
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+      first_ = cutters_.emplace_back((*step)(*first_)).get();
+  }
+  void allow(std::size_t bytes) override {
+    for (const auto& cutter : cutters_) cutter->allow(bytes);
+  }
+  void take(Piece piece) override { first_->take(piece); }
+
+ private:
+  std::vector<std::unique_ptr<Cutter>> cutters_;  // in reverse order
+  PieceSink* first_;
+};
+
+PreTokenizer join(std::vector<PreTokenizer> steps) {
+  return [all = std::move(steps)](PieceSink& next) { return std::make_unique<Chain>(all, next); };
+}
 
 // GPT-2's expression.
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -229,139 +198,113 @@ class ByteMapper final : public Cutter {
   std::string buffer_;
 };
 
-class ByteLevel final : public PreTokenizer {
+class ByteLevel final : public Cutter {
  public:
-  explicit ByteLevel(const Fields& fields) : add_prefix_space_(fields.boolean("add_prefix_space", true)) {
-    if (fields.boolean("use_regex", true)) pattern_.emplace(Pattern::regex(kGpt2, fields.where()));
+  struct Options {
+    explicit Options(const Fields& fields) : add_prefix_space(fields.boolean("add_prefix_space", true)) {
+      if (fields.boolean("use_regex", true))
+        pattern = std::make_shared<const Pattern>(Pattern::regex(kGpt2, fields.where()));
+    }
+    bool add_prefix_space;
+    std::shared_ptr<const Pattern> pattern;  // null: texts are not cut
+  };
+  ByteLevel(const Options& options, PieceSink& next) : options_(options), mapper_(next) {
+    if (options_.pattern) cutter_.emplace(*options_.pattern, Behavior::isolated, false, mapper_);
   }
-  std::unique_ptr<Cutter> start(PieceSink& next) const override { return std::make_unique<At>(*this, next); }
+  void allow(std::size_t bytes) override {
+    if (cutter_) cutter_->allow(bytes);
+  }
+  void take(Piece piece) override {
+    if (options_.add_prefix_space && !piece.text.starts_with(' ')) {
+      prefixed_ = " ";
+      prefixed_ += piece.text;
+      piece = {prefixed_, piece.front > 0 ? piece.front + 1 : 0};
+    }
+    cutter_ ? cutter_->take(piece) : mapper_.take(piece);
+  }
 
  private:
-  class At final : public Cutter {
-   public:
-    At(const ByteLevel& of, PieceSink& next) : add_prefix_space_(of.add_prefix_space_), mapper_(next) {
-      if (of.pattern_) cutter_.emplace(*of.pattern_, Behavior::isolated, false, mapper_);
-    }
-    void allow(std::size_t bytes) override {
-      if (cutter_) cutter_->allow(bytes);
-    }
-    void take(Piece piece) override {
-      if (add_prefix_space_ && !piece.text.starts_with(' ')) {
-        prefixed_ = " ";
-        prefixed_ += piece.text;
-        piece = {prefixed_, piece.front > 0 ? piece.front + 1 : 0};
-      }
-      cutter_ ? cutter_->take(piece) : mapper_.take(piece);
-    }
-
-   private:
-    bool add_prefix_space_;
-    ByteMapper mapper_;
-    std::optional<PatternCutter> cutter_;
-    std::string prefixed_;
-  };
-
-  bool add_prefix_space_;
-  std::optional<Pattern> pattern_;
+  Options options_;
+  ByteMapper mapper_;
+  std::optional<PatternCutter> cutter_;
+  std::string prefixed_;
 };
 
-class Metaspace final : public PreTokenizer {
+class Metaspace final : public Cutter {
  public:
-  explicit Metaspace(const Fields& fields)
-      : replacement_(fields.text("replacement", kSpaceSymbol)), split_(fields.boolean("split", true)) {
-    // Older files say add_prefix_space.
-    const std::string scheme =
-        fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never");
-    const auto* row = std::ranges::find(kSchemes, scheme, &SchemeRow::name);
-    if (row == kSchemes.end()) fields.fail("prepend_scheme", "expected always, never or first");
-    scheme_ = row->scheme;
-    if (replacement_.empty()) fields.fail("replacement", "is empty");
+  struct Options {
+    explicit Options(const Fields& fields)
+        : replacement(fields.text("replacement", kSpaceSymbol)),
+          split(fields.boolean("split", true)),
+          // Older files have add_prefix_space.
+          scheme(fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never")) {
+      if (scheme != "always" && scheme != "never" && scheme != "first")
+        fields.fail("prepend_scheme", "expected always, never or first");
+      if (replacement.empty()) fields.fail("replacement", "is empty");
+    }
+    std::string replacement;
+    bool split;
+    std::string scheme;  // where the replacement is put in front
+  };
+  Metaspace(const Options& options, PieceSink& next) : options_(options), next_(next) {}
+  void take(Piece piece) override {
+    const std::string& mark = options_.replacement;
+    buffer_.clear();
+    const bool marked = piece.text.starts_with(mark) || piece.text.starts_with(' ');
+    if (!marked && (options_.scheme == "always" || (options_.scheme == "first" && piece.front > 0))) buffer_ = mark;
+    const auto spaces = static_cast<std::size_t>(std::ranges::count(piece.text.substr(0, piece.front), ' '));
+    const std::size_t front = piece.front == 0 ? 0 : buffer_.size() + piece.front - spaces + spaces * mark.size();
+    for (std::string_view rest = piece.text; !rest.empty();) {
+      const std::size_t space = std::min(rest.find(' '), rest.size());
+      buffer_ += rest.substr(0, space);
+      if (space == rest.size()) break;
+      buffer_ += mark;
+      rest.remove_prefix(space + 1);
+    }
+    const Piece whole{buffer_, front};
+    if (!options_.split) return next_.take(whole);
+    // Each mark begins a piece.
+    const std::string_view text = buffer_;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end =
+          std::min(text.find(mark, begin + (text.substr(begin).starts_with(mark) ? mark.size() : 0)), text.size());
+      next_.take(whole.part(begin, end - begin));
+      begin = end;
+    }
   }
-  std::unique_ptr<Cutter> start(PieceSink& next) const override { return std::make_unique<At>(*this, next); }
 
  private:
-  enum class Scheme { always, never, first };
-  struct SchemeRow {
-    std::string_view name;
-    Scheme scheme;
-  };
-  static constexpr std::array<SchemeRow, 3> kSchemes = {
-      {{"always", Scheme::always}, {"never", Scheme::never}, {"first", Scheme::first}}};
-
-  class At final : public Cutter {
-   public:
-    At(const Metaspace& of, PieceSink& next) : of_(of), next_(next) {}
-    void take(Piece piece) override {
-      const std::string& mark = of_.replacement_;
-      buffer_.clear();
-      const bool marked = piece.text.starts_with(mark) || piece.text.starts_with(' ');
-      if (!marked && (of_.scheme_ == Scheme::always || (of_.scheme_ == Scheme::first && piece.front > 0)))
-        buffer_ = mark;
-      const auto spaces = static_cast<std::size_t>(std::ranges::count(piece.text.substr(0, piece.front), ' '));
-      const std::size_t front = piece.front == 0 ? 0 : buffer_.size() + piece.front - spaces + spaces * mark.size();
-      for (std::string_view rest = piece.text; !rest.empty();) {
-        const std::size_t space = std::min(rest.find(' '), rest.size());
-        buffer_ += rest.substr(0, space);
-        if (space == rest.size()) break;
-        buffer_ += mark;
-        rest.remove_prefix(space + 1);
-      }
-      const Piece whole{buffer_, front};
-      if (!of_.split_) return next_.take(whole);
-      // Each mark begins a piece.
-      const std::string_view text = buffer_;
-      for (std::size_t begin = 0; begin < text.size();) {
-        const std::size_t end =
-            std::min(text.find(mark, begin + (text.substr(begin).starts_with(mark) ? mark.size() : 0)), text.size());
-        next_.take(whole.part(begin, end - begin));
-        begin = end;
-      }
-    }
-
-   private:
-    const Metaspace& of_;
-    PieceSink& next_;
-    std::string buffer_;
-  };
-
-  std::string replacement_;
-  bool split_;
-  Scheme scheme_ = Scheme::always;
+  Options options_;
+  PieceSink& next_;
+  std::string buffer_;
 };
 
-class FixedLength final : public PreTokenizer {
+class FixedLength final : public Cutter {
  public:
-  explicit FixedLength(const Fields& fields) : length_(fields.unsigned_integer("length", 5)) {
-    if (length_ == 0) fields.fail("length", "is 0");
+  struct Options {
+    explicit Options(const Fields& fields) : length(fields.unsigned_integer("length", 5)) {
+      if (length == 0) fields.fail("length", "is 0");
+    }
+    std::uint64_t length;
+  };
+  FixedLength(const Options& options, PieceSink& next) : length_(options.length), next_(next) {}
+  void take(Piece piece) override {
+    std::uint64_t characters = 0;
+    std::size_t begin = 0;
+    std::size_t at = 0;
+    unicode::for_each(piece.text, [&](char32_t, std::string_view bytes) {
+      at += bytes.size();
+      if (++characters < length_) return;
+      next_.take(piece.part(begin, at - begin));
+      begin = at;
+      characters = 0;
+    });
+    if (begin < at) next_.take(piece.part(begin, at - begin));
   }
-  std::unique_ptr<Cutter> start(PieceSink& next) const override { return std::make_unique<At>(length_, next); }
 
  private:
-  class At final : public Cutter {
-   public:
-    At(std::uint64_t length, PieceSink& next) : length_(length), next_(next) {}
-    void take(Piece piece) override {
-      std::uint64_t characters = 0;
-      std::size_t begin = 0;
-      std::size_t at = 0;
-      unicode::for_each(piece.text, [&](char32_t, std::string_view bytes) {
-        at += bytes.size();
-        if (++characters < length_) return;
-        emit(piece, begin, at);
-        begin = at;
-        characters = 0;
-      });
-      if (begin < at) emit(piece, begin, at);
-    }
-
-   private:
-    void emit(Piece piece, std::size_t begin, std::size_t end) { next_.take(piece.part(begin, end - begin)); }
-
-    std::uint64_t length_;
-    PieceSink& next_;
-  };
-
   std::uint64_t length_;
+  PieceSink& next_;
 };
 
 bool is_bert_punctuation(char32_t code) {
@@ -373,55 +316,58 @@ bool is_bert_punctuation(char32_t code) {
 
 using Row = StepRow<PreTokenizer>;
 
-Made digits(const Fields& fields) {
+PreTokenizer make_split(const Fields& fields) {
+  return make_pattern_split(Pattern::from(fields, "pattern"), behavior_of(fields, "Isolated"),
+                            fields.boolean("invert", false));
+}
+
+PreTokenizer make_digits(const Fields& fields) {
   const bool individual = fields.boolean("individual_digits", false);
-  return std::make_unique<CharacterSplit>(unicode::is_number, individual ? Behavior::isolated : Behavior::contiguous);
+  return make_character_split(unicode::is_number, individual ? Behavior::isolated : Behavior::contiguous);
 }
 
-Made punctuation(const Fields& fields) {
-  return std::make_unique<CharacterSplit>(is_bert_punctuation, behavior_of(fields, "Isolated"));
+PreTokenizer make_punctuation(const Fields& fields) {
+  return make_character_split(is_bert_punctuation, behavior_of(fields, "Isolated"));
 }
 
-Made whitespace_split(const Fields&) {
-  return std::make_unique<CharacterSplit>(unicode::is_white_space, Behavior::removed);
+PreTokenizer make_whitespace_split(const Fields&) {
+  return make_character_split(unicode::is_white_space, Behavior::removed);
 }
 
 // Words, and runs that are neither word nor space.
-Made whitespace(const Fields& fields) {
+PreTokenizer make_whitespace(const Fields& fields) {
   constexpr std::string_view kExpression =
       R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\s\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+)";
-  return std::make_unique<Split>(Pattern::regex(kExpression, fields.where()), Behavior::removed, true);
+  return make_pattern_split(Pattern::regex(kExpression, fields.where()), Behavior::removed, true);
 }
 
 // Drops spaces before the first run, as Hugging Face's library does.
-Made scripts(const Fields& fields) {
-  return std::make_unique<Split>(Pattern::regex(script_runs(), fields.where()), Behavior::removed, true);
+PreTokenizer make_scripts(const Fields& fields) {
+  return make_pattern_split(Pattern::regex(script_runs(), fields.where()), Behavior::removed, true);
 }
 
-Made bert(const Fields&) {
-  std::vector<Made> all;
-  all.push_back(std::make_unique<CharacterSplit>(unicode::is_white_space, Behavior::removed));
-  all.push_back(std::make_unique<CharacterSplit>(is_bert_punctuation, Behavior::isolated));
-  return std::make_unique<Sequence>(std::move(all));
+PreTokenizer make_bert(const Fields&) {
+  return join({make_character_split(unicode::is_white_space, Behavior::removed),
+               make_character_split(is_bert_punctuation, Behavior::isolated)});
 }
 
-Made delimiter(const Fields& fields) {
+PreTokenizer make_delimiter(const Fields& fields) {
   if (fields.required_text("delimiter").empty()) fields.fail("delimiter", "is empty");
-  return std::make_unique<Split>(Pattern::from(fields, "delimiter"), Behavior::removed, false);
+  return make_pattern_split(Pattern::from(fields, "delimiter"), Behavior::removed, false);
 }
 
 constexpr std::array kRows = std::to_array<Row>({
     {"ByteLevel", make_step<PreTokenizer, ByteLevel>},
-    {"Split", make_step<PreTokenizer, Split>},
+    {"Split", make_split},
     {"Metaspace", make_step<PreTokenizer, Metaspace>},
-    {"Whitespace", whitespace},
-    {"WhitespaceSplit", whitespace_split},
-    {"Punctuation", punctuation},
-    {"Digits", digits},
-    {"BertPreTokenizer", bert},
-    {"CharDelimiterSplit", delimiter},
+    {"Whitespace", make_whitespace},
+    {"WhitespaceSplit", make_whitespace_split},
+    {"Punctuation", make_punctuation},
+    {"Digits", make_digits},
+    {"BertPreTokenizer", make_bert},
+    {"CharDelimiterSplit", make_delimiter},
     {"FixedLength", make_step<PreTokenizer, FixedLength>},
-    {"UnicodeScripts", scripts},
+    {"UnicodeScripts", make_scripts},
 });
 
 }  // namespace
@@ -429,10 +375,10 @@ constexpr std::array kRows = std::to_array<Row>({
 
 namespace poise {
 
-std::unique_ptr<const PreTokenizer> make_pre_tokenizer(const Fields& fields) {
+PreTokenizer make_pre_tokenizer(const Fields& fields) {
   std::size_t steps = 0;
-  return make_steps<pre_tokenizers::Sequence>(std::span<const pre_tokenizers::Row>(pre_tokenizers::kRows),
-                                              "pretokenizers", fields, steps);
+  return make_steps(std::span<const pre_tokenizers::Row>(pre_tokenizers::kRows), "pretokenizers", pre_tokenizers::join,
+                    fields, steps);
 }
 
 }  // namespace poise

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,29 +18,29 @@
 
 namespace poise {
 
-// A row for each type except Sequence.
-template <typename Step>
+// A row for each type except Sequence. `Made`: a normalizer, a pre-tokenizer or a decoder.
+template <typename Made>
 struct StepRow {
   std::string_view type;
-  std::unique_ptr<const Step> (*make)(const Fields& fields);
+  Made (*make)(const Fields& fields);
 };
 
-// For kinds that need only their fields.
-template <typename Step, typename Kind>
-std::unique_ptr<const Step> make_step(const Fields& fields) {
-  return std::make_unique<Kind>(fields);
+// Makes a function that starts a step with its options.
+template <typename Made, typename Step>
+Made make_step(const Fields& fields) {
+  return [options = typename Step::Options(fields)](auto& next) { return std::make_unique<Step>(options, next); };
 }
 
-// Makes the step of the fields' type, or a Sequence of the steps in `list`, which may be sequences, too. Throws
+// Makes the step of the fields' type, or joins the steps in `list` of a Sequence, which may be sequences, too. Throws
 // invalid_file, and unsupported for unknown types.
-template <typename Sequence, typename Step>
-std::unique_ptr<const Step> make_steps(std::span<const StepRow<Step>> rows, std::string_view list, const Fields& fields,
-                                       std::size_t& count) {
+template <typename Made>
+Made make_steps(std::span<const StepRow<Made>> rows, std::string_view list, Made (*join)(std::vector<Made> steps),
+                const Fields& fields, std::size_t& count) {
   count_step(fields, count);
   if (fields.required_text("type") != "Sequence") return row_of(rows, fields).make(fields);
-  std::vector<std::unique_ptr<const Step>> all;
-  for (const Fields& step : fields.list(list)) all.push_back(make_steps<Sequence>(rows, list, step, count));
-  return std::make_unique<Sequence>(std::move(all));
+  std::vector<Made> all;
+  for (const Fields& step : fields.list(list)) all.push_back(make_steps(rows, list, join, step, count));
+  return join(std::move(all));
 }
 
 // Decoders: join the texts of tokens.
@@ -54,18 +55,14 @@ class DecodeSink {
   virtual void finish() = 0;
 };
 
-class Decoder {
- public:
-  virtual ~Decoder() = default;
-  // Requires: this and `next` outlive the result.
-  virtual std::unique_ptr<DecodeSink> start(DecodeSink& next) const = 0;
-};
+// Starts to decode a text. Empty if there is none. Requires: this and `next` outlive the result.
+using Decoder = std::function<std::unique_ptr<DecodeSink>(DecodeSink& next)>;
 
 // Selects a row of decoders.cpp by the field's "type". Throws invalid_file and unsupported.
-std::unique_ptr<const Decoder> make_pipeline_decoder(const Fields& fields);
+Decoder make_pipeline_decoder(const Fields& fields);
 
 // The decoder for files without one: puts a space between tokens.
-std::unique_ptr<const Decoder> make_space_decoder();
+Decoder make_space_decoder();
 
 // Normalizers: what tokenizer.json changes in a text before it is cut.
 
@@ -116,15 +113,11 @@ class Cutter : public PieceSink {
   virtual void allow(std::size_t /*bytes*/) {}
 };
 
-class PreTokenizer {
- public:
-  virtual ~PreTokenizer() = default;
-  // Requires: this and `next` outlive the result.
-  virtual std::unique_ptr<Cutter> start(PieceSink& next) const = 0;
-};
+// Starts to cut texts. Empty if there is none. Requires: this and `next` outlive the result.
+using PreTokenizer = std::function<std::unique_ptr<Cutter>(PieceSink& next)>;
 
 // Selects a row of pre_tokenizers.cpp by the field's "type". Throws invalid_file and unsupported.
-std::unique_ptr<const PreTokenizer> make_pre_tokenizer(const Fields& fields);
+PreTokenizer make_pre_tokenizer(const Fields& fields);
 
 // A vocabulary for a model whose embedding has fewer rows than it has tokens.
 
