@@ -208,7 +208,7 @@ std::string huggingface_index() {
   Attributes map;
   const auto tensors = llama::kMistralFamily.tensors.all(tiny_config());
   for (std::size_t i = 0; i < tensors.size(); ++i) map.set(tensors[i].name, kShards[shard_of(i)]);
-  return to_json(Attributes{{"metadata", Attributes{{"sum_sizes", 276}}}, {"weight_map", std::move(map)}}, 2);
+  return to_json(Attributes{{"metadata", Attributes{{"total_size", 276}}}, {"weight_map", std::move(map)}}, 2);
 }
 
 std::string sentencepiece_seed() {

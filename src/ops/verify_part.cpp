@@ -92,9 +92,9 @@ class BadElements {
     count_ += bad.count;
   }
 
-  // `place_of` gives the place of an element.
+  // `find_place` gives the place of an element.
   template <typename PlaceOf>
-  void report(const PlaceOf& place_of, std::vector<BadValue>& bad) const {
+  void report(const PlaceOf& find_place, std::vector<BadValue>& bad) const {
     if (count_ == 0) return;
     const std::string more = count_ > 1 ? fmt::format(", and {} more are", count_ - 1) : "";
     const Severity severity =

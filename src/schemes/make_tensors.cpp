@@ -109,7 +109,7 @@ std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, s
     const Value* value = config.keys().find(key);
     const auto* patterns = value == nullptr ? nullptr : value->get_if<Value::Array>();
     if (patterns == nullptr) continue;
-    const ListedModules list_names(*patterns);
+    const ListedModules listed(*patterns);
     if (listed.takes_long(matrices)) {
       doubts.push_back(fmt::format("{} has too many patterns to compare with {} matrices", key, matrices.size()));
       continue;
