@@ -1,6 +1,5 @@
 #include <poise/tiny_llama.hpp>
 
-#include <cstring>
 #include <optional>
 #include <random>
 
@@ -9,6 +8,7 @@
 
 #include <poise/format.hpp>
 #include <poise/session.hpp>
+#include <poise/values.hpp>
 
 #include "family/check.hpp"
 #include "family/families.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr float kDeviation = 0.02F;
 
-Config config_of(const ModelConfig& config) {
+Config make_config(const ModelConfig& config) {
   return tiny_llama_config({.model_dim = config.model_dim,
                             .layers = config.num_layers,
                             .heads = config.num_heads,
@@ -29,7 +29,7 @@ Config config_of(const ModelConfig& config) {
                             .dropout = config.dropout});
 }
 
-ModelConfig config_from(const Config& config) {
+ModelConfig make_model_config(const Config& config) {
   const auto number = [](std::int64_t size) { return static_cast<std::int32_t>(size); };
   return {.model_dim = number(config.hidden_size),
           .num_layers = number(config.num_hidden_layers),
@@ -40,13 +40,13 @@ ModelConfig config_from(const Config& config) {
           .dropout = config.dropout};
 }
 
-void require_sense(const Config& config) {
+void check_config_values(const Config& config) {
   const std::vector<std::string> faults = check_config(config, tiny_llama::kTinyLlamaFamily);
   if (!faults.empty()) throw Error(ErrorKind::bad_argument, fmt::format("Tiny Llama: {}", fmt::join(faults, "; ")));
 }
 
-// "num_layers: expected 6, found 4" for every number that differs.
-std::string differences(const ModelConfig& expected, const ModelConfig& found) {
+// Returns "number of layers: expected 6, found 4" for every number that differs.
+std::string list_differences(const ModelConfig& expected, const ModelConfig& found) {
   std::vector<std::string> all;
   const auto compare = [&](std::string_view name, auto wanted, auto is) {
     if (wanted != is) all.push_back(fmt::format("{}: expected {}, found {}", name, wanted, is));
@@ -61,7 +61,7 @@ std::string differences(const ModelConfig& expected, const ModelConfig& found) {
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
-BlobPtr initial_weights(const ExpectedTensor& tensor, std::mt19937& random) {
+Tensor make_initial_tensor(const ExpectedTensor& tensor, std::mt19937& random) {
   std::vector<float> values(static_cast<std::size_t>(*element_count(tensor.shape)), 0.0F);
   if (tensor.shape.size() == 2) {
     std::normal_distribution<float> normal(0.0F, kDeviation);
@@ -69,26 +69,23 @@ BlobPtr initial_weights(const ExpectedTensor& tensor, std::mt19937& random) {
   } else if (tensor.name.ends_with(".weight")) {
     values.assign(values.size(), 1.0F);
   }
-  std::vector<std::byte> bytes(values.size() * sizeof(float));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return make_memory_blob(std::move(bytes), tensor.name);
+  return make_tensor(tensor.name, tensor.shape, values);
 }
 
-Model initial_model(const ModelConfig& config) {
+Model make_initial_model(const ModelConfig& config) {
   Model model;
   model.card.model_type = kTinyLlama;
-  model.config = config_of(config);
-  require_sense(*model.config);
+  model.config = make_config(config);
+  check_config_values(*model.config);
   std::mt19937 random;
-  for (const ExpectedTensor& tensor : tiny_llama::kTinyLlamaFamily.tensors.all(*model.config)) {
-    model.add(make_dense(tensor.name, tensor.shape, DType::f32, initial_weights(tensor, random)));
-  }
+  for (const ExpectedTensor& tensor : tiny_llama::kTinyLlamaFamily.tensors.all(*model.config))
+    model.add(make_initial_tensor(tensor, random));
   return model;
 }
 
-// Turns every error of a file into a FileIOException.
+// Does the action, and throws a FileIOException for every error of a file.
 template <typename Action>
-auto with_files(Action&& action) {
+auto convert_errors(Action&& action) {
   try {
     return action();
   } catch (const FileIOException&) {
@@ -112,60 +109,57 @@ Model open_weights(const std::filesystem::path& path) {
 
 class TinyLlamaModel::State {
  public:
-  explicit State(Model model) : config_(config_from(*model.config)), model_(std::move(model)) {}
-
-  const ModelConfig& config() const { return config_; }
-  const Model& model() const { return model_; }
+  explicit State(Model all) : config(make_model_config(*all.config)), model(std::move(all)) {}
 
   // Keeps the tokenizer.
-  void replace(Model model) {
-    model.vocabulary = std::move(model_.vocabulary);
-    model_ = std::move(model);
-    session_.reset();
+  void replace(Model other) {
+    other.vocabulary = std::move(model.vocabulary);
+    model = std::move(other);
+    made_session.reset();
   }
 
   void set_vocabulary(Vocabulary vocabulary) {
-    model_.vocabulary = std::move(vocabulary);
-    session_.reset();
+    model.vocabulary = std::move(vocabulary);
+    made_session.reset();
   }
 
   Session& session() {
-    if (!session_) session_.emplace(model_);
-    session_->reset();
-    return *session_;
+    if (!made_session) made_session.emplace(model);
+    made_session->reset();
+    return *made_session;
   }
 
- private:
-  ModelConfig config_;
-  Model model_;
-  std::optional<Session> session_;  // made on first use
+  ModelConfig config;
+  Model model;
+  std::optional<Session> made_session;  // made on first use
 };
 
-TinyLlamaModel::TinyLlamaModel(const ModelConfig& config) : state_(std::make_unique<State>(initial_model(config))) {}
+TinyLlamaModel::TinyLlamaModel(const ModelConfig& config)
+    : state_(std::make_unique<State>(make_initial_model(config))) {}
 TinyLlamaModel::TinyLlamaModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
 TinyLlamaModel::~TinyLlamaModel() = default;
 TinyLlamaModel::TinyLlamaModel(TinyLlamaModel&&) noexcept = default;
 TinyLlamaModel& TinyLlamaModel::operator=(TinyLlamaModel&&) noexcept = default;
 
 TinyLlamaModel TinyLlamaModel::from_file(const std::filesystem::path& path) {
-  return with_files([&] { return TinyLlamaModel(std::make_unique<State>(open_weights(path))); });
+  return convert_errors([&] { return TinyLlamaModel(std::make_unique<State>(open_weights(path))); });
 }
 
-const ModelConfig& TinyLlamaModel::config() const { return state_->config(); }
-const Model& TinyLlamaModel::model() const { return state_->model(); }
+const ModelConfig& TinyLlamaModel::config() const { return state_->config; }
+const Model& TinyLlamaModel::model() const { return state_->model; }
 
 void TinyLlamaModel::save_model_weights(const std::filesystem::path& path) const {
   WriteOptions options;
   options.overwrite = true;
-  with_files([&] { save(state_->model(), path, "tllm", options); });
+  convert_errors([&] { save(state_->model, path, "tllm", options); });
 }
 
 void TinyLlamaModel::load_model_weights(const std::filesystem::path& path) {
-  with_files([&] {
+  convert_errors([&] {
     Model model = open_weights(path);
-    const ModelConfig found = config_from(*model.config);
+    const ModelConfig found = make_model_config(*model.config);
     if (found != config()) {
-      throw Error(ErrorKind::invalid_file, fmt::format("configuration mismatch: {}", differences(config(), found)),
+      throw Error(ErrorKind::invalid_file, fmt::format("configuration mismatch: {}", list_differences(config(), found)),
                   path.string(), 8);
     }
     state_->replace(std::move(model));
@@ -173,7 +167,7 @@ void TinyLlamaModel::load_model_weights(const std::filesystem::path& path) {
 }
 
 void TinyLlamaModel::load_tokenizer(const std::filesystem::path& vocab, const std::filesystem::path& merges) {
-  with_files([&] {
+  convert_errors([&] {
     Vocabulary vocabulary = read_tiny_llama_vocabulary(vocab, merges);
     if (vocabulary.size() > static_cast<std::size_t>(config().vocab_size)) {
       throw Error(ErrorKind::invalid_file,

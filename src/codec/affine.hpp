@@ -1,4 +1,4 @@
-// affine: the codes of qint8 and qint4 tensors: their bytes, and the numbers they stand for.
+// The codes of qint8 and qint4 tensors: their bytes, and the numbers they stand for.
 #pragma once
 
 #include <cstddef>
@@ -29,11 +29,11 @@ struct CodeFormat {
 // Requires: dtype is qint8 or qint4.
 CodeFormat code_format(DType dtype, const Affine& affine);
 
-// Codes [first, first + codes.size()) from `bytes`, which begin with the byte that holds the first one.
+// Unpacks codes [first, first + codes.size()) from `bytes`, which begin with the byte that holds the first one.
 void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const std::byte> bytes,
                   std::span<std::int16_t> codes);
 
-// Codes to numbers: q * delta or, for ranges, min + q * delta.
+// Decodes codes to numbers: q * delta or, for ranges, min + q * delta.
 void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out);
 
 // The first code that does not fit four bits although it takes a byte: its index, and the byte.
@@ -42,7 +42,7 @@ struct BadCode {
   std::byte byte;
 };
 std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const std::byte> bytes);
-// "element 7: the code 200 does not fit 4 bits", for codes that begin with that element.
+// Returns "element 7: the code 200 does not fit 4 bits", for codes that begin with that element.
 std::string to_string(const BadCode& bad, std::uint64_t first);
 
 // Returns the faults of a scale in a file, a sentence each: "delta is nan, expected a finite number of at least 0".

@@ -1,4 +1,5 @@
-// The limit of codes per tensor. docs/limits.md lists it for users.
+// The block types of ggml, as GGUF files store them: a block of a few bytes holds some neighbours of a row. One row for
+// each type.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +12,16 @@
 
 namespace poise {
 
-inline constexpr std::uint64_t kMaxGroupSize = 1 << 20;  // elements that share a scale, when Poise quantizes
-
-// The block types of ggml, as GGUF files store them: a block of a few bytes holds some neighbours of a row. One row for
-// each type.
+// The elements that share a scale, when Poise quantizes. docs/limits.md lists this limit for users.
+inline constexpr std::uint64_t kMaxGroupSize = 1 << 20;
 
 // The input of encoders: rows of float32, contiguous.
 struct BlockRows {
   const float* values = nullptr;  // row_count * row_length
   std::size_t row_count = 0;
   std::size_t row_length = 0;  // a multiple of the type's elements
-  const float* importance =
-      nullptr;  // row_length weights of squared errors, finite and not negative; or null: ggml's own rule
+  // Weights of squared errors [row_length], finite and not negative. Null: ggml's own rule.
+  const float* importance = nullptr;
 };
 
 struct BlockType {
@@ -55,7 +54,7 @@ std::span<const BlockType> block_types();
 // Returns null if there is no such type.
 const BlockType* block_type_named(std::string_view name);
 const BlockType* block_type_numbered(std::uint32_t number);
-// Null: not a type of blocks. Throws bad_argument for unknown names.
+// Returns null if it is not a type of blocks. Throws bad_argument for unknown names.
 const BlockType* block_type(const StoredType& type);
 
 // Returns the type for rows of that length: the type itself if they are whole blocks, its fallback if they are blocks

@@ -1,8 +1,6 @@
 #include "codec/quantize_kernels.hpp"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/quantize_kernels.cpp"
@@ -224,7 +222,7 @@ HWY_EXPORT(MeasureLoss);
 
 constexpr float kLeastDelta = 0x1p-100F;  // below this, the remainder of a quotient may underflow
 
-// One number at a time: tails, and scales that are too small or have no float32 reciprocal.
+// Quantizes one number at a time: tails, and scales that are too small or have no float32 reciprocal.
 QuantizationError quantize_scalar(const float* in, std::size_t count, float delta, const CodeRange& range,
                                   std::byte* codes) {
   QuantizationError error;
@@ -234,10 +232,7 @@ QuantizationError quantize_scalar(const float* in, std::size_t count, float delt
         std::nearbyint(std::clamp(in[i] / delta, static_cast<float>(range.lowest), static_cast<float>(range.highest)));
     codes[i] = static_cast<std::byte>(static_cast<int>(code) + range.zero);
     const auto value = static_cast<double>(in[i]);
-    const double lost = value - static_cast<double>(code * delta);
-    error.worst = std::max(error.worst, std::abs(lost));
-    error.squared_error += lost * lost;
-    error.squared_values += value * value;
+    add_loss(error, value, value - static_cast<double>(code * delta));
   }
   return error;
 }
@@ -303,12 +298,7 @@ QuantizationError measure_loss(const float* in, const float* decoded, std::size_
   QuantizationError error;
   std::size_t i = HWY_DYNAMIC_DISPATCH(MeasureLoss)(in, decoded, count, error);
   error.values = count;
-  for (; i < count; ++i) {
-    const float lost = in[i] - decoded[i];
-    error.worst = std::max(error.worst, static_cast<double>(std::abs(lost)));
-    error.squared_error += static_cast<double>(lost) * static_cast<double>(lost);
-    error.squared_values += static_cast<double>(in[i]) * static_cast<double>(in[i]);
-  }
+  for (; i < count; ++i) add_loss(error, static_cast<double>(in[i]), static_cast<double>(in[i] - decoded[i]));
   return error;
 }
 

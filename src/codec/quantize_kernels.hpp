@@ -1,6 +1,8 @@
-// The vector loops of views/quantize.cpp and views/blocks.cpp, chosen at run time for the processor.
+// The vector loops of views that quantize, chosen at run time for the processor.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,8 +13,8 @@ namespace poise {
 
 // The numbers that determine the scale of a tensor.
 struct Extremes {
-  std::uint32_t largest =
-      0;      // magnitude, as bits: they sort like the magnitudes, and numbers that are not finite come last
+  // The largest magnitude, as bits, which sort like the magnitudes; numbers that are not finite come last.
+  std::uint32_t largest = 0;
   float min;  // undefined if something is not finite
   float max;
 
@@ -22,15 +24,15 @@ struct Extremes {
 // Requires: count > 0.
 Extremes find_extremes(const float* in, std::size_t count);
 
-// The codes for numbers.
+// The range of codes.
 struct CodeRange {
   int lowest = 0;
   int highest = 0;
   int zero = 0;  // added at the end
 };
 
-// code = round-half-even(x / delta), clamped to [lowest, highest], + zero: its low byte, one for each. Returns the
-// loss. Requires: x are finite, delta > 0.
+// Encodes code = round-half-even(x / delta), clamped to [lowest, highest], + zero: its low byte, one for each. Returns
+// the loss. Requires: x are finite, delta > 0.
 QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range,
                                   std::byte* codes);
 
@@ -50,11 +52,18 @@ struct GroupFactor {
   int zero;
 };
 
-// quantize_linear() of consecutive groups of one size, with lowest = -zero and highest = largest_code - zero.
+// Does quantize_linear() for consecutive groups of one size, with lowest = -zero and highest = largest_code - zero.
 // Requires: x are finite, factors are positive float16 numbers, in.size() is a multiple of factors.size(), neither is
 // zero.
 QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors,
                                          int largest_code, std::byte* codes);
+
+// Adds the loss of a number that others replace, without counting it.
+inline void add_loss(QuantizationError& error, double number, double lost) {
+  error.worst = std::max(error.worst, std::abs(lost));
+  error.squared_error += lost * lost;
+  error.squared_values += number * number;
+}
 
 // Measures the loss when numbers are replaced by others: differences in float32, squares and their sums in float64.
 QuantizationError measure_loss(const float* in, const float* decoded, std::size_t count);

@@ -30,7 +30,7 @@ bool is_storable(DType dtype) {
          dtype == DType::qint4;
 }
 
-// "4", "8", "4:64": what follows "group".
+// Parses "4", "8" or "4:64", the text after "group".
 std::optional<StoredType> groups_from_name(std::string_view name) {
   if (name.empty() || (name.front() != '4' && name.front() != '8')) return std::nullopt;
   StoredType type{DType::i32, ScaleRule::largest, {name.front() == '4' ? 4U : 8U}};

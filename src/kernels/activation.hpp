@@ -26,7 +26,7 @@ inline constexpr float kClampedLimit = 7.0F;
 inline constexpr float kClampedGain = 1.702F;
 void clamped_swiglu(float* gate, const float* up, std::size_t count);
 
-// In place: cap * tanh(x / cap). NaN stays NaN.
+// Computes in place cap * tanh(x / cap). NaN stays NaN.
 void soft_cap(float* x, std::size_t count, float cap);
 
 }  // namespace poise

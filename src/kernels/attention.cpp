@@ -1,4 +1,4 @@
-#include "kernels/attention.hpp"
+#include "kernels/cache_type.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Whole vectors first, then single numbers. May ignore NaN.
+// Returns the largest number: of whole vectors first, then of single numbers. May ignore NaN.
 float Largest(const float* data, std::size_t count) {
   const std::size_t lanes = hn::Lanes(Floats());
   auto largest = hn::Set(Floats(), data[0]);
@@ -81,13 +81,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
 HWY_EXPORT(Exponentials);
 HWY_EXPORT(Softmax);
 HWY_EXPORT(AddFloatRows);
-
-}  // namespace
 
 double exponentials(float* scores, std::size_t count, float scale, const float* sink) {
   return HWY_DYNAMIC_DISPATCH(Exponentials)(scores, count, scale, sink);

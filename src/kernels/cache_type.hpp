@@ -1,5 +1,5 @@
-// Cache types: how keys and values of positions are stored, and the loops of attention over them. A new type is a row
-// of the table in cache_type.cpp, and its kernels in cached_attention.cpp.
+// The loops of attention, and cache types: how keys and values of positions are stored. A new type is a row of the
+// table in cache_type.cpp, and its kernels in cached_attention.cpp.
 //
 // A block has kBlockPositions positions of one head of keys, or of values. Codes come first: of keys [size, positions],
 // so that a vector holds the same element of several keys and scores need no sums across lanes; of values [positions,
@@ -14,9 +14,27 @@
 #include <poise/cache_type.hpp>
 #include <poise/dtype.hpp>
 
-#include "kernels/attention.hpp"
-
 namespace poise {
+
+// Rows of numbers: row i begins at data + i * stride.
+struct FloatRows {
+  const float* data = nullptr;
+  std::size_t stride = 0;
+  std::size_t count = 0;
+};
+
+// How many queries share the loaded keys and values, at most.
+inline constexpr std::size_t kQueriesTogether = 8;
+
+// Computes in place exp(scale * scores[i] - max), where `max` is the largest of all scale * scores[i] and of the sink,
+// if there is one. Returns their sum, with the sink's exp(sink - max): NaN where a score is NaN or +infinity. A block
+// of 64 scores of -infinity leaves the sum as it is, wherever it stands among other blocks. Requires: scale > 0.
+double exponentials(float* scores, std::size_t count, float scale, const float* sink);
+
+// Computes in place exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all NaN.
+void softmax(float* scores, std::size_t count);
+// Computes out[q * size + j] += sum of weights[q][i] * values[i][j]; each row of `weights` has an entry for each value.
+void add_weighted_rows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out);
 
 inline constexpr std::size_t kBlockPositions = 64;
 
@@ -64,7 +82,7 @@ struct CacheTypeRow {
 std::span<const CacheTypeRow> cache_types();
 const CacheTypeRow& cache_type_row(CacheType type);
 
-// Each in cached_attention.cpp.
+// cached_attention.cpp defines these.
 const CacheKernels& f32_cache_kernels();
 const CacheKernels& f16_cache_kernels();
 const CacheKernels& q8_cache_kernels();

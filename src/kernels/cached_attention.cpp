@@ -10,7 +10,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/halves-inl.hpp"
 #include "kernels/vectors-inl.hpp"
 #include "kernels/weighted_rows-inl.hpp"
 
@@ -125,7 +124,7 @@ struct Q8Blocks {
 template <std::size_t kCount>
 constexpr std::size_t kKeyVectors = kCount == 1 ? 4 : 2;
 
-// The steps of ScoreBlock().
+// Returns how many steps ScoreBlock() takes.
 template <std::size_t kCount>
 HWY_INLINE std::size_t ScoreSteps(std::size_t size) {
   return size * kBlockPositions / (kKeyVectors<kCount> * hn::Lanes(Floats()));
@@ -194,7 +193,7 @@ void AddValues(const FloatRows& weights, const CachedRun& run, std::size_t size,
                   BlockAhead(run.next, run.next_bytes, run.count), out);
 }
 
-// Sees whether all of some numbers are finite: zero times one that is not is NaN.
+// Finds out whether all of some numbers are finite: zero times one that is not is NaN.
 struct Finite {
   hn::Vec<Floats> products;
 
@@ -248,7 +247,7 @@ const CacheKernels& F32Cache() { return KernelsOf<F32Blocks>(); }
 const CacheKernels& F16Cache() { return KernelsOf<F16Blocks>(); }
 const CacheKernels& Q8Cache() { return KernelsOf<Q8Blocks>(); }
 
-// Codes of at most kCodeGroup numbers, padded with zeros.
+// Encodes at most kCodeGroup numbers, padded with zeros.
 HWY_INLINE void EncodeGroup(const float* numbers, std::int8_t* codes, float* scale) {
   const std::size_t lanes = hn::Lanes(Floats());
   auto largest = hn::Zero(Floats());
@@ -283,14 +282,11 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
 HWY_EXPORT(F32Cache);
 HWY_EXPORT(F16Cache);
 HWY_EXPORT(Q8Cache);
 HWY_EXPORT(EncodeQ8);
-
-}  // namespace
 
 const CacheKernels& f32_cache_kernels() { return HWY_DYNAMIC_DISPATCH(F32Cache)(); }
 const CacheKernels& f16_cache_kernels() { return HWY_DYNAMIC_DISPATCH(F16Cache)(); }

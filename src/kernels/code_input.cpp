@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "kernels/code_panel.hpp"
-#include "kernels/stored_type.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/code_input.cpp"
@@ -16,12 +16,12 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-void TakeCodes(const InputPart&, std::size_t, const CodeLayout&, std::byte*) {}
+void ConvertToPanels(const InputPart&, KernelInput::Panels&) {}
 
 #else
 
-// Puts a step of the n-th token into its plane.
-HWY_INLINE void PutStep(const std::int8_t* numbers, const CodeLayout& layout, std::size_t n, std::byte* plane) {
+// Stores a step of the n-th token in its plane.
+HWY_INLINE void StoreStep(const std::int8_t* numbers, const CodeLayout& layout, std::size_t n, std::byte* plane) {
   if (layout.tiled) {
     std::memcpy(plane + n * layout.step, numbers, layout.step);
     return;
@@ -30,20 +30,21 @@ HWY_INLINE void PutStep(const std::int8_t* numbers, const CodeLayout& layout, st
 }
 
 template <bool kWords>
-void TakeSteps(const InputPart& part, std::size_t tokens, const CodeLayout& layout, std::byte* out) {
+void ConvertSteps(const InputPart& part, KernelInput::Panels& panels) {
+  const CodeLayout& layout = panels.layout;
   const std::size_t step_bytes = layout.step_bytes();
   for (std::size_t block = part.blocks.first; block < part.blocks.last; ++block) {
     const std::size_t steps = layout.steps_of(block);
     for (std::size_t t = part.tokens.first; t < part.tokens.last; ++t) {
       const float* from = part.x + t * part.stride + (block - part.blocks.first) * kCodeBlock;
-      std::byte* to = out + layout.place(t / kCodeTokens, block, tokens);
+      std::byte* to = panels.numbers.data() + layout.place(t / kCodeTokens, block, panels.tokens);
       const std::size_t lane = t % kCodeTokens;
       for (std::size_t s = 0; s < steps; ++s, from += layout.step, to += step_bytes) {
         alignas(64) std::int8_t upper[kMostTiledStep];
         alignas(64) std::int8_t lower[kMostTiledStep];
         const RoundedStep rounded = RoundStep<kWords>(from, layout.step, upper, lower);
-        if constexpr (kWords) PutStep(upper, layout, lane, to);
-        PutStep(lower, layout, lane, to + (kWords ? layout.step * kCodeTokens : 0));
+        if constexpr (kWords) StoreStep(upper, layout, lane, to);
+        StoreStep(lower, layout, lane, to + (kWords ? layout.step * kCodeTokens : 0));
         const std::int32_t start = -layout.offset * rounded.sum;
         const float sum = rounded.scale * static_cast<float>(rounded.sum);
         std::byte* const factors = to + layout.integer_bytes() + 4 * lane;
@@ -55,9 +56,9 @@ void TakeSteps(const InputPart& part, std::size_t tokens, const CodeLayout& layo
   }
 }
 
-void TakeCodes(const InputPart& part, std::size_t tokens, const CodeLayout& layout, std::byte* out) {
-  if (layout.words) return TakeSteps<true>(part, tokens, layout, out);
-  TakeSteps<false>(part, tokens, layout, out);
+// Requires: the part begins with a multiple of kCodeTokens.
+void ConvertToPanels(const InputPart& part, KernelInput::Panels& panels) {
+  panels.layout.words ? ConvertSteps<true>(part, panels) : ConvertSteps<false>(part, panels);
 }
 
 #endif
@@ -67,15 +68,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(TakeCodes);
+HWY_EXPORT(ConvertToPanels);
 
-}  // namespace
-
-void take_codes(const InputPart& part, std::size_t tokens, const CodeLayout& layout, std::byte* out) {
-  HWY_DYNAMIC_DISPATCH(TakeCodes)(part, tokens, layout, out);
-}
+void KernelInput::Panels::convert(const InputPart& part) { HWY_DYNAMIC_DISPATCH(ConvertToPanels)(part, *this); }
 
 }  // namespace poise
 #endif

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/input_part.hpp"
+#include "kernels/stored_rows.hpp"
 
 namespace poise {
 
@@ -93,9 +93,5 @@ std::size_t panel_step(const StoredRows& matrix, std::size_t most);
 
 // Returns the layout of a matrix that is multiplied as panels; a step of 0: it is not, on this processor.
 CodeLayout code_layout(const StoredRows& matrix);
-
-// Takes a part of the x of `tokens` tokens, in blocks of kCodeBlock. Requires: it begins with a multiple of
-// kCodeTokens; `out` has zeros where there are no tokens.
-void take_codes(const InputPart& part, std::size_t tokens, const CodeLayout& layout, std::byte* out);
 
 }  // namespace poise

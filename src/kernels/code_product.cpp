@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include "kernels/code_panel.hpp"
 #include "kernels/processor.hpp"
-#include "kernels/stored_type.hpp"
+#include "kernels/product_kernels.hpp"
 #include "kernels/tiles.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -300,11 +299,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
 HWY_EXPORT(MultiplyPanels);
-
-}  // namespace
 
 void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Panels& x,
                         float* y, std::size_t stride) {

@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/attention.hpp"
+#include "kernels/cache_type.hpp"
 #include "kernels/product_kernels.hpp"
-#include "kernels/stored_type.hpp"
 
 namespace poise {
 namespace {

@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <cstring>
 
 #include <hwy/cache_control.h>
 
 #include "kernels/processor.hpp"
-#include "kernels/stored_type.hpp"
+#include "kernels/product_kernels.hpp"
 
 namespace poise {
 namespace {
@@ -16,7 +15,7 @@ std::size_t x_group_of(const StoredRows& matrix) {
   return matrix.blocks != nullptr ? stored_type(matrix).x_group : matrix.group_size;
 }
 
-// Few tokens. Requires: takes_integers().
+// Returns the form for few tokens. Requires: takes_integers().
 KernelInput::Form integer_form(const StoredRows& matrix) {
   return stored_type(matrix).kernels().multiply_bytes != nullptr ? KernelInput::Form::bytes : KernelInput::Form::words;
 }
@@ -39,7 +38,7 @@ KernelInput::Form input_form(const StoredRows& matrix, std::size_t tokens, Preci
   return code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
 }
 
-// Where several tokens in float32 are to give what they give among any others, they take the same way.
+// Several tokens in exact float32 take the way of many, so that a token has the same result among any others.
 bool KernelInput::is_few(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (tokens == 1) return true;
   if (precision == Precision::exact || tokens > kFewTokens) return false;
@@ -109,12 +108,6 @@ bool KernelInput::Words::suits(const StoredRows& matrix) const {
   return planes == stored_type(matrix).planes && group_size == x_group_of(matrix);
 }
 
-void KernelInput::Words::convert_token(const float* x, std::size_t t) {
-  take_integers(
-      x, {columns, planes, group_size},
-      {numbers.data() + t * blocks() * kIntegerBlock, scales.data() + t * blocks(), sums.data() + t * sums_stride});
-}
-
 KernelInput::Bytes::Bytes(const StoredRows& matrix, std::size_t count)
     : tokens(count),
       columns(matrix.columns),
@@ -129,29 +122,17 @@ KernelInput::Bytes::Bytes(const StoredRows& matrix, std::size_t count)
 
 bool KernelInput::Bytes::suits(const StoredRows& matrix) const { return group_size == x_group_of(matrix); }
 
-void KernelInput::Bytes::convert_token(const float* x, std::size_t t) {
-  const std::size_t blocks = columns / kByteBlock;
-  take_bytes(
-      x, columns, group_size,
-      {numbers.data() + t * columns, scales.data() + t * sums_stride, sums.data() + t * sums_stride,
-       block_scales.data() + t * blocks, block_sums.data() + t * blocks, integer_sums.data() + t * (columns / 16)});
-}
-
-KernelInput::Tiles::Tiles(const StoredRows& matrix, std::size_t count) : tokens(count), layout(tile_layout(matrix)) {
+KernelInput::Tiles::Tiles(const StoredRows& matrix, std::size_t count) : LaidOut{count, tile_layout(matrix)} {
   numbers.resize(layout.place(0, layout.blocks(), tokens));
 }
 
 bool KernelInput::Tiles::suits(const StoredRows& matrix) const { return layout == tile_layout(matrix); }
 
-void KernelInput::Tiles::convert(const InputPart& part) { take_tile_numbers(part, tokens, layout, numbers.data()); }
-
-KernelInput::Panels::Panels(const StoredRows& matrix, std::size_t count) : tokens(count), layout(code_layout(matrix)) {
+KernelInput::Panels::Panels(const StoredRows& matrix, std::size_t count) : LaidOut{count, code_layout(matrix)} {
   numbers.assign(layout.place(0, layout.blocks(), tokens), std::byte{0});
 }
 
 bool KernelInput::Panels::suits(const StoredRows& matrix) const { return layout == code_layout(matrix); }
-
-void KernelInput::Panels::convert(const InputPart& part) { take_codes(part, tokens, layout, numbers.data()); }
 
 KernelInput::Floats::Floats(const StoredRows& matrix, std::size_t count, bool few)
     : tokens(count), columns(matrix.columns), is_few(few) {
@@ -163,8 +144,7 @@ void KernelInput::Floats::convert_token(const float* x, std::size_t t) {
 }
 
 void KernelInput::Floats::convert(const InputPart& part) {
-  constexpr std::size_t kStep =
-      16;  // columns, so that the output stays in the cache until all tokens have been written
+  constexpr std::size_t kStep = 16;  // columns: the output stays in the cache until all tokens have been written
   static_assert(kFloatBlock % kStep == 0);
   const std::size_t first = part.blocks.first * kFloatBlock;
   const std::size_t end = std::min(columns, part.blocks.last * kFloatBlock);

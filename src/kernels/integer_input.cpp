@@ -18,8 +18,8 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-void TakeToken(const float*, const IntegerLayout&, const IntegerToken&) {}
-void TakeBytes(const float*, std::size_t, std::size_t, const ByteToken&) {}
+void ConvertToWords(const float*, std::size_t, KernelInput::Words&) {}
+void ConvertToBytes(const float*, std::size_t, KernelInput::Bytes&) {}
 
 #else
 
@@ -87,23 +87,24 @@ float SumOfIntegers(const std::int16_t* codes, std::size_t count) {
   return static_cast<float>(sum);
 }
 
-void TakeToken(const float* x, const IntegerLayout& layout, const IntegerToken& token) {
+void ConvertToWords(const float* x, std::size_t t, KernelInput::Words& out) {
   HWY_ALIGN std::int16_t buffer[kBlock];
-  std::int16_t* integers = token.integers;
-  float* sums = token.sums;
-  if (layout.group_size == 0) *sums = 0;
-  for (std::size_t begin = 0, block = 0; begin < layout.columns; begin += kBlock, ++block) {
-    const std::size_t count = std::min(kBlock, layout.columns - begin);
+  std::int16_t* integers = out.numbers.data() + t * out.blocks() * kBlock;
+  float* scales = out.scales.data() + t * out.blocks();
+  float* sums = out.sums.data() + t * out.sums_stride;
+  if (out.group_size == 0) *sums = 0;
+  for (std::size_t begin = 0; begin < out.columns; begin += kBlock) {
+    const std::size_t count = std::min(kBlock, out.columns - begin);
     const std::size_t padded = (count + KernelInput::kPadding - 1) / KernelInput::kPadding * KernelInput::kPadding;
     const float scale = RoundBlock(x + begin, count, padded, buffer);
-    token.scales[block] = scale;
-    if (layout.group_size == 0) {
+    *scales++ = scale;
+    if (out.group_size == 0) {
       *sums += scale * SumOfIntegers(buffer, count);
     } else {
-      for (std::size_t i = 0; i < count; i += layout.group_size)
-        *sums++ = scale * SumOfIntegers(buffer + i, layout.group_size);
+      for (std::size_t i = 0; i < count; i += out.group_size)
+        *sums++ = scale * SumOfIntegers(buffer + i, out.group_size);
     }
-    if (layout.planes == 2) {
+    if (out.planes == 2) {
       Deinterleave<2>(buffer, padded, integers);
     } else {
       Deinterleave<4>(buffer, padded, integers);
@@ -112,28 +113,34 @@ void TakeToken(const float* x, const IntegerLayout& layout, const IntegerToken& 
   }
 }
 
-void TakeBytes(const float* x, std::size_t columns, std::size_t group_size, const ByteToken& token) {
+// Requires: the columns are a multiple of kByteBlock; groups are of 16 columns or of 32.
+void ConvertToBytes(const float* x, std::size_t t, KernelInput::Bytes& out) {
   constexpr std::size_t kCount = KernelInput::kByteBlock;
   static_assert(kCount == 32);
-  float* scales = token.scales;
-  float* sums = token.sums;
-  for (std::size_t block = 0; block < columns / kCount; ++block) {
-    const RoundedStep step = RoundStep<false>(x + block * kCount, kCount, nullptr, token.integers + block * kCount);
+  const std::size_t blocks = out.columns / kCount;
+  std::int8_t* const integers = out.numbers.data() + t * out.columns;
+  std::int16_t* const integer_sums = out.integer_sums.data() + t * (out.columns / 16);
+  float* const block_scales = out.block_scales.data() + t * blocks;
+  float* const block_sums = out.block_sums.data() + t * blocks;
+  float* scales = out.scales.data() + t * out.sums_stride;
+  float* sums = out.sums.data() + t * out.sums_stride;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const RoundedStep step = RoundStep<false>(x + block * kCount, kCount, nullptr, integers + block * kCount);
     const float scale = step.scale;
     const std::int32_t second = step.sum - step.first;
-    token.integer_sums[2 * block] = static_cast<std::int16_t>(step.first);
-    token.integer_sums[2 * block + 1] = static_cast<std::int16_t>(second);
-    token.block_scales[block] = scale;
-    token.block_sums[block] = scale * static_cast<float>(step.sum);
-    const auto put = [&](float sum) {
+    integer_sums[2 * block] = static_cast<std::int16_t>(step.first);
+    integer_sums[2 * block + 1] = static_cast<std::int16_t>(second);
+    block_scales[block] = scale;
+    block_sums[block] = scale * static_cast<float>(step.sum);
+    const auto add = [&](float sum) {
       scales = std::fill_n(scales, 4, scale);
       sums = std::fill_n(sums, 4, sum);
     };
-    if (group_size == 16) {
-      put(scale * static_cast<float>(step.first));
-      put(scale * static_cast<float>(second));
+    if (out.group_size == 16) {
+      add(scale * static_cast<float>(step.first));
+      add(scale * static_cast<float>(second));
     } else {
-      put(token.block_sums[block]);
+      add(block_sums[block]);
     }
   }
 }
@@ -145,18 +152,15 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(TakeToken);
-HWY_EXPORT(TakeBytes);
+HWY_EXPORT(ConvertToWords);
+HWY_EXPORT(ConvertToBytes);
 
-}  // namespace
-
-void take_integers(const float* x, const IntegerLayout& layout, const IntegerToken& token) {
-  HWY_DYNAMIC_DISPATCH(TakeToken)(x, layout, token);
+void KernelInput::Words::convert_token(const float* x, std::size_t t) {
+  HWY_DYNAMIC_DISPATCH(ConvertToWords)(x, t, *this);
 }
-void take_bytes(const float* x, std::size_t columns, std::size_t group_size, const ByteToken& token) {
-  HWY_DYNAMIC_DISPATCH(TakeBytes)(x, columns, group_size, token);
+void KernelInput::Bytes::convert_token(const float* x, std::size_t t) {
+  HWY_DYNAMIC_DISPATCH(ConvertToBytes)(x, t, *this);
 }
 
 }  // namespace poise

@@ -11,13 +11,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 
 #include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
-#include "kernels/few_tokens-inl.hpp"
-#include "kernels/halves-inl.hpp"
 #include "kernels/product.hpp"
 #include "kernels/vectors-inl.hpp"
 
@@ -166,7 +163,7 @@ struct ExactSums {
     hn::Vec<D> words[kRows];
     std::size_t i = 0;
     for (; i + step <= bytes; i += step) {
-      next.ask(4 * (begin + i + step));
+      next.prefetch(4 * (begin + i + step));
       HWY_UNROLL(4)
       for (std::size_t r = 0; r < kRows; ++r)
         words[r] = LoadU(tag, reinterpret_cast<const std::int16_t*>(rows[r] + begin + i));
@@ -250,14 +247,6 @@ class GroupScales {
   std::size_t stride_ = 0;
   hwy::AlignedFreeUniquePtr<float[]> scales_;
   hwy::AlignedFreeUniquePtr<float[]> products_;
-};
-
-// The place of each of four rows when only `rows` of them are kept; later ones get the last one's place.
-struct FourPlaces {
-  explicit FourPlaces(std::size_t rows) {
-    for (std::size_t i = 0; i < 4; ++i) at[i] = std::min(i, rows - 1);
-  }
-  std::size_t at[4];
 };
 
 #endif

@@ -64,12 +64,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
 HWY_EXPORT(RmsNorm);
 HWY_EXPORT(LayerNorm);
-
-}  // namespace
 
 void rms_norm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out) {
   HWY_DYNAMIC_DISPATCH(RmsNorm)(x, tokens, weight, eps, out);

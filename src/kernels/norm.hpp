@@ -6,10 +6,10 @@
 
 namespace poise {
 
-// out [tokens, weight.size()] = x / sqrt(mean(x^2) + eps) * weight
+// Computes out [tokens, weight.size()] = x / sqrt(mean(x^2) + eps) * weight
 void rms_norm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out);
 
-// out [tokens, weight.size()] = (x - mean) / sqrt(variance + eps) * weight + bias
+// Computes out [tokens, weight.size()] = (x - mean) / sqrt(variance + eps) * weight + bias
 void layer_norm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
                 float eps, float* out);
 

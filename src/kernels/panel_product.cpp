@@ -1,9 +1,7 @@
 // Products of several tokens in float32, a panel of rows at a time.
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/product_kernels.hpp"
-#include "kernels/stored_type.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/panel_product.cpp"
@@ -134,11 +132,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
 HWY_EXPORT(MultiplyMany);
-
-}  // namespace
 
 void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Floats& x,
                      float* y, std::size_t stride) {

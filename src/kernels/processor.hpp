@@ -1,16 +1,30 @@
 // Processor features that kernels need besides the instruction sets that Highway chooses from.
 #pragma once
 
+#include <hwy/base.h>
+
 namespace poise {
 
-// AVX-512 VNNI, which processors with AVX-512 have or not: exact sums of products of 16-bit numbers in one instruction.
-bool has_vnni();
-// For tests. Requires: `on` only where has_vnni() has been true.
-void choose_vnni(bool on);
+// AVX-512 VNNI has exact sums of products of 16-bit numbers in one instruction, AVX-512 BF16 rounds float32 numbers to
+// bfloat16. Processors with AVX-512 have them or not.
+struct ProcessorFeatures {
+#if HWY_ARCH_X86
+  bool vnni = __builtin_cpu_supports("avx512vnni") != 0;
+  bool bfloat16 = __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  bool vnni = false;
+  bool bfloat16 = false;
+#endif
+};
+inline ProcessorFeatures& processor_features() {
+  static ProcessorFeatures features;
+  return features;
+}
 
-// AVX-512 BF16, which processors with AVX-512 have or not: float32 numbers rounded to bfloat16.
-bool has_bfloat16();
-// For tests. Requires: `on` only where has_bfloat16() has been true.
-void choose_bfloat16(bool on);
+inline bool has_vnni() { return processor_features().vnni; }
+inline bool has_bfloat16() { return processor_features().bfloat16; }
+// For tests. Requires: `on` only where has_vnni() or has_bfloat16() has been true.
+inline void choose_vnni(bool on) { processor_features().vnni = on; }
+inline void choose_bfloat16(bool on) { processor_features().bfloat16 = on; }
 
 }  // namespace poise

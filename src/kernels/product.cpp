@@ -1,12 +1,12 @@
 #include "kernels/product.hpp"
 
 #include "codec/block_type.hpp"
-#include "kernels/stored_type.hpp"
+#include "kernels/product_kernels.hpp"
 
 namespace poise {
 namespace {
 
-// For few tokens. Rows without a direct product become float32 first.
+// Multiplies few tokens. Rows without a direct product become float32 first.
 void multiply_few(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& x, float* y,
                   std::size_t stride) {
   const TypeKernels& kernels = stored_type(matrix).kernels();

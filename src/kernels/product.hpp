@@ -142,40 +142,36 @@ class KernelInput {
     std::vector<std::int16_t> integer_sums;
   };
 
+  // x of several tokens, in groups of as many as the layout has side by side.
+  template <class Layout>
+  struct LaidOut {
+    // Returns a block of columns of the g-th group.
+    const std::byte* group(std::size_t g, std::size_t block) const {
+      return numbers.data() + layout.place(g, block, tokens);
+    }
+
+    std::size_t tokens;
+    Layout layout;
+    UninitializedBytes numbers = {};
+  };
+
   // For several tokens, on a matrix unit.
-  struct Tiles {
+  struct Tiles : LaidOut<TileLayout> {
     Tiles(const StoredRows& matrix, std::size_t tokens);
     bool suits(const StoredRows& matrix) const;
     void convert(const InputPart& part);
 
-    // Returns a block of columns of the g-th kTileTokens tokens.
-    const std::byte* group(std::size_t g, std::size_t block) const {
-      return numbers.data() + layout.place(g, block, tokens);
-    }
-    // Of integers.
+    // Requires: integers.
     const CodeFactors& factors(std::size_t g, std::size_t block) const {
       return *reinterpret_cast<const CodeFactors*>(group(g, block) + layout.number_bytes(block));
     }
-
-    std::size_t tokens;
-    TileLayout layout;
-    UninitializedBytes numbers;
   };
 
   // For several tokens: integers of 7 or 15 bits and a sign, for panels of codes.
-  struct Panels {
+  struct Panels : LaidOut<CodeLayout> {
     Panels(const StoredRows& matrix, std::size_t tokens);
     bool suits(const StoredRows& matrix) const;
     void convert(const InputPart& part);
-
-    // Returns a block of columns of the g-th kCodeTokens tokens.
-    const std::byte* group(std::size_t g, std::size_t block) const {
-      return numbers.data() + layout.place(g, block, tokens);
-    }
-
-    std::size_t tokens;
-    CodeLayout layout;
-    UninitializedBytes numbers;
   };
 
   // Returns true if each of `tokens` tokens is multiplied as one alone.
@@ -188,7 +184,7 @@ class KernelInput {
 
   // Converts tokens [first, last) of x; threads may convert different groups of kTogether at once.
   void convert(const float* x, std::size_t first, std::size_t last);
-  // The same of some blocks of columns; threads may convert different blocks at once. Requires: !is_few().
+  // Converts some blocks of columns; threads may convert different blocks at once. Requires: !is_few().
   void convert(const InputPart& part);
 
   std::size_t tokens() const { return tokens_; }
@@ -224,12 +220,12 @@ struct RowsAtOnce {
 };
 RowsAtOnce rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
 
-// y[t * stride + r - first] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits
-// the matrix.
+// Computes y[t * stride + r - first] = row r of the matrix times x[t], for r in [first, last) and every token.
+// Requires: x suits the matrix.
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
                    std::size_t stride);
 
-// The product with a matrix whose rows correspond to elements of x, as in [in, out] weights: y[t * columns + c] is the
+// Multiplies with a matrix whose rows correspond to elements of x, as in [in, out] weights: y[t * columns + c] is the
 // sum of x[t * rows + r] times element c of row r, for c in [first, last) and every token. Always summed row by row.
 // Requires: `first` is a multiple of 16.
 void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x,

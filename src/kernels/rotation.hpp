@@ -21,7 +21,7 @@ class Rotation {
   // many.
   Rotation(std::size_t head_size, std::vector<float> frequencies, float factor = 1.0F);
 
-  // The angles of positions [position, position + tokens).
+  // Computes the angles of positions [position, position + tokens).
   void prepare(std::size_t position, std::size_t tokens, Angles& angles) const;
 
   // Rotates the `heads` heads at x, in place, to the t-th of the positions.

@@ -14,8 +14,7 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/few_tokens-inl.hpp"
-#include "kernels/stored_type.hpp"
+#include "kernels/product_kernels.hpp"
 #include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,7 +35,7 @@ HWY_INLINE auto LoadTail(const Loader& loader, Bytes row, std::size_t i, std::si
   return loader(buffer, 0);
 }
 
-// Elements [begin, begin + count) of a row.
+// Decodes elements [begin, begin + count) of a row.
 template <typename Loader>
 HWY_INLINE void DecodeElements(const Loader& loader, Bytes row, std::size_t begin, std::size_t count, float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
@@ -61,8 +60,8 @@ void DecodeRows(const StoredRows& matrix, const DecodedPart& part) {
 // Sums of products are summed within blocks, then the blocks are added: long sums lose precision in float32.
 constexpr std::size_t kOneBlock = 512;
 
-// Products of kRows rows with elements [begin, end) of some tokens; those of row r and token t go to sums[t][at + r].
-// Asks for `ahead` elements of what comes next while it takes four of each row.
+// Computes products of kRows rows with elements [begin, end) of some tokens; those of row r and token t go to
+// sums[t][at + r]. Prefetches `ahead` elements of the next rows while it reads four of each row.
 template <std::size_t kRows, std::size_t kTokens, typename Loader>
 HWY_INLINE void SumProducts(const Loader& loader, const Bytes* rows, std::size_t begin, std::size_t end, const float* x,
                             std::size_t stride, NextRows& next, std::size_t ahead, hn::Vec<Floats> (&sums)[kTokens][4],
@@ -88,7 +87,7 @@ HWY_INLINE void SumProducts(const Loader& loader, const Bytes* rows, std::size_t
   const std::size_t step = Loader::bytes(lanes * ahead / 4);
   std::size_t i = begin;
   for (; i + lanes <= end; i += lanes) {
-    next.ask_more(step);
+    next.prefetch_more(step);
     add([&](Bytes row) HWY_ATTR { return loader(row, i); }, [&](const float* in) HWY_ATTR { return Load(in + i); });
   }
   if (const std::size_t rest = end - i; rest > 0) {
@@ -100,8 +99,8 @@ HWY_INLINE void SumProducts(const Loader& loader, const Bytes* rows, std::size_t
   }
 }
 
-// Few tokens, directly from the stored bytes. If there are fewer than four rows, the last is repeated. Where x of all
-// tokens is too large for the first cache, a block of it meets several times four rows.
+// Multiplies few tokens, directly from the stored bytes. If there are fewer than four rows, the last is repeated. Where
+// x of all tokens is too large for the first cache, a block of it meets several times four rows.
 template <typename Loader>
 void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& in, float* y,
                     std::size_t stride) {
@@ -124,7 +123,7 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
           constexpr std::size_t kRows = RowsTogether(kTokens);
           hn::Vec<Floats> sums[kTokens][4];
           for (std::size_t i = 0; i < 4; i += kRows) {
-            // Asks for the next rows in equal steps: each step is for these tokens and rows.
+            // Prefetches the next rows in equal steps: each step is for these tokens and rows.
             SumProducts<kRows>(loader, rows + i, begin, end, in.x + t * columns, columns, next,
                                4 * kRows * kTokens / in.tokens, sums, i);
           }
@@ -151,7 +150,7 @@ void AddRows(const StoredRows& matrix, std::size_t first, std::size_t last, cons
     NextRows next(rows);
     std::size_t i = 0;
     for (; i + lanes <= columns; i += lanes) {
-      next.ask(Loader::bytes(kRows * (i + lanes)));
+      next.prefetch(Loader::bytes(kRows * (i + lanes)));
       auto sum = Load(sums + i);
       for (std::size_t k = 0; k < kRows; ++k)
         sum = MulAdd(hn::Set(Floats(), x[r + k]), loader(rows + k * row_bytes, i), sum);
@@ -170,10 +169,10 @@ void AddRows(const StoredRows& matrix, std::size_t first, std::size_t last, cons
   for (; r < last; ++r) add(std::integral_constant<std::size_t, 1>(), r);
 }
 
-// Element i of packed nibbles.
+// Returns element i of packed nibbles.
 HWY_INLINE unsigned Nibble(Bytes data, std::size_t i) { return i % 2 == 0 ? data[i / 2] & 15U : data[i / 2] >> 4U; }
 
-// Packed nibbles from element i on, which is even unless vectors have one lane.
+// Returns packed nibbles from element i on, which is even unless vectors have one lane.
 HWY_INLINE auto LoadNibbles(Bytes row, std::size_t i) {
   const hn::Rebind<std::uint8_t, Floats> codes;
 #if HWY_TARGET == HWY_SCALAR
@@ -187,6 +186,59 @@ HWY_INLINE auto LoadNibbles(Bytes row, std::size_t i) {
   const auto high = hn::And(hn::BitCast(codes, hn::ShiftRight<4>(hn::BitCast(words, both))), low_half);
   return hn::InterleaveLower(codes, low, high);
 #endif
+}
+
+// The groups of columns of rows.
+struct ColumnGroups {
+  explicit ColumnGroups(const StoredRows& rows) : matrix(rows) {}
+  std::size_t group(std::size_t column) const { return column / matrix.group_size; }
+  std::size_t group_end(std::size_t group) const { return (group + 1) * matrix.group_size; }
+
+  const StoredRows& matrix;
+};
+
+// Unsigned codes, one a byte.
+struct Codes8 {
+  explicit Codes8(const StoredRows&) {}
+  static std::size_t bytes(std::size_t count) { return count; }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
+    const hn::RebindToSigned<Floats> integers;
+    return hn::ConvertTo(Floats(), hn::PromoteTo(integers, LoadU(hn::Rebind<std::uint8_t, Floats>(), row + i)));
+  }
+};
+
+// Two codes a byte.
+struct Codes4 {
+  explicit Codes4(const StoredRows&) {}
+  static std::size_t bytes(std::size_t count) { return count / 2; }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
+    const hn::RebindToSigned<Floats> integers;
+    return hn::ConvertTo(Floats(), hn::PromoteTo(integers, LoadNibbles(row, i)));
+  }
+};
+
+// Decodes rows of groups. Numbers makes float32 of stored numbers, from an element of a row on; bytes(n) is the size of
+// n elements. Factors has the first group of a row, the group of a column, counted from there, and the column at which
+// it ends; and the scale and the zero point of a group in every lane. Groups are whole vectors, as columns of a part
+// are.
+template <class Numbers, class Factors>
+void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
+  const Numbers numbers(matrix);
+  const Factors factors(matrix);
+  const std::size_t lanes = hn::Lanes(Floats());
+  for (std::size_t r = part.first; r < part.last; ++r) {
+    const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Numbers::bytes(matrix.columns);
+    const std::size_t first = factors.first_group(r);
+    float* const out = part.out + (r - part.first) * part.stride;
+    for (std::size_t i = 0; i < part.count;) {
+      const std::size_t g = factors.group(part.begin + i);
+      const std::size_t end = std::min(part.count, factors.group_end(g) - part.begin);
+      const auto scale = factors.scale(first + g);
+      const auto zero = factors.zero(first + g);
+      for (; i < end; i += lanes)
+        hn::StoreU(hn::Mul(hn::Sub(numbers(row, part.begin + i), zero), scale), Floats(), out + i);
+    }
+  }
 }
 
 }  // namespace poise::HWY_NAMESPACE

@@ -7,7 +7,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/halves-inl.hpp"
 #include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -79,11 +78,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
 HWY_EXPORT(Split);
-
-}  // namespace
 
 void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* const> parts) {
   HWY_DYNAMIC_DISPATCH(Split)(x, count, parts);

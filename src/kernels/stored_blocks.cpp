@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codec/block_type_table.hpp"
-#include "kernels/blocks/block_kernels.hpp"
+#include "kernels/product_kernels.hpp"
 
 namespace poise {
 namespace {

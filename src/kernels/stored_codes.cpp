@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "kernels/processor.hpp"
-#include "kernels/stored_type.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/stored_codes.cpp"
@@ -17,6 +17,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
+// Returns the low nibbles as numbers from -8 to 7.
+template <typename Nibbles>
+HWY_INLINE auto SignExtend(Nibbles nibbles) {
+  const hn::Rebind<std::uint8_t, Floats> codes;
+  const hn::Rebind<std::int8_t, Floats> signed_codes;
+  const auto bit = hn::Set(codes, 8);
+  return hn::BitCast(signed_codes, hn::Sub(hn::Xor(nibbles, bit), bit));
+}
+
 // The scale of loaders of integer codes.
 struct Scaled {
   explicit Scaled(const StoredRows& matrix) : scale(matrix.scale), offset(matrix.offset) {}
@@ -25,6 +34,14 @@ struct Scaled {
     const hn::RebindToSigned<Floats> integers;
     return MulAdd(hn::ConvertTo(Floats(), hn::PromoteTo(integers, codes)), hn::Set(Floats(), scale),
                   hn::Set(Floats(), offset));
+  }
+  template <bool kSigned, typename Nibbles>
+  HWY_INLINE auto apply_to_nibbles(Nibbles nibbles) const {
+    if constexpr (kSigned) {
+      return apply(SignExtend(nibbles));
+    } else {
+      return apply(nibbles);
+    }
   }
   float scale;
   float offset;
@@ -39,27 +56,13 @@ struct Load8 : Scaled {
   }
 };
 
-// Returns the low nibbles as numbers from -8 to 7.
-template <typename Nibbles>
-HWY_INLINE auto SignExtend(Nibbles nibbles) {
-  const hn::Rebind<std::uint8_t, Floats> codes;
-  const hn::Rebind<std::int8_t, Floats> signed_codes;
-  const auto bit = hn::Set(codes, 8);
-  return hn::BitCast(signed_codes, hn::Sub(hn::Xor(nibbles, bit), bit));
-}
-
 template <bool kSigned>
 struct Load4Bytes : Scaled {
   using Scaled::Scaled;
   static std::size_t bytes(std::size_t count) { return count; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     const hn::Rebind<std::uint8_t, Floats> codes;
-    const auto nibbles = hn::And(LoadU(codes, row + i), hn::Set(codes, 15));
-    if constexpr (kSigned) {
-      return apply(SignExtend(nibbles));
-    } else {
-      return apply(nibbles);
-    }
+    return apply_to_nibbles<kSigned>(hn::And(LoadU(codes, row + i), hn::Set(codes, 15)));
   }
 };
 
@@ -68,14 +71,7 @@ template <bool kSigned>
 struct Load4 : Scaled {
   using Scaled::Scaled;
   static std::size_t bytes(std::size_t count) { return (count + 1) / 2; }
-  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
-    const auto nibbles = LoadNibbles(row, i);
-    if constexpr (kSigned) {
-      return apply(SignExtend(nibbles));
-    } else {
-      return apply(nibbles);
-    }
-  }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const { return apply_to_nibbles<kSigned>(LoadNibbles(row, i)); }
   // Returns a single element, with the same rounding as above.
   float element(Bytes data, std::size_t i) const {
     const int code = static_cast<int>(Nibble(data, i));
@@ -108,12 +104,17 @@ void DecodeNibbles(const StoredRows& matrix, const DecodedPart& part) {
 
 template <class Unpack>
 constexpr MultiplyFew<KernelInput::Words> kOfCodes = nullptr;
-template <class Unpack>
-constexpr MultiplyFew<KernelInput::Words> kOfNibbles = nullptr;
+
+template <bool kSigned>
+struct EightBitType;
+template <bool kSigned>
+struct NibbleType;
+template <bool kSigned>
+struct LowNibbleType;
 
 #else
 
-// The last step of rows with one scale: the factor of x is code * scale + offset.
+// Ends the sums of rows with one scale: the factor of x is code * scale + offset.
 HWY_INLINE FourSums WithScale(const StoredRows& matrix, FourSums sums, const float* sum_of_x) {
   const FourSums::Tag tag;
   return FourSums(MulAdd(sums.lanes, hn::Set(tag, matrix.scale), hn::Set(tag, matrix.offset * sum_of_x[0])));
@@ -150,12 +151,11 @@ void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last
   }
 }
 
-// Packed nibbles. Where columns are odd, every second row begins in the middle of a byte; rows are then copied, so that
-// each begins with a byte.
+// Multiplies packed nibbles of an odd number of columns: every second row begins in the middle of a byte. Copies rows,
+// so that each begins with a byte.
 template <bool kVnni, class Unpack>
-void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
-                     float* y, std::size_t stride) {
-  if (matrix.columns % 2 == 0) return MultiplyCodes<kVnni, Unpack>(matrix, first, last, in, y, stride);
+void MultiplyCutNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
+                        float* y, std::size_t stride) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   const Bytes data = reinterpret_cast<Bytes>(matrix.data);
   const auto row = std::make_unique<std::uint8_t[]>(row_bytes);
@@ -172,41 +172,26 @@ void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t la
   }
 }
 
+template <bool kVnni, class Unpack>
+void MultiplyWords(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
+                   float* y, std::size_t stride) {
+  if constexpr (Unpack::kPlanes == 4) {
+    if (matrix.columns % 2 != 0) return MultiplyCutNibbles<kVnni, Unpack>(matrix, first, last, in, y, stride);
+  }
+  MultiplyCodes<kVnni, Unpack>(matrix, first, last, in, y, stride);
+}
+
 template <class Unpack>
-void MultiplyAnyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
+void MultiplyAnyWords(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
                       float* y, std::size_t stride) {
 #if POISE_HAVE_VNNI
-  if (has_vnni()) return MultiplyCodes<true, Unpack>(matrix, first, last, in, y, stride);
+  if (has_vnni()) return MultiplyWords<true, Unpack>(matrix, first, last, in, y, stride);
 #endif
-  MultiplyCodes<false, Unpack>(matrix, first, last, in, y, stride);
+  MultiplyWords<false, Unpack>(matrix, first, last, in, y, stride);
 }
 
 template <class Unpack>
-void MultiplyAnyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
-                        float* y, std::size_t stride) {
-#if POISE_HAVE_VNNI
-  if (has_vnni()) return MultiplyNibbles<true, Unpack>(matrix, first, last, in, y, stride);
-#endif
-  MultiplyNibbles<false, Unpack>(matrix, first, last, in, y, stride);
-}
-
-template <class Unpack>
-constexpr MultiplyFew<KernelInput::Words> kOfCodes = &MultiplyAnyCodes<Unpack>;
-template <class Unpack>
-constexpr MultiplyFew<KernelInput::Words> kOfNibbles = &MultiplyAnyNibbles<Unpack>;
-
-#endif
-
-#if HWY_TARGET == HWY_SCALAR
-
-template <bool kSigned>
-struct EightBitType;
-template <bool kSigned>
-struct NibbleType;
-template <bool kSigned>
-struct LowNibbleType;
-
-#else
+constexpr MultiplyFew<KernelInput::Words> kOfCodes = &MultiplyAnyWords<Unpack>;
 
 // 32 columns, as panels take them. Those with a sign have something added, so that no code is below 0; the others have
 // an offset.
@@ -256,50 +241,40 @@ struct LowNibbleType : PlainCodes<32, !kSigned, kSigned ? 8 : 0> {
 
 #endif
 
-template <class Loader, class Unpack, class Type, std::uint8_t kLargest>
+template <auto kDecode, class Unpack, class Type, std::uint8_t kLargest>
 const TypeKernels& KernelsOf() {
   static constexpr TypeKernels kKernels = {
-      .decode = &DecodeRows<Loader>, .multiply_words = kOfCodes<Unpack>, .panels = CodeFormOf<Type, kLargest>()};
+      .decode = kDecode, .multiply_words = kOfCodes<Unpack>, .panels = CodeFormOf<Type, kLargest>()};
   return kKernels;
 }
 
-template <bool kSigned>
-const TypeKernels& NibbleKernels() {
-  static constexpr TypeKernels kKernels = {.decode = &DecodeNibbles<kSigned>,
-                                           .multiply_words = kOfNibbles<FourBits<kSigned, 4>>,
-                                           .panels = CodeFormOf<NibbleType<kSigned>, 15>()};
-  return kKernels;
+const TypeKernels& I8() {
+  return KernelsOf<&DecodeRows<Load8<std::int8_t>>, EightBits<true>, EightBitType<true>, 255>();
 }
-
-const TypeKernels& I8() { return KernelsOf<Load8<std::int8_t>, EightBits<true>, EightBitType<true>, 255>(); }
-const TypeKernels& U8() { return KernelsOf<Load8<std::uint8_t>, EightBits<false>, EightBitType<false>, 255>(); }
-const TypeKernels& I4() { return NibbleKernels<true>(); }
-const TypeKernels& U4() { return NibbleKernels<false>(); }
-const TypeKernels& I4Bytes() { return KernelsOf<Load4Bytes<true>, FourBits<true, 8>, LowNibbleType<true>, 15>(); }
-const TypeKernels& U4Bytes() { return KernelsOf<Load4Bytes<false>, FourBits<false, 8>, LowNibbleType<false>, 15>(); }
+const TypeKernels& U8() {
+  return KernelsOf<&DecodeRows<Load8<std::uint8_t>>, EightBits<false>, EightBitType<false>, 255>();
+}
+const TypeKernels& I4() { return KernelsOf<&DecodeNibbles<true>, FourBits<true, 4>, NibbleType<true>, 15>(); }
+const TypeKernels& U4() { return KernelsOf<&DecodeNibbles<false>, FourBits<false, 4>, NibbleType<false>, 15>(); }
+const TypeKernels& I4Bytes() {
+  return KernelsOf<&DecodeRows<Load4Bytes<true>>, FourBits<true, 8>, LowNibbleType<true>, 15>();
+}
+const TypeKernels& U4Bytes() {
+  return KernelsOf<&DecodeRows<Load4Bytes<false>>, FourBits<false, 8>, LowNibbleType<false>, 15>();
+}
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(I8);
-HWY_EXPORT(U8);
-HWY_EXPORT(I4);
-HWY_EXPORT(U4);
-HWY_EXPORT(I4Bytes);
-HWY_EXPORT(U4Bytes);
-
-}  // namespace
-
-const TypeKernels& i8_kernels() { return HWY_DYNAMIC_DISPATCH(I8)(); }
-const TypeKernels& u8_kernels() { return HWY_DYNAMIC_DISPATCH(U8)(); }
-const TypeKernels& i4_kernels() { return HWY_DYNAMIC_DISPATCH(I4)(); }
-const TypeKernels& u4_kernels() { return HWY_DYNAMIC_DISPATCH(U4)(); }
-const TypeKernels& i4_bytes_kernels() { return HWY_DYNAMIC_DISPATCH(I4Bytes)(); }
-const TypeKernels& u4_bytes_kernels() { return HWY_DYNAMIC_DISPATCH(U4Bytes)(); }
+POISE_EXPORT_KERNELS(i8_kernels, I8)
+POISE_EXPORT_KERNELS(u8_kernels, U8)
+POISE_EXPORT_KERNELS(i4_kernels, I4)
+POISE_EXPORT_KERNELS(u4_kernels, U4)
+POISE_EXPORT_KERNELS(i4_bytes_kernels, I4Bytes)
+POISE_EXPORT_KERNELS(u4_bytes_kernels, U4Bytes)
 
 }  // namespace poise
 #endif

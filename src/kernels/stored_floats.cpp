@@ -2,15 +2,15 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/stored_type.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/stored_floats.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/halves-inl.hpp"
 #include "kernels/rows-inl.hpp"
+#include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
@@ -91,17 +91,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(F32);
-HWY_EXPORT(F16);
-HWY_EXPORT(Bf16);
-
-}  // namespace
-
-const TypeKernels& f32_kernels() { return HWY_DYNAMIC_DISPATCH(F32)(); }
-const TypeKernels& f16_kernels() { return HWY_DYNAMIC_DISPATCH(F16)(); }
-const TypeKernels& bf16_kernels() { return HWY_DYNAMIC_DISPATCH(Bf16)(); }
+POISE_EXPORT_KERNELS(f32_kernels, F32)
+POISE_EXPORT_KERNELS(f16_kernels, F16)
+POISE_EXPORT_KERNELS(bf16_kernels, Bf16)
 
 }  // namespace poise
 #endif

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/processor.hpp"
-#include "kernels/stored_type.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/stored_groups.cpp"
@@ -10,7 +10,6 @@
 #include <hwy/highway.h>
 
 #include "kernels/code_panel-inl.hpp"
-#include "kernels/group_rows-inl.hpp"
 #include "kernels/integer_sums-inl.hpp"
 #include "kernels/rows-inl.hpp"
 
@@ -18,14 +17,12 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
 // The float16 scales and zero points of groups.
-class HalfFactors {
+class HalfFactors : public ColumnGroups {
  public:
-  explicit HalfFactors(const StoredRows& matrix) : matrix_(matrix), groups_(matrix.columns / matrix.group_size) {}
+  explicit HalfFactors(const StoredRows& rows) : ColumnGroups(rows), groups_(rows.columns / rows.group_size) {}
   std::size_t first_group(std::size_t row) const { return row * groups_; }
-  std::size_t group(std::size_t column) const { return column / matrix_.group_size; }
-  std::size_t group_end(std::size_t group) const { return (group + 1) * matrix_.group_size; }
-  HWY_INLINE auto scale(std::size_t group) const { return broadcast(matrix_.scales, group); }
-  HWY_INLINE auto zero(std::size_t group) const { return broadcast(matrix_.zeros, group); }
+  HWY_INLINE auto scale(std::size_t group) const { return broadcast(matrix.scales, group); }
+  HWY_INLINE auto zero(std::size_t group) const { return broadcast(matrix.zeros, group); }
 
  private:
   static HWY_INLINE hn::Vec<Floats> broadcast(const std::byte* halves, std::size_t index) {
@@ -35,7 +32,6 @@ class HalfFactors {
     return HalvesToFloats(Floats(), hn::Set(narrow, bits));
   }
 
-  const StoredRows& matrix_;
   std::size_t groups_;
 };
 
@@ -51,10 +47,11 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
     const std::size_t rows = std::min<std::size_t>(4, last - r);
-    const FourPlaces places(rows);
+    std::size_t places[4];  // later ones get the last row's
+    for (std::size_t i = 0; i < 4; ++i) places[i] = std::min(i, rows - 1);
     scales.take(matrix, r, rows, in.sums_stride);
     const float* group_scales[4];
-    for (std::size_t i = 0; i < 4; ++i) group_scales[i] = scales.scales(places.at[i]);
+    for (std::size_t i = 0; i < 4; ++i) group_scales[i] = scales.scales(places[i]);
     NextRows next(four.rows[0]);
     FourSums totals[KernelInput::kFewTokens];
     for (std::size_t b = 0; b < in.blocks(); ++b) {
@@ -86,11 +83,11 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
       });
     }
     for (std::size_t t = 0; t < in.tokens; ++t)
-      scales.without_zeros(totals[t], places.at, in.sums_of(t)).store(y + t * stride + (r - first), last - r);
+      scales.without_zeros(totals[t], places, in.sums_of(t)).store(y + t * stride + (r - first), last - r);
   }
 }
 
-// Vectors of words no longer than a group.
+// Multiplies with vectors of words no longer than a group.
 template <bool kVnni, class Unpack>
 void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
                      float* y, std::size_t stride) {
@@ -111,15 +108,6 @@ void MultiplyAnyGroups(const StoredRows& matrix, std::size_t first, std::size_t 
 #endif
   MultiplyGrouped<false, Unpack>(matrix, first, last, in, y, stride);
 }
-
-#endif
-
-#if HWY_TARGET == HWY_SCALAR
-
-struct Group8Type;
-struct Group4Type;
-
-#else
 
 // Some columns, as panels take them: minus the zero point times the scale is added.
 template <std::size_t kColumns>
@@ -198,15 +186,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(Group8);
-HWY_EXPORT(Group4);
-
-}  // namespace
-
-const TypeKernels& group8_kernels() { return HWY_DYNAMIC_DISPATCH(Group8)(); }
-const TypeKernels& group4_kernels() { return HWY_DYNAMIC_DISPATCH(Group4)(); }
+POISE_EXPORT_KERNELS(group8_kernels, Group8)
+POISE_EXPORT_KERNELS(group4_kernels, Group4)
 
 }  // namespace poise
 #endif

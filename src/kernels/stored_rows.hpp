@@ -62,13 +62,22 @@ struct StoredRows {
   const std::uint32_t* row_groups = nullptr;  // of by_column8 and by_column4: the group of each row
 };
 
+// A part of x on its way into the form for products. Some columns of the x of some tokens: x[t * stride + c] is that of
+// token t in column c of the first block.
+struct InputPart {
+  const float* x = nullptr;
+  std::size_t stride = 0;
+  IndexRange tokens;
+  IndexRange blocks;  // of columns, as many as the form of x has in one
+};
+
 // Returns the bytes of that many elements of rows without gaps, without separate scales. Requires: whole blocks.
 std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements);
 
 // Returns the bytes of one of its scales; 0: there are none.
 std::size_t scale_bytes(const StoredRows& matrix);
 
-// Rows [first, first + count) as float32: out [count, columns].
+// Decodes rows [first, first + count) to float32: out [count, columns].
 void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out);
 
 }  // namespace poise

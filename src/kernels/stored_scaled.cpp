@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/stored_type.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/stored_scaled.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/group_rows-inl.hpp"
-#include "kernels/halves-inl.hpp"
+#include "kernels/rows-inl.hpp"
+#include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
@@ -65,16 +65,14 @@ struct F8E5M2 {
 };
 
 // The float32 scales of groups, and their zero points or the one of all.
-class FloatFactors {
+class FloatFactors : public ColumnGroups {
  public:
-  explicit FloatFactors(const StoredRows& matrix)
-      : matrix_(matrix), groups_((matrix.columns + matrix.group_size - 1) / matrix.group_size) {}
-  std::size_t first_group(std::size_t row) const { return row / matrix_.scale_rows * groups_; }
-  std::size_t group(std::size_t column) const { return column / matrix_.group_size; }
-  std::size_t group_end(std::size_t group) const { return (group + 1) * matrix_.group_size; }
-  HWY_INLINE auto scale(std::size_t group) const { return broadcast(matrix_.scales, group); }
+  explicit FloatFactors(const StoredRows& rows)
+      : ColumnGroups(rows), groups_((rows.columns + rows.group_size - 1) / rows.group_size) {}
+  std::size_t first_group(std::size_t row) const { return row / matrix.scale_rows * groups_; }
+  HWY_INLINE auto scale(std::size_t group) const { return broadcast(matrix.scales, group); }
   HWY_INLINE auto zero(std::size_t group) const {
-    return matrix_.zeros != nullptr ? broadcast(matrix_.zeros, group) : hn::Set(Floats(), matrix_.offset);
+    return matrix.zeros != nullptr ? broadcast(matrix.zeros, group) : hn::Set(Floats(), matrix.offset);
   }
 
  private:
@@ -84,7 +82,6 @@ class FloatFactors {
     return hn::Set(Floats(), number);
   }
 
-  const StoredRows& matrix_;
   std::size_t groups_;
 };
 
@@ -131,7 +128,7 @@ HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, cons
       zeros[r] = factors.zero(groups[r] + g);
     }
     for (; i < last; i += lanes) {
-      next.ask_more(step);
+      next.prefetch_more(step);
       hn::Vec<Floats> weights[4];
       HWY_UNROLL(4)
       for (std::size_t r = 0; r < 4; ++r) weights[r] = hn::Mul(hn::Sub(numbers(rows[r], i), zeros[r]), scales[r]);
@@ -146,7 +143,7 @@ HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, cons
   for (std::size_t t = 0; t < kTokens; ++t) totals[t].add(FourSums::of(Floats(), sums[t]));
 }
 
-// Few tokens. If there are fewer than four rows, the last is repeated.
+// Multiplies few tokens. If there are fewer than four rows, the last is repeated.
 template <class Numbers, class Factors>
 void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& in, float* y,
                     std::size_t stride) {
@@ -199,25 +196,14 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(OfScaled8);
-HWY_EXPORT(OfScaled4);
-HWY_EXPORT(OfCodebook4);
-HWY_EXPORT(OfF8E4M3);
-HWY_EXPORT(OfF8E5M2);
-HWY_EXPORT(OfByColumn8);
-HWY_EXPORT(OfByColumn4);
-
-}  // namespace
-
-const TypeKernels& scaled8_kernels() { return HWY_DYNAMIC_DISPATCH(OfScaled8)(); }
-const TypeKernels& scaled4_kernels() { return HWY_DYNAMIC_DISPATCH(OfScaled4)(); }
-const TypeKernels& codebook4_kernels() { return HWY_DYNAMIC_DISPATCH(OfCodebook4)(); }
-const TypeKernels& scaled_f8_e4m3_kernels() { return HWY_DYNAMIC_DISPATCH(OfF8E4M3)(); }
-const TypeKernels& scaled_f8_e5m2_kernels() { return HWY_DYNAMIC_DISPATCH(OfF8E5M2)(); }
-const TypeKernels& by_column8_kernels() { return HWY_DYNAMIC_DISPATCH(OfByColumn8)(); }
-const TypeKernels& by_column4_kernels() { return HWY_DYNAMIC_DISPATCH(OfByColumn4)(); }
+POISE_EXPORT_KERNELS(scaled8_kernels, OfScaled8)
+POISE_EXPORT_KERNELS(scaled4_kernels, OfScaled4)
+POISE_EXPORT_KERNELS(codebook4_kernels, OfCodebook4)
+POISE_EXPORT_KERNELS(scaled_f8_e4m3_kernels, OfF8E4M3)
+POISE_EXPORT_KERNELS(scaled_f8_e5m2_kernels, OfF8E5M2)
+POISE_EXPORT_KERNELS(by_column8_kernels, OfByColumn8)
+POISE_EXPORT_KERNELS(by_column4_kernels, OfByColumn4)
 
 }  // namespace poise
 #endif

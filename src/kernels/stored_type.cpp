@@ -1,4 +1,4 @@
-#include "kernels/stored_type.hpp"
+#include "kernels/product_kernels.hpp"
 
 #include <array>
 

@@ -1,10 +1,9 @@
 // How the x of several tokens becomes tiles.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
-#include "kernels/stored_type.hpp"
-#include "kernels/tile_panel.hpp"
+#include "kernels/product_kernels.hpp"
+#include "kernels/tile_layout.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/tile_input.cpp"
@@ -18,14 +17,16 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-void TakeTileIntegers(const InputPart&, std::size_t, const TileLayout&, std::byte*) {}
+void ConvertToTileIntegers(const InputPart&, KernelInput::Tiles&) {}
 
 #else
 
 // The exact sums of a block (tile_layout.hpp).
 static_assert(kTileCodeBlock * kLargestWord * 128 <= std::numeric_limits<std::int32_t>::max());
 
-void TakeTileIntegers(const InputPart& part, std::size_t tokens, const TileLayout& layout, std::byte* out) {
+// Requires: the part begins with a multiple of kTileTokens. The numbers of missing tokens do not matter.
+void ConvertToTileIntegers(const InputPart& part, KernelInput::Tiles& tiles) {
+  const TileLayout& layout = tiles.layout;
   alignas(64) std::int8_t upper[kTileTokens][2 * tile_row_stride(kTileBlock)] = {};
   alignas(64) std::int8_t lower[kTileTokens][2 * tile_row_stride(kTileBlock)] = {};
   for (std::size_t b = part.blocks.first; b < part.blocks.last; ++b) {
@@ -33,7 +34,7 @@ void TakeTileIntegers(const InputPart& part, std::size_t tokens, const TileLayou
     const std::size_t count = std::min(columns, layout.columns - b * kTileCodeBlock);
     const float* const x = part.x + (b - part.blocks.first) * kTileCodeBlock;
     for (std::size_t g = part.tokens.first; g < part.tokens.last; g += kTileTokens) {
-      std::byte* const group = out + layout.place(g / kTileTokens, b, tokens);
+      std::byte* const group = tiles.numbers.data() + layout.place(g / kTileTokens, b, tiles.tokens);
       auto& factors = *reinterpret_cast<CodeFactors*>(group + layout.number_bytes(b));
       for (std::size_t t = 0; t < std::min(kTileTokens, part.tokens.last - g); ++t) {
         const RoundedStep rounded = RoundStep<true>(x + (g + t) * part.stride, count, upper[t], lower[t]);
@@ -56,12 +57,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(TakeTileIntegers);
+HWY_EXPORT(ConvertToTileIntegers);
 
-void take_tile_parts(const InputPart& part, std::size_t tokens, const TileLayout& layout, std::byte* out) {
-  alignas(64) float numbers[kTileBlock];
+void KernelInput::Tiles::convert(const InputPart& part) {
+  if (layout.parts == 0) return HWY_DYNAMIC_DISPATCH(ConvertToTileIntegers)(part, *this);
+  alignas(64) float padded[kTileBlock];
   alignas(64) std::uint16_t parts[kMostTileParts][kTileTokens][tile_row_stride(kTileBlock)] = {};
   for (std::size_t b = part.blocks.first; b < part.blocks.last; ++b) {
     const std::size_t columns = layout.columns_of(b);
@@ -71,25 +72,18 @@ void take_tile_parts(const InputPart& part, std::size_t tokens, const TileLayout
       for (std::size_t t = 0; t < std::min(kTileTokens, part.tokens.last - g); ++t) {
         const float* from = x + (g + t) * part.stride;
         if (count < columns) {
-          std::copy_n(from, count, numbers);
-          std::fill(numbers + count, numbers + columns, 0.0F);
-          from = numbers;
+          std::copy_n(from, count, padded);
+          std::fill(padded + count, padded + columns, 0.0F);
+          from = padded;
         }
         std::uint16_t* const places[kMostTileParts] = {parts[0][t], parts[1][t], parts[2][t]};
         split_floats(from, columns, std::span(places).first(layout.parts));
       }
-      std::byte* const group = out + layout.place(g / kTileTokens, b, tokens);
+      std::byte* const group = numbers.data() + layout.place(g / kTileTokens, b, tokens);
       for (std::size_t p = 0; p < layout.parts; ++p)
         put_tile_words(parts[p], sizeof parts[p][0], columns / 2, group + 2 * p * columns * kTileTokens);
     }
   }
-}
-
-}  // namespace
-
-void take_tile_numbers(const InputPart& part, std::size_t tokens, const TileLayout& layout, std::byte* out) {
-  if (layout.parts == 0) return HWY_DYNAMIC_DISPATCH(TakeTileIntegers)(part, tokens, layout, out);
-  take_tile_parts(part, tokens, layout, out);
 }
 
 }  // namespace poise

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/input_part.hpp"
+#include "kernels/code_panel.hpp"
 #include "kernels/tiles.hpp"
 
 namespace poise {
@@ -18,7 +18,7 @@ inline constexpr std::size_t kTileCodeBlock = 2 * kTileBlock;  // codes
 struct TileLayout {
   std::size_t columns = 0;
   std::size_t parts = 0;   // bfloat16 numbers in a number; 0: integers
-  std::int32_t taken = 0;  // with integers: what is taken off each code
+  std::int32_t taken = 0;  // with integers: subtracted from each code
 
   bool operator==(const TileLayout&) const = default;
 
@@ -46,7 +46,7 @@ struct TileLayout {
 
 // Of kTileTokens tokens in a block: a token's integers times `scale` are its x.
 struct CodeFactors {
-  std::int32_t starts[kTileTokens];  // minus what is taken off codes, times the sum of the integers
+  std::int32_t starts[kTileTokens];  // minus the number subtracted from codes, times the sum of the integers
   float scales[kTileTokens];
   float sums[kTileTokens];  // of the integers, times the scale
 };
@@ -56,11 +56,33 @@ inline std::size_t TileLayout::group_bytes(std::size_t b) const {
 }
 
 // Returns the layout for a matrix. Products of a block have exact sums of integers: 32 bits hold kTileCodeBlock times
-// the largest integer times 128, which no code exceeds once something is taken off it.
+// the largest integer times 128, which no code exceeds after the subtraction.
 TileLayout tile_layout(const StoredRows& matrix);
 
-// Takes a part of the x of `tokens` tokens. Where there are no tokens, what `out` gets does not matter. Requires: it
-// begins with a multiple of kTileTokens.
-void take_tile_numbers(const InputPart& part, std::size_t tokens, const TileLayout& layout, std::byte* out);
+// Rounds codes of a part of rows, times their scales, to bfloat16: out [kTileRows, stride]. NaN stays NaN, and an
+// infinite scale makes its numbers NaN. Expands the part, whose codes, scales and mins are working memory.
+// A count that is a multiple of 16 only is rounded up; codes and scales are read as far, whatever they are.
+void round_codes(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
+                 std::size_t stride);
+
+// Turns the words of four bytes of kTileTokens tokens, which are `stride` bytes apart, into out [words, kTileTokens].
+// Requires: `words` is a multiple of 16.
+void put_tile_words(const void* tokens, std::size_t stride, std::size_t words, void* out);
+
+// Puts two rows of bfloat16 numbers side by side: the i-th kTileTokens of both go to out + i * step. Requires: `count`
+// is a multiple of kTileTokens.
+void put_tile_pairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
+                    std::size_t step);
+
+// Adds the products for sums of codes and integers of tokens, without the weights' scale: to sums [kTileRows,
+// kTileTokens], or to zero.
+void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, bool is_first,
+                   float* sums);
+
+// Computes sums [kTileRows, kTileTokens] = scale * sums + added [kTileTokens].
+void scale_sums(float scale, const float* added, float* sums);
+
+// Stores y[t * stride + r] = sums [kTileRows, kTileTokens] of row r and token t, for `rows` and `tokens` of them.
+void put_sums(const float* sums, std::size_t rows, std::size_t tokens, float* y, std::size_t stride);
 
 }  // namespace poise

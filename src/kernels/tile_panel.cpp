@@ -1,6 +1,5 @@
-#include "kernels/tile_panel.hpp"
+#include "kernels/tile_layout.hpp"
 
-#include <algorithm>
 #include <limits>
 
 #include "kernels/processor.hpp"
@@ -11,7 +10,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/halves-inl.hpp"
 #include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -32,9 +30,9 @@ struct Factors {
         start(hn::Set(Numbers(), part.mins[step * kTileRows + row])) {}
 };
 
-// Makes `mins` what a code of 0 comes to. Lanes are rows.
+// Makes `mins` the numbers of a code of 0. Lanes are rows.
 void PrepareFactors(const CodePart& part, const CodeForm& form) {
-  // The upper half of its bits is NaN, too, with something added for rounding.
+  // The upper half of its bits is NaN, too, after an addition for rounding.
   const auto nan = hn::Set(Numbers(), std::numeric_limits<float>::quiet_NaN());
   const auto quiet = [&](auto number) HWY_ATTR { return hn::IfThenElse(hn::Eq(number, number), number, nan); };
   const auto taken = hn::Set(Numbers(), static_cast<float>(-form.offset));
@@ -279,15 +277,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
 HWY_EXPORT(RoundCodes);
 HWY_EXPORT(TurnWords);
 HWY_EXPORT(PutTilePairs);
 HWY_EXPORT(AddCodeSums);
 HWY_EXPORT(ScaleSums);
-
-}  // namespace
 
 void round_codes(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
                  std::size_t stride) {

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <vector>
 
-#include "kernels/stored_type.hpp"
-#include "kernels/tile_panel.hpp"
+#include "kernels/product_kernels.hpp"
+#include "kernels/tile_layout.hpp"
 
 namespace poise {
 namespace {

@@ -1,7 +1,6 @@
 #include "kernels/tiles.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <vector>
 
@@ -57,7 +56,7 @@ struct NumberTiles {
     Unit::template multiply_bfloat16<1, 5, 6>();
     if constexpr (kWide) Unit::template multiply_bfloat16<3, 5, 7>();
   }
-  // The weights are loaded already.
+  // Multiplies with weights that are loaded already.
   POISE_AMX void multiply_loaded_weights(const std::uint16_t* x, std::size_t column) const {
     load_x<false>(x, column);
     Unit::template multiply_bfloat16<0, 4, 6>();
@@ -68,7 +67,7 @@ struct NumberTiles {
       Unit::template multiply_bfloat16<3, 5, 7>();
     }
   }
-  // x is loaded already.
+  // Multiplies with x that is loaded already.
   POISE_AMX void multiply_loaded_x(const std::uint16_t* weights, std::size_t column) const {
     load_weights<false>(weights, column);
     Unit::template multiply_bfloat16<0, 4, 6>();
@@ -105,11 +104,11 @@ struct NumberTiles {
   }
 
  private:
-  // One part of each.
+  // Adds the products of one part of each.
   POISE_AMX void add_one_part(const std::uint16_t* weights, const std::uint16_t* x) const {
     for (std::size_t i = 0; i < block.columns; i += kTileColumns) multiply(weights, x, i);
   }
-  // Two parts of x, one or two of weights.
+  // Adds the products of two parts of x, and one or two of weights.
   POISE_AMX void add_two_parts() const {
     for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
       multiply(block.weights[0], block.x[1], i);
@@ -253,7 +252,7 @@ std::vector<Sum> first_sums(Multiply&& multiply) {
   return sums;
 }
 
-// Small whole numbers, with exact sums in any order.
+// Compares both units for small whole numbers, with exact sums in any order.
 bool first_numbers_are_right() {
   const auto numbers = [](std::size_t count, unsigned step) {
     std::vector<std::uint16_t> bits(count);
@@ -284,7 +283,7 @@ bool first_numbers_are_right() {
   return true;
 }
 
-// All bytes: those of codes have no sign.
+// Compares both units for all bytes: those of codes have no sign.
 bool first_codes_are_right() {
   std::vector<std::uint8_t> codes(kTileRows * kFirstColumns);
   std::vector<std::int8_t> x(2 * kTileTokens * kFirstColumns);

@@ -92,7 +92,7 @@ struct CodeTiles {
   std::size_t columns = 0;
 };
 
-// Sums of products with both bytes, each [kTileRows, kTileTokens]: exact where 32 bits hold them.
+// Computes sums of products with both bytes, each [kTileRows, kTileTokens]: exact where 32 bits hold them.
 void multiply_code_tiles(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums);
 
 // Some columns of a panel of codes in the order for vectors (code_panel.hpp), and of integers of half as many tokens as
@@ -105,12 +105,12 @@ struct PanelTiles {
   std::size_t next = 0;
 };
 
-// Sums of products [1 or 2, 2, kTileTokens, kTileRows / 2]: those of the first half of the rows come first. Exact where
-// 32 bits hold them.
+// Computes sums of products [1 or 2, 2, kTileTokens, kTileRows / 2]: those of the first half of the rows come first.
+// Exact where 32 bits hold them.
 void multiply_panel_tiles(const PanelTiles& panel, std::int32_t* sums);
 
-// Between products, every hundred cycles or so: a matrix unit that waits longer begins slowly, with a product in 75
-// cycles instead of 16. Changes no sums that are in use. Requires: a TileScope of this thread.
+// Is called between products, every hundred cycles or so: a matrix unit that waits longer begins slowly, with a product
+// in 75 cycles instead of 16. Changes no sums that are in use. Requires: a TileScope of this thread.
 void keep_tiles_awake();
 
 // How many instructions this thread has run with TileUnit::plain: the unit of a processor runs the same.

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
@@ -29,37 +30,93 @@ HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
   return hn::Load(Floats(), buffer);
 }
 
-// Prefetches what follows the current four rows, as one run of memory: four rows at a time are too short for the
+// Prefetches the bytes after the current four rows, as one run of memory: four rows at a time are too short for the
 // hardware prefetcher. Far ahead for the second-level cache, which allows more misses at once than the first, then for
 // the first. Addresses after the last row are harmless.
 class NextRows {
  public:
   explicit HWY_INLINE NextRows(const std::uint8_t* rows) : NextRows(rows, kToSecondCache, kToFirstCache) {}
-  // Of rows that are taken together, not one after the other: what is `ahead` bytes behind them.
+  // For rows that are read together, not one after the other: prefetches the bytes `ahead` bytes behind them.
   HWY_INLINE NextRows(const std::uint8_t* rows, std::size_t ahead) : NextRows(rows, ahead, 0) {}
 
-  // `taken` bytes of the rows are being read.
-  HWY_INLINE void ask(std::size_t taken) {
-    for (; asked_ < taken; asked_ += 64) {
-      __builtin_prefetch(rows_ + second_ + asked_, 0, 2);
-      hwy::Prefetch(rows_ + first_ + asked_);
+  // Prefetches the counterpart of the first `read` bytes of the rows, which are being read.
+  HWY_INLINE void prefetch(std::size_t read) {
+    for (; prefetched_ < read; prefetched_ += 64) {
+      __builtin_prefetch(rows_ + second_ + prefetched_, 0, 2);
+      hwy::Prefetch(rows_ + first_ + prefetched_);
     }
   }
-  // So many bytes more.
-  HWY_INLINE void ask_more(std::size_t bytes) { ask(taken_ += bytes); }
+  // Does so for more bytes.
+  HWY_INLINE void prefetch_more(std::size_t bytes) { prefetch(read_ += bytes); }
 
  private:
   HWY_INLINE NextRows(const std::uint8_t* rows, std::size_t second, std::size_t first)
-      : rows_(rows), second_(second), first_(first), asked_(0), taken_(0) {}
+      : rows_(rows), second_(second), first_(first), prefetched_(0), read_(0) {}
 
   static constexpr std::size_t kToSecondCache = std::size_t{32} << 10;
   static constexpr std::size_t kToFirstCache = std::size_t{4} << 10;
   const std::uint8_t* rows_;
   std::size_t second_;
   std::size_t first_;
-  std::size_t asked_;
-  std::size_t taken_;
+  std::size_t prefetched_;
+  std::size_t read_;
 };
+
+// Returns the numbers whose bits are in `halves`. (On processors without the instruction, Highway 1.0.3 makes finite
+// numbers of infinities.)
+template <class D, class V>
+HWY_INLINE hn::Vec<D> HalvesToFloats(D floats, V halves) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  return hn::PromoteTo(floats, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), halves));
+#else
+  const hn::RebindToUnsigned<D> words;
+  const hn::RebindToSigned<D> integers;
+  const auto wide = hn::PromoteTo(words, halves);
+  const auto magnitude = hn::ShiftLeft<13>(hn::And(wide, hn::Set(words, 0x7fff)));
+  const auto finite = hn::BitCast(words, hn::Mul(hn::BitCast(floats, magnitude), hn::Set(floats, 0x1p112F)));
+  const auto above = hn::RebindMask(words, hn::Gt(hn::BitCast(integers, magnitude), hn::Set(integers, 0x0f7fffff)));
+  const auto bits = hn::IfThenElse(above, hn::Or(magnitude, hn::Set(words, 0x7f800000)), finite);
+  return hn::BitCast(floats, hn::Or(bits, hn::ShiftLeft<16>(hn::And(wide, hn::Set(words, 0x8000)))));
+#endif
+}
+
+// Returns the upper halves of words, rounded to the nearest, or to the even one: float32 numbers as bfloat16. Requires:
+// none is NaN with only lower bits.
+template <class D, class V>
+HWY_INLINE V NearestUpperHalf(D words, V word) {
+  const auto odd = hn::And(hn::ShiftRight<16>(word), hn::Set(words, 1));
+  return hn::ShiftRight<16>(hn::Add(word, hn::Add(hn::Set(words, 0x7fff), odd)));
+}
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+// Returns two vectors of float32 numbers as bfloat16. Numbers below the normal range become zero. (Highway has no name
+// for the instruction.) Requires: has_bfloat16().
+HWY_INLINE hn::Vec512<std::uint16_t> RoundTwo(hn::Vec512<float> first, hn::Vec512<float> second) {
+  hn::Vec512<std::uint16_t> halves;
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves.raw) : "v"(first.raw), "v"(second.raw));
+  return halves;
+}
+#endif
+
+constexpr std::size_t kFewTogether = 4;  // tokens
+
+// Returns how many of four rows are taken together, so that the sums of some tokens stay in registers.
+constexpr std::size_t RowsTogether(std::size_t tokens) {
+#if HWY_TARGET <= HWY_AVX3
+  constexpr std::size_t kMostSums = 16;  // of 32 registers
+#else
+  constexpr std::size_t kMostSums = 8;  // of 16 registers
+#endif
+  return 4 * tokens > kMostSums ? kMostSums / tokens : 4;
+}
+
+// Calls visit(count, t) for tokens t to t + count, until all `tokens` are taken: kMost at a time, then what is left in
+// powers of two. The count is a constant.
+template <std::size_t kMost, class Visit>
+HWY_INLINE void ForTokens(std::size_t tokens, const Visit& visit, std::size_t t = 0) {
+  for (; t + kMost <= tokens; t += kMost) visit(std::integral_constant<std::size_t, kMost>(), t);
+  if constexpr (kMost > 1) ForTokens<kMost / 2>(tokens, visit, t);
+}
 
 template <typename V>
 HWY_INLINE float Sum(V lanes) {
@@ -77,10 +134,6 @@ struct FourSums {
   template <typename D, typename V = hn::Vec<D>>
   static HWY_INLINE FourSums of(D, V a, V b, V c, V d) {
     return {hn::GetLane(a), hn::GetLane(b), hn::GetLane(c), hn::GetLane(d)};
-  }
-  template <typename D, typename V = hn::Vec<D>>
-  static HWY_INLINE FourSums of(D tag, const V (&rows)[4]) {
-    return of(tag, rows[0], rows[1], rows[2], rows[3]);
   }
   HWY_INLINE void store(float* to) const { std::memcpy(to, lanes, sizeof lanes); }
   HWY_INLINE void add(const FourSums& other) {
@@ -101,10 +154,6 @@ struct FourSums {
     const auto high = hn::BitCast(tag, hn::InterleaveUpper(pairs, ab, cd));
     return FourSums(sum_of_blocks(tag, hn::Add(low, high)));
   }
-  template <typename D, typename V = hn::Vec<D>>
-  static HWY_INLINE FourSums of(D tag, const V (&rows)[4]) {
-    return of(tag, rows[0], rows[1], rows[2], rows[3]);
-  }
   HWY_INLINE void store(float* to) const { hn::StoreU(lanes, Tag(), to); }
   HWY_INLINE void add(const FourSums& other) { lanes = hn::Add(lanes, other.lanes); }
   HWY_INLINE void add_product(float factor, const FourSums& other) {
@@ -122,8 +171,12 @@ struct FourSums {
     }
   }
 #endif
+  template <typename D, typename V = hn::Vec<D>>
+  static HWY_INLINE FourSums of(D tag, const V (&rows)[4]) {
+    return of(tag, rows[0], rows[1], rows[2], rows[3]);
+  }
 
-  // Only the first `count`, if fewer than four.
+  // Stores the first `count` alone, if they are fewer than four.
   HWY_INLINE void store(float* to, std::size_t count) const {
     if (count >= 4) return store(to);
     float buffer[4];

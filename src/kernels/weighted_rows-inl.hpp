@@ -13,7 +13,7 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/attention.hpp"
+#include "kernels/cache_type.hpp"
 #include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();

@@ -4,8 +4,6 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <optional>
-#include <string>
 
 #include <fmt/format.h>
 
@@ -40,7 +38,7 @@ class DateText {
     return number;
   }
 
-  // Two digits, at most `most`.
+  // Parses two digits of a number up to `most`.
   bool parse_two_digits(int most) {
     const auto number = parse_number(2);
     return number && *number <= most;
@@ -123,7 +121,7 @@ Card checked_card(Card card) {
 }
 
 void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings) {
-  const auto report = [&](const Tensor& tensor, std::string what, const Part* part) {
+  const auto report = [&](const Tensor& tensor, const std::string& what, const Part* part) {
     const Place place = part == nullptr ? Place() : find_place(*part->blob);
     findings.push_back(
         {Severity::warning,

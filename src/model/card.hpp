@@ -27,8 +27,6 @@ std::span<const CardField> card_fields();
 // invalid dates. Empty fields stay.
 Card checked_card(Card card);
 
-// Warnings about tensors that Poise does not understand.
-
 // Adds a warning for elements that were not checked: for each tensor of Layout::other whose name `is_known_layout`
 // rejects, and for each part of an unknown type.
 void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings);

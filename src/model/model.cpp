@@ -10,11 +10,8 @@
 #include "model/limits.hpp"
 
 namespace poise {
-namespace {
 
 constexpr std::size_t kMaxArena = UINT32_MAX;  // bytes of text; offsets into it have 32 bits
-
-}  // namespace
 
 std::string_view to_string(TokenType type) {
   switch (type) {

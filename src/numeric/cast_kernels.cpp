@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "numeric/cast_kernels.cpp"
@@ -34,7 +33,7 @@ HWY_INLINE auto FromBf16(V halves) {
   return hn::BitCast(kFloats, hn::ShiftLeft<16>(hn::PromoteTo(kWords, halves)));
 }
 
-// Round to nearest even; a NaN keeps its sign and becomes quiet.
+// Rounds to nearest even; a NaN keeps its sign and becomes quiet.
 template <typename V>
 HWY_INLINE auto ToBf16(V values) {
   const auto bits = hn::BitCast(kWords, values);
@@ -143,7 +142,7 @@ HWY_EXPORT(WidenF16);
 HWY_EXPORT(NarrowBf16);
 HWY_EXPORT(NarrowF16);
 
-// One value at a time: tails, overflows, and processors without the instructions.
+// Narrows one value at a time: tails, overflows, and processors without the instructions.
 std::size_t narrow_scalar(DType dtype, const float* in, std::uint16_t* out, std::size_t begin, std::size_t end,
                           CastStats& stats) {
   const float smallest_normal = dtype == DType::f16 ? 6.103515625e-05F : std::numeric_limits<float>::min();

@@ -17,12 +17,12 @@ struct CastStats {
   void merge(const CastStats& other);
 };
 
-// Elements to float32; `in` needs no alignment.
+// Convert elements to float32; `in` needs no alignment.
 void widen_f16(const std::byte* in, float* out, std::size_t count);
 void widen_bf16(const std::byte* in, float* out, std::size_t count);
 
-// float32 to elements, rounding to nearest even. Adds to `stats` except not_finite; returns the index of the first
-// finite value that overflows, or `count`.
+// Convert float32 to elements, rounding to nearest even. Adds to `stats` except not_finite; returns the index of the
+// first finite value that overflows, or `count`.
 std::size_t narrow_f16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);
 std::size_t narrow_bf16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);
 

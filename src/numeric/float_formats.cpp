@@ -1,6 +1,5 @@
 #include "numeric/float_formats.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -15,7 +14,7 @@ using Specials = FloatFormat::Specials;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A NaN of an IEEE format keeps its sign and payload and becomes quiet, as processors convert it.
+// Decodes a NaN of an IEEE format, which keeps its sign and payload and becomes quiet, as processors convert it.
 float decode_nan(bool negative, std::uint32_t mantissa, FloatFormat format) {
   return std::bit_cast<float>((negative ? 0x80000000U : 0U) | 0x7fc00000U | mantissa << (23 - format.mantissa_bits));
 }

@@ -39,8 +39,6 @@ inline constexpr double kLargestF16 = 65504;
 std::uint16_t encode_f16(double value);
 std::uint16_t encode_bf16(double value);
 
-// float32 numbers as people write them.
-
 // Returns the double whose shortest spelling is the float's: 1e-05, not 9.999999747378752e-06.
 inline double shortest(float value) { return parse_double(fmt::format("{}", value)).value(); }
 

@@ -1,13 +1,7 @@
 // Integers whose type is known only at run time.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// scan: finds values that indicate a damaged file.
+// Finds values that indicate a damaged file.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct BadValues {
   std::uint64_t first = 0;  // index of the first, if there is one
 };
 
-// Zero for types without bad values. Requires: whole elements.
+// Finds none for types without bad values. Requires: whole elements.
 BadValues find_bad_values(DType dtype, std::span<const std::byte> elements);
 
 // Describes such a value: "not finite" or "neither 0 nor 1".

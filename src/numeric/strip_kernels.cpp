@@ -60,11 +60,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
 HWY_EXPORT(AddStrips);
-
-}  // namespace
 
 void add_strips(float* const* out, const float* const* weights, std::size_t rows, std::size_t rank, const float* strips,
                 std::size_t count) {

@@ -26,8 +26,8 @@ struct AttentionToken {
   std::size_t position = 0;
 };
 
-// out[t, h] = softmax(queries[t, h] . keys * scale) values; queries and out [tokens, heads.count, heads.size]. Each
-// result is the same to the bit for any other tokens and heads, and any number of threads; but many tokens of a
+// Computes out[t, h] = softmax(queries[t, h] . keys * scale) values; queries and out [tokens, heads.count, heads.size].
+// Each result is the same to the bit for any other tokens and heads, and any number of threads; but many tokens of a
 // sequence are summed in another order than KernelInput::kFewTokensWithTiles, on a matrix unit. Requires: tokens of a
 // sequence have consecutive positions.
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,
@@ -49,15 +49,15 @@ struct AttentionTask {
 // Returns the positions that a token sees.
 IndexRange seen_by(const AttentionToken& token, std::size_t window);
 
-// In place: a row's scores become weights, and its sink's, if any, follows them.
+// Turns a row's scores into weights, in place; its sink's, if any, follows them.
 void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head);
 
 // Returns whether attend_on_tiles() takes heads of this size: they are whole tiles.
 bool takes_tiles(std::size_t size);
 
 // Queries and out begin with the first token's first head. Returns false, with nothing computed, if a key or value is
-// not finite: what a token does not see would spoil its sums. Results are the same to the bit for any tokens and heads
-// of a task. Requires: takes_tiles(heads.size), and a matrix unit.
+// not finite: one that a token does not see would spoil its sums. Results are the same to the bit for any tokens and
+// heads of a task. Requires: takes_tiles(heads.size), and a matrix unit.
 bool attend_on_tiles(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
                      float* out);
 

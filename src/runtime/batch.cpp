@@ -128,8 +128,8 @@ class BatchGenerator::State : public Computation {
     text.sequence.is_long = true;
   }
 
-  // Copies the beginning that the text shares with one that has computed it. True: an earlier text will soon compute
-  // more of it.
+  // Copies the beginning that the text shares with one that has computed it. Returns true if an earlier text will soon
+  // compute more of it.
   bool waits_for_beginning(BatchText& text) {
     const Computed* best = nullptr;
     std::size_t shared = kLeastShared - 1;
@@ -169,7 +169,7 @@ class BatchGenerator::State : public Computation {
     threads_.run(stop, [&] { transformer_.forward(batch, memory_); });
   }
 
-  // True: the text ends with the token.
+  // Chooses the next token. Returns true if the text ends with it.
   bool choose(BatchText& text, std::span<const float> logits) const {
     const TokenId token = text.sampler.sample(choices(*weights_, logits));
     Generation& generation = text.result.generation;

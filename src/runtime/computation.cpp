@@ -1,11 +1,8 @@
 #include "runtime/computation.hpp"
 
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include <poise/error.hpp>
 
 namespace poise {
 

@@ -44,8 +44,7 @@ class Computation {
   Workspace memory_;
 };
 
-// Cancelled computations: the loops of oneTBB that a call has started end early, and their results must not be used.
-
+// In a cancelled computation the loops of oneTBB that a call has started end early; their results must not be used.
 [[noreturn]] inline void throw_cancelled() { throw Error(ErrorKind::cancelled, "the computation was stopped"); }
 
 // Throws cancelled when the calling task's group is cancelled.
@@ -53,14 +52,11 @@ inline void require_wanted() {
   if (tbb::is_current_task_group_canceling()) throw_cancelled();
 }
 
-// Scores that are not numbers.
-
 // Throws unsupported: "WHAT is NaN: the weights hold values that are not finite, or overflow". The path may be empty.
 [[noreturn]] void refuse_non_finite(const std::string& what, double value, const std::string& path = {});
 
-// The logarithm of the sum of exponentials, which makes logarithms of probabilities of scores.
-
-// Requires: there is a score.
+// Returns the logarithm of the sum of exponentials, which makes logarithms of probabilities of scores. Requires: there
+// is a score.
 inline double log_sum(std::span<const float> scores) {
   const double best = static_cast<double>(*std::ranges::max_element(scores));
   double sum = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <span>
 
@@ -11,7 +10,7 @@
 #include <poise/error.hpp>
 #include <poise/values.hpp>
 
-#include "views/cast.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
 namespace {
@@ -29,7 +28,7 @@ void require_finite(std::string_view name, std::span<const float> numbers, Error
                 path);
 }
 
-// The cache of a layer, as tensors: codes, and their scales where the cache has any.
+// A tensor of a layer's cache: codes, or their scales where the cache has any.
 struct CachedPart {
   std::string_view name;
   Cached what;
@@ -82,17 +81,13 @@ class CachedRows final : public Blob {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     CachedRow row(cache_);
-    while (!out.empty()) {
-      const std::size_t position = first_ + offset / row_bytes();
+    read_units(offset, out, row_bytes(), 1, [&](std::uint64_t index, std::size_t) {
+      const std::size_t position = first_ + index;
       cache_.load(part_.what, layer_, position, row.codes(), row.scales());
       row.require_finite_part(part_, fmt::format("layer {}, position {}", layer_, position), ErrorKind::unsupported,
                               {});
-      const std::size_t skipped = offset % row_bytes();
-      const std::size_t count = std::min(out.size(), row_bytes() - skipped);
-      std::memcpy(out.data(), row.bytes(part_).data() + skipped, count);
-      out = out.subspan(count);
-      offset += count;
-    }
+      return row.bytes(part_);
+    });
   }
 
  private:
@@ -111,7 +106,7 @@ BlobPtr copied(const std::vector<Number>& numbers, const char* name) {
   return make_memory_blob({bytes.begin(), bytes.end()}, name);
 }
 
-// Reads a text, and says what is wrong with it.
+// Reads a text. Throws for a fault, with its description.
 class Reader {
  public:
   Reader(const Model& model, const Transformer& transformer, std::size_t context, ComputedText& text)
@@ -150,11 +145,10 @@ class Reader {
   [[noreturn]] void fail(const std::string& problem) const { throw Error(ErrorKind::invalid_file, problem, path()); }
 
   std::uint64_t number(const Attributes& about, std::string_view key) const {
+    if (const auto* found = about.get_if<std::uint64_t>(key)) return *found;
+    if (const auto* found = about.get_if<std::int64_t>(key); found != nullptr && *found >= 0)
+      return static_cast<std::uint64_t>(*found);
     const Value* value = about.find(key);
-    const std::uint64_t* found = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
-    if (found != nullptr) return *found;
-    if (const auto* other = value == nullptr ? nullptr : value->get_if<std::int64_t>(); other != nullptr && *other >= 0)
-      return static_cast<std::uint64_t>(*other);
     fail(fmt::format("poise.session: {}: expected a whole number, found {}", key,
                      value == nullptr ? "nothing" : to_json(*value)));
   }

@@ -38,10 +38,11 @@ struct ComputedText {
 // Returns true for a model with the attribute of a session.
 bool is_session(const Model& model);
 
-// Borrows the text's keys and values. Throws unsupported for numbers that are not finite.
+// Returns the text as a model, which borrows its keys and values. Throws unsupported for numbers that are not finite.
 Model to_model(const ComputedText& text, const std::string& fingerprint);
 
-// Requires: `text` is empty, with room for `context` positions. Throws, and leaves it unusable: invalid_file for what
+// Reads a text from a model. Requires: `text` is empty, with room for `context` positions. Throws, and leaves it
+// unusable: invalid_file for what
 // is not such a model, bad_argument for one of another fingerprint or type of cache or with more tokens than fit, and
 // what reading its blobs throws.
 void from_model(const Model& model, const std::string& fingerprint, const Transformer& transformer, std::size_t context,

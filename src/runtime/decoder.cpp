@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <vector>
 
 #include "kernels/activation.hpp"
 #include "kernels/rotation.hpp"
@@ -136,7 +134,7 @@ class PlannedTransformer final : public Transformer {
     memory.add(memory.projected);
   }
 
-  // Keeps the hidden states of a layer if they are asked for; those of the last one after the final norm.
+  // Keeps the hidden states of a layer if the caller wants them; those of the last one after the final norm.
   void keep(std::size_t layer, std::size_t count, Workspace& memory) const {
     if (memory.kept_layer != layer) return;
     memory.kept.assign(memory.x.begin(), memory.x.begin() + static_cast<std::ptrdiff_t>(count * plan_.hidden));
@@ -150,7 +148,7 @@ class PlannedTransformer final : public Transformer {
     return memory.normed.data();
   }
 
-  // x += the norm of the projection, which is the sum of those of all ranks
+  // Computes x += the norm of the projection, which is the sum of those of all ranks
   void add_projected(const Norm& norm, std::size_t count, Workspace& memory) const {
     if (ranks_.sum) ranks_.sum(memory.projected);
     if (norm) norm.apply(memory.projected.data(), count, memory.projected.data());

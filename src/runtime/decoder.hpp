@@ -15,12 +15,11 @@
 
 namespace poise {
 
-// One of several ranks, or the whole model. Throws unsupported for what does not divide among the ranks. Requires: the
-// plan of the model's family, and checked configuration and tensors.
+// Returns one of several ranks, or the whole model. Throws unsupported for what does not divide among the ranks.
+// Requires: the plan of the model's family, and checked configuration and tensors.
 std::unique_ptr<const Transformer> make_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks);
 
-// Projection: a matrix and a bias.
-
+// A matrix and a bias.
 struct Projection {
   std::unique_ptr<Matrix> matrix;
   std::vector<float> bias = {};  // empty: none
@@ -46,8 +45,7 @@ void project(std::span<const Projection> projections, const float* x, std::size_
              std::span<const Target> parts, std::vector<float>& scratch, Fused fused = Fused::in_turn);
 void project(const Projection& projection, const float* x, std::size_t tokens, Precision precision, float* out);
 
-// Feed-forward networks: one for all tokens of a layer, or experts; each token uses some of them.
-
+// A network for all tokens of a layer, or an expert, which some tokens use.
 struct FeedForward {
   std::vector<Projection> in;  // gate and up, in one matrix or two; or one without a gate
   Projection down;
@@ -65,15 +63,13 @@ struct Experts {
   bool normalized = true;
 };
 
-// out [tokens, hidden] = down(activation(gate(x)) * up(x)).
+// Computes out [tokens, hidden] = down(activation(gate(x)) * up(x)).
 void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
                   NetworkMemory& memory, float* out);
 
-// The same for the experts with the token's best router scores, weighted by these scores. Reads no other expert's
-// weights.
+// Computes the same for the experts with the token's best router scores, weighted by these scores. Reads no other
+// expert's weights.
 void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out);
-
-// The weights of a decoder, by the names in its plan.
 
 struct Norm {
   NormKind kind = NormKind::rms;
@@ -82,7 +78,7 @@ struct Norm {
   std::vector<float> bias = {};
 
   explicit operator bool() const { return !weight.empty(); }
-  // For rows as long as the weight. Requires: there is one. `out` may be x.
+  // Norms rows as long as the weight. Requires: there is one. `out` may be x.
   void apply(const float* x, std::size_t rows, float* out) const;
 };
 
@@ -92,15 +88,16 @@ struct DecoderLayer {
   std::vector<Projection> qkv;
   Norm q_norm;
   Norm k_norm;
-  std::vector<float> sinks;
+  std::vector<float> sinks = {};
   Projection o;
   Norm attention_post_norm;
   Norm mlp_norm;
-  FeedForward mlp;  // without matrices if there are experts
-  std::optional<Experts> experts;
+  FeedForward mlp = {};  // without matrices if there are experts
+  std::optional<Experts> experts = {};
   Norm mlp_post_norm;
 };
 
+// The weights of a decoder, by the names in its plan.
 struct DecoderWeights {
   std::unique_ptr<Matrix> embedding;
   std::unique_ptr<Matrix> positions;  // null: none

@@ -11,7 +11,6 @@
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "kernels/norm.hpp"
-#include "runtime/matrix.hpp"
 #include "runtime/parallel.hpp"
 
 namespace poise {
@@ -22,7 +21,7 @@ std::vector<float> part_of(const std::vector<float>& numbers, const IndexRange& 
           numbers.begin() + static_cast<std::ptrdiff_t>(range.last)};
 }
 
-// One of the parts that a fused matrix has in turn: its length, and what a rank takes of it.
+// One of the parts that a fused matrix has in turn: its length, and the share of a rank.
 struct FusedPart {
   std::size_t width;
   IndexRange share;
@@ -148,12 +147,9 @@ class Loader {
                           .qkv = qkv(prefix),
                           .q_norm = head_norm(prefix, plan_.q_norm),
                           .k_norm = head_norm(prefix, plan_.k_norm),
-                          .sinks = {},
                           .o = o(prefix),
                           .attention_post_norm = norm(prefix, plan_.attention_post_norm),
                           .mlp_norm = norm(prefix, plan_.mlp_norm),
-                          .mlp = {},
-                          .experts = {},
                           .mlp_post_norm = norm(prefix, plan_.mlp_post_norm)};
     if (!plan_.sinks.empty())
       layer.sinks = part_of(load_vector(tensor(prefix + std::string(plan_.sinks))), ranks_.share(plan_.heads));
@@ -165,7 +161,7 @@ class Loader {
     return layer;
   }
 
-  // Divisors of the frequencies, if the model has them.
+  // Returns the divisors of the frequencies, if the model has them.
   std::vector<float> rope_divisors() const {
     if (plan_.rope_divisors.empty()) return {};
     const Tensor* tensor = model_.find(plan_.rope_divisors);
@@ -188,7 +184,7 @@ class Loader {
     return fmt::format("{}{}.weight", prefix, linear.module);
   }
 
-  // This rank's inner numbers: as many as can be taken together out of the matrices that give and take them.
+  // Returns this rank's inner numbers: as many as can be taken together out of the matrices that give and take them.
   IndexRange inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down,
                          Orientation orientation) const {
     if (ranks_.count == 1) return {0, inner};

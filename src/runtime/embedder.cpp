@@ -22,18 +22,14 @@ struct PooledText {
   std::vector<double> pooled;  // the sum of its hidden states so far, or the last one
 };
 
-std::size_t layer_of(const Weights& weights, const EmbedOptions& options) {
-  if (options.layer) require_layer(weights, *options.layer);
-  return options.layer.value_or(weights.parts().transformer->layers());
-}
-
 }  // namespace
 
 class Embedder::State : public Computation {
  public:
   State(std::shared_ptr<const Weights> weights, const EmbedOptions& options, const SessionOptions& session)
       : Computation(std::move(weights), session), options_(options) {
-    memory_.kept_layer = layer_of(*weights_, options);
+    if (options.layer) require_layer(*weights_, *options.layer);
+    memory_.kept_layer = options.layer.value_or(transformer_.layers());
   }
 
   std::size_t size() const { return transformer_.hidden_size(); }
@@ -134,8 +130,7 @@ class Embedder::State : public Computation {
 };
 
 Embedder::Embedder(std::shared_ptr<const Weights> weights, const EmbedOptions& options, const SessionOptions& session) {
-  if (!weights) throw Error(ErrorKind::bad_argument, "an embedder needs weights");
-  state_ = std::make_unique<State>(std::move(weights), options, session);
+  state_ = std::make_unique<State>(require_weights(std::move(weights), "an embedder needs weights"), options, session);
 }
 Embedder::~Embedder() = default;
 Embedder::Embedder(Embedder&&) noexcept = default;

@@ -38,7 +38,7 @@ struct Choice {
   float weight;
 };
 
-// The best `used` of a token's scores, and their weights.
+// Chooses the best `used` of a token's scores, with their weights.
 void choose(const Experts& experts, float* scores, std::size_t token, std::vector<std::size_t>& order,
             std::vector<Choice>& choices) {
   const std::size_t count = experts.all.size();
@@ -108,6 +108,26 @@ bool run_in_blocks(const FeedForward& network, const Activation& activation, con
                         x, tokens, out, precision);
 }
 
+void add_bias(const std::vector<float>& bias, std::size_t tokens, float* y) {
+  if (bias.empty()) return;
+  for (std::size_t t = 0; t < tokens; ++t, y += bias.size()) {
+    for (std::size_t i = 0; i < bias.size(); ++i) y[i] += bias[i];
+  }
+}
+
+// Splits one token's numbers into the parts.
+void split(const float* from, std::span<const Target> parts, std::size_t t, Fused fused) {
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    float* const to = parts[p].data + t * parts[p].width;
+    if (fused == Fused::in_turn) {
+      std::copy_n(from, parts[p].width, to);
+      from += parts[p].width;
+    } else {
+      for (std::size_t i = 0; i < parts[p].width; ++i) to[i] = from[i * parts.size() + p];
+    }
+  }
+}
+
 }  // namespace
 
 void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
@@ -144,30 +164,6 @@ void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Wo
     first = last;
   }
 }
-
-namespace {
-
-void add_bias(const std::vector<float>& bias, std::size_t tokens, float* y) {
-  if (bias.empty()) return;
-  for (std::size_t t = 0; t < tokens; ++t, y += bias.size()) {
-    for (std::size_t i = 0; i < bias.size(); ++i) y[i] += bias[i];
-  }
-}
-
-// One token's numbers.
-void split(const float* from, std::span<const Target> parts, std::size_t t, Fused fused) {
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    float* const to = parts[p].data + t * parts[p].width;
-    if (fused == Fused::in_turn) {
-      std::copy_n(from, parts[p].width, to);
-      from += parts[p].width;
-    } else {
-      for (std::size_t i = 0; i < parts[p].width; ++i) to[i] = from[i * parts.size() + p];
-    }
-  }
-}
-
-}  // namespace
 
 void project(std::span<const Projection> projections, const float* x, std::size_t tokens, Precision precision,
              std::span<const Target> parts, std::vector<float>& scratch, Fused fused) {

@@ -1,4 +1,4 @@
-// ForwardPass: computes whole texts, one after the other, and gives what the model makes of each of their tokens.
+// ForwardPass: computes whole texts, one after the other, with the scores after each of their tokens.
 //
 //   pass.begin(tokens);
 //   while (const std::size_t count = pass.next()) pass.logits(0, count, out);
@@ -34,7 +34,7 @@ class ForwardPass : public Computation {
   // over the same tokens take the same steps. Throws cancelled.
   std::size_t next(const std::stop_token& stop = {});
 
-  // The scores of what follows tokens of the last next(): [count, vocabulary_size()], from the one with index `first`
+  // Computes the scores after tokens of the last next(): [count, vocabulary_size()], from the one with index `first`
   // on. Throws cancelled.
   void logits(std::size_t first, std::size_t count, std::vector<float>& out, const std::stop_token& stop = {});
 
@@ -49,13 +49,12 @@ class ForwardPass : public Computation {
   std::span<const TokenId> tokens_;
 };
 
-// Whether the scores of two models are of the same tokens.
-
-// Throws bad_argument, naming the difference, for other numbers of scores, and for ids that are different texts in
-// both. One of two vocabularies may be longer, by names for rows that pad the embedding, or absent.
+// Checks that the scores of two models are of the same tokens. Throws bad_argument, naming the difference, for other
+// numbers of scores, and for ids that are different texts in both. One of two vocabularies may be longer, by names for
+// rows that pad the embedding, or absent.
 void require_same_vocabulary(const Weights& model, const Weights& base);
 
-// "token" (id 17)
+// Returns "\"token\" (17)".
 std::string shown_token(const Weights& weights, TokenId token);
 
 }  // namespace poise

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,7 +14,7 @@ std::size_t whole_blocks(std::size_t positions) {
   return (positions + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
 }
 
-// Where the numbers of a position are in a block's codes or scales: the first, and the distance between two.
+// The places of a position's numbers in a block's codes or scales: the first, and the distance between two.
 struct Places {
   std::size_t first;
   std::size_t step;

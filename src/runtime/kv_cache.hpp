@@ -28,7 +28,7 @@ struct CachedHeads {
 
 class KvCache {
  public:
-  // With each layer's number of positions, which it holds at least.
+  // `positions`: how many each layer holds at least.
   KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions);
 
   // Reserves memory for positions up to `end`. Called before put() of new positions.
@@ -42,21 +42,21 @@ class KvCache {
   const CacheTypeRow& type() const { return *type_; }
   std::size_t layers() const { return layers_.size(); }
   std::size_t width() const { return heads_.width(); }
-  // Of the keys or values of a position of a layer.
+  // Returns how many scales the keys or values of a position of a layer have.
   std::size_t scales() const { return heads_.count * type_->scales(heads_.size); }
-  // Gives an empty layer the positions [first, last), except those that do not fit; store() fills them in.
+  // Makes room in an empty layer for positions [first, last), except those that do not fit; store() fills them in.
   void resume(std::size_t layer, std::size_t first, std::size_t last);
 
-  // key, value [width]. Throws unsupported for numbers that the type does not hold.
+  // Stores key and value [width]. Throws unsupported for numbers that the type does not hold.
   void put(std::size_t layer, std::size_t position, const float* key, const float* value);
 
-  // The codes [width] of the keys or values of a position, and their scales [scales]: as they are stored, head by head.
-  // Requires: the layer has the position.
+  // Load and store the codes [width] of the keys or values of a position, and their scales [scales]: as they are
+  // stored, head by head. Requires: the layer has the position.
   void load(Cached what, std::size_t layer, std::size_t position, std::byte* codes, float* scales) const;
   void store(Cached what, std::size_t layer, std::size_t position, const std::byte* codes, const float* scales);
 
-  // Positions [first, last) of a head. Requires: the layer has them, and they are in one block: first and last - 1 have
-  // the same quotient by kBlockPositions.
+  // Returns positions [first, last) of a head. Requires: the layer has them, and they are in one block: first and last
+  // - 1 have the same quotient by kBlockPositions.
   CachedRun run(Cached what, std::size_t layer, std::size_t head, std::size_t first, std::size_t last) const;
 
  private:
@@ -81,8 +81,7 @@ class KvCache {
   std::vector<Layer> layers_;
 };
 
-// Sequence: the state of one text in a transformer: its cached keys and values, and its position.
-
+// The state of one text in a transformer: its cached keys and values, and its position.
 struct Sequence {
   explicit Sequence(KvCache empty) : cache(std::move(empty)) {}
 

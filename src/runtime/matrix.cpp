@@ -102,7 +102,7 @@ Box box_of(const MatrixPart& part, Orientation orientation, std::size_t rows, st
   return is_of_rows(part.of, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
 }
 
-// With float32 scales. Their parts are float32.
+// Returns true for rows with float32 scales. Their parts are float32.
 bool has_float_scales(const StoredRows& rows) { return scale_bytes(rows) == sizeof(float); }
 
 bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && stored_bytes(rows, 2) < 2; }

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -50,7 +49,7 @@ class Matrix {
   // Returns which column of the matrix each column of stored rows is; empty: both have the same order.
   std::span<const std::uint32_t> column_order() const { return column_order_; }
 
-  // Rows [first, first + count) as float32: out [count, columns].
+  // Decodes rows [first, first + count) to float32: out [count, columns].
   void decode(std::size_t first, std::size_t count, float* out) const;
 
  protected:
@@ -69,10 +68,10 @@ class Matrix {
   std::vector<std::uint32_t> column_order_;
 };
 
-// A tensor of rank 2 [rows, columns], or of rank 1 as one row. Types without kernels become float32 in memory. Throws
-// unsupported, naming the tensor, without floating-point elements (integers without a scale), for a part that does not
-// begin and end at multiples of part_step(), and what reading its blobs throws. Reads only the bytes of the part.
-// Requires: the tensor has the part.
+// Loads a tensor of rank 2 [rows, columns], or of rank 1 as one row. Types without kernels become float32 in memory.
+// Throws unsupported, naming the tensor, without floating-point elements (integers without a scale), for a part that
+// does not begin and end at multiples of part_step(), and what reading its blobs throws. Reads only the bytes of the
+// part. Requires: the tensor has the part.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in,
                                     const MatrixPart& part = {});
 
@@ -87,11 +86,10 @@ std::size_t part_step(const Tensor& tensor, Orientation orientation, MatrixPart:
 // Returns all elements of a small tensor (a norm) as float32.
 std::vector<float> load_vector(const Tensor& tensor);
 
-// y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena. A token
-// gets the same bits alone and among few (KernelInput::is_few()), and among any numbers of tokens whose x has the same
-// form (KernelInput::Form); with Precision::exact among any.
-// With Precision::apart each gets those that Precision::fast gives it by itself, and each weight still comes from
-// memory once.
+// Computes y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena. A
+// token gets the same bits alone and among few (KernelInput::is_few()), and among any numbers of tokens whose x has the
+// same form (KernelInput::Form); with Precision::exact among any. With Precision::apart each gets those that
+// Precision::fast gives it by itself, and each weight still comes from memory once.
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y,
               Precision precision = Precision::fast);
 
@@ -103,7 +101,7 @@ struct Product {
 void multiply(std::span<const Product> products, const float* x, std::size_t tokens,
               Precision precision = Precision::fast);
 
-// A gated network: its x meets two matrices, or the rows of one from `first` on, and what their numbers become together
+// A gated network: its x meets two matrices, or the rows of one from `first` on, and the combination of their numbers
 // meets a third.
 struct GatedProduct {
   struct Rows {
@@ -116,14 +114,12 @@ struct GatedProduct {
   const Matrix* down = nullptr;
 };
 
-// y = down times combine(gate times x, up times x), with the same bits as three calls. The intermediate results stay in
-// the cache: a block of it goes from the first products to the form for the last ones. Returns false, without products,
-// for few tokens, and where rows or columns of a matrix are stored in another order.
+// Computes y = down times combine(gate times x, up times x), with the same bits as three calls. The intermediate
+// results stay in the cache: a block of it goes from the first products to the form for the last ones. Returns false,
+// without products, for few tokens, and where rows or columns of a matrix are stored in another order.
 bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision);
 
-// convert_to_stored: a weight tensor in the form for kernels.
-
-// The blobs hold the bytes for `rows`; scales and zeros are those of groups.
+// A weight tensor in the form for kernels. The blobs hold the bytes for `rows`; scales and zeros are those of groups.
 struct StoredForm {
   StoredRows rows;
   BlobPtr data;
@@ -137,8 +133,8 @@ struct StoredForm {
 // Returns all elements as float32, which takes memory.
 StoredForm float_form(const Tensor& tensor);
 
-// Types without kernels become float32. Throws unsupported, naming the tensor, without floating-point elements; and
-// what checking its parts throws.
+// Returns the form that kernels read. Types without kernels become float32. Throws unsupported, naming the tensor,
+// without floating-point elements; and what checking its parts throws.
 StoredForm convert_to_stored(const Tensor& tensor);
 
 // Throws unsupported: the tensor cannot be used as a weight.

@@ -78,7 +78,7 @@ class Work {
 
   // Computes the same by pieces: begin(), all units in any order, finish().
   std::size_t units() const { return units_; }
-  // Units of a task: one of fewer products costs more to schedule than to run.
+  // Returns the units of a task: one of fewer products costs more to schedule than to run.
   std::size_t grain() const {
     constexpr std::size_t kProductsPerTask = 65536;
     const Matrix& first = *products_.front().matrix;
@@ -104,12 +104,13 @@ class Work {
   void finish() const {
     if (summed_ > 0) add_up();
     for (const Product& product : products_) {
-      if (product.matrix->paired_rows() != 0) put_in_halves(product);
+      if (product.matrix->paired_rows() != 0) reorder_in_halves(product);
     }
   }
 
  private:
-  // With a matrix whose rows correspond to elements of x, one token sums over ranges of rows, and then over the ranges.
+  // Returns true for a matrix whose rows correspond to elements of x: one token sums over ranges of rows, and then over
+  // the ranges.
   bool is_summed(const Matrix& matrix) const { return tokens_ == 1 && matrix.orientation() == Orientation::in_out; }
   std::size_t unit_of(const Matrix& matrix) const {
     if (is_summed(matrix)) return kRowsAdded;
@@ -136,7 +137,7 @@ class Work {
     return inputs_.size() - 1;
   }
 
-  // Outputs, or inputs of a matrix whose rows are summed, in whole units.
+  // Computes outputs, or inputs of a matrix whose rows are summed, in whole units.
   void multiply_part(const Product& product, std::size_t first, std::size_t last, float* sums) const {
     const Matrix& matrix = *product.matrix;
     if (is_summed(matrix)) {
@@ -166,8 +167,8 @@ class Work {
     }
   }
 
-  // Outputs that were computed in the order of stored rows.
-  void put_in_halves(const Product& product) const {
+  // Reorders outputs that were computed in the order of stored rows.
+  void reorder_in_halves(const Product& product) const {
     const std::size_t outputs = product.matrix->outputs();
     const std::size_t head = product.matrix->paired_rows();
     in_parallel(tokens_ * outputs / head, kHeadsAtOnce, [&](std::size_t first, std::size_t last) {
@@ -213,8 +214,8 @@ void multiply_with_copy(std::span<const Product> products, const float* x, Preci
     std::copy_n(sums[i].data(), products[i].matrix->outputs(), products[i].y);
 }
 
-// Each token as if it were alone. Rows are unpacked once for kFewTokens of them; rows that are summed stay in the cache
-// until all tokens have used them.
+// Multiplies each token as if it were alone. Rows are unpacked once for kFewTokens of them; rows that are summed stay
+// in the cache until all tokens have used them.
 void multiply_apart(std::span<const Product> products, const float* x, std::size_t tokens) {
   const bool is_summed = std::ranges::any_of(
       products, [](const Product& product) { return product.matrix->orientation() == Orientation::in_out; });

@@ -27,8 +27,6 @@ class SessionThreads {
   mutable tbb::task_arena arena_;  // begins with the first work
 };
 
-// Loops over numbers and tokens that threads share.
-
 // Calls use(first, last) for parts of [0, count) at once, on the threads of the calling task arena. A part has at least
 // half of `least`. One part alone costs nothing more than the call.
 template <class Use>

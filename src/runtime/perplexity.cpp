@@ -34,7 +34,7 @@ class Mean {
     return std::sqrt(squares_ / (count_ - 1) / count_);
   }
   Estimate estimate() const { return {value(), standard_error()}; }
-  // Of exp(mean), to first order.
+  // Returns the estimate of exp(mean), to first order.
   Estimate exponential() const { return {std::exp(mean_), std::exp(mean_) * standard_error()}; }
 
  private:
@@ -108,7 +108,7 @@ class Perplexity::State {
     base_.emplace(std::move(base), options);
   }
 
-  // With EOS after the text, or without.
+  // Encodes the text, with EOS after it or without.
   std::vector<TokenId> encode(std::string_view text, bool with_end) const {
     std::vector<TokenId> tokens = encode(model_.weights(), text, with_end);
     if (base_ && base_->weights().has_tokenizer())
@@ -311,18 +311,10 @@ class Perplexity::State {
   Sums sums_;
 };
 
-namespace {
-
-std::shared_ptr<const Weights> required_model(std::shared_ptr<const Weights> weights) {
-  if (!weights) throw Error(ErrorKind::bad_argument, "there is no perplexity without weights");
-  return weights;
-}
-
-}  // namespace
-
 Perplexity::Perplexity(std::shared_ptr<const Weights> model, std::shared_ptr<const Weights> base,
                        const SessionOptions& options)
-    : state_(std::make_unique<State>(required_model(std::move(model)), std::move(base), options)) {}
+    : state_(std::make_unique<State>(require_weights(std::move(model), "there is no perplexity without weights"),
+                                     std::move(base), options)) {}
 Perplexity::~Perplexity() = default;
 Perplexity::Perplexity(Perplexity&&) noexcept = default;
 Perplexity& Perplexity::operator=(Perplexity&&) noexcept = default;

@@ -37,21 +37,19 @@ void require_numbers(std::span<const float> logits) {
 }  // namespace
 
 Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(options.seed) {
-  if (!std::isfinite(options.temperature) || options.temperature < 0) {
-    throw Error(ErrorKind::bad_argument, fmt::format("temperature is {}, expected 0 or more", options.temperature));
-  }
-  if (!(options.top_p > 0 && options.top_p <= 1))
-    throw Error(ErrorKind::bad_argument, fmt::format("top-p is {}, expected more than 0, at most 1", options.top_p));
-  if (options.top_k < 0)
-    throw Error(ErrorKind::bad_argument, fmt::format("top-k is {}, expected 0 or more", options.top_k));
-  if (!(options.min_p >= 0 && options.min_p <= 1))
-    throw Error(ErrorKind::bad_argument, fmt::format("min-p is {}, expected 0 to 1", options.min_p));
-  if (!std::isfinite(options.repetition_penalty) || options.repetition_penalty <= 0) {
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("repetition-penalty is {}, expected more than 0", options.repetition_penalty));
-  }
-  if (!std::isfinite(options.presence_penalty) || !std::isfinite(options.frequency_penalty))
-    throw Error(ErrorKind::bad_argument, "presence-penalty and frequency-penalty have to be numbers");
+  const auto require = [](bool holds, const std::string& problem) {
+    if (!holds) throw Error(ErrorKind::bad_argument, problem);
+  };
+  require(std::isfinite(options.temperature) && options.temperature >= 0,
+          fmt::format("temperature is {}, expected 0 or more", options.temperature));
+  require(options.top_p > 0 && options.top_p <= 1,
+          fmt::format("top-p is {}, expected more than 0, at most 1", options.top_p));
+  require(options.top_k >= 0, fmt::format("top-k is {}, expected 0 or more", options.top_k));
+  require(options.min_p >= 0 && options.min_p <= 1, fmt::format("min-p is {}, expected 0 to 1", options.min_p));
+  require(std::isfinite(options.repetition_penalty) && options.repetition_penalty > 0,
+          fmt::format("repetition-penalty is {}, expected more than 0", options.repetition_penalty));
+  require(std::isfinite(options.presence_penalty) && std::isfinite(options.frequency_penalty),
+          "presence-penalty and frequency-penalty have to be numbers");
   for (const auto& [token, bias] : options.logit_bias) {
     if (token < 0) throw Error(ErrorKind::bad_argument, fmt::format("logit-bias: {} is not the id of a token", token));
     if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity())
@@ -125,7 +123,7 @@ Sampler Sampler::branch() {
   return other;
 }
 
-// As a token of the text.
+// Counts a token of the text.
 void Sampler::count(TokenId token) {
   see(std::span(&token, 1));
   if (options_.presence_penalty == 0 && options_.frequency_penalty == 0) return;
@@ -140,8 +138,8 @@ TokenId Sampler::choose(std::span<const float> logits) {
   return draw(total_weight());
 }
 
-// Takes the guess with the probability p / q, if it has p here and q where it was drawn. Otherwise draws from what p is
-// larger than q by.
+// Takes the guess with the probability p / q, if it has p here and q where it was drawn. Otherwise draws from the
+// excess of p over q.
 TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
   choose_candidates(logits);
   const double total = total_weight();
@@ -180,8 +178,8 @@ TokenId Sampler::draw(double total) {
   return last == candidates_.rend() ? candidates_.front().token : last->token;
 }
 
-// Those that top_k, top_p and min_p leave, in the order of their ids. Sorts nothing: a vocabulary may have hundreds of
-// thousands of tokens.
+// Chooses those that top_k, top_p and min_p leave, in the order of their ids. Sorts nothing: a vocabulary may have
+// hundreds of thousands of tokens.
 void Sampler::choose_candidates(std::span<const float> logits) {
   const TokenId best_token = best_of(logits);
   const float best = logits[static_cast<std::size_t>(best_token)];
@@ -210,7 +208,7 @@ void Sampler::choose_candidates(std::span<const float> logits) {
   });
 }
 
-// The fewest of the best that together have top_p of the weight.
+// Keeps the fewest of the best that together have top_p of the weight.
 void Sampler::keep_nucleus() {
   const double total = total_weight();
   double wanted = static_cast<double>(options_.top_p) * total;

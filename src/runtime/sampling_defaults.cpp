@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -14,48 +15,36 @@
 namespace poise {
 namespace {
 
-// The keys of the five numbers, and those of methods that Sampler lacks, with the value that switches each off.
+// A method that Sampler lacks, with the value that switches it off.
+struct UnknownKey {
+  std::string_view key;
+  double neutral;
+};
+
 struct SamplingKeys {
-  struct Unknown {
-    std::string_view key;
-    double neutral;
-  };
   std::string_view source;
   std::string_view temperature;
   std::string_view top_k;
   std::string_view top_p;
   std::string_view min_p;
   std::string_view repetition_penalty;
-  std::vector<Unknown> unknown;
+  std::span<const UnknownKey> unknown;
 };
 
-const SamplingKeys& generation_keys() {
-  static const SamplingKeys keys = {.source = "generation_config.json",
-                                    .temperature = "temperature",
-                                    .top_k = "top_k",
-                                    .top_p = "top_p",
-                                    .min_p = "min_p",
-                                    .repetition_penalty = "repetition_penalty",
-                                    .unknown = {{"typical_p", 1},
-                                                {"epsilon_cutoff", 0},
-                                                {"eta_cutoff", 0},
-                                                {"no_repeat_ngram_size", 0},
-                                                {"num_beams", 1},
-                                                {"penalty_alpha", 0}}};
-  return keys;
-}
+constexpr UnknownKey kUnknownOfGeneration[] = {{"typical_p", 1},  {"epsilon_cutoff", 0},
+                                               {"eta_cutoff", 0}, {"no_repeat_ngram_size", 0},
+                                               {"num_beams", 1},  {"penalty_alpha", 0}};
+constexpr SamplingKeys kGenerationKeys = {"generation_config.json", "temperature",       "top_k", "top_p", "min_p",
+                                          "repetition_penalty",     kUnknownOfGeneration};
 
-const SamplingKeys& gguf_keys() {
-  static const SamplingKeys keys = {
-      .source = "general.sampling.*",
-      .temperature = "general.sampling.temp",
-      .top_k = "general.sampling.top_k",
-      .top_p = "general.sampling.top_p",
-      .min_p = "general.sampling.min_p",
-      .repetition_penalty = "general.sampling.penalty_repeat",
-      .unknown = {{"general.sampling.xtc_probability", 0}, {"general.sampling.mirostat", 0}}};
-  return keys;
-}
+constexpr UnknownKey kUnknownOfGguf[] = {{"general.sampling.xtc_probability", 0}, {"general.sampling.mirostat", 0}};
+constexpr SamplingKeys kGgufKeys = {"general.sampling.*",
+                                    "general.sampling.temp",
+                                    "general.sampling.top_k",
+                                    "general.sampling.top_p",
+                                    "general.sampling.min_p",
+                                    "general.sampling.penalty_repeat",
+                                    kUnknownOfGguf};
 
 class DefaultsReader {
  public:
@@ -115,7 +104,7 @@ SamplingDefaults read_sampling_defaults(const Model& model) {
   constexpr float kAsTrained = 1;
   const Attributes generation = generation_config(model);
   if (!generation.empty()) {
-    SamplingDefaults result = DefaultsReader(generation, generation_keys()).read();
+    SamplingDefaults result = DefaultsReader(generation, kGenerationKeys).read();
     const Value* const samples = generation.find("do_sample");
     if (samples == nullptr || *samples != Value(true)) {
       result.temperature.reset();
@@ -124,13 +113,13 @@ SamplingDefaults read_sampling_defaults(const Model& model) {
       result.min_p.reset();
     } else {
       constexpr std::int64_t kUsualTopK = 50;
-      result.source = generation_keys().source;
+      result.source = kGenerationKeys.source;
       if (!result.temperature) result.temperature = kAsTrained;
       if (!result.top_k) result.top_k = kUsualTopK;
     }
     if (!result.source.empty()) return result;
   }
-  SamplingDefaults result = DefaultsReader(model.attributes, gguf_keys()).read();
+  SamplingDefaults result = DefaultsReader(model.attributes, kGgufKeys).read();
   const bool samples = result.top_k || result.top_p || result.min_p;
   if (samples && !result.temperature) result.temperature = kAsTrained;
   return result;

@@ -21,9 +21,9 @@ struct SamplingDefaults {
   std::vector<std::string> ignored = {};  // stated, but out of range or not known to Sampler: "typical_p 0.9"
 };
 
-// generation_config.json decides as in transformers: without "do_sample": true it asks for the best token each time,
-// and an absent temperature is 1, an absent top_k 50. Otherwise GGUF's keys general.sampling.*, as llama.cpp reads
-// them: where any of temp, top_k, top_p and min_p is stated, an absent temperature is 1.
+// Reads the defaults. generation_config.json decides as in transformers: without "do_sample": true it asks for the best
+// token each time, and an absent temperature is 1, an absent top_k 50. Otherwise GGUF's keys general.sampling.*, as
+// llama.cpp reads them: where any of temp, top_k, top_p and min_p is stated, an absent temperature is 1.
 SamplingDefaults read_sampling_defaults(const Model& model);
 
 }  // namespace poise

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <numeric>
-#include <optional>
 
 #include <fmt/format.h>
-
-#include <poise/error.hpp>
 
 #include "runtime/computation.hpp"
 #include "runtime/computed_text.hpp"
@@ -16,15 +12,6 @@
 #include "runtime/stop_texts.hpp"
 
 namespace poise {
-namespace {
-
-std::shared_ptr<const Weights> required(std::shared_ptr<const Weights> weights) {
-  if (!weights) throw Error(ErrorKind::bad_argument, "a session needs weights");
-  return weights;
-}
-
-}  // namespace
-
 std::string_view finish_reason(StopReason reason) {
   switch (reason) {
     case StopReason::max_tokens: return "length";
@@ -220,7 +207,7 @@ class Session::State : public Computation {
 
 Session::Session(const Model& model, const SessionOptions& options) : Session(load_weights(model), options) {}
 Session::Session(std::shared_ptr<const Weights> weights, const SessionOptions& options)
-    : state_(std::make_unique<State>(required(std::move(weights)), options)) {}
+    : state_(std::make_unique<State>(require_weights(std::move(weights), "a session needs weights"), options)) {}
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;

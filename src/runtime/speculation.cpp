@@ -8,8 +8,6 @@
 
 #include <poise/error.hpp>
 
-#include "runtime/weights.hpp"
-
 namespace poise {
 
 std::size_t GuessPace::next() {
@@ -46,6 +44,94 @@ const DraftOptions& checked(const DraftOptions& draft) {
   }
   return draft;
 }
+
+[[noreturn]] void refuse(const std::string& difference) {
+  throw Error(ErrorKind::bad_argument, "the draft has another vocabulary than the model: " + difference);
+}
+
+void require_draft_vocabulary(const Weights& model, const Weights& draft) {
+  if (!model.has_tokenizer() || !draft.has_tokenizer()) {
+    if (model.vocabulary_size() == draft.vocabulary_size()) return;
+    refuse(fmt::format("{} tokens, not {}", draft.vocabulary_size(), model.vocabulary_size()));
+  }
+  const Vocabulary& ours = model.tokenizer().vocabulary();
+  const Vocabulary& its = draft.tokenizer().vocabulary();
+  for (std::size_t id = 0; id < std::min(ours.size(), its.size()); ++id) {
+    if (ours.text(id) == its.text(id)) continue;
+    refuse(fmt::format("token {} is {}, not {}", id, to_json(std::string(its.text(id))),
+                       to_json(std::string(ours.text(id)))));
+  }
+  if (ours.size() != its.size()) refuse(fmt::format("{} tokens, not {}", its.size(), ours.size()));
+}
+
+class ModelDraft final : public Draft {
+ public:
+  ModelDraft(std::shared_ptr<const Weights> weights, const SessionOptions& options)
+      : weights_(weights), session_(std::move(weights), options) {}
+  ModelDraft(const ModelDraft& other) : Draft(other), weights_(other.weights_), session_(other.session_.fork()) {}
+
+  std::unique_ptr<Draft> copy() const override { return std::make_unique<ModelDraft>(*this); }
+
+  std::vector<Guess> guess(std::span<const TokenId> tokens, std::size_t most, Sampler& sampler) override {
+    std::vector<Guess> guesses;
+    if (tokens.empty() || tokens.size() > session_.context()) return guesses;
+    follow(tokens);
+    most = std::min(most, session_.context() - tokens.size() + 1);
+    while (guesses.size() < most) {
+      if (!guesses.empty()) session_.feed(std::array{guesses.back().token});
+      guesses.push_back(sampler.guess(choices(*weights_, session_.logits())));
+    }
+    return guesses;
+  }
+
+ private:
+  // Feeds what the session does not have of the text.
+  void follow(std::span<const TokenId> tokens) {
+    const std::span<const TokenId> known = session_.tokens();
+    const auto differs = std::mismatch(tokens.begin(), tokens.end(), known.begin(), known.end()).first;
+    // If all tokens are known, the last one is computed again for its scores.
+    const std::size_t same = std::min(static_cast<std::size_t>(differs - tokens.begin()), tokens.size() - 1);
+    session_.truncate(same);
+    session_.feed(tokens.subspan(same));
+  }
+
+  std::shared_ptr<const Weights> weights_;
+  Session session_;
+};
+
+class LookupDraft final : public Draft {
+ public:
+  std::unique_ptr<Draft> copy() const override { return std::make_unique<LookupDraft>(*this); }
+
+  std::vector<Guess> guess(std::span<const TokenId> tokens, std::size_t most, Sampler&) override {
+    const std::size_t begin = place_after_same(tokens);
+    std::vector<Guess> guesses;
+    if (begin == 0) return guesses;
+    // Where the text ends, its guesses go on: they repeat what they follow.
+    for (std::size_t i = begin; guesses.size() < most; ++i)
+      guesses.push_back({i < tokens.size() ? tokens[i] : guesses[i - tokens.size()].token});
+    return guesses;
+  }
+
+ private:
+  // Returns the place after the longest run of tokens that the text ends with, too; of equally long ones the last. 0:
+  // none.
+  static std::size_t place_after_same(std::span<const TokenId> tokens) {
+    constexpr std::size_t kLeast = 2;
+    constexpr std::size_t kLongest = 8;
+    std::size_t best = 0;
+    std::size_t longest = kLeast - 1;
+    for (std::size_t end = tokens.size() - std::min<std::size_t>(tokens.size(), 1); end > 0; --end) {
+      std::size_t same = 0;
+      while (same < std::min(kLongest, end) && tokens[end - 1 - same] == tokens[tokens.size() - 1 - same]) ++same;
+      if (same <= longest) continue;
+      best = end;
+      longest = same;
+      if (longest == kLongest) break;
+    }
+    return best;
+  }
+};
 
 }  // namespace
 
@@ -153,64 +239,6 @@ std::vector<Guess> Speculation::guesses(TokenId token, const ComputedText& text,
   return result;
 }
 
-namespace {
-
-[[noreturn]] void refuse(const std::string& difference) {
-  throw Error(ErrorKind::bad_argument, "the draft has another vocabulary than the model: " + difference);
-}
-
-void require_draft_vocabulary(const Weights& model, const Weights& draft) {
-  if (!model.has_tokenizer() || !draft.has_tokenizer()) {
-    if (model.vocabulary_size() == draft.vocabulary_size()) return;
-    refuse(fmt::format("{} tokens, not {}", draft.vocabulary_size(), model.vocabulary_size()));
-  }
-  const Vocabulary& ours = model.tokenizer().vocabulary();
-  const Vocabulary& its = draft.tokenizer().vocabulary();
-  for (std::size_t id = 0; id < std::min(ours.size(), its.size()); ++id) {
-    if (ours.text(id) == its.text(id)) continue;
-    refuse(fmt::format("token {} is {}, not {}", id, to_json(std::string(its.text(id))),
-                       to_json(std::string(ours.text(id)))));
-  }
-  if (ours.size() != its.size()) refuse(fmt::format("{} tokens, not {}", its.size(), ours.size()));
-}
-
-class ModelDraft final : public Draft {
- public:
-  ModelDraft(std::shared_ptr<const Weights> weights, const SessionOptions& options)
-      : weights_(weights), session_(std::move(weights), options) {}
-  ModelDraft(const ModelDraft& other) : Draft(other), weights_(other.weights_), session_(other.session_.fork()) {}
-
-  std::unique_ptr<Draft> copy() const override { return std::make_unique<ModelDraft>(*this); }
-
-  std::vector<Guess> guess(std::span<const TokenId> tokens, std::size_t most, Sampler& sampler) override {
-    std::vector<Guess> guesses;
-    if (tokens.empty() || tokens.size() > session_.context()) return guesses;
-    follow(tokens);
-    most = std::min(most, session_.context() - tokens.size() + 1);
-    while (guesses.size() < most) {
-      if (!guesses.empty()) session_.feed(std::array{guesses.back().token});
-      guesses.push_back(sampler.guess(choices(*weights_, session_.logits())));
-    }
-    return guesses;
-  }
-
- private:
-  // Feeds what the session does not have of the text.
-  void follow(std::span<const TokenId> tokens) {
-    const std::span<const TokenId> known = session_.tokens();
-    const auto differs = std::mismatch(tokens.begin(), tokens.end(), known.begin(), known.end()).first;
-    // If all tokens are known, the last one is computed again for its scores.
-    const std::size_t same = std::min(static_cast<std::size_t>(differs - tokens.begin()), tokens.size() - 1);
-    session_.truncate(same);
-    session_.feed(tokens.subspan(same));
-  }
-
-  std::shared_ptr<const Weights> weights_;
-  Session session_;
-};
-
-}  // namespace
-
 std::unique_ptr<Draft> make_model_draft(const Weights& weights, const SessionOptions& options) {
   const std::shared_ptr<const Weights>& draft = options.draft->model;
   require_draft_vocabulary(weights, *draft);
@@ -220,44 +248,6 @@ std::unique_ptr<Draft> make_model_draft(const Weights& weights, const SessionOpt
                                                             .exact = options.exact,
                                                             .cache = options.cache});
 }
-
-namespace {
-
-class LookupDraft final : public Draft {
- public:
-  std::unique_ptr<Draft> copy() const override { return std::make_unique<LookupDraft>(*this); }
-
-  std::vector<Guess> guess(std::span<const TokenId> tokens, std::size_t most, Sampler&) override {
-    const std::size_t begin = place_after_same(tokens);
-    std::vector<Guess> guesses;
-    if (begin == 0) return guesses;
-    // Where the text ends, its guesses go on: they repeat what they follow.
-    for (std::size_t i = begin; guesses.size() < most; ++i)
-      guesses.push_back({i < tokens.size() ? tokens[i] : guesses[i - tokens.size()].token});
-    return guesses;
-  }
-
- private:
-  // Returns the place after the longest run of tokens that the text ends with, too; of equally long ones the last. 0:
-  // none.
-  static std::size_t place_after_same(std::span<const TokenId> tokens) {
-    constexpr std::size_t kLeast = 2;
-    constexpr std::size_t kLongest = 8;
-    std::size_t best = 0;
-    std::size_t longest = kLeast - 1;
-    for (std::size_t end = tokens.size() - std::min<std::size_t>(tokens.size(), 1); end > 0; --end) {
-      std::size_t same = 0;
-      while (same < std::min(kLongest, end) && tokens[end - 1 - same] == tokens[tokens.size() - 1 - same]) ++same;
-      if (same <= longest) continue;
-      best = end;
-      longest = same;
-      if (longest == kLongest) break;
-    }
-    return best;
-  }
-};
-
-}  // namespace
 
 std::unique_ptr<Draft> make_lookup_draft() { return std::make_unique<LookupDraft>(); }
 

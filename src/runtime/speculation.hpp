@@ -43,7 +43,7 @@ class GuessPace {
  public:
   explicit GuessPace(std::size_t most) : most_(most), size_(std::min<std::size_t>(most, 8)) {}
 
-  // For the next pass; 0: none.
+  // Returns the number for the next pass; 0: none.
   std::size_t next();
   void checked(std::size_t guessed, std::size_t right);
 
@@ -54,8 +54,7 @@ class GuessPace {
   std::size_t next_pause_ = 1;  // the length of the next one
 };
 
-// Speculation: what a session computes ahead of its text, on guesses of a draft.
-
+// The tokens that a session computes ahead of its text, on guesses of a draft.
 class Speculation {
  public:
   // Throws bad_argument for options.draft that makes no sense. Requires: options.draft; the weights outlive this.

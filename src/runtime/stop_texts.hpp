@@ -29,8 +29,7 @@ class StopTexts {
   bool found_ = false;
 };
 
-// ContinuationStream: the text of generated tokens, in pieces of whole characters, cut where a stop text begins.
-
+// The text of generated tokens, in pieces of whole characters, cut where a stop text begins.
 class ContinuationStream {
  public:
   // `before`: the tokens that the text continues; padding of the embedding may be among them. Throws bad_argument for

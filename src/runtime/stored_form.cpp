@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,13 +13,10 @@
 #include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/mx_scheme.hpp"
-#include "views/block_scaled.hpp"
-#include "views/cast.hpp"
-#include "views/codebook.hpp"
 #include "views/dense.hpp"
 #include "views/groups.hpp"
+#include "views/integer_blobs.hpp"
 #include "views/layout_type.hpp"
-#include "views/packed_codes.hpp"
 
 namespace poise {
 namespace {
@@ -80,12 +76,12 @@ std::optional<StoredForm> affine_form(const Tensor& tensor) {
                     data.blob};
 }
 
-// The form that kernels with float32 scales read: one scale for `group` columns of `rows` rows. std::nullopt for other
-// tensors.
+// The numbers that share a scale: `group` columns of `rows` rows.
 struct ScaleShape {
   std::uint64_t rows = 1;
   std::uint64_t group = 0;
 };
+// Returns the form that kernels with float32 scales read; std::nullopt for other tensors.
 std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, BlobPtr data, const ScaleShape& shape) {
   if (tensor.elements() == 0) return std::nullopt;
   const std::uint64_t columns = tensor.shape.back();
@@ -95,15 +91,15 @@ std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, Blo
   if (tensor.shape.size() > 2 && tensor.shape[tensor.shape.size() - 2] % shape.rows != 0) return std::nullopt;
   const Part& scales = tensor.require("scales");
   const std::uint64_t rows = tensor.elements() / columns;
-  StoredForm form = {.rows = {}, .data = std::move(data)};
-  form.rows.storage = storage;
-  form.rows.group_size = static_cast<std::size_t>(group);
-  form.rows.scale_rows = static_cast<std::size_t>(shape.rows);
+  StoredForm form = {.rows = {.storage = storage,
+                              .group_size = static_cast<std::size_t>(group),
+                              .scale_rows = static_cast<std::size_t>(shape.rows)},
+                     .data = std::move(data)};
   form.scales = float_blob(tensor, scales, ceil_div(rows, shape.rows) * ceil_div(columns, group));
   return form;
 }
 
-// Zero points next to float32 scales: numbers, or the same for all. False for others.
+// Adds zero points next to float32 scales: numbers, or the same for all. Returns false for others.
 bool store_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& scheme) {
   using Zeros = GroupScheme::Zeros;
   form.rows.offset = static_cast<float>(scheme.zero);
@@ -114,7 +110,8 @@ bool store_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& sche
   return true;
 }
 
-// Groups of codes along rows, or a scale a row, with zero points that are numbers or the same for all.
+// Returns the form of groups of codes along rows, or of a scale a row, with zero points that are numbers or the same
+// for all.
 std::optional<StoredForm> scaled_group_form(const Tensor& tensor, const GroupScheme& scheme, Storage storage,
                                             BlobPtr codes) {
   const bool is_row = scheme.group_size == 0 && scheme.axis == 0 && tensor.shape.size() == 2;
@@ -134,7 +131,7 @@ BlobPtr codes_in(unsigned bits, const Tensor& tensor, const GroupScheme& scheme)
       MatrixOrder::same, bits);
 }
 
-// For codes that are whole bytes in the order of rows; nullptr for others.
+// Returns the row for codes that are whole bytes in the order of rows; null for others.
 const GroupForm* form_of_rows(const Tensor& tensor, const GroupScheme& scheme) {
   const std::size_t last = tensor.shape.size() - 1;
   const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
@@ -143,7 +140,7 @@ const GroupForm* form_of_rows(const Tensor& tensor, const GroupScheme& scheme) {
   return form == std::end(kGroupForms) || !are_rows ? nullptr : form;
 }
 
-// Groups along columns of a matrix; each row belongs to one group.
+// Returns the form of groups along columns of a matrix; each row belongs to one group.
 std::optional<StoredForm> column_group_form(const Tensor& tensor, std::vector<std::uint32_t> groups_of_rows) {
   const GroupScheme& scheme = *group_scheme(tensor.layout);
   const GroupForm* const row = form_of_rows(tensor, scheme);
@@ -154,7 +151,7 @@ std::optional<StoredForm> column_group_form(const Tensor& tensor, std::vector<st
   return store_zeros(form, tensor, scheme) ? std::optional(std::move(form)) : std::nullopt;
 }
 
-// Groups along rows, or a scale a row; std::nullopt for other schemes.
+// Returns the form of groups along rows, or of a scale a row; std::nullopt for other schemes.
 std::optional<StoredForm> group_form(const Tensor& tensor) {
   check_group_parts(tensor);
   const GroupScheme& scheme = *group_scheme(tensor.layout);
@@ -168,13 +165,13 @@ std::optional<StoredForm> group_form(const Tensor& tensor) {
                           scales.dtype == DType::f16 && zeros != nullptr && zeros->dtype == DType::f16;
   if (!are_halves || scheme.axis != last || scheme.group_size == 0 || scheme.group_size % 16 != 0)
     return scaled_group_form(tensor, scheme, form->scaled, std::move(codes));
-  StoredRows rows;
-  rows.storage = form->storage;
-  rows.group_size = static_cast<std::size_t>(scheme.group_size);
-  return StoredForm{rows, std::move(codes), scales.blob, zeros->blob};
+  return StoredForm{{.storage = form->storage, .group_size = static_cast<std::size_t>(scheme.group_size)},
+                    std::move(codes),
+                    scales.blob,
+                    zeros->blob};
 }
 
-// Groups along columns, or of columns that are neighbours in another order.
+// Returns the form of groups along columns, or of columns that are neighbours in another order.
 std::optional<StoredForm> indexed_form(const Tensor& tensor) {
   if (auto groups = row_groups(tensor)) return column_group_form(groups->groups, std::move(groups->index));
   auto sorted = sorted_groups(tensor);
@@ -196,7 +193,7 @@ std::optional<StoredForm> codebook_form(const Tensor& tensor) {
   return form;
 }
 
-// Numbers of E2M1 are a codebook of their own.
+// Returns the numbers of E2M1, which are a codebook of their own.
 BlobPtr numbers_of_e2m1() {
   std::vector<std::byte> numbers(16 * sizeof(float));
   for (std::size_t i = 0; i < 16; ++i) {
@@ -208,7 +205,7 @@ BlobPtr numbers_of_e2m1() {
   return make_memory_blob(std::move(numbers), "numbers of E2M1");
 }
 
-// Numbers of 4 and 8 bits; std::nullopt for other types.
+// Returns the form of numbers of 4 and 8 bits; std::nullopt for other types.
 std::optional<StoredForm> block_scaled_form(const Tensor& tensor) {
   check_block_scaled(tensor);
   const Part& data = tensor.require("data");
@@ -222,20 +219,17 @@ std::optional<StoredForm> block_scaled_form(const Tensor& tensor) {
   return form;
 }
 
-// MX numbers of four bits along rows; std::nullopt for other tensors.
+// Returns the form of MX numbers of four bits along rows; std::nullopt for other tensors.
 std::optional<StoredForm> mx_form(const Tensor& tensor) {
   check_mx_parts(tensor);
   const MxScheme& scheme = *mx_scheme(tensor.layout);
   const Part& data = tensor.require("data");
   if (data.dtype != DType::f4_e2m1 || scheme.axis + 1 != tensor.shape.size() || scheme.block_size != 32)
     return std::nullopt;
-  StoredRows rows;
-  rows.storage = Storage::mx4;
-  rows.group_size = 32;
-  return StoredForm{rows, data.blob, tensor.require("scales").blob};
+  return StoredForm{{.storage = Storage::mx4, .group_size = 32}, data.blob, tensor.require("scales").blob};
 }
 
-// Blocks along rows.
+// Returns the form of blocks along rows; std::nullopt for others.
 std::optional<StoredForm> block_form(const Tensor& tensor) {
   if (blocks_along(tensor.layout) != BlocksAlong::rows) return std::nullopt;
   check_block_parts(tensor);

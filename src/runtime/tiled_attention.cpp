@@ -6,9 +6,9 @@
 
 #include "kernels/activation.hpp"
 #include "kernels/aligned_vector.hpp"
-#include "kernels/attention.hpp"
+#include "kernels/cache_type.hpp"
 #include "kernels/product_kernels.hpp"
-#include "kernels/tile_panel.hpp"
+#include "kernels/tile_layout.hpp"
 #include "kernels/tiles.hpp"
 
 namespace poise {
@@ -26,7 +26,7 @@ struct Parts {
   TileParts at(std::size_t place) const { return {data + place, data + apart + place, nullptr}; }
 };
 
-// Puts two rows of numbers side by side. The i-th kTileTokens numbers of both go to out.from(i * step).
+// Stores two rows of numbers side by side. The i-th kTileTokens numbers of both go to out.from(i * step).
 void put_pairs(const float* first, const float* second, std::size_t count, const Parts& out, std::size_t step) {
   alignas(64) std::uint16_t parts[2][kParts][kBlockPositions];
   for (std::size_t from = 0; from < count; from += kBlockPositions) {
@@ -38,8 +38,8 @@ void put_pairs(const float* first, const float* second, std::size_t count, const
   }
 }
 
-// In place: scores without `scale` become weights times their sum, those outside of `seen` become 0. Returns what makes
-// them weights.
+// Turns scores without `scale`, in place, into weights times their sum; those outside of `seen` become 0. Returns the
+// factor that makes them weights.
 float weigh_without_sum(float* scores, std::size_t count, const IndexRange& seen, float scale,
                         const AttentionHeads& heads, std::size_t head) {
   if (heads.cap != 0.0F) {

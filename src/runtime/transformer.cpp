@@ -1,10 +1,7 @@
 #include "runtime/transformer.hpp"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,7 +20,7 @@ namespace {
   throw Error(kind, fmt::format("cannot run this model: {}", reason), model.origin.path.string());
 }
 
-// The names of PEFT's matrices, and of llama.cpp's.
+// Returns true for PEFT's names of matrices, or llama.cpp's.
 bool is_adapter(const Model& model) {
   return std::ranges::any_of(model.tensors(), [](const Tensor& tensor) {
     const std::string_view name = tensor.name;
@@ -53,8 +50,8 @@ void refuse_for(const Model& model, const std::vector<std::string>& reasons, Err
 }  // namespace
 
 std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks) {
-  const std::string& type = model.card.model_type;  // empty if the file has none; the tensors' names and shapes decide
-                                                    // then
+  // Empty if the file has none; the tensors' names and shapes decide then.
+  const std::string& type = model.card.model_type;
   if (!type.empty() && find_family(type) == nullptr)
     refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, known_model_types()));
   require_parts(model);

@@ -25,8 +25,6 @@
 
 namespace poise {
 
-// Workspace: a transformer's working memory. Callers keep one, so that it is not allocated for each token.
-
 // The working memory of a feed-forward network.
 struct NetworkMemory {
   std::vector<float> gate;
@@ -34,6 +32,7 @@ struct NetworkMemory {
   std::vector<float> fused;
 };
 
+// A transformer's working memory. Callers keep one, so that it is not allocated for each token.
 struct Workspace {
   Precision precision = Precision::fast;  // of products with weights
 
@@ -58,7 +57,7 @@ struct Workspace {
   std::vector<NetworkMemory> experts;                 // of experts that run in parallel
   std::vector<std::vector<Rotation::Angles>> angles;  // [sequences, rotary embeddings]
 
-  // x += y
+  // Computes x += y.
   void add(const std::vector<float>& y) {
     in_parallel(x.size(), kLeastNumbers, [&](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) x[i] += y[i];
@@ -72,7 +71,6 @@ struct Workspace {
 // experts among them: rows of q, k, v, gate and up, and the columns of o and down that meet their outputs. The results
 // of o and down are parts of a sum over all ranks; the first rank's has the bias. Embedding, norms, routers and the
 // output are whole in each rank, and so is the text: every rank computes the same tokens.
-
 struct Ranks {
   std::size_t rank = 0;
   std::size_t count = 1;  // at least 1
@@ -82,7 +80,7 @@ struct Ranks {
   // the caller has to end them, too.
   std::function<void(std::span<float> numbers)> sum = {};
 
-  // This rank's share of `units`.
+  // Returns this rank's share of `units`.
   IndexRange share(std::size_t units) const { return {units * rank / count, units * (rank + 1) / count}; }
 };
 
@@ -130,7 +128,7 @@ class Transformer {
   // them. Throws cancelled, with the sequences as they were, when the calling task's group is cancelled meanwhile.
   virtual void forward(std::span<const SequenceTokens> batch, Workspace& memory) const = 0;
 
-  // The scores of what follows some tokens of the last forward() in this memory: out [rows, vocabulary_size()]. `rows`
+  // Computes the scores after some tokens of the last forward() in this memory: out [rows, vocabulary_size()]. `rows`
   // counts the tokens of all its sequences, in order. Their hidden states after the final norm are then in
   // memory.normed, [rows, hidden_size()]. Throws cancelled likewise. Requires: has_output().
   virtual void logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const = 0;

@@ -34,6 +34,11 @@ const Tokenizer& Weights::tokenizer() const {
   return *parts_->tokenizer;
 }
 
+std::shared_ptr<const Weights> require_weights(std::shared_ptr<const Weights> weights, const char* problem) {
+  if (!weights) throw Error(ErrorKind::bad_argument, problem);
+  return weights;
+}
+
 void require_token(const Weights& weights, std::string_view what, TokenId token) {
   if (token >= 0 && static_cast<std::size_t>(token) < weights.vocabulary_size()) return;
   throw Error(ErrorKind::bad_argument,

@@ -27,6 +27,9 @@ struct Weights::Parts {
   LazyValue<const std::string> fingerprint = {};
 };
 
+// Returns the weights. Throws bad_argument with the problem if they are null.
+std::shared_ptr<const Weights> require_weights(std::shared_ptr<const Weights> weights, const char* problem);
+
 // Throws bad_argument, with `what` before the id, for a token outside the model.
 void require_token(const Weights& weights, std::string_view what, TokenId token);
 // Throws bad_argument for a stop_id or a token of logit_bias outside the model, and for an empty stop text; unsupported
@@ -39,7 +42,7 @@ void require_output(const Weights& weights);
 // Returns true if a generated token ends the text.
 bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& options);
 
-// fingerprint() of the model, computed once.
+// Returns fingerprint() of the model, computed once.
 std::string fingerprint_of(const Weights& weights);
 
 // Throws bad_argument for a layer beyond the model's last one.
@@ -54,11 +57,9 @@ CacheType cache_type_of(const SessionOptions& options);
 // Returns the scores of tokens with a text; an embedding may have more rows, as padding. All without a tokenizer.
 std::span<const float> choices(const Weights& weights, std::span<const float> logits);
 
-// A fingerprint of a model: what its tensors and its configuration are, whatever file they come from.
-
-// "xxh3:" and 16 digits, of names, shapes, types and all bytes of the tensors, in any order, and of the configuration.
-// Reads them once: about as long as one token takes. It tells models apart by chance, not against somebody who wants
-// two to look alike. Throws what reading the blobs throws.
+// Returns a fingerprint of a model, whatever file it comes from: "xxh3:" and 16 digits, of names, shapes, types and all
+// bytes of the tensors, in any order, and of the configuration. Reads them once: about as long as one token takes. It
+// tells models apart by chance, not against somebody who wants two to look alike. Throws what reading the blobs throws.
 std::string fingerprint(const std::vector<Tensor>& tensors, const Attributes& config);
 
 }  // namespace poise

@@ -22,8 +22,8 @@
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/scheme.hpp"
-#include "views/codebook.hpp"
 #include "views/computed_blob.hpp"
+#include "views/groups.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise::schemes::bitsandbytes {

@@ -28,8 +28,8 @@
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/scheme.hpp"
-#include "views/cast.hpp"
 #include "views/computed_blob.hpp"
+#include "views/dense.hpp"
 #include "views/strided.hpp"
 
 namespace poise::schemes::compressed_tensors {

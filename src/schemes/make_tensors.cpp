@@ -19,8 +19,6 @@
 #include "numeric/integers.hpp"
 #include "patterns/glob.hpp"
 #include "tensor/group_scheme.hpp"
-#include "views/block_scaled.hpp"
-#include "views/cast.hpp"
 #include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/groups.hpp"

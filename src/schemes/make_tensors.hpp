@@ -10,7 +10,7 @@
 #include <poise/tensor.hpp>
 
 #include "schemes/scheme.hpp"
-#include "views/packed_codes.hpp"
+#include "views/integer_blobs.hpp"
 
 namespace poise::schemes {
 

@@ -13,7 +13,7 @@
 
 #include "schemes/make_tensors.hpp"
 #include "schemes/scheme.hpp"
-#include "views/cast.hpp"
+#include "views/dense.hpp"
 
 namespace poise::schemes::nvfp4 {
 namespace {

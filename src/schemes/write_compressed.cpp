@@ -16,7 +16,6 @@
 #include "io/threads.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/group_scheme.hpp"
-#include "views/cast.hpp"
 #include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"

@@ -17,9 +17,7 @@ struct BlockScheme {
   BlocksAlong along;
 };
 
-struct NamedLayout {
-  const BlockType* type;
-  BlocksAlong along;
+struct NamedLayout : BlockScheme {
   std::string name;
 };
 
@@ -27,17 +25,15 @@ const std::vector<NamedLayout>& named_layouts() {
   static const auto layouts = [] {
     std::vector<NamedLayout> all;
     for (const BlockType& type : block_types()) {
-      all.push_back({&type, BlocksAlong::rows, fmt::format("gguf.{}/1", type.name)});
-      all.push_back({&type, BlocksAlong::columns, fmt::format("poise.{}.columns/1", type.name)});
+      all.push_back({{&type, BlocksAlong::rows}, fmt::format("gguf.{}/1", type.name)});
+      all.push_back({{&type, BlocksAlong::columns}, fmt::format("poise.{}.columns/1", type.name)});
     }
     return all;
   }();
   return layouts;
 }
 
-TensorLayout layout_of(const NamedLayout& row) {
-  return TensorLayout::described(row.name, BlockScheme{row.type, row.along});
-}
+TensorLayout layout_of(const NamedLayout& row) { return TensorLayout::described(row.name, BlockScheme(row)); }
 
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));

@@ -36,7 +36,7 @@ class SchemeReader {
     if (scheme_.words == GroupWords::zt2) {
       read_version_2(map("packing"));
     } else {
-      read_version_1(tensor_.attributes.find("packing"));
+      read_version_1();
     }
     resolve_group_size();
     return scheme_;
@@ -50,10 +50,9 @@ class SchemeReader {
   // Returns the attribute `key` of `map`, which the tensor calls `in`: "" or "packing: ".
   template <typename T>
   const T& get(const Attributes& map, std::string_view in, std::string_view key, std::string_view expected) const {
-    const Value* value = map.find(key);
-    const auto* found = value == nullptr ? nullptr : value->get_if<T>();
+    const auto* found = map.get_if<T>(key);
     if (found == nullptr)
-      fail(fmt::format("{}{}", in, key), fmt::format("expected {}, found {}", expected, found_value(value)));
+      fail(fmt::format("{}{}", in, key), fmt::format("expected {}, found {}", expected, found_value(map.find(key))));
     return *found;
   }
 
@@ -80,11 +79,12 @@ class SchemeReader {
 
   unsigned word_bits() const { return info(scheme_.word).bits; }
 
-  // "8_per_i32"; scales and zeros are plain, one per group.
-  void read_version_1(const Value* packing) {
-    const auto* spelling = packing == nullptr ? nullptr : packing->get_if<std::string>();
+  // Reads "8_per_i32"; scales and zeros are plain, one for each group.
+  void read_version_1() {
+    const auto* spelling = tensor_.attributes.get_if<std::string>("packing");
     if (spelling == nullptr || !read_packing(*spelling)) {
-      fail("packing", fmt::format("expected text such as 8_per_i32, found {}", found_value(packing)));
+      fail("packing",
+           fmt::format("expected text such as 8_per_i32, found {}", found_value(tensor_.attributes.find("packing"))));
     }
     if (scheme_.per_word > word_bits() / scheme_.bits) {
       fail("packing", fmt::format("{} codes of {} bits do not fit into {}", scheme_.per_word, scheme_.bits,
@@ -112,7 +112,7 @@ class SchemeReader {
   void read_version_2(const Attributes& packing) {
     if (scheme_.bits != 2 && scheme_.bits != 4 && scheme_.bits != 8)
       fail("bits", fmt::format("expected 2, 4 or 8, found {}", scheme_.bits));
-    (void)number("axis", UINT64_MAX);  // is required
+    (void)number("axis", UINT64_MAX);  // required
     const std::string& word = text(packing, "packing: ", "word");
     const auto dtype = dtype_from_name(word);
     if (!dtype || info(*dtype).kind != DTypeKind::unsigned_integer)
@@ -250,7 +250,7 @@ class PartsCheck {
   std::uint64_t groups_;  // over all lanes
 };
 
-// The same scheme without fields that have no effect.
+// Clears the fields that have no effect.
 void reduce(GroupScheme& scheme) {
   scheme.words = GroupWords::zt1;
   scheme.word = DType::unknown;  // the parts give its width; its sign has no meaning

@@ -30,8 +30,8 @@ struct GroupScheme {
   };
 
   unsigned bits = 0;  // 1 to 8; 2, 4 or 8 in version 2
-  std::uint64_t group_size =
-      0;  // codes along the axis that share a scale; 0: all codes with the same index along the axis do
+  // Codes along the axis that share a scale; 0: all codes with the same index along the axis do.
+  std::uint64_t group_size = 0;
   std::size_t axis = 0;
   std::size_t packing_axis = 0;  // neighbours along it share a word; the last axis means flat row-major order
   DType word = DType::unknown;   // an integer type
@@ -53,10 +53,10 @@ inline constexpr std::string_view kQuantGroup = "zt.quant_group/1";
 GroupScheme read_group_scheme(const Tensor& tensor, GroupWords words);
 
 // Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a wrong type or
-// size. Looks at no data. Requires: group_scheme(tensor.layout) is not null.
+// size. Reads no data. Requires: group_scheme(tensor.layout) is not null.
 void check_group_parts(const Tensor& tensor);
 
-// Without a scheme where the type of a part is unknown.
+// Returns a layout without a scheme where the type of a part is unknown.
 TensorLayout group_layout(std::optional<GroupScheme> scheme);
 // Returns null for other layouts, and where the scheme is unknown because a part's type is.
 const GroupScheme* group_scheme(const TensorLayout& layout);
@@ -68,9 +68,8 @@ bool same_meaning(GroupScheme a, GroupScheme b);
 // Returns true for the attributes that read_group_scheme() reads.
 bool spells_group_scheme(std::string_view attribute);
 
-// The attributes of zt.quant_group/1 for codes as other formats store them.
-
-// Of codes of 8 bits, one a byte, with floating-point scales: `group_size` codes along `axis` share one; 0: all codes
+// Returns the attributes of zt.quant_group/1 for codes of 8 bits, one a byte, with floating-point scales, as other
+// formats store them: `group_size` codes along `axis` share one; 0: all codes
 // with the same index along it. `zero`: the zero point of all codes; std::nullopt if the part zeros has one for each
 // group.
 inline Attributes byte_code_attributes(std::uint64_t group_size, std::uint64_t axis, std::optional<std::int64_t> zero) {

@@ -25,10 +25,10 @@ const Part& require(const Tensor& tensor, std::string_view role) {
 }
 
 std::uint64_t number(const Tensor& tensor, std::string_view key) {
-  const Value* value = tensor.attributes.find(key);
-  const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+  const auto* number = tensor.attributes.get_if<std::uint64_t>(key);
   if (number == nullptr)
-    fail_mx(tensor, fmt::format("attribute {}: expected an unsigned integer, found {}", key, found_value(value)));
+    fail_mx(tensor, fmt::format("attribute {}: expected an unsigned integer, found {}", key,
+                                found_value(tensor.attributes.find(key))));
   return *number;
 }
 

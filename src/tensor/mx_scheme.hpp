@@ -34,7 +34,7 @@ Attributes mx_attributes(const MxScheme& scheme);
 TensorLayout read_mx_scheme(const Tensor& tensor);
 
 // Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a wrong type or
-// size; accepts elements of an unknown type. Looks at no data. Requires: mx_scheme(tensor.layout) is not null.
+// size; accepts elements of an unknown type. Reads no data. Requires: mx_scheme(tensor.layout) is not null.
 void check_mx_parts(const Tensor& tensor);
 
 // Returns true for the attributes that read_mx_scheme() reads.

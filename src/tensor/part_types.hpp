@@ -1,4 +1,4 @@
-// part_types: checks of a tensor's parts by their types, without reading their bytes.
+// Checks of a tensor's parts by their types, without reading their bytes, and attributes in messages.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 #include <poise/tensor.hpp>
 #include <poise/value.hpp>
 
+#include "bytes/short_text.hpp"
+
 namespace poise {
 
 // Returns true when Poise knows the type of every part.
@@ -14,9 +16,11 @@ inline bool has_known_types(const Tensor& tensor) {
   return std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
 }
 
-// found_value: an attribute in a message about an unexpected value.
-
-// "nothing", or the value as JSON, at most a hundred bytes of it.
-std::string found_value(const Value* value);
+// Returns the word "nothing", or the value as JSON, at most a hundred bytes of it, for a message about an unexpected
+// value.
+inline std::string found_value(const Value* value) {
+  constexpr std::size_t kMostBytes = 100;
+  return value == nullptr ? "nothing" : shorten(to_json(*value), kMostBytes);
+}
 
 }  // namespace poise

@@ -13,9 +13,7 @@ namespace poise {
 
 std::optional<std::uint64_t> element_count(const Shape& shape) {
   // A zero makes the tensor empty, even if the other dimensions would overflow.
-  for (const std::uint64_t dimension : shape) {
-    if (dimension == 0) return 0;
-  }
+  if (std::ranges::find(shape, std::uint64_t{0}) != shape.end()) return 0;
   std::optional<std::uint64_t> count = 1;
   for (const std::uint64_t dimension : shape) {
     count = checked_mul(*count, dimension);
@@ -60,10 +58,8 @@ Layout layout_from_name(std::string_view name) {
 }
 
 const Part* Tensor::part(std::string_view role) const {
-  for (const Part& part : parts) {
-    if (part.role == role) return &part;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(parts, role, &Part::role);
+  return found == parts.end() ? nullptr : &*found;
 }
 
 const Part& Tensor::require(std::string_view role) const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +10,6 @@
 
 #include "codec/affine.hpp"
 #include "io/extents.hpp"
-#include "views/computed_blob.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {
@@ -29,6 +27,7 @@ void require_fitting(std::string_view tensor, const CodeFormat& format, std::uin
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, to_string(*bad, first)));
 }
 
+// The elements as float32. Reading throws invalid_file for an invalid scale or code.
 class DecodedBlob final : public FloatBlob {
  public:
   explicit DecodedBlob(const Tensor& tensor)
@@ -146,14 +145,12 @@ const LayoutType layouts::affine = {
     .scheme_faults = affine_faults,
     .value_rules = affine_rules,
     .has_float_elements = [](const Tensor&) { return true; },
-    .elements = make_decoded_blob,
+    .elements = [](const Tensor& tensor) -> BlobPtr { return std::make_shared<DecodedBlob>(tensor); },
     .stored_type = affine_type,
     .is_stored_as = is_stored_as_affine,
     .same_scheme = [](const Tensor& a,
                       const Tensor& b) { return a.layout.affine()->get() == b.layout.affine()->get(); },
 };
-
-BlobPtr make_decoded_blob(const Tensor& tensor) { return std::make_shared<DecodedBlob>(tensor); }
 
 Tensor with_packed_codes(const Tensor& tensor) {
   if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 ||

@@ -1,21 +1,17 @@
-// Affine tensors, whose codes share one scale: decoded, or with packed codes.
+// Tensors of codes: affine ones, whose codes share one scale, decoded or packed; and floating-point tensors as codes.
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include <memory>
 #include <vector>
 
 #include <poise/blob.hpp>
 #include <poise/stored_type.hpp>
 #include <poise/tensor.hpp>
 
+#include "codec/block_type.hpp"
 #include "views/computed_blob.hpp"
 
 namespace poise {
-
-// Returns the elements of an affine tensor as float32, computed when read. Reading throws invalid_file for an invalid
-// scale or code. Requires: tensor.layout is Layout::affine.
-BlobPtr make_decoded_blob(const Tensor& tensor);
 
 // Returns a qint4 tensor with one code a byte with two codes a byte. Reading throws invalid_file for a code that
 // does not fit four bits. Other tensors are returned unchanged.
@@ -27,8 +23,16 @@ Tensor with_packed_codes(const Tensor& tensor);
 // has_float_elements(tensor) and type.quantized().
 Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
-// Returns the scale for float32 elements, in a pass over them. Uses all threads; the result does not depend on their
-// number. Throws unsupported, naming tensor and index, when an element is infinite or NaN. Requires: type.quantized().
-Affine find_scale(const std::string& name, const Blob& elements, const StoredType& type);
+// A weight for the squared error of each element of a row: how much the model's output depends on it (llama.cpp's
+// imatrix).
+using Importance = std::shared_ptr<const std::vector<float>>;
+
+// Returns the same elements in blocks. Reading throws unsupported: naming tensor and index for an element that is not
+// finite, and naming the block when its numbers would decode to non-finite numbers, or nonzero ones to zeros.
+// `importance` is null, or has a finite weight of 0 or more for each element of a row; for stacked matrices, [matrices,
+// rows, columns], it may have that many for each matrix. `codes`: gets the blob of the blocks. Requires:
+// has_float_elements(tensor), type.encode, rows of whole blocks.
+Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance,
+                          LossyBlobPtr<QuantizationError>* codes = nullptr);
 
 }  // namespace poise

@@ -4,18 +4,17 @@
 //   scales   f32, one a block: [..., rows / block rows, columns / block columns], both rounded up
 //
 // The attribute block_shape is [rows, columns] of a block; the last blocks may be short. value = data * scale.
-#include "views/block_scaled.hpp"
+#include "views/groups.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
 #include "io/threads.hpp"
 #include "tensor/part_types.hpp"
-#include "views/cast.hpp"
 #include "views/computed_blob.hpp"
+#include "views/dense.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {

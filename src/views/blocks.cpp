@@ -1,22 +1,18 @@
-#include "views/blocks.hpp"
+#include "views/affine.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
-#include <poise/stored_type.hpp>
 
 #include "codec/quantize_kernels.hpp"
 #include "io/read_fully.hpp"
 #include "numeric/float_formats.hpp"
 #include "numeric/scan.hpp"
 #include "tensor/block_layout.hpp"
-#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 #include "views/strided.hpp"
@@ -43,26 +39,16 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<Rows>(*this); }
 
   void read_measured(std::uint64_t offset, std::span<std::byte> out, QuantizationError* loss) const override {
+    if (out.empty()) return;
     Memory memory;
-    std::vector<std::byte> cut;
-    while (!out.empty()) {
-      const std::uint64_t first = offset / row_bytes_;
-      const auto skipped = static_cast<std::size_t>(offset % row_bytes_);
-      const std::size_t wanted = skipped + out.size();
-      const std::size_t count = std::clamp<std::size_t>(wanted / row_bytes_, 1, rows_at_once());
-      const std::size_t made = std::min(out.size(), count * row_bytes_ - skipped);
+    std::vector<std::byte> blocks;
+    read_units(offset, out, row_bytes_, rows_at_once(), [&](std::uint64_t first, std::size_t count) {
       memory.numbers.resize(count * row_);
       elements_->read(first * row_ * sizeof(float), std::as_writable_bytes(std::span(memory.numbers)));
-      if (skipped == 0 && made == count * row_bytes_) {
-        encode(first, count, memory, out.data(), loss);
-      } else {
-        cut.resize(count * row_bytes_);
-        encode(first, count, memory, cut.data(), loss);
-        std::copy_n(cut.begin() + static_cast<std::ptrdiff_t>(skipped), made, out.begin());
-      }
-      offset += made;
-      out = out.subspan(made);
-    }
+      blocks.resize(count * row_bytes_);
+      encode(first, count, memory, blocks.data(), loss);
+      return std::span(blocks);
+    });
   }
 
  private:
@@ -205,17 +191,6 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   Importance importance_;
 };
 
-}  // namespace
-
-Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance,
-                          LossyBlobPtr<QuantizationError>* codes) {
-  const auto blob = std::make_shared<const BlockEncodedBlob>(tensor, type, std::move(importance));
-  if (codes != nullptr) *codes = blob;
-  return make_blocks(tensor.name, tensor.shape, type, blob);
-}
-
-namespace {
-
 constexpr std::size_t kElements = 8192;  // decoded at a time, approximately; they fit the first-level cache
 
 class BlockDecodedBlob final : public Blob {
@@ -274,6 +249,13 @@ bool is_stored_as_blocks(const Tensor& tensor, const StoredType& type) {
 }
 
 }  // namespace
+
+Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance,
+                          LossyBlobPtr<QuantizationError>* codes) {
+  const auto blob = std::make_shared<const BlockEncodedBlob>(tensor, type, std::move(importance));
+  if (codes != nullptr) *codes = blob;
+  return make_blocks(tensor.name, tensor.shape, type, blob);
+}
 
 const LayoutType layouts::blocks = {
     .name = "blocks",

@@ -1,4 +1,4 @@
-#include "views/cast.hpp"
+#include "views/dense.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,10 +12,8 @@
 #include <poise/error.hpp>
 
 #include "bytes/little_endian.hpp"
-#include "numeric/cast_kernels.hpp"
 #include "numeric/float_formats.hpp"
 #include "numeric/scan.hpp"
-#include "views/computed_blob.hpp"
 
 namespace poise {
 namespace {
@@ -59,15 +57,8 @@ class CastBlob final : public LossyBlob<CastStats> {
     CastStats& stats = loss != nullptr ? *loss : ignored;
     if (const auto all = data_->map(); all && widens_whole(offset, out)) return widen_mapped(*all, offset, out, loss);
     Block block(*this, loss != nullptr);
-    while (!out.empty()) {
-      const std::uint64_t element = offset / to_bytes_;
-      const auto skipped = static_cast<std::size_t>(offset % to_bytes_);
-      const std::span<const std::byte> made = block.make(element, skipped + out.size(), stats).subspan(skipped);
-      const std::size_t count = std::min(made.size(), out.size());
-      std::copy_n(made.begin(), count, out.begin());
-      offset += count;
-      out = out.subspan(count);
-    }
+    read_units(offset, out, to_bytes_, kBlockSize,
+               [&](std::uint64_t first, std::size_t count) { return block.make(first, count, stats); });
   }
 
  private:
@@ -106,11 +97,8 @@ class CastBlob final : public LossyBlob<CastStats> {
       if (!blob.data_->map()) source_.resize(byte_of(kBlockSize, blob.from_bits_) + 1);
     }
 
-    // Converted bytes from `element` on: at least one element, at most a block, not more than `wanted` bytes need.
-    std::span<const std::byte> make(std::uint64_t element, std::size_t wanted, CastStats& stats) {
-      const std::uint64_t enough = (wanted + blob_.to_bytes_ - 1) / blob_.to_bytes_;
-      const auto count =
-          static_cast<std::size_t>(std::min({enough, std::uint64_t{kBlockSize}, blob_.elements_ - element}));
+    // Returns the converted bytes of elements from `element` on. Requires: at most kBlockSize.
+    std::span<const std::byte> make(std::uint64_t element, std::size_t count, CastStats& stats) {
       const std::byte* const elements = fetch(element, count);
       if (counts_) stats.not_finite += blob_.count_not_finite(elements, count);
       convert(elements, element, count, stats);

@@ -1,13 +1,6 @@
 #include "views/computed_blob.hpp"
 
-#include <algorithm>
-#include <memory>
 #include <optional>
-#include <utility>
-
-#include <fmt/format.h>
-
-#include <poise/error.hpp>
 
 #include "codec/affine.hpp"
 #include "io/extents.hpp"

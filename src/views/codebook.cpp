@@ -5,7 +5,7 @@
 //   scales     f32, one for each `block` elements in row-major order; the last block may be short
 //
 // value = codebook[code] * scale.
-#include "views/codebook.hpp"
+#include "views/groups.hpp"
 
 #include <vector>
 

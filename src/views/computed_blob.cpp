@@ -1,37 +1,17 @@
 #include "views/computed_blob.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <memory>
-#include <utility>
 
-#include <fmt/format.h>
-
-#include <poise/error.hpp>
-
-#include "bytes/little_endian.hpp"
 #include "io/threads.hpp"
 #include "numeric/scan.hpp"
-#include "views/cast.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
 namespace {
 
-bool is_infinite(float number) { return std::isinf(number); }
-
 bool has_infinity(const Part& part) {
   const bool may_have = is_floating(part.dtype) && info(part.dtype).bits >= 8;
-  if (!may_have) return false;
-  const auto stream = part.blob->stream();
-  std::vector<std::byte> bytes(stream->best_read());
-  std::vector<float> numbers;
-  while (const std::size_t count = stream->read(bytes)) {
-    if (find_bad_values(part.dtype, std::span(bytes).first(count)).count == 0) continue;
-    numbers.resize(count / (info(part.dtype).bits / 8));
-    widen(part.dtype, bytes.data(), numbers);
-    if (std::ranges::any_of(numbers, is_infinite)) return true;
-  }
-  return false;
+  return may_have && has_number(part, [](float number) { return std::isinf(number); });
 }
 
 class FiniteBlob final : public Blob {
@@ -72,6 +52,18 @@ class FiniteBlob final : public Blob {
 };
 
 }  // namespace
+
+bool has_number(const Part& part, bool (*is_wanted)(float)) {
+  const auto stream = part.blob->stream();
+  std::vector<std::byte> bytes(stream->best_read());
+  std::vector<float> numbers;
+  while (const std::size_t count = stream->read(bytes)) {
+    numbers.resize(count / (info(part.dtype).bits / 8));
+    widen(part.dtype, bytes.data(), numbers);
+    if (std::ranges::any_of(numbers, is_wanted)) return true;
+  }
+  return false;
+}
 
 BlobPtr make_finite_blob(std::string what, BlobPtr numbers, std::vector<Part> inputs) {
   return std::make_shared<FiniteBlob>(std::move(what), std::move(numbers), std::move(inputs));

@@ -121,6 +121,10 @@ class LossyBlob : public Blob {
 template <typename Loss>
 using LossyBlobPtr = std::shared_ptr<const LossyBlob<Loss>>;
 
+// Returns true if a number of the part passes the test. Reads no further. Requires: floating-point numbers of whole
+// bytes.
+bool has_number(const Part& part, bool (*is_wanted)(float));
+
 // Returns the same numbers, which are infinite only where their inputs are. Reading throws unsupported, "WHAT: element
 // 7 is too large for f32", when one is infinite although no floating-point number of the inputs is; all of those are
 // read then. Requires: `numbers` is float32; inputs of known types.

@@ -15,7 +15,6 @@
 #include "codec/block_type.hpp"
 #include "io/read_fully.hpp"
 #include "tensor/block_layout.hpp"
-#include "views/computed_blob.hpp"
 #include "views/layout_type.hpp"
 #include "views/sparse.hpp"
 
@@ -54,22 +53,6 @@ bool is_stored_as_numbers(const Tensor& tensor, const StoredType& type) {
   return !type.quantized() && tensor.require("data").dtype == type.dtype;
 }
 
-}  // namespace
-
-const LayoutType layouts::dense = {
-    .name = "dense",
-    .read = read_dense,
-    .check = check_dense,
-    .value_rules = dense_rules,
-    .has_float_elements = has_float_data,
-    .element_type = type_of_data,
-    .elements = data_of,
-    .stored_type = storage_name,
-    .is_stored_as = is_stored_as_numbers,
-};
-
-namespace {
-
 // Returns true for layouts whose numbers are computed from scales in parts of their own.
 bool has_scales(const Tensor& tensor) {
   const auto is_float = [](const Part& part) { return is_floating(part.dtype); };
@@ -89,19 +72,32 @@ BlobPtr elements_of(const Tensor& tensor) {
 bool has_enormous_numbers(const Part& part) {
   constexpr float kEnormous = 1e12F;
   const bool may_have = part.dtype == DType::f32 || part.dtype == DType::bf16 || part.dtype == DType::f8_e8m0;
-  if (!may_have) return false;
-  const auto stream = part.blob->stream();
-  std::vector<std::byte> bytes(stream->best_read());
-  std::vector<float> numbers;
-  while (const std::size_t count = stream->read(bytes)) {
-    numbers.resize(count / (info(part.dtype).bits / 8));
-    widen(part.dtype, bytes.data(), numbers);
-    if (std::ranges::any_of(numbers, [](float number) { return std::abs(number) > kEnormous; })) return true;
+  return may_have && has_number(part, [](float number) { return std::abs(number) > kEnormous; });
+}
+
+// Returns the elements as float32.
+BlobPtr numbers_of(const Tensor& tensor) {
+  if (!has_float_elements(tensor)) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers",
+                            tensor.name, storage_name(tensor)));
   }
-  return false;
+  return dense_blob(tensor, DType::f32);
 }
 
 }  // namespace
+
+const LayoutType layouts::dense = {
+    .name = "dense",
+    .read = read_dense,
+    .check = check_dense,
+    .value_rules = dense_rules,
+    .has_float_elements = has_float_data,
+    .element_type = type_of_data,
+    .elements = data_of,
+    .stored_type = storage_name,
+    .is_stored_as = is_stored_as_numbers,
+};
 
 bool has_float_elements(const Tensor& tensor) {
   const LayoutType& type = layout_type(tensor.layout);
@@ -155,20 +151,6 @@ Tensor make_dense_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return tensor;
   return make_dense(tensor.name, tensor.shape, element_type(tensor), elements_of(tensor));
 }
-
-namespace {
-
-// Returns the elements as float32.
-BlobPtr numbers_of(const Tensor& tensor) {
-  if (!has_float_elements(tensor)) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers",
-                            tensor.name, storage_name(tensor)));
-  }
-  return dense_blob(tensor, DType::f32);
-}
-
-}  // namespace
 
 std::vector<float> values(const Tensor& tensor) {
   const BlobPtr numbers = numbers_of(tensor);

@@ -1,4 +1,4 @@
-#include "views/dimensions.hpp"
+#include "views/strided.hpp"
 
 #include <algorithm>
 #include <cstring>

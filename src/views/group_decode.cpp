@@ -6,14 +6,13 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/little_endian.hpp"
 #include "io/threads.hpp"
 #include "numeric/float_formats.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/part_types.hpp"
-#include "views/cast.hpp"
 #include "views/computed_blob.hpp"
+#include "views/dense.hpp"
 #include "views/groups.hpp"
 #include "views/layout_type.hpp"
 

@@ -18,8 +18,6 @@
 #include "io/read_fully.hpp"
 #include "io/threads.hpp"
 #include "numeric/float_formats.hpp"
-#include "tensor/group_scheme.hpp"
-#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -280,18 +278,12 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
                                            codes + begin * size));
       for (; end < scales.size() && scales[end].half == 0; ++end) {
         std::fill_n(codes + end * size, size, static_cast<std::byte>(scales[end].zero));
-        for (const float number : numbers.subspan(end * size, size)) error.merge(all_of(static_cast<double>(number)));
+        error.values += size;
+        for (const float number : numbers.subspan(end * size, size))
+          add_loss(error, static_cast<double>(number), static_cast<double>(number));
       }
       begin = end;
     }
-    return error;
-  }
-
-  static QuantizationError all_of(double value) {
-    QuantizationError error;
-    error.values = 1;
-    error.worst = std::abs(value);
-    error.squared_error = error.squared_values = value * value;
     return error;
   }
 

@@ -1,4 +1,5 @@
-// Floating-point tensors as codes with a scale and a zero point for each group, and back.
+// Tensors of numbers that share scales: in groups of codes, also with zero points, in blocks with a codebook, in blocks
+// of a matrix; floating-point tensors as groups, and back.
 #pragma once
 
 #include <cstdint>
@@ -60,5 +61,33 @@ struct RowGroups {
 // Reads the index. Returns std::nullopt for groups along rows, and for tensors that are not matrices. Throws what
 // checking the parts throws.
 std::optional<RowGroups> row_groups(const Tensor& tensor);
+
+inline constexpr std::string_view kCodebook = "poise.codebook/1";
+
+// Returns the layout, and the attributes that describe it, for blocks of `block` elements. Requires: block > 0.
+TensorLayout codebook_layout(std::uint64_t block);
+Attributes codebook_attributes(std::uint64_t block);
+// Returns the block of such a tensor.
+std::uint64_t codebook_block(const Tensor& tensor);
+
+// Throws invalid_file (without path) naming tensor and part where parts do not fit the shape. Requires: such a tensor.
+void check_codebook(const Tensor& tensor);
+
+inline constexpr std::string_view kBlockScaled = "poise.block_scaled/1";
+
+struct BlockShape {
+  std::uint64_t rows = 0;
+  std::uint64_t columns = 0;
+  friend bool operator==(const BlockShape&, const BlockShape&) = default;
+};
+
+// Returns the layout, and the attributes that describe it. Requires: neither is 0.
+TensorLayout block_scaled_layout(const BlockShape& shape);
+Attributes block_scaled_attributes(const BlockShape& shape);
+// Returns the shape of a block of such a tensor.
+const BlockShape& block_scaled_shape(const Tensor& tensor);
+
+// Throws invalid_file (without path) naming tensor and part where parts do not fit the shape. Requires: such a tensor.
+void check_block_scaled(const Tensor& tensor);
 
 }  // namespace poise

@@ -5,9 +5,7 @@
 #include "views/groups.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
-#include <utility>
 
 #include <fmt/format.h>
 

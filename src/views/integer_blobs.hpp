@@ -1,5 +1,9 @@
-// Blobs of integers that change when they are read.
+// Blobs of integers that change when they are read, and codes of a matrix, repacked from the packing of quantized
+// directories to that of zTensor's groups.
 #pragma once
+
+#include <cstdint>
+#include <span>
 
 #include <poise/blob.hpp>
 #include <poise/dtype.hpp>
@@ -19,5 +23,32 @@ BlobPtr make_flipped_signs_blob(BlobPtr blob);
 // Returns little-endian integers of 64 bits, each plus `addend`, computed when read; a sum beyond 64 bits wraps around.
 // Requires: the blob's size is a multiple of 8.
 BlobPtr make_raised_integers_blob(BlobPtr integers, std::int64_t addend);
+
+// A matrix of codes of up to eight bits. Neighbours along one axis form a stream of bits, low bits of a byte first: the
+// bytes of a row, or the 32-bit words of a column.
+struct PackedCodes {
+  enum class Along : std::uint8_t { rows, columns };
+
+  BlobPtr words;
+  std::uint64_t rows = 0;     // of codes
+  std::uint64_t columns = 0;  // of codes
+  unsigned bits = 0;
+  Along along = Along::rows;
+  // The position in the stream of each of that many neighbours; empty: in order.
+  std::span<const std::uint8_t> order = {};
+  unsigned add = 0;             // added to each code, modulo 2^bits
+  std::uint64_t row_bytes = 0;  // along rows: from one row to the next; 0: rows follow each other
+  std::uint64_t per_word = 0;   // codes in 32 bits, whose other bits are unused; 0: the stream has no gaps
+};
+
+enum class MatrixOrder : std::uint8_t { same, transposed };
+
+// Returns the same codes in row-major order, each in `bits` bits, low bits of a byte first, as the parts of groups hold
+// them. Computed when read. Requires: `bits` is 2, 4 or 8, and not less than the codes' bits; the codes of a row fill
+// whole bytes, those of a column whole words, and `words` has that many.
+BlobPtr make_codes_blob(const PackedCodes& codes, MatrixOrder order, unsigned bits);
+
+// Returns the same codes as float16 numbers, with stored_as(). Requires: the same.
+BlobPtr make_code_numbers_blob(const PackedCodes& codes, MatrixOrder order);
 
 }  // namespace poise

@@ -26,6 +26,9 @@ constexpr std::array kRows = std::to_array<const LayoutType*>({
     &layouts::blocks,
 });
 
+// Returns true when type and decoded size of a part are known.
+bool is_known(const Part& part) { return part.dtype != DType::unknown && part.blob->decodable(); }
+
 }  // namespace
 
 const LayoutType layouts::other = {.name = "other"};
@@ -63,13 +66,6 @@ TensorLayout read_layout(const Tensor& tensor, std::string_view name) {
   }
   return TensorLayout::other(std::string(name));
 }
-
-namespace {
-
-// Returns true when type and decoded size of a part are known.
-bool is_known(const Part& part) { return part.dtype != DType::unknown && part.blob->decodable(); }
-
-}  // namespace
 
 void check_parts(const Tensor& tensor) {
   const LayoutType& type = layout_type(tensor.layout);

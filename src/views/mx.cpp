@@ -1,19 +1,17 @@
 // Decodes MX tensors (see tensor/mx_scheme.hpp) when they are read.
 #include "views/mx.hpp"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
 
 #include "io/threads.hpp"
 #include "numeric/float_formats.hpp"
-#include "numeric/integers.hpp"
 #include "tensor/block_layout.hpp"
 #include "tensor/mx_scheme.hpp"
 #include "tensor/part_types.hpp"
-#include "views/cast.hpp"
 #include "views/computed_blob.hpp"
+#include "views/dense.hpp"
 #include "views/layout_type.hpp"
 #include "views/strided.hpp"
 
@@ -82,22 +80,6 @@ std::optional<TensorLayout> read_mx(const Tensor& tensor, std::string_view name)
 BlobPtr mx_elements(const Tensor& tensor) { return std::make_shared<MxBlob>(tensor); }
 
 bool is_same_scheme(const Tensor& a, const Tensor& b) { return *mx_scheme(a.layout) == *mx_scheme(b.layout); }
-
-}  // namespace
-
-const LayoutType layouts::mx = {
-    .name = kMxLayout,
-    .quantized = true,
-    .read = read_mx,
-    .check = check_mx_parts,
-    .needs_known_parts = true,
-    .has_float_elements = has_known_types,
-    .elements = mx_elements,
-    .same_scheme = is_same_scheme,
-    .spells_scheme = spells_mx_scheme,
-};
-
-namespace {
 
 constexpr std::size_t kCodes = 16;  // bytes of a block's codes
 constexpr std::size_t kBlockBytes = kCodes + 1;
@@ -180,6 +162,18 @@ class MxCodesBlob final : public Blob {
 };
 
 }  // namespace
+
+const LayoutType layouts::mx = {
+    .name = kMxLayout,
+    .quantized = true,
+    .read = read_mx,
+    .check = check_mx_parts,
+    .needs_known_parts = true,
+    .has_float_elements = has_known_types,
+    .elements = mx_elements,
+    .same_scheme = is_same_scheme,
+    .spells_scheme = spells_mx_scheme,
+};
 
 bool is_mxfp4(const Tensor& tensor) {
   const MxScheme* scheme = mx_scheme(tensor.layout);

@@ -1,4 +1,4 @@
-#include "views/packed_codes.hpp"
+#include "views/integer_blobs.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "bytes/little_endian.hpp"
 #include "io/threads.hpp"
 #include "numeric/float_formats.hpp"
 #include "views/computed_blob.hpp"

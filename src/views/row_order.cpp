@@ -63,22 +63,6 @@ class RowOrderBlob final : public Blob {
   RowOrder to_;
 };
 
-}  // namespace
-
-std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t heads) {
-  if (heads == 0 || rows % heads != 0 || rows / heads % 2 != 0) return std::nullopt;
-  return rows / heads;
-}
-
-BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to) {
-  const StoredAs* const stored = find_change(*blob, StoredAs::Change::rows_interleaved);
-  if (to == RowOrder::pairs && stored != nullptr && stored->row_bytes == row_bytes && stored->head_rows == head_rows)
-    return stored->blob;
-  return std::make_shared<RowOrderBlob>(std::move(blob), row_bytes, head_rows, to);
-}
-
-namespace {
-
 // Copies the elements of a row in that order, several in a byte.
 template <unsigned kBits>
 void gather_codes(const std::byte* row, const std::uint32_t* order, std::span<std::byte> out) {
@@ -138,14 +122,6 @@ class ColumnOrderBlob final : public Blob {
   std::vector<std::uint32_t> order_;
 };
 
-}  // namespace
-
-BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std::vector<std::uint32_t> order) {
-  return std::make_shared<ColumnOrderBlob>(std::move(rows), bits, columns, std::move(order));
-}
-
-namespace {
-
 bool has_whole_rows(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return info(tensor.require("data").dtype).bits % 8 == 0;
   if (block_type(tensor.layout) != nullptr) return blocks_along(tensor.layout) == BlocksAlong::rows;
@@ -202,57 +178,6 @@ Tensor rows_of(const Tensor& stack, const RowPlaces& places, Shape as) {
   if (!is_mxfp4(stack)) return result;
   return make_mxfp4(stack.name, result.shape, result.parts[0].blob, result.parts[1].blob);
 }
-
-}  // namespace
-
-Tensor dense_numbers(const Tensor& tensor) {
-  if (!has_float_elements(tensor))
-    throw Error(ErrorKind::invalid_file,
-                fmt::format("tensor {}: it is stored as {}, expected numbers", tensor.name, storage_name(tensor)));
-  return make_dense_tensor(tensor);
-}
-
-Tensor with_whole_rows(const Tensor& tensor) { return has_whole_rows(tensor) ? tensor : dense_numbers(tensor); }
-
-Tensor every_row(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step) {
-  const std::uint64_t rows = stack.shape[1];
-  return rows_of(stack, {{rows / step}, {step}, matrix * rows + first}, {rows / step});
-}
-
-Tensor interleaved(const Tensor& stack, std::uint64_t turns) {
-  const auto [count, rows] = std::pair(stack.shape[0] / turns, stack.shape[1]);
-  return rows_of(stack, {{count, rows, turns}, {turns * rows, 1, rows}}, {count, rows * turns});
-}
-
-Tensor stacked(const std::vector<Tensor>& tensors) {
-  const bool alike = std::ranges::all_of(tensors, [&](const Tensor& tensor) {
-    return has_whole_rows(tensor) && !is_mxfp4(tensor) && is_stored_alike(tensor, tensors.front());
-  });
-  if (!alike) {
-    std::vector<Tensor> numbers;
-    std::ranges::transform(tensors, std::back_inserter(numbers), dense_numbers);
-    const bool common =
-        std::ranges::all_of(numbers, [&](const Tensor& tensor) { return is_stored_alike(tensor, numbers.front()); });
-    for (Tensor& tensor : numbers) {
-      if (!common) tensor = make_dense(tensor.name, tensor.shape, DType::f32, dense_blob(tensor, DType::f32));
-    }
-    return stacked(numbers);
-  }
-  Tensor result = tensors.front();
-  result.shape = {tensors.size()};
-  for (const std::uint64_t length : tensors.front().shape) result.shape.push_back(length);
-  for (std::size_t i = 0; i < result.parts.size(); ++i) {
-    std::vector<BlobPtr> blobs;
-    for (const Tensor& tensor : tensors) {
-      check_parts(tensor);
-      blobs.emplace_back(tensor.parts[i].blob);
-    }
-    result.parts[i] = made(result.parts[i], make_joined_blob(std::move(blobs)));
-  }
-  return result;
-}
-
-namespace {
 
 class JoinedBlob final : public Blob {
  public:
@@ -331,6 +256,69 @@ std::optional<StoredRange> one_range(const std::vector<BlobPtr>& blobs) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t heads) {
+  if (heads == 0 || rows % heads != 0 || rows / heads % 2 != 0) return std::nullopt;
+  return rows / heads;
+}
+
+BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to) {
+  const StoredAs* const stored = find_change(*blob, StoredAs::Change::rows_interleaved);
+  if (to == RowOrder::pairs && stored != nullptr && stored->row_bytes == row_bytes && stored->head_rows == head_rows)
+    return stored->blob;
+  return std::make_shared<RowOrderBlob>(std::move(blob), row_bytes, head_rows, to);
+}
+
+BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std::vector<std::uint32_t> order) {
+  return std::make_shared<ColumnOrderBlob>(std::move(rows), bits, columns, std::move(order));
+}
+
+Tensor dense_numbers(const Tensor& tensor) {
+  if (!has_float_elements(tensor))
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("tensor {}: it is stored as {}, expected numbers", tensor.name, storage_name(tensor)));
+  return make_dense_tensor(tensor);
+}
+
+Tensor with_whole_rows(const Tensor& tensor) { return has_whole_rows(tensor) ? tensor : dense_numbers(tensor); }
+
+Tensor every_row(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step) {
+  const std::uint64_t rows = stack.shape[1];
+  return rows_of(stack, {{rows / step}, {step}, matrix * rows + first}, {rows / step});
+}
+
+Tensor interleaved(const Tensor& stack, std::uint64_t turns) {
+  const auto [count, rows] = std::pair(stack.shape[0] / turns, stack.shape[1]);
+  return rows_of(stack, {{count, rows, turns}, {turns * rows, 1, rows}}, {count, rows * turns});
+}
+
+Tensor stacked(const std::vector<Tensor>& tensors) {
+  const bool alike = std::ranges::all_of(tensors, [&](const Tensor& tensor) {
+    return has_whole_rows(tensor) && !is_mxfp4(tensor) && is_stored_alike(tensor, tensors.front());
+  });
+  if (!alike) {
+    std::vector<Tensor> numbers;
+    std::ranges::transform(tensors, std::back_inserter(numbers), dense_numbers);
+    const bool common =
+        std::ranges::all_of(numbers, [&](const Tensor& tensor) { return is_stored_alike(tensor, numbers.front()); });
+    for (Tensor& tensor : numbers) {
+      if (!common) tensor = make_dense(tensor.name, tensor.shape, DType::f32, dense_blob(tensor, DType::f32));
+    }
+    return stacked(numbers);
+  }
+  Tensor result = tensors.front();
+  result.shape = {tensors.size()};
+  for (const std::uint64_t length : tensors.front().shape) result.shape.push_back(length);
+  for (std::size_t i = 0; i < result.parts.size(); ++i) {
+    std::vector<BlobPtr> blobs;
+    for (const Tensor& tensor : tensors) {
+      check_parts(tensor);
+      blobs.emplace_back(tensor.parts[i].blob);
+    }
+    result.parts[i] = made(result.parts[i], make_joined_blob(std::move(blobs)));
+  }
+  return result;
+}
 
 BlobPtr make_joined_blob(std::vector<BlobPtr> blobs) {
   if (blobs.size() == 1) return std::move(blobs.front());

@@ -323,54 +323,6 @@ constexpr LayoutType sparse_row(std::string_view name) {
   };
 }
 
-}  // namespace
-
-const LayoutType layouts::sparse_csr = sparse_row<Layout::sparse_csr>("sparse_csr");
-const LayoutType layouts::sparse_coo = sparse_row<Layout::sparse_coo>("sparse_coo");
-
-bool is_sparse(const Tensor& tensor) {
-  return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo;
-}
-
-std::optional<std::string> sparse_structure_fault(const Tensor& tensor) {
-  return tensor.layout == Layout::sparse_csr ? csr_fault(tensor) : coo_fault(tensor);
-}
-
-std::uint64_t stored_elements(const Tensor& tensor) {
-  if (tensor.layout == Layout::sparse_csr)
-    return tensor.require("indices").blob->size() / index_bytes(tensor.require("indices"));
-  const Part& coords = tensor.require("coords");
-  return coords.blob->size() / index_bytes(coords) / tensor.shape.size();
-}
-
-SparseRules sparse_rules(const Tensor& tensor) {
-  return tensor.layout.is_ascending() ? SparseRules::ascending : SparseRules::any_order;
-}
-
-void validate_sparse(const Tensor& tensor, SparseRules rules) {
-  check_indices(tensor, rules, [&](const Part& part, std::uint64_t element, FunctionRef<std::string()> problem) {
-    const auto at = part.blob->stored_byte(element * index_bytes(part));
-    if (!at) fail_sparse(tensor, problem());
-    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem()), at->source->name(),
-                at->offset);
-  });
-}
-
-SparseFaults sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most) {
-  SparseFaults faults;
-  check_indices(tensor, rules, [&](const Part& part, std::uint64_t element, FunctionRef<std::string()> problem) {
-    ++faults.count;
-    if (faults.first.size() < most) faults.first.push_back({problem(), &part, element * index_bytes(part)});
-  });
-  return faults;
-}
-
-BlobPtr widen_indices(const std::string& tensor, const Part& part) {
-  return std::make_shared<WidenedIndices>(fmt::format("tensor {}: {}", tensor, part.role), part.blob, part.dtype);
-}
-
-namespace {
-
 // The elements of a validated tensor, by cell.
 class Entries {
  public:
@@ -419,24 +371,6 @@ class DensifiedBlob final : public Blob {
   LazyValue<const Entries> entries_;
 };
 
-}  // namespace
-
-BlobPtr densify(const Tensor& tensor) {
-  const Part& values = tensor.require("values");
-  if (values.dtype == DType::unknown || info(values.dtype).bits % 8 != 0) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("tensor {}: values of type {} cannot be made dense", tensor.name, values.type_name()));
-  }
-  const auto bytes = packed_bytes(values.dtype, tensor.elements());
-  if (!bytes)
-    throw Error(ErrorKind::unsupported,
-                fmt::format("tensor {}: shape {} is too large to be made dense", tensor.name, to_string(tensor.shape)));
-  if (*bytes == 0) validate_sparse(tensor, sparse_rules(tensor));  // no later read would check it
-  return std::make_shared<DensifiedBlob>(tensor, info(values.dtype).bits / 8);
-}
-
-namespace {
-
 void load_rows(const Tensor& tensor, std::vector<SparseEntry>& entries) {
   const Part& indices_part = tensor.require("indices");
   const LoadedBlob indices(indices_part.blob);
@@ -468,6 +402,64 @@ void load_coordinates(const Tensor& tensor, std::vector<SparseEntry>& entries) {
 }
 
 }  // namespace
+
+const LayoutType layouts::sparse_csr = sparse_row<Layout::sparse_csr>("sparse_csr");
+const LayoutType layouts::sparse_coo = sparse_row<Layout::sparse_coo>("sparse_coo");
+
+bool is_sparse(const Tensor& tensor) {
+  return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo;
+}
+
+std::optional<std::string> sparse_structure_fault(const Tensor& tensor) {
+  return tensor.layout == Layout::sparse_csr ? csr_fault(tensor) : coo_fault(tensor);
+}
+
+std::uint64_t stored_elements(const Tensor& tensor) {
+  if (tensor.layout == Layout::sparse_csr)
+    return tensor.require("indices").blob->size() / index_bytes(tensor.require("indices"));
+  const Part& coords = tensor.require("coords");
+  return coords.blob->size() / index_bytes(coords) / tensor.shape.size();
+}
+
+SparseRules sparse_rules(const Tensor& tensor) {
+  return tensor.layout.is_ascending() ? SparseRules::ascending : SparseRules::any_order;
+}
+
+void validate_sparse(const Tensor& tensor, SparseRules rules) {
+  check_indices(tensor, rules, [&](const Part& part, std::uint64_t element, FunctionRef<std::string()> problem) {
+    const auto at = part.blob->stored_byte(element * index_bytes(part));
+    if (!at) fail_sparse(tensor, problem());
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem()), at->source->name(),
+                at->offset);
+  });
+}
+
+SparseFaults sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most) {
+  SparseFaults faults;
+  check_indices(tensor, rules, [&](const Part& part, std::uint64_t element, FunctionRef<std::string()> problem) {
+    ++faults.count;
+    if (faults.first.size() < most) faults.first.push_back({problem(), &part, element * index_bytes(part)});
+  });
+  return faults;
+}
+
+BlobPtr widen_indices(const std::string& tensor, const Part& part) {
+  return std::make_shared<WidenedIndices>(fmt::format("tensor {}: {}", tensor, part.role), part.blob, part.dtype);
+}
+
+BlobPtr densify(const Tensor& tensor) {
+  const Part& values = tensor.require("values");
+  if (values.dtype == DType::unknown || info(values.dtype).bits % 8 != 0) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: values of type {} cannot be made dense", tensor.name, values.type_name()));
+  }
+  const auto bytes = packed_bytes(values.dtype, tensor.elements());
+  if (!bytes)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: shape {} is too large to be made dense", tensor.name, to_string(tensor.shape)));
+  if (*bytes == 0) validate_sparse(tensor, sparse_rules(tensor));  // no later read would check it
+  return std::make_shared<DensifiedBlob>(tensor, info(values.dtype).bits / 8);
+}
 
 std::vector<SparseEntry> sparse_entries(const Tensor& tensor) {
   validate_sparse(tensor, sparse_rules(tensor));

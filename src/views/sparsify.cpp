@@ -175,46 +175,7 @@ Part index_part(std::string role, BlobPtr blob) {
   return {.role = std::move(role), .dtype = DType::u64, .blob = std::move(blob)};
 }
 
-}  // namespace
-
-bool may_become_sparse(const Tensor& dense, Layout layout) {
-  const Part& data = dense.require("data");
-  if (data.dtype == DType::unknown || info(data.dtype).bits % 8 != 0) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("tensor {}: elements of type {} cannot be made sparse", dense.name, data.type_name()));
-  }
-  if (data.dtype == DType::f8_e8m0) return false;  // powers of two are never zero
-  return !dense.shape.empty() && (layout != Layout::sparse_csr || dense.shape.size() == 2) && dense.elements() != 0;
-}
-
-std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_zeros) {
-  if (!may_become_sparse(dense, layout)) return std::nullopt;
-  const Part& data = dense.require("data");
-  const std::uint64_t elements = dense.elements();
-  const auto nonzeros = std::make_shared<const Nonzeros>(dense);
-  if (static_cast<double>(elements - nonzeros->count()) < least_zeros * static_cast<double>(elements))
-    return std::nullopt;
-  Tensor sparse;
-  sparse.name = dense.name;
-  sparse.shape = dense.shape;
-  sparse.layout = layout;
-  sparse.attributes = dense.attributes;
-  sparse.parts.push_back({.role = "values",
-                          .dtype = data.dtype,
-                          .spelling = data.spelling,
-                          .blob = std::make_shared<ValuesBlob>(nonzeros)});
-  if (layout == Layout::sparse_csr) {
-    sparse.parts.push_back(index_part("indices", std::make_shared<CoordinatesBlob>(nonzeros, 1)));
-    sparse.parts.push_back(index_part("indptr", make_memory_blob(nonzeros->row_pointers(), dense.name)));
-  } else {
-    sparse.parts.push_back(index_part("coords", std::make_shared<CoordinatesBlob>(nonzeros, 0)));
-  }
-  return sparse;
-}
-
 // Sorts the columns of compressed sparse rows into the order that zt.sparse_csr/1 requires.
-
-namespace {
 
 using Order = std::vector<std::uint64_t>;  // element i of the sorted tensor is element order[i] of the original
 
@@ -259,6 +220,41 @@ class ReorderedBlob final : public Blob {
 };
 
 }  // namespace
+
+bool may_become_sparse(const Tensor& dense, Layout layout) {
+  const Part& data = dense.require("data");
+  if (data.dtype == DType::unknown || info(data.dtype).bits % 8 != 0) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: elements of type {} cannot be made sparse", dense.name, data.type_name()));
+  }
+  if (data.dtype == DType::f8_e8m0) return false;  // powers of two are never zero
+  return !dense.shape.empty() && (layout != Layout::sparse_csr || dense.shape.size() == 2) && dense.elements() != 0;
+}
+
+std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_zeros) {
+  if (!may_become_sparse(dense, layout)) return std::nullopt;
+  const Part& data = dense.require("data");
+  const std::uint64_t elements = dense.elements();
+  const auto nonzeros = std::make_shared<const Nonzeros>(dense);
+  if (static_cast<double>(elements - nonzeros->count()) < least_zeros * static_cast<double>(elements))
+    return std::nullopt;
+  Tensor sparse;
+  sparse.name = dense.name;
+  sparse.shape = dense.shape;
+  sparse.layout = layout;
+  sparse.attributes = dense.attributes;
+  sparse.parts.push_back({.role = "values",
+                          .dtype = data.dtype,
+                          .spelling = data.spelling,
+                          .blob = std::make_shared<ValuesBlob>(nonzeros)});
+  if (layout == Layout::sparse_csr) {
+    sparse.parts.push_back(index_part("indices", std::make_shared<CoordinatesBlob>(nonzeros, 1)));
+    sparse.parts.push_back(index_part("indptr", make_memory_blob(nonzeros->row_pointers(), dense.name)));
+  } else {
+    sparse.parts.push_back(index_part("coords", std::make_shared<CoordinatesBlob>(nonzeros, 0)));
+  }
+  return sparse;
+}
 
 Tensor with_ascending_columns(const Tensor& tensor) {
   validate_sparse(tensor, sparse_rules(tensor));

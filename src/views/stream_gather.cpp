@@ -1,9 +1,8 @@
-#include "views/dimensions.hpp"
+#include "views/strided.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include <poise/error.hpp>
 

@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cstdint>
-#include <cstring>
-#include <limits>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +14,6 @@
 #include "bytes/checked.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/computed_blob.hpp"
-#include "views/dimensions.hpp"
 #include "views/integer_blobs.hpp"
 
 namespace poise {

@@ -14,7 +14,6 @@
 #include <gtest/gtest.h>
 
 #include "kernels/activation.hpp"
-#include "kernels/attention.hpp"
 #include "kernels/cache_type.hpp"
 #include "kernels/product.hpp"
 #include "kernels/product_kernels.hpp"

@@ -14,7 +14,6 @@
 #include <poise/error.hpp>
 
 #include "support/directories.hpp"
-#include "views/codebook.hpp"
 #include "views/dense.hpp"
 #include "views/groups.hpp"
 

@@ -15,7 +15,7 @@
 #include "runtime/reference.hpp"
 #include "runtime/transformer.hpp"
 #include "support/errors.hpp"
-#include "views/cast.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
 namespace {

@@ -12,8 +12,6 @@
 
 #include "support/units.hpp"
 #include "tensor/group_scheme.hpp"
-#include "views/block_scaled.hpp"
-#include "views/codebook.hpp"
 #include "views/dense.hpp"
 #include "views/groups.hpp"
 

@@ -10,7 +10,6 @@
 
 #include "schemes/make_tensors.hpp"
 #include "tensor/group_scheme.hpp"
-#include "views/cast.hpp"
 #include "views/dense.hpp"
 
 namespace poise {

@@ -1,5 +1,5 @@
 // Stacked matrices compared with the same matrices by themselves, and what no block can hold.
-#include "views/blocks.hpp"
+#include "views/affine.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
 // Casts as blobs: which elements a reading gets, what is counted, and what overflows. That every number is the right
 // one is a matter of casts_against_numpy.py; the numbers here are worked out by hand.
-#include "views/cast.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,63 +7,34 @@
 
 namespace poise {
 
+using DecodeBlocks = void(const std::byte* blocks, std::size_t count, float* out);
+using EncodeBlocks = void(const BlockRows& rows, std::byte* out);
+
 // codebooks.cpp
-void decode_iq4_nl(const std::byte* blocks, std::size_t count, float* out);
-void decode_iq4_xs(const std::byte* blocks, std::size_t count, float* out);
-void decode_mxfp4(const std::byte* blocks, std::size_t count, float* out);
-void decode_nvfp4(const std::byte* blocks, std::size_t count, float* out);
+DecodeBlocks decode_iq4_nl, decode_iq4_xs, decode_mxfp4, decode_nvfp4;
 
 // grid_codes.cpp
-void decode_iq1_s(const std::byte* blocks, std::size_t count, float* out);
-void decode_iq1_m(const std::byte* blocks, std::size_t count, float* out);
-void decode_iq2_xxs(const std::byte* blocks, std::size_t count, float* out);
-void decode_iq2_xs(const std::byte* blocks, std::size_t count, float* out);
-void decode_iq2_s(const std::byte* blocks, std::size_t count, float* out);
-void decode_iq3_xxs(const std::byte* blocks, std::size_t count, float* out);
-void decode_iq3_s(const std::byte* blocks, std::size_t count, float* out);
+DecodeBlocks decode_iq1_s, decode_iq1_m, decode_iq2_xxs, decode_iq2_xs, decode_iq2_s, decode_iq3_xxs, decode_iq3_s;
 
 // scaled_codes.cpp
-void decode_q4_0(const std::byte* blocks, std::size_t count, float* out);
-void decode_q4_1(const std::byte* blocks, std::size_t count, float* out);
-void decode_q5_0(const std::byte* blocks, std::size_t count, float* out);
-void decode_q5_1(const std::byte* blocks, std::size_t count, float* out);
-void decode_q8_0(const std::byte* blocks, std::size_t count, float* out);
+DecodeBlocks decode_q4_0, decode_q4_1, decode_q5_0, decode_q5_1, decode_q8_0;
 
 // small_codes.cpp
-void decode_q1_0(const std::byte* blocks, std::size_t count, float* out);
-void decode_q2_0(const std::byte* blocks, std::size_t count, float* out);
-void decode_tq1_0(const std::byte* blocks, std::size_t count, float* out);
-void decode_tq2_0(const std::byte* blocks, std::size_t count, float* out);
+DecodeBlocks decode_q1_0, decode_q2_0, decode_tq1_0, decode_tq2_0;
 
 // super_blocks.cpp
-void decode_q2_k(const std::byte* blocks, std::size_t count, float* out);
-void decode_q3_k(const std::byte* blocks, std::size_t count, float* out);
-void decode_q4_k(const std::byte* blocks, std::size_t count, float* out);
-void decode_q5_k(const std::byte* blocks, std::size_t count, float* out);
-void decode_q6_k(const std::byte* blocks, std::size_t count, float* out);
-void decode_q8_k(const std::byte* blocks, std::size_t count, float* out);
+DecodeBlocks decode_q2_k, decode_q3_k, decode_q4_k, decode_q5_k, decode_q6_k, decode_q8_k;
 
 // encode_codebooks.cpp
-void encode_iq4_nl(const BlockRows& rows, std::byte* out);
-void encode_iq4_xs(const BlockRows& rows, std::byte* out);
-void encode_mxfp4(const BlockRows& rows, std::byte* out);
+EncodeBlocks encode_iq4_nl, encode_iq4_xs, encode_mxfp4;
 
 // encode_scaled_codes.cpp
-void encode_q4_0(const BlockRows& rows, std::byte* out);
-void encode_q4_1(const BlockRows& rows, std::byte* out);
-void encode_q5_0(const BlockRows& rows, std::byte* out);
-void encode_q5_1(const BlockRows& rows, std::byte* out);
-void encode_q8_0(const BlockRows& rows, std::byte* out);
+EncodeBlocks encode_q4_0, encode_q4_1, encode_q5_0, encode_q5_1, encode_q8_0;
 
 // encode_small_codes.cpp
-void encode_tq1_0(const BlockRows& rows, std::byte* out);
-void encode_tq2_0(const BlockRows& rows, std::byte* out);
+EncodeBlocks encode_tq1_0, encode_tq2_0;
 
 // encode_super_blocks.cpp
-void encode_q2_k(const BlockRows& rows, std::byte* out);
-void encode_q3_k(const BlockRows& rows, std::byte* out);
-void encode_q4_k(const BlockRows& rows, std::byte* out);
-void encode_q5_k(const BlockRows& rows, std::byte* out);
-void encode_q6_k(const BlockRows& rows, std::byte* out);
+EncodeBlocks encode_q2_k, encode_q3_k, encode_q4_k, encode_q5_k, encode_q6_k;
 
 }  // namespace poise

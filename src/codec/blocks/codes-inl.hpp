@@ -112,7 +112,7 @@ class Bytes16 {
 #endif
 };
 
-// out = scales[group] * codes.
+// Computes out = scales[group] * codes.
 template <std::size_t kGroup, std::size_t kCount>
 HWY_INLINE void Scale(const std::int8_t* codes, const float* scales, float* out) {
   const hn::CappedTag<float, kGroup> floats;
@@ -127,8 +127,9 @@ HWY_INLINE void Scale(const std::int8_t* codes, const float* scales, float* out)
   }
 }
 
-// out = scales[group] * codes + offsets[group], rounded twice.
-template <std::size_t kGroup, std::size_t kCount>
+// Computes out = scales[group] * codes + offsets[group] or, with kOffsetFirst, scales[group] * (codes +
+// offsets[group]), rounded twice.
+template <std::size_t kGroup, std::size_t kCount, bool kOffsetFirst = false>
 HWY_INLINE void ScaleAndAdd(const std::int8_t* codes, const float* scales, const float* offsets, float* out) {
   const hn::CappedTag<float, kGroup> floats;
   const hn::RebindToSigned<decltype(floats)> integers;
@@ -138,23 +139,8 @@ HWY_INLINE void ScaleAndAdd(const std::int8_t* codes, const float* scales, const
     const auto offset = hn::Set(floats, offsets[first / kGroup]);
     for (std::size_t i = first; i < first + kGroup; i += hn::Lanes(floats)) {
       const auto code = hn::ConvertTo(floats, hn::PromoteTo(integers, hn::LoadU(bytes, codes + i)));
-      hn::StoreU(hn::Add(hn::Mul(scale, code), offset), floats, out + i);
-    }
-  }
-}
-
-// out = scales[group] * (codes + shifts[group]), rounded twice.
-template <std::size_t kGroup, std::size_t kCount>
-HWY_INLINE void ShiftAndScale(const std::int8_t* codes, const float* scales, const float* shifts, float* out) {
-  const hn::CappedTag<float, kGroup> floats;
-  const hn::RebindToSigned<decltype(floats)> integers;
-  const hn::Rebind<std::int8_t, decltype(floats)> bytes;
-  for (std::size_t first = 0; first < kCount; first += kGroup) {
-    const auto scale = hn::Set(floats, scales[first / kGroup]);
-    const auto shift = hn::Set(floats, shifts[first / kGroup]);
-    for (std::size_t i = first; i < first + kGroup; i += hn::Lanes(floats)) {
-      const auto code = hn::ConvertTo(floats, hn::PromoteTo(integers, hn::LoadU(bytes, codes + i)));
-      hn::StoreU(hn::Mul(scale, hn::Add(code, shift)), floats, out + i);
+      const auto number = kOffsetFirst ? hn::Mul(scale, hn::Add(code, offset)) : hn::Add(hn::Mul(scale, code), offset);
+      hn::StoreU(number, floats, out + i);
     }
   }
 }

@@ -165,7 +165,7 @@ void DecodeIq1_S(const std::byte* block, std::size_t count, float* out) {
       for (std::size_t i = 0; i < 4; ++i)
         store_le(codes + 32 * group + 8 * i, kGridIq1[At(block, 2 + 4 * group + i) | (high >> (3 * i) & 7) << 8]);
     }
-    ShiftAndScale<32, kElements>(codes, scales, shifts, out);
+    ScaleAndAdd<32, kElements, true>(codes, scales, shifts, out);
   }
 }
 
@@ -190,7 +190,7 @@ void DecodeIq1_M(const std::byte* block, std::size_t count, float* out) {
       store_le(codes + 8 * i, kGridIq1[At(block, i) | (both & 7) << 8]);
       store_le(codes + 8 * i + 8, kGridIq1[At(block, i + 1) | (both >> 4 & 7) << 8]);
     }
-    ShiftAndScale<8, kElements>(codes, scales, shifts, out);
+    ScaleAndAdd<8, kElements, true>(codes, scales, shifts, out);
   }
 }
 

@@ -216,7 +216,8 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
           hn::IfThenZeroElse(nothing, factor), hn::IfThenZeroElse(nothing, start)};
 }
 
-// Codes up to kLargest, bytes in ggml, for x that is about scale * code. Writes them to `codes`. Returns the scale.
+// Finds codes up to kLargest, bytes in ggml, for x that is about scale * code. Writes them to `codes`. Returns the
+// scale.
 template <std::size_t kSize, int kLargest>
 HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes* codes) {
   constexpr auto kTop = static_cast<float>(kLargest);

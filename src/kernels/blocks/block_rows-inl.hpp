@@ -1,5 +1,5 @@
-// Rows of ggml's blocks in vectors, and the factors of four rows. Sixteen bytes of a vector belong to one row; a vector
-// takes one, two or four rows.
+// Rows of ggml's blocks in vectors: the factors of four rows, codes of few bits, and their products with x of 8 bits.
+// Sixteen bytes of a vector belong to one row; a vector has one, two or four rows.
 #if defined(POISE_KERNELS_BLOCK_ROWS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_BLOCK_ROWS
 #undef POISE_KERNELS_BLOCK_ROWS
@@ -14,8 +14,8 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/halves-inl.hpp"
 #include "kernels/integer_sums-inl.hpp"
+#include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
@@ -158,6 +158,107 @@ struct ScalesApart {
   std::size_t first;
   std::size_t count;
 };
+
+// Four bits of each byte.
+HWY_INLINE Codes LowHalf(Codes codes) { return hn::And(codes, hn::Set(CodeTag(), 15)); }
+HWY_INLINE Codes HighHalf(Codes codes) { return hn::ShiftRight<4>(codes); }
+
+// 32 codes of four bits with one scale, two a byte: the even column has the low half.
+template <class Into>
+HWY_INLINE void MultiplyNibblePairs(Into& sums, Codes pairs) {
+  const Codes low = LowHalf(pairs);
+  const Codes high = HighHalf(pairs);
+  sums.multiply32(hn::InterleaveLower(CodeTag(), low, high), hn::InterleaveUpper(CodeTag(), low, high), 0);
+}
+
+// Returns the bits of `mask` in each byte shifted by kBits, to the left if that is positive. Requires: they stay within
+// the byte.
+template <int kBits>
+HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
+  const hn::Repartition<std::uint16_t, CodeTag> words;
+  const auto bits = hn::And(codes, hn::Set(CodeTag(), static_cast<std::uint8_t>(mask)));
+  if constexpr (kBits == 0) return bits;
+  if constexpr (kBits > 0) return hn::BitCast(CodeTag(), hn::ShiftLeft<kBits>(hn::BitCast(words, bits)));
+  if constexpr (kBits < 0) return hn::BitCast(CodeTag(), hn::ShiftRight<-kBits>(hn::BitCast(words, bits)));
+}
+
+// 0xff in byte i of sixteen where bit i of two bytes is 1: bytes kFirst and kSecond of the sixteen of a row.
+template <std::uint8_t kFirst, std::uint8_t kSecond>
+HWY_INLINE Codes SpreadBits(Codes bytes) {
+  alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,
+                                                           kFirst,  kFirst,  kSecond, kSecond, kSecond, kSecond,
+                                                           kSecond, kSecond, kSecond, kSecond};
+  alignas(16) static constexpr std::uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  const auto bits = hn::LoadDup128(CodeTag(), kBits);
+  const auto spread = hn::TableLookupBytes(bytes, hn::LoadDup128(CodeTag(), kPlaces));
+  return hn::VecFromMask(CodeTag(), hn::Eq(hn::And(spread, bits), bits));
+}
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+HWY_INLINE hn::Vec128<std::int16_t> MultiplyPairs(hn::Vec128<std::uint8_t> codes, hn::Vec128<std::int8_t> x) {
+  return hn::Vec128<std::int16_t>{_mm_maddubs_epi16(codes.raw, x.raw)};
+}
+HWY_INLINE hn::Vec128<std::int8_t> TakeSigns(hn::Vec128<std::int8_t> x, hn::Vec128<std::int8_t> numbers) {
+  return hn::Vec128<std::int8_t>{_mm_sign_epi8(x.raw, numbers.raw)};
+}
+#endif
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+HWY_INLINE hn::Vec256<std::int16_t> MultiplyPairs(hn::Vec256<std::uint8_t> codes, hn::Vec256<std::int8_t> x) {
+  return hn::Vec256<std::int16_t>{_mm256_maddubs_epi16(codes.raw, x.raw)};
+}
+HWY_INLINE hn::Vec256<std::int8_t> TakeSigns(hn::Vec256<std::int8_t> x, hn::Vec256<std::int8_t> numbers) {
+  return hn::Vec256<std::int8_t>{_mm256_sign_epi8(x.raw, numbers.raw)};
+}
+#endif
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+HWY_INLINE hn::Vec512<std::int16_t> MultiplyPairs(hn::Vec512<std::uint8_t> codes, hn::Vec512<std::int8_t> x) {
+  return hn::Vec512<std::int16_t>{_mm512_maddubs_epi16(codes.raw, x.raw)};
+}
+#endif
+
+// Products of unsigned codes and signed x of 8 bits, those of two columns added. Requires: these come to 32767 at most.
+HWY_INLINE hn::Vec<CodeWords> PairProducts(Codes codes, hn::Vec<CodeSigned> x) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+  return MultiplyPairs(codes, x);
+#else
+  const auto words = hn::BitCast(CodeWords(), codes);
+  const auto numbers = hn::BitCast(CodeWords(), x);
+  const auto even = hn::Mul(EightBits<false>::plane<0>(words), EightBits<true>::plane<0>(numbers));
+  return hn::Add(even, hn::Mul(EightBits<false>::plane<1>(words), EightBits<true>::plane<1>(numbers)));
+#endif
+}
+
+// x with its sign changed where a number is below 0; any x where it is 0. Requires: x is more than -128.
+HWY_INLINE hn::Vec<CodeSigned> WithSigns(hn::Vec<CodeSigned> x, hn::Vec<CodeSigned> numbers) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3 && HWY_TARGET > HWY_AVX3
+  return TakeSigns(x, numbers);
+#else
+  const auto minus = hn::VecFromMask(CodeSigned(), hn::Lt(numbers, hn::Zero(CodeSigned())));
+  return hn::Sub(hn::Xor(x, minus), minus);
+#endif
+}
+
+// Sums of neighbours: of words 0 and 1, of words 2 and 3 and so on, in any order.
+HWY_INLINE hn::Vec<CodeInts> SumsOfPairs(hn::Vec<CodeWords> words) {
+  auto odd = hn::Zero(CodeInts());
+  const auto even =
+      hn::ReorderWidenMulAccumulate(CodeInts(), words, hn::Set(CodeWords(), 1), hn::Zero(CodeInts()), odd);
+  return hn::Add(even, odd);
+}
+
+// Sums of products of neighbours: of words 0 and 1, of words 2 and 3 and so on.
+HWY_INLINE hn::Vec<CodeInts> NeighbourProducts(hn::Vec<CodeWords> a, hn::Vec<CodeWords> b) {
+#if HWY_ARCH_X86
+  auto none = hn::Zero(CodeInts());
+  return hn::ReorderWidenMulAccumulate(CodeInts(), a, b, hn::Zero(CodeInts()),
+                                       none);  // this order is specific to x86
+#else
+  const auto even = [](hn::Vec<CodeWords> words)
+                        HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(hn::BitCast(CodeInts(), words))); };
+  const auto odd = [](hn::Vec<CodeWords> words) HWY_ATTR { return hn::ShiftRight<16>(hn::BitCast(CodeInts(), words)); };
+  return hn::Add(hn::Mul(even(a), even(b)), hn::Mul(odd(a), odd(b)));
+#endif
+}
 
 #endif
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "codec/blocks/codebooks.hpp"
-#include "kernels/blocks/block_kernels.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/blocks/codebooks.cpp"
@@ -73,27 +73,10 @@ void DecodeMx4(const StoredRows& matrix, const DecodedPart& part) {
   }
 }
 
-#if HWY_TARGET == HWY_SCALAR
-
-struct Iq4_NlType;
-struct Iq4_XsType;
-struct Mxfp4Type;
-struct Nvfp4Type;
-struct Mx4Type;
-
-#else
+#if HWY_TARGET != HWY_SCALAR
 
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup, int kTaken>
-struct NamedNumbers {
-  template <std::size_t kTokens>
-  using Sums = ByteSums<kTokens, kGroup>;
-  static constexpr std::size_t kElements = kBlockElements;
-  static constexpr std::size_t kBytes = kBlockBytes;
-  static constexpr std::size_t kScaled = kGroup;
-  static constexpr std::size_t kScales = kElements / kGroup;
-  static constexpr bool kHasMins = false;
-  static constexpr float kOffset = kTaken;
-
+struct NamedNumbers : CodeBlock<kBlockElements, kBlockBytes, kGroup, false, kTaken> {
   static HWY_INLINE Codes named(const std::array<std::int8_t, 16>& book, Codes codes) {
     return hn::TableLookupBytes(hn::LoadDup128(CodeTag(), reinterpret_cast<const std::uint8_t*>(book.data())), codes);
   }
@@ -241,16 +224,16 @@ struct Mx4Type : Fp4Numbers<32, 16, 32> {
 
 #endif
 
-const TypeKernels& Iq4_Nl() { return PanelKernels<Iq4_NlType, 255, true>(); }
-const TypeKernels& Iq4_Xs() { return PanelKernels<Iq4_XsType, 255, true>(); }
-const TypeKernels& Mxfp4() { return PanelKernels<Mxfp4Type, 24>(); }
-const TypeKernels& Nvfp4() { return PanelKernels<Nvfp4Type, 24>(); }
+const TypeKernels& Iq4_Nl() { return PanelKernels<struct Iq4_NlType, 255, true>(); }
+const TypeKernels& Iq4_Xs() { return PanelKernels<struct Iq4_XsType, 255, true>(); }
+const TypeKernels& Mxfp4() { return PanelKernels<struct Mxfp4Type, 24>(); }
+const TypeKernels& Nvfp4() { return PanelKernels<struct Nvfp4Type, 24>(); }
 
 const TypeKernels& Mx4() {
   static constexpr TypeKernels kKernels = [] {
-    TypeKernels kernels = kOfBlocks<Mx4Type>;
+    TypeKernels kernels = kOfBlocks<struct Mx4Type>;
     kernels.decode = &DecodeMx4;
-    kernels.panels = CodeFormOf<Mx4Type, 24>();
+    kernels.panels = CodeFormOf<struct Mx4Type, 24>();
     return kernels;
   }();
   return kKernels;
@@ -261,21 +244,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(Iq4_Nl);
-HWY_EXPORT(Iq4_Xs);
-HWY_EXPORT(Mxfp4);
-HWY_EXPORT(Nvfp4);
-HWY_EXPORT(Mx4);
-
-}  // namespace
-
-const TypeKernels& iq4_nl_kernels() { return HWY_DYNAMIC_DISPATCH(Iq4_Nl)(); }
-const TypeKernels& iq4_xs_kernels() { return HWY_DYNAMIC_DISPATCH(Iq4_Xs)(); }
-const TypeKernels& mxfp4_kernels() { return HWY_DYNAMIC_DISPATCH(Mxfp4)(); }
-const TypeKernels& nvfp4_kernels() { return HWY_DYNAMIC_DISPATCH(Nvfp4)(); }
-const TypeKernels& mx4_kernels() { return HWY_DYNAMIC_DISPATCH(Mx4)(); }
+POISE_EXPORT_KERNELS(iq4_nl_kernels, Iq4_Nl)
+POISE_EXPORT_KERNELS(iq4_xs_kernels, Iq4_Xs)
+POISE_EXPORT_KERNELS(mxfp4_kernels, Mxfp4)
+POISE_EXPORT_KERNELS(nvfp4_kernels, Nvfp4)
+POISE_EXPORT_KERNELS(mx4_kernels, Mx4)
 
 }  // namespace poise
 #endif

@@ -1,7 +1,7 @@
 // Products with IQ1_S to IQ3_S: codes that name points of a grid, the coordinates of eight or four neighbours. Points
 // are fetched one by one; signs and scales are computed in vectors. codec/blocks/grid_codes.cpp has the layouts.
 #include "codec/blocks/grids.hpp"
-#include "kernels/blocks/block_kernels.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/blocks/grid_codes.cpp"
@@ -14,30 +14,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_SCALAR
-
-struct Iq1_SType;
-struct Iq1_MType;
-struct Iq2_XxsType;
-struct Iq2_XsType;
-struct Iq2_SType;
-struct Iq3_XxsType;
-struct Iq3_SType;
-
-#else
+#if HWY_TARGET != HWY_SCALAR
 
 // A block of 256.
 template <std::size_t kBlockBytes, std::size_t kGroup>
-struct GridBlock {
-  template <std::size_t kTokens>
-  using Sums = ByteSums<kTokens, kGroup>;
-  static constexpr std::size_t kElements = 256;
-  static constexpr std::size_t kScaled = kGroup;
-  static constexpr std::size_t kBytes = kBlockBytes;
-  static constexpr bool kHasMins = false;
-  static constexpr float kOffset = 0;
-  static constexpr std::size_t kScales = kElements / kGroup;
-
+struct GridBlock : CodeBlock<256, kBlockBytes, kGroup> {
   // Eight scales, which are odd numbers: twice the halves of four bytes, and 1.
   template <class Sink>
   static HWY_INLINE void put_odd_halves(FourBytesEach bytes, hn::Vec<FourFloats> factor, Sink& out, std::size_t at) {
@@ -409,38 +390,27 @@ struct Iq1_MType : GridBlock<56, 16> {
 
 #endif
 
-const TypeKernels& Iq1_S() { return BlockKernels<Iq1_SType>(); }
-const TypeKernels& Iq1_M() { return BlockKernels<Iq1_MType>(); }
-const TypeKernels& Iq2_Xxs() { return BlockKernels<Iq2_XxsType>(); }
-const TypeKernels& Iq2_Xs() { return BlockKernels<Iq2_XsType>(); }
-const TypeKernels& Iq2_S() { return BlockKernels<Iq2_SType>(); }
-const TypeKernels& Iq3_Xxs() { return BlockKernels<Iq3_XxsType>(); }
-const TypeKernels& Iq3_S() { return BlockKernels<Iq3_SType>(); }
+const TypeKernels& Iq1_S() { return BlockKernels<struct Iq1_SType>(); }
+const TypeKernels& Iq1_M() { return BlockKernels<struct Iq1_MType>(); }
+const TypeKernels& Iq2_Xxs() { return BlockKernels<struct Iq2_XxsType>(); }
+const TypeKernels& Iq2_Xs() { return BlockKernels<struct Iq2_XsType>(); }
+const TypeKernels& Iq2_S() { return BlockKernels<struct Iq2_SType>(); }
+const TypeKernels& Iq3_Xxs() { return BlockKernels<struct Iq3_XxsType>(); }
+const TypeKernels& Iq3_S() { return BlockKernels<struct Iq3_SType>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(Iq1_S);
-HWY_EXPORT(Iq1_M);
-HWY_EXPORT(Iq2_Xxs);
-HWY_EXPORT(Iq2_Xs);
-HWY_EXPORT(Iq2_S);
-HWY_EXPORT(Iq3_Xxs);
-HWY_EXPORT(Iq3_S);
-
-}  // namespace
-
-const TypeKernels& iq1_s_kernels() { return HWY_DYNAMIC_DISPATCH(Iq1_S)(); }
-const TypeKernels& iq1_m_kernels() { return HWY_DYNAMIC_DISPATCH(Iq1_M)(); }
-const TypeKernels& iq2_xxs_kernels() { return HWY_DYNAMIC_DISPATCH(Iq2_Xxs)(); }
-const TypeKernels& iq2_xs_kernels() { return HWY_DYNAMIC_DISPATCH(Iq2_Xs)(); }
-const TypeKernels& iq2_s_kernels() { return HWY_DYNAMIC_DISPATCH(Iq2_S)(); }
-const TypeKernels& iq3_xxs_kernels() { return HWY_DYNAMIC_DISPATCH(Iq3_Xxs)(); }
-const TypeKernels& iq3_s_kernels() { return HWY_DYNAMIC_DISPATCH(Iq3_S)(); }
+POISE_EXPORT_KERNELS(iq1_s_kernels, Iq1_S)
+POISE_EXPORT_KERNELS(iq1_m_kernels, Iq1_M)
+POISE_EXPORT_KERNELS(iq2_xxs_kernels, Iq2_Xxs)
+POISE_EXPORT_KERNELS(iq2_xs_kernels, Iq2_Xs)
+POISE_EXPORT_KERNELS(iq2_s_kernels, Iq2_S)
+POISE_EXPORT_KERNELS(iq3_xxs_kernels, Iq3_Xxs)
+POISE_EXPORT_KERNELS(iq3_s_kernels, Iq3_S)
 
 }  // namespace poise
 #endif

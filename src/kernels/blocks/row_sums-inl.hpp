@@ -14,7 +14,7 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/blocks/pair_products-inl.hpp"
+#include "kernels/blocks/block_rows-inl.hpp"
 #include "kernels/product.hpp"
 
 HWY_BEFORE_NAMESPACE();

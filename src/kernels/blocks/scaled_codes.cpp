@@ -1,6 +1,6 @@
 // Products with Q4_0 to Q8_0: 32 codes times a float16 scale of the block; Q4_1 and Q5_1 add a float16 minimum.
 // codec/blocks/scaled_codes.cpp has the layouts.
-#include "kernels/blocks/block_kernels.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/blocks/scaled_codes.cpp"
@@ -12,33 +12,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_SCALAR
-
-struct Q4_0Type;
-struct Q4_1Type;
-struct Q5_0Type;
-struct Q5_1Type;
-struct Q8_0Type;
-
-#else
+#if HWY_TARGET != HWY_SCALAR
 
 // A block of 32. It begins with the scale; a minimum follows.
 template <template <std::size_t> class SumsOfTokens, std::size_t kBlockBytes, bool kMins, int kTaken = 0>
-struct ScaledCodes {
+struct ScaledCodes : CodeBlock<32, kBlockBytes, 32, kMins, kTaken> {
   template <std::size_t kTokens>
   using Sums = SumsOfTokens<kTokens>;
-  static constexpr std::size_t kElements = 32;
-  static constexpr std::size_t kScaled = 32;
-  static constexpr std::size_t kBytes = kBlockBytes;
-  static constexpr bool kHasMins = kMins;
-  static constexpr float kOffset = kTaken;
 
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    ForHalves(rows, start, kBytes, blocks,
+    ForHalves(rows, start, kBlockBytes, blocks,
               [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
     if constexpr (kMins) {
-      ForHalves(rows, start + 2, kBytes, blocks,
+      ForHalves(rows, start + 2, kBlockBytes, blocks,
                 [&](auto floats, std::size_t i, auto mins) HWY_ATTR { out.template min<1>(floats, i, mins); });
     }
   }
@@ -103,32 +90,23 @@ struct Q8_0Type : ScaledCodes<WordSums, 34, false> {
 
 #endif
 
-const TypeKernels& Q4_0() { return PanelKernels<Q4_0Type, 15>(); }
-const TypeKernels& Q4_1() { return PanelKernels<Q4_1Type, 15>(); }
-const TypeKernels& Q5_0() { return PanelKernels<Q5_0Type, 31>(); }
-const TypeKernels& Q5_1() { return PanelKernels<Q5_1Type, 31>(); }
-const TypeKernels& Q8_0() { return PanelKernels<Q8_0Type, 255, true>(); }
+const TypeKernels& Q4_0() { return PanelKernels<struct Q4_0Type, 15>(); }
+const TypeKernels& Q4_1() { return PanelKernels<struct Q4_1Type, 15>(); }
+const TypeKernels& Q5_0() { return PanelKernels<struct Q5_0Type, 31>(); }
+const TypeKernels& Q5_1() { return PanelKernels<struct Q5_1Type, 31>(); }
+const TypeKernels& Q8_0() { return PanelKernels<struct Q8_0Type, 255, true>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(Q4_0);
-HWY_EXPORT(Q4_1);
-HWY_EXPORT(Q5_0);
-HWY_EXPORT(Q5_1);
-HWY_EXPORT(Q8_0);
-
-}  // namespace
-
-const TypeKernels& q4_0_kernels() { return HWY_DYNAMIC_DISPATCH(Q4_0)(); }
-const TypeKernels& q4_1_kernels() { return HWY_DYNAMIC_DISPATCH(Q4_1)(); }
-const TypeKernels& q5_0_kernels() { return HWY_DYNAMIC_DISPATCH(Q5_0)(); }
-const TypeKernels& q5_1_kernels() { return HWY_DYNAMIC_DISPATCH(Q5_1)(); }
-const TypeKernels& q8_0_kernels() { return HWY_DYNAMIC_DISPATCH(Q8_0)(); }
+POISE_EXPORT_KERNELS(q4_0_kernels, Q4_0)
+POISE_EXPORT_KERNELS(q4_1_kernels, Q4_1)
+POISE_EXPORT_KERNELS(q5_0_kernels, Q5_0)
+POISE_EXPORT_KERNELS(q5_1_kernels, Q5_1)
+POISE_EXPORT_KERNELS(q8_0_kernels, Q8_0)
 
 }  // namespace poise
 #endif

@@ -1,6 +1,6 @@
 // Products with Q1_0, Q2_0, TQ1_0 and TQ2_0: codes of one or two bits or of one base 3 digit, times a float16 scale of
 // the block. codec/blocks/small_codes.cpp has the layouts.
-#include "kernels/blocks/block_kernels.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/blocks/small_codes.cpp"
@@ -12,31 +12,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_SCALAR
+#if HWY_TARGET != HWY_SCALAR
 
-struct Q1_0Type;
-struct Q2_0Type;
-struct Tq1_0Type;
-struct Tq2_0Type;
-
-#else
-
-// A block of small codes with one scale, at kScale.
+// A block of small codes with one scale, at kScale. x has a scale for each 32.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kScale>
-struct SmallCodes {
-  template <std::size_t kTokens>
-  using Sums = ByteSums<kTokens, 32>;
-  static constexpr std::size_t kElements = kBlockElements;
-  static constexpr std::size_t kBytes = kBlockBytes;
-  static constexpr std::size_t kScaled = 32;  // x has a scale for each 32
-  static constexpr std::size_t kScales = kElements / kScaled;
-  static constexpr bool kHasMins = false;
-  static constexpr float kOffset = 1;
-
+struct SmallCodes : CodeBlock<kBlockElements, kBlockBytes, 32, false, 1> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
+    for (std::size_t b = 0; b < blocks; ++b, start += kBlockBytes) {
       const auto scale = FourHalves(rows, start + kScale);
+      constexpr std::size_t kScales = SmallCodes::kScales;
       for (std::size_t i = 0; i < kScales; ++i) out.template scale<0>(FourFloats(), kScales * b + i, scale);
     }
   }
@@ -154,29 +139,21 @@ struct Tq2_0Type : SmallCodes<256, 66, 64> {
 
 #endif
 
-const TypeKernels& Q1_0() { return PanelKernels<Q1_0Type, 2>(); }
-const TypeKernels& Q2_0() { return PanelKernels<Q2_0Type, 3>(); }
-const TypeKernels& Tq1_0() { return PanelKernels<Tq1_0Type, 2>(); }
-const TypeKernels& Tq2_0() { return PanelKernels<Tq2_0Type, 3>(); }
+const TypeKernels& Q1_0() { return PanelKernels<struct Q1_0Type, 2>(); }
+const TypeKernels& Q2_0() { return PanelKernels<struct Q2_0Type, 3>(); }
+const TypeKernels& Tq1_0() { return PanelKernels<struct Tq1_0Type, 2>(); }
+const TypeKernels& Tq2_0() { return PanelKernels<struct Tq2_0Type, 3>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(Q1_0);
-HWY_EXPORT(Q2_0);
-HWY_EXPORT(Tq1_0);
-HWY_EXPORT(Tq2_0);
-
-}  // namespace
-
-const TypeKernels& q1_0_kernels() { return HWY_DYNAMIC_DISPATCH(Q1_0)(); }
-const TypeKernels& q2_0_kernels() { return HWY_DYNAMIC_DISPATCH(Q2_0)(); }
-const TypeKernels& tq1_0_kernels() { return HWY_DYNAMIC_DISPATCH(Tq1_0)(); }
-const TypeKernels& tq2_0_kernels() { return HWY_DYNAMIC_DISPATCH(Tq2_0)(); }
+POISE_EXPORT_KERNELS(q1_0_kernels, Q1_0)
+POISE_EXPORT_KERNELS(q2_0_kernels, Q2_0)
+POISE_EXPORT_KERNELS(tq1_0_kernels, Tq1_0)
+POISE_EXPORT_KERNELS(tq2_0_kernels, Tq2_0)
 
 }  // namespace poise
 #endif

@@ -12,14 +12,27 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/blocks/block_kernels.hpp"
-#include "kernels/blocks/code_bits-inl.hpp"
+#include "kernels/blocks/block_rows-inl.hpp"
 #include "kernels/blocks/row_sums-inl.hpp"
+#include "kernels/product_kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
+
+// The sizes of a block of codes that MultiplyFourRows() takes with x of 8 bits.
+template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup, bool kMins = false, int kTaken = 0>
+struct CodeBlock {
+  template <std::size_t kTokens>
+  using Sums = ByteSums<kTokens, kGroup>;
+  static constexpr std::size_t kElements = kBlockElements;
+  static constexpr std::size_t kBytes = kBlockBytes;
+  static constexpr std::size_t kScaled = kGroup;
+  static constexpr std::size_t kScales = kElements / kGroup;
+  static constexpr bool kHasMins = kMins;
+  static constexpr float kOffset = kTaken;
+};
 
 template <class Type>
 constexpr std::size_t ElementsOf() {
@@ -91,7 +104,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& of, const XOf<
       Sums sums[kTogether];
       for (Sums& one : sums) one.begin(in, first, b);
       for (std::size_t i = 0; i < blocks; ++i) {
-        next.ask(4 * (start + (i + 1) * Type::kBytes));
+        next.prefetch(4 * (start + (i + 1) * Type::kBytes));
         HWY_UNROLL(4)
         for (std::size_t k = 0; k < kTogether; ++k) {
           Sums& one = sums[k];
@@ -154,7 +167,7 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& of, const
       ForHalves(of.bytes.rows, start + Type::kNumber, Type::kBytes, count, put(numbers));
       if constexpr (Type::kHasMins) ForHalves(of.bytes.rows, start + Type::kMin, Type::kBytes, count, put(mins));
     }
-    next.ask(4 * (start + Type::kBytes));
+    next.prefetch(4 * (start + Type::kBytes));
     HWY_UNROLL(4)
     for (std::size_t v = 0; v < kVectors; ++v) {
       ScaledSums<kTokens> sums;
@@ -230,6 +243,7 @@ constexpr TypeKernels kOfBlocks = {.decode = decode_blocks};
 
 #endif
 
+// Where the target is HWY_SCALAR the type is declared, but not defined.
 template <class Type>
 const TypeKernels& BlockKernels() {
   static constexpr TypeKernels kKernels = kOfBlocks<Type>;

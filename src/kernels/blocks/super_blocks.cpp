@@ -1,7 +1,7 @@
 // Products with Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a
 // small integer times a float16 number of the block. (Q8_K has one scale, a float32 number.)
 // codec/blocks/super_blocks.cpp has the layouts.
-#include "kernels/blocks/block_kernels.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/blocks/super_blocks.cpp"
@@ -13,29 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_SCALAR
-
-struct Q2_KType;
-struct Q3_KType;
-struct Q4_KType;
-struct Q5_KType;
-struct Q6_KType;
-struct Q8_KType;
-
-#else
-
-// A block of 256.
-template <std::size_t kBlockBytes, std::size_t kGroup, bool kMins, int kTaken = 0>
-struct SuperBlock {
-  template <std::size_t kTokens>
-  using Sums = ByteSums<kTokens, kGroup>;
-  static constexpr std::size_t kElements = 256;
-  static constexpr std::size_t kScaled = kGroup;
-  static constexpr std::size_t kBytes = kBlockBytes;
-  static constexpr bool kHasMins = kMins;
-  static constexpr float kOffset = kTaken;
-  static constexpr std::size_t kScales = kElements / kGroup;
-};
+#if HWY_TARGET != HWY_SCALAR
 
 using FourBytesEach = hn::Vec<FourWords>;  // four bytes of each of four rows
 
@@ -43,14 +21,14 @@ HWY_INLINE FourBytesEach Masked(FourBytesEach bytes, std::uint32_t mask) {
   return hn::And(bytes, hn::Set(FourWords(), mask));
 }
 
-// Two bits of codes: a byte has those of one of 32 neighbours in bits 0 and 1, of one of the next 32 in bits 2 and 3,
-// and so on. Takes pair kPair, and puts the lower bit at kBit.
+// Returns two bits of codes: a byte has those of one of 32 neighbours in bits 0 and 1, of one of the next 32 in bits 2
+// and 3, and so on. Takes pair kPair, and puts the lower bit at kBit.
 template <int kPair, int kBit>
 HWY_INLINE Codes TwoBits(Codes codes) {
   return MaskedShift<kBit - 2 * kPair>(codes, 3 << (2 * kPair));
 }
 
-struct Q2_KType : SuperBlock<84, 16, true> {
+struct Q2_KType : CodeBlock<256, 84, 16, true> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
@@ -78,7 +56,7 @@ struct Q2_KType : SuperBlock<84, 16, true> {
   }
 };
 
-struct Q3_KType : SuperBlock<110, 16, false, 4> {
+struct Q3_KType : CodeBlock<256, 110, 16, false, 4> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
@@ -113,7 +91,7 @@ struct Q3_KType : SuperBlock<110, 16, false, 4> {
   }
 
  private:
-  // Six bits less 32.
+  // Returns six bits less 32.
   static HWY_INLINE FourBytesEach factor(FourBytesEach low, FourBytesEach high) {
     const hn::Repartition<std::uint8_t, FourWords> bytes;
     return hn::BitCast(FourWords(), hn::Sub(hn::BitCast(bytes, hn::Or(low, high)), hn::Set(bytes, 32)));
@@ -156,7 +134,7 @@ struct SixBitFactors {
     const Codes high = MaskedShift<-2>(hn::TableLookupBytesOr0(all, table(kHigh)), 192);
     return hn::Or(hn::Or(low, last), high);
   }
-  // Minimums times sums of x.
+  // Returns minimums times sums of x.
   template <class From>
   static HWY_INLINE hn::Vec<CodeSums> mins(const From& sums, std::size_t t) {
     const auto zero = hn::Zero(CodeWords());
@@ -214,7 +192,7 @@ struct Q5_KType : SixBitFactors<176> {
     sums.template multiply32<2 * kTwo + 1>(hn::Or(HighHalf(first), fifth<2 * kBit>(bits[0])),
                                            hn::Or(HighHalf(second), fifth<2 * kBit>(bits[1])));
   }
-  // 16 where the bit is 1.
+  // Returns 16 where the bit is 1.
   template <int kBit>
   static HWY_INLINE Codes fifth(Codes bits) {
     struct Sixteens {
@@ -266,7 +244,7 @@ struct Q6_KType {
   }
 };
 
-struct Q8_KType : SuperBlock<292, 256, false> {
+struct Q8_KType : CodeBlock<256, 292, 256, false> {
   template <std::size_t kTokens>
   using Sums = WordSums<kTokens>;
   template <class Sink>
@@ -285,35 +263,25 @@ struct Q8_KType : SuperBlock<292, 256, false> {
 
 #endif
 
-const TypeKernels& Q2_K() { return PanelKernels<Q2_KType, 3>(); }
-const TypeKernels& Q3_K() { return PanelKernels<Q3_KType, 7>(); }
-const TypeKernels& Q4_K() { return PanelKernels<Q4_KType, 15>(); }
-const TypeKernels& Q5_K() { return PanelKernels<Q5_KType, 31>(); }
-const TypeKernels& Q6_K() { return PanelKernels<Q6_KType, 63>(); }
-const TypeKernels& Q8_K() { return PanelKernels<Q8_KType, 255, true>(); }
+const TypeKernels& Q2_K() { return PanelKernels<struct Q2_KType, 3>(); }
+const TypeKernels& Q3_K() { return PanelKernels<struct Q3_KType, 7>(); }
+const TypeKernels& Q4_K() { return PanelKernels<struct Q4_KType, 15>(); }
+const TypeKernels& Q5_K() { return PanelKernels<struct Q5_KType, 31>(); }
+const TypeKernels& Q6_K() { return PanelKernels<struct Q6_KType, 63>(); }
+const TypeKernels& Q8_K() { return PanelKernels<struct Q8_KType, 255, true>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace poise {
-namespace {
 
-HWY_EXPORT(Q2_K);
-HWY_EXPORT(Q3_K);
-HWY_EXPORT(Q4_K);
-HWY_EXPORT(Q5_K);
-HWY_EXPORT(Q6_K);
-HWY_EXPORT(Q8_K);
-
-}  // namespace
-
-const TypeKernels& q2_k_kernels() { return HWY_DYNAMIC_DISPATCH(Q2_K)(); }
-const TypeKernels& q3_k_kernels() { return HWY_DYNAMIC_DISPATCH(Q3_K)(); }
-const TypeKernels& q4_k_kernels() { return HWY_DYNAMIC_DISPATCH(Q4_K)(); }
-const TypeKernels& q5_k_kernels() { return HWY_DYNAMIC_DISPATCH(Q5_K)(); }
-const TypeKernels& q6_k_kernels() { return HWY_DYNAMIC_DISPATCH(Q6_K)(); }
-const TypeKernels& q8_k_kernels() { return HWY_DYNAMIC_DISPATCH(Q8_K)(); }
+POISE_EXPORT_KERNELS(q2_k_kernels, Q2_K)
+POISE_EXPORT_KERNELS(q3_k_kernels, Q3_K)
+POISE_EXPORT_KERNELS(q4_k_kernels, Q4_K)
+POISE_EXPORT_KERNELS(q5_k_kernels, Q5_K)
+POISE_EXPORT_KERNELS(q6_k_kernels, Q6_K)
+POISE_EXPORT_KERNELS(q8_k_kernels, Q8_K)
 
 }  // namespace poise
 #endif

@@ -11,7 +11,6 @@
 #include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
 #include "views/affine.hpp"
-#include "views/blocks.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 #include "views/sparse.hpp"
