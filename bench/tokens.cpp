@@ -40,7 +40,7 @@ double best_of(int rounds, Work&& work) {
 
 poise::Vocabulary load(const char* path) {
   if (auto vocabulary = poise::read_vocabulary(path)) return *std::move(vocabulary);
-  if (auto vocabulary = poise::vocabulary_of(poise::open(path))) return *std::move(vocabulary);
+  if (auto vocabulary = poise::make_vocabulary(poise::open(path))) return *std::move(vocabulary);
   throw poise::Error(poise::ErrorKind::not_found, "no vocabulary", path);
 }
 

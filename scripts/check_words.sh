@@ -46,7 +46,7 @@ ALLOWED = [
 ]
 # Names that several headers still give to types of different rooms. Rename one and take it out of this list; add none.
 REPEATED = """
-Item Kind Object Parameters Plan Token TokenKind Weights
+Item Kind Object Plan Weights
 """.split()
 # What others wrote, and what models write.
 FOREIGN = ["LICENSE", "docs/notices.md", "examples/training/*.txt", "examples/training/story_parts.py", "*/golden*"]

@@ -51,9 +51,9 @@ PyTokenizer make_tokenizer(std::optional<Vocabulary> vocabulary, std::string_vie
 
 // Of the tokens that its embedding has rows for.
 std::optional<Vocabulary> find_usable_vocabulary(const Model& model) {
-  std::optional<Vocabulary> vocabulary = vocabulary_of(model);
+  std::optional<Vocabulary> vocabulary = make_vocabulary(model);
   const auto rows = vocabulary ? embedding_rows(model) : std::nullopt;
-  return rows ? first_tokens(*std::move(vocabulary), *rows) : vocabulary;
+  return rows ? keep_first_tokens(*std::move(vocabulary), *rows) : vocabulary;
 }
 
 PyTokenizer make_model_tokenizer(const Owner& owner) {

@@ -147,7 +147,7 @@ const BuiltInTemplate* find_built_in_template(std::string_view name) {
   return found == kBuiltIn.end() ? nullptr : found;
 }
 
-std::string built_in_source(const BuiltInTemplate& built_in, const Tokenizer& tokenizer) {
+std::string make_built_in_source(const BuiltInTemplate& built_in, const Tokenizer& tokenizer) {
   const std::vector<TokenId> around = tokenizer.encode_with_special("");
   const TokenId bos = tokenizer.vocabulary().bos_id;
   const bool begins_with_bos = bos >= 0 && !around.empty() && around.front() == bos;

@@ -11,7 +11,7 @@ namespace poise {
 
 struct BuiltInTemplate {
   std::string_view name;                      // "chatml"
-  std::string_view source;                    // Jinja, without what built_in_source() puts in front
+  std::string_view source;                    // Jinja, without what make_built_in_source() puts in front
   std::string_view end;                       // the text that ends an answer; empty: the vocabulary's EOS
   std::span<const std::string_view> special;  // texts that are one token each in the models that the form was made for
 };
@@ -22,6 +22,6 @@ std::span<const BuiltInTemplate> built_in_templates();
 const BuiltInTemplate* find_built_in_template(std::string_view name);
 
 // Returns the source for a vocabulary: its texts begin with BOS if those of encode_with_special() do.
-std::string built_in_source(const BuiltInTemplate& built_in, const Tokenizer& tokenizer);
+std::string make_built_in_source(const BuiltInTemplate& built_in, const Tokenizer& tokenizer);
 
 }  // namespace poise

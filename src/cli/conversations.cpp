@@ -106,7 +106,7 @@ Conversation read_conversation(const ConversationOptions& options) {
 ChatTemplate read_template(const std::string& given, const Tokenizer& tokenizer, bool has_tools) {
   const Vocabulary& vocabulary = tokenizer.vocabulary();
   if (const BuiltInTemplate* built_in = find_built_in_template(given))
-    return ChatTemplate(built_in_source(*built_in, tokenizer), vocabulary, "template " + given);
+    return ChatTemplate(make_built_in_source(*built_in, tokenizer), vocabulary, "template " + given);
   if (!given.empty()) return ChatTemplate(read_template_file(given), vocabulary, name_text_file(given));
   if (!has_chat_template(vocabulary))
     throw Error(
@@ -118,7 +118,7 @@ ChatTemplate read_template(const std::string& given, const Tokenizer& tokenizer,
 void use_built_in_template(const std::string& given, Model& model, GenerateOptions& options, bool quiet) {
   const BuiltInTemplate* const built_in = find_built_in_template(given);
   if (built_in == nullptr) return;
-  const std::optional<Vocabulary> vocabulary = vocabulary_of(model);
+  const std::optional<Vocabulary> vocabulary = make_vocabulary(model);
   if (!vocabulary) return;  // reported where the template is used
   std::vector<std::string_view> missing;
   for (const std::string_view text : built_in->special) {

@@ -48,9 +48,9 @@ class Tokenize {
     if (auto given = options_.tokenizer.read()) return *std::move(given);
     if (auto found = read_vocabulary(options_.path, options_.read.io)) return *std::move(found);
     const Model model = open_to_compute(options_.path, options_.read, true);
-    if (auto found = vocabulary_of(model)) {
+    if (auto found = make_vocabulary(model)) {
       const std::size_t rows = embedding_rows(model).value_or(found->size());
-      return first_tokens(*std::move(found), rows);
+      return keep_first_tokens(*std::move(found), rows);
     }
     throw Error(ErrorKind::unsupported, "there is no vocabulary in it", options_.path);
   }

@@ -149,7 +149,7 @@ DescribedVocabulary described_vocabulary(const Model& model) {
   DescribedVocabulary described{std::nullopt, model.attributes, {}};
   if (model.vocabulary) return described;
   try {
-    described.made = vocabulary_of(model);
+    described.made = make_vocabulary(model);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
     described.problem = error.message();
@@ -365,7 +365,7 @@ class VocabularyJsonReader {
     if (map_.find("tokenizer_config") != nullptr) vocabulary_.tokenizer_config = get<Attributes>("tokenizer_config");
     if (map_.find("files") != nullptr) {
       vocabulary_.files = get<Attributes>("files");
-      if (const std::string problem = problem_with_files(vocabulary_.files); !problem.empty())
+      if (const std::string problem = find_problem_with_files(vocabulary_.files); !problem.empty())
         fail(fmt::format("files: {}", problem));
     }
     if (map_.find("pipeline") != nullptr) vocabulary_.pipeline = get<Attributes>("pipeline");
@@ -392,7 +392,7 @@ class VocabularyJsonReader {
 
   VocabularyKind kind() const {
     const std::string& name = get<std::string>("kind");
-    if (const TokenKind* row = find_token_kind(name)) return row->kind;
+    if (const VocabularyKindRow* row = find_kind_row(name)) return row->kind;
     fail(fmt::format("kind \"{}\" is not known", name));
   }
 

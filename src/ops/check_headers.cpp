@@ -55,10 +55,10 @@ class RunCheck {
 
   void check_tokenizer() {
     try {
-      auto vocabulary = vocabulary_of(model_);
+      auto vocabulary = make_vocabulary(model_);
       if (!vocabulary || vocabulary->size() == 0) return;
       const std::size_t rows = embedding_rows(model_).value_or(vocabulary->size());
-      (void)Tokenizer(first_tokens(*std::move(vocabulary), rows));
+      (void)Tokenizer(keep_first_tokens(*std::move(vocabulary), rows));
     } catch (const Error& error) {
       add(error);
     }

@@ -101,7 +101,8 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
                    fmt::format("{}, not all the same", right.merges.size())});
   if (left.pipeline != right.pipeline) compare_maps("vocabulary.pipeline.", left.pipeline, right.pipeline, out);
   if (left.tokenizer_config != right.tokenizer_config)
-    compare_maps("vocabulary.tokenizer_config.", config_beside_tokens(left), config_beside_tokens(right), out);
+    compare_maps("vocabulary.tokenizer_config.", find_config_besides_tokens(left), find_config_besides_tokens(right),
+                 out);
   if (left.files != right.files) compare_maps("vocabulary.files.", left.files, right.files, out);
   if (left.chat_template != right.chat_template) {
     const auto shown = [](const Value& value) { return value == Value() ? std::string("-") : to_json(value); };
@@ -110,7 +111,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {
     if (left.text(id) != right.text(id) || !same_number(left.score(id), right.score(id)) ||
-        type_by_id(left, id) != type_by_id(right, id))
+        choose_type_by_id(left, id) != choose_type_by_id(right, id))
       ++different;
   }
   if (different > 0)

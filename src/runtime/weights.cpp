@@ -104,11 +104,11 @@ std::shared_ptr<const Weights> load_weights(const Model& model) {
   parts->config = whole_config(model);
   parts->max_context = static_cast<std::size_t>(model.config->max_position_embeddings);
   TokenId eos = family_of(model).end_of_text;
-  if (auto vocabulary = vocabulary_of(model); vocabulary && vocabulary->size() > 0) {
-    parts->tokenizer.emplace(first_tokens(*std::move(vocabulary), parts->transformer->vocabulary_size()));
+  if (auto vocabulary = make_vocabulary(model); vocabulary && vocabulary->size() > 0) {
+    parts->tokenizer.emplace(keep_first_tokens(*std::move(vocabulary), parts->transformer->vocabulary_size()));
     eos = parts->tokenizer->vocabulary().eos_id;
   }
-  parts->ends = end_tokens(model, eos, parts->transformer->vocabulary_size());
+  parts->ends = find_end_tokens(model, eos, parts->transformer->vocabulary_size());
   return std::make_shared<const Weights>(std::move(parts));
 }
 

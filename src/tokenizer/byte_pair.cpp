@@ -39,7 +39,7 @@ class BytePairDecoder final : public TextDecoder {
 class BytePair final : public TokenScheme {
  public:
   explicit BytePair(const Vocabulary& vocabulary)
-      : TokenScheme(vocabulary), displays_(token_displays(vocabulary)), ids_(vocabulary, {}) {
+      : TokenScheme(vocabulary), displays_(find_token_displays(vocabulary)), ids_(vocabulary, {}) {
     double rank = 0;
     for (const auto& [left, right] : vocabulary.merges) ranks_.emplace(Pair{left, right}, rank++);
   }

@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-constexpr std::array kKinds = std::to_array<TokenKind>({
+constexpr std::array kKinds = std::to_array<VocabularyKindRow>({
     {VocabularyKind::sentencepiece_bpe, "sentencepiece_bpe", make_sentencepiece_bpe},
     {VocabularyKind::sentencepiece_unigram, "sentencepiece_unigram", make_sentencepiece_unigram},
     {VocabularyKind::byte_pair, "byte_pair", make_byte_pair},
@@ -19,15 +19,15 @@ constexpr std::array kKinds = std::to_array<TokenKind>({
 
 }  // namespace
 
-const TokenKind& token_kind(VocabularyKind kind) {
-  const auto* row = std::ranges::find(kKinds, kind, &TokenKind::kind);
+const VocabularyKindRow& get_kind_row(VocabularyKind kind) {
+  const auto* row = std::ranges::find(kKinds, kind, &VocabularyKindRow::kind);
   if (row == kKinds.end())
     throw Error(ErrorKind::internal, fmt::format("vocabulary kind {} has no row", static_cast<int>(kind)));
   return *row;
 }
 
-const TokenKind* find_token_kind(std::string_view name) {
-  const auto* row = std::ranges::find(kKinds, name, &TokenKind::name);
+const VocabularyKindRow* find_kind_row(std::string_view name) {
+  const auto* row = std::ranges::find(kKinds, name, &VocabularyKindRow::name);
   return row == kKinds.end() ? nullptr : row;
 }
 

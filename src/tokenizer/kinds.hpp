@@ -10,7 +10,7 @@
 
 namespace poise {
 
-struct TokenKind {
+struct VocabularyKindRow {
   VocabularyKind kind;
   std::string_view name;  // in files and reports
   // Throws invalid_file for an inconsistent vocabulary. Requires: the vocabulary outlives the scheme; its ids are in
@@ -18,12 +18,12 @@ struct TokenKind {
   std::unique_ptr<const TokenScheme> (*make)(const Vocabulary& vocabulary);
 };
 
-const TokenKind& token_kind(VocabularyKind kind);
+const VocabularyKindRow& get_kind_row(VocabularyKind kind);
 
 // Returns the row of that name.
-const TokenKind* find_token_kind(std::string_view name);
+const VocabularyKindRow* find_kind_row(std::string_view name);
 
-inline std::string_view name_kind(VocabularyKind kind) { return token_kind(kind).name; }
+inline std::string_view name_kind(VocabularyKind kind) { return get_kind_row(kind).name; }
 
 std::unique_ptr<const TokenScheme> make_sentencepiece_bpe(const Vocabulary& vocabulary);
 std::unique_ptr<const TokenScheme> make_sentencepiece_unigram(const Vocabulary& vocabulary);

@@ -30,10 +30,10 @@ class Worker final : public PieceSink {
     if (cutter_) cutter_->allow(bytes);
   }
   void add(TokenId token) { tokens_.push_back(token); }
-  void add(Piece piece) { cutter_ ? cutter_->take(piece) : take(piece); }
+  void add(Piece piece) { cutter_ ? cutter_->accept(piece) : accept(piece); }
   std::vector<TokenId> finish() { return std::vector<TokenId>(tokens_); }
 
-  void take(Piece piece) override {
+  void accept(Piece piece) override {
     EncodingStop::check();
     encoder_->encode(piece.text, tokens_);
   }
@@ -47,7 +47,7 @@ class Worker final : public PieceSink {
 // Idle workers, for any thread.
 class Workers {
  public:
-  std::unique_ptr<Worker> take() {
+  std::unique_ptr<Worker> borrow() {
     const std::lock_guard lock(mutex_);
     if (idle_.empty()) return nullptr;
     auto worker = std::move(idle_.back());
@@ -78,13 +78,13 @@ class Pipeline final : public TokenScheme {
 
   std::vector<TokenId> encode(std::string_view text) const override {
     if (is_utf8(text)) return encode_well_formed(text);
-    return encode_well_formed(unicode::well_formed(text));
+    return encode_well_formed(unicode::make_well_formed(text));
   }
 
   std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const override {
     if (is_utf8(text)) return encode_well_formed(text, input);
     // Replaces invalid bytes first: no token contains them, so they may count as input.
-    const std::string mended = unicode::well_formed(text);
+    const std::string mended = unicode::make_well_formed(text);
     return encode_well_formed(mended, std::string(mended.size(), '\1'));
   }
 
@@ -95,18 +95,18 @@ class Pipeline final : public TokenScheme {
   }
 
   std::unique_ptr<TextDecoder> make_decoder(SpecialTokens special) const override {
-    return std::make_unique<At>(*this, special);
+    return std::make_unique<RunningDecoder>(*this, special);
   }
 
  private:
   Pipeline(const Vocabulary& vocabulary, const Fields& fields)
       : TokenScheme(vocabulary),
-        ids_(tokens_of_model(vocabulary)),
+        ids_(index_model_tokens(vocabulary)),
         normalizer_(make_part(fields, "normalizer", make_normalizer)),
         added_(read_added_tokens(fields, vocabulary.size(), normalizer_.get())),
         raw_(added_, false),
         normalized_(added_, true),
-        spelled_(spelled_in(added_)),
+        spelled_(find_spelled(added_)),
         spelled_raw_(spelled_, false),
         spelled_normalized_(spelled_, true),
         pre_tokenizer_(make_part(fields, "pre_tokenizer", make_pre_tokenizer)),
@@ -122,7 +122,7 @@ class Pipeline final : public TokenScheme {
 
   // If input is kept apart, special tokens for normalized text are found in the raw one: a normalizer does not track
   // which bytes are input.
-  static std::vector<AddedToken> spelled_in(std::vector<AddedToken> tokens) {
+  static std::vector<AddedToken> find_spelled(std::vector<AddedToken> tokens) {
     for (AddedToken& token : tokens) {
       if (!token.special || !token.normalized) continue;
       token.normalized = false;
@@ -135,13 +135,14 @@ class Pipeline final : public TokenScheme {
   std::vector<TokenId> encode_well_formed(std::string_view text, std::string_view input = {}) const {
     const AddedTokenFinder& raw = input.empty() ? raw_ : spelled_raw_;
     const AddedTokenFinder& normalized = input.empty() ? normalized_ : spelled_normalized_;
-    auto worker = workers_.take();
+    auto worker = workers_.borrow();
     if (!worker) worker = std::make_unique<Worker>(*model_, pre_tokenizer_);
     worker->begin(text.size());
     const auto add = [&](std::string_view run, TokenId id) {
       if (id >= 0) return worker->add(id);
       const bool at_start = run.data() == text.data();
-      if (!normalizer_) return encode_normalized({run, at_start ? unicode::at(run, 0).bytes : 0}, normalized, *worker);
+      if (!normalizer_)
+        return encode_normalized({run, at_start ? unicode::decode(run, 0).bytes : 0}, normalized, *worker);
       const FrontedText fronted = normalizer_->apply_to_beginning(run);
       encode_normalized({fronted.text, at_start ? fronted.front : 0}, normalized, *worker);
     };
@@ -158,16 +159,17 @@ class Pipeline final : public TokenScheme {
     });
   }
 
-  class At final : public TextDecoder, private DecodeSink {
+  class RunningDecoder final : public TextDecoder, private DecodeSink {
    public:
-    At(const Pipeline& of, SpecialTokens special) : of_(of), special_(special), first_(of.decoder_(*this)) {}
+    RunningDecoder(const Pipeline& of, SpecialTokens special)
+        : of_(of), special_(special), first_(of.decoder_(*this)) {}
 
     void add(TokenId token, std::string& text) override {
       const auto added = of_.by_id_.find(token);
       const bool is_added = added != of_.by_id_.end();
       if (special_ == SpecialTokens::hidden && is_added && added->second->special) return;
       out_ = &text;
-      first_->take(
+      first_->accept(
           is_added ? std::string_view(added->second->text) : of_.vocabulary_.text(static_cast<std::size_t>(token)),
           true, true);
     }
@@ -177,7 +179,7 @@ class Pipeline final : public TokenScheme {
     }
 
    private:
-    void take(std::string_view text, bool, bool) override { *out_ += text; }
+    void accept(std::string_view text, bool, bool) override { *out_ += text; }
     void finish() override {}
 
     const Pipeline& of_;

@@ -15,7 +15,7 @@ struct Tokenizer::Tables {
     check_id("eos_id", vocabulary.eos_id);
     check_id("pad_id", vocabulary.pad_id);
     check_id("unk_id", vocabulary.unk_id);
-    scheme = token_kind(vocabulary.kind).make(vocabulary);
+    scheme = get_kind_row(vocabulary.kind).make(vocabulary);
   }
 
   void check_id(std::string_view field, TokenId id) const {

@@ -55,7 +55,9 @@ std::string rendered(const char* name, bool has_system = true, bool adds_bos = t
   const Tokenizer tokenizer(ascii_vocabulary(adds_bos));
   const BuiltInTemplate* const found = find_built_in_template(name);
   if (found == nullptr) return "no such template";
-  return ChatTemplate(built_in_source(*found, tokenizer), tokenizer.vocabulary()).render(short_talk(has_system)).text;
+  return ChatTemplate(make_built_in_source(*found, tokenizer), tokenizer.vocabulary())
+      .render(short_talk(has_system))
+      .text;
 }
 
 TEST(BuiltInTemplates, MakeTheTextsThatTheModelsWereTrainedWith) {
@@ -128,7 +130,7 @@ TEST(BuiltInTemplates, RefuseRolesThatTheyHaveNoPlaceFor) {
   talk.messages.emplace_back(Attributes{{"role", "tool"}, {"content", "42"}});
   for (const BuiltInTemplate& row : built_in_templates()) {
     if (row.source.find("in turns") == std::string_view::npos) continue;
-    const ChatTemplate chat(built_in_source(row, tokenizer), tokenizer.vocabulary());
+    const ChatTemplate chat(make_built_in_source(row, tokenizer), tokenizer.vocabulary());
     EXPECT_THAT(message_of([&] { (void)chat.render(talk); }), HasSubstr("found tool")) << row.name;
   }
 }
@@ -138,7 +140,7 @@ TEST(BuiltInTemplates, SpellSpecialTokensWithoutTextOfMessages) {
   const Tokenizer tokenizer(ascii_vocabulary(true));
   for (const BuiltInTemplate& row : built_in_templates()) {
     const ChatText chat =
-        ChatTemplate(built_in_source(row, tokenizer), tokenizer.vocabulary()).render(short_talk(true));
+        ChatTemplate(make_built_in_source(row, tokenizer), tokenizer.vocabulary()).render(short_talk(true));
     for (const std::string_view special : row.special) {
       std::size_t count = 0;
       for (std::size_t at = chat.text.find(special); at != std::string::npos; at = chat.text.find(special, at + 1)) {

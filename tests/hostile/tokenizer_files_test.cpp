@@ -394,7 +394,7 @@ TEST(HostileTokenizerFiles, Gguf) {
     GgufTokenizer gguf = small(rule.model);
     rule.change(gguf);
     try {
-      (void)Tokenizer(vocabulary_of(std::move(gguf)));
+      (void)Tokenizer(make_vocabulary(std::move(gguf)));
       ADD_FAILURE() << "nothing was refused";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), rule.kind) << error.what();
@@ -412,7 +412,7 @@ TEST(HostileTokenizerFiles, Gguf) {
     gguf.tokens.insert(gguf.tokens.end(), {"\xf0", "\xe2\x96", ""});
     gguf.scores.insert(gguf.scores.end(), {-1, -1, -1});
     gguf.token_type.insert(gguf.token_type.end(), {1, 4, 1});
-    const Tokenizer tokenizer(vocabulary_of(std::move(gguf)));
+    const Tokenizer tokenizer(make_vocabulary(std::move(gguf)));
     EXPECT_FALSE(tokenizer.encode("ab ab\xf0 \xe2\x96").empty());
   }
 }

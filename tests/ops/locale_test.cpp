@@ -109,7 +109,7 @@ TEST_P(AnyLocale, KnowsNamesInCapitals) {
   const support::TemporaryDirectory folder;
   support::put(folder / "x.bin", "VERSION HTTPS://GIT-LFS.GITHUB.COM/SPEC/V1\nOID SHA256:00\nSIZE 1\n");
   EXPECT_THAT(support::message_of([&] { open(folder / "x.bin"); }), HasSubstr("Git LFS"));
-  EXPECT_TRUE(gguf_takes_space("x", "PHI-3 MINI"));
+  EXPECT_TRUE(consumes_space_in_gguf("x", "PHI-3 MINI"));
 }
 
 }  // namespace

@@ -172,7 +172,7 @@ std::string tokenizer_json(const std::string& parts, const std::string& model, c
   return fmt::format(R"({{"version": "1.0", "added_tokens": [{}], {}, "model": {}}})", added, parts, model);
 }
 
-std::string listed_tokens(const std::vector<std::string>& texts) {
+std::string read_listed_tokens(const std::vector<std::string>& texts) {
   std::vector<std::string> items;
   for (const std::string& text : texts) items.push_back(fmt::format("{}: {}", to_json(text), items.size()));
   return join(items);
@@ -182,11 +182,11 @@ std::string listed_tokens(const std::vector<std::string>& texts) {
 std::string byte_level_model(const std::string& fields = "") {
   std::vector<std::string> texts;
   for (char32_t code = 0; code < 0x200; ++code) {
-    if (byte_level::byte_of(code) >= 0) append_utf8(texts.emplace_back(), code);
+    if (byte_level::find_byte(code) >= 0) append_utf8(texts.emplace_back(), code);
   }
   for (const char* text : {"ab", "\u0120ab", "\u0120a", "go"}) texts.emplace_back(text);
   return fmt::format(R"({{"type": "BPE", {}"vocab": {{{}}}, "merges": ["a b", "g o", "\u0120 ab", "\u0120 a"]}})",
-                     fields, listed_tokens(texts));
+                     fields, read_listed_tokens(texts));
 }
 
 const std::string kBytes =
@@ -208,7 +208,7 @@ std::string spaced_model(const std::string& fields = "") {
   for (const char* text : {"\u2581", "a", "b", "x", "ab", "\u2581ab"}) texts.emplace_back(text);
   return fmt::format(
       R"({{"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true, {}"vocab": {{{}}}, "merges": ["a b", "\u2581 ab"]}})",
-      fields, listed_tokens(texts));
+      fields, read_listed_tokens(texts));
 }
 const std::string kSpaced = R"("normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
     "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"},
@@ -228,7 +228,7 @@ const std::string kRemoval =
 
 std::string wordpiece_model(const std::string& fields = "") {
   return fmt::format(R"({{"type": "WordPiece", "unk_token": "[UNK]", {}"vocab": {{{}}}}})", fields,
-                     listed_tokens({"[UNK]", "[CLS]", "[SEP]", "ab", "a", "##b", "x", "##a", ",", "!"}));
+                     read_listed_tokens({"[UNK]", "[CLS]", "[SEP]", "ab", "a", "##b", "x", "##a", ",", "!"}));
 }
 std::string bert(const std::string& flags) {
   return fmt::format(
@@ -548,10 +548,10 @@ Outcome through(const Kind& kind, const Format& format, const std::filesystem::p
     outcome.refused = true;
     return outcome;
   }
-  const Answers expected = answers(vocabulary_of(model).value());
+  const Answers expected = answers(make_vocabulary(model).value());
   try {
     const Model reread = open(path);
-    const auto vocabulary = vocabulary_of(reread);
+    const auto vocabulary = make_vocabulary(reread);
     outcome.difference = vocabulary ? difference(answers(*vocabulary), expected) : "there is no vocabulary";
   } catch (const Error& error) {
     outcome.difference = error.message();

@@ -36,7 +36,7 @@ inline std::optional<RealTokenizer> real_tokenizer(const std::string& name) {
   const fs::path expected =
       gguf ? folder / fmt::format("gguf/ggml-vocab-{}.expected.json", name.substr(5)) : file / "expected.json";
   if (!fs::exists(file)) return std::nullopt;
-  RealTokenizer real{gguf ? vocabulary_of(open(file)).value() : read_vocabulary(file).value(), {}};
+  RealTokenizer real{gguf ? make_vocabulary(open(file)).value() : read_vocabulary(file).value(), {}};
   const Value list = parse_json(support::contents(expected), "expected.json");
   for (const Value& item : *list.get_if<Value::Array>()) {
     const Attributes& fields = *item.get_if<Attributes>();

@@ -13,12 +13,12 @@ using testing::ElementsAre;
 TEST(TokenKinds, EachHasARowThatItsNameFinds) {
   for (const auto kind : {VocabularyKind::sentencepiece_bpe, VocabularyKind::sentencepiece_unigram,
                           VocabularyKind::byte_pair, VocabularyKind::pipeline}) {
-    const TokenKind& row = token_kind(kind);
+    const VocabularyKindRow& row = get_kind_row(kind);
     EXPECT_EQ(row.kind, kind);
-    EXPECT_EQ(find_token_kind(row.name), &row) << row.name;
+    EXPECT_EQ(find_kind_row(row.name), &row) << row.name;
   }
-  EXPECT_EQ(find_token_kind("wordpiece"), nullptr);
-  EXPECT_EQ(find_token_kind(""), nullptr);
+  EXPECT_EQ(find_kind_row("wordpiece"), nullptr);
+  EXPECT_EQ(find_kind_row(""), nullptr);
 }
 
 // docs/formats/ztensor.md: files have these names.
@@ -29,7 +29,7 @@ TEST(TokenKinds, NamesAreThoseOfTheFiles) {
   EXPECT_EQ(name_kind(VocabularyKind::pipeline), "pipeline");
 }
 
-TEST(TokenKinds, AKindWithoutARowIsABug) { EXPECT_THROW(token_kind(static_cast<VocabularyKind>(99)), Error); }
+TEST(TokenKinds, AKindWithoutARowIsABug) { EXPECT_THROW(get_kind_row(static_cast<VocabularyKind>(99)), Error); }
 
 // By hand: "\u2581a" and "b" have the sum -3, "\u2581" and "ab" have -3.5.
 TEST(TokenKinds, UnigramTakesTheLargestSum) {

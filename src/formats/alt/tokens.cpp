@@ -109,7 +109,7 @@ void detect_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord re
   const auto type_of = [&](std::size_t id) {
     return token_type(verdict.numbering, type_code(TypeNumbering::canonical, vocabulary.type(id)));
   };
-  vocabulary = with_types(vocabulary, type_of);
+  vocabulary = change_types(vocabulary, type_of);
 }
 
 // Gives the tokens at bos_id, eos_id and pad_id the types with which they are written, so that equal tokens are equal
@@ -118,14 +118,14 @@ void mark_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_
   bool any = false;
   for (const std::int32_t special : std::set{vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id}) {
     const auto id = static_cast<std::size_t>(special);
-    if (special < 0 || id >= vocabulary.size() || type_by_id(vocabulary, id) == vocabulary.type(id)) continue;
+    if (special < 0 || id >= vocabulary.size() || choose_type_by_id(vocabulary, id) == vocabulary.type(id)) continue;
     any = true;
     reader.warn("token_type",
-                fmt::format("token {}: expected {}, found {}", id, to_string(type_by_id(vocabulary, id)),
+                fmt::format("token {}: expected {}, found {}", id, to_string(choose_type_by_id(vocabulary, id)),
                             to_string(vocabulary.type(id))),
                 begin);
   }
-  if (any) vocabulary = with_types(vocabulary, [&](std::size_t id) { return type_by_id(vocabulary, id); });
+  if (any) vocabulary = change_types(vocabulary, [&](std::size_t id) { return choose_type_by_id(vocabulary, id); });
 }
 
 Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSection& section,

@@ -301,7 +301,7 @@ void note_attributes(const Model& model, Losses& losses) {
 // The rules for tokenizing text; ALT has only the tokens.
 void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   const Vocabulary usual;
-  const std::optional<Vocabulary> ranked = sentencepiece_form(vocabulary);
+  const std::optional<Vocabulary> ranked = make_sentencepiece_form(vocabulary);
   const Vocabulary& held = ranked ? *ranked : vocabulary;
   losses.note_if(held.kind != usual.kind,
                  "the kind of its vocabulary: readers will take it for byte-pair encoding by score");
@@ -316,27 +316,28 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
                  fmt::format("how a text is normalized ({})", vocabulary.normalizer));
   if (vocabulary.kind == VocabularyKind::sentencepiece_bpe ||
       vocabulary.kind == VocabularyKind::sentencepiece_unigram) {
-    const NormalizerRules rules = normalizer_of(vocabulary);
+    const NormalizerRules rules = read_normalizer_rules(vocabulary);
     losses.note_if(rules.prepend_first,
                    "that the first part of a text alone gets a space in front, where it has none: readers will put one "
                    "before every text");
     losses.note_if(has_space_rules(rules),
                    "where spaces are in tokens: readers will take U+2581 in front of words for them");
-    losses.note_if(denormalizer_of(vocabulary).has_value(), "how a decoded text is denormalized");
+    losses.note_if(read_denormalizer_rules(vocabulary).has_value(), "how a decoded text is denormalized");
   }
   losses.note_if(
       held.kind == VocabularyKind::pipeline,
       "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
-  losses.note_if(held.kind != VocabularyKind::pipeline && special_around(vocabulary) != usual_special_around(held),
-                 fmt::format("which special tokens go around a text: readers will put {} after it",
-                             held.bos_id < 0 ? "nothing in front and nothing" : "BOS in front and nothing"));
+  losses.note_if(
+      held.kind != VocabularyKind::pipeline && find_special_around(vocabulary) != find_usual_special_around(held),
+      fmt::format("which special tokens go around a text: readers will put {} after it",
+                  held.bos_id < 0 ? "nothing in front and nothing" : "BOS in front and nothing"));
   const auto* list = vocabulary.pipeline.get_if<Value::Array>("added_tokens");
   losses.note_if(held.kind != VocabularyKind::pipeline && list != nullptr && !list->empty(),
                  fmt::format("the vocabulary's {} added tokens: readers will not look for them in a prompt",
                              list == nullptr ? 0 : list->size()));
   losses.note_if(vocabulary.chat_template != Value(), "the chat template");
   std::vector<std::string> keys;
-  for (const auto& [key, value] : config_beside_tokens(vocabulary)) keys.push_back(key);
+  for (const auto& [key, value] : find_config_besides_tokens(vocabulary)) keys.push_back(key);
   losses.note_names(keys, "key", " of tokenizer_config.json");
   losses.note_if(vocabulary.files.find(kSpecialTokensMap) != nullptr, std::string(kSpecialTokensMap));
 }
@@ -367,7 +368,7 @@ void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const auto number = static_cast<std::int32_t>(id);
     scores = scores || vocabulary.score(id) != static_cast<float>(-number);
-    types = types || type_by_id(vocabulary, id) != guess_type(vocabulary, vocabulary.text(id), number);
+    types = types || choose_type_by_id(vocabulary, id) != guess_type(vocabulary, vocabulary.text(id), number);
   }
   losses.note_if(scores, "the tokens' scores: readers will prefer earlier tokens");
   losses.note_if(types, "the tokens' types");

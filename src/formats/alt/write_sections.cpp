@@ -104,7 +104,7 @@ constexpr TokenField kText = {[](SectionWriter& out, const TokenFields& token) {
 constexpr TokenField kScore = {
     [](SectionWriter& out, const TokenFields& token) { out.f32(check_score(token.vocabulary, token.id)); }};
 constexpr TokenField kType = {[](SectionWriter& out, const TokenFields& token) {
-  out.i32("token_type", type_code(token.types, type_by_id(token.vocabulary, token.id)));
+  out.i32("token_type", type_code(token.types, choose_type_by_id(token.vocabulary, token.id)));
 }};
 constexpr TokenField kId = {[](SectionWriter& out, const TokenFields& token) { out.count("id", token.id); }};
 
@@ -131,7 +131,7 @@ SectionWriter make_parameters_section(const Model& model, const WrittenForm& for
 
 SectionWriter make_tokenizer_section(const std::optional<Vocabulary>& given, const WrittenForm& form) {
   static const Vocabulary kNone;
-  const std::optional<Vocabulary> ranked = given ? sentencepiece_form(*given) : std::nullopt;
+  const std::optional<Vocabulary> ranked = given ? make_sentencepiece_form(*given) : std::nullopt;
   const Vocabulary& vocabulary = ranked ? *ranked : given ? *given : kNone;
   SectionWriter out("tokenizer");
   out.count("vocab_size", vocabulary.size());

@@ -36,7 +36,7 @@ std::string name_in(const Value* value) {
 TokenType type_of(std::int32_t number) {
   if (number == 0) return TokenType::unused;
   return number < 0 ? TokenType::normal
-                    : numbered_token_type(static_cast<std::uint64_t>(number)).value_or(TokenType::normal);
+                    : find_token_type(static_cast<std::uint64_t>(number)).value_or(TokenType::normal);
 }
 
 [[noreturn]] void fail(std::string_view what, std::string_view problem, const std::string& path) {
@@ -106,12 +106,14 @@ class DefaultValues {
 };
 
 // For a vocabulary whose types are missing.
-TokenType find_type_by_text(std::string_view text) { return byte_of_piece(text) ? TokenType::byte : TokenType::normal; }
+TokenType find_type_by_text(std::string_view text) {
+  return parse_byte_piece(text) ? TokenType::byte : TokenType::normal;
+}
 
 }  // namespace
 
 TokenType read_type(const Vocabulary& vocabulary, std::size_t id) {
-  return special_type(type_of(token_type_number(vocabulary.type(id))), vocabulary, id);
+  return choose_special_type(type_of(find_token_type_number(vocabulary.type(id))), vocabulary, id);
 }
 
 bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& header) {
@@ -190,7 +192,7 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   vocabulary.max_length = static_cast<std::int32_t>(metadata.read_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
     const TokenType type = types_ ? type_of((*types_)[id]) : find_type_by_text(tokens_->at(id));
-    vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, special_type(type, vocabulary, id));
+    vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, choose_special_type(type, vocabulary, id));
   }
   const auto read_flag = [&](std::string_view name, bool usual) {
     const std::string key = std::string(kTokenizer) + std::string(name);
@@ -221,7 +223,7 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   vocabulary.tokenizer_config = std::move(texts.tokenizer_config);
   vocabulary.files = std::move(texts.files);
   metadata.read_texts();
-  Value::Array added = gguf_added_tokens(vocabulary, name_in(metadata.find(kName)));
+  Value::Array added = find_gguf_added_tokens(vocabulary, name_in(metadata.find(kName)));
   if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
   tokens_.reset();
   scores_.reset();
@@ -264,7 +266,7 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   }
   ByteWriter& types = out.array(prefix + "token_type", ValueType::i32, count);
   for (const std::int32_t type : form.token_type) types.i32(type);
-  for (std::uint64_t i = 0; i < padding; ++i) types.i32(token_type_number(TokenType::unused));
+  for (std::uint64_t i = 0; i < padding; ++i) types.i32(find_token_type_number(TokenType::unused));
   if (!form.merges.empty()) {
     ByteWriter& merges = out.array(prefix + "merges", ValueType::text, form.merges.size());
     for (const std::string& merge : form.merges) KeyValues::append_text(merges, merge);
@@ -291,12 +293,12 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   if (vocabulary.max_length > 0) out.u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
   write_flag("add_bos_token", form.add_bos_token);
   write_flag("add_eos_token", form.add_eos_token);
-  for (const auto& [key, value] : gguf_chat_template(form.chat_template)) {
+  for (const auto& [key, value] : make_gguf_chat_template(form.chat_template)) {
     if (!out.has(key)) out.value(key, value);
   }
-  const std::string config = gguf_tokenizer_config(form.chat_template, form.tokenizer_config);
+  const std::string config = write_gguf_tokenizer_config(form.chat_template, form.tokenizer_config);
   if (!config.empty() && !out.has(kGgufTokenizerConfig)) out.text(kGgufTokenizerConfig, config);
-  const std::string files = gguf_tokenizer_files(form.files);
+  const std::string files = write_gguf_tokenizer_files(form.files);
   if (!files.empty() && !out.has(kGgufTokenizerFiles)) out.text(kGgufTokenizerFiles, files);
 }
 
@@ -329,9 +331,10 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
                                           KeyValues* out) {
   const bool has_more = embeddings > 0 && model.vocabulary->size() > embeddings;
   const std::optional<Vocabulary> fitting =
-      has_more ? std::optional(first_tokens(*model.vocabulary, static_cast<std::size_t>(embeddings))) : std::nullopt;
+      has_more ? std::optional(keep_first_tokens(*model.vocabulary, static_cast<std::size_t>(embeddings)))
+               : std::nullopt;
   const Vocabulary& vocabulary = fitting ? *fitting : *model.vocabulary;
-  GgufForm form = gguf_form(vocabulary, name);
+  GgufForm form = make_gguf_form(vocabulary, name);
   std::vector<std::string> losses = std::move(form.losses);
   if (has_more) {
     losses.push_back(fmt::format(

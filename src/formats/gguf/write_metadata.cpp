@@ -228,7 +228,7 @@ Attributes make_unique_tokens(const Attributes& attributes, std::vector<std::str
   const auto* numbers = attributes.get_if<Value::Array>(types_key);
   if (numbers == nullptr || numbers->size() != tokens.size()) return changed;
   Value::Array unused = *numbers;
-  for (const std::size_t id : repeated) unused[id] = Value(std::int64_t{token_type_number(TokenType::unused)});
+  for (const std::size_t id : repeated) unused[id] = Value(std::int64_t{find_token_type_number(TokenType::unused)});
   changed.set(types_key, std::move(unused));
   return changed;
 }

@@ -66,7 +66,7 @@ std::vector<DirectoryFile> DirectoryReader::other_files(std::vector<Finding>& wa
     }
   };
   std::ranges::for_each(kTokenizerFiles, add);
-  std::ranges::for_each(additional_templates(container_), add);
+  std::ranges::for_each(find_additional_templates(container_), add);
   add(kGeneration);
   if (readme_) files.push_back({std::string(kReadme), readme_});
   return files;

@@ -71,7 +71,7 @@ void require_tokenizer_files(const Container& files) {
 
 void read_vocabulary(Model& model, DirectoryReader& directory) {
   require_tokenizer_files(directory.container());
-  const std::vector<std::string> names = tokenizer_file_names();
+  const std::vector<std::string> names = list_tokenizer_files();
   const std::uint64_t rows =
       model.config && model.config->vocab_size > 0 ? static_cast<std::uint64_t>(model.config->vocab_size) : kMaxTokens;
   auto found = read_tokenizer_files(

@@ -255,7 +255,7 @@ class Directory {
       return std::ranges::find(unchanged, name, &DirectoryFile::name) != unchanged.end();
     };
     if (!unchanged.empty() && !is_there("tokenizer.model")) return;
-    TokenizerFiles made = tokenizer_files(vocabulary);
+    TokenizerFiles made = make_tokenizer_files(vocabulary);
     for (TokenizerFile& file : made.files) {
       if (!is_there(file.name)) texts_.push_back(std::move(file));
     }
@@ -267,7 +267,7 @@ class Directory {
   void add_generation(const Model& model, const Described& what) {
     Attributes generation = find_generation(model);
     if (model.attributes.find(kGenerationConfig) == nullptr && what.vocabulary) {
-      const std::vector<TokenId> ends = end_tokens(model, what.vocabulary->eos_id, what.vocabulary->size());
+      const std::vector<TokenId> ends = find_end_tokens(model, what.vocabulary->eos_id, what.vocabulary->size());
       // The configuration of a directory, which had no such file, names its class.
       const bool is_of_gguf = model.origin.format.starts_with("gguf") && !model.config_json.find("architectures");
       if (ends.size() < 2 && generation.empty() && !is_of_gguf) return;

@@ -154,7 +154,7 @@ std::string convert_text(std::uint64_t id, std::string_view text) {
 TokenType find_type(std::uint64_t id, std::string_view text) {
   if (id == kUnknown) return TokenType::unknown;
   if (id == kBegin || id == kEnd) return TokenType::control;
-  return byte_of_piece(text) ? TokenType::byte : TokenType::normal;
+  return parse_byte_piece(text) ? TokenType::byte : TokenType::normal;
 }
 
 }  // namespace

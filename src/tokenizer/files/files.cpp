@@ -39,7 +39,7 @@ class Files {
   Files(const Container& directory, const OpenFile& open, std::uint64_t rows = kMaxTokens)
       : directory_(directory.path()),
         has_([&](std::string_view name) { return directory.has_file(name); }),
-        templates_(additional_templates(directory)),
+        templates_(find_additional_templates(directory)),
         open_(open),
         rows_(rows) {}
   Files(Has has, std::vector<std::string> templates, const OpenFile& open, std::uint64_t rows)
@@ -70,10 +70,12 @@ class Files {
   // Returns the tokens that the files next to a vocabulary of `size` tokens list, without those for which the model has
   // no rows.
   Value::Array list_names(const JsonFile& config, const std::vector<std::string>& special, std::size_t size) {
-    Value::Array tokens = listed_tokens(config, object("added_tokens.json"), special);
-    const auto has_row = [&](const Value& token) { return listed_id(token) < std::max<std::uint64_t>(rows_, size); };
+    Value::Array tokens = read_listed_tokens(config, object("added_tokens.json"), special);
+    const auto has_row = [&](const Value& token) {
+      return read_listed_id(token) < std::max<std::uint64_t>(rows_, size);
+    };
     const auto end = std::ranges::find_if_not(tokens, has_row);  // they are sorted by id
-    for (auto token = end; token != tokens.end(); ++token) left_out_.push_back(listed_text(*token));
+    for (auto token = end; token != tokens.end(); ++token) left_out_.push_back(read_listed_text(*token));
     tokens.erase(end, tokens.end());
     return tokens;
   }
@@ -99,7 +101,7 @@ class Files {
 // special_tokens_map.json. `bos`: the text of the token that it does not name; "": none.
 void parse_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
                   std::string_view bos = {}) {
-  Attributes named = with_names(config, special_map);
+  Attributes named = add_names(config, special_map);
   if (!bos.empty() && named.find("bos_token") == nullptr) named.set("bos_token", bos);
   parse_tokenizer_config(vocabulary, named);
   vocabulary.tokenizer_config = config;
@@ -116,10 +118,10 @@ void read_other_files(Vocabulary& vocabulary, const Files& files) {
   std::ranges::for_each(files.additional(), take);
   take(kChatTemplateJson);
   take(kSpecialTokensMap);
-  const bool has_other_template = template_of(vocabulary.files) != Value();
+  const bool has_other_template = read_kept_template(vocabulary.files) != Value();
   if (has_other_template) {
     if (vocabulary.chat_template != Value()) take(kTokenizerConfig);
-    vocabulary.chat_template = template_of(vocabulary.files);
+    vocabulary.chat_template = read_kept_template(vocabulary.files);
   } else if (vocabulary.chat_template == Value()) {
     const JsonFile file = files.object(kChatTemplateJson);
     if (const Value* found = file.object.find("chat_template")) vocabulary.chat_template = *found;
@@ -129,7 +131,7 @@ void read_other_files(Vocabulary& vocabulary, const Files& files) {
     (void)parse_json(files.text(kTokenizerConfig), std::string(kTokenizerConfig), numbers);
     if (!numbers.wide_integers.empty()) take(kTokenizerConfig);
   }
-  if (const std::string problem = problem_with_files(vocabulary.files); !problem.empty())
+  if (const std::string problem = find_problem_with_files(vocabulary.files); !problem.empty())
     throw Error(ErrorKind::invalid_file, problem, files.directory().string());
 }
 
@@ -140,14 +142,14 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
   const JsonFile config = files.object(kTokenizerConfig);
   JsonFile special_map = files.object(kSpecialTokensMap);
-  const std::vector<std::string> special = special_texts(config, special_map);
+  const std::vector<std::string> special = collect_special_texts(config, special_map);
   add_listed_tokens(vocabulary, files.list_names(config, special, vocabulary.size()), config.path);
   for (const NamedToken& named : kNamedTokens) special_map.object.erase(named.key);
   const SpecialIds of_model = vocabulary.special_ids();
   parse_config(vocabulary, config.object, special_map.object);
   if (vocabulary.special_ids() != of_model) {
-    vocabulary =
-        with_types(vocabulary, [&](std::size_t id) { return special_type(vocabulary.type(id), vocabulary, id); });
+    vocabulary = change_types(vocabulary,
+                              [&](std::size_t id) { return choose_special_type(vocabulary.type(id), vocabulary, id); });
   }
   if (vocabulary.add_dummy_prefix && !read_flag(config.object, "legacy", true)) prepend_to_first(vocabulary);
   set_special_around(vocabulary, read_flag(config.object, "add_bos_token", true),
@@ -185,7 +187,7 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
       .add_prefix_space = read_flag(config.object, "add_prefix_space", false),
       .normalizer = row.normalizer,
       .expression = row.pre.empty() ? std::string_view() : find_gguf_pre_tokenizer(row.pre)->expressions.front(),
-      .special = special_texts(config, special_map)};
+      .special = collect_special_texts(config, special_map)};
   if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
   options.added = files.list_names(config, options.special, 0);
   const SourcePtr merges = files.open("merges.txt");
@@ -224,7 +226,7 @@ std::optional<Vocabulary> read_files(const Container& folder, const std::string&
     auto found = read_tokenizer_files(folder, open, kMaxTokens);
     if (!found) return std::nullopt;
     const auto rows = rows_of_model(Files(folder, open));
-    return rows ? first_tokens(std::move(found->vocabulary), *rows) : std::move(found->vocabulary);
+    return rows ? keep_first_tokens(std::move(found->vocabulary), *rows) : std::move(found->vocabulary);
   }
   if (!folder.has(name)) return std::nullopt;
   const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) { return name.ends_with(of.ending); });
@@ -239,7 +241,7 @@ std::optional<Vocabulary> read_files(const Container& folder, const std::string&
 
 }  // namespace
 
-std::vector<std::string> additional_templates(const Container& directory) {
+std::vector<std::string> find_additional_templates(const Container& directory) {
   std::vector<std::string> names;
   for (const std::string& file : directory.names(kAdditionalTemplates)) {
     std::string name = fmt::format("{}/{}", kAdditionalTemplates, file);
@@ -248,7 +250,7 @@ std::vector<std::string> additional_templates(const Container& directory) {
   return names;
 }
 
-std::vector<std::string> tokenizer_file_names() {
+std::vector<std::string> list_tokenizer_files() {
   std::vector<std::string> names;
   for (const FileKind& row : kFileKinds) names.emplace_back(row.name);
   return names;
@@ -266,7 +268,7 @@ bool is_tiktoken(const Source& source) {
   if (space == 0 || space == std::string_view::npos) return false;
   const std::string_view rank = line.substr(space + 1, line.find_last_not_of('\r') - space);
   return !rank.empty() && rank.find_first_not_of("0123456789") == std::string_view::npos &&
-         base64_decoded(line.substr(0, space)).has_value();
+         decode_base64(line.substr(0, space)).has_value();
 }
 
 std::optional<DirectoryVocabulary> read_first_row(Files files) {

@@ -28,10 +28,10 @@ inline constexpr std::array<std::string_view, 11> kTokenizerFiles = {
     "added_tokens.json", "chat_template.jinja", "chat_template.json"};
 
 // Names of templates in its folder additional_chat_templates: "additional_chat_templates/rag.jinja". Sorted.
-std::vector<std::string> additional_templates(const Container& directory);
+std::vector<std::string> find_additional_templates(const Container& directory);
 
 // Returns the names that the rows begin with: "tokenizer.model", "tokenizer.json", ...
-std::vector<std::string> tokenizer_file_names();
+std::vector<std::string> list_tokenizer_files();
 
 struct DirectoryVocabulary {
   Vocabulary vocabulary;
@@ -119,7 +119,7 @@ struct TokenizerFiles {
 
 // tokenizer.json, tokenizer.model for SentencePiece vocabularies, tokenizer_config.json, and the other files that the
 // vocabulary keeps. The losses report what cannot be written.
-TokenizerFiles tokenizer_files(const Vocabulary& vocabulary);
+TokenizerFiles make_tokenizer_files(const Vocabulary& vocabulary);
 
 // Tiny Llama's tokenizer files as a Vocabulary (docs/formats/tiny-llama.md).
 //

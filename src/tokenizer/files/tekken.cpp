@@ -76,7 +76,7 @@ class TekkenReader {
     const bool object = item.members([&](std::string_view key, JsonValue& value) {
       if (key == "rank") rank = value.unsigned_integer();
       if (key != "token_bytes") return;
-      if (const auto text = value.text()) bytes = base64_decoded(*text);
+      if (const auto text = value.text()) bytes = decode_base64(*text);
     });
     if (!object || !bytes || rank != tokens_.size())
       fail(fmt::format("vocab: expected a token of rank {} with token_bytes in base64", tokens_.size()), position);

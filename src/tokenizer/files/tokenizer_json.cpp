@@ -281,7 +281,7 @@ class TokenizerJsonReader {
                                              : TokenType::user_defined;
       if (by_id[id] != kAddedOnly) {
         const std::string_view text = text_of(tokens_[by_id[id]]);
-        const bool byte = byte_fallback && type == TokenType::normal && byte_of_piece(text);
+        const bool byte = byte_fallback && type == TokenType::normal && parse_byte_piece(text);
         vocabulary_.add(text, scored_ ? static_cast<float>(scores_[by_id[id]]) : 0.0F, byte ? TokenType::byte : type);
         continue;
       }
@@ -306,7 +306,7 @@ class TokenizerJsonReader {
       if (here == kAddedOnly || (before == kAddedOnly && twice.insert(text))) continue;
       fail_repeated_key(text, name_, tokens_[before == kAddedOnly ? here : std::max(here, before)].position);
     }
-    TokenTexts::give(vocabulary_, std::move(texts));
+    TokenTexts::set(vocabulary_, std::move(texts));
   }
 
   // A vocabulary has scores of 32 bits.
@@ -323,7 +323,8 @@ class TokenizerJsonReader {
     if (id != nullptr && *id < vocabulary_.size()) vocabulary_.unk_id = static_cast<std::int32_t>(*id);
     const auto* text = model_.get_if<std::string>("unk_token");
     if (text == nullptr) return;
-    if (vocabulary_.unk_id < 0) vocabulary_.unk_id = TokenTexts::of(vocabulary_)->find(vocabulary_, *text).value_or(-1);
+    if (vocabulary_.unk_id < 0)
+      vocabulary_.unk_id = TokenTexts::get(vocabulary_)->find(vocabulary_, *text).value_or(-1);
   }
 
   std::string_view kind_ = "tokenizer.json";

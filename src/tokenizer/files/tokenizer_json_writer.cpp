@@ -71,7 +71,7 @@ Value with_pair(const Value& post) {
 class TokenizerJsonWriter {
  public:
   TokenizerJsonWriter(const Vocabulary& vocabulary, std::vector<std::string>& losses)
-      : vocabulary_(vocabulary), losses_(losses), ids_(tokens_of_model(vocabulary)) {}
+      : vocabulary_(vocabulary), losses_(losses), ids_(index_model_tokens(vocabulary)) {}
 
   std::string text() {
     std::string out = "{";
@@ -182,7 +182,7 @@ class TokenizerJsonWriter {
   void append_merges(std::string& out) {
     std::vector<std::pair<std::string_view, std::string_view>> merges;
     if (field(model(), "merge_by_score") == Value(true)) {
-      merges = listed_score_merges(vocabulary_, ids_);
+      merges = list_score_merges(vocabulary_, ids_);
     } else {
       merges.assign(vocabulary_.merges.begin(), vocabulary_.merges.end());
     }
@@ -236,12 +236,12 @@ Attributes made_config(const Vocabulary& vocabulary) {
   const bool is_pipeline = vocabulary.kind == VocabularyKind::pipeline;
   Attributes config{{"tokenizer_class", is_pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer"}};
   const Fields pipeline(vocabulary.pipeline, "tokenizer");
-  const SpecialAround around = special_around(vocabulary);
+  const SpecialAround around = find_special_around(vocabulary);
   config.set("add_bos_token",
              vocabulary.bos_id >= 0 && !around.before.empty() && around.before.front() == vocabulary.bos_id);
   config.set("add_eos_token",
              vocabulary.eos_id >= 0 && !around.after.empty() && around.after.back() == vocabulary.eos_id);
-  if (!is_pipeline && normalizer_of(vocabulary).prepend_first) config.set("legacy", false);
+  if (!is_pipeline && read_normalizer_rules(vocabulary).prepend_first) config.set("legacy", false);
   std::vector<Attributes::Entry> added;
   std::unordered_set<TokenId> ids;
   for (const AddedToken& token : read_added_tokens(pipeline, vocabulary.size())) {
@@ -265,7 +265,7 @@ class KeptConfig {
  public:
   KeptConfig(const Vocabulary& vocabulary, const Attributes& made) : vocabulary_(vocabulary), made_(made) {
     for (std::size_t id = vocabulary.size(); id-- > 0;) ids_[vocabulary.text(id)] = static_cast<std::int32_t>(id);
-    special_map_ = kept_object(vocabulary.files, kSpecialTokensMap);
+    special_map_ = read_kept_object(vocabulary.files, kSpecialTokensMap);
   }
 
   Attributes merged() const {
@@ -346,7 +346,7 @@ class KeptConfig {
 
 }  // namespace
 
-Attributes tokenizer_config_of(const Vocabulary& vocabulary) {
+Attributes make_tokenizer_config(const Vocabulary& vocabulary) {
   const Attributes made = made_config(vocabulary);
   return vocabulary.tokenizer_config.empty() ? made : KeptConfig(vocabulary, made).merged();
 }
@@ -363,7 +363,7 @@ void drop_usual_config(Vocabulary& vocabulary) {
     vocabulary.tokenizer_config = {};
 }
 
-Attributes config_beside_tokens(const Vocabulary& vocabulary) {
+Attributes find_config_besides_tokens(const Vocabulary& vocabulary) {
   Attributes config;
   if (vocabulary.tokenizer_config.empty()) return config;
   const Attributes made = made_config(vocabulary);

@@ -16,13 +16,13 @@ std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::
 // tokenizer_config.json: special tokens by their texts, the chat template, the longest sequence, the class of
 // transformers. If the vocabulary was read with such a file, keeps its keys and values, except those that contradict
 // the vocabulary's tokens.
-Attributes tokenizer_config_of(const Vocabulary& vocabulary);
+Attributes make_tokenizer_config(const Vocabulary& vocabulary);
 
 // Clears Vocabulary::tokenizer_config if the file written without it has the same content.
 void drop_usual_config(Vocabulary& vocabulary);
 
 // Returns the part of Vocabulary::tokenizer_config that neither the vocabulary's tokens nor the file written without it
 // contain.
-Attributes config_beside_tokens(const Vocabulary& vocabulary);
+Attributes find_config_besides_tokens(const Vocabulary& vocabulary);
 
 }  // namespace poise

@@ -31,8 +31,8 @@ class TokenizerFilesWriter {
       case VocabularyKind::sentencepiece_bpe:
         sentencepiece();
         // SentencePiece applies its rules to bytes, tokenizer.json to graphemes.
-        if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(normalizer_of(vocabulary_)) &&
-            !denormalizer_of(vocabulary_)) {
+        if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(read_normalizer_rules(vocabulary_)) &&
+            !read_denormalizer_rules(vocabulary_)) {
           json(as_pipeline());
         }
         break;
@@ -43,7 +43,7 @@ class TokenizerFilesWriter {
         break;
     }
     if (!result_.files.empty())
-      std::ranges::move(config_and_kept_files(vocabulary_, tokenizer_config_of(vocabulary_)),
+      std::ranges::move(make_config_and_kept_files(vocabulary_, make_tokenizer_config(vocabulary_)),
                         std::back_inserter(result_.files));
     return std::move(result_);
   }
@@ -53,7 +53,7 @@ class TokenizerFilesWriter {
 
   // Checks by reading it back that SentencePiece accepts the file.
   void sentencepiece() {
-    if (vocabulary_.normalizer != Vocabulary().normalizer && normalizer_of(vocabulary_).charsmap.empty())
+    if (vocabulary_.normalizer != Vocabulary().normalizer && read_normalizer_rules(vocabulary_).charsmap.empty())
       lose(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
     std::string bytes = write_sentencepiece(vocabulary_);
     Vocabulary reread;
@@ -73,7 +73,7 @@ class TokenizerFilesWriter {
     const auto is_none_or = [](const std::vector<TokenId>& tokens, TokenId id) {
       return tokens.empty() || tokens == std::vector{id};
     };
-    const SpecialAround around = special_around(vocabulary_);
+    const SpecialAround around = find_special_around(vocabulary_);
     if (!is_none_or(around.before, vocabulary_.bos_id) || !is_none_or(around.after, vocabulary_.eos_id)) {
       lose("tokenizer_config.json names one BOS and one EOS: other special tokens around texts are lost");
     }
@@ -91,10 +91,11 @@ class TokenizerFilesWriter {
 
   // SentencePiece's algorithm as steps of tokenizer.json.
   Vocabulary as_pipeline() const {
-    Vocabulary pipeline = vocabulary_of(*gguf_form(vocabulary_).tokenizer);
+    Vocabulary pipeline = make_vocabulary(*make_gguf_form(vocabulary_).tokenizer);
     if (const Value* added = vocabulary_.pipeline.find(kAddedTokens))
       pipeline.pipeline.set(std::string(kAddedTokens), *added);
-    if (const NormalizerRules rules = normalizer_of(vocabulary_); rules.prepend_first && rules.add_dummy_prefix) {
+    if (const NormalizerRules rules = read_normalizer_rules(vocabulary_);
+        rules.prepend_first && rules.add_dummy_prefix) {
       pipeline.pipeline.set("normalizer", rules.remove_extra_whitespaces ? Value(removal()) : Value());
       pipeline.pipeline.set(
           "pre_tokenizer",
@@ -121,6 +122,6 @@ class TokenizerFilesWriter {
 
 }  // namespace
 
-TokenizerFiles tokenizer_files(const Vocabulary& vocabulary) { return TokenizerFilesWriter(vocabulary).write(); }
+TokenizerFiles make_tokenizer_files(const Vocabulary& vocabulary) { return TokenizerFilesWriter(vocabulary).write(); }
 
 }  // namespace poise

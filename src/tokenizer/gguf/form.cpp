@@ -28,7 +28,7 @@ std::string form_bpe(Forming& of) {
   }
   of.convert_tokens();
   of.name_unused_tokens();
-  const std::vector<Fields> cuts = gguf_forms::steps_of(of.pipeline, "pre_tokenizer", "pretokenizers");
+  const std::vector<Fields> cuts = gguf_forms::collect_steps(of.pipeline, "pre_tokenizer", "pretokenizers");
   const bool byte_level =
       std::ranges::any_of(cuts, [](const Fields& step) { return step.text("type", "") == "ByteLevel"; });
   if (std::string why_not = byte_level ? form_gpt2(of, model, cuts) : form_llama(of, model, cuts); !why_not.empty())
@@ -65,19 +65,19 @@ std::string formed(Forming& of) {
 
 }  // namespace
 
-GgufForm gguf_form(const Vocabulary& vocabulary, const std::string& general_name) {
+GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name) {
   Forming of(vocabulary, general_name);
   if (const std::string why_not = formed(of); !why_not.empty())
     return {std::nullopt, {fmt::format("gguf cannot hold a vocabulary {}: it is left out", why_not)}};
   const std::vector<std::size_t> repeated = name_repeated_tokens(of.gguf.tokens);
-  for (const std::size_t id : repeated) of.gguf.token_type[id] = token_type_number(TokenType::unused);
+  for (const std::size_t id : repeated) of.gguf.token_type[id] = find_token_type_number(TokenType::unused);
   if (!repeated.empty()) of.lose(describe_repeated_tokens(repeated));
   return {std::move(of.gguf), std::move(of.losses)};
 }
 
-std::optional<Vocabulary> sentencepiece_form(const Vocabulary& vocabulary) {
+std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary) {
   if (vocabulary.kind != VocabularyKind::pipeline) return std::nullopt;
-  const std::optional<GgufTokenizer> form = gguf_form(vocabulary).tokenizer;
+  const std::optional<GgufTokenizer> form = make_gguf_form(vocabulary).tokenizer;
   if (!form || form->model != "llama") return std::nullopt;
   Vocabulary result;
   result.special_ids() = vocabulary.special_ids();
@@ -113,10 +113,10 @@ void append_steps(const Fields& part, std::string_view list, std::vector<Fields>
 // The steps of a decoder: types, and the fields that change texts.
 std::vector<std::string> decoder_steps(const Fields& pipeline) {
   std::vector<std::string> steps;
-  for (const Fields& step : steps_of(pipeline, "decoder", "decoders")) {
+  for (const Fields& step : collect_steps(pipeline, "decoder", "decoders")) {
     std::string& text = steps.emplace_back(step.text("type", ""));
     if (text == "Replace") {
-      text = describe_step(text, {pattern_of(step, "String").value_or(""), step.text("content", "")});
+      text = describe_step(text, {find_pattern(step, "String").value_or(""), step.text("content", "")});
     } else if (text == "Strip") {
       text = describe_step(text, {step.text("content", " "), std::to_string(step.unsigned_integer("start", 0)),
                                   std::to_string(step.unsigned_integer("stop", 0))});
@@ -131,13 +131,13 @@ std::vector<std::string> decoder_steps(const Fields& pipeline) {
 
 }  // namespace
 
-std::vector<Fields> steps_of(const Fields& pipeline, std::string_view key, std::string_view list) {
+std::vector<Fields> collect_steps(const Fields& pipeline, std::string_view key, std::string_view list) {
   std::vector<Fields> steps;
   if (const auto part = pipeline.map(key)) append_steps(*part, list, steps);
   return steps;
 }
 
-std::optional<std::string> pattern_of(const Fields& step, std::string_view kind) {
+std::optional<std::string> find_pattern(const Fields& step, std::string_view kind) {
   const auto pattern = step.map("pattern");
   return pattern ? pattern->text(kind) : std::nullopt;
 }
@@ -164,7 +164,7 @@ void Forming::convert_tokens() {
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     gguf.tokens.emplace_back(vocabulary.text(id));
     gguf.scores.push_back(vocabulary.score(id));
-    gguf.token_type.push_back(token_type_number(vocabulary.type(id)));
+    gguf.token_type.push_back(find_token_type_number(vocabulary.type(id)));
   }
 }
 
@@ -190,7 +190,7 @@ void Forming::lose_prefix() {
 }
 
 void Forming::convert_special_tokens() {
-  const SpecialAround around = special_around(vocabulary);
+  const SpecialAround around = find_special_around(vocabulary);
   const auto take = [&](const std::vector<TokenId>& tokens, std::optional<std::int32_t>& id, std::optional<bool>& flag,
                         std::string_view where) {
     flag = !tokens.empty();
@@ -205,13 +205,13 @@ void Forming::convert_special_tokens() {
 }
 
 void Forming::check_spaces() {
-  const NormalizerRules rules = normalizer_of(vocabulary);
+  const NormalizerRules rules = read_normalizer_rules(vocabulary);
   if (!rules.escape_whitespaces)
     lose("gguf does not record that tokens have spaces instead of U+2581: texts get other tokens");
   if (rules.treat_whitespace_as_suffix)
     lose("gguf does not record that the space that is added goes behind a text: texts get other tokens");
   if (rules.prepend_first && rules.add_dummy_prefix) lose_first();
-  if (denormalizer_of(vocabulary)) lose("gguf does not hold the vocabulary's denormalizer");
+  if (read_denormalizer_rules(vocabulary)) lose("gguf does not hold the vocabulary's denormalizer");
 }
 
 void Forming::check_decoder(const std::vector<std::string>& same) {
@@ -223,7 +223,7 @@ void Forming::check_decoder(const std::vector<std::string>& same) {
 
 void Forming::check_added_tokens() {
   const auto is_found = [&](std::size_t id) {
-    return gguf_finds(numbered_token_type(static_cast<std::uint64_t>(gguf.token_type[id])));
+    return is_found_by_gguf(find_token_type(static_cast<std::uint64_t>(gguf.token_type[id])));
   };
   const bool normalizes = vocabulary.kind == VocabularyKind::pipeline && pipeline.map("normalizer");
   std::vector<bool> is_listed(vocabulary.size());
@@ -238,7 +238,7 @@ void Forming::check_added_tokens() {
     if (!is_found(id) || token.content != vocabulary.text(id)) {
       fewer.push_back(token.content);
     } else if (token.lstrip || token.single_word || (token.normalized && normalizes) ||
-               token.rstrip != gguf_takes_space(token.content, gguf.general_name)) {
+               token.rstrip != consumes_space_in_gguf(token.content, gguf.general_name)) {
       ++others;
     }
   }

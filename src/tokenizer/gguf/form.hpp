@@ -22,11 +22,11 @@ struct GgufForm {
 // SentencePiece's BPE becomes "llama"; so does BPE of tokenizer.json with bytes as <0x00>, with scores that rank tokens
 // as its merges do. Byte-level BPE becomes "gpt2", with the name of an equivalent pre-tokenizer. `general_name`: see
 // GgufTokenizer.
-GgufForm gguf_form(const Vocabulary& vocabulary, const std::string& general_name = {});
+GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name = {});
 
 // Converts a vocabulary of tokenizer.json with the form "llama" to SentencePiece's BPE, for formats of tokens and
 // scores: without added tokens and special tokens around a text. std::nullopt for all others.
-std::optional<Vocabulary> sentencepiece_form(const Vocabulary& vocabulary);
+std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary);
 
 }  // namespace poise
 
@@ -79,10 +79,10 @@ std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields
 std::string form_llama(Forming& of, const Fields& model, const std::vector<Fields>& cuts);
 
 // Returns the steps, in order, of a part of tokenizer.json, which may be a Sequence with the list `list`.
-std::vector<Fields> steps_of(const Fields& pipeline, std::string_view key, std::string_view list);
+std::vector<Fields> collect_steps(const Fields& pipeline, std::string_view key, std::string_view list);
 
 // Returns the text of a step's pattern of this kind ("String", "Regex"); std::nullopt for another kind.
-std::optional<std::string> pattern_of(const Fields& step, std::string_view kind);
+std::optional<std::string> find_pattern(const Fields& step, std::string_view kind);
 
 // Describes a step of a decoder for check_decoder(): its type, and the fields that change texts.
 std::string describe_step(std::string_view type, const std::vector<std::string>& fields);

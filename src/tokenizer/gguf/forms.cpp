@@ -69,11 +69,11 @@ void rank_by_merges(Forming& of) {
 bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
   bool escaped = false;
   bool prefix = false;
-  for (const Fields& step : steps_of(of.pipeline, "normalizer", "normalizers")) {
+  for (const Fields& step : collect_steps(of.pipeline, "normalizer", "normalizers")) {
     const std::string type = step.text("type", "");
     if (type == "Prepend" && step.text("prepend", "") == kSpaceSymbol) {
       prefix = true;
-    } else if (type == "Replace" && pattern_of(step, "String") == " " && step.text("content", "") == kSpaceSymbol) {
+    } else if (type == "Replace" && find_pattern(step, "String") == " " && step.text("content", "") == kSpaceSymbol) {
       escaped = true;
     } else {
       of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
@@ -85,7 +85,7 @@ bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
       escaped = true;
       of.convert_prefix(step);
       prefix = *of.gguf.add_space_prefix;
-    } else if (type != "Split" || pattern_of(step, "String") != " " ||
+    } else if (type != "Split" || find_pattern(step, "String") != " " ||
                !escaped) {  // after the replacement there is no space to cut at
       of.lose(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
     }
@@ -106,7 +106,7 @@ std::string form_llama(Forming& of, const Fields& model, const std::vector<Field
     return "whose steps are neither those of byte-level BPE nor those of SentencePiece";
   }
   if (of.vocabulary.unk_id >= 0)
-    of.gguf.token_type[static_cast<std::size_t>(of.vocabulary.unk_id)] = token_type_number(TokenType::unknown);
+    of.gguf.token_type[static_cast<std::size_t>(of.vocabulary.unk_id)] = find_token_type_number(TokenType::unknown);
   if (model.boolean("merge_by_score", false)) return {};
   rank_by_merges(of);
   return {};
@@ -181,7 +181,7 @@ std::optional<std::vector<std::string>> expressions_of(const std::vector<Fields>
       expressions.emplace_back(step.boolean("individual_digits", false) ? "\\p{N}" : "\\p{N}+");
     } else if (type == "Punctuation" && step.text("behavior", "Isolated") == "Contiguous") {
       expressions.emplace_back(find_gguf_pre_tokenizer(kFalconRow)->expressions.front());
-    } else if (const auto expression = type == "Split" ? pattern_of(step, "Regex") : std::nullopt) {
+    } else if (const auto expression = type == "Split" ? find_pattern(step, "Regex") : std::nullopt) {
       const bool inverted = step.boolean("invert", false);
       if (step.text("behavior", "") != (inverted ? "Removed" : "Isolated")) return std::nullopt;
       expressions.push_back(spelled(*expression));
@@ -217,7 +217,7 @@ void convert_merges(Forming& of, const Fields& model) {
     of.gguf.merges.push_back(fmt::format("{} {}", left, right));
   };
   if (model.boolean("merge_by_score", false)) {
-    for (const auto& [left, right] : listed_score_merges(of.vocabulary, tokens_of_model(of.vocabulary)))
+    for (const auto& [left, right] : list_score_merges(of.vocabulary, index_model_tokens(of.vocabulary)))
       add(left, right);
   } else {
     for (const auto& [left, right] : of.vocabulary.merges) add(left, right);
@@ -232,7 +232,7 @@ std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields
   of.gguf.scores.clear();
   name_pre_tokenizer(of, model, cuts);
   convert_merges(of, model);
-  for (const Fields& normalizer : steps_of(of.pipeline, "normalizer", "normalizers")) {
+  for (const Fields& normalizer : collect_steps(of.pipeline, "normalizer", "normalizers")) {
     of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens",
                         normalizer.text("type", "")));
   }
@@ -246,7 +246,7 @@ namespace {
 
 // llama.cpp puts BOS and the separator around texts of such a vocabulary, whatever the file contains.
 void convert_separator(Forming& of) {
-  const SpecialAround around = special_around(of.vocabulary);
+  const SpecialAround around = find_special_around(of.vocabulary);
   if (around.after.size() == 1) of.gguf.seperator_token_id = around.after.front();
   if (around.before.size() == 1 && around.after.size() == 1) return;
   of.lose(
@@ -258,7 +258,7 @@ void convert_separator(Forming& of) {
 
 std::string form_word_piece(Forming& of) {
   const Fields model = *of.pipeline.map("model");
-  const std::vector<Fields> cuts = steps_of(of.pipeline, "pre_tokenizer", "pretokenizers");
+  const std::vector<Fields> cuts = collect_steps(of.pipeline, "pre_tokenizer", "pretokenizers");
   const std::string prefix = model.text("continuing_subword_prefix", "##");
   const auto normalizer = of.pipeline.map("normalizer");
   const bool berts = normalizer && normalizer->text("type", "") == "BertNormalizer" && cuts.size() == 1 &&
@@ -281,8 +281,9 @@ std::string form_word_piece(Forming& of) {
     if (of.vocabulary.type(id) == TokenType::control) continue;
     token.starts_with(prefix) ? token.erase(0, prefix.size()) : token.insert(0, kSpaceSymbol);
   }
-  const TokenIndex ids = tokens_of_model(of.vocabulary);
-  of.gguf.unknown_token_id = token_named(model, "unk_token", model.text("unk_token", "[UNK]"), {of.vocabulary, ids});
+  const TokenIndex ids = index_model_tokens(of.vocabulary);
+  of.gguf.unknown_token_id =
+      find_named_token(model, "unk_token", model.text("unk_token", "[UNK]"), {of.vocabulary, ids});
   constexpr std::uint64_t kLongestWord = 100;
   if (const std::uint64_t longest = model.unsigned_integer("max_input_chars_per_word", kLongestWord);
       longest != kLongestWord) {
@@ -302,7 +303,7 @@ namespace {
 // Reports where llama.cpp differs from SentencePiece.
 void check_unigram(Forming& of) {
   const auto has = [&](TokenType type) {
-    return std::ranges::find(of.gguf.token_type, token_type_number(type)) != of.gguf.token_type.end();
+    return std::ranges::find(of.gguf.token_type, find_token_type_number(type)) != of.gguf.token_type.end();
   };
   if (has(TokenType::byte))
     of.lose(
@@ -322,7 +323,7 @@ std::string form_sentencepiece_unigram(Forming& of) {
   of.convert_tokens();
   of.gguf.add_space_prefix = of.vocabulary.add_dummy_prefix;
   of.gguf.remove_extra_whitespaces = of.vocabulary.remove_extra_whitespaces;
-  of.gguf.precompiled_charsmap = normalizer_of(of.vocabulary).charsmap;
+  of.gguf.precompiled_charsmap = read_normalizer_rules(of.vocabulary).charsmap;
   of.check_spaces();
   of.convert_special_tokens();
   if (of.gguf.precompiled_charsmap.empty() && of.vocabulary.normalizer != Vocabulary().normalizer) {
@@ -346,23 +347,23 @@ std::string form_unigram(Forming& of) {
       static_cast<std::int32_t>(std::min<std::uint64_t>(model.unsigned_integer("unk_id", 0), of.vocabulary.size()));
   if (static_cast<std::size_t>(*of.gguf.unknown_token_id) >= of.vocabulary.size())
     model.fail("unk_id", "is not the id of a token");
-  of.gguf.token_type[static_cast<std::size_t>(*of.gguf.unknown_token_id)] = token_type_number(TokenType::unknown);
+  of.gguf.token_type[static_cast<std::size_t>(*of.gguf.unknown_token_id)] = find_token_type_number(TokenType::unknown);
   bool stripped = false;
-  for (const Fields& step : steps_of(of.pipeline, "normalizer", "normalizers")) {
+  for (const Fields& step : collect_steps(of.pipeline, "normalizer", "normalizers")) {
     const std::string type = step.text("type", "");
     if (type == "Precompiled" && of.gguf.precompiled_charsmap.empty()) {
-      if (const auto rules = base64_decoded(step.required_text("precompiled_charsmap")))
+      if (const auto rules = decode_base64(step.required_text("precompiled_charsmap")))
         of.gguf.precompiled_charsmap = *rules;
     } else if (type == "Strip" && step.boolean("strip_left", true) && step.boolean("strip_right", true)) {
       stripped = true;
-    } else if (type == "Replace" && pattern_of(step, "Regex") == " {2,}") {
+    } else if (type == "Replace" && find_pattern(step, "Regex") == " {2,}") {
       of.gguf.remove_extra_whitespaces = true;
     } else {
       of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
     }
   }
   bool escaped = false;
-  for (const Fields& step : steps_of(of.pipeline, "pre_tokenizer", "pretokenizers")) {
+  for (const Fields& step : collect_steps(of.pipeline, "pre_tokenizer", "pretokenizers")) {
     const std::string type = step.text("type", "");
     if (type == "Metaspace" && step.text("replacement", kSpaceSymbol) == kSpaceSymbol) {
       escaped = true;

@@ -72,7 +72,7 @@ Attributes object_in(std::span<const Attributes::Entry> metadata, std::string_vi
 
 }  // namespace
 
-Attributes gguf_chat_template(const Value& chat_template) {
+Attributes make_gguf_chat_template(const Value& chat_template) {
   Attributes keys;
   if (chat_template.get_if<std::string>() != nullptr) keys.set(std::string(kGgufChatTemplate), chat_template);
   const auto* list = chat_template.get_if<Value::Array>();
@@ -92,24 +92,26 @@ Attributes gguf_chat_template(const Value& chat_template) {
   return keys;
 }
 
-std::string gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config) {
+std::string write_gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config) {
   Attributes config = tokenizer_config;
-  if (template_in(gguf_chat_template(chat_template)) != chat_template)
+  if (template_in(make_gguf_chat_template(chat_template)) != chat_template)
     config.set(std::string(kConfigTemplate), chat_template);
   return config.empty() ? std::string() : to_json(config);
 }
 
-std::string gguf_tokenizer_files(const Attributes& files) { return files.empty() ? std::string() : to_json(files); }
+std::string write_gguf_tokenizer_files(const Attributes& files) {
+  return files.empty() ? std::string() : to_json(files);
+}
 
 GgufTexts read_gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path) {
   const Attributes keys = template_keys(metadata);
   GgufTexts texts{template_in(keys), object_in(metadata, kGgufTokenizerConfig, path),
                   object_in(metadata, kGgufTokenizerFiles, path)};
-  if (const std::string problem = problem_with_files(texts.files); !problem.empty())
+  if (const std::string problem = find_problem_with_files(texts.files); !problem.empty())
     throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kGgufTokenizerFiles, problem), path);
   // The keys take precedence: an edit may have changed them.
   if (const Value* whole = texts.tokenizer_config.find(kConfigTemplate)) {
-    if (have_same_entries(gguf_chat_template(*whole), keys)) texts.chat_template = *whole;
+    if (have_same_entries(make_gguf_chat_template(*whole), keys)) texts.chat_template = *whole;
     texts.tokenizer_config.erase(kConfigTemplate);
   }
   return texts;

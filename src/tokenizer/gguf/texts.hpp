@@ -17,14 +17,14 @@ inline constexpr std::string_view kGgufTokenizerFiles = "poise.tokenizer_files";
 
 // A chat template in llama.cpp's keys: the text. For a list: the template named "default", the others under their
 // names, with "_" for everything but letters and digits, and the array of these names.
-Attributes gguf_chat_template(const Value& chat_template);
+Attributes make_gguf_chat_template(const Value& chat_template);
 
 // Returns the text of kGgufTokenizerConfig: the keys of tokenizer_config.json, and the chat template if
-// gguf_chat_template() loses some of it. Empty if there is none.
-std::string gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config);
+// make_gguf_chat_template() loses some of it. Empty if there is none.
+std::string write_gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config);
 
 // Returns the text of kGgufTokenizerFiles: Vocabulary::files as JSON. Empty if there are none.
-std::string gguf_tokenizer_files(const Attributes& files);
+std::string write_gguf_tokenizer_files(const Attributes& files);
 
 // The inverse.
 struct GgufTexts {

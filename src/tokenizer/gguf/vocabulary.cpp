@@ -85,7 +85,7 @@ class Maker {
     for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
       std::string& token = gguf_.tokens[id];
       const bool control =
-          id < gguf_.token_type.size() && gguf_.token_type[id] == token_type_number(TokenType::control);
+          id < gguf_.token_type.size() && gguf_.token_type[id] == find_token_type_number(TokenType::control);
       if (token.starts_with(kSpaceSymbol)) {
         token.erase(0, kSpaceSymbol.size());
       } else if (!control && (!token.starts_with('[') || !token.ends_with(']'))) {
@@ -229,12 +229,12 @@ Vocabulary Maker::make() {
   vocabulary.reserve(gguf_.tokens.size(), 0);
   for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
     const auto numbered =
-        gguf_.token_type.empty() ? std::nullopt : numbered_token_type(static_cast<std::uint64_t>(gguf_.token_type[id]));
+        gguf_.token_type.empty() ? std::nullopt : find_token_type(static_cast<std::uint64_t>(gguf_.token_type[id]));
     const TokenType type = numbered.value_or(TokenType::normal);
     vocabulary.add(gguf_.tokens[id], gguf_.scores.empty() ? 0 : gguf_.scores[id],
-                   kind_ == VocabularyKind::pipeline ? type : special_type(type, vocabulary, id));
+                   kind_ == VocabularyKind::pipeline ? type : choose_special_type(type, vocabulary, id));
   }
-  Value::Array added = gguf_added_tokens(vocabulary, gguf_.general_name);
+  Value::Array added = find_gguf_added_tokens(vocabulary, gguf_.general_name);
   if (kind_ != VocabularyKind::pipeline) {
     if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
     return finish_sentencepiece(std::move(vocabulary));
@@ -281,25 +281,25 @@ SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre) {
   return ids;
 }
 
-bool gguf_finds(std::optional<TokenType> type) {
+bool is_found_by_gguf(std::optional<TokenType> type) {
   return type && *type != TokenType::normal && *type != TokenType::unused && *type != TokenType::byte;
 }
 
-bool gguf_takes_space(std::string_view text, const std::string& general_name) {
+bool consumes_space_in_gguf(std::string_view text, const std::string& general_name) {
   return is_phi3(general_name) && text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
 }
 
-Value::Array gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name) {
+Value::Array find_gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name) {
   Value::Array added;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const std::string_view text = vocabulary.text(id);
     const TokenType type = vocabulary.type(id);
-    if (text.empty() || !gguf_finds(type)) continue;
+    if (text.empty() || !is_found_by_gguf(type)) continue;
     added.emplace_back(Attributes{{"id", std::uint64_t{id}},
                                   {"content", text},
                                   {"single_word", false},
                                   {"lstrip", false},
-                                  {"rstrip", gguf_takes_space(text, general_name)},
+                                  {"rstrip", consumes_space_in_gguf(text, general_name)},
                                   {"normalized", false},
                                   {"special", type != TokenType::user_defined}});
   }
@@ -380,13 +380,13 @@ bool is_gguf_tokenizer_key(std::string_view key) {
   return is_gguf_text_key(key) || std::ranges::find(kGgufTokenizerKeys, key) != kGgufTokenizerKeys.end();
 }
 
-std::optional<Vocabulary> vocabulary_of(const Model& model) {
+std::optional<Vocabulary> make_vocabulary(const Model& model) {
   if (model.vocabulary) return model.vocabulary;
   auto gguf = read_gguf_tokenizer(model.attributes);
   if (!gguf) return std::nullopt;
-  return vocabulary_of(*std::move(gguf));
+  return make_vocabulary(*std::move(gguf));
 }
 
-Vocabulary vocabulary_of(GgufTokenizer gguf) { return Maker(gguf).make(); }
+Vocabulary make_vocabulary(GgufTokenizer gguf) { return Maker(gguf).make(); }
 
 }  // namespace poise

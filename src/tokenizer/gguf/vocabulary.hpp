@@ -79,21 +79,21 @@ SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre);
 
 // Returns true when llama.cpp finds the texts of such tokens anywhere in a prompt: control, user-defined and unknown
 // tokens. A token without a type is normal.
-bool gguf_finds(std::optional<TokenType> type);
+bool is_found_by_gguf(std::optional<TokenType> type);
 
 // Returns true when such a token consumes the white space to its right. GGUF does not store it; `general_name` decides:
 // most of Phi-3's tokens do.
-bool gguf_takes_space(std::string_view text, const std::string& general_name);
+bool consumes_space_in_gguf(std::string_view text, const std::string& general_name);
 
-// Returns the tokens of a vocabulary for which gguf_finds() is true, as tokenizer.json lists "added_tokens".
+// Returns the tokens of a vocabulary for which is_found_by_gguf() is true, as tokenizer.json lists "added_tokens".
 // `general_name`: see above.
-Value::Array gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name);
+Value::Array find_gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name);
 
 // Returns the vocabulary of a model: its own, or what its attributes describe. std::nullopt without either.
-std::optional<Vocabulary> vocabulary_of(const Model& model);
+std::optional<Vocabulary> make_vocabulary(const Model& model);
 
 // Throws unsupported for an unknown algorithm or pre-tokenizer, naming it; invalid_file for lists of different lengths,
 // an id outside the vocabulary, and merges that are not two tokens.
-Vocabulary vocabulary_of(GgufTokenizer gguf);
+Vocabulary make_vocabulary(GgufTokenizer gguf);
 
 }  // namespace poise

@@ -20,16 +20,18 @@ std::size_t last_character(std::string_view text) {
 }
 
 bool ends_with_word(std::string_view text) {
-  return !text.empty() && unicode::is_word(unicode::at(text, last_character(text)).code);
+  return !text.empty() && unicode::is_word(unicode::decode(text, last_character(text)).code);
 }
-bool starts_with_word(std::string_view text) { return !text.empty() && unicode::is_word(unicode::at(text, 0).code); }
+bool starts_with_word(std::string_view text) {
+  return !text.empty() && unicode::is_word(unicode::decode(text, 0).code);
+}
 
 // Where the white space at the end begins, at or after `from`.
 std::size_t space_at_end(std::string_view text, std::size_t from) {
   std::size_t end = text.size();
   while (end > from) {
     const std::size_t at = last_character(text.substr(0, end));
-    if (at < from || !unicode::is_white_space(unicode::at(text, at).code)) break;
+    if (at < from || !unicode::is_white_space(unicode::decode(text, at).code)) break;
     end = at;
   }
   return end;
@@ -38,7 +40,7 @@ std::size_t space_at_end(std::string_view text, std::size_t from) {
 std::size_t space_at_start(std::string_view text) {
   std::size_t length = 0;
   while (length < text.size()) {
-    const auto next = unicode::at(text, length);
+    const auto next = unicode::decode(text, length);
     if (!unicode::is_white_space(next.code)) break;
     length += next.bytes;
   }
@@ -63,7 +65,7 @@ std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vo
     token.normalized = item.boolean("normalized", !token.special);
     if (token.content.size() > kLongest)
       throw Error(ErrorKind::unsupported, fmt::format("{}: more than {} bytes", item.where(), kLongest));
-    token.text = token.normalized && normalizer != nullptr ? normalizer->apply(unicode::well_formed(token.content))
+    token.text = token.normalized && normalizer != nullptr ? normalizer->apply(unicode::make_well_formed(token.content))
                                                            : token.content;
     if (token.text.size() > kLongest)
       throw Error(ErrorKind::unsupported, fmt::format("tokenizer: an added token has more than {} bytes", kLongest));

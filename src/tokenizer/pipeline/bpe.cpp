@@ -99,7 +99,7 @@ class Bpe final : public PieceModel {
   // True when each character of a text is a token. Others may vanish, which makes neighbours of those around them.
   bool has_characters_of(std::string_view text) const {
     while (!text.empty()) {
-      const auto next = unicode::at(text, 0);
+      const auto next = unicode::decode(text, 0);
       if (id_of(next.code, text.substr(0, next.bytes)) == kNoToken) return false;
       text.remove_prefix(next.bytes);
     }

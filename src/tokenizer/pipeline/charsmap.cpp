@@ -14,38 +14,38 @@ namespace {
   throw Error(ErrorKind::invalid_file, std::string("precompiled_charsmap: ") + problem);
 }
 
-std::uint32_t u32(std::string_view bytes, std::size_t at) {
+std::uint32_t read_u32(std::string_view bytes, std::size_t at) {
   std::uint32_t number = 0;
   for (std::size_t i = 4; i-- > 0;) number = number << 8 | static_cast<unsigned char>(bytes[at + i]);
   return number;
 }
 
-std::uint32_t offset(std::uint32_t unit) { return (unit >> 10) << ((unit & (1U << 9)) >> 6); }
+std::uint32_t find_offset(std::uint32_t unit) { return (unit >> 10) << ((unit & (1U << 9)) >> 6); }
 
 }  // namespace
 
 CharsMap::CharsMap(std::string_view bytes) {
   if (bytes.empty()) return;
   if (bytes.size() < 4) refuse("its size is cut");
-  const std::uint32_t size = u32(bytes, 0);
+  const std::uint32_t size = read_u32(bytes, 0);
   bytes.remove_prefix(4);
   if (size > bytes.size() || size % 4 != 0 || size == 0)
     refuse("the trie is larger than the bytes, empty, or not a whole number of units");
   units_.reserve(size / 4);
-  for (std::size_t i = 0; i < size; i += 4) units_.push_back(u32(bytes, i));
+  for (std::size_t i = 0; i < size; i += 4) units_.push_back(read_u32(bytes, i));
   texts_ = bytes.substr(size);
 }
 
-CharsMap CharsMap::from_base64(std::string_view text) {
-  const auto bytes = base64_decoded(text);
+CharsMap CharsMap::read_base64(std::string_view text) {
+  const auto bytes = decode_base64(text);
   if (!bytes) refuse("no base64");
   return CharsMap(*bytes);
 }
 
 template <typename Visit>
-void CharsMap::fronts(std::string_view text, Visit&& visit) const {
+void CharsMap::visit_prefixes(std::string_view text, Visit&& visit) const {
   if (units_.empty()) return;
-  std::size_t node = offset(units_[0]);
+  std::size_t node = find_offset(units_[0]);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte == 0) return;
@@ -53,53 +53,53 @@ void CharsMap::fronts(std::string_view text, Visit&& visit) const {
     if (node >= units_.size()) return;
     const std::uint32_t unit = units_[node];
     if ((unit & (1U << 31 | 0xFF)) != byte) return;
-    node ^= offset(unit);
+    node ^= find_offset(unit);
     if (node >= units_.size()) return;
     if ((unit >> 8 & 1) != 0 && !visit(i + 1, units_[node] & 0x7FFFFFFF)) return;
   }
 }
 
-std::string_view CharsMap::replacement(std::uint32_t at) const {
+std::string_view CharsMap::read_replacement(std::uint32_t at) const {
   if (at >= texts_.size()) return {};
   const std::string_view rest = std::string_view(texts_).substr(at);
   return rest.substr(0, std::min(rest.find('\0'), rest.size()));
 }
 
-std::optional<CharsMap::Match> CharsMap::longest(std::string_view text) const {
+std::optional<CharsMap::Match> CharsMap::find_longest(std::string_view text) const {
   std::optional<Match> match;
-  fronts(text, [&](std::size_t length, std::uint32_t value) {
-    match = {length, replacement(value)};
+  visit_prefixes(text, [&](std::size_t length, std::uint32_t value) {
+    match = {length, read_replacement(value)};
     return true;
   });
   return match;
 }
 
-std::optional<std::string_view> CharsMap::shortest(std::string_view text) const {
+std::optional<std::string_view> CharsMap::find_shortest(std::string_view text) const {
   std::optional<std::string_view> found;
-  fronts(text, [&](std::size_t, std::uint32_t value) {
-    found = replacement(value);
+  visit_prefixes(text, [&](std::size_t, std::uint32_t value) {
+    found = read_replacement(value);
     return false;
   });
   return found;
 }
 
 template <typename Visit>
-void CharsMap::graphemes(std::string_view text, Visit&& visit) const {
+void CharsMap::visit_graphemes(std::string_view text, Visit&& visit) const {
   constexpr std::size_t kLongestGrapheme = 5;
   while (!text.empty()) {
-    const std::size_t length = unicode::grapheme_length(text);
+    const std::size_t length = unicode::measure_grapheme(text);
     const std::string_view grapheme = text.substr(0, length);
     text.remove_prefix(length);
     if (length <= kLongestGrapheme) {
-      if (const auto found = shortest(grapheme)) {
+      if (const auto found = find_shortest(grapheme)) {
         if (!visit(grapheme, found)) return;
         continue;
       }
     }
     for (std::size_t i = 0; i < grapheme.size();) {
-      const std::string_view character = grapheme.substr(i, unicode::at(grapheme, i).bytes);
+      const std::string_view character = grapheme.substr(i, unicode::decode(grapheme, i).bytes);
       i += character.size();
-      if (!visit(character, shortest(character))) return;
+      if (!visit(character, find_shortest(character))) return;
     }
   }
 }
@@ -108,8 +108,8 @@ std::string CharsMap::apply_to_graphemes(std::string_view text) const {
   if (empty()) return std::string(text);
   std::string result;
   result.reserve(text.size());
-  graphemes(text, [&](std::string_view part, std::optional<std::string_view> found) {
-    result += found ? unicode::well_formed(*found) : std::string(part);
+  visit_graphemes(text, [&](std::string_view part, std::optional<std::string_view> found) {
+    result += found ? unicode::make_well_formed(*found) : std::string(part);
     return true;
   });
   return result;
@@ -117,7 +117,7 @@ std::string CharsMap::apply_to_graphemes(std::string_view text) const {
 
 // The library replaces character by character: additional characters come from the last replaced one, and missing ones
 // from the last; if nothing replaces the first ones, the next character does.
-std::size_t CharsMap::front_of_graphemes(std::string_view text, std::size_t front) const {
+std::size_t CharsMap::measure_front(std::string_view text, std::size_t front) const {
   if (empty()) return front;
   struct Made {
     std::size_t bytes;
@@ -125,8 +125,8 @@ std::size_t CharsMap::front_of_graphemes(std::string_view text, std::size_t fron
   };
   constexpr std::size_t kLooks = 64;  // a front is a character, or its replacement
   std::vector<Made> made;
-  graphemes(text, [&](std::string_view part, std::optional<std::string_view> found) {
-    const std::string now = found ? unicode::well_formed(*found) : std::string(part);
+  visit_graphemes(text, [&](std::string_view part, std::optional<std::string_view> found) {
+    const std::string now = found ? unicode::make_well_formed(*found) : std::string(part);
     std::ptrdiff_t more = 0;
     unicode::for_each(now, [&](char32_t, std::string_view bytes) {
       made.push_back({bytes.size(), 0});
@@ -139,7 +139,7 @@ std::size_t CharsMap::front_of_graphemes(std::string_view text, std::size_t fron
   });
   std::size_t result = 0;
   std::size_t at = 0;  // in the text
-  const auto pass = [&] { at += at < text.size() ? unicode::at(text, at).bytes : 0; };
+  const auto pass = [&] { at += at < text.size() ? unicode::decode(text, at).bytes : 0; };
   for (const Made& part : made) {
     if (part.change > 0 ? at > front : at >= front) break;
     result += part.bytes;

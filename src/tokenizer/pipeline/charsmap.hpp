@@ -19,7 +19,7 @@ class CharsMap {
   // Throws invalid_file for invalid bytes.
   explicit CharsMap(std::string_view bytes);
   // Throws invalid_file for invalid base64, too.
-  static CharsMap from_base64(std::string_view text);
+  static CharsMap read_base64(std::string_view text);
 
   bool empty() const { return units_.empty(); }
 
@@ -28,25 +28,25 @@ class CharsMap {
     std::size_t length = 0;
     std::string_view replacement;
   };
-  std::optional<Match> longest(std::string_view text) const;
+  std::optional<Match> find_longest(std::string_view text) const;
 
   // As Hugging Face's library does: for graphemes of less than 6 bytes, then for characters, by the shortest prefix
   // that has a replacement.
   std::string apply_to_graphemes(std::string_view text) const;
   // How many bytes at the front of its result that library attributes to the first `front` bytes of the text.
-  std::size_t front_of_graphemes(std::string_view text, std::size_t front) const;
+  std::size_t measure_front(std::string_view text, std::size_t front) const;
 
  private:
   // Calls visit(part, replacement) for the parts in order, until it returns false; without a replacement the part
   // stays.
   template <typename Visit>
-  void graphemes(std::string_view text, Visit&& visit) const;
+  void visit_graphemes(std::string_view text, Visit&& visit) const;
   // Calls visit(length, value) for the prefixes of `text` that have a value, the shortest first, until it returns
   // false.
   template <typename Visit>
-  void fronts(std::string_view text, Visit&& visit) const;
-  std::optional<std::string_view> shortest(std::string_view text) const;
-  std::string_view replacement(std::uint32_t at) const;
+  void visit_prefixes(std::string_view text, Visit&& visit) const;
+  std::optional<std::string_view> find_shortest(std::string_view text) const;
+  std::string_view read_replacement(std::uint32_t at) const;
 
   std::vector<std::uint32_t> units_;
   std::string texts_;

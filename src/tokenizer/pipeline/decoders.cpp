@@ -24,7 +24,7 @@ class WholeTokens : public DecodeSink {
  public:
   explicit WholeTokens(DecodeSink& next) : next_(next) {}
 
-  void take(std::string_view text, bool begins, bool ends) final {
+  void accept(std::string_view text, bool begins, bool ends) final {
     if (begins && ends) return token(text);
     if (begins) part_.clear();
     part_ += text;
@@ -37,7 +37,7 @@ class WholeTokens : public DecodeSink {
 
  protected:
   virtual void token(std::string_view text) = 0;
-  void emit(std::string_view text) { next_.take(text, true, true); }
+  void emit(std::string_view text) { next_.accept(text, true, true); }
   // Returns true for the first token of a text.
   bool is_first() { return std::exchange(is_first_, false); }
   DecodeSink& next_;
@@ -51,7 +51,7 @@ class Replace final : public WholeTokens {
  public:
   struct Options {
     explicit Options(const Fields& fields)
-        : pattern(std::make_shared<const Pattern>(Pattern::from(fields, "pattern"))),
+        : pattern(std::make_shared<const Pattern>(Pattern::read(fields, "pattern"))),
           content(fields.required_text("content")) {}
     std::shared_ptr<const Pattern> pattern;
     std::string content;
@@ -135,12 +135,12 @@ class Fuse final : public DecodeSink {
  public:
   using Options = None;
   Fuse(const Options&, DecodeSink& next) : next_(next) {}
-  void take(std::string_view text, bool, bool) override {
-    next_.take(text, !begun_, false);
+  void accept(std::string_view text, bool, bool) override {
+    next_.accept(text, !begun_, false);
     begun_ = true;
   }
   void finish() override {
-    if (begun_) next_.take({}, false, true);
+    if (begun_) next_.accept({}, false, true);
     begun_ = false;
     next_.finish();
   }
@@ -166,7 +166,7 @@ class Strip final : public DecodeSink {
   };
   Strip(const Options& options, DecodeSink& next) : options_(options), next_(next) {}
 
-  void take(std::string_view text, bool begins, bool ends) override {
+  void accept(std::string_view text, bool begins, bool ends) override {
     const std::string& content = options_.content;
     if (begins) {
       left_ = options_.start;
@@ -189,7 +189,7 @@ class Strip final : public DecodeSink {
     }
     held_ += tail;
     for (; held_ > options_.stop; --held_) out += content;
-    next_.take(out, !begun_, ends);
+    next_.accept(out, !begun_, ends);
     begun_ = true;
     if (ends) held_ = 0;
   }
@@ -212,7 +212,7 @@ class ByteLevel final : public WholeTokens {
     std::string text;
     unicode::append_lossy(text, bytes_, true);
     bytes_.clear();
-    if (begun_ || !text.empty()) next_.take(text, !begun_, true);
+    if (begun_ || !text.empty()) next_.accept(text, !begun_, true);
     begun_ = false;
     next_.finish();
   }
@@ -223,7 +223,7 @@ class ByteLevel final : public WholeTokens {
     const std::size_t before = bytes_.size();
     bool plain = false;
     unicode::for_each(text, [&](char32_t code, std::string_view) {
-      const int byte = byte_level::byte_of(code);
+      const int byte = byte_level::find_byte(code);
       plain = plain || byte < 0;
       bytes_ += static_cast<char>(static_cast<unsigned char>(byte & 0xFF));
     });
@@ -231,7 +231,7 @@ class ByteLevel final : public WholeTokens {
     std::string out;
     const std::size_t held = unicode::append_lossy(out, bytes_, false);
     bytes_.erase(0, bytes_.size() - held);
-    next_.take(out, !begun_, false);
+    next_.accept(out, !begun_, false);
     begun_ = true;
   }
 
@@ -396,7 +396,7 @@ class Chain final : public DecodeSink {
   Chain(const std::vector<Decoder>& steps, DecodeSink& next) : first_(&next) {
     for (auto step = steps.rbegin(); step != steps.rend(); ++step) first_ = sinks_.emplace_back((*step)(*first_)).get();
   }
-  void take(std::string_view text, bool begins, bool ends) override { first_->take(text, begins, ends); }
+  void accept(std::string_view text, bool begins, bool ends) override { first_->accept(text, begins, ends); }
   void finish() override { first_->finish(); }
 
  private:

@@ -16,15 +16,15 @@ void count_step(const Fields& fields, std::size_t& steps) {
     throw Error(ErrorKind::unsupported, fmt::format("{}: more than {} steps", fields.where(), kMaxSteps));
 }
 
-Pattern Pattern::from(const Fields& fields, std::string_view key) {
+Pattern Pattern::read(const Fields& fields, std::string_view key) {
   const auto of_text = [&](std::string text) {
     // As the library has it, nothing is found between all characters: where an empty expression is.
-    return text.empty() ? regex("", fields.where()) : Pattern(std::move(text));
+    return text.empty() ? compile("", fields.where()) : Pattern(std::move(text));
   };
   if (const auto* text = fields.get_if<std::string>(key)) return of_text(*text);
   const auto map = fields.map(key);
   if (!map) fields.fail(key, "is missing");
-  if (const auto expression = map->text("Regex")) return regex(*expression, map->where());
+  if (const auto expression = map->text("Regex")) return compile(*expression, map->where());
   if (auto text = map->text("String")) return of_text(*std::move(text));
   fields.fail(key, "expected \"String\" or \"Regex\"");
 }

@@ -14,7 +14,7 @@ namespace poise {
 
 // Selects a maker by the part's "type". Throws unsupported for unknown types.
 template <typename Rows>
-const auto& row_of(const Rows& rows, const Fields& fields) {
+const auto& find_row(const Rows& rows, const Fields& fields) {
   const std::string type = fields.required_text("type");
   for (const auto& row : rows) {
     if (row.type == type) return row;
@@ -31,8 +31,8 @@ void count_step(const Fields& fields, std::size_t& steps);
 class Pattern {
  public:
   // Throws invalid_file for other fields.
-  static Pattern from(const Fields& fields, std::string_view key);
-  static Pattern regex(std::string_view expression, const std::string& where) {
+  static Pattern read(const Fields& fields, std::string_view key);
+  static Pattern compile(std::string_view expression, const std::string& where) {
     return Pattern(Regex(expression, where));
   }
 

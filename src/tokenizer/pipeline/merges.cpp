@@ -144,7 +144,7 @@ void Merges::add(std::uint32_t rank, TokenId merged) {
 }
 
 bool Merges::is_byte(std::string_view text) const {
-  return text.size() == kBytePiece && byte_of_piece(text) && ids_.find(text);
+  return text.size() == kBytePiece && parse_byte_piece(text) && ids_.find(text);
 }
 
 // Most files list tokens in the order of their merges: the next merge makes the last token again, or the one after it.
@@ -163,7 +163,7 @@ TokenId Merges::merged_token(std::size_t rank, TokenId last) const {
 }
 
 void Merges::rank_by_score() {
-  const auto ranks = merge_ranks(vocabulary_, ids_);
+  const auto ranks = rank_merges(vocabulary_, ids_);
   ranks_.assign(ranks.begin(), ranks.end());
   for (std::size_t id = 0; id < ranks_.size(); ++id) {
     const std::string_view joined = vocabulary_.text(id);
@@ -243,7 +243,7 @@ class Splitter {
 
 }  // namespace
 
-std::vector<std::uint32_t> merge_ranks(const Vocabulary& vocabulary, const TokenIndex& ids) {
+std::vector<std::uint32_t> rank_merges(const Vocabulary& vocabulary, const TokenIndex& ids) {
   std::vector<std::uint32_t> ranks(vocabulary.size(), UINT32_MAX);
   for (const auto& [id, rank] : ranked_tokens(vocabulary, ids)) ranks[static_cast<std::size_t>(id)] = rank;
   return ranks;
@@ -267,8 +267,8 @@ void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
   }
 }
 
-std::vector<std::pair<std::string_view, std::string_view>> listed_score_merges(const Vocabulary& vocabulary,
-                                                                               const TokenIndex& ids) {
+std::vector<std::pair<std::string_view, std::string_view>> list_score_merges(const Vocabulary& vocabulary,
+                                                                             const TokenIndex& ids) {
   std::vector<ScoreMerge> merges;
   for_each_score_merge(vocabulary, ids, [&](const ScoreMerge& merge) { merges.push_back(merge); });
   const auto text = [&](TokenId id) { return vocabulary.text(static_cast<std::size_t>(id)); };

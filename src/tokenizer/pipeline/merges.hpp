@@ -128,7 +128,7 @@ struct ScoreMerge {
 };
 
 // By token: how many of the scores in `ids` are better; UINT32_MAX for other tokens and scores of NaN.
-std::vector<std::uint32_t> merge_ranks(const Vocabulary& vocabulary, const TokenIndex& ids);
+std::vector<std::uint32_t> rank_merges(const Vocabulary& vocabulary, const TokenIndex& ids);
 
 // All pairs of tokens that make a token, by rank. `ids`: the tokens that count.
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
@@ -136,7 +136,7 @@ void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
 
 // The same as a list of left and right texts. Among the pairs for one token, those with the longer left part come
 // first: a list has no equal ranks.
-std::vector<std::pair<std::string_view, std::string_view>> listed_score_merges(const Vocabulary& vocabulary,
-                                                                               const TokenIndex& ids);
+std::vector<std::pair<std::string_view, std::string_view>> list_score_merges(const Vocabulary& vocabulary,
+                                                                             const TokenIndex& ids);
 
 }  // namespace poise

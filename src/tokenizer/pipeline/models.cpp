@@ -21,7 +21,7 @@ constexpr std::array kModels = std::to_array<ModelRow>({
 
 }  // namespace
 
-TokenIndex tokens_of_model(const Vocabulary& vocabulary) {
+TokenIndex index_model_tokens(const Vocabulary& vocabulary) {
   std::vector<bool> hidden;
   const auto model = Fields(vocabulary.pipeline, "tokenizer").map("model");
   if (const Value* list = model ? model->find("added_only") : nullptr) {
@@ -38,10 +38,11 @@ TokenIndex tokens_of_model(const Vocabulary& vocabulary) {
 }
 
 std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const ModelContext& context) {
-  return row_of(kModels, fields).make(fields, context);
+  return find_row(kModels, fields).make(fields, context);
 }
 
-TokenId token_named(const Fields& fields, std::string_view key, std::string_view text, const ModelContext& context) {
+TokenId find_named_token(const Fields& fields, std::string_view key, std::string_view text,
+                         const ModelContext& context) {
   if (const auto id = context.ids.find(text)) return *id;
   fields.fail(key, fmt::format("\"{}\" is not a token", text));
 }

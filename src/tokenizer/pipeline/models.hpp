@@ -43,7 +43,7 @@ struct ModelContext {
 
 // All tokens of a pipeline except "added_only", which its model was made without. Throws invalid_file. Requires: the
 // vocabulary outlives it.
-TokenIndex tokens_of_model(const Vocabulary& vocabulary);
+TokenIndex index_model_tokens(const Vocabulary& vocabulary);
 
 // Selects a row of models.cpp by the field's "type". Throws invalid_file and unsupported. Requires: the context's parts
 // outlive it.
@@ -55,7 +55,8 @@ std::unique_ptr<const PieceModel> make_word_piece(const Fields& fields, const Mo
 std::unique_ptr<const PieceModel> make_word_level(const Fields& fields, const ModelContext& context);
 
 // The id of the token that a field names. Throws invalid_file if the vocabulary lacks it.
-TokenId token_named(const Fields& fields, std::string_view key, std::string_view text, const ModelContext& context);
+TokenId find_named_token(const Fields& fields, std::string_view key, std::string_view text,
+                         const ModelContext& context);
 
 // TokenScheme: encodes and decodes texts with one kind of vocabulary; one implementation for each kind (kinds.cpp).
 
@@ -74,7 +75,8 @@ class TextDecoder {
 class TokenScheme {
  public:
   // Requires: the vocabulary outlives this.
-  explicit TokenScheme(const Vocabulary& vocabulary) : vocabulary_(vocabulary), around_(special_around(vocabulary)) {}
+  explicit TokenScheme(const Vocabulary& vocabulary)
+      : vocabulary_(vocabulary), around_(find_special_around(vocabulary)) {}
   virtual ~TokenScheme() = default;
 
   // See Tokenizer::encode().

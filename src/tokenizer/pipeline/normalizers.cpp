@@ -60,12 +60,12 @@ class NormalForm final : public Normalizer {
   explicit NormalForm(unicode::Form form) : form_(form) {}
   void apply(FrontedText& text) const override {
     std::size_t characters = 0;
-    unicode::for_each(unicode::normal_form(std::string_view(text.text).substr(0, text.front), form_),
+    unicode::for_each(unicode::to_normal_form(std::string_view(text.text).substr(0, text.front), form_),
                       [&](char32_t, std::string_view) { ++characters; });
-    text.text = unicode::normal_form(text.text, form_);
+    text.text = unicode::to_normal_form(text.text, form_);
     text.front = 0;
     for (; characters > 0 && text.front < text.text.size(); --characters)
-      text.front += unicode::at(text.text, text.front).bytes;
+      text.front += unicode::decode(text.text, text.front).bytes;
   }
 
  private:
@@ -97,7 +97,7 @@ class Bert final : public Normalizer {
       NormalForm(unicode::Form::nfd).apply(text);
       apply_by_character(without_accents, text);
     }
-    if (lower_) apply_by_character(unicode::lower_case, text);
+    if (lower_) apply_by_character(unicode::to_lower_case, text);
   }
 
  private:
@@ -183,7 +183,7 @@ class Prepend final : public Normalizer {
 class Replace final : public Normalizer {
  public:
   explicit Replace(const Fields& fields)
-      : pattern_(Pattern::from(fields, "pattern")), content_(fields.required_text("content")) {}
+      : pattern_(Pattern::read(fields, "pattern")), content_(fields.required_text("content")) {}
   // The replacement belongs to the last replaced character.
   void apply(FrontedText& fronted) const override {
     const std::string& text = fronted.text;
@@ -216,9 +216,9 @@ class Replace final : public Normalizer {
 
 class Precompiled final : public Normalizer {
  public:
-  explicit Precompiled(const Fields& fields) : map_(CharsMap::from_base64(fields.text("precompiled_charsmap", ""))) {}
+  explicit Precompiled(const Fields& fields) : map_(CharsMap::read_base64(fields.text("precompiled_charsmap", ""))) {}
   void apply(FrontedText& text) const override {
-    const std::size_t front = map_.front_of_graphemes(text.text, text.front);
+    const std::size_t front = map_.measure_front(text.text, text.front);
     text.text = map_.apply_to_graphemes(text.text);
     text.front = front;
   }
@@ -278,7 +278,7 @@ constexpr std::array kRows = std::to_array<Row>({
     {"NFD", to_form<unicode::Form::nfd>},
     {"NFKC", to_form<unicode::Form::nfkc>},
     {"NFKD", to_form<unicode::Form::nfkd>},
-    {"Lowercase", simple<unicode::lower_case>},
+    {"Lowercase", simple<unicode::to_lower_case>},
     {"Strip", make_kind<Strip>},
     {"StripAccents", simple<strip_accents>},
     {"Prepend", make_kind<Prepend>},
@@ -294,7 +294,7 @@ constexpr std::array kRows = std::to_array<Row>({
 namespace poise {
 
 FrontedText Normalizer::apply_to_beginning(std::string_view text) const {
-  FrontedText fronted{std::string(text), text.empty() ? 0 : unicode::at(text, 0).bytes};
+  FrontedText fronted{std::string(text), text.empty() ? 0 : unicode::decode(text, 0).bytes};
   apply(fronted);
   return fronted;
 }

@@ -80,7 +80,7 @@ constexpr std::array kRows = std::to_array<Row>({
 
 void add_step(const Fields& fields, Context& context, SpecialAround& around) {
   count_step(fields, context.steps);
-  if (fields.required_text("type") != "Sequence") return row_of(kRows, fields).add(fields, context, around);
+  if (fields.required_text("type") != "Sequence") return find_row(kRows, fields).add(fields, context, around);
   for (const Fields& step : fields.list("processors")) add_step(step, context, around);
 }
 
@@ -143,10 +143,10 @@ void leave_out_tokens_of_model(Attributes& pipeline, std::size_t rows, bool has_
 
 }  // namespace
 
-Vocabulary first_tokens(Vocabulary vocabulary, std::size_t rows) {
+Vocabulary keep_first_tokens(Vocabulary vocabulary, std::size_t rows) {
   if (vocabulary.size() <= rows) return vocabulary;
   const auto is_gone = [&](TokenId id) { return id >= 0 && static_cast<std::size_t>(id) >= rows; };
-  const SpecialAround around = special_around(vocabulary);
+  const SpecialAround around = find_special_around(vocabulary);
   VocabularySettings settings = vocabulary.settings();
   for (TokenId* id : {&settings.bos_id, &settings.eos_id, &settings.pad_id, &settings.unk_id}) {
     if (is_gone(*id)) *id = -1;

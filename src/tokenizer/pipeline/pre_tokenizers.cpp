@@ -92,7 +92,7 @@ class Joiner {
   }
   void emit(std::string_view text) {
     if (text.empty()) return;
-    next_.take(whole_.part(static_cast<std::size_t>(text.data() - whole_.text.data()), text.size()));
+    next_.accept(whole_.part(static_cast<std::size_t>(text.data() - whole_.text.data()), text.size()));
   }
 
   Behavior behavior_;
@@ -108,7 +108,7 @@ class PatternCutter final : public Cutter {
   PatternCutter(const Pattern& pattern, Behavior behavior, bool invert, PieceSink& next)
       : matcher_(pattern), invert_(invert), joiner_(behavior, next) {}
   void allow(std::size_t bytes) override { matcher_.allow(bytes); }
-  void take(Piece piece) override {
+  void accept(Piece piece) override {
     joiner_.begin(piece);
     matcher_.for_each(piece.text, [&](std::string_view run, bool match) { joiner_.run(run, match != invert_); });
     joiner_.end();
@@ -132,7 +132,7 @@ using IsKind = bool (*)(char32_t code);
 class CharacterCutter final : public Cutter {
  public:
   CharacterCutter(IsKind is_kind, Behavior behavior, PieceSink& next) : is_kind_(is_kind), joiner_(behavior, next) {}
-  void take(Piece piece) override {
+  void accept(Piece piece) override {
     joiner_.begin(piece);
     std::size_t begin = 0;
     std::size_t at = 0;
@@ -167,7 +167,7 @@ class Chain final : public Cutter {
   void allow(std::size_t bytes) override {
     for (const auto& cutter : cutters_) cutter->allow(bytes);
   }
-  void take(Piece piece) override { first_->take(piece); }
+  void accept(Piece piece) override { first_->accept(piece); }
 
  private:
   std::vector<std::unique_ptr<Cutter>> cutters_;  // in reverse order
@@ -185,12 +185,12 @@ constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+|
 class ByteMapper final : public Cutter {
  public:
   explicit ByteMapper(PieceSink& next) : next_(next) {}
-  void take(Piece piece) override {
+  void accept(Piece piece) override {
     buffer_.clear();
     byte_level::append(buffer_, piece.text.substr(0, piece.front));
     const std::size_t front = buffer_.size();
     byte_level::append(buffer_, piece.text.substr(piece.front));
-    next_.take({buffer_, front});
+    next_.accept({buffer_, front});
   }
 
  private:
@@ -203,7 +203,7 @@ class ByteLevel final : public Cutter {
   struct Options {
     explicit Options(const Fields& fields) : add_prefix_space(fields.boolean("add_prefix_space", true)) {
       if (fields.boolean("use_regex", true))
-        pattern = std::make_shared<const Pattern>(Pattern::regex(kGpt2, fields.where()));
+        pattern = std::make_shared<const Pattern>(Pattern::compile(kGpt2, fields.where()));
     }
     bool add_prefix_space;
     std::shared_ptr<const Pattern> pattern;  // null: texts are not cut
@@ -214,13 +214,13 @@ class ByteLevel final : public Cutter {
   void allow(std::size_t bytes) override {
     if (cutter_) cutter_->allow(bytes);
   }
-  void take(Piece piece) override {
+  void accept(Piece piece) override {
     if (options_.add_prefix_space && !piece.text.starts_with(' ')) {
       prefixed_ = " ";
       prefixed_ += piece.text;
       piece = {prefixed_, piece.front > 0 ? piece.front + 1 : 0};
     }
-    cutter_ ? cutter_->take(piece) : mapper_.take(piece);
+    cutter_ ? cutter_->accept(piece) : mapper_.accept(piece);
   }
 
  private:
@@ -247,7 +247,7 @@ class Metaspace final : public Cutter {
     std::string scheme;  // where the replacement is put in front
   };
   Metaspace(const Options& options, PieceSink& next) : options_(options), next_(next) {}
-  void take(Piece piece) override {
+  void accept(Piece piece) override {
     const std::string& mark = options_.replacement;
     buffer_.clear();
     const bool marked = piece.text.starts_with(mark) || piece.text.starts_with(' ');
@@ -262,13 +262,13 @@ class Metaspace final : public Cutter {
       rest.remove_prefix(space + 1);
     }
     const Piece whole{buffer_, front};
-    if (!options_.split) return next_.take(whole);
+    if (!options_.split) return next_.accept(whole);
     // Each mark begins a piece.
     const std::string_view text = buffer_;
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end =
           std::min(text.find(mark, begin + (text.substr(begin).starts_with(mark) ? mark.size() : 0)), text.size());
-      next_.take(whole.part(begin, end - begin));
+      next_.accept(whole.part(begin, end - begin));
       begin = end;
     }
   }
@@ -288,18 +288,18 @@ class FixedLength final : public Cutter {
     std::uint64_t length;
   };
   FixedLength(const Options& options, PieceSink& next) : length_(options.length), next_(next) {}
-  void take(Piece piece) override {
+  void accept(Piece piece) override {
     std::uint64_t characters = 0;
     std::size_t begin = 0;
     std::size_t at = 0;
     unicode::for_each(piece.text, [&](char32_t, std::string_view bytes) {
       at += bytes.size();
       if (++characters < length_) return;
-      next_.take(piece.part(begin, at - begin));
+      next_.accept(piece.part(begin, at - begin));
       begin = at;
       characters = 0;
     });
-    if (begin < at) next_.take(piece.part(begin, at - begin));
+    if (begin < at) next_.accept(piece.part(begin, at - begin));
   }
 
  private:
@@ -317,7 +317,7 @@ bool is_bert_punctuation(char32_t code) {
 using Row = StepRow<PreTokenizer>;
 
 PreTokenizer make_split(const Fields& fields) {
-  return make_pattern_split(Pattern::from(fields, "pattern"), behavior_of(fields, "Isolated"),
+  return make_pattern_split(Pattern::read(fields, "pattern"), behavior_of(fields, "Isolated"),
                             fields.boolean("invert", false));
 }
 
@@ -338,12 +338,12 @@ PreTokenizer make_whitespace_split(const Fields&) {
 PreTokenizer make_whitespace(const Fields& fields) {
   constexpr std::string_view kExpression =
       R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\s\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+)";
-  return make_pattern_split(Pattern::regex(kExpression, fields.where()), Behavior::removed, true);
+  return make_pattern_split(Pattern::compile(kExpression, fields.where()), Behavior::removed, true);
 }
 
 // Drops spaces before the first run, as Hugging Face's library does.
 PreTokenizer make_scripts(const Fields& fields) {
-  return make_pattern_split(Pattern::regex(script_runs(), fields.where()), Behavior::removed, true);
+  return make_pattern_split(Pattern::compile(make_script_runs(), fields.where()), Behavior::removed, true);
 }
 
 PreTokenizer make_bert(const Fields&) {
@@ -353,7 +353,7 @@ PreTokenizer make_bert(const Fields&) {
 
 PreTokenizer make_delimiter(const Fields& fields) {
   if (fields.required_text("delimiter").empty()) fields.fail("delimiter", "is empty");
-  return make_pattern_split(Pattern::from(fields, "delimiter"), Behavior::removed, false);
+  return make_pattern_split(Pattern::read(fields, "delimiter"), Behavior::removed, false);
 }
 
 constexpr std::array kRows = std::to_array<Row>({

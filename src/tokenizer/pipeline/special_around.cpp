@@ -10,14 +10,14 @@ constexpr const char* kPostProcessor = "post_processor";
 
 }  // namespace
 
-SpecialAround usual_special_around(const Vocabulary& vocabulary) {
+SpecialAround find_usual_special_around(const Vocabulary& vocabulary) {
   if (vocabulary.kind == VocabularyKind::pipeline || vocabulary.bos_id < 0) return {};
   return {{vocabulary.bos_id}, {}};
 }
 
-SpecialAround special_around(const Vocabulary& vocabulary) {
+SpecialAround find_special_around(const Vocabulary& vocabulary) {
   const auto post = Fields(vocabulary.pipeline, "tokenizer").map(kPostProcessor);
-  return post ? read_post_processor(*post, vocabulary.size()) : usual_special_around(vocabulary);
+  return post ? read_post_processor(*post, vocabulary.size()) : find_usual_special_around(vocabulary);
 }
 
 Attributes describe_post_processor(const Vocabulary& vocabulary, const SpecialAround& around) {
@@ -39,7 +39,7 @@ void set_special_around(Vocabulary& vocabulary, bool bos, bool eos) {
   SpecialAround around;
   if (bos && vocabulary.bos_id >= 0) around.before.push_back(vocabulary.bos_id);
   if (eos && vocabulary.eos_id >= 0) around.after.push_back(vocabulary.eos_id);
-  if (around == usual_special_around(vocabulary)) {
+  if (around == find_usual_special_around(vocabulary)) {
     vocabulary.pipeline.erase(kPostProcessor);
   } else {
     vocabulary.pipeline.set(kPostProcessor, describe_post_processor(vocabulary, around));

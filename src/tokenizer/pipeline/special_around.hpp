@@ -24,10 +24,10 @@ struct SpecialAround {
 SpecialAround read_post_processor(const Fields& fields, std::size_t vocabulary_size);
 
 // Throws what read_post_processor() throws.
-SpecialAround special_around(const Vocabulary& vocabulary);
+SpecialAround find_special_around(const Vocabulary& vocabulary);
 
 // The default of that kind of vocabulary without a post-processor.
-SpecialAround usual_special_around(const Vocabulary& vocabulary);
+SpecialAround find_usual_special_around(const Vocabulary& vocabulary);
 
 // As a post-processor of tokenizer.json. Requires: the vocabulary has the tokens.
 Attributes describe_post_processor(const Vocabulary& vocabulary, const SpecialAround& around);

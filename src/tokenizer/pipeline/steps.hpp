@@ -37,7 +37,7 @@ template <typename Made>
 Made make_steps(std::span<const StepRow<Made>> rows, std::string_view list, Made (*join)(std::vector<Made> steps),
                 const Fields& fields, std::size_t& count) {
   count_step(fields, count);
-  if (fields.required_text("type") != "Sequence") return row_of(rows, fields).make(fields);
+  if (fields.required_text("type") != "Sequence") return find_row(rows, fields).make(fields);
   std::vector<Made> all;
   for (const Fields& step : fields.list(list)) all.push_back(make_steps(rows, list, join, step, count));
   return join(std::move(all));
@@ -50,7 +50,7 @@ class DecodeSink {
  public:
   virtual ~DecodeSink() = default;
   // Part of a token's text; `begins` and `ends` mark its ends. Parts are whole characters.
-  virtual void take(std::string_view text, bool begins, bool ends) = 0;
+  virtual void accept(std::string_view text, bool begins, bool ends) = 0;
   // The end. The sink then starts over.
   virtual void finish() = 0;
 };
@@ -103,7 +103,7 @@ class PieceSink {
  public:
   virtual ~PieceSink() = default;
   // The piece's text is valid only during the call.
-  virtual void take(Piece piece) = 0;
+  virtual void accept(Piece piece) = 0;
 };
 
 // A running pre-tokenizer: takes pieces, and passes smaller ones on.
@@ -123,7 +123,7 @@ PreTokenizer make_pre_tokenizer(const Fields& fields);
 
 // The tokens with ids below `rows`, and what is left of everything that names others: merges, added tokens, special ids
 // and the tokens around texts. An encoder of it makes no id from `rows` on. The same vocabulary where it has no more
-// tokens. Throws what special_around() throws.
-Vocabulary first_tokens(Vocabulary vocabulary, std::size_t rows);
+// tokens. Throws what find_special_around() throws.
+Vocabulary keep_first_tokens(Vocabulary vocabulary, std::size_t rows);
 
 }  // namespace poise

@@ -108,7 +108,7 @@ class Unigram::AtWork final : public PieceEncoder {
     for (std::size_t at = 0; at < piece.size();) {
       EncodingStop::check();
       const double here = places_[at].score;
-      const std::size_t character = unicode::at(piece, at).bytes;
+      const std::size_t character = unicode::decode(piece, at).bytes;
       bool alone = false;  // the character is a token by itself
       const auto reach = [&](std::size_t length, double score, TokenId id) {
         Place& place = places_[at + length];

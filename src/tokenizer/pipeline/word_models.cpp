@@ -27,7 +27,7 @@ class WordPiece final : public PieceModel {
   WordPiece(const Fields& fields, const ModelContext& context)
       : prefix_(fields.text("continuing_subword_prefix", "##")),
         most_characters_(fields.unsigned_integer("max_input_chars_per_word", 100)),
-        unknown_(token_named(fields, "unk_token", fields.text("unk_token", "[UNK]"), context)) {
+        unknown_(find_named_token(fields, "unk_token", fields.text("unk_token", "[UNK]"), context)) {
     for (std::size_t id = 0; id < context.vocabulary.size(); ++id) {
       if (context.ids.finds(static_cast<TokenId>(id)))
         tokens_.add(context.vocabulary.text(id), static_cast<TokenId>(id));

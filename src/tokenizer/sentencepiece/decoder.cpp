@@ -32,7 +32,7 @@ class SentencePieceDecoder final : public TextDecoder {
     const auto id = static_cast<std::size_t>(token);
     const TokenDisplay display = displays_[id];
     if (display == TokenDisplay::byte) {
-      bytes_ += static_cast<char>(*byte_of_piece(vocabulary_.text(id)));
+      bytes_ += static_cast<char>(*parse_byte_piece(vocabulary_.text(id)));
       append_bytes(false, text);
       return;
     }
@@ -118,7 +118,7 @@ class DenormalizingDecoder final : public TextDecoder {
 }  // namespace
 
 std::vector<TokenDisplay> find_sentencepiece_displays(const Vocabulary& vocabulary) {
-  std::vector<TokenDisplay> displays = token_displays(vocabulary);
+  std::vector<TokenDisplay> displays = find_token_displays(vocabulary);
   // An unknown token that is found in texts decodes to its text, as other added tokens do.
   for (const AddedToken& token : read_added_tokens(Fields(vocabulary.pipeline, "tokenizer"), vocabulary.size())) {
     TokenDisplay& display = displays[static_cast<std::size_t>(token.id)];

@@ -14,14 +14,14 @@ namespace poise {
 namespace {
 
 // They are found in the raw text: there is no other.
-std::vector<AddedToken> added_to(const Vocabulary& vocabulary) {
+std::vector<AddedToken> read_added(const Vocabulary& vocabulary) {
   std::vector<AddedToken> added = read_added_tokens(Fields(vocabulary.pipeline, "tokenizer"), vocabulary.size());
   for (AddedToken& token : added) token.normalized = false;
   return added;
 }
 
 // Includes the tokens that SentencePiece finds in no text.
-std::vector<AddedToken> spelled_in(const Vocabulary& vocabulary, std::vector<AddedToken> tokens) {
+std::vector<AddedToken> find_spelled(const Vocabulary& vocabulary, std::vector<AddedToken> tokens) {
   std::vector<bool> is_there(vocabulary.size());
   for (const AddedToken& token : tokens) is_there[static_cast<std::size_t>(token.id)] = true;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
@@ -41,12 +41,12 @@ SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
       displays_(find_sentencepiece_displays(vocabulary)),
       pieces_(vocabulary),
       reserved_(vocabulary),
-      added_(added_to(vocabulary)),
+      added_(read_added(vocabulary)),
       finder_(added_, false),
-      spelled_(spelled_in(vocabulary, added_)),
+      spelled_(find_spelled(vocabulary, added_)),
       spelled_finder_(spelled_, false),
-      normalizer_(normalizer_of(vocabulary), &user_defined_) {
-  if (const auto rules = denormalizer_of(vocabulary)) denormalizer_.emplace(*rules, nullptr);
+      normalizer_(read_normalizer_rules(vocabulary), &user_defined_) {
+  if (const auto rules = read_denormalizer_rules(vocabulary)) denormalizer_.emplace(*rules, nullptr);
   bytes_.fill(-1);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));
 }
@@ -56,7 +56,7 @@ std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
   if (!normalizer_.replaces()) require_identity(vocabulary_);
   Output output(*this);
   encode_run(text, true, output);
-  return output.take();
+  return output.finish();
 }
 
 std::vector<TokenId> SentencePieceEncoder::encode_chat(std::string_view text, std::string_view input) const {
@@ -71,7 +71,7 @@ std::vector<TokenId> SentencePieceEncoder::encode_between(const AddedTokenFinder
     id < 0 ? encode_run(run, run.data() == text.data(), output) : output.add_whole(id);
   };
   finder.for_each(text, add, input);
-  return output.take();
+  return output.finish();
 }
 
 void SentencePieceEncoder::encode_run(std::string_view text, bool first, Output& output) const {
@@ -111,7 +111,7 @@ void SentencePieceEncoder::add(TokenId id) {
     return;
   }
   if (type(id) == TokenType::byte) {
-    if (TokenId& byte = bytes_[*byte_of_piece(text)]; byte < 0) byte = id;
+    if (TokenId& byte = bytes_[*parse_byte_piece(text)]; byte < 0) byte = id;
   }
   reserved_.add(id);
 }

@@ -50,7 +50,7 @@ class SentencePieceEncoder : public TokenScheme {
       tokens_.push_back(id);
       after_unknown_ = false;
     }
-    std::vector<TokenId> take() { return std::move(tokens_); }
+    std::vector<TokenId> finish() { return std::move(tokens_); }
 
    private:
     const SentencePieceEncoder& encoder_;

@@ -91,7 +91,7 @@ class SentencePieceReader {
 
   static TokenType type(Message& message) {
     const std::uint64_t number = message.integer("type");
-    if (const auto type = numbered_token_type(number)) return *type;
+    if (const auto type = find_token_type(number)) return *type;
     message.fail("type", fmt::format("{}, expected 1 to 6", number));
   }
 
@@ -167,7 +167,7 @@ class SentencePieceReader {
   }
 
   void check_byte(std::size_t id, std::vector<bool>& bytes) const {
-    const auto byte = byte_of_piece(pieces_[id].text);
+    const auto byte = parse_byte_piece(pieces_[id].text);
     if (!byte) fail(id, fmt::format("\"{}\" is a byte piece, expected <0x00> to <0xFF>", pieces_[id].text));
     if (!trainer_.byte_fallback)
       fail(id, fmt::format("\"{}\" is a byte piece, but byte_fallback is not set", pieces_[id].text));
@@ -264,7 +264,7 @@ std::string write_sentencepiece(const Vocabulary& vocabulary) {
     protobuf::MessageWriter piece;
     piece.text(1, vocabulary.text(id));
     piece.f32(2, vocabulary.score(id));
-    piece.integer(3, static_cast<std::uint64_t>(token_type_number(vocabulary.type(id))));
+    piece.integer(3, static_cast<std::uint64_t>(find_token_type_number(vocabulary.type(id))));
     model.message(1, piece);
     bytes = bytes || vocabulary.type(id) == TokenType::byte;
   }
@@ -273,7 +273,7 @@ std::string write_sentencepiece(const Vocabulary& vocabulary) {
       3, static_cast<std::uint64_t>(vocabulary.kind == VocabularyKind::sentencepiece_unigram ? Trainer::Type::unigram
                                                                                              : Trainer::Type::bpe));
   trainer.integer(4, vocabulary.size());
-  const NormalizerRules rules = normalizer_of(vocabulary);
+  const NormalizerRules rules = read_normalizer_rules(vocabulary);
   if (rules.treat_whitespace_as_suffix) trainer.boolean(24, true);
   trainer.boolean(35, bytes);
   struct Special {
@@ -288,7 +288,7 @@ std::string write_sentencepiece(const Vocabulary& vocabulary) {
   }
   model.message(2, trainer);
   model.message(3, message_of(vocabulary.normalizer, rules));
-  if (const auto denormalizer = denormalizer_of(vocabulary)) model.message(5, message_of("", *denormalizer));
+  if (const auto denormalizer = read_denormalizer_rules(vocabulary)) model.message(5, message_of("", *denormalizer));
   return model.take();
 }
 

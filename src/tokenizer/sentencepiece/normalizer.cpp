@@ -23,9 +23,9 @@ constexpr const char* kFirst = "first";
 constexpr const char* kPrefix = "add_dummy_prefix";
 constexpr const char* kRemove = "remove_extra_whitespaces";
 
-std::string charsmap_of(const Fields& normalizer) {
+std::string read_charsmap(const Fields& normalizer) {
   if (const std::string type = normalizer.required_text("type"); type != kType) throw_unknown_type(normalizer, type);
-  const auto rules = base64_decoded(normalizer.required_text(kCharsmap));
+  const auto rules = decode_base64(normalizer.required_text(kCharsmap));
   if (!rules) throw Error(ErrorKind::invalid_file, "precompiled_charsmap: expected base64");
   return *rules;
 }
@@ -38,10 +38,10 @@ bool is_first_alone(const Fields& pipeline) {
 
 }  // namespace
 
-NormalizerRules normalizer_of(const Vocabulary& vocabulary) {
+NormalizerRules read_normalizer_rules(const Vocabulary& vocabulary) {
   const Fields pipeline(vocabulary.pipeline, "tokenizer");
   const auto normalizer = pipeline.map(kNormalizer);
-  return {.charsmap = normalizer ? charsmap_of(*normalizer) : std::string(),
+  return {.charsmap = normalizer ? read_charsmap(*normalizer) : std::string(),
           .add_dummy_prefix = vocabulary.add_dummy_prefix,
           .remove_extra_whitespaces = vocabulary.remove_extra_whitespaces,
           .escape_whitespaces = pipeline.boolean(kEscape, true),
@@ -49,10 +49,10 @@ NormalizerRules normalizer_of(const Vocabulary& vocabulary) {
           .prepend_first = is_first_alone(pipeline)};
 }
 
-std::optional<NormalizerRules> denormalizer_of(const Vocabulary& vocabulary) {
+std::optional<NormalizerRules> read_denormalizer_rules(const Vocabulary& vocabulary) {
   const auto rules = Fields(vocabulary.pipeline, "tokenizer").map(kDenormalizer);
   if (!rules) return std::nullopt;
-  return NormalizerRules{.charsmap = charsmap_of(*rules),
+  return NormalizerRules{.charsmap = read_charsmap(*rules),
                          .add_dummy_prefix = rules->boolean(kPrefix, true),
                          .remove_extra_whitespaces = rules->boolean(kRemove, true),
                          .escape_whitespaces = rules->boolean(kEscape, true)};
@@ -62,7 +62,7 @@ void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
   vocabulary.add_dummy_prefix = rules.add_dummy_prefix;
   vocabulary.remove_extra_whitespaces = rules.remove_extra_whitespaces;
   if (!rules.charsmap.empty())
-    vocabulary.pipeline.set(kNormalizer, Attributes{{"type", kType}, {kCharsmap, to_base64(rules.charsmap)}});
+    vocabulary.pipeline.set(kNormalizer, Attributes{{"type", kType}, {kCharsmap, encode_base64(rules.charsmap)}});
   if (!rules.escape_whitespaces) vocabulary.pipeline.set(kEscape, false);
   if (rules.treat_whitespace_as_suffix) vocabulary.pipeline.set(kSuffix, true);
   if (rules.prepend_first) prepend_to_first(vocabulary);
@@ -72,7 +72,7 @@ void prepend_to_first(Vocabulary& vocabulary) { vocabulary.pipeline.set(kScheme,
 
 void set_denormalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
   vocabulary.pipeline.set(kDenormalizer, Attributes{{"type", kType},
-                                                    {kCharsmap, to_base64(rules.charsmap)},
+                                                    {kCharsmap, encode_base64(rules.charsmap)},
                                                     {kPrefix, rules.add_dummy_prefix},
                                                     {kRemove, rules.remove_extra_whitespaces},
                                                     {kEscape, rules.escape_whitespaces}});
@@ -88,10 +88,10 @@ SentencePieceNormalizer::SentencePieceNormalizer(const NormalizerRules& rules, c
       space_(rules.escape_whitespaces ? kSpaceSymbol : std::string_view(" ")),
       kept_(kept) {}
 
-SentencePieceNormalizer::Chunk SentencePieceNormalizer::first_chunk(std::string_view text) const {
+SentencePieceNormalizer::Chunk SentencePieceNormalizer::find_first_chunk(std::string_view text) const {
   if (const std::size_t length = kept_ == nullptr ? 0 : kept_->longest(text).length; length > 0)
     return {length, text.substr(0, length)};
-  if (const auto match = charsmap_.longest(text)) return {match->length, match->replacement};
+  if (const auto match = charsmap_.find_longest(text)) return {match->length, match->replacement};
   const std::size_t length = measure_character(text);
   return length == 0 ? Chunk{1, kReplacementCharacter} : Chunk{length, text.substr(0, length)};
 }
@@ -99,7 +99,7 @@ SentencePieceNormalizer::Chunk SentencePieceNormalizer::first_chunk(std::string_
 bool SentencePieceNormalizer::puts_space(std::string_view text, bool first, bool removed) const {
   if (!rules_.add_dummy_prefix || !rules_.prepend_first) return rules_.add_dummy_prefix;
   if (removed) return true;  // one of them stays
-  const std::string_view start = first_chunk(text).text;
+  const std::string_view start = find_first_chunk(text).text;
   return first && !start.starts_with(' ') && !start.starts_with(kSpaceSymbol);
 }
 
@@ -107,7 +107,7 @@ std::string SentencePieceNormalizer::normalize(std::string_view text, bool first
   std::string out;
   const std::size_t size = text.size();
   while (rules_.remove_extra_whitespaces && !text.empty()) {
-    const Chunk chunk = first_chunk(text);
+    const Chunk chunk = find_first_chunk(text);
     if (chunk.text != " ") break;
     text.remove_prefix(chunk.length);
   }
@@ -119,7 +119,7 @@ std::string SentencePieceNormalizer::normalize(std::string_view text, bool first
   std::size_t chunks = 0;
   while (!text.empty()) {
     if (++chunks % 1024 == 0) EncodingStop::check();
-    const Chunk chunk = first_chunk(text);
+    const Chunk chunk = find_first_chunk(text);
     append_chunk(chunk.text, after_space, out);
     text.remove_prefix(chunk.length);
   }

@@ -36,8 +36,8 @@ struct NormalizerRules {
 };
 
 // Throw unsupported for other normalizers than SentencePiece's, and invalid_file for invalid base64 and wrong types.
-NormalizerRules normalizer_of(const Vocabulary& vocabulary);
-std::optional<NormalizerRules> denormalizer_of(const Vocabulary& vocabulary);
+NormalizerRules read_normalizer_rules(const Vocabulary& vocabulary);
+std::optional<NormalizerRules> read_denormalizer_rules(const Vocabulary& vocabulary);
 
 // Store only differences from the defaults.
 void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules);
@@ -64,7 +64,7 @@ class SentencePieceNormalizer {
     std::size_t length;
     std::string_view text;
   };
-  Chunk first_chunk(std::string_view text) const;
+  Chunk find_first_chunk(std::string_view text) const;
   // `removed`: there were superfluous spaces in front.
   bool puts_space(std::string_view text, bool first, bool removed) const;
   void append_chunk(std::string_view chunk, bool& after_space, std::string& out) const;

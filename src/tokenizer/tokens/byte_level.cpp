@@ -60,7 +60,7 @@ bool decode(std::string_view text, std::string& bytes) {
       if ((trail & 0xC0) != 0x80) return false;
       code = (code & 0x1F) << 6 | (trail & 0x3F);
     }
-    const int byte = byte_of(code);
+    const int byte = find_byte(code);
     if (byte < 0) return false;
     *out++ = static_cast<char>(byte);
   }
@@ -68,7 +68,7 @@ bool decode(std::string_view text, std::string& bytes) {
   return true;
 }
 
-int byte_of(char32_t code) { return code < kCodes ? kTables.bytes[code] : -1; }
+int find_byte(char32_t code) { return code < kCodes ? kTables.bytes[code] : -1; }
 
 }  // namespace poise::byte_level
 
@@ -87,7 +87,7 @@ constexpr std::array<int, 256> kValues = [] {
 
 }  // namespace
 
-std::string to_base64(std::string_view bytes) {
+std::string encode_base64(std::string_view bytes) {
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
@@ -100,7 +100,7 @@ std::string to_base64(std::string_view bytes) {
   return text;
 }
 
-std::optional<std::string> base64_decoded(std::string_view text) {
+std::optional<std::string> decode_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
   std::string bytes;

@@ -14,13 +14,13 @@ namespace poise::byte_level {
 void append(std::string& text, std::string_view bytes);
 
 // Returns the byte that a character stands for, or -1.
-int byte_of(char32_t code);
+int find_byte(char32_t code);
 
 // Replaces `bytes` by the bytes that a text stands for; false if it is not in the alphabet, or invalid UTF-8.
 bool decode(std::string_view text, std::string& bytes);
 
 // Returns the length in UTF-8 of the character for a byte.
-inline std::size_t character_bytes(char byte) { return byte >= 0x21 && byte <= 0x7E ? 1 : 2; }
+inline std::size_t count_character_bytes(char byte) { return byte >= 0x21 && byte <= 0x7E ? 1 : 2; }
 
 }  // namespace poise::byte_level
 
@@ -31,7 +31,7 @@ inline constexpr std::string_view kSpaceSymbol = "\xe2\x96\x81";
 
 // Byte pieces: the tokens "<0x00>" to "<0xFF>" that stand for single bytes.
 
-inline std::optional<std::uint8_t> byte_of_piece(std::string_view text) {
+inline std::optional<std::uint8_t> parse_byte_piece(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
   unsigned byte = 0;
   for (const char digit : text.substr(3, 2)) {
@@ -44,9 +44,9 @@ inline std::optional<std::uint8_t> byte_of_piece(std::string_view text) {
 
 // Base64 (RFC 4648), with padding.
 
-std::string to_base64(std::string_view bytes);
+std::string encode_base64(std::string_view bytes);
 
 // Returns std::nullopt for invalid base64.
-std::optional<std::string> base64_decoded(std::string_view text);
+std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace poise

@@ -49,7 +49,7 @@ class KeptFiles {
       : vocabulary_(vocabulary),
         config_(std::move(config)),
         templates_are_true_(vocabulary.chat_template != Value() &&
-                            template_of(vocabulary.files) == vocabulary.chat_template) {}
+                            read_kept_template(vocabulary.files) == vocabulary.chat_template) {}
 
   std::vector<TokenizerFile> write() && {
     if (templates_are_true_) config_.erase(kTemplateKey);
@@ -109,7 +109,7 @@ bool is_additional_template(std::string_view name) {
   return rest.size() <= kMaxNameBytes && is_utf8(rest) && rest.front() != '.' && is_plain_file_name(rest);
 }
 
-std::string problem_with_files(const Attributes& files) {
+std::string find_problem_with_files(const Attributes& files) {
   if (files.size() > kMaxFiles) return fmt::format("more than {} files", kMaxFiles);
   for (const auto& [name, text] : files) {
     const bool known = name == kChatTemplate || name == kChatTemplateJson || name == kSpecialTokensMap ||
@@ -120,12 +120,12 @@ std::string problem_with_files(const Attributes& files) {
   return {};
 }
 
-Attributes kept_object(const Attributes& files, std::string_view name) {
+Attributes read_kept_object(const Attributes& files, std::string_view name) {
   const std::string* text = files.get_if<std::string>(name);
   return text == nullptr ? Attributes() : object_of(*text, name).value_or(Attributes());
 }
 
-Value template_of(const Attributes& files) {
+Value read_kept_template(const Attributes& files) {
   Value::Array list;
   const std::string* usual = files.get_if<std::string>(kChatTemplate);
   if (usual != nullptr) list.emplace_back(Attributes{{"name", "default"}, {"template", *usual}});
@@ -137,7 +137,7 @@ Value template_of(const Attributes& files) {
   return usual != nullptr && list.size() == 1 ? Value(*usual) : Value(std::move(list));
 }
 
-std::vector<TokenizerFile> config_and_kept_files(const Vocabulary& vocabulary, Attributes config) {
+std::vector<TokenizerFile> make_config_and_kept_files(const Vocabulary& vocabulary, Attributes config) {
   return KeptFiles(vocabulary, std::move(config)).write();
 }
 

@@ -24,18 +24,18 @@ struct TokenizerFile {
 bool is_additional_template(std::string_view name);
 
 // Returns why these are not valid Vocabulary::files, whose names become paths: a sentence; empty if they are.
-std::string problem_with_files(const Attributes& files);
+std::string find_problem_with_files(const Attributes& files);
 
 // Returns the JSON object in a kept file; empty if missing.
-Attributes kept_object(const Attributes& files, std::string_view name);
+Attributes read_kept_object(const Attributes& files, std::string_view name);
 
 // Returns the chat template in the files of templates, as tokenizer_config.json would have it: the text of
 // chat_template.jinja, or a list if there are others. Null if there are none. It takes precedence over
 // tokenizer_config.json's.
-Value template_of(const Attributes& files);
+Value read_kept_template(const Attributes& files);
 
 // tokenizer_config.json, whose content for this vocabulary is `config`, and the kept files that agree with the
 // vocabulary.
-std::vector<TokenizerFile> config_and_kept_files(const Vocabulary& vocabulary, Attributes config);
+std::vector<TokenizerFile> make_config_and_kept_files(const Vocabulary& vocabulary, Attributes config);
 
 }  // namespace poise

@@ -94,7 +94,7 @@ Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, c
     if (found == tokens.end()) {
       result.add(vocabulary.text(id), vocabulary.score(id), vocabulary.type(id));
     } else {
-      result.add(listed_text(*found->second), kScore, listed_type(*found->second, vocabulary.type(id)));
+      result.add(read_listed_text(*found->second), kScore, listed_type(*found->second, vocabulary.type(id)));
     }
   }
   return result;
@@ -123,7 +123,7 @@ bool read_flag(const Attributes& config, std::string_view key, bool usual) {
   return found == nullptr ? usual : *found;
 }
 
-Attributes with_names(Attributes config, const Attributes& special_map) {
+Attributes add_names(Attributes config, const Attributes& special_map) {
   for (const std::string_view key : kNames) {
     const Value* value = special_map.find(key);
     if (value != nullptr && config.find(key) == nullptr) config.set(std::string(key), *value);
@@ -131,7 +131,7 @@ Attributes with_names(Attributes config, const Attributes& special_map) {
   return config;
 }
 
-std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& special_map) {
+std::vector<std::string> collect_special_texts(const JsonFile& config, const JsonFile& special_map) {
   std::vector<std::string> texts;
   const auto add = [&](const Value& value) {
     if (const std::string* text = find_named_text(value);
@@ -151,7 +151,8 @@ std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& s
   return texts;
 }
 
-Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special) {
+Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added,
+                                const std::vector<std::string>& special) {
   ById tokens;
   add_decoder(config, tokens);
   add_older(added, special, tokens);
@@ -160,30 +161,30 @@ Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const 
   return list;
 }
 
-std::uint64_t listed_id(const Value& token) { return *get_member<std::uint64_t>(token, "id"); }
-const std::string& listed_text(const Value& token) { return *find_named_text(token); }
+std::uint64_t read_listed_id(const Value& token) { return *get_member<std::uint64_t>(token, "id"); }
+const std::string& read_listed_text(const Value& token) { return *find_named_text(token); }
 
 void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::string& path) {
-  std::erase_if(listed, [](const Value& token) { return listed_text(token).empty(); });
+  std::erase_if(listed, [](const Value& token) { return read_listed_text(token).empty(); });
   if (listed.empty()) return;
-  const std::uint64_t last = listed_id(listed.back());
+  const std::uint64_t last = read_listed_id(listed.back());
   if (!is_dense(last + 1, vocabulary.size() + listed.size())) {
     throw Error(
         ErrorKind::invalid_file,
-        fmt::format("\"{}\": the id {} is far larger than the number of tokens", listed_text(listed.back()), last),
+        fmt::format("\"{}\": the id {} is far larger than the number of tokens", read_listed_text(listed.back()), last),
         path);
   }
   std::map<std::uint64_t, const Value*> others;  // tokens that get another text
   for (const Value& token : listed) {
-    const std::uint64_t id = listed_id(token);
-    if (id < vocabulary.size() && vocabulary.text(id) != listed_text(token)) others.emplace(id, &token);
+    const std::uint64_t id = read_listed_id(token);
+    if (id < vocabulary.size() && vocabulary.text(id) != read_listed_text(token)) others.emplace(id, &token);
   }
   if (!others.empty()) vocabulary = renamed(vocabulary, others);
   for (const Value& token : listed) {
-    const std::uint64_t id = listed_id(token);
+    const std::uint64_t id = read_listed_id(token);
     if (id < vocabulary.size()) continue;
     while (vocabulary.size() < id) vocabulary.add(fmt::format("[PAD{}]", vocabulary.size()), kScore, TokenType::unused);
-    vocabulary.add(listed_text(token), kScore, listed_type(token, TokenType::unused));
+    vocabulary.add(read_listed_text(token), kScore, listed_type(token, TokenType::unused));
   }
   vocabulary.pipeline.set("added_tokens", std::move(listed));
 }

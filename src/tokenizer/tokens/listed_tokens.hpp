@@ -40,23 +40,23 @@ std::int32_t find_first_id(const Vocabulary& vocabulary, std::string_view text);
 bool read_flag(const Attributes& config, std::string_view key, bool usual);
 
 // tokenizer_config.json, completed with special tokens from special_tokens_map.json.
-Attributes with_names(Attributes config, const Attributes& special_map);
+Attributes add_names(Attributes config, const Attributes& special_map);
 
 // Texts of special tokens: "bos_token", "eos_token", ..., "additional_special_tokens", "extra_special_tokens". In
 // order, each once.
-std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& special_map);
+std::vector<std::string> collect_special_texts(const JsonFile& config, const JsonFile& special_map);
 
 // In the form of tokenizer.json's "added_tokens", by id: those of added_tokens_decoder with its flags, then those of
 // added_tokens.json with other ids and texts, found in the raw text, and special if in `special`. Throws invalid_file,
 // naming the file and the token: for a missing id, one of kMaxTokens and above, a missing text, or two tokens of
 // added_tokens.json with one id.
-Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
+Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
 
 // Returns the id of an item of that list.
-std::uint64_t listed_id(const Value& token);
-const std::string& listed_text(const Value& token);
+std::uint64_t read_listed_id(const Value& token);
+const std::string& read_listed_text(const Value& token);
 
-// Adds listed_tokens() to a SentencePiece vocabulary: they are found in a text, according to Vocabulary::pipeline
+// Adds read_listed_tokens() to a SentencePiece vocabulary: they are found in a text, according to Vocabulary::pipeline
 // ("added_tokens"). Appends new ids, with unused tokens "[PAD7]" for the gaps; for an existing id, replaces the text.
 // Both as llama.cpp's converter does. A token without a text is never found. Throws invalid_file, naming `path`, for an
 // id for which is_dense() is false.

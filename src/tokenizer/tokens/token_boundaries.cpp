@@ -7,7 +7,7 @@ void TokenBoundaries::add_characters(std::string_view token) {
   char32_t before = 0;
   bool first = true;
   unicode::for_each(token, [&](char32_t code, std::string_view) {
-    if (!first) put(before, code);
+    if (!first) add_pair(before, code);
     before = code;
     first = false;
   });
@@ -25,7 +25,7 @@ void TokenBoundaries::add_bytes(std::string_view token) {
   for (std::size_t at = 1; at < text.size(); ++at) {
     if (is_trail(text[at])) continue;
     if (is_ascii(text[at]) && is_ascii(text[at - 1])) {
-      put_ascii(text[at - 1], text[at]);
+      add_ascii(text[at - 1], text[at]);
       begin = at;
       continue;
     }
@@ -35,16 +35,16 @@ void TokenBoundaries::add_bytes(std::string_view token) {
     const std::string_view right = text.substr(at, end - at);
     begin = at;
     if (left.size() > 4 || right.size() > 4) continue;  // no text has such a character
-    if (is_trail(left.front())) put_part(part_of(left));
-    if (end == text.size() && right.size() < find_announced_length(right.front())) put_part(part_of(right));
-    put(part_of(left), part_of(right));
+    if (is_trail(left.front())) add_part(make_part(left));
+    if (end == text.size() && right.size() < find_announced_length(right.front())) add_part(make_part(right));
+    add_pair(make_part(left), make_part(right));
   }
 }
 
 bool TokenBoundaries::reaches(std::string_view left, std::string_view right) const {
   if (is_ascii(left.back()) && is_ascii(right.front())) return has_ascii(left.back(), right.front());
-  const Part whole_left = part_of(left);
-  const Part whole_right = part_of(right);
+  const Part whole_left = make_part(left);
+  const Part whole_right = make_part(right);
   if (has(whole_left, whole_right)) return true;
   // Parts that tokens begin or end with; most characters have few.
   std::array<Part, 4> lefts{whole_left};
@@ -52,11 +52,11 @@ bool TokenBoundaries::reaches(std::string_view left, std::string_view right) con
   std::size_t left_count = 1;
   std::size_t right_count = 1;
   for (std::size_t size = 1; size < left.size(); ++size) {
-    const Part part = part_of(left.substr(left.size() - size));
+    const Part part = make_part(left.substr(left.size() - size));
     if (is_part(part)) lefts[left_count++] = part;
   }
   for (std::size_t size = 1; size < right.size(); ++size) {
-    const Part part = part_of(right.substr(0, size));
+    const Part part = make_part(right.substr(0, size));
     if (is_part(part)) rights[right_count++] = part;
   }
   for (std::size_t i = 0; i < left_count; ++i) {

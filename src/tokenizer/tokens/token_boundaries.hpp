@@ -33,13 +33,13 @@ class TokenBoundaries {
   template <typename Visit>
   void for_each(std::string_view text, Visit&& visit) const {
     if (of_ == Of::bytes) {
-      if (!runs_of_bytes(text, visit)) visit(text);
+      if (!visit_runs_of_bytes(text, visit)) visit(text);
       return;
     }
     std::size_t begin = 0;
     char32_t before = 0;
     for (std::size_t at = 0; at < text.size();) {
-      const auto next = unicode::at(text, at);
+      const auto next = unicode::decode(text, at);
       if (at > 0 && !has(before, next.code)) {
         visit(text.substr(begin, at - begin));
         begin = at;
@@ -55,35 +55,35 @@ class TokenBoundaries {
 
   // A character's bytes, or some at its front or end, as a number that includes their count.
   using Part = std::uint64_t;
-  static Part part_of(std::string_view bytes) {
+  static Part make_part(std::string_view bytes) {
     Part part = 1;
     for (const char byte : bytes) part = part << 8 | static_cast<unsigned char>(byte);
     return part;
   }
   static bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-  static std::size_t place(std::uint64_t left, std::uint64_t right) {
+  static std::size_t find_place(std::uint64_t left, std::uint64_t right) {
     std::uint64_t key = left * 0x9E3779B97F4A7C15U;
     key = (key ^ key >> 29 ^ right) * 0xD6E8FEB86659FD93U;
     return static_cast<std::size_t>(key >> (64 - kLogBits));
   }
   bool has(std::uint64_t left, std::uint64_t right) const {
-    return (pairs_[place(left, right) / 64] >> place(left, right) % 64 & 1) != 0;
+    return (pairs_[find_place(left, right) / 64] >> find_place(left, right) % 64 & 1) != 0;
   }
-  void put(std::uint64_t left, std::uint64_t right) {
-    pairs_[place(left, right) / 64] |= std::uint64_t{1} << place(left, right) % 64;
+  void add_pair(std::uint64_t left, std::uint64_t right) {
+    pairs_[find_place(left, right) / 64] |= std::uint64_t{1} << find_place(left, right) % 64;
   }
 
-  static std::size_t part_place(Part part) { return static_cast<std::size_t>(part * 0x9E3779B97F4A7C15U >> 50); }
-  bool is_part(Part part) const { return (parts_[part_place(part) / 64] >> part_place(part) % 64 & 1) != 0; }
-  void put_part(Part part) { parts_[part_place(part) / 64] |= std::uint64_t{1} << part_place(part) % 64; }
+  static std::size_t find_part_place(Part part) { return static_cast<std::size_t>(part * 0x9E3779B97F4A7C15U >> 50); }
+  bool is_part(Part part) const { return (parts_[find_part_place(part) / 64] >> find_part_place(part) % 64 & 1) != 0; }
+  void add_part(Part part) { parts_[find_part_place(part) / 64] |= std::uint64_t{1} << find_part_place(part) % 64; }
 
   static bool is_ascii(char byte) { return static_cast<unsigned char>(byte) < 0x80; }
-  static std::size_t ascii_place(char left, char right) {
+  static std::size_t find_ascii_place(char left, char right) {
     return static_cast<std::size_t>(left) * 128 + static_cast<std::size_t>(right);
   }
-  bool has_ascii(char left, char right) const { return ascii_[ascii_place(left, right)]; }
-  void put_ascii(char left, char right) { ascii_[ascii_place(left, right)] = true; }
+  bool has_ascii(char left, char right) const { return ascii_[find_ascii_place(left, right)]; }
+  void add_ascii(char left, char right) { ascii_[find_ascii_place(left, right)] = true; }
 
   void add_characters(std::string_view token);
   void add_bytes(std::string_view token);
@@ -91,7 +91,7 @@ class TokenBoundaries {
   bool reaches(std::string_view left, std::string_view right) const;
 
   template <typename Visit>
-  bool runs_of_bytes(std::string_view text, Visit&& visit) const {
+  bool visit_runs_of_bytes(std::string_view text, Visit&& visit) const {
     std::string decoded;
     if (!byte_level::decode(text, decoded) || !is_utf8(decoded)) return false;
     const std::string_view bytes = decoded;
@@ -104,7 +104,7 @@ class TokenBoundaries {
         visit(text.substr(begin, here - begin));
         begin = here;
       }
-      for (const char byte : now) here += byte_level::character_bytes(byte);
+      for (const char byte : now) here += byte_level::count_character_bytes(byte);
       before = now;
     }
     if (begin < text.size()) visit(text.substr(begin));

@@ -40,7 +40,7 @@ void TokenTexts::guess_many(std::span<const std::string_view> texts, std::span<T
 }
 
 TokenIndex::TokenIndex(const Vocabulary& vocabulary, std::vector<bool> hidden)
-    : vocabulary_(vocabulary), texts_(TokenTexts::of(vocabulary)), hidden_(std::move(hidden)), passed_(hidden_) {
+    : vocabulary_(vocabulary), texts_(TokenTexts::get(vocabulary)), hidden_(std::move(hidden)), passed_(hidden_) {
   if (!texts_) texts_ = std::make_shared<const TokenTexts>(vocabulary);
   passed_.resize(vocabulary.size());
   for (const auto& [id, first] : texts_->duplicates()) {
@@ -91,7 +91,7 @@ void PrefixTrie::grow() {
   }
 }
 
-PrefixTrie::Node PrefixTrie::child(Node node, char byte) {
+PrefixTrie::Node PrefixTrie::add_child(Node node, char byte) {
   if (const Node found = step(node, byte); found != kNone) return found;
   if (values_.size() > kNodeMask)
     throw Error(ErrorKind::unsupported,
@@ -100,7 +100,7 @@ PrefixTrie::Node PrefixTrie::child(Node node, char byte) {
   values_.push_back(-1);
   if (node == kRoot) return first_[static_cast<unsigned char>(byte)] = fresh;
   if (2 * ++taken_ > slots_.size()) grow();
-  const std::uint64_t key = key_of(node, byte);
+  const std::uint64_t key = make_key(node, byte);
   std::size_t at = hash(key) & mask_;
   while (slots_[at] != 0) at = (at + 1) & mask_;
   slots_[at] = key << kNodeBits | fresh;
@@ -112,7 +112,7 @@ void PrefixTrie::add(std::string_view text, std::int32_t value) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("tokenizer: token {} has {} bytes, more than {}", value, text.size(), kLongest));
   Node node = kRoot;
-  for (const char byte : text) node = child(node, byte);
+  for (const char byte : text) node = add_child(node, byte);
   if (values_[node] < 0) values_[node] = value;
 }
 

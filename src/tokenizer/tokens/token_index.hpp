@@ -24,8 +24,8 @@ class TokenTexts {
   explicit TokenTexts(const Vocabulary& vocabulary);
 
   // Returns the index of the vocabulary. Null if there is none, or tokens were added since.
-  static const std::shared_ptr<const TokenTexts>& of(const Vocabulary& vocabulary) { return vocabulary.index_.texts; }
-  static void give(Vocabulary& vocabulary, std::shared_ptr<const TokenTexts> texts) {
+  static const std::shared_ptr<const TokenTexts>& get(const Vocabulary& vocabulary) { return vocabulary.index_.texts; }
+  static void set(Vocabulary& vocabulary, std::shared_ptr<const TokenTexts> texts) {
     vocabulary.index_.texts = std::move(texts);
   }
 
@@ -115,7 +115,7 @@ class PrefixTrie {
   // Returns the child node for one byte, or kNone.
   Node step(Node node, char byte) const {
     if (node == kRoot) return first_[static_cast<unsigned char>(byte)];
-    const std::uint64_t key = key_of(node, byte);
+    const std::uint64_t key = make_key(node, byte);
     for (std::size_t at = hash(key) & mask_;; at = (at + 1) & mask_) {
       const std::uint64_t slot = slots_[at];
       if (slot >> kNodeBits == key) return static_cast<Node>(slot & kNodeMask);
@@ -160,14 +160,14 @@ class PrefixTrie {
   static constexpr unsigned kNodeBits = 24;
   static constexpr std::uint64_t kNodeMask = (1U << kNodeBits) - 1;
 
-  static std::uint64_t key_of(Node node, char byte) {
+  static std::uint64_t make_key(Node node, char byte) {
     return std::uint64_t{node} << 8 | static_cast<unsigned char>(byte);
   }
   std::size_t hash(std::uint64_t key) const {
     key = (key ^ seed_) * 0x9E3779B97F4A7C15U;
     return static_cast<std::size_t>(key ^ key >> 29);
   }
-  Node child(Node node, char byte);
+  Node add_child(Node node, char byte);
   void grow();
 
   std::uint64_t seed_ = choose_hash_seed();

@@ -32,21 +32,21 @@ bool is_control(TokenType type) {
   return type == TokenType::control || type == TokenType::bos || type == TokenType::eos || type == TokenType::pad;
 }
 
-std::optional<TokenType> numbered_token_type(std::uint64_t number) {
+std::optional<TokenType> find_token_type(std::uint64_t number) {
   if (number < 1 || number > kTypes.size()) return std::nullopt;
   return kTypes[number - 1];
 }
 
-std::int32_t token_type_number(TokenType type) {
+std::int32_t find_token_type_number(TokenType type) {
   if (is_control(type)) type = TokenType::control;
   return static_cast<std::int32_t>(std::ranges::find(kTypes, type) - kTypes.begin()) + 1;
 }
 
-TokenType special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id) {
+TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id) {
   return is_control(type) ? role_of(vocabulary, id).value_or(TokenType::control) : type;
 }
 
-TokenType type_by_id(const Vocabulary& vocabulary, std::size_t id) {
+TokenType choose_type_by_id(const Vocabulary& vocabulary, std::size_t id) {
   const TokenType type = vocabulary.type(id);
   if (type == TokenType::byte || type == TokenType::unknown) return type;
   return role_of(vocabulary, id).value_or(type);
@@ -54,7 +54,7 @@ TokenType type_by_id(const Vocabulary& vocabulary, std::size_t id) {
 
 Attributes read_generation_config(const Model& model) {
   const auto* map = model.attributes.get_if<Attributes>(kGenerationConfig);
-  return map != nullptr ? *map : kept_object(model.attributes, kGenerationConfig);
+  return map != nullptr ? *map : read_kept_object(model.attributes, kGenerationConfig);
 }
 
 // transformers samples only if do_sample is true.
@@ -69,7 +69,7 @@ Attributes make_generation_config(const Attributes& attributes) {
   return generation;
 }
 
-std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tokens) {
+std::vector<TokenId> find_end_tokens(const Model& model, TokenId eos, std::size_t tokens) {
   constexpr std::size_t kMost = 64;
   std::vector<TokenId> ids;
   const auto add_number = [&](const Value& value) {
@@ -108,7 +108,7 @@ TokenDisplay display_of(const Vocabulary& vocabulary, std::size_t id) {
     case TokenType::user_defined: return TokenDisplay::text;
     case TokenType::byte: break;
   }
-  if (!byte_of_piece(vocabulary.text(id))) {
+  if (!parse_byte_piece(vocabulary.text(id))) {
     throw Error(ErrorKind::invalid_file,
                 fmt::format("token {} is a byte token, but its text is \"{}\"; expected <0x00> to <0xFF>", id,
                             vocabulary.text(id)));
@@ -118,7 +118,7 @@ TokenDisplay display_of(const Vocabulary& vocabulary, std::size_t id) {
 
 }  // namespace
 
-std::vector<TokenDisplay> token_displays(const Vocabulary& vocabulary) {
+std::vector<TokenDisplay> find_token_displays(const Vocabulary& vocabulary) {
   std::vector<TokenDisplay> displays;
   displays.reserve(vocabulary.size());
   for (std::size_t id = 0; id < vocabulary.size(); ++id) displays.push_back(display_of(vocabulary, id));

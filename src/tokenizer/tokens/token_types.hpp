@@ -16,21 +16,21 @@ namespace poise {
 bool is_control(TokenType type);
 
 // Returns the type with a number; std::nullopt for other numbers.
-std::optional<TokenType> numbered_token_type(std::uint64_t number);
+std::optional<TokenType> find_token_type(std::uint64_t number);
 
 // BOS, EOS and padding are control tokens.
-std::int32_t token_type_number(TokenType type);
+std::int32_t find_token_type_number(TokenType type);
 
 // A control token gets the type that the ids of the vocabulary give it: the first of BOS, EOS and padding, or control.
-TokenType special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
+TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
 
 // As ALT has types: the token at an id of BOS, EOS or padding has the first of these types, whatever its own is, unless
 // it is a byte or the unknown token.
-TokenType type_by_id(const Vocabulary& vocabulary, std::size_t id);
+TokenType choose_type_by_id(const Vocabulary& vocabulary, std::size_t id);
 
 // The same tokens with the types that `type_of` gives their ids.
 template <typename TypeOf>
-Vocabulary with_types(const Vocabulary& tokens, TypeOf&& type_of) {
+Vocabulary change_types(const Vocabulary& tokens, TypeOf&& type_of) {
   Vocabulary vocabulary(tokens.settings());
   for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary.add(tokens.text(id), tokens.score(id), type_of(id));
   return vocabulary;
@@ -43,7 +43,7 @@ inline constexpr std::string_view kGenerationConfig = "generation_config";
 
 // `eos`, the vocabulary's (-1: none), eos_token_id of config.json and generation_config.json (a number or a list), and
 // GGUF's ends of a turn and of a message: each once, if below `tokens`.
-std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tokens);
+std::vector<TokenId> find_end_tokens(const Model& model, TokenId eos, std::size_t tokens);
 
 // generation_config.json, stored in the model as a map or as text; else empty.
 Attributes generation_config(const Model& model);
@@ -56,6 +56,6 @@ Attributes make_generation_config(const Attributes& attributes);
 enum class TokenDisplay : std::uint8_t { invisible, unknown, byte, text };
 
 // For each token. Throws invalid_file for a byte token whose text names no byte.
-std::vector<TokenDisplay> token_displays(const Vocabulary& vocabulary);
+std::vector<TokenDisplay> find_token_displays(const Vocabulary& vocabulary);
 
 }  // namespace poise

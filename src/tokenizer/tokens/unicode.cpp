@@ -95,7 +95,7 @@ class Normalizer {
 
 }  // namespace
 
-std::string well_formed(std::string_view text) {
+std::string make_well_formed(std::string_view text) {
   if (is_utf8(text)) return std::string(text);
   std::string result;
   while (!text.empty()) {
@@ -164,7 +164,7 @@ bool is_ideograph(char32_t code) {
          is_between(code, 0x2B920, 0x2CEAF) || is_between(code, 0xF900, 0xFAFF) || is_between(code, 0x2F800, 0x2FA1F);
 }
 
-std::string lower_case(std::string_view text) {
+std::string to_lower_case(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   for_each(text, [&](char32_t code, std::string_view bytes) {
@@ -179,30 +179,30 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
-std::string normal_form(std::string_view text, Form form) {
+std::string to_normal_form(std::string_view text, Form form) {
   std::string result;
   std::size_t done = 0;
   std::size_t before = 0;  // where the last character begins: what follows may combine with it
   for (std::size_t i = 0; i < text.size();) {
-    const Character next = at(text, i);
+    const Character next = decode(text, i);
     if (is_inert(next.code, form)) {
       before = i;
       i += next.bytes;
       continue;
     }
-    while (i < text.size() && !is_inert(at(text, i).code, form)) i += at(text, i).bytes;
+    while (i < text.size() && !is_inert(decode(text, i).code, form)) i += decode(text, i).bytes;
     result.append(text.substr(done, before - done)).append(Normalizer(form).normalize(text.substr(before, i - before)));
     done = before = i;
   }
   return result.append(text.substr(done));
 }
 
-std::size_t grapheme_length(std::string_view text) {
-  Character before = at(text, 0);
+std::size_t measure_grapheme(std::string_view text) {
+  Character before = decode(text, 0);
   std::size_t length = before.bytes;
   utf8proc_int32_t state = 0;
   while (length < text.size()) {
-    const Character next = at(text, length);
+    const Character next = decode(text, length);
     if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before.code),
                                          static_cast<utf8proc_int32_t>(next.code), &state))
       break;
@@ -218,7 +218,7 @@ namespace poise {
 
 namespace {
 
-// The scripts of Unicode 14, abbreviated as in ISO 15924, except those that script_runs() names itself.
+// The scripts of Unicode 14, abbreviated as in ISO 15924, except those that make_script_runs() names itself.
 constexpr std::string_view kScripts =
     "Adlm Aghb Ahom Arab Armi Armn Avst Bali Bamu Bass Batk Beng Bhks Bopo Brah Brai Bugi Buhd Cakm Cans Cari Cham "
     "Cher Chrs Copt Cpmn Cprt Cyrl Deva Diak "
@@ -237,7 +237,7 @@ std::string run(std::string_view script) { return fmt::format(R"([{0}][{0} \p{{s
 
 }  // namespace
 
-std::string script_runs() {
+std::string make_script_runs() {
   std::string runs = run(R"(\p{sc:Hani}\p{sc:Hira}\p{sc:Kana}\x{30FC})");
   for (std::string_view rest = kScripts; !rest.empty(); rest.remove_prefix(std::min<std::size_t>(rest.size(), 5))) {
     runs += '|' + run(fmt::format(R"(\p{{sc:{}}})", rest.substr(0, 4)));

@@ -12,7 +12,7 @@ struct Character {
   char32_t code = 0;
   std::size_t bytes = 0;
 };
-inline Character at(std::string_view text, std::size_t at) {
+inline Character decode(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i])); };
   const char32_t lead = byte(0);
   if (lead < 0x80) return {lead, 1};
@@ -25,14 +25,14 @@ inline Character at(std::string_view text, std::size_t at) {
 template <typename Visit>
 void for_each(std::string_view text, Visit&& visit) {
   for (std::size_t i = 0; i < text.size();) {
-    const Character next = at(text, i);
+    const Character next = decode(text, i);
     visit(next.code, text.substr(i, next.bytes));
     i += next.bytes;
   }
 }
 
 // `text` with one U+FFFD for each invalid byte, as in SentencePiece.
-std::string well_formed(std::string_view text);
+std::string make_well_formed(std::string_view text);
 
 // Appends bytes as text: one U+FFFD for each longest invalid run that begins a character. Returns how many bytes at the
 // end may still become a character; leaves them out. `at_end`: nothing follows, so they are invalid.
@@ -48,14 +48,14 @@ bool is_word(char32_t code);             // a letter, mark, decimal number, conn
 bool is_ideograph(char32_t code);        // of the blocks that BERT counts as Chinese
 
 // Returns the lower case of each character, independent of its neighbours.
-std::string lower_case(std::string_view text);
+std::string to_lower_case(std::string_view text);
 
 enum class Form { nfc, nfd, nfkc, nfkd };
 // O(n log n).
-std::string normal_form(std::string_view text, Form form);
+std::string to_normal_form(std::string_view text, Form form);
 
 // Returns the bytes of the first grapheme cluster. Requires: text is not empty.
-std::size_t grapheme_length(std::string_view text);
+std::size_t measure_grapheme(std::string_view text);
 
 }  // namespace poise::unicode
 
@@ -65,6 +65,6 @@ namespace poise {
 
 // Returns a regular expression that matches the runs. Hiragana, Katakana and U+30FC count as Han. Spaces and characters
 // without a script belong to the run before them; without one, nothing matches them.
-std::string script_runs();
+std::string make_script_runs();
 
 }  // namespace poise

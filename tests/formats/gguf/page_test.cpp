@@ -328,12 +328,12 @@ TEST(GgufPage, TokenTypes) {
   for (const Row& row : table("gguf", "| number in `token_type` |")) {
     if (row.at(1).empty()) continue;  // 0: undefined
     ++listed;
-    EXPECT_EQ(numbered_token_type(count(row.at(0))), types.at(row.at(1)));
-    EXPECT_EQ(token_type_number(types.at(row.at(1))), number(row.at(0)));
+    EXPECT_EQ(find_token_type(count(row.at(0))), types.at(row.at(1)));
+    EXPECT_EQ(find_token_type_number(types.at(row.at(1))), number(row.at(0)));
   }
   EXPECT_EQ(listed, types.size());
-  EXPECT_EQ(numbered_token_type(0), std::nullopt);
-  EXPECT_EQ(numbered_token_type(listed + 1), std::nullopt);
+  EXPECT_EQ(find_token_type(0), std::nullopt);
+  EXPECT_EQ(find_token_type(listed + 1), std::nullopt);
 }
 
 // The types of keys by their names. A cell may list several names; ".xy" replaces the end of the name before it.
@@ -441,7 +441,7 @@ TEST(GgufPage, KeysOfVocabularies) {
     gguf.chat_template =
         Value::Array{Attributes{{"name", "default"}, {"template", "x"}}, Attributes{{"name", "b"}, {"template", "y"}}};
     Model model;
-    model.vocabulary = vocabulary_of(std::move(gguf));
+    model.vocabulary = make_vocabulary(std::move(gguf));
     for (const auto& [key, type] : written_keys(support::written(model, kGguf))) {
       if (!key.starts_with("tokenizer.")) continue;
       const std::string named = key == "tokenizer.chat_template.b" ? "tokenizer.chat_template.NAME" : key;
@@ -499,17 +499,17 @@ TEST(GgufPage, DefaultsOfVocabularies) {
     GgufTokenizer gguf;
     gguf.model = std::move(model);
     gguf.tokens = texts;
-    return vocabulary_of(std::move(gguf));
+    return make_vocabulary(std::move(gguf));
   };
-  const SpecialAround around = special_around(read("bert"));
+  const SpecialAround around = find_special_around(read("bert"));
   EXPECT_THAT(around.before, testing::ElementsAre(numbers(default_of("cls_token_id")).back()));
   EXPECT_THAT(around.after, testing::ElementsAre(numbers(default_of("seperator_token_id")).back()));
   const Vocabulary t5 = read("t5");
   EXPECT_EQ(t5.add_dummy_prefix, flag("add_space_prefix"));
   EXPECT_EQ(t5.remove_extra_whitespaces, flag("remove_extra_whitespaces"));
-  EXPECT_EQ(special_around(t5).after.size(), 1U);
+  EXPECT_EQ(find_special_around(t5).after.size(), 1U);
   EXPECT_NE(default_of("add_eos_token").find("`t5` true"), std::string::npos);
-  EXPECT_EQ(special_around(t5).before.size(), 0U);
+  EXPECT_EQ(find_special_around(t5).before.size(), 0U);
   EXPECT_NE(default_of("add_bos_token").find("`t5` false"), std::string::npos);
   std::vector<std::string> tokens;
   for (const std::string& text : texts) tokens.push_back(gguf_test::text(text));
@@ -521,9 +521,9 @@ TEST(GgufPage, DefaultsOfVocabularies) {
       "test.gguf");
   EXPECT_EQ(llama.vocabulary->add_dummy_prefix, flag("add_space_prefix"));
   EXPECT_EQ(llama.vocabulary->remove_extra_whitespaces, flag("remove_extra_whitespaces"));
-  EXPECT_EQ(special_around(*llama.vocabulary).before.size(), 1U);
+  EXPECT_EQ(find_special_around(*llama.vocabulary).before.size(), 1U);
   EXPECT_NE(default_of("add_bos_token").find("`llama` true"), std::string::npos);
-  EXPECT_EQ(special_around(*llama.vocabulary).after.size(), 0U);
+  EXPECT_EQ(find_special_around(*llama.vocabulary).after.size(), 0U);
   EXPECT_NE(default_of("add_eos_token").find("false, `t5` true"), std::string::npos);
 }
 

@@ -245,7 +245,7 @@ TEST(Gguf, AVocabularyOfGpt2WithoutItsPreTokenizer) {
                     array_entry("tokenizer.ggml.merges", kText, {text("a b")})},
                    {})
                .bytes());
-  const auto vocabulary = vocabulary_of(model);
+  const auto vocabulary = make_vocabulary(model);
   ASSERT_TRUE(vocabulary);
   EXPECT_EQ(vocabulary->eos_id, 11);
   EXPECT_THAT(Tokenizer(*vocabulary).encode_with_special("ab a"), ElementsAre(2, 3, 0));
@@ -270,7 +270,7 @@ TEST(Gguf, WarnsOfSpecialTokensThatTheVocabularyDoesNotHave) {
     EXPECT_EQ(model.warnings[0].message,
               "gguf: metadata: tokenizer.ggml.eos_token_id is 2, there are 2 tokens: it is not used");
     EXPECT_THAT(model.warnings[1].message, HasSubstr("padding_token_id is 4294967295"));
-    const auto vocabulary = vocabulary_of(model);
+    const auto vocabulary = make_vocabulary(model);
     ASSERT_TRUE(vocabulary);
     EXPECT_EQ(vocabulary->bos_id, 0);
     EXPECT_EQ(vocabulary->eos_id, -1);

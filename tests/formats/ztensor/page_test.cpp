@@ -113,13 +113,13 @@ TEST(ZtensorPage, KindsOfVocabularies) {
   for (const Row& row : table("ztensor", "| key | value |", "## Poise's own metadata")) {
     if (code(row.at(0)) != "kind") continue;
     for (const std::string& kind : codes(row.at(1))) {
-      EXPECT_NE(find_token_kind(kind), nullptr) << kind;
+      EXPECT_NE(find_kind_row(kind), nullptr) << kind;
       named.insert(kind);
     }
   }
   for (const auto kind : {VocabularyKind::sentencepiece_bpe, VocabularyKind::sentencepiece_unigram,
                           VocabularyKind::byte_pair, VocabularyKind::pipeline})
-    EXPECT_TRUE(named.contains(std::string(token_kind(kind).name)));
+    EXPECT_TRUE(named.contains(std::string(get_kind_row(kind).name)));
 }
 
 TEST(ZtensorPage, TokenTypes) {

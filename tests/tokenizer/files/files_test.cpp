@@ -330,7 +330,7 @@ TEST(TokenizerModel, PutsASpaceInFrontOfTheTextAloneWhereItIsNotLegacy) {
   // As Poise writes them: tokenizer.model with its configuration, and tokenizer.json.
   std::vector<std::pair<Vocabulary, bool>> all = {{vocabulary, false}, {removal, true}};
   for (const bool removes : {false, true}) {
-    const TokenizerFiles written = tokenizer_files(removes ? removal : vocabulary);
+    const TokenizerFiles written = make_tokenizer_files(removes ? removal : vocabulary);
     EXPECT_THAT(written.losses, IsEmpty());
     Files files;
     for (const TokenizerFile& file : written.files) files.emplace(file.name, file.bytes);
@@ -395,7 +395,7 @@ TEST(TokenizerFilesOfADirectory, KeepTemplatesAndNamesAsTheyWere) {
                                                          Attributes{{"name", "rag"}, {"template", "{{ rag }}"}}}));
   const auto written = [&] {
     Files result;
-    for (const TokenizerFile& file : tokenizer_files(vocabulary).files) result[file.name] = file.bytes;
+    for (const TokenizerFile& file : make_tokenizer_files(vocabulary).files) result[file.name] = file.bytes;
     result.erase("tokenizer.json");
     return result;
   };
@@ -422,10 +422,10 @@ TEST(TokenizerFilesOfADirectory, HaveKnownNames) {
                            "additional_chat_templates/../a.jinja", "additional_chat_templates/a/b.jinja",
                            "additional_chat_templates/a", "additional_chat_templates", "a.jinja", "../a", ""}) {
     EXPECT_FALSE(is_additional_template(name)) << name;
-    EXPECT_THAT(problem_with_files({{name, "x"}}), HasSubstr("is not the name of a tokenizer file")) << name;
+    EXPECT_THAT(find_problem_with_files({{name, "x"}}), HasSubstr("is not the name of a tokenizer file")) << name;
   }
-  EXPECT_EQ(problem_with_files({{"chat_template.jinja", 3}}), "chat_template.jinja: expected text");
-  EXPECT_EQ(problem_with_files({{"chat_template.jinja", "x"}, {"special_tokens_map.json", "x"}}), "");
+  EXPECT_EQ(find_problem_with_files({{"chat_template.jinja", 3}}), "chat_template.jinja: expected text");
+  EXPECT_EQ(find_problem_with_files({{"chat_template.jinja", "x"}, {"special_tokens_map.json", "x"}}), "");
 }
 
 TEST(TokenizerFilesOfADirectory, AreNoGitLfsPointers) {

@@ -42,7 +42,7 @@ class RealFiles : public testing::TestWithParam<const char*> {};
 TEST_P(RealFiles, DoAsBefore) {
   const auto real = support::real_tokenizer(GetParam());
   if (!real) GTEST_SKIP() << "the shared data are not there";
-  const TokenizerFiles written = tokenizer_files(real->vocabulary);
+  const TokenizerFiles written = make_tokenizer_files(real->vocabulary);
   const Tokenizer tokenizer(read_again(written));
   EXPECT_GE(real->expected.size(), 35U);
   for (const support::ExpectedTokens& sample : real->expected) {
@@ -85,7 +85,7 @@ TEST(TokenizerFiles, OfSentencePieceAreReadTheSame) {
   vocabulary.remove_extra_whitespaces = true;
   vocabulary.add_dummy_prefix = false;
   vocabulary.chat_template = "{{ x }}";
-  const TokenizerFiles written = tokenizer_files(vocabulary);
+  const TokenizerFiles written = make_tokenizer_files(vocabulary);
   EXPECT_THAT(written.losses, IsEmpty());
   EXPECT_EQ(read_again(written), vocabulary);
 }
@@ -93,13 +93,13 @@ TEST(TokenizerFiles, OfSentencePieceAreReadTheSame) {
 TEST(TokenizerFiles, OfSentencePieceTellWhatIsLost) {
   Vocabulary vocabulary = sentencepiece();
   vocabulary.normalizer = "nmt_nfkc";
-  EXPECT_THAT(tokenizer_files(vocabulary).losses, Contains(HasSubstr("without the normalizer nmt_nfkc")));
+  EXPECT_THAT(make_tokenizer_files(vocabulary).losses, Contains(HasSubstr("without the normalizer nmt_nfkc")));
   Vocabulary other = sentencepiece();
   other.bos_id = 2;
-  EXPECT_THAT(tokenizer_files(other).losses, Contains(HasSubstr("names one BOS, EOS and padding token each")));
+  EXPECT_THAT(make_tokenizer_files(other).losses, Contains(HasSubstr("names one BOS, EOS and padding token each")));
   Vocabulary twice = sentencepiece();
   twice.add("a", 0, TokenType::normal);
-  const TokenizerFiles written = tokenizer_files(twice);
+  const TokenizerFiles written = make_tokenizer_files(twice);
   EXPECT_THAT(
       written.losses,
       Contains(HasSubstr(
@@ -117,7 +117,7 @@ TEST(TokenizerFiles, AddTokensToSentencePiece) {
   };
   vocabulary.add("<end>", -1000, TokenType::control);
   vocabulary.pipeline.set("added_tokens", Value::Array{token(1, "<s>", true), token(5, "<end>", true)});
-  const TokenizerFiles written = tokenizer_files(vocabulary);
+  const TokenizerFiles written = make_tokenizer_files(vocabulary);
   EXPECT_THAT(written.losses, IsEmpty());
   const Vocabulary reread = read_again(written);
   EXPECT_EQ(reread, vocabulary);
@@ -146,10 +146,11 @@ TEST(TokenizerConfig, KeepsWhatWasRead) {
   vocabulary.max_length = 32;
   vocabulary.pipeline.set("added_tokens", Value::Array{Attributes{{"id", 1}, {"content", "<s>"}}});
   vocabulary.tokenizer_config = read_config();
-  EXPECT_EQ(config_of(tokenizer_files(vocabulary)), read_config());
-  EXPECT_THAT(config_beside_tokens(vocabulary).size(), 4U);  // how texts are cleaned, the length, the side, the class
+  EXPECT_EQ(config_of(make_tokenizer_files(vocabulary)), read_config());
+  EXPECT_THAT(find_config_besides_tokens(vocabulary).size(),
+              4U);  // how texts are cleaned, the length, the side, the class
   vocabulary.chat_template = "{{ x }}";
-  EXPECT_EQ(*config_of(tokenizer_files(vocabulary)).find("chat_template"), Value("{{ x }}"));
+  EXPECT_EQ(*config_of(make_tokenizer_files(vocabulary)).find("chat_template"), Value("{{ x }}"));
 }
 
 TEST(TokenizerConfig, SaysWhatTheVocabularyDoes) {
@@ -158,7 +159,7 @@ TEST(TokenizerConfig, SaysWhatTheVocabularyDoes) {
   vocabulary.bos_id = -1;
   vocabulary.eos_id = 1;
   set_special_around(vocabulary, false, false);
-  const Attributes written = config_of(tokenizer_files(vocabulary));
+  const Attributes written = config_of(make_tokenizer_files(vocabulary));
   EXPECT_EQ(written.find("bos_token"), nullptr);
   EXPECT_EQ(*written.find("eos_token"), Value("<s>"));
   EXPECT_EQ(*written.find("add_bos_token"), Value(false));
@@ -205,7 +206,7 @@ TEST(TokenizerFiles, HaveAllFields) {
       "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
         "fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": {"a": 0, "b": 1, "ab": 2, "abab": 3}, "merges": ["a b", "ab ab"]}})",
                              "expected"));
-  const Value config = Value(tokenizer_config_of(byte_pairs()));
+  const Value config = Value(make_tokenizer_config(byte_pairs()));
   EXPECT_EQ(*config.get_if<Attributes>()->find("add_bos_token"), Value(true));
   EXPECT_EQ(*config.get_if<Attributes>()->find("bos_token"), Value("<s>"));
 }
@@ -256,14 +257,14 @@ TEST(TokenizerFiles, HaveEachTextOnce) {
 TEST(TokenizerFiles, RefuseWhatJsonCannotHold) {
   Vocabulary vocabulary = byte_pairs();
   vocabulary.add("\xff", 0, TokenType::normal);
-  const TokenizerFiles written = tokenizer_files(vocabulary);
+  const TokenizerFiles written = make_tokenizer_files(vocabulary);
   EXPECT_THAT(written.files, IsEmpty());
   EXPECT_THAT(
       written.losses,
       Contains(HasSubstr("tokenizer.json cannot be written for the vocabulary: tokenizer.json holds text in UTF-8")));
   Vocabulary tiny;
   tiny.kind = VocabularyKind::byte_pair;
-  EXPECT_THAT(tokenizer_files(tiny).losses, ElementsAre(HasSubstr("Tiny Llama's kind")));
+  EXPECT_THAT(make_tokenizer_files(tiny).losses, ElementsAre(HasSubstr("Tiny Llama's kind")));
 }
 
 }  // namespace

@@ -32,14 +32,14 @@ class RealForm : public testing::TestWithParam<RealCase> {};
 TEST_P(RealForm, DoesAsBefore) {
   const auto real = support::real_tokenizer(GetParam().name);
   if (!real) GTEST_SKIP() << "the shared data are not there";
-  const GgufForm form = gguf_form(real->vocabulary);
+  const GgufForm form = make_gguf_form(real->vocabulary);
   ASSERT_TRUE(form.tokenizer);
   EXPECT_EQ(form.tokenizer->model, GetParam().model);
   EXPECT_EQ(form.tokenizer->pre, GetParam().pre);
   const bool normalizes = real->vocabulary.pipeline.find("normalizer") != nullptr &&
                           GetParam().model == std::string("gpt2") && !form.losses.empty();
   EXPECT_EQ(form.losses.size(), normalizes ? 1U : 0U) << testing::PrintToString(form.losses);
-  const Tokenizer tokenizer(vocabulary_of(*form.tokenizer));
+  const Tokenizer tokenizer(make_vocabulary(*form.tokenizer));
   std::size_t texts = 0;
   for (const support::ExpectedTokens& sample : real->expected) {
     if (normalizes && sample.decoded != sample.text) continue;
@@ -75,7 +75,7 @@ TEST(GgufForm, FindsEveryPreTokenizerAgain) {
     for (const std::string_view name : row.names) {
       if (name.empty()) break;
       SCOPED_TRACE(std::string(name));
-      const GgufForm form = gguf_form(vocabulary_of(small(name)));
+      const GgufForm form = make_gguf_form(make_vocabulary(small(name)));
       EXPECT_THAT(form.losses, IsEmpty());
       const GgufPreTokenizer* found = find_gguf_pre_tokenizer(form.tokenizer->pre);
       ASSERT_NE(found, nullptr);
@@ -90,7 +90,7 @@ TEST(GgufForm, FindsEveryPreTokenizerAgain) {
 }
 
 Vocabulary with(const char* key, const Value& part) {
-  Vocabulary vocabulary = vocabulary_of(small("gpt-2"));
+  Vocabulary vocabulary = make_vocabulary(small("gpt-2"));
   vocabulary.pipeline.set(key, part);
   return vocabulary;
 }
@@ -109,7 +109,7 @@ TEST(GgufForm, SpellingsThatMatchTheSameHaveOneName) {
                              {"pattern", Attributes{{"Regex", fmt::format("{}{}", kBegin, rest)}}},
                              {"behavior", behavior},
                              {"invert", invert}};
-      const GgufForm form = gguf_form(
+      const GgufForm form = make_gguf_form(
           with("pre_tokenizer", Attributes{{"type", "Sequence"}, {"pretokenizers", Value::Array{split, kBytes}}}));
       EXPECT_EQ(form.tokenizer->pre, "dbrx") << rest;
       EXPECT_THAT(form.losses, IsEmpty()) << rest;
@@ -121,19 +121,20 @@ TEST(GgufForm, TellsWhatIsLost) {
   const Attributes strange{
       {"type", "Split"}, {"pattern", Attributes{{"Regex", "[xyz]"}}}, {"behavior", "Isolated"}, {"invert", false}};
   const Value cuts(Attributes{{"type", "Sequence"}, {"pretokenizers", Value::Array{strange, kBytes}}});
-  const GgufForm unknown = gguf_form(with("pre_tokenizer", cuts));
+  const GgufForm unknown = make_gguf_form(with("pre_tokenizer", cuts));
   EXPECT_EQ(unknown.tokenizer->pre, "default");
   EXPECT_THAT(unknown.losses, ElementsAre(HasSubstr("llama.cpp has no name for how the vocabulary cuts")));
   const Attributes prefix{{"type", "ByteLevel"}, {"add_prefix_space", true}};
-  EXPECT_THAT(gguf_form(with("pre_tokenizer", prefix)).losses, ElementsAre(HasSubstr("no name for how")));
-  EXPECT_THAT(gguf_form(with("normalizer", Attributes{{"type", "NFC"}})).losses,
+  EXPECT_THAT(make_gguf_form(with("pre_tokenizer", prefix)).losses, ElementsAre(HasSubstr("no name for how")));
+  EXPECT_THAT(make_gguf_form(with("normalizer", Attributes{{"type", "NFC"}})).losses,
               ElementsAre(HasSubstr("the normalizer NFC")));
-  EXPECT_THAT(gguf_form(with("added_tokens", Value::Array{Attributes{
-                                                 {"id", 3}, {"content", "<s>"}, {"special", true}, {"lstrip", true}}}))
-                  .losses,
-              ElementsAre(HasSubstr("white space")));
+  EXPECT_THAT(
+      make_gguf_form(with("added_tokens",
+                          Value::Array{Attributes{{"id", 3}, {"content", "<s>"}, {"special", true}, {"lstrip", true}}}))
+          .losses,
+      ElementsAre(HasSubstr("white space")));
   const Attributes roberta{{"type", "RobertaProcessing"}, {"cls", Value::Array{"a", 0}}, {"sep", Value::Array{"b", 1}}};
-  const GgufForm around = gguf_form(with("post_processor", roberta));
+  const GgufForm around = make_gguf_form(with("post_processor", roberta));
   EXPECT_THAT(around.losses, ElementsAre(HasSubstr("the special tokens in front of texts: 0")));  // BOS is another
   EXPECT_EQ(around.tokenizer->add_bos_token, false);
   EXPECT_EQ(around.tokenizer->eos_token_id, 1);
@@ -141,25 +142,25 @@ TEST(GgufForm, TellsWhatIsLost) {
 }
 
 TEST(GgufForm, RefusesOtherModels) {
-  const GgufForm words = gguf_form(with("model", Attributes{{"type", "WordPiece"}}));
+  const GgufForm words = make_gguf_form(with("model", Attributes{{"type", "WordPiece"}}));
   EXPECT_FALSE(words.tokenizer);
   EXPECT_THAT(
       words.losses,
       ElementsAre("gguf cannot hold a vocabulary of the model WordPiece whose steps are not BERT's: it is left out"));
-  const GgufForm sums = gguf_form(with("model", Attributes{{"type", "Unigram"}}));
+  const GgufForm sums = make_gguf_form(with("model", Attributes{{"type", "Unigram"}}));
   EXPECT_FALSE(sums.tokenizer);
   EXPECT_THAT(
       sums.losses,
       ElementsAre("gguf cannot hold a vocabulary of the model Unigram without an unknown token: it is left out"));
-  const GgufForm level = gguf_form(with("model", Attributes{{"type", "WordLevel"}}));
+  const GgufForm level = make_gguf_form(with("model", Attributes{{"type", "WordLevel"}}));
   EXPECT_FALSE(level.tokenizer);
   EXPECT_THAT(level.losses, ElementsAre("gguf cannot hold a vocabulary of the model WordLevel: it is left out"));
-  const GgufForm plain = gguf_form(with("pre_tokenizer", Attributes{{"type", "Whitespace"}}));
+  const GgufForm plain = make_gguf_form(with("pre_tokenizer", Attributes{{"type", "Whitespace"}}));
   EXPECT_FALSE(plain.tokenizer);
   EXPECT_THAT(plain.losses, Contains(HasSubstr("neither those of byte-level BPE nor those of SentencePiece")));
   Vocabulary tiny;
   tiny.kind = VocabularyKind::byte_pair;
-  EXPECT_FALSE(gguf_form(tiny).tokenizer);
+  EXPECT_FALSE(make_gguf_form(tiny).tokenizer);
 }
 
 // SentencePiece's algorithm would make "abc" of "a" and "bc" too, which this list does not.
@@ -175,13 +176,13 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
                          {"decoder", Attributes{{"type", "Sequence"}, {"decoders", decoders}}},
                          {"model", Attributes{{"type", "BPE"}, {"byte_fallback", true}}}};
   vocabulary.merges = {{"b", "c"}, {"a", "b"}, {"ab", "c"}, {"a", "bc"}};
-  const GgufForm all = gguf_form(vocabulary);
+  const GgufForm all = make_gguf_form(vocabulary);
   EXPECT_THAT(all.losses, IsEmpty());
   EXPECT_EQ(all.tokenizer->model, "llama");
   EXPECT_EQ(all.tokenizer->add_space_prefix, false);
   EXPECT_THAT(all.tokenizer->scores, ElementsAre(-1e9F, -1e9F, -1e9F, -1, 0, -2));
   vocabulary.unk_id = 2;
-  const auto form = sentencepiece_form(vocabulary);
+  const auto form = make_sentencepiece_form(vocabulary);
   ASSERT_TRUE(form);
   EXPECT_EQ(form->kind, VocabularyKind::sentencepiece_bpe);
   EXPECT_FALSE(form->add_dummy_prefix);
@@ -191,7 +192,7 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
   EXPECT_EQ(form->type(3), TokenType::normal);
   vocabulary.unk_id = -1;
   vocabulary.merges = {{"b", "c"}, {"a", "b"}, {"ab", "c"}};
-  EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("(1 ways more)")));
+  EXPECT_THAT(make_gguf_form(vocabulary).losses, ElementsAre(HasSubstr("(1 ways more)")));
 }
 
 TEST(GgufForm, OtherVocabulariesAreNoSentencePieces) {
@@ -199,7 +200,7 @@ TEST(GgufForm, OtherVocabulariesAreNoSentencePieces) {
   for (const VocabularyKind kind :
        {VocabularyKind::sentencepiece_bpe, VocabularyKind::byte_pair, VocabularyKind::pipeline}) {
     vocabulary.kind = kind;
-    EXPECT_FALSE(sentencepiece_form(vocabulary));
+    EXPECT_FALSE(make_sentencepiece_form(vocabulary));
   }
 }
 
@@ -210,7 +211,7 @@ void add_pieces(Vocabulary& vocabulary) {
 
 // Those that llama.cpp finds in a prompt.
 void find_special_tokens(Vocabulary& vocabulary) {
-  vocabulary.pipeline.set("added_tokens", gguf_added_tokens(vocabulary, {}));
+  vocabulary.pipeline.set("added_tokens", find_gguf_added_tokens(vocabulary, {}));
 }
 
 Vocabulary sums_of_scores() {
@@ -232,28 +233,29 @@ Vocabulary sums_of_scores() {
 // llama.cpp has SentencePiece's Unigram by the name of T5.
 TEST(GgufForm, HasSentencePiecesUnigram) {
   const Vocabulary vocabulary = sums_of_scores();
-  const GgufForm form = gguf_form(vocabulary);
+  const GgufForm form = make_gguf_form(vocabulary);
   EXPECT_THAT(form.losses, IsEmpty());
   ASSERT_TRUE(form.tokenizer);
   EXPECT_EQ(form.tokenizer->model, "t5");
   EXPECT_EQ(form.tokenizer->add_bos_token, false);
   EXPECT_EQ(form.tokenizer->add_eos_token, true);
-  const Vocabulary reread = vocabulary_of(*form.tokenizer);
+  const Vocabulary reread = make_vocabulary(*form.tokenizer);
   EXPECT_EQ(reread, vocabulary);
   EXPECT_THAT(Tokenizer(reread).encode_with_special(" ab  xa "), ElementsAre(6, 3, 2, 4, 1));
   Vocabulary bytes = sums_of_scores();
   bytes.add("<0x41>", 0, TokenType::byte);
-  EXPECT_THAT(gguf_form(bytes).losses,
+  EXPECT_THAT(make_gguf_form(bytes).losses,
               ElementsAre(HasSubstr("does not use byte tokens for characters without a token")));
   Vocabulary fewer = sums_of_scores();
   fewer.pipeline.erase("added_tokens");
-  EXPECT_THAT(gguf_form(fewer).losses, ElementsAre("llama.cpp finds the texts of 3 special tokens in a prompt, which "
-                                                   "the vocabulary does not: <pad>, </s>, <unk>"));
+  EXPECT_THAT(make_gguf_form(fewer).losses,
+              ElementsAre("llama.cpp finds the texts of 3 special tokens in a prompt, which "
+                          "the vocabulary does not: <pad>, </s>, <unk>"));
   Vocabulary more = sums_of_scores();
   Value::Array added = *more.pipeline.get_if<Value::Array>("added_tokens");
   added.emplace_back(Attributes{{"id", 4}, {"content", "a"}});
   more.pipeline.set("added_tokens", added);
-  EXPECT_THAT(gguf_form(more).losses,
+  EXPECT_THAT(make_gguf_form(more).losses,
               ElementsAre("llama.cpp does not find the texts of 1 added tokens in a prompt: a"));
 }
 
@@ -271,16 +273,16 @@ TEST(GgufForm, HasUnigramOfTokenizerJson) {
       {"decoder", Attributes{{"type", "Metaspace"}, {"prepend_scheme", "always"}}},
       {"model", Attributes{{"type", "Unigram"}, {"unk_id", 0}}}};
   vocabulary.pipeline.set("added_tokens", Value::Array{Attributes{{"id", 0}, {"content", "<unk>"}, {"special", true}}});
-  const GgufForm form = gguf_form(vocabulary);
+  const GgufForm form = make_gguf_form(vocabulary);
   EXPECT_THAT(form.losses, IsEmpty());
   ASSERT_TRUE(form.tokenizer);
   EXPECT_EQ(form.tokenizer->remove_extra_whitespaces, true);
   const Tokenizer before(vocabulary);
-  const Tokenizer after(vocabulary_of(*form.tokenizer));
+  const Tokenizer after(make_vocabulary(*form.tokenizer));
   for (const char* text : {"ab", " ab  ba", "xa xx b", "ba ", "a\u00e9b"})
     EXPECT_EQ(after.encode_with_special(text), before.encode_with_special(text)) << text;
   vocabulary.pipeline.set("normalizer", Attributes{{"type", "NFKC"}});
-  EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("the normalizer NFKC")));
+  EXPECT_THAT(make_gguf_form(vocabulary).losses, ElementsAre(HasSubstr("the normalizer NFKC")));
 }
 
 TEST(GgufForm, HasWordPiece) {
@@ -296,37 +298,38 @@ TEST(GgufForm, HasWordPiece) {
                          {"decoder", Attributes{{"type", "WordPiece"}}},
                          {"model", Attributes{{"type", "WordPiece"}, {"unk_token", "[UNK]"}}}};
   find_special_tokens(vocabulary);
-  const GgufForm form = gguf_form(vocabulary);
+  const GgufForm form = make_gguf_form(vocabulary);
   EXPECT_THAT(form.losses, IsEmpty());
   ASSERT_TRUE(form.tokenizer);
   EXPECT_THAT(form.tokenizer->tokens,
               ElementsAre("[UNK]", "<s>", "[SEP]", "\xe2\x96\x81un", "able", "\xe2\x96\x81!", "\xe2\x96\x81[x]"));
   EXPECT_EQ(form.tokenizer->bos_token_id, 1);
   EXPECT_EQ(form.tokenizer->seperator_token_id, 2);
-  const Vocabulary reread = vocabulary_of(*form.tokenizer);
+  const Vocabulary reread = make_vocabulary(*form.tokenizer);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) EXPECT_EQ(reread.text(id), vocabulary.text(id));
   const Tokenizer tokenizer(reread);
   EXPECT_THAT(tokenizer.encode_with_special("unable! Un"), ElementsAre(1, 3, 4, 5, 0, 2));
   vocabulary.pipeline.set("post_processor", nullptr);
-  EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("puts one token in front")));
+  EXPECT_THAT(make_gguf_form(vocabulary).losses, ElementsAre(HasSubstr("puts one token in front")));
   vocabulary.pipeline.set("post_processor", around);
   vocabulary.pipeline.set("decoder", Attributes{{"type", "WordPiece"}, {"cleanup", false}});
   vocabulary.pipeline.set("model",
                           Attributes{{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"max_input_chars_per_word", 20}});
-  EXPECT_THAT(gguf_form(vocabulary).losses,
+  EXPECT_THAT(make_gguf_form(vocabulary).losses,
               ElementsAre(HasSubstr("words of more than 20 characters"), HasSubstr("the decoder WordPiece")));
 }
 
 TEST(TokenTypes, HaveSentencePiecesNumbers) {
-  EXPECT_FALSE(numbered_token_type(0));
-  EXPECT_FALSE(numbered_token_type(7));
+  EXPECT_FALSE(find_token_type(0));
+  EXPECT_FALSE(find_token_type(7));
   const TokenType types[] = {TokenType::normal,       TokenType::unknown, TokenType::control,
                              TokenType::user_defined, TokenType::unused,  TokenType::byte};
   for (std::int32_t number = 1; number <= 6; ++number) {
-    EXPECT_EQ(numbered_token_type(static_cast<std::uint64_t>(number)), types[number - 1]);
-    EXPECT_EQ(token_type_number(types[number - 1]), number);
+    EXPECT_EQ(find_token_type(static_cast<std::uint64_t>(number)), types[number - 1]);
+    EXPECT_EQ(find_token_type_number(types[number - 1]), number);
   }
-  for (const TokenType type : {TokenType::bos, TokenType::eos, TokenType::pad}) EXPECT_EQ(token_type_number(type), 3);
+  for (const TokenType type : {TokenType::bos, TokenType::eos, TokenType::pad})
+    EXPECT_EQ(find_token_type_number(type), 3);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ std::vector<TokenId> ids_of(const Attributes& expected, std::string_view key) {
 TEST_P(RealGguf, DoesAsLlamaCpp) {
   const fs::path folder = shared_directory() / "data" / "tokenizers" / "gguf";
   if (!fs::exists(folder)) GTEST_SKIP() << folder << " is not there";
-  const auto vocabulary = vocabulary_of(open(folder / fmt::format("ggml-vocab-{}.gguf", GetParam())));
+  const auto vocabulary = make_vocabulary(open(folder / fmt::format("ggml-vocab-{}.gguf", GetParam())));
   ASSERT_TRUE(vocabulary);
   const Tokenizer tokenizer(*vocabulary);
   std::ifstream stream(folder / fmt::format("ggml-vocab-{}.expected.json", GetParam()), std::ios::binary);
@@ -80,7 +80,7 @@ GgufTokenizer small() {
 }
 
 TEST(GgufVocabulary, LlamaMergesByScore) {
-  const Tokenizer tokenizer(vocabulary_of(small()));
+  const Tokenizer tokenizer(make_vocabulary(small()));
   EXPECT_THAT(tokenizer.encode("ab ba"), ElementsAre(6, 2, 4, 3));
   EXPECT_THAT(tokenizer.encode_with_special("ab"), ElementsAre(1, 6));
   EXPECT_THAT(tokenizer.encode("<s>ab"), ElementsAre(1, 6));
@@ -88,7 +88,7 @@ TEST(GgufVocabulary, LlamaMergesByScore) {
   GgufTokenizer plain = small();
   plain.add_space_prefix = false;
   plain.add_bos_token = false;
-  const Tokenizer without(vocabulary_of(plain));
+  const Tokenizer without(make_vocabulary(plain));
   EXPECT_THAT(without.encode_with_special("ab ab"), ElementsAre(5, 6));
 }
 
@@ -102,7 +102,7 @@ TEST(GgufVocabulary, NamesOfPreTokenizersSayWhetherThereIsABos) {
     gguf.token_type = {3, 1};
     gguf.bos_token_id = 0;
     gguf.add_bos_token = said;
-    return Tokenizer(vocabulary_of(gguf)).encode_with_special("a").front() == 0;
+    return Tokenizer(make_vocabulary(gguf)).encode_with_special("a").front() == 0;
   };
   for (const char* pre : {"chameleon", "tekken", "llama-bpe"}) {
     EXPECT_TRUE(has_bos(pre, std::nullopt)) << pre;
@@ -123,7 +123,7 @@ TEST(GgufVocabulary, BertFindsTheLongestPieces) {
   gguf.unknown_token_id = 0;
   gguf.cls_token_id = 1;
   gguf.seperator_token_id = 2;
-  const Tokenizer tokenizer(vocabulary_of(gguf));
+  const Tokenizer tokenizer(make_vocabulary(gguf));
   EXPECT_THAT(tokenizer.encode_with_special("Unable! x"), ElementsAre(1, 3, 4, 5, 0, 2));
 }
 
@@ -132,7 +132,7 @@ TEST(GgufVocabulary, RefusesWhatItDoesNotKnow) {
     GgufTokenizer gguf = small();
     change(gguf);
     try {
-      (void)vocabulary_of(gguf);
+      (void)make_vocabulary(gguf);
     } catch (const Error& error) {
       return error.what();
     }

@@ -40,7 +40,7 @@ Vocabulary steps() {
 TEST(FirstTokens, LeavesOutWhatNamesOthers) {
   const Tokenizer whole(steps());
   EXPECT_THAT(whole.encode_with_special("abc<x>abab"), ElementsAre(5, 8, 10, 9, 10));
-  const Vocabulary left = first_tokens(steps(), 8);
+  const Vocabulary left = keep_first_tokens(steps(), 8);
   EXPECT_EQ(left.size(), 8U);
   EXPECT_EQ(left.bos_id, 5);
   EXPECT_EQ(left.eos_id, -1);
@@ -48,18 +48,18 @@ TEST(FirstTokens, LeavesOutWhatNamesOthers) {
   const Tokenizer tokenizer(left);
   EXPECT_THAT(tokenizer.encode_with_special("abc<x>abab"), ElementsAre(5, 6, 2, 3, 5, 4, 6, 6));
   // "a b" is gone, so that "b c" merges.
-  EXPECT_THAT(Tokenizer(first_tokens(steps(), 8)).encode("bc"), ElementsAre(7));
-  EXPECT_THAT(Tokenizer(first_tokens(steps(), 5)).encode("abx"), ElementsAre(0, 1)) << "there is no token for x";
-  EXPECT_THAT(Tokenizer(first_tokens(steps(), 5)).encode_with_special("ab"), ElementsAre(0, 1));
-  EXPECT_EQ(first_tokens(steps(), 11), steps());
-  EXPECT_EQ(first_tokens(steps(), 100), steps());
-  EXPECT_EQ(first_tokens(steps(), 0).size(), 0U);
+  EXPECT_THAT(Tokenizer(keep_first_tokens(steps(), 8)).encode("bc"), ElementsAre(7));
+  EXPECT_THAT(Tokenizer(keep_first_tokens(steps(), 5)).encode("abx"), ElementsAre(0, 1)) << "there is no token for x";
+  EXPECT_THAT(Tokenizer(keep_first_tokens(steps(), 5)).encode_with_special("ab"), ElementsAre(0, 1));
+  EXPECT_EQ(keep_first_tokens(steps(), 11), steps());
+  EXPECT_EQ(keep_first_tokens(steps(), 100), steps());
+  EXPECT_EQ(keep_first_tokens(steps(), 0).size(), 0U);
 }
 
 TEST(FirstTokens, OfSentencePiece) {
   const Vocabulary whole = read_vocabulary(source_directory() / "examples/nano-mistral/tokenizer.model").value();
   for (const std::size_t rows : {260U, 300U, 700U}) {
-    const Tokenizer tokenizer(first_tokens(whole, rows));
+    const Tokenizer tokenizer(keep_first_tokens(whole, rows));
     const std::string text = "Once upon a time, there was a young penguin. \xE6\x97\xA5";
     const std::vector<TokenId> ids = tokenizer.encode_with_special(text);
     EXPECT_EQ(ids.front(), whole.bos_id);
@@ -86,7 +86,7 @@ TEST(FirstTokens, OfRealTokenizers) {
     if (!real) continue;
     ++found;
     const std::size_t rows = real->vocabulary.size() / 4 * 3;
-    const Tokenizer tokenizer(first_tokens(real->vocabulary, rows));
+    const Tokenizer tokenizer(keep_first_tokens(real->vocabulary, rows));
     std::size_t same = 0;
     for (const support::ExpectedTokens& text : real->expected) {
       const std::vector<TokenId> ids = tokenizer.encode(text.text);

@@ -30,17 +30,17 @@ Vocabulary sentencepiece() {
   vocabulary.add("<s>", 0, TokenType::bos);
   vocabulary.add("</s>", 0, TokenType::eos);
   vocabulary.add("a", -1, TokenType::normal);
-  vocabulary.pipeline.set("added_tokens", gguf_added_tokens(vocabulary, {}));
+  vocabulary.pipeline.set("added_tokens", find_gguf_added_tokens(vocabulary, {}));
   return vocabulary;
 }
 
 TEST(SpecialAround, IsBosWhereNothingElseIsSaid) {
   const Vocabulary vocabulary = sentencepiece();
-  EXPECT_EQ(special_around(vocabulary), (SpecialAround{{1}, {}}));
+  EXPECT_EQ(find_special_around(vocabulary), (SpecialAround{{1}, {}}));
   EXPECT_THAT(Tokenizer(vocabulary).encode_with_special("a"), ElementsAre(1, 3));
   Vocabulary steps = vocabulary;
   steps.kind = VocabularyKind::pipeline;
-  EXPECT_EQ(special_around(steps), SpecialAround());
+  EXPECT_EQ(find_special_around(steps), SpecialAround());
 }
 
 TEST(SpecialAround, FollowsTheFlags) {
@@ -54,7 +54,7 @@ TEST(SpecialAround, FollowsTheFlags) {
       if (eos) expected.push_back(2);
       EXPECT_EQ(Tokenizer(vocabulary).encode_with_special("a"), expected);
       EXPECT_EQ(vocabulary.pipeline.find("post_processor") == nullptr, bos && !eos);  // the usual
-      const GgufForm form = gguf_form(vocabulary);
+      const GgufForm form = make_gguf_form(vocabulary);
       EXPECT_THAT(form.losses, IsEmpty());
       EXPECT_EQ(form.tokenizer->add_bos_token, bos);
       EXPECT_EQ(form.tokenizer->add_eos_token, eos);
@@ -69,7 +69,7 @@ TEST(SpecialAround, IsInTokenizerConfig) {
     for (const bool eos : {false, true}) {
       Vocabulary vocabulary = sentencepiece();
       set_special_around(vocabulary, bos, eos);
-      const TokenizerFiles written = tokenizer_files(vocabulary);
+      const TokenizerFiles written = make_tokenizer_files(vocabulary);
       EXPECT_THAT(written.losses, IsEmpty());
       const support::TemporaryDirectory directory;
       for (const TokenizerFile& file : written.files)
@@ -91,8 +91,8 @@ TEST(SpecialAround, MayBeMoreThanFilesHold) {
   Vocabulary vocabulary = sentencepiece();
   vocabulary.pipeline.set("post_processor", describe_post_processor(vocabulary, {{1, 3}, {2, 2}}));
   EXPECT_THAT(Tokenizer(vocabulary).encode_with_special("a"), ElementsAre(1, 3, 3, 2, 2));
-  EXPECT_THAT(tokenizer_files(vocabulary).losses, ElementsAre(HasSubstr("names one BOS and one EOS")));
-  EXPECT_THAT(gguf_form(vocabulary).losses,
+  EXPECT_THAT(make_tokenizer_files(vocabulary).losses, ElementsAre(HasSubstr("names one BOS and one EOS")));
+  EXPECT_THAT(make_gguf_form(vocabulary).losses,
               ElementsAre(HasSubstr("in front of texts: 1, 3"), HasSubstr("after texts: 2, 2")));
   vocabulary.pipeline.set("post_processor", Attributes{{"type", "Nonsense"}});
   EXPECT_THROW(Tokenizer{vocabulary}, Error);

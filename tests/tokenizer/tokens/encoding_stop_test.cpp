@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-Vocabulary vocabulary_of(VocabularyKind kind) {
+Vocabulary make_vocabulary(VocabularyKind kind) {
   Vocabulary vocabulary;
   vocabulary.kind = kind;
   vocabulary.unk_id = 0;
@@ -31,7 +31,7 @@ TEST(EncodingStop, EndsEncodingWithEachKindOfVocabulary) {
   for (const auto kind : {VocabularyKind::sentencepiece_bpe, VocabularyKind::sentencepiece_unigram,
                           VocabularyKind::byte_pair, VocabularyKind::pipeline}) {
     SCOPED_TRACE(static_cast<int>(kind));
-    const Tokenizer tokenizer(vocabulary_of(kind));
+    const Tokenizer tokenizer(make_vocabulary(kind));
     const std::vector<TokenId> expected = tokenizer.encode("ab ab");
     {
       const EncodingStop stopped(stop);

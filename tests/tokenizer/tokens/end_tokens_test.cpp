@@ -19,20 +19,20 @@ Vocabulary of_size(int size) {
 TEST(EndTokens, AreThoseThatTheFilesList) {
   Vocabulary vocabulary = of_size(20);
   Model model;
-  EXPECT_THAT(end_tokens(model, vocabulary.eos_id, vocabulary.size()), IsEmpty());
+  EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), IsEmpty());
   vocabulary.eos_id = 2;
-  EXPECT_THAT(end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2));
+  EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2));
   model.config_json.set("eos_token_id", Value::Array{2, 3});
-  EXPECT_THAT(end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3));
+  EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3));
   model.attributes.set(std::string(kGenerationConfig), Attributes{{"eos_token_id", 4}});
-  EXPECT_THAT(end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 4));
+  EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 4));
   model.attributes.set(std::string(kGenerationConfig), R"({"eos_token_id": [5, 3]})");  // as formats of texts have it
-  EXPECT_THAT(end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 5));
+  EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 5));
   model.attributes.set("tokenizer.ggml.eot_token_id", 6);
   model.attributes.set("tokenizer.ggml.eom_token_id", 7);
-  EXPECT_THAT(end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 5, 6, 7));
+  EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 5, 6, 7));
   model.config_json.set("text_config", Attributes{{"eos_token_id", Value::Array{8, 2}}});  // of a multimodal directory
-  EXPECT_THAT(end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 8, 5, 6, 7));
+  EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 8, 5, 6, 7));
 }
 
 TEST(EndTokens, PassOverWhatIsNone) {
@@ -41,7 +41,7 @@ TEST(EndTokens, PassOverWhatIsNone) {
   model.config_json.set("eos_token_id", Value::Array{-1, 4, "2", nullptr, 3});
   model.attributes.set(std::string(kGenerationConfig), "{no JSON");
   model.attributes.set("tokenizer.ggml.eot_token_id", Value());
-  EXPECT_THAT(end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(3));
+  EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(3));
 }
 
 }  // namespace
