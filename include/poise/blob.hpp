@@ -124,7 +124,7 @@ inline const StoredAs* find_change(const Blob& blob, StoredAs::Change change) {
   return stored != nullptr && stored->change == change ? stored : nullptr;
 }
 
-// Bytes [offset, offset + length) of a source. Throws internal when the source has fewer.
+// Returns bytes [offset, offset + length) of a source. Throws internal when the source has fewer.
 BlobPtr make_source_blob(SourcePtr source, std::uint64_t offset, std::uint64_t length);
 
 // Owned bytes.
@@ -135,7 +135,7 @@ BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name);
 // ("the encoding "lz4" is not known to this version of Poise").
 BlobPtr make_opaque_blob(Stored stored, std::uint64_t size, std::string reason);
 
-// Bytes whose file is missing: reading them throws not_found.
+// Returns bytes whose file is missing: reading them throws not_found.
 BlobPtr make_missing_blob(std::uint64_t size, std::string reason);
 
 // Returns a copy of all decoded bytes.

@@ -53,7 +53,7 @@ class Embedder {
   // that is longer than the context; cancelled.
   std::vector<float> embed(std::span<const std::string> texts, const Progress& progress = {},
                            const std::stop_token& stop = {});
-  // The same for token ids, without special tokens around them. Throws bad_argument for an unknown id.
+  // Returns the same for token ids, without special tokens around them. Throws bad_argument for an unknown id.
   std::vector<float> embed(std::span<const std::vector<TokenId>> texts, const Progress& progress = {},
                            const std::stop_token& stop = {});
 

@@ -54,7 +54,7 @@ struct SaveReport {
 SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format,
                 const WriteOptions& options = {});
 
-// The same in the format of the path's extension, or of directories if it ends in a slash or is one. Throws
+// Writes the same in the format of the path's extension, or of directories if it ends in a slash or is one. Throws
 // bad_argument, too, for an unknown extension.
 SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 

@@ -54,8 +54,8 @@ class Sampler {
   // Adds tokens of the text before the sampled ones, for repetition_penalty.
   void see(std::span<const TokenId> tokens);
 
-  // A token id: an index into `logits`. Of equal scores the lower id goes first. Throws unsupported, naming the token,
-  // when a score is NaN or infinitely large. Requires: logits is not empty.
+  // Returns a token id: an index into `logits`. Of equal scores the lower id goes first. Throws unsupported, naming the
+  // token, when a score is NaN or infinitely large. Requires: logits is not empty.
   TokenId sample(std::span<const float> logits);
 
   // Draws a guess from the scores of a draft, with the same options. It does not count as a token of the text. Throws

@@ -67,11 +67,11 @@ class AffineSource {
  public:
   virtual ~AffineSource() = default;
   virtual Affine get() const = 0;
-  // get().packed, known without a pass.
+  // Returns get().packed, known without a pass.
   virtual bool packed() const { return get().packed; }
-  // Whether get().ranged() is asked for, known without a pass, too; a tensor of equal elements has no range.
+  // Returns get().ranged(), known without a pass, too; a tensor of equal elements has no range.
   virtual bool ranged() const { return get().ranged(); }
-  // Where the tensor's file holds the scale, if it does.
+  // Returns the place of the scale in the tensor's file, if it is there.
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 };
 
@@ -135,7 +135,7 @@ struct Tensor {
   // Returns the part with that role; throws not_found naming tensor and role.
   const Part& require(std::string_view role) const;
 
-  // Elements of the logical shape. Requires: the product fits, which every reader checks.
+  // Returns the number of elements of the logical shape. Requires: the product fits, which every reader checks.
   std::uint64_t elements() const;
   // Decoded bytes of all parts; UINT64_MAX on overflow.
   std::uint64_t size_bytes() const;

@@ -74,7 +74,7 @@ class TinyLlamaModel {
   // Continues a text, with <bos> first, until <eos>, max_tokens or the end of the positions; returns only the
   // continuation. Throws unsupported without a tokenizer.
   std::string generate(std::string_view prompt, std::size_t max_tokens = 100, const SamplingOptions& sampling = {});
-  // The same with token ids, and nothing added.
+  // Returns the same with token ids, and nothing added.
   std::vector<TokenId> generate(std::span<const TokenId> prompt, std::size_t max_tokens = 100,
                                 const SamplingOptions& sampling = {});
 

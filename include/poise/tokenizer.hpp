@@ -51,8 +51,8 @@ class Tokenizer {
   // SentencePiece that a vocabulary names but lacks, for a character without a token when there are neither byte tokens
   // nor an unknown token, and for a regular expression of the vocabulary that takes too long on this text.
   std::vector<TokenId> encode(std::string_view text) const;
-  // The same with the special tokens around it: those of the vocabulary's post-processor, else BOS in front if the
-  // vocabulary has it.
+  // Returns the same with the special tokens around it: those of the vocabulary's post-processor, else BOS in front if
+  // the vocabulary has it.
   std::vector<TokenId> encode_with_special(std::string_view text) const;
 
   // Returns the ids of a chat template's text. Finds special tokens where the template spells them, also if the

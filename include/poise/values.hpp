@@ -37,10 +37,10 @@ void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out
 // does not fit the shape.
 Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elements);
 
-// The same elements as codes in memory, computed now as a conversion would. Throws bad_argument for a type without
-// codes; unsupported, naming the tensor, for elements that values() rejects or that are not finite, and for rows that
-// are not whole blocks or groups; cancelled when `progress`, which counts bytes of codes, returns false; and what
-// reading the blobs throws.
+// Returns the same elements as codes in memory, computed now as a conversion would. Throws bad_argument for a type
+// without codes; unsupported, naming the tensor, for elements that values() rejects or that are not finite, and for
+// rows that are not whole blocks or groups; cancelled when `progress`, which counts bytes of codes, returns false; and
+// what reading the blobs throws.
 Tensor quantized(const Tensor& tensor, const StoredType& type, const Progress& progress = {});
 
 // Returns a tensor of ggml's blocks from another program, row after row. type: its name, "q4_k". Throws bad_argument

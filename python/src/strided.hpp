@@ -23,7 +23,7 @@ struct Strided {
   std::uint64_t count() const;
   // Returns true if the elements are contiguous.
   bool is_run() const;
-  // Returns elements from the first to the last one, both included; 0 for none.
+  // Returns the number of elements from the first to the last one, both included; 0 if there are none.
   std::uint64_t extent() const;
 };
 

@@ -42,7 +42,7 @@ POISE_SAME_NUMBER(qint4, POISE_QINT4);
 static_assert(static_cast<int>(DType::unknown) == POISE_QINT4, "a new element type needs a number in poise_dtype");
 #undef POISE_SAME_NUMBER
 
-poise_status status_of(ErrorKind kind) {
+poise_status find_status(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::invalid_file: return POISE_INVALID_FILE;
     case ErrorKind::unsupported: return POISE_UNSUPPORTED;
@@ -65,7 +65,7 @@ poise_status fill(poise_error* error, poise_status kind, std::string_view messag
   return kind;
 }
 
-bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
+bool is_continuation_byte(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
 // A struct that may grow ends with its last field, without padding: a newer version would use those bytes, and older
 // programs leave them uninitialized.
@@ -106,7 +106,7 @@ poise_status fail(poise_error* error) noexcept {
   try {
     throw;
   } catch (const Error& failure) {
-    return fill(error, status_of(failure.kind()), failure.message(), failure.path(), failure.offset());
+    return fill(error, find_status(failure.kind()), failure.message(), failure.path(), failure.offset());
   } catch (const std::bad_alloc&) {
     return fill(error, POISE_OUT_OF_MEMORY, "out of memory");
   } catch (const std::exception& failure) {
@@ -123,14 +123,14 @@ void check_index(std::string_view kind, std::size_t index, std::size_t count) {
   if (index >= count) refuse_missing(fmt::format("{} {} is out of range: there are {}", kind, index, count));
 }
 
-std::string_view text_at(const char* text, const char* parameter) { return &at(text, parameter); }
+std::string_view require_text(const char* text, const char* parameter) { return &at(text, parameter); }
 
 std::string_view view(poise_text text, const char* parameter) {
-  const auto bytes = items(text.data, text.size, parameter);
+  const auto bytes = view_items(text.data, text.size, parameter);
   return {bytes.data(), bytes.size()};
 }
 
-std::optional<std::string> optional_text(const char* text) {
+std::optional<std::string> copy_optional_text(const char* text) {
   return text == nullptr ? std::nullopt : std::optional<std::string>(text);
 }
 
@@ -149,7 +149,7 @@ poise_string copy_text_out(std::string_view text) {
 void copy_text(std::string_view text, std::span<char> out) noexcept {
   std::size_t size = std::min(text.size(), out.size() - 1);
   if (size < text.size()) {
-    while (size > 0 && is_trail(text[size])) --size;
+    while (size > 0 && is_continuation_byte(text[size])) --size;
   }
   std::copy_n(text.begin(), size, out.begin());
   out[size] = '\0';
@@ -170,8 +170,8 @@ Progress progress_from(const poise_progress& progress) {
 }
 
 void set_storage(const poise_storage* given, WriteOptions& options) {
-  const poise_storage storage = options_or(given, POISE_STORAGE_INIT);
-  options.dialect = optional_text(storage.dialect);
+  const poise_storage storage = read_options_or(given, POISE_STORAGE_INIT);
+  options.dialect = copy_optional_text(storage.dialect);
   if (storage.zstd_level != 0) options.zstd_level = storage.zstd_level;
   switch (storage.digest) {
     case POISE_DIGEST_USUAL: break;
@@ -186,15 +186,15 @@ void set_storage(const poise_storage* given, WriteOptions& options) {
 }
 
 Card card_from(const poise_card* given) {
-  const poise_card card = options_or(given, POISE_CARD_INIT);
-  const auto text = [](const char* field) { return optional_text(field).value_or(""); };
+  const poise_card card = read_options_or(given, POISE_CARD_INIT);
+  const auto text = [](const char* field) { return copy_optional_text(field).value_or(""); };
   return {text(card.model_type),    text(card.base_model), text(card.author), text(card.created_at),
           text(card.last_modified), text(card.license),    text(card.uuid)};
 }
 
 std::optional<Vocabulary> read_vocabulary_files(const char* vocab, const char* merges) {
   if (vocab == nullptr && merges == nullptr) return std::nullopt;
-  return read_tiny_llama_vocabulary(text_at(vocab, "vocab"), text_at(merges, "merges"));
+  return read_tiny_llama_vocabulary(require_text(vocab, "vocab"), require_text(merges, "merges"));
 }
 
 poise_dtype to_c_dtype(DType dtype) {
@@ -223,7 +223,7 @@ static_assert(static_cast<int>(CacheType::f32) == POISE_CACHE_F32);
 static_assert(static_cast<int>(CacheType::f16) == POISE_CACHE_F16);
 static_assert(static_cast<int>(CacheType::q8) == POISE_CACHE_Q8);
 
-std::optional<CacheType> cache_type(poise_cache_type given) {
+std::optional<CacheType> parse_cache_type(poise_cache_type given) {
   if (given == POISE_CACHE_DEFAULT) return std::nullopt;
   std::string expected;
   for (const CacheTypeRow& row : cache_types()) {
@@ -236,7 +236,7 @@ std::optional<CacheType> cache_type(poise_cache_type given) {
 }
 
 // More than 32 bits of threads are too many, too.
-unsigned threads(std::uint64_t given) {
+unsigned limit_threads(std::uint64_t given) {
   return static_cast<unsigned>(std::min<std::uint64_t>(given, std::numeric_limits<unsigned>::max()));
 }
 
@@ -251,20 +251,20 @@ poise_tokens copy_tokens_out(std::span<const TokenId> tokens) {
 
 std::string_view view_input(const char* text, std::size_t size) { return view({text, size}, "text"); }
 
-SessionOptions session_options(const poise_session_options* given) {
-  const poise_session_options from = options_or(given, POISE_SESSION_OPTIONS_INIT);
-  SessionOptions options = {.threads = threads(from.threads),
+SessionOptions read_session_options(const poise_session_options* given) {
+  const poise_session_options from = read_options_or(given, POISE_SESSION_OPTIONS_INIT);
+  SessionOptions options = {.threads = limit_threads(from.threads),
                             .context = static_cast<std::size_t>(from.context),
                             .exact = from.exact != 0,
-                            .cache = cache_type(from.cache)};
+                            .cache = parse_cache_type(from.cache)};
   if (from.draft != nullptr && from.draft_lookup != 0) refuse("draft and draft_lookup exclude each other");
   if (from.draft_lookup != 0) options.draft.emplace();
   if (from.draft != nullptr) options.draft = {.model = load_weights(from.draft->model)};
   return options;
 }
 
-GenerateOptions generate_options(const poise_generate_options* given) {
-  const poise_generate_options from = options_or(given, POISE_GENERATE_OPTIONS_INIT);
+GenerateOptions read_generate_options(const poise_generate_options* given) {
+  const poise_generate_options from = read_options_or(given, POISE_GENERATE_OPTIONS_INIT);
   GenerateOptions options;
   options.max_tokens = static_cast<std::size_t>(from.max_tokens);
   options.sampling = {.temperature = from.temperature,
@@ -275,9 +275,9 @@ GenerateOptions generate_options(const poise_generate_options* given) {
                       .repetition_penalty = from.repetition_penalty,
                       .presence_penalty = from.presence_penalty,
                       .frequency_penalty = from.frequency_penalty};
-  for (const poise_logit_bias& bias : items(from.logit_bias, from.logit_bias_count, "logit_bias"))
+  for (const poise_logit_bias& bias : view_items(from.logit_bias, from.logit_bias_count, "logit_bias"))
     options.sampling.logit_bias.emplace_back(bias.token, bias.bias);
-  for (const poise_text& stop : items(from.stop, from.stop_count, "stop"))
+  for (const poise_text& stop : view_items(from.stop, from.stop_count, "stop"))
     options.stop.emplace_back(view(stop, "stop"));
   if (from.stop_id >= 0) options.stop_id = from.stop_id;
   options.ignore_eos = from.ignore_eos != 0;
@@ -285,7 +285,7 @@ GenerateOptions generate_options(const poise_generate_options* given) {
 }
 
 Cancel::Cancel(const poise_session_options* options) {
-  const poise_session_options from = options_or(options, POISE_SESSION_OPTIONS_INIT);
+  const poise_session_options from = read_options_or(options, POISE_SESSION_OPTIONS_INIT);
   asked_ = from.cancel;
   user_ = from.cancel_user;
 }

@@ -61,14 +61,14 @@ T& at(T* pointer, const char* parameter) {
 
 // `count` items from a caller; NULL is valid only for zero items.
 template <typename T>
-std::span<T> items(T* pointer, std::size_t count, const char* parameter) {
+std::span<T> view_items(T* pointer, std::size_t count, const char* parameter) {
   if (count > 0) at(pointer, parameter);
   return {pointer, count};
 }
 
-std::string_view text_at(const char* text, const char* parameter);
+std::string_view require_text(const char* text, const char* parameter);
 std::string_view view(poise_text text, const char* parameter);
-std::optional<std::string> optional_text(const char* text);
+std::optional<std::string> copy_optional_text(const char* text);
 
 poise_text lend(std::string_view text);
 poise_string copy_text_out(std::string_view text);  // throws bad_alloc
@@ -90,7 +90,7 @@ inline constexpr std::size_t kFirstSize<poise_session_info> = offsetof(poise_ses
 // Returns the size that a caller gives for a struct: at least its first size, and at most the size that this library
 // has.
 template <typename Struct>
-std::size_t checked_size(const Struct& given) {
+std::size_t check_size(const Struct& given) {
   static_assert(std::is_trivially_copyable_v<Struct> && offsetof(Struct, size) == 0);
   constexpr std::size_t kMost = 4096;
   if (given.size >= kFirstSize<Struct> && given.size <= kMost) return given.size;
@@ -102,7 +102,7 @@ std::size_t checked_size(const Struct& given) {
 // newer program that are unknown here must be zero, and so must reserved ones.
 template <typename Struct>
 Struct read_struct(const Struct& given, const std::type_identity_t<Struct>& usual) {
-  const std::size_t size = checked_size(given);
+  const std::size_t size = check_size(given);
   for (std::size_t i = sizeof(Struct); i < size; ++i) {
     if (reinterpret_cast<const char*>(&given)[i] != 0)
       refuse("a struct has fields that this version of Poise does not know");
@@ -118,14 +118,14 @@ Struct read_struct(const Struct& given, const std::type_identity_t<Struct>& usua
 
 // Returns the same for options; NULL means the usual ones.
 template <typename Options>
-Options options_or(const Options* given, const std::type_identity_t<Options>& usual) {
+Options read_options_or(const Options* given, const std::type_identity_t<Options>& usual) {
   return given == nullptr ? usual : read_struct(*given, usual);
 }
 
 // Fills the caller's struct up to its size. Fields of a newer program that are unknown here become zero.
 template <typename Struct>
 void copy_struct_out(Struct* out, const char* parameter, const Struct& value) {
-  const std::size_t size = checked_size(at(out, parameter));
+  const std::size_t size = check_size(at(out, parameter));
   auto* bytes = reinterpret_cast<char*>(out);
   const std::size_t known = std::min(size, sizeof(Struct));
   std::memcpy(bytes + sizeof size, reinterpret_cast<const char*>(&value) + sizeof size, known - sizeof size);
@@ -154,13 +154,13 @@ poise_tokens copy_tokens_out(std::span<const TokenId> tokens);
 std::string_view view_input(const char* text, std::size_t size);
 
 // NULL: the usual options. Throw bad_argument for fields that make no sense.
-SessionOptions session_options(const poise_session_options* given);
-GenerateOptions generate_options(const poise_generate_options* given);
+SessionOptions read_session_options(const poise_session_options* given);
+GenerateOptions read_generate_options(const poise_generate_options* given);
 
 // Whether a C program wants long computations of a session or batch to end: its `cancel`.
 class Cancel {
  public:
-  // Requires: session_options() has accepted them.
+  // Requires: read_session_options() has accepted them.
   explicit Cancel(const poise_session_options* options);
 
   // Runs the work with a token that is stopped when the program wants that. It is asked before, on this thread, and
@@ -230,12 +230,12 @@ namespace poise::capi {
 inline const poise_attributes* c_attributes(const Attributes& attributes) {
   return reinterpret_cast<const poise_attributes*>(&attributes);
 }
-inline const Attributes& attributes_at(const poise_attributes* attributes) {
+inline const Attributes& require_attributes(const poise_attributes* attributes) {
   return *reinterpret_cast<const Attributes*>(&at(attributes, "attributes"));
 }
 
 // Returns the tensor of a handle.
-inline const Tensor& tensor_at(const poise_tensor* tensor) {
+inline const Tensor& require_tensor(const poise_tensor* tensor) {
   const poise_tensor& handle = at(tensor, "tensor");
   return handle.model->model.tensors()[handle.index];
 }

@@ -42,7 +42,7 @@ class BorrowedSource final : public poise::Source {
 
 template <typename Open>
 poise_model* make_model(const poise_open_options* given, Open&& open) {
-  const poise_open_options options = options_or(given, POISE_OPEN_OPTIONS_INIT);
+  const poise_open_options options = read_options_or(given, POISE_OPEN_OPTIONS_INIT);
   const poise::ReadOptions read = read_options(options.io);
   auto vocabulary = read_vocabulary_files(options.vocab, options.merges);
   poise::Model model = open(read);
@@ -88,7 +88,7 @@ const poise::Vocabulary& poise_model::vocabulary() const {
 poise_status poise_open(const char* path, const poise_open_options* options, poise_model** model, poise_error* error) {
   return guard(error, [&] {
     poise_model*& out = at(model, "model");
-    const std::string_view name = text_at(path, "path");
+    const std::string_view name = require_text(path, "path");
     out = make_model(options, [&](const poise::ReadOptions& read) { return poise::open(name, read); });
   });
 }
@@ -97,8 +97,8 @@ poise_status poise_open_memory(const void* data, size_t size, const char* name, 
                                poise_model** model, poise_error* error) {
   return guard(error, [&] {
     poise_model*& out = at(model, "model");
-    const auto bytes = items(static_cast<const std::byte*>(data), size, "data");
-    const auto source = std::make_shared<BorrowedSource>(bytes, std::string(text_at(name, "name")));
+    const auto bytes = view_items(static_cast<const std::byte*>(data), size, "data");
+    const auto source = std::make_shared<BorrowedSource>(bytes, std::string(require_text(name, "name")));
     out = make_model(options, [&](const poise::ReadOptions& read) { return poise::open(source, read); });
   });
 }

@@ -13,9 +13,9 @@ namespace {
 using poise::Attributes;
 using poise::Value;
 
-[[noreturn]] void stopped() { throw poise::Error(poise::ErrorKind::cancelled, "cancelled"); }
+[[noreturn]] void throw_cancelled() { throw poise::Error(poise::ErrorKind::cancelled, "cancelled"); }
 
-poise::StoredType stored_type(const char* name, const char* parameter) {
+poise::StoredType parse_stored_type(const char* name, const char* parameter) {
   const auto type = poise::stored_type_from_name(name);
   if (!type) {
     refuse(
@@ -26,46 +26,46 @@ poise::StoredType stored_type(const char* name, const char* parameter) {
   return *type;
 }
 
-poise::DType floating_type(poise_dtype dtype) {
+poise::DType parse_floating_type(poise_dtype dtype) {
   if (dtype == POISE_F32 || dtype == POISE_F16 || dtype == POISE_BF16) return dtype_from(dtype);
   refuse(fmt::format("dtype is {}, expected POISE_F32, POISE_F16 or POISE_BF16", static_cast<int>(dtype)));
 }
 
-poise::Layout sparse_layout(poise_layout layout) {
+poise::Layout parse_sparse_layout(poise_layout layout) {
   if (layout == POISE_SPARSE_CSR) return poise::Layout::sparse_csr;
   if (layout == POISE_SPARSE_COO) return poise::Layout::sparse_coo;
   refuse(fmt::format("sparse is {}, expected POISE_SPARSE_CSR or POISE_SPARSE_COO", static_cast<int>(layout)));
 }
 
-std::vector<std::string> patterns(const char* const* given, std::size_t count, const char* parameter) {
+std::vector<std::string> read_patterns(const char* const* given, std::size_t count, const char* parameter) {
   std::vector<std::string> result;
-  for (const char* pattern : items(given, count, parameter)) result.emplace_back(text_at(pattern, parameter));
+  for (const char* pattern : view_items(given, count, parameter)) result.emplace_back(require_text(pattern, parameter));
   return result;
 }
 
-poise::ConvertOptions convert_options(const poise_convert_options* given) {
-  const poise_convert_options from = options_or(given, POISE_CONVERT_OPTIONS_INIT);
+poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
+  const poise_convert_options from = read_options_or(given, POISE_CONVERT_OPTIONS_INIT);
   poise::ConvertOptions options;
-  options.format = optional_text(from.format).value_or("");
-  if (from.dtype != POISE_DTYPE_UNKNOWN) options.dtype = floating_type(from.dtype);
+  options.format = copy_optional_text(from.format).value_or("");
+  if (from.dtype != POISE_DTYPE_UNKNOWN) options.dtype = parse_floating_type(from.dtype);
   if (from.quantize != nullptr && poise::is_block_recipe(from.quantize)) {
     options.recipe = from.quantize;
   } else if (from.quantize != nullptr) {
-    options.quantize = stored_type(from.quantize, "quantize");
+    options.quantize = parse_stored_type(from.quantize, "quantize");
   }
-  if (from.sparse != POISE_DENSE) options.sparse = sparse_layout(from.sparse);
+  if (from.sparse != POISE_DENSE) options.sparse = parse_sparse_layout(from.sparse);
   options.min_sparsity = from.min_sparsity;
-  for (const poise_keep& keep : items(from.keep, from.keep_count, "keep")) {
-    options.keep.push_back(
-        {std::string(text_at(keep.pattern, "keep.pattern")), stored_type(&at(keep.type, "keep.type"), "keep.type")});
+  for (const poise_keep& keep : view_items(from.keep, from.keep_count, "keep")) {
+    options.keep.push_back({std::string(require_text(keep.pattern, "keep.pattern")),
+                            parse_stored_type(&at(keep.type, "keep.type"), "keep.type")});
   }
-  options.only = patterns(from.only, from.only_count, "only");
-  options.skip = patterns(from.skip, from.skip_count, "skip");
-  options.vocab = optional_text(from.vocab).value_or("");
-  options.merges = optional_text(from.merges).value_or("");
-  options.imatrix = optional_text(from.imatrix).value_or("");
-  for (const poise_lora& lora : items(from.lora, from.lora_count, "lora"))
-    options.lora.push_back({std::string(text_at(lora.path, "lora.path")), lora.scale});
+  options.only = read_patterns(from.only, from.only_count, "only");
+  options.skip = read_patterns(from.skip, from.skip_count, "skip");
+  options.vocab = copy_optional_text(from.vocab).value_or("");
+  options.merges = copy_optional_text(from.merges).value_or("");
+  options.imatrix = copy_optional_text(from.imatrix).value_or("");
+  for (const poise_lora& lora : view_items(from.lora, from.lora_count, "lora"))
+    options.lora.push_back({std::string(require_text(lora.path, "lora.path")), lora.scale});
   options.card = card_from(from.card);
   options.read = read_options(from.io);
   options.write.overwrite = from.overwrite != 0;
@@ -75,7 +75,7 @@ poise::ConvertOptions convert_options(const poise_convert_options* given) {
   return options;
 }
 
-std::string details(const poise::ConvertReport& report) {
+std::string write_details(const poise::ConvertReport& report) {
   Value::Array quantized;
   for (const poise::ConvertReport::Quantized& tensor : report.quantized) {
     quantized.emplace_back(Attributes{{"tensor", tensor.tensor},
@@ -98,13 +98,13 @@ poise_status poise_verify(const char* path, const poise_verify_options* options,
                           int (*on_finding)(void* user, const poise_finding* finding), void* user,
                           poise_verify_report* report, poise_error* error) {
   return guard(error, [&] {
-    const poise_verify_options chosen = options_or(options, POISE_VERIFY_OPTIONS_INIT);
-    if (report != nullptr) checked_size(*report);
+    const poise_verify_options chosen = read_options_or(options, POISE_VERIFY_OPTIONS_INIT);
+    if (report != nullptr) check_size(*report);
     const poise::VerifyReport found =
-        poise::verify(text_at(path, "path"), read_options(chosen.io), progress_from(chosen.progress));
+        poise::verify(require_text(path, "path"), read_options(chosen.io), progress_from(chosen.progress));
     for (const poise::Finding& finding : found.faults) {
       const poise_finding c_value = to_c_finding(finding);
-      if (on_finding != nullptr && on_finding(user, &c_value) != 0) stopped();
+      if (on_finding != nullptr && on_finding(user, &c_value) != 0) throw_cancelled();
     }
     if (report == nullptr) return;
     poise_verify_report out = POISE_VERIFY_REPORT_INIT;
@@ -122,12 +122,12 @@ poise_status poise_hash(const poise_model* model, const poise_hash_options* opti
                         int (*on_part)(void* user, const poise_part_hash* part), void* user, poise_model_hash* hash,
                         poise_error* error) {
   return guard(error, [&] {
-    const poise_hash_options chosen = options_or(options, POISE_HASH_OPTIONS_INIT);
-    if (hash != nullptr) checked_size(*hash);
+    const poise_hash_options chosen = read_options_or(options, POISE_HASH_OPTIONS_INIT);
+    if (hash != nullptr) check_size(*hash);
     const poise::ModelHash found = poise::hash(at(model, "model").model, progress_from(chosen.progress));
     for (const poise::PartHash& part : found.parts) {
       const poise_part_hash c_value = {sizeof(poise_part_hash), lend(part.tensor), lend(part.role), lend(part.sha256)};
-      if (on_part != nullptr && on_part(user, &c_value) != 0) stopped();
+      if (on_part != nullptr && on_part(user, &c_value) != 0) throw_cancelled();
     }
     if (hash == nullptr) return;
     poise_model_hash out = POISE_MODEL_HASH_INIT;
@@ -140,9 +140,9 @@ poise_status poise_hash(const poise_model* model, const poise_hash_options* opti
 poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options,
                            poise_convert_report* report, poise_error* error) {
   return guard(error, [&] {
-    if (report != nullptr) checked_size(*report);
+    if (report != nullptr) check_size(*report);
     const poise::ConvertReport done =
-        poise::convert(text_at(input, "input"), text_at(output, "output"), convert_options(options));
+        poise::convert(require_text(input, "input"), require_text(output, "output"), read_convert_options(options));
     if (report == nullptr) return;
     poise_convert_report out = POISE_CONVERT_REPORT_INIT;
     copy_text(done.format, out.format);
@@ -151,7 +151,7 @@ poise_status poise_convert(const char* input, const char* output, const poise_co
     out.bytes_in = done.bytes_in;
     out.bytes_out = done.bytes_out;
     out.seconds = done.seconds;
-    out.details = copy_text_out(details(done));
+    out.details = copy_text_out(write_details(done));
     copy_struct_out(report, "report", out);
   });
 }

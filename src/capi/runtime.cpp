@@ -19,7 +19,7 @@ poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** 
 poise_status poise_tokenizer_open(const char* path, poise_tokenizer** tokenizer, poise_error* error) {
   return guard(error, [&] {
     poise_tokenizer*& out = at(tokenizer, "tokenizer");
-    const std::string from(text_at(path, "path"));
+    const std::string from(require_text(path, "path"));
     auto vocabulary = poise::read_vocabulary(from);
     if (!vocabulary) throw poise::Error(poise::ErrorKind::not_found, "there is no vocabulary", from);
     out = new poise_tokenizer{poise::Tokenizer(*std::move(vocabulary))};
@@ -73,7 +73,7 @@ poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int3
                                     poise_string* text, poise_error* error) {
   return guard(error, [&] {
     poise_string& out = at(text, "text");
-    out = copy_text_out(at(tokenizer, "tokenizer").tokenizer.decode(items(tokens, count, "tokens")));
+    out = copy_text_out(at(tokenizer, "tokenizer").tokenizer.decode(view_items(tokens, count, "tokens")));
   });
 }
 
@@ -108,7 +108,7 @@ poise_status poise_session_create(const poise_model* model, const poise_session_
                                   poise_session** session, poise_error* error) {
   return guard(error, [&] {
     poise_session*& out = at(session, "session");
-    const poise::SessionOptions to = session_options(options);
+    const poise::SessionOptions to = read_session_options(options);
     out = new poise_session{poise::Session(at(model, "model").model, to), Cancel(options)};
   });
 }
@@ -149,17 +149,17 @@ poise_status poise_session_fork(const poise_session* session, poise_session** fo
 }
 
 poise_status poise_session_save(const poise_session* session, const char* path, int32_t overwrite, poise_error* error) {
-  return guard(error, [&] { at(session, "session").session.save(text_at(path, "path"), overwrite != 0); });
+  return guard(error, [&] { at(session, "session").session.save(require_text(path, "path"), overwrite != 0); });
 }
 
 poise_status poise_session_load(poise_session* session, const char* path, poise_error* error) {
-  return guard(error, [&] { at(session, "session").session.load(text_at(path, "path")); });
+  return guard(error, [&] { at(session, "session").session.load(require_text(path, "path")); });
 }
 
 poise_status poise_session_top_log_probabilities(const poise_session* session, size_t count, poise_log_probability* out,
                                                  poise_error* error) {
   return guard(error, [&] {
-    const std::span<poise_log_probability> places = items(out, count, "out");
+    const std::span<poise_log_probability> places = view_items(out, count, "out");
     const auto best = poise::top_log_probabilities(at(session, "session").session.logits(), count);
     for (std::size_t i = 0; i < places.size(); ++i) {
       places[i] = i < best.size() ? poise_log_probability{best[i].token, 0, best[i].log_probability}
@@ -171,7 +171,7 @@ poise_status poise_session_top_log_probabilities(const poise_session* session, s
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error) {
   return guard(error, [&] {
     poise_session& to = at(session, "session");
-    const std::span<const poise::TokenId> text = items(tokens, count, "tokens");
+    const std::span<const poise::TokenId> text = view_items(tokens, count, "tokens");
     to.cancel.run([&](const std::stop_token& stop) { to.session.feed(text, stop); });
   });
 }
@@ -203,7 +203,7 @@ poise_status poise_session_hidden_states(poise_session* session, const int32_t* 
   return guard(error, [&] {
     if (count > 0) at(out, "out");
     poise_session& of = at(session, "session");
-    const std::span<const poise::TokenId> text = items(tokens, count, "tokens");
+    const std::span<const poise::TokenId> text = view_items(tokens, count, "tokens");
     of.cancel.run(
         [&](const std::stop_token& stop) { std::ranges::copy(of.session.hidden_states(text, layer, stop), out); });
   });
@@ -214,8 +214,8 @@ poise_status poise_session_generate(poise_session* session, const poise_generate
                                     poise_generation* generation, poise_error* error) {
   return guard(error, [&] {
     const auto use = [&](poise::TokenId token) { return on_token == nullptr || on_token(user, token) == 0; };
-    if (generation != nullptr) checked_size(*generation);
-    const poise::Generation done = at(session, "session").session.generate(generate_options(options), use);
+    if (generation != nullptr) check_size(*generation);
+    const poise::Generation done = at(session, "session").session.generate(read_generate_options(options), use);
     if (generation == nullptr) return;
     copy_struct_out(generation, "generation",
                     {sizeof(poise_generation), done.tokens.size(), to_c_reason(done.reason),
@@ -228,7 +228,7 @@ poise_status poise_session_log_probabilities(poise_session* session, const int32
   return guard(error, [&] {
     if (count > 1) at(out, "out");
     poise_session& of = at(session, "session");
-    const std::span<const poise::TokenId> text = items(tokens, count, "tokens");
+    const std::span<const poise::TokenId> text = view_items(tokens, count, "tokens");
     of.cancel.run(
         [&](const std::stop_token& stop) { std::ranges::copy(of.session.log_probabilities(text, stop), out); });
   });
@@ -247,7 +247,7 @@ poise_status poise_batch_create(const poise_model* model, const poise_session_op
   return guard(error, [&] {
     poise_batch*& out = at(batch, "batch");
     const poise::Model& of = at(model, "model").model;
-    const poise::SessionOptions chosen = session_options(options);
+    const poise::SessionOptions chosen = read_session_options(options);
     out = new poise_batch{poise::BatchGenerator(poise::load_weights(of), chosen), Cancel(options), {}};
   });
 }
@@ -267,8 +267,8 @@ poise_status poise_batch_add(poise_batch* batch, const int32_t* tokens, size_t c
   return guard(error, [&] {
     poise::BatchGenerator& to = at(batch, "batch").batch;
     size_t& out = at(id, "id");
-    const std::span<const poise::TokenId> text = items(tokens, count, "tokens");
-    out = to.add({text.begin(), text.end()}, generate_options(options));
+    const std::span<const poise::TokenId> text = view_items(tokens, count, "tokens");
+    out = to.add({text.begin(), text.end()}, read_generate_options(options));
   });
 }
 

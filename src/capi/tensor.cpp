@@ -30,10 +30,10 @@ poise_digest_algorithm c_algorithm(poise::DigestAlgorithm algorithm) {
   return POISE_DIGEST_OTHER;
 }
 
-const std::vector<poise_part>& parts_of(const poise_tensor& tensor) {
+const std::vector<poise_part>& list_parts(const poise_tensor& tensor) {
   std::call_once(tensor.once, [&] {
     std::vector<poise_part> parts;
-    for (const poise::Part& part : tensor_at(&tensor).parts) {
+    for (const poise::Part& part : require_tensor(&tensor).parts) {
       parts.push_back({&tensor, &part, part.blob->stored(), part.digest ? part.digest->text : std::string()});
     }
     tensor.parts = std::move(parts);
@@ -42,7 +42,7 @@ const std::vector<poise_part>& parts_of(const poise_tensor& tensor) {
 }
 
 poise_tensor_info describe(const poise_tensor& handle) {
-  const poise::Tensor& tensor = tensor_at(&handle);
+  const poise::Tensor& tensor = require_tensor(&handle);
   poise_tensor_info out = POISE_TENSOR_INFO_INIT;
   out.index = handle.index;
   out.name = lend(tensor.name);
@@ -86,10 +86,10 @@ poise_part_info describe(const poise_part& handle) {
   return out;
 }
 
-const poise::Blob& blob_at(const poise_part* part) { return *at(part, "part").part->blob; }
+const poise::Blob& require_blob(const poise_part* part) { return *at(part, "part").part->blob; }
 
 poise::Shape shape_from(const uint64_t* dims, size_t rank) {
-  const auto given = items(dims, rank, "dims");
+  const auto given = view_items(dims, rank, "dims");
   return {given.begin(), given.end()};
 }
 
@@ -107,7 +107,7 @@ class BorrowedNumbers final : public poise::Blob {
   std::span<const std::byte> bytes_;
 };
 
-poise::DType decoded_type(poise_dtype dtype) {
+poise::DType parse_decoded_type(poise_dtype dtype) {
   const poise::DType type = dtype_from(dtype);
   if (type == poise::DType::f32 || type == poise::DType::f16 || type == poise::DType::bf16) return type;
   refuse(fmt::format("tensors are decoded to f32, f16 or bf16, not {}", poise::to_string(type)));
@@ -121,7 +121,7 @@ poise_status poise_tensor_at(const poise_model* model, size_t index, const poise
 
 poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor,
                                poise_error* error) {
-  return guard(error, [&] { at(tensor, "tensor") = &at(model, "model").tensor(text_at(name, "name")); });
+  return guard(error, [&] { at(tensor, "tensor") = &at(model, "model").tensor(require_text(name, "name")); });
 }
 
 poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info* info, poise_error* error) {
@@ -131,8 +131,8 @@ poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info
 poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part,
                                   poise_error* error) {
   return guard(error, [&] {
-    const std::vector<poise_part>& parts = parts_of(at(tensor, "tensor"));
-    check_index(fmt::format("tensor {}: part", tensor_at(tensor).name), index, parts.size());
+    const std::vector<poise_part>& parts = list_parts(at(tensor, "tensor"));
+    check_index(fmt::format("tensor {}: part", require_tensor(tensor).name), index, parts.size());
     at(part, "part") = &parts[index];
   });
 }
@@ -140,13 +140,13 @@ poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, cons
 poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, const poise_part** part,
                                poise_error* error) {
   return guard(error, [&] {
-    const std::string_view wanted = text_at(role, "role");
-    for (const poise_part& candidate : parts_of(at(tensor, "tensor"))) {
+    const std::string_view wanted = require_text(role, "role");
+    for (const poise_part& candidate : list_parts(at(tensor, "tensor"))) {
       if (candidate.part->role != wanted) continue;
       at(part, "part") = &candidate;
       return;
     }
-    refuse_missing(fmt::format("tensor {}: there is no part \"{}\"", tensor_at(tensor).name, wanted));
+    refuse_missing(fmt::format("tensor {}: there is no part \"{}\"", require_tensor(tensor).name, wanted));
   });
 }
 
@@ -157,8 +157,8 @@ poise_status poise_part_describe(const poise_part* part, poise_part_info* info, 
 poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, uint64_t first, uint64_t count,
                                  void* out, size_t size, poise_error* error) {
   return guard(error, [&] {
-    const poise::Tensor& tensor = tensor_at(handle);
-    const poise::DType type = decoded_type(dtype);
+    const poise::Tensor& tensor = require_tensor(handle);
+    const poise::DType type = parse_decoded_type(dtype);
     if (!poise::has_float_elements(tensor)) {
       throw poise::Error(poise::ErrorKind::unsupported,
                          fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers; "
@@ -174,7 +174,7 @@ poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, 
     if (size % width != 0 || size / width != count)
       refuse(fmt::format("{} elements of {} bytes do not make {} bytes", count, width, size));
     if (count > 0)
-      poise::dense_blob(tensor, type)->read(first * width, items(static_cast<std::byte*>(out), size, "out"));
+      poise::dense_blob(tensor, type)->read(first * width, view_items(static_cast<std::byte*>(out), size, "out"));
   });
 }
 
@@ -183,12 +183,12 @@ poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t r
   return guard(error, [&] {
     poise_model*& result = at(model, "model");
     const poise::Shape shape = shape_from(dims, rank);
-    const std::string_view name = text_at(type, "type");
+    const std::string_view name = require_text(type, "type");
     const auto stored = poise::stored_type_from_name(name);
     if (!stored || !stored->quantized()) refuse(fmt::format("\"{}\" is not a type of codes", name));
     const auto count = poise::element_count(shape);
     if (!count) refuse(fmt::format("the elements of shape {} overflow", poise::to_string(shape)));
-    const auto given = items(numbers, static_cast<std::size_t>(*count), "numbers");
+    const auto given = view_items(numbers, static_cast<std::size_t>(*count), "numbers");
     const auto bytes = std::as_bytes(given);
     poise::Model made;
     made.add(poise::quantized(poise::make_dense("", shape, poise::DType::f32, std::make_shared<BorrowedNumbers>(bytes)),
@@ -201,17 +201,17 @@ poise_status poise_dequantize(const void* blocks, size_t size, const char* type,
                               float* numbers, size_t count, poise_error* error) {
   return guard(error, [&] {
     const poise::Shape shape = shape_from(dims, rank);
-    const auto given = items(static_cast<const std::byte*>(blocks), size, "blocks");
+    const auto given = view_items(static_cast<const std::byte*>(blocks), size, "blocks");
     const poise::Tensor tensor =
-        poise::make_block_tensor("", shape, text_at(type, "type"), {given.begin(), given.end()});
+        poise::make_block_tensor("", shape, require_text(type, "type"), {given.begin(), given.end()});
     if (count != tensor.elements()) refuse(fmt::format("{} numbers for a shape of {}", count, poise::to_string(shape)));
-    poise::read_values(tensor, 0, items(numbers, count, "numbers"));
+    poise::read_values(tensor, 0, view_items(numbers, count, "numbers"));
   });
 }
 
 poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_error* error) {
   return guard(error, [&] {
-    const auto mapped = blob_at(part).map();
+    const auto mapped = require_blob(part).map();
     if (!mapped)
       throw poise::Error(
           poise::ErrorKind::unsupported,
@@ -222,10 +222,10 @@ poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_er
 
 poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out, size_t size, poise_error* error) {
   return guard(error, [&] {
-    const poise::Blob& from = blob_at(part);
+    const poise::Blob& from = require_blob(part);
     if (offset > from.size() || size > from.size() - offset)
       refuse(fmt::format("{} bytes from byte {}: the part has {}", size, offset, from.size()));
-    if (size > 0) from.read(offset, items(static_cast<std::byte*>(out), size, "out"));
+    if (size > 0) from.read(offset, view_items(static_cast<std::byte*>(out), size, "out"));
   });
 }
 
@@ -236,7 +236,7 @@ namespace {
 using poise::Attributes;
 using poise::Value;
 
-poise_value_type type_of(const Value& value) {
+poise_value_type find_type(const Value& value) {
   struct Visitor {
     poise_value_type operator()(std::nullptr_t) const { return POISE_VALUE_NULL; }
     poise_value_type operator()(bool) const { return POISE_VALUE_BOOLEAN; }
@@ -252,95 +252,95 @@ poise_value_type type_of(const Value& value) {
   return std::visit(Visitor{}, value.storage());
 }
 
-const char* type_name(poise_value_type type) {
+const char* name_type(poise_value_type type) {
   constexpr const char* kNames[] = {"null", "a boolean", "an integer", "a real number",
                                     "text", "bytes",     "an array",   "a map"};
   return kNames[type];
 }
 
-const Value& value_of(const poise_attributes* attributes, const char* key) {
-  const Attributes& map = attributes_at(attributes);
-  const Value* value = map.find(text_at(key, "key"));
+const Value& find_value(const poise_attributes* attributes, const char* key) {
+  const Attributes& map = require_attributes(attributes);
+  const Value* value = map.find(require_text(key, "key"));
   if (value == nullptr) refuse_missing(fmt::format("there is no attribute \"{}\"", key));
   return *value;
 }
 
-[[noreturn]] void wrong_type(const char* key, const Value& value, const char* wanted) {
+[[noreturn]] void refuse_type(const char* key, const Value& value, const char* wanted) {
   throw poise::Error(poise::ErrorKind::unsupported,
-                     fmt::format("attribute \"{}\" is {}, not {}", key, type_name(type_of(value)), wanted));
+                     fmt::format("attribute \"{}\" is {}, not {}", key, name_type(find_type(value)), wanted));
 }
 
 template <typename T>
-const T& typed(const poise_attributes* attributes, const char* key, const char* wanted) {
-  const Value& value = value_of(attributes, key);
+const T& get_typed(const poise_attributes* attributes, const char* key, const char* wanted) {
+  const Value& value = find_value(attributes, key);
   const T* found = value.get_if<T>();
-  if (found == nullptr) wrong_type(key, value, wanted);
+  if (found == nullptr) refuse_type(key, value, wanted);
   return *found;
 }
 
-std::int64_t integer(const Value& value, const char* key) {
+std::int64_t read_integer(const Value& value, const char* key) {
   if (const auto* number = value.get_if<std::int64_t>()) return *number;
   const auto* number = value.get_if<std::uint64_t>();
-  if (number == nullptr) wrong_type(key, value, "an integer");
+  if (number == nullptr) refuse_type(key, value, "an integer");
   if (*number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    wrong_type(key, value, "one that a signed integer can hold");
+    refuse_type(key, value, "one that a signed integer can hold");
   return static_cast<std::int64_t>(*number);
 }
 
-double real(const Value& value, const char* key) {
+double read_real(const Value& value, const char* key) {
   if (const auto* number = value.get_if<double>()) return *number;
   if (const auto* number = value.get_if<std::uint64_t>()) return static_cast<double>(*number);
   if (const auto* number = value.get_if<std::int64_t>()) return static_cast<double>(*number);
-  wrong_type(key, value, "a number");
+  refuse_type(key, value, "a number");
 }
 
 }  // namespace
 
 poise_status poise_attributes_count(const poise_attributes* attributes, size_t* count, poise_error* error) {
-  return guard(error, [&] { at(count, "count") = attributes_at(attributes).size(); });
+  return guard(error, [&] { at(count, "count") = require_attributes(attributes).size(); });
 }
 
 poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key,
                                  poise_value_type* type, poise_error* error) {
   return guard(error, [&] {
-    const Attributes& map = attributes_at(attributes);
+    const Attributes& map = require_attributes(attributes);
     check_index("attribute", index, map.size());
     const auto& [name, value] = map.begin()[static_cast<std::ptrdiff_t>(index)];
     poise_text& name_out = at(key, "key");
-    at(type, "type") = type_of(value);
+    at(type, "type") = find_type(value);
     name_out = lend(name);
   });
 }
 
 poise_status poise_attributes_get_boolean(const poise_attributes* attributes, const char* key, int* value,
                                           poise_error* error) {
-  return guard(error, [&] { at(value, "value") = typed<bool>(attributes, key, "a boolean"); });
+  return guard(error, [&] { at(value, "value") = get_typed<bool>(attributes, key, "a boolean"); });
 }
 
 poise_status poise_attributes_get_integer(const poise_attributes* attributes, const char* key, int64_t* value,
                                           poise_error* error) {
-  return guard(error, [&] { at(value, "value") = integer(value_of(attributes, key), key); });
+  return guard(error, [&] { at(value, "value") = read_integer(find_value(attributes, key), key); });
 }
 
 poise_status poise_attributes_get_unsigned(const poise_attributes* attributes, const char* key, uint64_t* value,
                                            poise_error* error) {
-  return guard(error, [&] { at(value, "value") = typed<std::uint64_t>(attributes, key, "an unsigned integer"); });
+  return guard(error, [&] { at(value, "value") = get_typed<std::uint64_t>(attributes, key, "an unsigned integer"); });
 }
 
 poise_status poise_attributes_get_real(const poise_attributes* attributes, const char* key, double* value,
                                        poise_error* error) {
-  return guard(error, [&] { at(value, "value") = real(value_of(attributes, key), key); });
+  return guard(error, [&] { at(value, "value") = read_real(find_value(attributes, key), key); });
 }
 
 poise_status poise_attributes_get_text(const poise_attributes* attributes, const char* key, poise_text* value,
                                        poise_error* error) {
-  return guard(error, [&] { at(value, "value") = lend(typed<std::string>(attributes, key, "text")); });
+  return guard(error, [&] { at(value, "value") = lend(get_typed<std::string>(attributes, key, "text")); });
 }
 
 poise_status poise_attributes_get_bytes(const poise_attributes* attributes, const char* key, poise_bytes* value,
                                         poise_error* error) {
   return guard(error, [&] {
-    const auto& bytes = typed<Value::Bytes>(attributes, key, "bytes");
+    const auto& bytes = get_typed<Value::Bytes>(attributes, key, "bytes");
     at(value, "value") = {bytes.data(), bytes.size()};
   });
 }
@@ -349,6 +349,7 @@ poise_status poise_attributes_get_json(const poise_attributes* attributes, const
                                        poise_error* error) {
   return guard(error, [&] {
     poise_string& out = at(json, "json");
-    out = copy_text_out(poise::to_json(key == nullptr ? Value(attributes_at(attributes)) : value_of(attributes, key)));
+    out = copy_text_out(
+        poise::to_json(key == nullptr ? Value(require_attributes(attributes)) : find_value(attributes, key)));
   });
 }

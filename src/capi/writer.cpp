@@ -56,7 +56,7 @@ poise_writer& open_writer(poise_writer* writer) {
   return *writer;
 }
 
-const poise::Format& format_for(const std::filesystem::path& path, const char* name) {
+const poise::Format& find_format_for(const std::filesystem::path& path, const char* name) {
   if (name != nullptr) {
     const poise::Format& format = poise::format_by_name(name);
     if (format.prepare == nullptr) refuse(fmt::format("{} can be read, not written", format.info.name));
@@ -68,7 +68,7 @@ const poise::Format& format_for(const std::filesystem::path& path, const char* n
 // JSON from the caller: its faults are not a file's.
 template <typename Use>
 void with_json(const char* json, const char* parameter, Use&& use) {
-  const std::string_view text = text_at(json, parameter);
+  const std::string_view text = require_text(json, parameter);
   try {
     const poise::Value value = poise::parse_json(text, parameter);
     const auto* map = value.get_if<Attributes>();
@@ -89,11 +89,11 @@ void check_affine(const poise_affine& affine, std::string_view name) {
   }
 }
 
-poise::Tensor planned(const poise_tensor_plan& plan, std::mutex& mutex) {
-  const std::string name(text_at(plan.name, "plan->name"));
+poise::Tensor make_planned_tensor(const poise_tensor_plan& plan, std::mutex& mutex) {
+  const std::string name(require_text(plan.name, "plan->name"));
   const poise::DType dtype = dtype_from(plan.dtype);
   if (plan.fill == nullptr) refuse("plan->fill is NULL");
-  const auto dims = items(plan.dims, plan.rank, "plan->dims");
+  const auto dims = view_items(plan.dims, plan.rank, "plan->dims");
   const poise::Shape shape(dims.begin(), dims.end());
   const auto elements = poise::element_count(shape);
   auto bytes = elements ? poise::packed_bytes(dtype, *elements) : std::nullopt;
@@ -136,14 +136,14 @@ void check_ids(const poise::Vocabulary& vocabulary) {
 poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options,
                                  poise_writer** writer, poise_error* error) {
   return guard(error, [&] {
-    const poise_writer_options chosen = options_or(options, POISE_WRITER_OPTIONS_INIT);
+    const poise_writer_options chosen = read_options_or(options, POISE_WRITER_OPTIONS_INIT);
     poise_writer*& out = at(writer, "writer");
-    const std::filesystem::path target = text_at(path, "path");
+    const std::filesystem::path target = require_text(path, "path");
     poise::WriteOptions write;
     write.overwrite = chosen.overwrite != 0;
     set_storage(chosen.storage, write);
     write.progress = progress_from(chosen.progress);
-    out = new poise_writer(format_for(target, format), target, std::move(write));
+    out = new poise_writer(find_format_for(target, format), target, std::move(write));
   });
 }
 
@@ -244,14 +244,14 @@ poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* mer
 poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_plan* plan, poise_error* error) {
   return guard(error, [&] {
     poise_writer& to = open_writer(writer);
-    add(to.model, planned(read_struct(at(plan, "plan"), POISE_TENSOR_PLAN_INIT), to.filling));
+    add(to.model, make_planned_tensor(read_struct(at(plan, "plan"), POISE_TENSOR_PLAN_INIT), to.filling));
   });
 }
 
 poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_tensor* tensor, poise_error* error) {
   return guard(error, [&] {
     poise::Model& to = open_writer(writer).model;
-    add(to, tensor_at(tensor));
+    add(to, require_tensor(tensor));
   });
 }
 

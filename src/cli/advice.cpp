@@ -30,7 +30,7 @@ std::string advise_for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind
   return options + (count == 1 ? "stores it as that" : "store them as that");
 }
 
-std::string text_of(const Remedy& remedy, const std::vector<Remedy>& all) {
+std::string make_text(const Remedy& remedy, const std::vector<Remedy>& all) {
   switch (remedy.kind) {
     case Remedy::Kind::overwrite: return "--force replaces it";
     case Remedy::Kind::format:
@@ -58,12 +58,12 @@ std::string with_option_names(const Error& error) {
 
 }  // namespace
 
-std::string advice(const std::vector<Remedy>& remedies) {
+std::string make_advice(const std::vector<Remedy>& remedies) {
   std::vector<std::string> texts;
   std::set<Remedy::Kind> said;  // kinds that name tensors, which may be many
   for (const Remedy& remedy : remedies) {
     if (!remedy.tensor.empty() && !said.insert(remedy.kind).second) continue;
-    std::string text = text_of(remedy, remedies);
+    std::string text = make_text(remedy, remedies);
     if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
   }
   return fmt::format("{}", fmt::join(texts, ", "));
@@ -71,7 +71,7 @@ std::string advice(const std::vector<Remedy>& remedies) {
 
 std::string add_advice(const Error& error) {
   const std::string text = with_option_names(error);
-  const std::string helps = advice(error.remedies());
+  const std::string helps = make_advice(error.remedies());
   if (helps.empty()) return text;
   return text + (error.message().find('\n') == std::string::npos ? "; " : "\n  ") + helps;
 }

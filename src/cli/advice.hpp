@@ -10,7 +10,7 @@
 namespace poise::cli {
 
 // "--dtype f32 converts it, --skip 'a' leaves it out"; empty without remedies. Tensors' names are not escaped.
-std::string advice(const std::vector<Remedy>& remedies);
+std::string make_advice(const std::vector<Remedy>& remedies);
 
 // Returns the error's text, then the advice.
 std::string add_advice(const Error& error);

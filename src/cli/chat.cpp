@@ -242,7 +242,7 @@ class Chat {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_argument) throw;
       if (reader_.is_terminal()) print_now("\n");
-      complain(printable(error.what()));
+      complain(make_printable(error.what()));
       has_failed_ = true;
     }
   }
@@ -271,13 +271,13 @@ class Chat {
     } else if (!command->argument.empty() && command->argument.front() != '[' && argument.empty()) {
       complain(fmt::format("/{} needs the name of a file", name));
     } else if (command->argument.empty() && !argument.empty()) {
-      complain(fmt::format("/{} takes no argument, found \"{}\"", name, printable(argument)));
+      complain(fmt::format("/{} takes no argument, found \"{}\"", name, make_printable(argument)));
     } else {
       try {
         return (this->*command->run)(argument);
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::internal) throw;
-        complain(printable(error.what()));
+        complain(make_printable(error.what()));
       }
     }
     return true;
@@ -287,7 +287,7 @@ class Chat {
     std::vector<std::string> names;
     for (const Command& command : commands()) names.emplace_back(command.name);
     const std::string* const near = find_nearest(names, name);
-    complain(fmt::format("there is no command /{}; {}", printable(name),
+    complain(fmt::format("there is no command /{}; {}", make_printable(name),
                          near == nullptr ? "/help lists them" : "the nearest is /" + *near));
   }
 
@@ -321,7 +321,7 @@ class Chat {
     const auto question = session_.undo();
     if (!question) return complain_about_question();
     const auto* const text = question->get_if<std::string>();
-    confirm(fmt::format("Took back: {}", printable(shorten(text == nullptr ? to_json(*question) : *text, 60))));
+    confirm(fmt::format("Took back: {}", make_printable(shorten(text == nullptr ? to_json(*question) : *text, 60))));
     return true;
   }
 
@@ -334,7 +334,7 @@ class Chat {
   bool change_system(const std::string& text) {
     if (text.empty()) {
       const std::string system = session_.system();
-      say(system.empty() ? "There is no system message.\n" : printable_lines(system) + "\n");
+      say(system.empty() ? "There is no system message.\n" : make_printable_lines(system) + "\n");
       return true;
     }
     session_.set_system(text == "\"\"" ? "" : text);
@@ -353,13 +353,13 @@ class Chat {
     const std::string text = session_.to_json();
     file.write(std::as_bytes(std::span(text)));
     file.commit();
-    confirm(fmt::format("Saved {} to {}.", format_count(session_.messages(), "message"), printable(path)));
+    confirm(fmt::format("Saved {} to {}.", format_count(session_.messages(), "message"), make_printable(path)));
     return true;
   }
 
   bool load(const std::string& path) {
     session_.load(read_text_file(path), path);
-    confirm(fmt::format("Loaded {} from {}.", format_count(session_.messages(), "message"), printable(path)));
+    confirm(fmt::format("Loaded {} from {}.", format_count(session_.messages(), "message"), make_printable(path)));
     return true;
   }
 

@@ -161,7 +161,7 @@ namespace {
   const std::vector<std::string> names = list_settings();
   const std::string* const near = find_nearest(names, name);
   throw Error(ErrorKind::bad_argument,
-              fmt::format("there is no setting \"{}\"{}", printable(name),
+              fmt::format("there is no setting \"{}\"{}", make_printable(name),
                           near == nullptr ? "; /help lists them" : fmt::format("; the nearest is \"{}\"", *near)));
 }
 

@@ -38,14 +38,14 @@ Table make_quantized_table(const std::string& first, const std::string& second, 
 }
 
 void add_row(Table& table, const std::string& first, const std::string& second, const QuantizedSum& sum) {
-  table.add({first, second, grouped(sum.bytes_in), grouped(sum.bytes_out), format_number(sum.error.worst),
+  table.add({first, second, group_digits(sum.bytes_in), group_digits(sum.bytes_out), format_number(sum.error.worst),
              format_number(sum.error.rms()), format_decibels(sum.error.signal_to_noise_db())});
 }
 
 void add_row(Table& table, const Quantized& tensor) {
   QuantizedSum sum;
   sum.add(tensor);
-  add_row(table, printable(tensor.tensor), to_string(tensor.type), sum);
+  add_row(table, make_printable(tensor.tensor), to_string(tensor.type), sum);
 }
 
 // One row for each type, in order of appearance.
@@ -60,8 +60,8 @@ void print_types(const std::vector<Quantized>& quantized) {
     total.add(tensor);
   }
   Table table = make_quantized_table("type", "tensors", true);
-  for (const auto& [name, sum] : types) add_row(table, name, grouped(sum.tensors), sum);
-  if (types.size() > 1) add_row(table, "total", grouped(total.tensors), total);
+  for (const auto& [name, sum] : types) add_row(table, name, group_digits(sum.tensors), sum);
+  if (types.size() > 1) add_row(table, "total", group_digits(total.tensors), total);
   fmt::print("\n{}", table.text());
 }
 
@@ -100,7 +100,7 @@ void print_padding(const ConvertReport& report, const WriteOptions& options) {
 
 void print_sentences(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
   for (const Finding& warning : warnings) note(warning);
-  for (const std::string& loss : losses) complain("note: " + printable(loss));
+  for (const std::string& loss : losses) complain("note: " + make_printable(loss));
 }
 
 // "224 matrices merged with adapters: 192 as q4_k, 32 as q6_k"; empty without adapters.
@@ -110,9 +110,9 @@ std::string describe_merged(const std::vector<MergedMatrices>& merged) {
   std::string types;
   for (const MergedMatrices& row : merged) {
     all += row.matrices;
-    types += fmt::format("{}{} as {}", types.empty() ? "" : ", ", grouped(row.matrices), row.type);
+    types += fmt::format("{}{} as {}", types.empty() ? "" : ", ", group_digits(row.matrices), row.type);
   }
-  return fmt::format("  {} merged with adapters: {}\n", all == 1 ? "1 matrix" : grouped(all) + " matrices", types);
+  return fmt::format("  {} merged with adapters: {}\n", all == 1 ? "1 matrix" : group_digits(all) + " matrices", types);
 }
 
 // Reports codes that were decoded without a request.
@@ -124,11 +124,11 @@ void print_decoded(const DecodedTensors& decoded, std::string_view format) {
                        format_bytes(decoded.bytes_out), half));
 }
 
-Attributes attributes_of(const DecodedTensors& decoded) {
+Attributes make_attributes(const DecodedTensors& decoded) {
   return {{"tensors", decoded.tensors}, {"bytes_in", decoded.bytes_in}, {"bytes_out", decoded.bytes_out}};
 }
 
-Value::Array attributes_of(const std::vector<MergedMatrices>& merged) {
+Value::Array make_attributes(const std::vector<MergedMatrices>& merged) {
   Value::Array rows;
   for (const MergedMatrices& row : merged)
     rows.emplace_back(Attributes{{"type", row.type}, {"matrices", row.matrices}});
@@ -141,7 +141,7 @@ std::string describe_planned_type(const PlannedTensor& tensor, const ConvertOpti
                                              : fmt::format("{} or {}", tensor.to, to_string(*options.sparse));
 }
 
-std::string format_planned_bytes(std::optional<std::uint64_t> bytes) { return bytes ? grouped(*bytes) : "?"; }
+std::string format_planned_bytes(std::optional<std::uint64_t> bytes) { return bytes ? group_digits(*bytes) : "?"; }
 
 std::string describe_planned_size(const Plan& plan) {
   if (!plan.bytes_out) return "";
@@ -158,7 +158,7 @@ void print_notes(const ConvertReport& report) {
 void print_conversion(const ConvertReport& report, const std::string& input, const ConvertOptions& options,
                       bool all_tensors) {
   const std::size_t files = report.outputs.size();
-  fmt::print("{} -> {} ({}{})\n", printable(input), printable(report.outputs.front().string()), report.format,
+  fmt::print("{} -> {} ({}{})\n", make_printable(input), make_printable(report.outputs.front().string()), report.format,
              files > 1 ? fmt::format(", {} files", files) : "");
   fmt::print("  {}{}, {} in, {} out, {:.2f} s, {}\n", format_count(report.tensors, "tensor"),
              report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "", format_bytes(report.bytes_in),
@@ -167,9 +167,9 @@ void print_conversion(const ConvertReport& report, const std::string& input, con
   fmt::print("{}", describe_merged(report.merged));
   for (const ConvertReport::Cast& cast : report.casts) {
     fmt::print("  {} -> {}: {} values, worst absolute error {}, {} fell to zero, {} to subnormal{}\n",
-               to_string(cast.from), to_string(cast.to), grouped(cast.values), format_number(cast.worst_error),
-               grouped(cast.to_zero), grouped(cast.to_subnormal),
-               cast.not_finite > 0 ? fmt::format(", {} not finite", grouped(cast.not_finite)) : "");
+               to_string(cast.from), to_string(cast.to), group_digits(cast.values), format_number(cast.worst_error),
+               group_digits(cast.to_zero), group_digits(cast.to_subnormal),
+               cast.not_finite > 0 ? fmt::format(", {} not finite", group_digits(cast.not_finite)) : "");
   }
   print_quantized(report.quantized, all_tensors);
 }
@@ -179,8 +179,8 @@ void print_plan(const Plan& plan, const std::string& input, const ConvertOptions
     print_sentences(plan.warnings, plan.losses);
     print_decoded(plan.decoded, plan.format);
   }
-  fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(input), printable(plan.output.string()),
-             plan.format);
+  fmt::print("{} -> {} ({}); dry run, nothing is written\n", make_printable(input),
+             make_printable(plan.output.string()), plan.format);
   fmt::print("  {}{}{}\n", format_count(plan.tensors.size(), "tensor"),
              plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()),
              describe_planned_size(plan));
@@ -188,14 +188,14 @@ void print_plan(const Plan& plan, const std::string& input, const ConvertOptions
   if (!plan.tensors.empty()) {
     Table table({"tensor", "shape", "from", "to", "bytes in", "bytes out"}, {false, false, false, false, true, true});
     for (const PlannedTensor& tensor : plan.tensors) {
-      table.add({printable(tensor.name), to_string(tensor.shape), printable(tensor.from),
-                 printable(describe_planned_type(tensor, options)), grouped(tensor.bytes_in),
+      table.add({make_printable(tensor.name), to_string(tensor.shape), make_printable(tensor.from),
+                 make_printable(describe_planned_type(tensor, options)), group_digits(tensor.bytes_in),
                  format_planned_bytes(tensor.bytes_out)});
     }
     fmt::print("\n{}", table.text());
   }
   if (!plan.skipped.empty()) fmt::print("\nleft out\n");
-  for (const std::string& name : plan.skipped) fmt::print("  {}\n", printable(name));
+  for (const std::string& name : plan.skipped) fmt::print("  {}\n", make_printable(name));
 }
 
 void print_plan_json(const Plan& plan, const std::string& input, const ConvertOptions& options) {
@@ -215,8 +215,8 @@ void print_plan_json(const Plan& plan, const std::string& input, const ConvertOp
                                         {"bytes_out_at_most", make_number_or_null(plan.bytes_out)},
                                         {"warnings", list_messages(plan.warnings)},
                                         {"losses", Value::Array(plan.losses.begin(), plan.losses.end())},
-                                        {"decoded", attributes_of(plan.decoded)},
-                                        {"merged", attributes_of(plan.merged)},
+                                        {"decoded", make_attributes(plan.decoded)},
+                                        {"merged", make_attributes(plan.merged)},
                                         {"skipped", Value::Array(plan.skipped.begin(), plan.skipped.end())},
                                         {"tensors", std::move(tensors)}},
                              2));
@@ -244,8 +244,8 @@ void print_report_json(const ConvertReport& report, const std::string& input) {
                                         {"seconds", report.seconds},
                                         {"warnings", list_messages(report.warnings)},
                                         {"losses", Value::Array(report.losses.begin(), report.losses.end())},
-                                        {"decoded", attributes_of(report.decoded)},
-                                        {"merged", attributes_of(report.merged)},
+                                        {"decoded", make_attributes(report.decoded)},
+                                        {"merged", make_attributes(report.merged)},
                                         {"casts", list_casts(report)},
                                         {"quantized", std::move(quantized)}},
                              2));

@@ -31,27 +31,27 @@ bool has_equal_numbers(const TensorDifference& tensor) {
 
 std::string shown(const std::string& value) {
   constexpr std::size_t kLongest = 60;
-  return printable(shorten(value, kLongest));
+  return make_printable(shorten(value, kLongest));
 }
 
 void print_fields(const DiffReport& report, const DiffArguments& options) {
   if (report.fields.empty()) return;
-  Table table({"field", printable(options.a), printable(options.b)}, {false, false, false});
+  Table table({"field", make_printable(options.a), make_printable(options.b)}, {false, false, false});
   for (const FieldDifference& field : report.fields)
-    table.add({printable(field.field), shown(field.a), shown(field.b)});
+    table.add({make_printable(field.field), shown(field.a), shown(field.b)});
   fmt::print("{}\n", table.text());
 }
 
 void print_tensors(const DiffReport& report, const DiffArguments& options) {
   if (report.tensors.empty()) return;
-  Table table(
-      {"tensor", printable(options.a), printable(options.b), "different", "max abs", "max rel", "rms", "SNR dB"},
-      {false, false, false, true, true, true, true, true});
+  Table table({"tensor", make_printable(options.a), make_printable(options.b), "different", "max abs", "max rel", "rms",
+               "SNR dB"},
+              {false, false, false, true, true, true, true, true});
   for (const TensorDifference& tensor : report.tensors) {
-    std::vector<std::string> row = {printable(tensor.name), printable(tensor.a), printable(tensor.b)};
+    std::vector<std::string> row = {make_printable(tensor.name), make_printable(tensor.a), make_printable(tensor.b)};
     row.resize(8);
     if (tensor.values) {
-      row[3] = grouped(tensor.values->different);
+      row[3] = group_digits(tensor.values->different);
       row[4] = format_number(tensor.values->max_absolute);
       row[5] = format_number(tensor.values->max_relative);
       row[6] = format_number(tensor.values->rms);

@@ -59,7 +59,7 @@ std::pair<std::string, std::string> parse_set(const std::string& given) {
 }
 
 // Returns the words for the way in which an edit changed the file, or would change it.
-std::string_view action(EditReport::Way way, bool is_dry_run) {
+std::string_view describe_action(EditReport::Way way, bool is_dry_run) {
   switch (way) {
     case EditReport::Way::appended: return is_dry_run ? "would append" : "appended";
     case EditReport::Way::in_place: return is_dry_run ? "would replace in place" : "replaced in place";
@@ -85,9 +85,9 @@ void run(EditArguments& options) {
   for (const std::string& text : options.set) options.changes.set.push_back(parse_set(text));
   const EditReport report = make_edit(options);
   const bool is_dry_run = options.changes.dry_run;
-  fmt::print("{}: {} set{}, {} deleted; {} {}{}\n", printable(options.path), options.changes.set.size(),
-             report.added.empty() ? "" : printable(fmt::format(" (new: {})", fmt::join(report.added, ", "))),
-             options.changes.erase.size(), action(report.way, is_dry_run), format_bytes(report.bytes),
+  fmt::print("{}: {} set{}, {} deleted; {} {}{}\n", make_printable(options.path), options.changes.set.size(),
+             report.added.empty() ? "" : make_printable(fmt::format(" (new: {})", fmt::join(report.added, ", "))),
+             options.changes.erase.size(), describe_action(report.way, is_dry_run), format_bytes(report.bytes),
              is_dry_run ? "; dry run, nothing is written" : "");
 }
 

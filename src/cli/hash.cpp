@@ -39,7 +39,7 @@ void print_hashes(const HashArguments& options) {
   const ModelHash result = hash(model, make_progress(options.progress, "hash"));
   if (options.json) return print_json(result);
   for (const PartHash& part : result.parts)
-    fmt::print("{}  {}/{}\n", part.sha256, printable(part.tensor), printable(part.role));
+    fmt::print("{}  {}/{}\n", part.sha256, make_printable(part.tensor), make_printable(part.role));
   fmt::print("{}  {}\n", result.model, "model");
   if (!result.content.empty()) fmt::print("{}  {}\n", result.content, "content");
 }

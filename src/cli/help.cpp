@@ -16,7 +16,7 @@ namespace poise::cli {
 namespace {
 
 // Returns the columns of the terminal, up to what is easy to read.
-std::size_t columns() {
+std::size_t find_columns() {
   constexpr std::size_t kLeast = 60;
   constexpr std::size_t kMost = 110;
   constexpr std::size_t kUsual = 100;
@@ -29,7 +29,7 @@ void append_wrapped(std::string& out, std::string_view text, std::size_t indent,
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(word.size() + 1, text.size()));
-    if (!is_first && at + 1 + word.size() > columns()) {
+    if (!is_first && at + 1 + word.size() > find_columns()) {
       out += '\n';
       out.append(indent, ' ');
       at = indent;
@@ -44,7 +44,7 @@ void append_wrapped(std::string& out, std::string_view text, std::size_t indent,
 }
 
 // "  NAME      description"
-std::string entry(std::string_view name, std::string_view description) {
+std::string make_entry(std::string_view name, std::string_view description) {
   constexpr std::size_t kIndent = 26;
   std::string line = fmt::format("  {}", name);
   if (line.size() + 2 > kIndent) {
@@ -84,7 +84,7 @@ std::string format_option_name(const CLI::Option& option) {
 }
 
 template <typename Options>
-std::string names_of(const Options& options) {
+std::string list_names(const Options& options) {
   std::vector<std::string> names;
   names.reserve(options.size());
   for (const CLI::Option* option : options) names.push_back(option->get_name());
@@ -96,12 +96,12 @@ std::string format_description(const CLI::Option& option) {
   std::string text = option.get_description();
   if (takes_value(option) && !option.get_default_str().empty())
     text += fmt::format(" (default: {})", option.get_default_str());
-  if (!option.get_needs().empty()) text += fmt::format(" (with {})", names_of(option.get_needs()));
-  if (!option.get_excludes().empty()) text += fmt::format(" (not with {})", names_of(option.get_excludes()));
+  if (!option.get_needs().empty()) text += fmt::format(" (with {})", list_names(option.get_needs()));
+  if (!option.get_excludes().empty()) text += fmt::format(" (not with {})", list_names(option.get_excludes()));
   return text;
 }
 
-std::string usage(const CLI::App& app, const std::string& name) {
+std::string make_usage(const CLI::App& app, const std::string& name) {
   std::vector<std::string> words = {name};
   if (!app.get_subcommands({}).empty()) words.emplace_back("COMMAND ...");
   for (const CLI::Option* option : app.get_options()) {
@@ -116,7 +116,7 @@ class HelpFormatter final : public CLI::FormatterBase {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
     std::string text;
     append_wrapped(text, app->get_description(), 0, 0);
-    text += fmt::format("\n\nUsage: {}\n", usage(*app, name));
+    text += fmt::format("\n\nUsage: {}\n", make_usage(*app, name));
     text += section("Arguments", app->get_options([](const CLI::Option* option) { return option->get_positional(); }));
     for (const std::string& group : app->get_groups()) {
       text += section(group, app->get_options([&](const CLI::Option* option) {
@@ -132,7 +132,8 @@ class HelpFormatter final : public CLI::FormatterBase {
   static std::string section(const std::string& title, const std::vector<const CLI::Option*>& options) {
     if (options.empty() || title.empty()) return {};
     std::string text = fmt::format("\n{}:\n", title);
-    for (const CLI::Option* option : options) text += entry(format_option_name(*option), format_description(*option));
+    for (const CLI::Option* option : options)
+      text += make_entry(format_option_name(*option), format_description(*option));
     return text;
   }
 
@@ -140,7 +141,7 @@ class HelpFormatter final : public CLI::FormatterBase {
     const auto all = app.get_subcommands({});
     if (all.empty()) return {};
     std::string text = "\nCommands:\n";
-    for (const CLI::App* command : all) text += entry(command->get_name(), command->get_description());
+    for (const CLI::App* command : all) text += make_entry(command->get_name(), command->get_description());
     return text;
   }
 };
@@ -151,7 +152,7 @@ std::shared_ptr<CLI::FormatterBase> make_help_formatter() { return std::make_sha
 
 std::string make_usage_line(const CLI::App& command) {
   const CLI::App* const parent = command.get_parent();
-  return usage(command, parent == nullptr ? command.get_name() : parent->get_name() + " " + command.get_name());
+  return make_usage(command, parent == nullptr ? command.get_name() : parent->get_name() + " " + command.get_name());
 }
 
 std::string make_overview(const CLI::App& app) {
@@ -197,7 +198,7 @@ std::string add_usage(const CLI::App& app, const std::string& problem) {
 std::string describe_extras(const CLI::App& app) {
   std::vector<std::string> extras;
   for (const std::string& argument : find_chosen_command(app).remaining()) {
-    if (argument != "--") extras.push_back(fmt::format("\"{}\"", printable(argument)));
+    if (argument != "--") extras.push_back(fmt::format("\"{}\"", make_printable(argument)));
   }
   return add_usage(app, fmt::format("there {} left over: {}", extras.size() == 1 ? "is an argument" : "are arguments",
                                     fmt::join(extras, " ")));

@@ -28,13 +28,13 @@ struct InspectArguments {
 };
 
 void print_field(std::string_view label, const std::string& value) {
-  fmt::print("  {:<14}{}\n", label, printable(value));
+  fmt::print("  {:<14}{}\n", label, make_printable(value));
 }
 
 constexpr std::size_t kLongestValue = 100;
 
 // Values for people: text without quotes, long values cut.
-std::string plain(const Value& value) {
+std::string format_plain(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return shorten(*text, kLongestValue);
   const auto* array = value.get_if<Value::Array>();
   if (array == nullptr || array->size() <= kLongestValue) return shorten(to_json(value), kLongestValue);
@@ -46,8 +46,9 @@ void print_map(std::string_view title, const Attributes& map) {
   if (map.empty()) return;
   fmt::print("\n{}\n", title);
   std::size_t width = 0;
-  for (const auto& [key, value] : map) width = std::max(width, printable(key).size());
-  for (const auto& [key, value] : map) fmt::print("  {:<{}}  {}\n", printable(key), width, printable(plain(value)));
+  for (const auto& [key, value] : map) width = std::max(width, make_printable(key).size());
+  for (const auto& [key, value] : map)
+    fmt::print("  {:<{}}  {}\n", make_printable(key), width, make_printable(format_plain(value)));
 }
 
 void append_grouped(std::string& out, Total total) {
@@ -58,7 +59,7 @@ void append_grouped(std::string& out, Total total) {
   }
 }
 
-std::string grouped(Total total) {
+std::string group_digits(Total total) {
   std::string out;
   append_grouped(out, total);
   return out;
@@ -78,7 +79,7 @@ void print_tensors(const Model& model, bool names_in_file) {
         } else {
           row[3] += '-';
         }
-        append_grouped(row[4], bytes_of(tensor));
+        append_grouped(row[4], count_bytes(tensor));
       });
 }
 
@@ -89,8 +90,8 @@ void print_summary(const Model& model) {
     Totals totals;
 
     std::vector<std::string> row() const {
-      return {printable(type), cli::grouped(totals.tensors), grouped(totals.elements), grouped(totals.bytes),
-              totals.bytes ? format_bytes(*totals.bytes) : ""};
+      return {make_printable(type), cli::group_digits(totals.tensors), group_digits(totals.elements),
+              group_digits(totals.bytes), totals.bytes ? format_bytes(*totals.bytes) : ""};
     }
   };
   std::vector<Sum> sums;
@@ -115,10 +116,10 @@ void print_summary(const Model& model) {
 }
 
 void print_heading(const Model& model, const InspectArguments& options) {
-  fmt::print("{}\n", printable(options.path));
+  fmt::print("{}\n", make_printable(options.path));
   print_field("format", model.origin.format);
   const std::string size = format_bytes(model.origin.size);
-  const std::string exact = cli::grouped(model.origin.size) + " bytes";
+  const std::string exact = cli::group_digits(model.origin.size) + " bytes";
   print_field("size", model.origin.size < 1000 ? size : fmt::format("{} ({})", size, exact));
   if (!model.origin.recipe.empty()) print_field("quantization", model.origin.recipe);
 }
@@ -129,7 +130,7 @@ void print_keys(const std::vector<MetadataKey>& keys) {
   Table({"key", "type", "value"}, {false, false, false}).print(keys.size(), [&](std::size_t index, Table::Row& row) {
     append_printable(row[0], keys[index].key);
     append_printable(row[1], keys[index].type);
-    append_printable(row[2], plain(keys[index].value));
+    append_printable(row[2], format_plain(keys[index].value));
   });
 }
 
@@ -148,7 +149,7 @@ void print_text(const Model& model, const InspectArguments& options,
   keys ? print_keys(*keys) : print_interpreted(model);
   if (options.tensors) print_tensors(model, options.names_in_file);
   if (!model.warnings.empty()) fmt::print("\nwarnings\n");
-  for (const Finding& warning : model.warnings) fmt::print("  {}\n", printable(describe(warning)));
+  for (const Finding& warning : model.warnings) fmt::print("  {}\n", make_printable(describe(warning)));
 }
 
 void inspect(const InspectArguments& options) {

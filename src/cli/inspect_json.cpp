@@ -83,7 +83,7 @@ class InspectionJson {
     out_->member("layout", tensor.layout.name());
     out_->member("attributes", describe_attributes(tensor));
     out_->member("type", stored_type_name(tensor));
-    out_->member("bytes", make_number_or_null(bytes_of(tensor)));
+    out_->member("bytes", make_number_or_null(count_bytes(tensor)));
     out_->member("elements", tensor.elements());
     out_.write_list("parts", tensor.parts, [this](const Part& part) { add(part); });
     out_->end_object();

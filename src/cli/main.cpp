@@ -27,7 +27,7 @@
 namespace {
 
 using poise::cli::complain;
-using poise::cli::printable_message;
+using poise::cli::make_printable_message;
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -39,7 +39,7 @@ constexpr const char* kExamples =
 constexpr const char* kBug = "this is a bug in Poise; please report it with the file";
 
 int report(const poise::Error& error) {
-  complain(printable_message(poise::cli::add_advice(error)));
+  complain(make_printable_message(poise::cli::add_advice(error)));
   if (error.kind() == poise::ErrorKind::internal) complain(kBug);
   return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
 }
@@ -107,7 +107,7 @@ int run(int argc, char** argv) {
     print_help(app, request);
   } catch (const CLI::ParseError& error) {
     require_known_options(app);
-    complain(printable_message(make_usage_message(app, error)));
+    complain(make_printable_message(make_usage_message(app, error)));
     return 2;
   } catch (const ExitCode& exit) {
     code = exit.code;
@@ -135,14 +135,14 @@ int main(int argc, char** argv) {
     const bool is_output = std::ferror(stdout) != 0;
     if (is_output && error.code() == std::errc::broken_pipe) return end_by_sigpipe();
     complain(is_output ? "cannot write to standard output: " + error.code().message()
-                       : "a system call failed: " + printable_message(error.what()));
+                       : "a system call failed: " + make_printable_message(error.what()));
   } catch (const std::bad_alloc&) {
     std::fputs("poise: out of memory\n", stderr);  // allocates nothing
   } catch (const std::runtime_error& error) {
     // A library could not get a resource, such as a thread.
-    complain(printable_message(error.what()));
+    complain(make_printable_message(error.what()));
   } catch (const std::exception& error) {
-    complain(printable_message(error.what()));
+    complain(make_printable_message(error.what()));
     complain(kBug);
   }
   return 1;

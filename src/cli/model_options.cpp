@@ -32,7 +32,7 @@ Model open_to_compute(const std::string& path, const ReadOptions& options, bool 
   if (!whole) return model;
   if (!quiet)
     complain(fmt::format("note: {} states no configuration: using config.json and the tokenizer next to it",
-                         printable(std::filesystem::path(path).filename().string())));
+                         make_printable(std::filesystem::path(path).filename().string())));
   return *std::move(whole);
 }
 

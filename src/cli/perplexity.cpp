@@ -102,7 +102,7 @@ std::string make_json(const PerplexityResult& result) {
 std::string make_table(const PerplexityResult& result) {
   const std::string computed =
       result.windows > 0 ? format_count(result.windows, "window") : format_count(result.texts, "text");
-  Table table({fmt::format("{}, {} tokens", computed, grouped(result.tokens)), "", "standard error"},
+  Table table({fmt::format("{}, {} tokens", computed, group_digits(result.tokens)), "", "standard error"},
               {false, true, true});
   const auto add = [&](const std::string& what, const Estimate& estimate) {
     const bool has_error = !std::isnan(estimate.standard_error);

@@ -45,7 +45,7 @@ class Bar {
     const int filled = static_cast<int>(state.share * kWidth);
     const std::string line = fmt::format("{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {} left  {}", verb_, "", filled, "",
                                          kWidth - filled, 100 * state.share, format_rate(event.done, state.seconds),
-                                         format_seconds(state.seconds_left()), printable(event.item));
+                                         format_seconds(state.seconds_left()), make_printable(event.item));
     // A wrapped line could not be erased.
     say("\r\x1b[K" + clip_columns(line, terminal_columns(STDERR_FILENO).value_or(kUsualColumns) - 1));
     std::fflush(stderr);
@@ -76,7 +76,8 @@ class Lines {
       say(fmt::format("{}: 100%, {}, {}, {}\n", verb_, format_bytes(event.done), format_seconds(state.seconds), rate));
     } else {
       say(fmt::format("{}: {:.0f}%, {} of {}, {}, {} left, {}\n", verb_, 100 * state.share, format_bytes(event.done),
-                      format_bytes(event.total), rate, format_seconds(state.seconds_left()), printable(event.item)));
+                      format_bytes(event.total), rate, format_seconds(state.seconds_left()),
+                      make_printable(event.item)));
     }
   }
 
@@ -89,7 +90,7 @@ class Lines {
 };
 
 template <typename Display>
-Progress shown_by(const std::string& verb) {
+Progress make_display(const std::string& verb) {
   return [display = std::make_shared<Display>(verb)](const ProgressEvent& event) {
     display->show(event);
     return true;
@@ -110,8 +111,8 @@ void add_progress_options(CLI::App& command, ProgressOptions& options, const std
 
 Progress make_progress(const ProgressOptions& options, const std::string& verb) {
   switch (options.display.value_or(options.quiet ? ProgressDisplay::none : ProgressDisplay::automatic)) {
-    case ProgressDisplay::automatic: return ::isatty(STDERR_FILENO) != 0 ? shown_by<Bar>(verb) : Progress();
-    case ProgressDisplay::plain: return shown_by<Lines>(verb);
+    case ProgressDisplay::automatic: return ::isatty(STDERR_FILENO) != 0 ? make_display<Bar>(verb) : Progress();
+    case ProgressDisplay::plain: return make_display<Lines>(verb);
     case ProgressDisplay::none: break;
   }
   return {};

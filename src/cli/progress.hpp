@@ -42,12 +42,12 @@ Progress make_progress(const ProgressOptions& options, const std::string& verb);
 // std::nullopt on overflow of 64 bits: sparse, compressed or shared parts may add up to that.
 using Total = std::optional<std::uint64_t>;
 
-inline Total plus(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }
+inline Total add_totals(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }
 
 // Returns the bytes of all parts, decoded.
-inline Total bytes_of(const Tensor& tensor) {
+inline Total count_bytes(const Tensor& tensor) {
   Total sum = 0;
-  for (const Part& part : tensor.parts) sum = plus(sum, part.blob->size());
+  for (const Part& part : tensor.parts) sum = add_totals(sum, part.blob->size());
   return sum;
 }
 
@@ -56,11 +56,11 @@ struct Totals {
   Total elements = 0;
   Total bytes = 0;
 
-  void add(const Tensor& tensor) { add({1, tensor.elements(), bytes_of(tensor)}); }
+  void add(const Tensor& tensor) { add({1, tensor.elements(), count_bytes(tensor)}); }
   void add(const Totals& others) {
     tensors += others.tensors;
-    elements = plus(elements, others.elements);
-    bytes = plus(bytes, others.bytes);
+    elements = add_totals(elements, others.elements);
+    bytes = add_totals(bytes, others.bytes);
   }
 };
 

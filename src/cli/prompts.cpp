@@ -100,16 +100,16 @@ class PromptReader {
     const Value* messages = line.find("messages");
     if ((text != nullptr) + (ids != nullptr) + (messages != nullptr) != 1)
       fail("expected one of \"prompt\", \"tokens\" and \"messages\"");
-    if (ids != nullptr) return some(ids_of(*ids), "\"tokens\": the list is empty");
+    if (ids != nullptr) return require_some(ids_of(*ids), "\"tokens\": the list is empty");
     if (messages != nullptr)
-      return some(conversation_tokens(line), "the chat template renders the conversation to an empty text");
+      return require_some(conversation_tokens(line), "the chat template renders the conversation to an empty text");
     const auto* prompt = text->get_if<std::string>();
     if (prompt == nullptr) fail("\"prompt\": expected a text");
-    return some(weights_.tokenizer().encode_with_special(*prompt),
-                "the prompt is empty, and the vocabulary has no BOS token to begin with");
+    return require_some(weights_.tokenizer().encode_with_special(*prompt),
+                        "the prompt is empty, and the vocabulary has no BOS token to begin with");
   }
 
-  std::vector<TokenId> some(std::vector<TokenId> tokens, const char* problem_if_none) const {
+  std::vector<TokenId> require_some(std::vector<TokenId> tokens, const char* problem_if_none) const {
     if (tokens.empty()) fail(problem_if_none);
     return tokens;
   }

@@ -61,7 +61,7 @@ struct Speed {
   double tokens_per_second() const { return tokens == 0 || seconds <= 0 ? 0 : static_cast<double>(tokens) / seconds; }
 };
 
-double rounded(double value) { return std::round(value * 1000) / 1000; }
+double round_to_thousandths(double value) { return std::round(value * 1000) / 1000; }
 
 class Run {
  public:
@@ -145,9 +145,9 @@ class Run {
     if (!options_.conversation.template_file.empty()) prompts.inputs.emplace_back(options_.conversation.template_file);
     const PromptsSummary summary = run_prompts(prompts, options_.conversation, weights, options_.session, generate_);
     if (summary.kept > 0 && !options_.progress.quiet)
-      complain(
-          fmt::format("note: {} of {} kept", format_count(summary.kept, "answer"),
-                      printable(make_partial_name(options_.prompts.output)) + (summary.kept == 1 ? " was" : " were")));
+      complain(fmt::format(
+          "note: {} of {} kept", format_count(summary.kept, "answer"),
+          make_printable(make_partial_name(options_.prompts.output)) + (summary.kept == 1 ? " was" : " were")));
     if (!options_.stats) return;
     const Speed speed = {summary.tokens, generating.seconds()};
     say(fmt::format("load {:.1f} ms; {}, {} tokens, {:.1f} tokens/s of all together\n", load_seconds_ * 1000,
@@ -176,7 +176,7 @@ class Run {
     if (report.errors() == 0) return;
     for (const Finding& finding : report.faults) {
       if (finding.severity == Severity::error)
-        complain(fmt::format("{}: {}", printable(path), format_finding(finding, path)));
+        complain(fmt::format("{}: {}", make_printable(path), format_finding(finding, path)));
     }
     throw ExitCode{1};
   }
@@ -256,9 +256,9 @@ class Run {
                          {"counts", Attributes{{"prompt", std::uint64_t{prompt.size()}},
                                                {"generated", std::uint64_t{generation.tokens.size()}}}}};
     if (options_.top_logprobs) answer.set("logprobs", std::move(log_probabilities));
-    answer.set("load_ms", rounded(load_seconds_ * 1000));
-    answer.set("prompt_tokens_per_second", rounded(prompt_speed_.tokens_per_second()));
-    answer.set("decode_tokens_per_second", rounded(decode_speed_.tokens_per_second()));
+    answer.set("load_ms", round_to_thousandths(load_seconds_ * 1000));
+    answer.set("prompt_tokens_per_second", round_to_thousandths(prompt_speed_.tokens_per_second()));
+    answer.set("decode_tokens_per_second", round_to_thousandths(decode_speed_.tokens_per_second()));
     print_now(to_json(answer) + "\n");
   }
 

@@ -57,7 +57,7 @@ constexpr auto kSynonyms = std::to_array<Synonym>({
 });
 
 // Returns the edit distance: insertions, deletions, replacements, and swaps of neighbours.
-std::size_t distance(std::string_view a, std::string_view b) {
+std::size_t measure_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> table(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
     for (std::size_t j = 0; j <= b.size(); ++j) {
@@ -111,7 +111,7 @@ const std::string* find_nearest(const std::vector<std::string>& names, std::stri
   std::size_t least = most + 1;
   for (const std::string& name : names) {
     const std::string_view bare = remove_dashes(name);
-    const std::size_t changes = distance(small, to_lower_ascii(bare));
+    const std::size_t changes = measure_distance(small, to_lower_ascii(bare));
     if (changes >= least || (bare.size() <= 2 && changes > 0)) continue;
     best = &name;
     least = changes;
@@ -151,9 +151,10 @@ void require_known_options(const CLI::App& app) {
       const std::string given = argument.substr(0, argument.find('='));
       const bool is_option = given.size() > 1 && given.starts_with('-') && given != "--";
       if (!is_option || std::ranges::find(names, given) != names.end()) continue;
-      throw Error(ErrorKind::bad_argument,
-                  fmt::format("{} has no option \"{}\"{} (poise {} --help lists all)", command->get_name(),
-                              printable(given), suggest_meant(command->get_name(), given, names), command->get_name()));
+      throw Error(
+          ErrorKind::bad_argument,
+          fmt::format("{} has no option \"{}\"{} (poise {} --help lists all)", command->get_name(),
+                      make_printable(given), suggest_meant(command->get_name(), given, names), command->get_name()));
     }
   }
 }

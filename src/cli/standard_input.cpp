@@ -75,7 +75,8 @@ bool TextInput::fill() {
   buffer_.erase(0, std::exchange(begin_, 0));
   const std::size_t before = buffer_.size();
   if (before > kMostInput)
-    throw Error(ErrorKind::unsupported, fmt::format("the text is longer than {} bytes, the most that is read", kMostInput), name_);
+    throw Error(ErrorKind::unsupported,
+                fmt::format("the text is longer than {} bytes, the most that is read", kMostInput), name_);
   buffer_.resize(before + kPiece);
   // Not fread(), which waits for a whole piece.
   ::ssize_t read = 0;

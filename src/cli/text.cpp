@@ -24,7 +24,7 @@ namespace {
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
 // Terminal columns: one per code point is right for the names in tables.
-std::size_t width(const std::string& text) {
+std::size_t measure_width(const std::string& text) {
   return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, is_continuation));
 }
 
@@ -65,7 +65,7 @@ void append_escaped(std::string& out, std::string_view text, std::string_view ke
   }
 }
 
-std::string escaped(std::string_view text, std::string_view kept = {}) {
+std::string escape(std::string_view text, std::string_view kept = {}) {
   std::string result;
   append_escaped(result, text, kept);
   return result;
@@ -74,13 +74,13 @@ std::string escaped(std::string_view text, std::string_view kept = {}) {
 using Widths = std::vector<std::size_t>;
 
 void widen(Widths& widths, const Table::Row& row) {
-  for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], measure_width(row[i]));
 }
 
 void append_line(std::string& lines, const Table::Row& row, const Widths& widths,
                  const std::vector<bool>& right_aligned) {
   for (std::size_t i = 0; i < row.size(); ++i) {
-    const std::size_t space = widths[i] - width(row[i]);
+    const std::size_t space = widths[i] - measure_width(row[i]);
     lines += "  ";
     if (right_aligned[i]) lines.append(space, ' ');
     lines += row[i];
@@ -118,7 +118,7 @@ std::string format_seconds(double seconds) {
   return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
 }
 
-std::string grouped(std::uint64_t number) {
+std::string group_digits(std::uint64_t number) {
   std::string out;
   append_grouped(out, number);
   return out;
@@ -156,10 +156,10 @@ std::optional<std::size_t> terminal_columns(int fd) {
   return size.ws_col;
 }
 
-std::string printable(std::string_view text) { return escaped(text); }
+std::string make_printable(std::string_view text) { return escape(text); }
 void append_printable(std::string& out, std::string_view text) { append_escaped(out, text); }
-std::string printable_lines(std::string_view text) { return escaped(text, "\n"); }
-std::string printable_message(std::string_view text) { return escaped(text, "\n  "); }
+std::string make_printable_lines(std::string_view text) { return escape(text, "\n"); }
+std::string make_printable_message(std::string_view text) { return escape(text, "\n  "); }
 
 void print_now(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
@@ -167,7 +167,7 @@ void print_now(std::string_view text) {
 }
 
 void print_generated(std::string_view text) {
-  print_now(::isatty(STDOUT_FILENO) == 1 ? printable_lines(text) : std::string(text));
+  print_now(::isatty(STDOUT_FILENO) == 1 ? make_printable_lines(text) : std::string(text));
 }
 
 void say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
@@ -176,7 +176,7 @@ void complain(std::string_view text) { say(fmt::format("poise: {}\n", text)); }
 
 void note(const Finding& finding) {
   const char* const word = finding.severity == Severity::error ? "warning" : "note";
-  complain(fmt::format("{}: {}", word, printable(finding.message)));
+  complain(fmt::format("{}: {}", word, make_printable(finding.message)));
 }
 
 std::string describe(const Finding& finding) {
@@ -186,8 +186,8 @@ std::string describe(const Finding& finding) {
 std::string format_finding(const Finding& finding, const std::string& path) {
   const char* severity = finding.severity == Severity::error ? "error" : "warning";
   const std::string& where = finding.path.empty() ? path : finding.path;
-  return fmt::format("{}: {}{}", severity, where == path ? "" : printable(where) + ": ",
-                     printable_message(describe(finding)));
+  return fmt::format("{}: {}{}", severity, where == path ? "" : make_printable(where) + ": ",
+                     make_printable_message(describe(finding)));
 }
 
 Table::Table(Row header, std::vector<bool> right_aligned)

@@ -22,7 +22,7 @@ std::string format_rate(std::uint64_t bytes, double seconds);
 // "1.5 s", "42 s", "2 min 5 s", "3 h 20 min"
 std::string format_seconds(double seconds);
 // "14,483,464,192"
-std::string grouped(std::uint64_t number);
+std::string group_digits(std::uint64_t number);
 void append_grouped(std::string& out, std::uint64_t number);
 
 // Three significant digits; "NaN" for either sign.
@@ -31,13 +31,13 @@ std::string format_number(double number);
 std::string format_decibels(double ratio);
 
 // Returns text from a file, safe for a terminal: control characters become \xNN.
-std::string printable(std::string_view text);
+std::string make_printable(std::string_view text);
 void append_printable(std::string& out, std::string_view text);
 // Returns the same with line breaks kept, for messages of several lines.
-std::string printable_lines(std::string_view text);
+std::string make_printable_lines(std::string_view text);
 // Returns an error's message, with further lines indented by two spaces: a name with line breaks cannot imitate a
 // message.
-std::string printable_message(std::string_view text);
+std::string make_printable_message(std::string_view text);
 
 // Returns the text cut to that many columns, one for each character.
 std::string clip_columns(std::string_view text, std::size_t columns);

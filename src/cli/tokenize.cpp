@@ -77,7 +77,7 @@ class Tokenize {
 
   void print_table(std::string_view text) const {
     Table table({"id", "piece"}, {true, false});
-    for (const TokenId id : encode(text)) table.add({std::to_string(id), printable(tokenizer_.piece(id))});
+    for (const TokenId id : encode(text)) table.add({std::to_string(id), make_printable(tokenizer_.piece(id))});
     print(table.text());
   }
 

@@ -5,7 +5,7 @@
 namespace poise::cli {
 
 void refuse(std::string_view option, std::string_view text, std::string_view expected) {
-  throw CLI::ValidationError(std::string(option), fmt::format("\"{}\": expected {}", printable(text), expected));
+  throw CLI::ValidationError(std::string(option), fmt::format("\"{}\": expected {}", make_printable(text), expected));
 }
 
 std::vector<TokenId> parse_tokens(std::string_view option, std::string_view text) {
@@ -51,7 +51,7 @@ CLI::Validator not_empty() {
 CLI::Validator is_text() {
   const auto fault = [](const std::string& text) {
     if (text.empty()) return std::string("the value is empty");
-    return is_utf8(text) ? std::string() : fmt::format("\"{}\": expected UTF-8", printable(text));
+    return is_utf8(text) ? std::string() : fmt::format("\"{}\": expected UTF-8", make_printable(text));
   };
   return CLI::Validator(fault, "");
 }

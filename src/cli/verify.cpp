@@ -36,7 +36,7 @@ std::string describe_digests(const VerifyReport& report) {
 }
 
 void print_report(const VerifyReport& report, const std::string& path, bool good) {
-  fmt::print("{}: {}", printable(path), good ? "ok" : "FAILED");
+  fmt::print("{}: {}", make_printable(path), good ? "ok" : "FAILED");
   if (good && !report.has_digests) fmt::print(": structure and values; no digests, so changed bytes would not show");
   if (!report.format.empty()) {
     const std::string tensors = report.format == kHubCache ? "" : format_count(report.tensors, "tensor") + ", ";
@@ -76,7 +76,7 @@ class Verification {
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
       good_ = false;
-      if (!options_.json) return complain(printable_message(error.what()));
+      if (!options_.json) return complain(make_printable_message(error.what()));
       report.faults = {{Severity::error, error.message(), error.path(), error.offset()}};
     }
     const bool good = report.errors() == 0 && (!options_.strict || report.warnings() == 0);

@@ -222,7 +222,8 @@ BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
   is_70b_ = layers_ == 80 && config.num_attention_heads != config.num_key_value_heads;  // llama.cpp's rule
 }
 
-const BlockType& BlockRecipe::type_for(std::string_view tensor, std::uint64_t row_length, bool has_importance) const {
+const BlockType& BlockRecipe::choose_type(std::string_view tensor, std::uint64_t row_length,
+                                          bool has_importance) const {
   const Use use = find_use(tensor);
   const std::int64_t layer = find_layer(tensor);
   const auto chosen = [&](const Row::Choice& choice) {

@@ -27,7 +27,7 @@ class BlockRecipe {
 
   // Returns the type for a matrix of the model; it may not fit its rows. `row_length`: elements of the rows that become
   // blocks. `has_importance`: weights for errors are available.
-  const BlockType& type_for(std::string_view tensor, std::uint64_t row_length, bool has_importance) const;
+  const BlockType& choose_type(std::string_view tensor, std::uint64_t row_length, bool has_importance) const;
 
  private:
   struct Row;

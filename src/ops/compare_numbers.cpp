@@ -22,7 +22,7 @@ constexpr std::size_t kChunkElements = 1 << 18;
 
 enum class NumberKind : std::uint8_t { none, real, complex, integer };
 
-NumberKind kind_of(const Tensor& tensor) {
+NumberKind describe_kind(const Tensor& tensor) {
   if (has_float_elements(tensor)) return NumberKind::real;
   if (tensor.layout != Layout::dense && !is_sparse(tensor)) return NumberKind::none;
   const DType dtype = element_type(tensor);
@@ -40,8 +40,8 @@ struct Run {
   std::size_t element_bytes() const { return std::size_t{info(number).bits / 8} * numbers; }
 };
 
-// Requires: kind_of() is not Kind::none.
-Run run_of(const Tensor& tensor) {
+// Requires: describe_kind() is not Kind::none.
+Run make_run(const Tensor& tensor) {
   const DType dtype = element_type(tensor);
   if (has_float_elements(tensor) && dtype != DType::f64) return {dense_blob(tensor, DType::f32), DType::f32};
   Run run{make_dense_tensor(tensor).require("data").blob, dtype};
@@ -250,7 +250,7 @@ class StoredElements {
  private:
   Run values_of(const Tensor& tensor) const {
     const Part& values = tensor.require("values");
-    return run_of(make_dense(tensor.name, {entries_.size()}, values.dtype, values.blob));
+    return make_run(make_dense(tensor.name, {entries_.size()}, values.dtype, values.blob));
   }
 
   std::vector<SparseEntry> entries_;
@@ -279,17 +279,17 @@ TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b, double
 }  // namespace
 
 bool have_like_numbers(const Tensor& a, const Tensor& b) {
-  const NumberKind kind = kind_of(a);
-  return kind != NumberKind::none && kind == kind_of(b);
+  const NumberKind kind = describe_kind(a);
+  return kind != NumberKind::none && kind == describe_kind(b);
 }
 
 TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,
                                          const std::function<void(std::uint64_t)>& compared) {
   if (is_sparse(a) && is_sparse(b)) return compare_stored(a, b, tolerance, compared);
-  return compare_runs(run_of(a), run_of(b), a.elements(), tolerance, compared);
+  return compare_runs(make_run(a), make_run(b), a.elements(), tolerance, compared);
 }
 
-bool same_number(float a, float b) { return is_same(a, b); }
+bool is_same_number(float a, float b) { return is_same(a, b); }
 
 namespace {
 
@@ -344,6 +344,6 @@ class Spelling {
 
 }  // namespace
 
-bool same_value(const Value& a, const Value& b) { return a == b || Spelling::text_of(a) == Spelling::text_of(b); }
+bool is_same_value(const Value& a, const Value& b) { return a == b || Spelling::text_of(a) == Spelling::text_of(b); }
 
 }  // namespace poise

@@ -21,11 +21,11 @@ TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, doubl
                                          const std::function<void(std::uint64_t)>& compared);
 
 // As ==, but NaN equals NaN.
-bool same_number(float a, float b);
+bool is_same_number(float a, float b);
 
-// same_value: equality of attribute values, independent of the order of keys in maps.
+// is_same_value: equality of attribute values, independent of the order of keys in maps.
 
 // As ==, but NaN equals NaN, and maps are equal when they have equal values under the same keys.
-bool same_value(const Value& a, const Value& b);
+bool is_same_value(const Value& a, const Value& b);
 
 }  // namespace poise

@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double measure_seconds(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 void require_both_or_none(const ConvertOptions& options) {
   if (options.vocab.empty() == options.merges.empty()) return;
@@ -150,7 +150,7 @@ Plan describe_conversion(const Model& input, const Transformed& made, const Prep
   return plan;
 }
 
-ConvertReport report_on(const Model& input, const Transformed& made, const PreparedFile& file, SavedOutput& output) {
+ConvertReport make_report(const Model& input, const Transformed& made, const PreparedFile& file, SavedOutput& output) {
   ConvertReport report;
   report.bytes_padding = output.padding();
   report.outputs = output.paths();
@@ -201,11 +201,11 @@ Plan plan_conversion(const Model* model, const fs::path& input, const fs::path& 
     require_room(made->model, *file, place);
     // Write, which computes the lazy tensors, and check the input's digests a batch ahead of the writer.
     DigestCheck check = check_digests(*opened, options.verify, *made, *file);
-    const std::uint64_t bytes = check.around(options.write.progress, [&](const Progress& progress) {
+    const std::uint64_t bytes = check.run_checked(options.write.progress, [&](const Progress& progress) {
       file->write(saved, progress);
       return saved.bytes();
     });
-    ConvertReport report = report_on(*merged.model, *made, *file, saved);
+    ConvertReport report = make_report(*merged.model, *made, *file, saved);
     report.bytes_out = bytes;
     // Commit: all files appear.
     saved.commit();
@@ -213,7 +213,7 @@ Plan plan_conversion(const Model* model, const fs::path& input, const fs::path& 
     losses->add_to(report);
     if (const std::string replaced = saved.replaces(); !replaced.empty())
       report.warnings.push_back({Severity::warning, replaced, place.string(), std::nullopt});
-    if (const auto unchecked = check.unchecked()) report.warnings.push_back(*unchecked);
+    if (const auto unchecked = check.find_unchecked()) report.warnings.push_back(*unchecked);
     return report;
   };
   plan.rest = std::make_shared<Plan::Rest>(Plan::Rest{[=](SavedOutput* given, const fs::path& place) {
@@ -230,7 +230,7 @@ ConvertReport carry_out(const Plan& plan, SavedOutput* given, const fs::path& pl
   if (!plan.rest || !plan.rest->carry_out)
     throw Error(ErrorKind::bad_argument, "the plan has been carried out already, or is empty");
   ConvertReport report = std::exchange(plan.rest->carry_out, nullptr)(given, place);
-  report.seconds = seconds_since(start);
+  report.seconds = measure_seconds(start);
   return report;
 }
 

@@ -55,7 +55,7 @@ void compare_maps(const std::string& prefix, const Attributes& a, const Attribut
     const auto other = in_b.find(key);
     if (other == in_b.end()) {
       out.push_back({prefix + key, text_of(value), "-"});
-    } else if (!same_value(*other->second, value)) {
+    } else if (!is_same_value(*other->second, value)) {
       out.push_back({prefix + key, text_of(value), text_of(*other->second)});
     }
   }
@@ -110,7 +110,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   }
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {
-    if (left.text(id) != right.text(id) || !same_number(left.score(id), right.score(id)) ||
+    if (left.text(id) != right.text(id) || !is_same_number(left.score(id), right.score(id)) ||
         choose_type_by_id(left, id) != choose_type_by_id(right, id))
       ++different;
   }
@@ -131,7 +131,7 @@ std::string type_meaning(const Tensor& tensor, const Part& part) {
 
 // "quantized_group f16+i32 [8, 64]": layout, types of the parts, each spelled by `type_of`, and shape.
 template <typename TypeOf>
-std::string kind_of(const Tensor& tensor, TypeOf&& type_of) {
+std::string describe_kind(const Tensor& tensor, TypeOf&& type_of) {
   std::vector<const Part*> parts;
   for (const Part& part : tensor.parts) parts.push_back(&part);
   std::ranges::sort(parts, {}, &Part::role);  // formats order parts differently
@@ -142,7 +142,9 @@ std::string kind_of(const Tensor& tensor, TypeOf&& type_of) {
 }
 
 // Returns true for equal layout, element type and shape, in any spelling.
-bool same_kind(const Tensor& a, const Tensor& b) { return kind_of(a, type_meaning) == kind_of(b, type_meaning); }
+bool have_same_kind(const Tensor& a, const Tensor& b) {
+  return describe_kind(a, type_meaning) == describe_kind(b, type_meaning);
+}
 
 // Returns a tensor in diff's output: "q4_k [256, 512]".
 std::string describe(const Tensor& tensor) {
@@ -152,13 +154,13 @@ std::string describe(const Tensor& tensor) {
 // Returns both, with the types of their parts if only these differ.
 std::pair<std::string, std::string> describe_both(const Tensor& a, const Tensor& b) {
   std::pair<std::string, std::string> texts(describe(a), describe(b));
-  if (texts.first != texts.second || same_kind(a, b)) return texts;
+  if (texts.first != texts.second || have_same_kind(a, b)) return texts;
   const auto shown = [](const Tensor&, const Part& part) { return std::string(part.shown_type()); };
-  return {kind_of(a, shown), kind_of(b, shown)};
+  return {describe_kind(a, shown), describe_kind(b, shown)};
 }
 
 // Returns true when all parts, except the one with that role, hold the same.
-bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
+bool have_same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   if (a.parts.size() != b.parts.size()) return false;
   return std::ranges::all_of(a.parts, [&](const Part& part) {
     if (part.role == but) return true;
@@ -169,7 +171,7 @@ bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
 }
 
 // Returns the layout of both, if their bytes are codes of the same elements; else null.
-const LayoutType* common_layout(const Tensor& a, const Tensor& b) {
+const LayoutType* find_common_layout(const Tensor& a, const Tensor& b) {
   const LayoutType& type = layout_type(a.layout);
   const bool is_common =
       &type == &layout_type(b.layout) && a.shape == b.shape && has_float_elements(a) && has_float_elements(b);
@@ -177,8 +179,8 @@ const LayoutType* common_layout(const Tensor& a, const Tensor& b) {
 }
 
 // Returns true when equal bytes mean equal elements.
-bool same_scheme(const Tensor& a, const Tensor& b) {
-  const LayoutType* const type = common_layout(a, b);
+bool have_same_scheme(const Tensor& a, const Tensor& b) {
+  const LayoutType* const type = find_common_layout(a, b);
   return type == nullptr || type->same_scheme == nullptr || type->same_scheme(a, b);
 }
 
@@ -189,15 +191,15 @@ enum class Equality : std::uint8_t { none, bytes, numbers, tolerance };
 std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const DiffOptions& options,
                                         Equality& equality, const std::function<void(std::uint64_t)>& compared) {
   const bool have_numbers = a.shape == b.shape && have_like_numbers(a, b);
-  const bool is_same_kind = same_kind(a, b);
-  if (is_same_kind && (!have_numbers || same_scheme(a, b)) && same_parts(a, b)) {
+  const bool is_same_kind = have_same_kind(a, b);
+  if (is_same_kind && (!have_numbers || have_same_scheme(a, b)) && have_same_parts(a, b)) {
     compared(a.elements());
     equality = Equality::bytes;
     return std::nullopt;
   }
   std::optional<TensorDifference::Values> values;
   if (have_numbers) values = compare_numbers(a, b, options.tolerance, compared);
-  const bool same_beside_data = a.layout != Layout::dense || b.layout != Layout::dense || same_parts(a, b, "data");
+  const bool same_beside_data = a.layout != Layout::dense || b.layout != Layout::dense || have_same_parts(a, b, "data");
   if ((is_same_kind || options.values) && values && values->different == 0 && same_beside_data) {
     // Other layouts can hold the same numbers in several ways.
     const bool may_vary = is_same_kind && a.layout != Layout::dense;
@@ -213,8 +215,8 @@ std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const 
 
 // Compares attributes, except those that describe an equal scheme.
 void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDifference>& out) {
-  const LayoutType* const layout = common_layout(a, b);
-  const bool one_scheme = layout != nullptr && layout->spells_scheme != nullptr && same_scheme(a, b);
+  const LayoutType* const layout = find_common_layout(a, b);
+  const bool one_scheme = layout != nullptr && layout->spells_scheme != nullptr && have_same_scheme(a, b);
   const auto rest = [&](const Tensor& tensor) {
     if (!one_scheme) return tensor.attributes;
     std::vector<Attributes::Entry> entries;
@@ -332,9 +334,9 @@ DiffReport diff(const Model& a, const Model& b, const DiffOptions& options) {
       return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr &&
              std::ranges::binary_search(names, std::string_view(tensor.name));
     });
-    DiffReport report = check.around(
+    DiffReport report = check.run_checked(
         options.progress, [&](const Progress& watched) { return compare_models(a, b, names, options, watched); });
-    if (const auto unchecked = check.unchecked()) report.warnings.push_back(*unchecked);
+    if (const auto unchecked = check.find_unchecked()) report.warnings.push_back(*unchecked);
     return report;
   });
 }

@@ -140,7 +140,7 @@ void DigestCheck::fail(std::size_t index, const Error& error) {
   failed_ = true;
 }
 
-std::optional<Finding> DigestCheck::unchecked() const {
+std::optional<Finding> DigestCheck::find_unchecked() const {
   if (unchecked_ == 0) return std::nullopt;
   const std::string more = unchecked_ == 1 ? "" : fmt::format(" (and {} more)", unchecked_ - 1);
   return Finding{Severity::warning,

@@ -38,12 +38,12 @@ class DigestCheck {
   ~DigestCheck() = default;
 
   // Returns a finding about digests of unknown kinds, if there are any.
-  std::optional<Finding> unchecked() const;
+  std::optional<Finding> find_unchecked() const;
 
   // Calls work(progress) with a Progress that forwards to `progress` (may be empty), and checks digests meanwhile.
   // Throws what finish() throws, or else what `work` throws.
   template <typename Work>
-  auto around(Progress progress, const Work& work) {
+  auto run_checked(Progress progress, const Work& work) {
     try {
       auto result = work(tracked(std::move(progress)));
       finish();

@@ -22,7 +22,7 @@ namespace poise {
 namespace {
 
 // Returns the message, with the attribute that the error names instead of the file.
-std::string message_of(const Error& error, const std::string& path) {
+std::string make_message(const Error& error, const std::string& path) {
   const std::string& named = error.path();
   const std::string prefix = path + ": ";
   return named.starts_with(prefix) ? fmt::format("{}: {}", named.substr(prefix.size()), error.message())
@@ -35,10 +35,10 @@ Model read_edited(const Format& format, const Input& edited) {
     return format.read(edited, {});
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::io) throw;
-    throw Error(
-        ErrorKind::bad_argument,
-        fmt::format("nothing is changed: the file would not open with it: {}", message_of(error, edited.path.string())),
-        edited.path.string());
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("nothing is changed: the file would not open with it: {}",
+                            make_message(error, edited.path.string())),
+                edited.path.string());
   }
 }
 
@@ -66,7 +66,7 @@ std::string find_lost_token(const Vocabulary& before, const Vocabulary& after, b
   return {};
 }
 
-std::vector<std::string> errors_in(const Model& model, const std::filesystem::path& path) {
+std::vector<std::string> list_errors(const Model& model, const std::filesystem::path& path) {
   std::vector<std::string> errors;
   for (Finding& finding : check_headers(model, path)) {
     if (finding.severity == Severity::error) errors.push_back(std::move(finding.message));
@@ -100,8 +100,8 @@ std::string find_harm(const Model& before, const Model& after, const AttributeCh
     std::string changed = find_changed_hyperparameter(before, after);
     if (!changed.empty()) return changed;
   }
-  const std::vector<std::string> errors = errors_in(after, path);
-  if (errors.empty() || !errors_in(before, path).empty()) return {};
+  const std::vector<std::string> errors = list_errors(after, path);
+  if (errors.empty() || !list_errors(before, path).empty()) return {};
   const std::string more = errors.size() == 1 ? "" : fmt::format(" (and {} more)", errors.size() - 1);
   return fmt::format("verify would then fail: {}{}", errors.front(), more);
 }

@@ -83,7 +83,7 @@ void hash_items(std::vector<Item>& items, const Progress& progress) {
 }
 
 ModelHash hash_model(const Model& model, const Progress& progress) {
-  const std::vector<PartRef> parts = all_parts(model);
+  const std::vector<PartRef> parts = list_parts(model);
   const SameBefore same = find_same_bytes_before(parts);
   std::vector<Item> items;
   std::vector<std::size_t> item_of(parts.size());

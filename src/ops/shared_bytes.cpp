@@ -41,13 +41,13 @@ struct CheckedIndices {
 };
 
 template <typename Key>
-SameBefore same_before_by(const std::vector<PartRef>& parts, Key (*key)(const PartRef& part)) {
+SameBefore find_same_before_by(const std::vector<PartRef>& parts, Key (*key)(const PartRef& part)) {
   std::vector<std::pair<Key, std::size_t>> keys;
   keys.reserve(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (has_place(*parts[i].part)) keys.emplace_back(key(parts[i]), i);
   }
-  return same_before(parts.size(), std::move(keys));
+  return find_same_before(parts.size(), std::move(keys));
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ DigestedBytes::DigestedBytes(const Part& part) : size(part.blob->size()) {
   swapped = at.swapped;
 }
 
-std::vector<PartRef> all_parts(const Model& model) {
+std::vector<PartRef> list_parts(const Model& model) {
   std::vector<PartRef> parts;
   for (const Tensor& tensor : model.tensors()) {
     for (const Part& part : tensor.parts) parts.push_back({&tensor, &part});
@@ -74,11 +74,12 @@ std::vector<PartRef> all_parts(const Model& model) {
 }
 
 SameBefore find_same_bytes_before(const std::vector<PartRef>& parts) {
-  return same_before_by<DigestedBytes>(parts, [](const PartRef& ref) { return DigestedBytes(*ref.part); });
+  return find_same_before_by<DigestedBytes>(parts, [](const PartRef& ref) { return DigestedBytes(*ref.part); });
 }
 
 SameBefore find_same_values_before(const std::vector<PartRef>& parts) {
-  return same_before_by<CheckedValues>(parts, [](const PartRef& ref) { return CheckedValues(*ref.tensor, *ref.part); });
+  return find_same_before_by<CheckedValues>(parts,
+                                            [](const PartRef& ref) { return CheckedValues(*ref.tensor, *ref.part); });
 }
 
 SameBefore find_same_indices_before(const Model& model) {
@@ -89,14 +90,14 @@ SameBefore find_same_indices_before(const Model& model) {
       keys.emplace_back(CheckedIndices(tensor), index);
     ++index;
   }
-  return same_before(model.size(), std::move(keys));
+  return find_same_before(model.size(), std::move(keys));
 }
 
 namespace {
 
 constexpr std::string_view kTensor = "tensor ";
 
-Error with_remedies_of(Error error, const Error& other) {
+Error copy_remedies(Error error, const Error& other) {
   for (const Remedy& remedy : other.remedies()) error = std::move(error).with(remedy);
   return error;
 }
@@ -119,7 +120,7 @@ Error named(const Error& error, std::initializer_list<const Model*> models) {
 }
 
 // Returns the place of the part that the message names after the tensor, or of the tensor's first part.
-std::optional<Stored> place_in(const Tensor& tensor, std::string_view problem) {
+std::optional<Stored> find_place_in(const Tensor& tensor, std::string_view problem) {
   std::optional<Stored> first;
   for (const Part& part : tensor.parts) {
     auto at = part.blob->stored();
@@ -139,8 +140,8 @@ Error placed(const Error& error, std::initializer_list<const Model*> models) {
       if (found == nullptr || found->name.size() < tensor.name.size()) found = &tensor;
     }
   }
-  const auto at = found != nullptr ? place_in(*found, message.substr(found->name.size() + 2)) : std::nullopt;
-  return at ? with_remedies_of(Error(error.kind(), error.message(), at->source->name(), at->offset), error) : error;
+  const auto at = found != nullptr ? find_place_in(*found, message.substr(found->name.size() + 2)) : std::nullopt;
+  return at ? copy_remedies(Error(error.kind(), error.message(), at->source->name(), at->offset), error) : error;
 }
 
 }  // namespace

@@ -38,14 +38,14 @@ struct PartRef {
   const Tensor* tensor;
   const Part* part;
 };
-std::vector<PartRef> all_parts(const Model& model);
+std::vector<PartRef> list_parts(const Model& model);
 
 using SameBefore = std::vector<std::optional<std::size_t>>;
 
 // For each of `count` things, the index of the first one with an equal key, if that is another one. The key comes with
 // its index; a thing without a key equals no other.
 template <typename Key>
-SameBefore same_before(std::size_t count, std::vector<std::pair<Key, std::size_t>> keys) {
+SameBefore find_same_before(std::size_t count, std::vector<std::pair<Key, std::size_t>> keys) {
   SameBefore same(count);
   std::ranges::sort(keys);
   for (std::size_t first = 0, i = 1; i < keys.size(); ++i) {

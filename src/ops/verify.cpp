@@ -66,7 +66,7 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
              finding.message.ends_with(error.message());
     });
     if (is_known) return findings;
-    Finding& finding = findings.emplace_back(finding_from(error));
+    Finding& finding = findings.emplace_back(make_finding(error));
     if (!finding.path.empty() || tensor.parts.empty()) return findings;
     const Place place = find_place(*tensor.parts.front().blob);
     finding.path = place.path;
@@ -110,7 +110,7 @@ class FileCheck final : public Visitor {
 class ModelCheck {
  public:
   ModelCheck(const Model& model, IoMode io, const Progress& progress)
-      : parts_(all_parts(model)),
+      : parts_(list_parts(model)),
         outcomes_(parts_.size()),
         same_part_(find_same_values_before(parts_)),
         same_indices_(find_same_indices_before(model)) {
@@ -314,7 +314,7 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
     std::ranges::move(of_files, std::back_inserter(report.faults));
   } catch (const Error& error) {
     if (!is_about_the_file(error)) throw;
-    report.faults.push_back(finding_from(error));
+    report.faults.push_back(make_finding(error));
     add_code_of(path, options.io, report);
   }
   add(check_hub_files(path, options.io, progress));

@@ -18,7 +18,7 @@ bool is_about_the_file(const Error& error) {
 
 bool is_about_the_part(const Error& error) { return is_about_the_file(error) || error.kind() == ErrorKind::not_found; }
 
-Finding finding_from(const Error& error, std::string_view where) {
+Finding make_finding(const Error& error, std::string_view where) {
   return {Severity::error, where.empty() ? error.message() : fmt::format("{}: {}", where, error.message()),
           error.path(), error.offset()};
 }
@@ -61,7 +61,7 @@ void PartCheck::end(std::string sha256) {
 void PartCheck::fail(const Error& error) {
   if (!is_about_the_part(error)) throw Error(error);
   report_values(false);
-  outcome_.findings.push_back(finding_from(error, where()));
+  outcome_.findings.push_back(make_finding(error, where()));
 }
 
 std::string PartCheck::where() const { return fmt::format("tensor {}: {}", tensor_.name, part_.role); }

@@ -49,7 +49,7 @@ bool is_about_the_file(const Error& error);
 bool is_about_the_part(const Error& error);
 
 // Returns the error as a finding; `where` goes before its message.
-Finding finding_from(const Error& error, std::string_view where = {});
+Finding make_finding(const Error& error, std::string_view where = {});
 
 struct PartOutcome {
   bool checked_digest = false;

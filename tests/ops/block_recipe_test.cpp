@@ -38,13 +38,13 @@ std::string types(std::string_view recipe, const Model& model, std::string_view 
   for (std::int64_t i = 0; i < model.config->num_hidden_layers; ++i) {
     const Tensor& tensor = *model.find(fmt::format("model.layers.{}.{}.weight", i, matrix));
     result +=
-        fmt::format("{}{}", i == 0 ? "" : " ", chooser.type_for(tensor.name, tensor.shape.back(), importance).name);
+        fmt::format("{}{}", i == 0 ? "" : " ", chooser.choose_type(tensor.name, tensor.shape.back(), importance).name);
   }
   return result;
 }
 
 std::string type(std::string_view recipe, const Model& model, std::string_view name) {
-  return std::string(BlockRecipe(recipe, model).type_for(name, model.find(name)->shape.back(), false).name);
+  return std::string(BlockRecipe(recipe, model).choose_type(name, model.find(name)->shape.back(), false).name);
 }
 
 std::string repeated(std::string_view type, int count) {
@@ -93,7 +93,7 @@ TEST(BlockRecipe, KnowsGpt2) {
     for (int i = 0; i < 9; ++i)
       result +=
           fmt::format("{}{}", i == 0 ? "" : " ",
-                      chooser.type_for(add(fmt::format("transformer.h.{}.{}.weight", i, matrix)), 512, false).name);
+                      chooser.choose_type(add(fmt::format("transformer.h.{}.{}.weight", i, matrix)), 512, false).name);
     return result;
   };
   const std::string mixed = "q6_k q4_k q4_k q6_k q4_k q4_k q6_k q6_k q6_k";
@@ -101,7 +101,7 @@ TEST(BlockRecipe, KnowsGpt2) {
   EXPECT_EQ(types("q4_k_s", "mlp.c_proj"), "q5_k " + repeated("q4_k", 8));
   EXPECT_EQ(types("q4_k_m", "mlp.c_fc"), repeated("q4_k", 9));
   EXPECT_EQ(types("q3_k_m", "attn.c_proj"), repeated("q4_k", 9));
-  EXPECT_EQ(BlockRecipe("q3_k_m", model).type_for(add("transformer.wte.weight"), 512, false).name, "q6_k");
+  EXPECT_EQ(BlockRecipe("q3_k_m", model).choose_type(add("transformer.wte.weight"), 512, false).name, "q6_k");
 }
 
 // The types are those that llama-quantize gave a Mixtral of 8 layers with 8 experts, and 8 heads for 2 keys.

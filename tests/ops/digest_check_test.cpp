@@ -57,7 +57,7 @@ class DigestCheckTest : public testing::Test {
     stream.put(static_cast<char>(byte ^ 1));
   }
 
-  // The error of convert(), which leaves no output.
+  // Returns the error of convert(), which leaves no output.
   std::string refusal(const fs::path& input, const ConvertOptions& options = {},
                       const std::string& output = "out.zt") const {
     try {
@@ -369,15 +369,15 @@ TEST_F(DigestCheckTest, UnknownKindsAreTold) {
     digested.add(std::move(tensor));
   }
   const DigestCheck check({&digested}, [](const Tensor&) { return true; });
-  ASSERT_TRUE(check.unchecked());
+  ASSERT_TRUE(check.find_unchecked());
   EXPECT_EQ(
-      check.unchecked()->message,
+      check.find_unchecked()->message,
       "tensor a: data: the digest md5:00 (and 2 more) is of a kind that Poise cannot compute; it was not checked");
   EXPECT_EQ(diff(digested, odd, {}, false).warnings.size(), 0U);
   const DiffReport report = diff(digested, odd);
   EXPECT_TRUE(report.same());
   ASSERT_EQ(report.warnings.size(), 1U);
-  EXPECT_EQ(report.warnings[0].message, check.unchecked()->message);
+  EXPECT_EQ(report.warnings[0].message, check.find_unchecked()->message);
 }
 
 }  // namespace

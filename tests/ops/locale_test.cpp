@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The directory of a locale that localedef makes, once; without it if that fails.
+// Returns the directory of a locale that localedef makes, once; without it if that fails.
 const support::TemporaryDirectory& directory_with(const std::string& language) {
   static std::map<std::string, support::TemporaryDirectory> directories;
   const auto [found, is_new] = directories.try_emplace(language);

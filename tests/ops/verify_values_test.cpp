@@ -33,7 +33,7 @@ Tensor codes(DType dtype, const std::vector<int>& bytes, std::uint64_t elements,
   return tensor;
 }
 
-// The findings of the checks about the only part, which they see as `pieces`.
+// Returns the findings of the checks about the only part, which they see as `pieces`.
 std::vector<BadValue> bad_values(const Tensor& tensor, const std::vector<std::vector<std::byte>>& pieces,
                                  bool complete = true) {
   const auto checks = make_value_checks(value_rules(tensor, tensor.parts.front()));

@@ -129,7 +129,7 @@ Vocabulary sentencepiece(VocabularyKind kind, bool bytes) {
   return vocabulary;
 }
 
-// One that replaces "x" by "y", in the form of SentencePiece's.
+// Returns one that replaces "x" by "y", in the form of SentencePiece's.
 std::string charsmap() {
   std::vector<std::uint32_t> units(256);
   const std::uint32_t x = 'x' ^ 1U;
@@ -178,7 +178,7 @@ std::string read_listed_tokens(const std::vector<std::string>& texts) {
   return join(items);
 }
 
-// The alphabet of bytes, and "ab" with a space in front and without.
+// Returns the alphabet of bytes, and "ab" with a space in front and without.
 std::string byte_level_model(const std::string& fields = "") {
   std::vector<std::string> texts;
   for (char32_t code = 0; code < 0x200; ++code) {
@@ -513,7 +513,7 @@ const Case* find_case(std::string_view name) {
   return found == std::end(kCases) ? nullptr : found;
 }
 
-// The texts that another program encodes differently.
+// Returns the texts that another program encodes differently.
 std::string difference(const Answers& found, const Answers& expected) {
   std::string difference;
   for (std::size_t i = 0; i < std::size(kTexts); ++i) {
@@ -559,7 +559,7 @@ Outcome through(const Kind& kind, const Format& format, const std::filesystem::p
   return outcome;
 }
 
-// The losses that a format reports for similar models, without what is special about this case: those of the
+// Returns the losses that a format reports for similar models, without what is special about this case: those of the
 // neighbouring case that it holds, or of a model without a vocabulary.
 std::vector<std::string> usual_losses(const Case& test_case, const Format& format, const std::filesystem::path& path) {
   for (const Case* beside = find_case(test_case.beside); beside != nullptr; beside = find_case(beside->beside)) {

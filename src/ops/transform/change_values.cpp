@@ -87,12 +87,12 @@ class Quantize final : public Step {
       plan.warn("the importance matrix has no weights for it, so it is quantized without");
       return weights;
     }
-    return without_zero_matrices(plan, std::move(weights), static_cast<std::size_t>(shape.back()));
+    return replace_zero_matrices(plan, std::move(weights), static_cast<std::size_t>(shape.back()));
   }
 
   // Where no column of a matrix weighs anything, no error counts, and all codes would be zeros. Weights so small that
   // their products with squares of numbers underflow count as zeros.
-  static Importance without_zero_matrices(TensorPlan& plan, Importance weights, std::size_t columns) {
+  static Importance replace_zero_matrices(TensorPlan& plan, Importance weights, std::size_t columns) {
     const auto counts = [](float weight) { return weight > 0x1p-100F; };
     if (std::ranges::none_of(*weights, counts)) {
       plan.warn("the importance matrix has only zeros for it, so it is quantized without");
@@ -167,7 +167,7 @@ void make_sparse(Transformed& transformed, const ConvertOptions& options) {
 namespace {
 
 // Decodes codes other than blocks of columns first.
-Tensor transposed_matrix(const Tensor& matrix) {
+Tensor transpose_matrix(const Tensor& matrix) {
   if (blocks_along(matrix.layout) == BlocksAlong::columns) return transposed(matrix);
   const bool is_narrow = info(element_type(matrix)).bits < 8;
   return transposed(is_narrow ? make_dense(matrix.name, matrix.shape, DType::f32, dense_blob(matrix, DType::f32))
@@ -179,7 +179,7 @@ Tensor transposed_matrix(const Tensor& matrix) {
 std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion) {
   return make_step([&conversion](TensorPlan& plan) {
     if (!plan.type || plan.type->blocks.empty() || !blocks_run_along_columns(conversion, plan.tensor)) return;
-    plan.tensor = transposed_matrix(plan.tensor);
+    plan.tensor = transpose_matrix(plan.tensor);
     plan.is_transposed = true;
   });
 }

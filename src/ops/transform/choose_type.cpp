@@ -73,10 +73,10 @@ class ChooseType final : public Step {
   }
 
   void apply(TensorPlan& plan) override {
-    const auto kept = kept_type(plan.tensor);
+    const auto kept = find_kept_type(plan.tensor);
     const bool has_floats = has_float_elements(plan.tensor);
     if (has_floats) {
-      plan.type = chosen_type(plan, kept);
+      plan.type = choose_type_of(plan, kept);
       if (plan.type) require_numbers(plan.tensor);
     } else if (matches_part_) {
       plan.warn(fmt::format("it is a part of a quantized matrix, so keep does not change it: {}", kAllAtOnce));
@@ -128,7 +128,7 @@ class ChooseType final : public Step {
   static constexpr std::string_view kAllAtOnce = "they stay as they are, or all become numbers of one type";
 
   // Returns the type of the first pattern of keep that matches. Patterns for a part of a matrix may name the matrix.
-  std::optional<StoredType> kept_type(const Tensor& tensor) {
+  std::optional<StoredType> find_kept_type(const Tensor& tensor) {
     std::optional<StoredType> type;
     matches_part_ = false;
     if (keep_used_.empty()) return type;
@@ -148,14 +148,14 @@ class ChooseType final : public Step {
   }
 
   // Returns std::nullopt if the tensor keeps its type.
-  std::optional<StoredType> chosen_type(TensorPlan& plan, const std::optional<StoredType>& kept) const {
+  std::optional<StoredType> choose_type_of(TensorPlan& plan, const std::optional<StoredType>& kept) const {
     const Tensor& tensor = plan.tensor;
     const bool along_columns = blocks_run_along_columns(conversion_, tensor);
     const std::uint64_t row_length = tensor.shape.empty() ? 1
                                      : along_columns      ? tensor.shape.front()
                                                           : tensor.shape.back();
     const bool always_f32 = stored_as_f32_ && stored_as_f32_(tensor);
-    auto type = kept ? kept : requested_type(plan, row_length);
+    auto type = kept ? kept : find_requested_type(plan, row_length);
     if (!type && always_f32 && becomes_dense(tensor) && element_type(tensor) != DType::f64) type = StoredType{};
     if (!type) return std::nullopt;
     // Vectors (norms, mostly) are sensitive and small, so they are not quantized.
@@ -172,15 +172,15 @@ class ChooseType final : public Step {
     return result;
   }
 
-  std::optional<StoredType> requested_type(TensorPlan& plan, std::uint64_t row_length) const {
+  std::optional<StoredType> find_requested_type(TensorPlan& plan, std::uint64_t row_length) const {
     const Tensor& tensor = plan.tensor;
     if (options_.quantize) return options_.quantize;
     if (recipe_) {
       return StoredType{.dtype = DType::u8,
-                        .blocks = recipe_->type_for(tensor.name, row_length, !options_.imatrix.empty()).name};
+                        .blocks = recipe_->choose_type(tensor.name, row_length, !options_.imatrix.empty()).name};
     }
     if (options_.dtype) return StoredType{*options_.dtype};
-    if (const auto own = own_type(plan)) return own;
+    if (const auto own = find_own_type(plan)) return own;
     // ALT's canonical types have no bf16 (it is an extension, written when asked for by name). f16 has a smaller range.
     const bool is_replaced = becomes_dense(tensor) && element_type(tensor) == DType::bf16 && !target_.holds_bf16;
     return is_replaced ? std::optional(StoredType{}) : std::nullopt;
@@ -188,7 +188,7 @@ class ChooseType final : public Step {
 
   // Returns the type of a matrix before adapters changed it; std::nullopt for others, and where the target cannot hold
   // that type.
-  std::optional<StoredType> own_type(TensorPlan& plan) const {
+  std::optional<StoredType> find_own_type(TensorPlan& plan) const {
     if (conversion_.merged == nullptr) return std::nullopt;
     const auto own = conversion_.merged->find(plan.tensor.name);
     if (own == conversion_.merged->end()) return std::nullopt;
