@@ -48,7 +48,7 @@ std::string make_text(const Remedy& remedy, const std::vector<Remedy>& all) {
 }
 
 // Replaces the library's names of options by the command's, with dashes.
-std::string with_option_names(const Error& error) {
+std::string add_option_names(const Error& error) {
   std::string text = error.what();
   if (error.kind() != ErrorKind::bad_argument) return text;
   const bool is_option = std::ranges::any_of(
@@ -70,7 +70,7 @@ std::string make_advice(const std::vector<Remedy>& remedies) {
 }
 
 std::string add_advice(const Error& error) {
-  const std::string text = with_option_names(error);
+  const std::string text = add_option_names(error);
   const std::string helps = make_advice(error.remedies());
   if (helps.empty()) return text;
   return text + (error.message().find('\n') == std::string::npos ? "; " : "\n  ") + helps;

@@ -98,7 +98,7 @@ class Chat {
         if (!run_command(*line)) break;
         continue;
       }
-      const auto message = whole_message(line->starts_with("//") ? line->substr(1) : *std::move(line));
+      const auto message = read_whole_message(line->starts_with("//") ? line->substr(1) : *std::move(line));
       if (is_over_) break;
       if (!message) continue;
       remember(*message);
@@ -206,7 +206,7 @@ class Chat {
 
   // A message continues after a line that ends with a backslash, and between triple quotation marks. std::nullopt if
   // the user gives it up; the end of an input without a terminal ends it.
-  std::optional<std::string> whole_message(std::string text) {
+  std::optional<std::string> read_whole_message(std::string text) {
     constexpr std::string_view kQuotes = "\"\"\"";
     if (text.starts_with(kQuotes)) {
       text.erase(0, kQuotes.size());

@@ -31,21 +31,21 @@ ChatSession::ChatSession(Session session, ChatTemplate chat, const std::string& 
   if (!system.empty()) talk_.messages.emplace_back(make_message("system", system));
 }
 
-std::size_t ChatSession::first() const {
+std::size_t ChatSession::find_first() const {
   return !talk_.messages.empty() && has_role(talk_.messages.front(), "system") ? 1 : 0;
 }
 
-void ChatSession::reset() { talk_.messages.resize(first()); }
+void ChatSession::reset() { talk_.messages.resize(find_first()); }
 
-std::optional<std::size_t> ChatSession::last_question() const {
-  for (std::size_t last = talk_.messages.size(); last > first(); --last) {
+std::optional<std::size_t> ChatSession::find_last_question() const {
+  for (std::size_t last = talk_.messages.size(); last > find_first(); --last) {
     if (has_role(talk_.messages[last - 1], "user")) return last - 1;
   }
   return std::nullopt;
 }
 
 std::optional<Value> ChatSession::undo() {
-  const auto last = last_question();
+  const auto last = find_last_question();
   if (!last) return std::nullopt;
   const Value* const content = talk_.messages[*last].get_if<Attributes>()->find("content");
   Value question = content == nullptr ? Value() : *content;
@@ -54,13 +54,13 @@ std::optional<Value> ChatSession::undo() {
 }
 
 std::string ChatSession::system() const {
-  if (first() == 0) return {};
+  if (find_first() == 0) return {};
   const auto* const text = get_member<std::string>(talk_.messages.front(), "content");
   return text == nullptr ? std::string() : *text;
 }
 
 void ChatSession::set_system(const std::string& text) {
-  if (first() == 1) talk_.messages.erase(talk_.messages.begin());
+  if (find_first() == 1) talk_.messages.erase(talk_.messages.begin());
   if (!text.empty()) talk_.messages.insert(talk_.messages.begin(), Value(make_message("system", text)));
 }
 
@@ -84,7 +84,7 @@ std::size_t ChatSession::make_room(std::vector<TokenId>& tokens) {
   std::size_t left_out = 0;
   while (tokens.size() >= session_.context()) {
     // Drops a question together with its answer.
-    std::size_t end = first() + 1;
+    std::size_t end = find_first() + 1;
     while (end < talk_.messages.size() && !has_role(talk_.messages[end], "user")) ++end;
     if (end >= talk_.messages.size()) {
       throw Error(
@@ -93,8 +93,8 @@ std::size_t ChatSession::make_room(std::vector<TokenId>& tokens) {
               "the message does not fit the context of {} tokens: it has {} tokens with the template's text around it",
               session_.context(), tokens.size()));
     }
-    left_out += end - first();
-    talk_.messages.erase(talk_.messages.begin() + static_cast<std::ptrdiff_t>(first()),
+    left_out += end - find_first();
+    talk_.messages.erase(talk_.messages.begin() + static_cast<std::ptrdiff_t>(find_first()),
                          talk_.messages.begin() + static_cast<std::ptrdiff_t>(end));
     tokens = this->tokens();
   }
@@ -111,7 +111,7 @@ ChatSession::Answer ChatSession::ask(const std::string& message, const GenerateO
 
 std::optional<ChatSession::Answer> ChatSession::ask_again(const GenerateOptions& options, const std::stop_token& stop,
                                                           const std::function<void(std::string_view)>& on_text) {
-  const auto last = last_question();
+  const auto last = find_last_question();
   if (!last) return std::nullopt;
   const Conversation before = talk_;
   talk_.messages.resize(*last + 1);

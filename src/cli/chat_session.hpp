@@ -48,13 +48,13 @@ class ChatSession {
   const Weights& weights() const { return session_.weights(); }
 
  private:
-  std::size_t first() const;  // index of the first message after the system's
+  std::size_t find_first() const;  // index of the first message after the system's
   std::vector<TokenId> tokens() const;
   // Answers the conversation, which ends with a question. Goes back to the one before if it throws, or if `stop` ends
   // it before the first token.
   Answer answer(const Conversation& before, const GenerateOptions& options, const std::stop_token& stop,
                 const std::function<void(std::string_view)>& on_text);
-  std::optional<std::size_t> last_question() const;  // its index
+  std::optional<std::size_t> find_last_question() const;  // its index
   // Drops the oldest messages until an answer fits; returns how many.
   std::size_t make_room(std::vector<TokenId>& tokens);
 

@@ -29,7 +29,7 @@ bool has_equal_numbers(const TensorDifference& tensor) {
   return tensor.what == TensorDifference::What::type && tensor.values && tensor.values->different == 0;
 }
 
-std::string shown(const std::string& value) {
+std::string shorten_value(const std::string& value) {
   constexpr std::size_t kLongest = 60;
   return make_printable(shorten(value, kLongest));
 }
@@ -38,7 +38,7 @@ void print_fields(const DiffReport& report, const DiffArguments& options) {
   if (report.fields.empty()) return;
   Table table({"field", make_printable(options.a), make_printable(options.b)}, {false, false, false});
   for (const FieldDifference& field : report.fields)
-    table.add({make_printable(field.field), shown(field.a), shown(field.b)});
+    table.add({make_printable(field.field), shorten_value(field.a), shorten_value(field.b)});
   fmt::print("{}\n", table.text());
 }
 

@@ -39,12 +39,12 @@ class Embed {
 
   void execute() {
     if (options_.lines) return print_lines();
-    print_vectors({options_.tokens.empty() ? text_tokens() : options_.tokens});
+    print_vectors({options_.tokens.empty() ? encode_text() : options_.tokens});
   }
 
  private:
-  Tokens text_tokens() const {
-    if (options_.text == "-") return input_tokens(TextInput().all(), "standard input");
+  Tokens encode_text() const {
+    if (options_.text == "-") return encode_input(TextInput().all(), "standard input");
     return weights_->tokenizer().encode_with_special(options_.text);
   }
 
@@ -53,7 +53,7 @@ class Embed {
     TextLines lines;
     std::vector<Tokens> texts;
     while (const auto text = lines.next()) {
-      texts.push_back(input_tokens(*text, lines.name()));
+      texts.push_back(encode_input(*text, lines.name()));
       if (texts.size() == kTogether) print_vectors(std::exchange(texts, {}));
     }
     print_vectors(texts);
@@ -61,7 +61,7 @@ class Embed {
 
   // Reports as bad input, by its name, what the embedder would report by the place among those that are computed
   // together.
-  Tokens input_tokens(const std::string& text, const std::string& name) const {
+  Tokens encode_input(const std::string& text, const std::string& name) const {
     Tokens tokens = weights_->tokenizer().encode_with_special(text);
     if (tokens.empty()) throw Error(ErrorKind::invalid_file, "the text has no tokens, so it has no vector", name);
     if (const std::size_t context = context_of(*weights_, options_.session); tokens.size() > context) {

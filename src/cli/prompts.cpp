@@ -84,8 +84,8 @@ class PromptReader {
     }
     Prompt result = {.max_tokens = max_tokens_};
     if (const Value* id = line.find("id")) result.id = *id;
-    if (const Value* most = line.find("max_tokens")) result.max_tokens = whole_number(*most, "max_tokens");
-    result.tokens = tokens_of(line);
+    if (const Value* most = line.find("max_tokens")) result.max_tokens = read_whole_number(*most, "max_tokens");
+    result.tokens = read_tokens(line);
     return result;
   }
 
@@ -94,15 +94,15 @@ class PromptReader {
   }
 
  private:
-  std::vector<TokenId> tokens_of(const Attributes& line) {
+  std::vector<TokenId> read_tokens(const Attributes& line) {
     const Value* text = line.find("prompt");
     const Value* ids = line.find("tokens");
     const Value* messages = line.find("messages");
     if ((text != nullptr) + (ids != nullptr) + (messages != nullptr) != 1)
       fail("expected one of \"prompt\", \"tokens\" and \"messages\"");
-    if (ids != nullptr) return require_some(ids_of(*ids), "\"tokens\": the list is empty");
+    if (ids != nullptr) return require_some(read_ids(*ids), "\"tokens\": the list is empty");
     if (messages != nullptr)
-      return require_some(conversation_tokens(line), "the chat template renders the conversation to an empty text");
+      return require_some(encode_conversation(line), "the chat template renders the conversation to an empty text");
     const auto* prompt = text->get_if<std::string>();
     if (prompt == nullptr) fail("\"prompt\": expected a text");
     return require_some(weights_.tokenizer().encode_with_special(*prompt),
@@ -114,12 +114,12 @@ class PromptReader {
     return tokens;
   }
 
-  std::vector<TokenId> ids_of(const Value& value) const {
+  std::vector<TokenId> read_ids(const Value& value) const {
     const auto* array = value.get_if<Value::Array>();
     if (array == nullptr) fail("\"tokens\": expected a list of token ids");
     std::vector<TokenId> result;
     for (const Value& item : *array) {
-      const std::uint64_t id = whole_number(item, "tokens");
+      const std::uint64_t id = read_whole_number(item, "tokens");
       if (id >= weights_.vocabulary_size())
         fail(fmt::format("\"tokens\": token {}: the model has {} tokens", id, weights_.vocabulary_size()));
       result.push_back(static_cast<TokenId>(id));
@@ -127,7 +127,7 @@ class PromptReader {
     return result;
   }
 
-  std::vector<TokenId> conversation_tokens(const Attributes& line) {
+  std::vector<TokenId> encode_conversation(const Attributes& line) {
     Attributes talk;
     for (const std::string_view key : {"messages", "tools", "documents"}) {
       if (const Value* value = line.find(key)) talk.set(std::string(key), *value);
@@ -152,7 +152,7 @@ class PromptReader {
     return *chat;
   }
 
-  std::uint64_t whole_number(const Value& value, std::string_view key) const {
+  std::uint64_t read_whole_number(const Value& value, std::string_view key) const {
     if (const auto* number = value.get_if<std::uint64_t>()) return *number;
     if (const auto* number = value.get_if<std::int64_t>(); number != nullptr && *number >= 0)
       return static_cast<std::uint64_t>(*number);

@@ -97,7 +97,7 @@ class Run {
     Session session(weights, session_options);
     load_seconds_ = loading.seconds();
     // Tokenize the prompt, and compute it: the session then has scores for the next token.
-    const std::vector<TokenId> prompt = prompt_tokens(session);
+    const std::vector<TokenId> prompt = encode_prompt(session);
     const Stopwatch prompting;
     feed(session, prompt);
     prompt_speed_ = {prompt.size(), prompting.seconds()};
@@ -181,7 +181,7 @@ class Run {
     throw ExitCode{1};
   }
 
-  std::vector<TokenId> prompt_tokens(const Session& session) const {
+  std::vector<TokenId> encode_prompt(const Session& session) const {
     if (!options_.tokens.empty()) return options_.tokens;
     if (options_.conversation.is_given()) {
       auto tokens = session.tokenizer().encode(read_chat_text(options_.conversation, session.tokenizer()));
@@ -245,7 +245,7 @@ class Run {
     Value::Array log_probabilities;
     const Generation generation = generate(session, [&](TokenId token) {
       if (stream) text += stream->add(token);
-      if (options_.top_logprobs) log_probabilities.emplace_back(log_probabilities_of(session, token));
+      if (options_.top_logprobs) log_probabilities.emplace_back(list_log_probabilities(session, token));
     });
     if (stream) text += stream->finish();
     const auto array = [](const std::vector<TokenId>& tokens) { return Value::Array(tokens.begin(), tokens.end()); };
@@ -263,7 +263,7 @@ class Run {
   }
 
   // Returns the chosen token and the best ones, by the model's own scores.
-  Attributes log_probabilities_of(const Session& session, TokenId chosen) const {
+  Attributes list_log_probabilities(const Session& session, TokenId chosen) const {
     const auto entry = [&](TokenId token, double log_probability) {
       Attributes made = {{"id", std::uint64_t{static_cast<std::uint32_t>(token)}}, {"logprob", log_probability}};
       const bool has_piece =

@@ -33,18 +33,18 @@ struct TokenizeArguments {
 
 class Tokenize {
  public:
-  explicit Tokenize(const TokenizeArguments& options) : options_(options), tokenizer_(vocabulary()) {}
+  explicit Tokenize(const TokenizeArguments& options) : options_(options), tokenizer_(find_vocabulary()) {}
 
   void execute() {
     if (options_.lines) return print_lines();
     if (options_.conversation.is_given()) return print_conversation();
     const std::string text = options_.text == "-" ? TextInput().all() : options_.text;
-    if (options_.json) return print(json(text) + "\n");
+    if (options_.json) return print(make_json(text) + "\n");
     print_table(text);
   }
 
  private:
-  Vocabulary vocabulary() const {
+  Vocabulary find_vocabulary() const {
     if (auto given = options_.tokenizer.read()) return *std::move(given);
     if (auto found = read_vocabulary(options_.path, options_.read.io)) return *std::move(found);
     const Model model = open_to_compute(options_.path, options_.read, true);
@@ -59,7 +59,7 @@ class Tokenize {
     return options_.no_special ? tokenizer_.encode(text) : tokenizer_.encode_with_special(text);
   }
 
-  std::string json(std::string_view text) const {
+  std::string make_json(std::string_view text) const {
     const std::vector<TokenId> ids = encode(text);
     Value::Array pieces;
     for (const TokenId id : ids) pieces.emplace_back(tokenizer_.piece(id));
@@ -84,7 +84,7 @@ class Tokenize {
   void print_lines() const {
     TextLines lines;
     while (const auto text = lines.next()) {
-      print(json(*text) + "\n");
+      print(make_json(*text) + "\n");
       // A program may wait for the answer to its line before it writes the next one.
       if (!lines.has_next() && std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
     }

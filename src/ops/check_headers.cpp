@@ -44,13 +44,13 @@ class RunCheck {
   void add(Severity severity, std::string message) {
     findings_.push_back({severity, std::move(message), path_, std::nullopt});
   }
-  void cannot_run(std::string_view reason) {
+  void report_cannot_run(std::string_view reason) {
     add(Severity::warning, fmt::format("Poise cannot run the model: {}", reason));
   }
   void add(const Error& error) {
     if (error.kind() == ErrorKind::invalid_file) return add(Severity::error, error.message());
     if (error.kind() != ErrorKind::unsupported) throw error;
-    cannot_run(error.message());
+    report_cannot_run(error.message());
   }
 
   void check_tokenizer() {
@@ -78,8 +78,9 @@ class RunCheck {
       const std::string name = table_name(family, tensor.name);
       if (name != family.output && !family.tensors.has(name)) continue;
       if (has_float_elements(tensor)) continue;
-      cannot_run(fmt::format("tensor {} has elements of {}, expected floating-point numbers, or codes with a scale",
-                             tensor.name, tensor.parts.front().shown_type()));
+      report_cannot_run(
+          fmt::format("tensor {} has elements of {}, expected floating-point numbers, or codes with a scale",
+                      tensor.name, tensor.parts.front().shown_type()));
     }
   }
 

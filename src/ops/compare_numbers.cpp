@@ -240,7 +240,7 @@ TensorDifference::Values compare_runs(const Run& left, const Run& right, std::ui
 class StoredElements {
  public:
   explicit StoredElements(const Tensor& tensor)
-      : entries_(sparse_entries(tensor)), values_(values_of(tensor)), bytes_(read_all(*values_.blob)) {}
+      : entries_(sparse_entries(tensor)), values_(make_values(tensor)), bytes_(read_all(*values_.blob)) {}
 
   const Run& values() const { return values_; }
   std::size_t size() const { return entries_.size(); }
@@ -248,7 +248,7 @@ class StoredElements {
   const std::byte* value(std::size_t i) const { return bytes_.data() + entries_[i].place * values_.element_bytes(); }
 
  private:
-  Run values_of(const Tensor& tensor) const {
+  Run make_values(const Tensor& tensor) const {
     const Part& values = tensor.require("values");
     return make_run(make_dense(tensor.name, {entries_.size()}, values.dtype, values.blob));
   }

@@ -29,7 +29,7 @@ class MeasuredBlob final : public Blob {
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     Loss loss;
     while (!out.empty()) {
-      const bool counts = offset % block_ == 0 && first_time(offset / block_);
+      const bool counts = offset % block_ == 0 && is_first_time(offset / block_);
       std::size_t length = std::min(out.size(), static_cast<std::size_t>(block_ - offset % block_));
       const auto whole = static_cast<std::size_t>(std::min<std::uint64_t>(block_, size() - offset));
       if (!counts) {
@@ -37,7 +37,7 @@ class MeasuredBlob final : public Blob {
       } else if (length < whole) {
         read_more(offset, whole, out.first(length), loss);
       } else {
-        while (out.size() - length >= block_ && first_time((offset + length) / block_)) length += block_;
+        while (out.size() - length >= block_ && is_first_time((offset + length) / block_)) length += block_;
         blob_->read_measured(offset, out.first(length), &loss);
       }
       offset += length;
@@ -64,7 +64,7 @@ class MeasuredBlob final : public Blob {
     std::uint64_t position_ = 0;
   };
 
-  bool first_time(std::uint64_t block) const {
+  bool is_first_time(std::uint64_t block) const {
     return counted_[static_cast<std::size_t>(block)].exchange(1, std::memory_order_relaxed) == 0;
   }
 

@@ -111,7 +111,7 @@ DigestCheck check_digests(const Model& input, bool verify, const Transformed& ma
 }
 
 // Returns the size of the model's files; of its tensors for a model made in memory.
-std::uint64_t bytes_of(const Model& model) {
+std::uint64_t count_bytes(const Model& model) {
   if (model.origin.size > 0) return model.origin.size;
   std::uint64_t sum = 0;
   for (const Tensor& tensor : model.tensors()) sum = saturating_add(sum, tensor.size_bytes());
@@ -156,7 +156,7 @@ ConvertReport make_report(const Model& input, const Transformed& made, const Pre
   report.outputs = output.paths();
   report.tensors = made.model.size();
   report.skipped = made.skipped.size();
-  report.bytes_in = bytes_of(input);
+  report.bytes_in = count_bytes(input);
   report.warnings = made.model.warnings;
   report.losses = list_losses(made, file);
   report.decoded = made.decoded;

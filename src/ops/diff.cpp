@@ -36,7 +36,7 @@ namespace poise {
 namespace {
 
 // JSON turns infinities into null, and bytes into text.
-std::string text_of(const Value& value) {
+std::string write_text(const Value& value) {
   if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number))
     return std::isnan(*number) ? "nan" : fmt::format("{}", *number);
   return (value.get_if<Value::Bytes>() != nullptr ? "bytes " : "") + to_json(value);
@@ -54,13 +54,13 @@ void compare_maps(const std::string& prefix, const Attributes& a, const Attribut
   for (const auto& [key, value] : a) {
     const auto other = in_b.find(key);
     if (other == in_b.end()) {
-      out.push_back({prefix + key, text_of(value), "-"});
+      out.push_back({prefix + key, write_text(value), "-"});
     } else if (!is_same_value(*other->second, value)) {
-      out.push_back({prefix + key, text_of(value), text_of(*other->second)});
+      out.push_back({prefix + key, write_text(value), write_text(*other->second)});
     }
   }
   for (const auto& [key, value] : b) {
-    if (!in_a.contains(key)) out.push_back({prefix + key, "-", text_of(value)});
+    if (!in_a.contains(key)) out.push_back({prefix + key, "-", write_text(value)});
   }
 }
 
@@ -233,7 +233,7 @@ std::uint64_t count_compared_bytes(std::uint64_t elements) {
 }
 
 // Returns the work for a tensor, in bytes.
-std::uint64_t work(const Tensor& tensor) {
+std::uint64_t measure_work(const Tensor& tensor) {
   return is_sparse(tensor) ? tensor.size_bytes() : count_compared_bytes(tensor.elements());
 }
 
@@ -272,7 +272,7 @@ void compare_tensors(const Model& a, const Model& b, const std::vector<std::stri
   std::atomic<std::size_t> within_tolerance = 0;
   std::uint64_t all_work = 0;
   for (const std::string& name : ordered) {
-    if (const Tensor* tensor = a.find(name)) all_work = saturating_add(all_work, work(*tensor));
+    if (const Tensor* tensor = a.find(name)) all_work = saturating_add(all_work, measure_work(*tensor));
   }
   Meter meter(progress, all_work);
   oneapi::tbb::parallel_for(std::size_t{0}, ordered.size(), [&](std::size_t i) {
@@ -291,7 +291,7 @@ void compare_tensors(const Model& a, const Model& b, const std::vector<std::stri
     });
     if (equality == Equality::numbers) ++equal_as_numbers;
     if (equality == Equality::tolerance) ++within_tolerance;
-    if (sparse) meter.advance(work(*left), ordered[i]);
+    if (sparse) meter.advance(measure_work(*left), ordered[i]);
   });
   for (const std::string& name : ordered) {
     const Tensor* left = a.find(name);

@@ -103,7 +103,7 @@ void DigestCheck::make_batches() {
   }
 }
 
-Progress DigestCheck::tracked(Progress progress) {
+Progress DigestCheck::track(Progress progress) {
   advance(0);
   return [this, progress = std::move(progress)](const ProgressEvent& event) {
     advance(event.total == 0 ? 1 : static_cast<double>(event.done) / static_cast<double>(event.total));

@@ -45,7 +45,7 @@ class DigestCheck {
   template <typename Work>
   auto run_checked(Progress progress, const Work& work) {
     try {
-      auto result = work(tracked(std::move(progress)));
+      auto result = work(track(std::move(progress)));
       finish();
       return result;
     } catch (const Error& error) {
@@ -57,7 +57,7 @@ class DigestCheck {
 
  private:
   // Continues with each event, and cancels when a digest is wrong or checking fails.
-  Progress tracked(Progress progress);
+  Progress track(Progress progress);
   // Checks the rest. Throws invalid_file, naming the tensor, for a wrong digest; io when a file has changed since the
   // constructor; and what reading throws.
   void finish();

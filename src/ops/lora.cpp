@@ -66,10 +66,10 @@ class Merging {
     }
     std::map<std::string, Tensor> changed = whole_;
     for (const auto& [matrix, target] : targets) {
-      const Tensor& base = base_of(target);
+      const Tensor& base = find_base(target);
       if (!fits(*matrix, base)) continue;
       types.emplace(target.name, stored_type_name(*target.own));
-      changed.insert_or_assign(target.name, merged(target.name, base, *matrix));
+      changed.insert_or_assign(target.name, merge_matrix(target.name, base, *matrix));
     }
     throw_list(ErrorKind::invalid_file, faults_);
     for (const auto& [name, tensor] : whole_) {
@@ -130,7 +130,7 @@ class Merging {
 
   // PEFT saves the embedding and the output matrix of the base with an adapter of them, and adds to these. A tied model
   // has one matrix for both.
-  const Tensor& base_of(const Target& target) const {
+  const Tensor& find_base(const Target& target) const {
     const auto found = whole_.find(target.name);
     if (found != whole_.end()) return found->second;
     if (target.own == tied_) {
@@ -152,7 +152,7 @@ class Merging {
     if (changes_input && changes_output && !adapted_.contains(input) && !adapted_.contains(output)) return {};
     if (adapter_.keeps_ties && !changes_output) return {};
     if (!changes_output) {
-      Tensor unchanged = base_of({output, tied_});
+      Tensor unchanged = find_base({output, tied_});
       unchanged.name = output;
       changed.emplace(output, std::move(unchanged));
     }
@@ -177,16 +177,16 @@ class Merging {
     if (!has_float_elements(base))
       return fault(
           fmt::format("the model's matrix is stored as {}, which Poise cannot decode to numbers", storage_name(base)));
-    return std::isfinite(factor(matrix)) || fault("the scale is too large for float32");
+    return std::isfinite(compute_factor(matrix)) || fault("the scale is too large for float32");
   }
 
-  float factor(const AdaptedMatrix& matrix) const {
+  float compute_factor(const AdaptedMatrix& matrix) const {
     return static_cast<float>(scale_ * static_cast<double>(matrix.change.scale));
   }
 
-  Tensor merged(const std::string& name, const Tensor& own, const AdaptedMatrix& matrix) const {
+  Tensor merge_matrix(const std::string& name, const Tensor& own, const AdaptedMatrix& matrix) const {
     LowRank change = matrix.change;
-    change.scale = factor(matrix);
+    change.scale = compute_factor(matrix);
     const bool is_double = own.layout == Layout::dense && element_type(own) == DType::f64;
     Tensor tensor = make_dense(name, own.shape, is_double ? DType::f64 : DType::f32, make_low_rank_blob(own, change));
     if (own.layout == Layout::dense) tensor.attributes = own.attributes;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kUsualZstdLevel = 3;  // the zstd tool's default
 
-std::vector<std::string_view> written_block_types() {
+std::vector<std::string_view> list_written_block_types() {
   std::vector<std::string_view> names;
   for (const BlockType& type : block_types()) {
     if (type.encode != nullptr) names.push_back(type.name);
@@ -44,14 +44,14 @@ std::string list_quantization_choices() {
 std::vector<std::string> list_quantization_names() {
   std::vector<std::string> names = {"qint8",       "qint8:range", "qint8:mse", "qint4",
                                     "qint4:range", "qint4:mse",   "group8",    "group4"};
-  for (const std::string_view name : written_block_types()) names.emplace_back(name);
+  for (const std::string_view name : list_written_block_types()) names.emplace_back(name);
   for (const std::string_view name : list_block_recipes()) names.emplace_back(name);
   return names;
 }
 
 std::string list_code_types() {
   return fmt::format("qint8 or qint4, alone or with :range or :mse, group8 or group4, a block type ({})",
-                     fmt::join(written_block_types(), ", "));
+                     fmt::join(list_written_block_types(), ", "));
 }
 
 std::optional<DType> parse_cast_type(std::string_view text) {
@@ -76,7 +76,7 @@ std::optional<StoredType> parse_kept_type(std::string_view text) {
 
 std::string list_kept_types() {
   return fmt::format("f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), or a block type ({})",
-                     fmt::join(written_block_types(), ", "));
+                     fmt::join(list_written_block_types(), ", "));
 }
 
 std::string list_group_sizes(const Groups& groups) {

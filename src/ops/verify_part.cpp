@@ -61,14 +61,15 @@ void PartCheck::end(std::string sha256) {
 void PartCheck::fail(const Error& error) {
   if (!is_about_the_part(error)) throw Error(error);
   report_values(false);
-  outcome_.findings.push_back(make_finding(error, where()));
+  outcome_.findings.push_back(make_finding(error, describe_place()));
 }
 
-std::string PartCheck::where() const { return fmt::format("tensor {}: {}", tensor_.name, part_.role); }
+std::string PartCheck::describe_place() const { return fmt::format("tensor {}: {}", tensor_.name, part_.role); }
 
 void PartCheck::report(Severity severity, std::string_view problem, std::optional<std::uint64_t> byte) {
   Place place = byte ? find_place(*part_.blob, *byte) : find_place(*part_.blob);
-  outcome_.findings.push_back({severity, fmt::format("{}: {}", where(), problem), std::move(place.path), place.offset});
+  outcome_.findings.push_back(
+      {severity, fmt::format("{}: {}", describe_place(), problem), std::move(place.path), place.offset});
 }
 
 void PartCheck::report_values(bool complete) {
@@ -174,11 +175,12 @@ class BlockNumbers final : public ValueCheck {
       begun_.insert(begun_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(missing));
       bytes = bytes.subspan(missing);
       if (begun_.size() < type_.bytes) return;
-      look(begun_.data(), 1);
+      check_blocks(begun_.data(), 1);
       begun_.clear();
     }
     const std::size_t whole = bytes.size() / type_.bytes;
-    for (std::size_t i = 0; i < whole; i += kAtOnce) look(bytes.data() + i * type_.bytes, std::min(kAtOnce, whole - i));
+    for (std::size_t i = 0; i < whole; i += kAtOnce)
+      check_blocks(bytes.data() + i * type_.bytes, std::min(kAtOnce, whole - i));
     bytes = bytes.subspan(whole * type_.bytes);
     begun_.assign(bytes.begin(), bytes.end());
   }
@@ -190,7 +192,7 @@ class BlockNumbers final : public ValueCheck {
  private:
   static constexpr std::size_t kAtOnce = 16;  // fit the cache
 
-  void look(const std::byte* blocks, std::size_t count) {
+  void check_blocks(const std::byte* blocks, std::size_t count) {
     type_.decode(blocks, count, numbers_.data());
     const std::size_t elements = count * type_.elements;
     bad_.update(seen_, std::as_bytes(std::span(numbers_).first(elements)));

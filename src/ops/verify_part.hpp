@@ -72,7 +72,7 @@ class PartCheck final : public Visitor {
   void fail(const Error& error) override;
 
  private:
-  std::string where() const;  // "tensor a: data"
+  std::string describe_place() const;  // "tensor a: data"
   void report(Severity severity, std::string_view problem, std::optional<std::uint64_t> byte = std::nullopt);
   void report_values(bool complete);
 

@@ -60,7 +60,7 @@ class Quantize final : public Step {
     StoredType type = *plan.type;
     const BlockType* blocks = block_type(type);
     LossyBlobPtr<QuantizationError> codes;
-    Tensor quantized = blocks != nullptr ? quantize_to_blocks(plan.tensor, *blocks, importance(plan), &codes)
+    Tensor quantized = blocks != nullptr ? quantize_to_blocks(plan.tensor, *blocks, find_importance(plan), &codes)
                                          : quantize(plan.tensor, type, &codes);
     if (type.grouped()) type.groups.size = group_scheme(quantized.layout)->group_size;
     plan.quantized = {plan.tensor.name, type, plan.tensor.size_bytes(), quantized.size_bytes(), std::move(codes)};
@@ -76,7 +76,7 @@ class Quantize final : public Step {
   }
 
  private:
-  Importance importance(TensorPlan& plan) {
+  Importance find_importance(TensorPlan& plan) {
     if (!matrix_) return nullptr;
     const Shape& shape = plan.tensor.shape;
     const std::size_t matrices = shape.size() == 3 ? static_cast<std::size_t>(shape.front()) : 1;

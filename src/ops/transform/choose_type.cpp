@@ -28,7 +28,7 @@ void require_castable(DType dtype) {
 }
 
 // Returns the type that llama-quantize uses for rows that are not whole blocks.
-StoredType type_for_rows(StoredType type, std::uint64_t columns) {
+StoredType choose_type_for_rows(StoredType type, std::uint64_t columns) {
   const BlockType* wanted = block_type(type);
   if (wanted == nullptr) return type;
   const BlockType* fitting = block_type_for_rows(*wanted, columns);
@@ -76,7 +76,7 @@ class ChooseType final : public Step {
     const auto kept = find_kept_type(plan.tensor);
     const bool has_floats = has_float_elements(plan.tensor);
     if (has_floats) {
-      plan.type = choose_type_of(plan, kept);
+      plan.type = choose_type(plan, kept);
       if (plan.type) require_numbers(plan.tensor);
     } else if (matches_part_) {
       plan.warn(fmt::format("it is a part of a quantized matrix, so keep does not change it: {}", kAllAtOnce));
@@ -148,7 +148,7 @@ class ChooseType final : public Step {
   }
 
   // Returns std::nullopt if the tensor keeps its type.
-  std::optional<StoredType> choose_type_of(TensorPlan& plan, const std::optional<StoredType>& kept) const {
+  std::optional<StoredType> choose_type(TensorPlan& plan, const std::optional<StoredType>& kept) const {
     const Tensor& tensor = plan.tensor;
     const bool along_columns = blocks_run_along_columns(conversion_, tensor);
     const std::uint64_t row_length = tensor.shape.empty() ? 1
@@ -166,7 +166,7 @@ class ChooseType final : public Step {
       plan.warn(fmt::format("{} files store it as f32, so keep has no effect", target_.info.name));
     }
     const bool is_f32 = always_f32 || (type->quantized() && is_small);
-    const StoredType result = is_f32 ? StoredType{} : type_for_rows(*type, row_length);
+    const StoredType result = is_f32 ? StoredType{} : choose_type_for_rows(*type, row_length);
     if (is_stored_as_type(tensor, result, along_columns ? BlocksAlong::columns : BlocksAlong::rows))
       return std::nullopt;
     return result;
