@@ -1,4 +1,5 @@
-// Chat templates by name, for models whose files have none: the forms that families of instruct models publish.
+// Built-in chat templates have names, for models whose files have none. They are the forms that families of instruct
+// models publish.
 #pragma once
 
 #include <span>

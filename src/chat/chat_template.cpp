@@ -44,7 +44,7 @@ const std::string& chosen_template(const Vocabulary& vocabulary, bool has_tools)
               fmt::format("none of the model's chat templates is the default: {}", names_of(*list)));
 }
 
-// A list of tokens by their texts. Other values stay.
+// Returns a list of tokens by their texts. Other values stay.
 Value read_texts(const Value& value) {
   const auto* const list = value.get_if<Value::Array>();
   if (list == nullptr) return value;

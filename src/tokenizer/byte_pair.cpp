@@ -18,7 +18,7 @@ namespace {
 
 char normalize(char byte) { return byte == '\t' || byte == '\n' ? ' ' : to_lower_ascii(byte); }
 
-// The texts of the tokens; control tokens are invisible.
+// Decodes tokens to their texts; control tokens are invisible.
 class BytePairDecoder final : public TextDecoder {
  public:
   BytePairDecoder(const Vocabulary& vocabulary, const std::vector<TokenDisplay>& displays, SpecialTokens special)

@@ -1,4 +1,4 @@
-// The kinds of vocabularies, a row for each.
+// The kinds of vocabularies have a row each.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,10 @@ struct VocabularyKindRow {
   std::unique_ptr<const TokenScheme> (*make)(const Vocabulary& vocabulary);
 };
 
+// Throws internal for a kind without a row.
 const VocabularyKindRow& get_kind_row(VocabularyKind kind);
 
-// Returns the row of that name.
+// Returns the row of a name; null if there is none.
 const VocabularyKindRow* find_kind_row(std::string_view name);
 
 inline std::string_view name_kind(VocabularyKind kind) { return get_kind_row(kind).name; }

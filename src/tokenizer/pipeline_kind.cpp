@@ -1,4 +1,4 @@
-// A pipeline, as in tokenizer.json, built once from the vocabulary's data:
+// A pipeline, as in tokenizer.json, is built once from the vocabulary's data:
 //
 //   text -> added tokens cut out -> normalizer -> added tokens for normalized text cut out -> pre-tokenizer -> model
 //     -> post-processor
@@ -18,7 +18,7 @@
 namespace poise {
 namespace {
 
-// The memory for encoding. It is reused from text to text, so that its cache of words stays.
+// Has the memory for encoding. It is reused from text to text, so that its cache of words stays.
 class Worker final : public PieceSink {
  public:
   Worker(const PieceModel& model, const PreTokenizer& pre_tokenizer) : encoder_(model.start()) {
@@ -44,7 +44,7 @@ class Worker final : public PieceSink {
   std::vector<TokenId> tokens_;
 };
 
-// Idle workers, for any thread.
+// Keeps idle workers for any thread.
 class Workers {
  public:
   std::unique_ptr<Worker> borrow() {

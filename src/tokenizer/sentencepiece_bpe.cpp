@@ -1,11 +1,11 @@
-// SentencePiece's byte pair encoding of a normalized text (sentencepiece_encoder.hpp), step by step:
+// SentencePiece's byte pair encoding of a normalized text (sentencepiece/encoder.hpp), step by step:
 //
 //   1. Cut into characters; user-defined tokens are cut out whole, the longest first, and never merge.
 //   2. Merge neighbours whose concatenation is a token, the highest score first. Unused tokens take part, too.
 //   3. Split each remaining unused token into the two that it was last merged from, recursively.
 //
-// A text is first cut at boundaries (boundaries.hpp), unless the vocabulary has tokens that depend on more than the
-// run.
+// A text is first cut at boundaries (tokens/token_boundaries.hpp), unless the vocabulary has tokens that depend on more
+// than the run.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// SentencePiece's unigram model of a normalized text (sentencepiece_encoder.hpp): finds the tokens with the largest sum
+// SentencePiece's unigram model of a normalized text (sentencepiece/encoder.hpp): finds the tokens with the largest sum
 // of scores. Skips unused tokens; user-defined ones always win.
 //
 // Sums round as in SentencePiece (unigram_model.cc, EncodeOptimized), so that equal sums tie as there: kept as float32,
@@ -36,7 +36,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
   }
 
  private:
-  // The best path to a place.
+  // The best path to a place in the text.
   struct Place {
     float score = 0;
     std::uint32_t from = kNotReached;
@@ -80,7 +80,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
     return places;
   }
 
-  // float32 throughout.
+  // Computes in float32 throughout.
   void reach_unknown(std::vector<Place>& places, std::size_t at, std::size_t character) const {
     Place& place = places[at + character];
     const float sum = unknown_score_ + places[at].score;

@@ -51,7 +51,7 @@ class Files {
   const std::vector<std::string>& additional() const { return templates_; }
 
   std::string text(std::string_view name) const { return text_of(*open(name)); }
-  // For a file with any content.
+  // Reads a file with any content.
   std::string any_text(std::string_view name) const {
     const SourcePtr source = open(name);
     refuse_git_lfs_pointer(*source);
@@ -97,7 +97,7 @@ class Files {
   std::vector<std::string> left_out_;
 };
 
-// Takes everything but the tokens from `config`, which is tokenizer_config.json with the names in
+// Sets everything but the tokens by `config`, which is tokenizer_config.json with the names in
 // special_tokens_map.json. `bos`: the text of the token that it does not name; "": none.
 void parse_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
                   std::string_view bos = {}) {
@@ -108,7 +108,7 @@ void parse_config(Vocabulary& vocabulary, const Attributes& config, const Attrib
   vocabulary.tokenizer_config.erase("chat_template");
 }
 
-// Takes files for other formats to carry, and the templates among them: those of newer models, and chat_template.json
+// Keeps files for other formats to carry, and the templates among them: those of newer models, and chat_template.json
 // of multimodal models. Includes tokenizer_config.json if its values alone do not reproduce it.
 void read_other_files(Vocabulary& vocabulary, const Files& files) {
   const auto take = [&](std::string_view name) {
@@ -137,7 +137,7 @@ void read_other_files(Vocabulary& vocabulary, const Files& files) {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
-// Without settings for BOS and EOS around texts: the usual ones.
+// Reads tokenizer.model. Without settings for BOS and EOS around texts, the usual ones hold.
 Vocabulary sentencepiece(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
   const JsonFile config = files.object(kTokenizerConfig);
@@ -178,7 +178,7 @@ const TokenizerClass& class_of(const JsonFile& config) {
       config.path);
 }
 
-// Other files list the special tokens, if they exist; GPT-2 itself has one.
+// Reads GPT-2's files. Other files list the special tokens, if they exist; GPT-2 itself has one.
 Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   const JsonFile config = files.object(kTokenizerConfig);
   const JsonFile special_map = files.object(kSpecialTokensMap);

@@ -27,7 +27,8 @@ inline constexpr std::array<std::string_view, 11> kTokenizerFiles = {
     "vocab.txt",         "merges.txt",          "tokenizer_config.json", "special_tokens_map.json",
     "added_tokens.json", "chat_template.jinja", "chat_template.json"};
 
-// Names of templates in its folder additional_chat_templates: "additional_chat_templates/rag.jinja". Sorted.
+// Returns the names of templates in its folder additional_chat_templates: "additional_chat_templates/rag.jinja".
+// Sorted.
 std::vector<std::string> find_additional_templates(const Container& directory);
 
 // Returns the names that the rows begin with: "tokenizer.model", "tokenizer.json", ...
@@ -43,7 +44,7 @@ struct DirectoryVocabulary {
 std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directory, const OpenFile& open,
                                                         std::uint64_t rows);
 
-// The same for files that are open already; ignores other names.
+// Reads files that are open already; ignores other names.
 std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const DirectoryFile> files, std::uint64_t rows);
 
 // How transformers' tokenizers of vocab.json and merges.txt cut texts, which neither file describes: a row for each
@@ -59,7 +60,7 @@ struct TokenizerClass {
 // Returns null for a class without a row.
 const TokenizerClass* find_tokenizer_class(std::string_view name);
 
-// Mistral's tekken.json as a Vocabulary.
+// Reads Mistral's tekken.json.
 //
 //   {"config": {"pattern": regular expression, "default_vocab_size": N, "default_num_special_tokens": S, ...},
 //    "vocab": [{"rank": 0, "token_bytes": base64, ...}, ...],
@@ -71,7 +72,7 @@ const TokenizerClass* find_tokenizer_class(std::string_view name);
 // Throws invalid_file, naming the place.
 Vocabulary read_tekken(const Source& source);
 
-// Hugging Face's tokenizer.json as a Vocabulary (docs/tokenizers.md).
+// Reads Hugging Face's tokenizer.json (docs/tokenizers.md).
 //
 //   {"added_tokens": [{"id", "content", "special", ...}], "normalizer", "pre_tokenizer", "post_processor", "decoder",
 //    "model": {"type": "BPE", "vocab": {token: id}, "merges": ["a b"] or [["a", "b"]], ...}}
@@ -107,21 +108,20 @@ struct Gpt2Options {
 };
 Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options);
 
-// Takes the beginning, end and padding tokens and the chat template from tokenizer_config.json.
+// Sets the beginning, end and padding tokens and the chat template by tokenizer_config.json.
 void parse_tokenizer_config(Vocabulary& vocabulary, const Attributes& config);
 
-// Writes a vocabulary as the files of a Hugging Face directory: the inverse of files.hpp.
-
+// A vocabulary as the files of a Hugging Face directory.
 struct TokenizerFiles {
   std::vector<TokenizerFile> files;
   std::vector<std::string> losses;  // one sentence each
 };
 
-// tokenizer.json, tokenizer.model for SentencePiece vocabularies, tokenizer_config.json, and the other files that the
-// vocabulary keeps. The losses report what cannot be written.
+// Writes tokenizer.json, tokenizer.model for SentencePiece vocabularies, tokenizer_config.json, and the other files
+// that the vocabulary keeps. The losses report what cannot be written.
 TokenizerFiles make_tokenizer_files(const Vocabulary& vocabulary);
 
-// Tiny Llama's tokenizer files as a Vocabulary (docs/formats/tiny-llama.md).
+// Reads Tiny Llama's tokenizer files (docs/formats/tiny-llama.md).
 //
 //   vocab.txt    a token a line, perhaps white space and its id after it; without an id it is the line's before plus
 //                one

@@ -57,7 +57,7 @@ class TokenizerJsonReader {
     return std::move(vocabulary_);
   }
 
-  // See read_vocab_and_merges().
+  // Reads for read_vocab_and_merges().
   Vocabulary read_with_merges(const Source& merges, const Gpt2Options& options) {
     kind_ = "vocab.json";
     walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) {
@@ -137,7 +137,7 @@ class TokenizerJsonReader {
   }
   static constexpr std::size_t kUsualBytes = 16;  // of a token and its id, or a merge
 
-  // {"token": id}, or [["token", score]]
+  // Reads {"token": id}, or [["token", score]].
   void read_vocab(JsonValue& value) {
     has_vocab_ = true;
     tokens_.reserve(std::min(kMaxTokens, bytes_left(value) / kUsualBytes));
@@ -187,7 +187,7 @@ class TokenizerJsonReader {
     fail(fmt::format("an id is {}, at most {} tokens are allowed", id, kMaxTokens), 0);
   }
 
-  // "a b", or ["a", "b"]
+  // Reads "a b", or ["a", "b"].
   void read_merge(JsonValue& item) {
     auto& merges = vocabulary_.merges;
     const std::uint64_t position = item.position();
@@ -212,7 +212,7 @@ class TokenizerJsonReader {
     merges.emplace_back(*left, *right);
   }
 
-  // Old files do not have the model's type.
+  // Sets the model's type, which old files do not have.
   void detect_type() {
     if (const Value* type = model_.find("type"); type != nullptr && *type != Value()) return;
     const char* name = "WordLevel";
@@ -294,7 +294,7 @@ class TokenizerJsonReader {
     find_unknown();
   }
 
-  // The table that finds keys which appear twice is what a tokenizer looks tokens up in.
+  // Checks for keys that appear twice, with the table in which a tokenizer looks up tokens.
   void index_texts(const std::vector<std::uint32_t>& by_id) {
     auto texts = std::make_shared<const TokenTexts>(vocabulary_);
     KeySet twice;  // texts of the model's tokens that an added token has, too
@@ -309,7 +309,7 @@ class TokenizerJsonReader {
     TokenTexts::set(vocabulary_, std::move(texts));
   }
 
-  // A vocabulary has scores of 32 bits.
+  // Keeps scores that are not of 32 bits, as a vocabulary's are.
   void check_scores() {
     const auto fits = [](double score) { return static_cast<double>(static_cast<float>(score)) == score; };
     if (std::ranges::all_of(scores_, fits)) return;
@@ -335,7 +335,7 @@ class TokenizerJsonReader {
   std::vector<double> scores_;  // where they are listed with scores
   bool has_vocab_ = false;
   bool has_merges_ = false;
-  bool scored_ = false;  // are tokens listed with scores?
+  bool scored_ = false;  // tokens are listed with scores
   Attributes model_;
   Vocabulary vocabulary_;
 };

@@ -160,7 +160,7 @@ class TokenizerJsonWriter {
                                     format_count(repeated, "token"), repeated == 1 ? "is" : "are"));
   }
 
-  // A token's id is its index.
+  // Appends the tokens with scores. A token's id is its index.
   void append_scored(std::string& out) const {
     const auto* scores = field(model(), "scores").get_if<Value::Array>();
     out += "[";
@@ -177,8 +177,8 @@ class TokenizerJsonWriter {
 
   bool is_added_only(std::size_t id) const { return !ids_.find(vocabulary_.text(id)); }
 
-  // "a b", or ["a", "b"] if a token contains a space or makes the line a comment, which older versions of the library
-  // do not read.
+  // Appends merges as "a b", or as ["a", "b"] if a token contains a space or makes the line a comment, which older
+  // versions of the library do not read.
   void append_merges(std::string& out) {
     std::vector<std::pair<std::string_view, std::string_view>> merges;
     if (field(model(), "merge_by_score") == Value(true)) {
@@ -260,7 +260,7 @@ Attributes made_config(const Vocabulary& vocabulary) {
   return config;
 }
 
-// The file that a vocabulary was read with, updated where the vocabulary differs.
+// Updates the file that a vocabulary was read with where the vocabulary differs.
 class KeptConfig {
  public:
   KeptConfig(const Vocabulary& vocabulary, const Attributes& made) : vocabulary_(vocabulary), made_(made) {
@@ -318,7 +318,8 @@ class KeptConfig {
     return std::string_view(token.key) == "unk_token";
   }
 
-  // No other file has the added tokens of SentencePiece vocabularies.
+  // Returns true when the list agrees with the vocabulary. No other file has the added tokens of SentencePiece
+  // vocabularies.
   bool lists_added_tokens(const Value& value) const {
     const auto* map = value.get_if<Attributes>();
     if (map == nullptr) return false;

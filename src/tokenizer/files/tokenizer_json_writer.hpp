@@ -13,7 +13,7 @@ namespace poise {
 // inconsistent pipeline. Requires: a kind of pipeline.
 std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses);
 
-// tokenizer_config.json: special tokens by their texts, the chat template, the longest sequence, the class of
+// Returns tokenizer_config.json: special tokens by their texts, the chat template, the longest sequence, the class of
 // transformers. If the vocabulary was read with such a file, keeps its keys and values, except those that contradict
 // the vocabulary's tokens.
 Attributes make_tokenizer_config(const Vocabulary& vocabulary);

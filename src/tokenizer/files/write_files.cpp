@@ -51,7 +51,7 @@ class TokenizerFilesWriter {
  private:
   void lose(std::string loss) { result_.losses.push_back(std::move(loss)); }
 
-  // Checks by reading it back that SentencePiece accepts the file.
+  // Writes tokenizer.model, and reads it back, to see that SentencePiece accepts it.
   void sentencepiece() {
     if (vocabulary_.normalizer != Vocabulary().normalizer && read_normalizer_rules(vocabulary_).charsmap.empty())
       lose(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
@@ -80,7 +80,7 @@ class TokenizerFilesWriter {
     result_.files.push_back({"tokenizer.model", std::move(bytes)});
   }
 
-  // Removes superfluous spaces; one of those in front of a run stays.
+  // Returns steps that remove superfluous spaces; one of those in front of a run stays.
   static Attributes removal() {
     return {
         {"type", "Sequence"},
@@ -89,7 +89,7 @@ class TokenizerFilesWriter {
                       Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}}}}};
   }
 
-  // SentencePiece's algorithm as steps of tokenizer.json.
+  // Returns SentencePiece's algorithm as steps of tokenizer.json.
   Vocabulary as_pipeline() const {
     Vocabulary pipeline = make_vocabulary(*make_gguf_form(vocabulary_).tokenizer);
     if (const Value* added = vocabulary_.pipeline.find(kAddedTokens))

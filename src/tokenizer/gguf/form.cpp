@@ -20,7 +20,7 @@ namespace {
 
 using gguf_forms::Forming;
 
-// BPE of tokenizer.json: of bytes like GPT-2's, or of characters like SentencePiece's.
+// Converts BPE of tokenizer.json: of bytes like GPT-2's, or of characters like SentencePiece's.
 std::string form_bpe(Forming& of) {
   const Fields model = *of.pipeline.map("model");
   if (!model.text("continuing_subword_prefix", "").empty() || !model.text("end_of_word_suffix", "").empty()) {
@@ -98,7 +98,7 @@ namespace {
 
 std::optional<std::int32_t> id_of(std::int32_t id) { return id < 0 ? std::nullopt : std::optional(id); }
 
-// Where Metaspace puts U+2581 in front: "always", "first" (of a text), "never".
+// Returns where Metaspace puts U+2581 in front: "always", "first" (of a text), "never".
 std::string prepend_scheme(const Fields& metaspace) {
   return metaspace.text("prepend_scheme", metaspace.boolean("add_prefix_space", true) ? "always" : "never");
 }
@@ -110,7 +110,7 @@ void append_steps(const Fields& part, std::string_view list, std::vector<Fields>
   for (const Fields& step : part.list(list)) append_steps(step, list, steps);
 }
 
-// The steps of a decoder: types, and the fields that change texts.
+// Describes the steps of a decoder: their types, and the fields that change texts.
 std::vector<std::string> decoder_steps(const Fields& pipeline) {
   std::vector<std::string> steps;
   for (const Fields& step : collect_steps(pipeline, "decoder", "decoders")) {

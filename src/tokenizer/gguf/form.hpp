@@ -1,4 +1,4 @@
-// A vocabulary in GGUF's form: the inverse of gguf/vocabulary.hpp.
+// Converts a vocabulary to GGUF's form: the inverse of gguf/vocabulary.hpp.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 namespace poise {
 
 struct GgufForm {
-  std::optional<GgufTokenizer> tokenizer;  // nothing: GGUF has no equivalent algorithm
+  std::optional<GgufTokenizer> tokenizer;  // std::nullopt: GGUF has no equivalent algorithm
   std::vector<std::string> losses;         // one sentence each
 };
 
@@ -32,8 +32,7 @@ std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary);
 
 namespace poise::gguf_forms {
 
-// Converts a vocabulary to the form of one of GGUF's algorithms: what these share. Each has a file in this folder.
-
+// Converts a vocabulary to the form of one of GGUF's algorithms, which share this.
 struct Forming {
   Forming(const Vocabulary& vocabulary, const std::string& general_name);
 
@@ -42,12 +41,12 @@ struct Forming {
     gguf.model = model;
     gguf.pre = "default";
   }
-  // Takes the tokens' texts, scores and types, the special ids and the chat template.
+  // Sets the tokens' texts, scores and types, the special ids and the chat template.
   void convert_tokens();
-  // llama.cpp needs a text for each id.
+  // Names tokens without a text: llama.cpp needs one for each id.
   void name_unused_tokens();
-  // SentencePiece puts a space in front of each text and of each run between added tokens; Metaspace does so unless
-  // there is a space already.
+  // Sets add_space_prefix. SentencePiece puts a space in front of each text and of each run between added tokens;
+  // Metaspace does so unless there is a space already.
   void convert_prefix(const Fields& metaspace);
   void convert_special_tokens();
 
@@ -74,7 +73,7 @@ std::string form_sentencepiece_unigram(Forming& of);
 std::string form_unigram(Forming& of);
 std::string form_word_piece(Forming& of);
 
-// For BPE of tokenizer.json, after its tokens are taken.
+// For BPE of tokenizer.json, after its tokens are converted.
 std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields>& cuts);
 std::string form_llama(Forming& of, const Fields& model, const std::vector<Fields>& cuts);
 
@@ -91,7 +90,7 @@ std::string describe_step(std::string_view type, const std::vector<std::string>&
 
 namespace poise {
 
-// Tokens that share their text: llama.cpp finds tokens by their texts, and ends at a file where two have the same.
+// llama.cpp finds tokens by their texts, and ends at a file where two have the same.
 
 // Gives each token whose text an earlier one has an unused name, "[PAD17]"; returns their ids, ascending. llama.cpp
 // itself names empty tokens: they stay.

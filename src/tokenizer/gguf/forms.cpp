@@ -1,4 +1,4 @@
-// SentencePiece's BPE, and BPE of tokenizer.json with bytes as <0x00>: GGUF's "llama".
+// Converts to GGUF's algorithms. SentencePiece's BPE, and BPE of tokenizer.json with bytes as <0x00>, are its "llama".
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -128,7 +128,7 @@ std::string form_sentencepiece_bpe(Forming& of) {
   return {};
 }
 
-// Byte-level BPE: GGUF's "gpt2", with the name of an equivalent pre-tokenizer.
+// Byte-level BPE is GGUF's "gpt2", with the name of an equivalent pre-tokenizer.
 
 namespace {
 
@@ -151,15 +151,15 @@ std::string with_characters(std::string_view expression) {
   return text += expression;
 }
 
-// Equivalent spellings: after a possessive part there is none of its characters, and white space up to the last newline
-// ends the same with one newline or several.
+// Each pair is equivalent: after a possessive part there is none of its characters, and white space up to the last
+// newline ends the same with one newline or several.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
     {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
     {R"([^\r\n\p{L}\p{N}]?+\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)"},
     {R"([^\s\p{L}\p{N}]++[\r\n]*)", R"([^\s\p{L}\p{N}]+[\r\n]*)"},
 }};
 
-// As rows spell it, with literal characters.
+// Spells an expression as rows do, with literal characters.
 std::string spelled(std::string_view expression) {
   std::string text = with_characters(expression);
   for (const auto& [from, to] : kSpellings) {
@@ -240,7 +240,7 @@ std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields
   return {};
 }
 
-// BERT's WordPiece, "bert". GGUF marks the tokens that begin a word, tokenizer.json the others.
+// BERT's WordPiece is "bert". GGUF marks the tokens that begin a word, tokenizer.json the others.
 
 namespace {
 
@@ -296,7 +296,7 @@ std::string form_word_piece(Forming& of) {
   return {};
 }
 
-// Unigram of SentencePiece and tokenizer.json: GGUF's "t5".
+// Unigram of SentencePiece and tokenizer.json is GGUF's "t5".
 
 namespace {
 
@@ -334,7 +334,7 @@ std::string form_sentencepiece_unigram(Forming& of) {
   return {};
 }
 
-// Unigram of tokenizer.json, with the steps that llama.cpp has.
+// Converts Unigram of tokenizer.json with the steps that llama.cpp has.
 std::string form_unigram(Forming& of) {
   const Fields model = *of.pipeline.map("model");
   if (model.find("unk_id") == nullptr) return "of the model Unigram without an unknown token";

@@ -1,5 +1,5 @@
-// The texts of tokenizer_config.json in keys of a GGUF file's metadata: chat templates in llama.cpp's keys, everything
-// else but the tokens as JSON text in one of Poise's keys, and other tokenizer files in another.
+// Converts the texts of tokenizer_config.json to keys of a GGUF file's metadata: chat templates in llama.cpp's keys,
+// everything else but the tokens as JSON text in one of Poise's keys, and other tokenizer files in another.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@ inline constexpr std::string_view kGgufChatTemplates = "tokenizer.chat_templates
 inline constexpr std::string_view kGgufTokenizerConfig = "poise.tokenizer_config";
 inline constexpr std::string_view kGgufTokenizerFiles = "poise.tokenizer_files";
 
-// A chat template in llama.cpp's keys: the text. For a list: the template named "default", the others under their
-// names, with "_" for everything but letters and digits, and the array of these names.
+// Returns a chat template in llama.cpp's keys: the text. For a list: the template named "default", the others under
+// their names, with "_" for everything but letters and digits, and the array of these names.
 Attributes make_gguf_chat_template(const Value& chat_template);
 
 // Returns the text of kGgufTokenizerConfig: the keys of tokenizer_config.json, and the chat template if
@@ -26,7 +26,7 @@ std::string write_gguf_tokenizer_config(const Value& chat_template, const Attrib
 // Returns the text of kGgufTokenizerFiles: Vocabulary::files as JSON. Empty if there are none.
 std::string write_gguf_tokenizer_files(const Attributes& files);
 
-// The inverse.
+// The inverse of these three.
 struct GgufTexts {
   Value chat_template;
   Attributes tokenizer_config;

@@ -25,7 +25,7 @@ constexpr std::string_view kDefaultPre = "default";  // the pre-tokenizer of fil
 
 [[noreturn]] void refuse(ErrorKind kind, const std::string& problem) { throw Error(kind, "tokenizer.ggml." + problem); }
 
-// The parts of a pipeline, as tokenizer.json spells them.
+// These describe parts of a pipeline as tokenizer.json spells them.
 Attributes split(std::string_view regex) {
   return {{"type", "Split"}, {"pattern", Attributes{{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
@@ -37,14 +37,14 @@ Attributes byte_level() {
   return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
 }
 
-// Decodes U+2581 to spaces and <0x00> to bytes; `prefix`: encoding puts a space in front.
+// Describes a decoder of U+2581 to spaces and <0x00> to bytes; `prefix`: encoding puts a space in front.
 Attributes spaced_decoder(bool prefix) {
   Value::Array steps = {replace(kSpaceSymbol, " "), Attributes{{"type", "ByteFallback"}}, Attributes{{"type", "Fuse"}}};
   if (prefix) steps.emplace_back(Attributes{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   return sequence("decoders", std::move(steps));
 }
 
-// Removes white space at both ends, and all but one of several spaces.
+// Appends steps that remove white space at both ends, and all but one of several spaces.
 void append_space_removal(Value::Array& steps) {
   steps.emplace_back(Attributes{{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
   steps.emplace_back(Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}});
@@ -161,7 +161,7 @@ class Maker {
            fmt::format("tokens: {} has the id {}, but there are {} tokens", what, id, gguf_.tokens.size()));
   }
 
-  // A default without a token counts as absent.
+  // Sets an absent id to its default. A default without a token counts as absent.
   void set_default(std::optional<std::int32_t>& id, std::int32_t usual) {
     if (!id && usual >= 0 && static_cast<std::size_t>(usual) < gguf_.tokens.size()) id = usual;
   }

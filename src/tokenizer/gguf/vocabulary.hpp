@@ -1,4 +1,4 @@
-// A GGUF file's tokenizer as a Vocabulary, with the pipeline that its tokenizer.json would have.
+// Converts a GGUF file's tokenizer to a Vocabulary, with the pipeline that its tokenizer.json would have.
 //
 // GGUF names an algorithm (tokenizer.ggml.model) and, for BPE, a pre-tokenizer (tokenizer.ggml.pre); tables define the
 // names.
@@ -41,7 +41,7 @@ struct GgufTokenizer {
   Attributes files = {};             // Vocabulary::files
 };
 
-// Returns the facts in a model's attributes, which hold a GGUF file's metadata if it makes no vocabulary. std::nullopt
+// Reads a model's attributes, which hold a GGUF file's metadata if it makes no vocabulary. std::nullopt
 // without them. Throws invalid_file for wrong types.
 std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes);
 bool has_gguf_tokenizer(const Attributes& attributes);
@@ -92,8 +92,8 @@ Value::Array find_gguf_added_tokens(const Vocabulary& vocabulary, const std::str
 // Returns the vocabulary of a model: its own, or what its attributes describe. std::nullopt without either.
 std::optional<Vocabulary> make_vocabulary(const Model& model);
 
-// Throws unsupported for an unknown algorithm or pre-tokenizer, naming it; invalid_file for lists of different lengths,
-// an id outside the vocabulary, and merges that are not two tokens.
+// Converts to a vocabulary. Throws unsupported for an unknown algorithm or pre-tokenizer, naming it; invalid_file for
+// lists of different lengths, an id outside the vocabulary, and merges that are not two tokens.
 Vocabulary make_vocabulary(GgufTokenizer gguf);
 
 }  // namespace poise

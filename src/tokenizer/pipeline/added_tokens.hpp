@@ -1,4 +1,4 @@
-// Added tokens: texts that are always tokens. They are found before a text is cut, the longest at the leftmost place
+// Added tokens are texts that are always tokens. They are found before a text is cut, the longest at the leftmost place
 // first.
 #pragma once
 
@@ -27,15 +27,15 @@ struct AddedToken {
   bool special = false;
 };
 
-// The tokens of "added_tokens"; `normalizer` may be null. Throws invalid_file for an id outside the vocabulary, and
-// unsupported for a text of more than 1024 bytes.
+// Reads the tokens of "added_tokens"; `normalizer` may be null. Throws invalid_file for an id outside the vocabulary,
+// and unsupported for a text of more than 1024 bytes.
 std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size,
                                           const Normalizer* normalizer = nullptr);
 
 // Finds added tokens in texts.
 class AddedTokenFinder {
  public:
-  // Takes those for normalized text, or the others. Requires: the tokens outlive this.
+  // Finds those for normalized text, or the others. Requires: the tokens outlive this.
   AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized);
 
   // Calls visit(run, id) for the whole text, from front to back; -1 for text between tokens. Like Hugging Face's
@@ -59,7 +59,7 @@ class AddedTokenFinder {
 
  private:
   struct Found {
-    TokenId id = -1;  // -1: none after all
+    TokenId id = -1;  // -1: there is none after all
     std::size_t begin = 0;
     std::size_t end = 0;
     std::size_t next = 0;  // where to continue

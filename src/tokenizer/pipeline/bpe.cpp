@@ -1,4 +1,4 @@
-// Byte pair encoding by a list of merges, as in tokenizer.json:
+// Byte pair encoding by a list of merges works as in tokenizer.json:
 //
 //   1. Cut the piece into characters; each is a token, or its bytes are (byte_fallback), or it is unknown.
 //   2. Merge neighbours, the pair of the lowest rank first, of equal ones the leftmost, until no pair merges.
@@ -6,8 +6,8 @@
 // Pairs are looked up once in merges.hpp and cached.
 //
 // Pieces may be long: a whole text without a pre-tokenizer that cuts at words (Gemma), or a sentence of a script
-// without spaces. They are cut at boundaries (boundaries.hpp), which does not change the result, so that the cache sees
-// words.
+// without spaces. They are cut at boundaries (tokens/token_boundaries.hpp), which does not change the result, so that
+// the cache sees words.
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -69,7 +69,7 @@ class Bpe final : public PieceModel {
     return number == nullptr ? 0 : *number;
   }
 
-  // The ids of characters below U+0800, the most frequent ones.
+  // Finds the ids of characters below U+0800, the most frequent ones.
   void read_characters() {
     characters_.fill(kNoToken);
     std::string text;
@@ -84,7 +84,7 @@ class Bpe final : public PieceModel {
     return code < characters_.size() ? characters_[code] : ids_.find(bytes).value_or(kNoToken);
   }
 
-  // True when every character has a token, or tokens for its bytes. A byte below 0x80 is a character, too.
+  // Returns true when every character has a token, or tokens for its bytes. A byte below 0x80 is a character, too.
   bool knows_all_texts() const {
     for (std::size_t byte = 0; byte < bytes_.size(); ++byte) {
       if (bytes_[byte] == kNoToken && (byte >= 0x80 || characters_[byte] == kNoToken)) return false;
@@ -96,7 +96,8 @@ class Bpe final : public PieceModel {
     return std::ranges::any_of(bytes_, [](TokenId token) { return token != kNoToken; });
   }
 
-  // True when each character of a text is a token. Others may vanish, which makes neighbours of those around them.
+  // Returns true when each character of a text is a token. Others may vanish, which makes neighbours of those around
+  // them.
   bool has_characters_of(std::string_view text) const {
     while (!text.empty()) {
       const auto next = unicode::decode(text, 0);
@@ -106,8 +107,8 @@ class Bpe final : public PieceModel {
     return true;
   }
 
-  // True when tokens are spelled in the alphabet of bytes. Boundaries are right either way, but a wrong answer finds
-  // few. Large vocabularies of characters have all letters of the alphabet, too.
+  // Returns true when tokens are spelled in the alphabet of bytes. Boundaries are right either way, but a wrong answer
+  // finds few. Large vocabularies of characters have all letters of the alphabet, too.
   bool is_byte_level() const {
     constexpr std::size_t kStep = 16;
     std::size_t spelled = 0;
@@ -119,7 +120,7 @@ class Bpe final : public PieceModel {
     return spelled > others;
   }
 
-  // The places where a piece may be cut, because nothing depends on the other side. Computed on first use.
+  // Finds the places where a piece may be cut, because nothing depends on the other side, on first use.
   const TokenBoundaries& boundaries() const {
     std::call_once(boundaries_found_, [this] {
       boundaries_.emplace(is_byte_level() ? TokenBoundaries::Of::bytes : TokenBoundaries::Of::characters);

@@ -1,4 +1,4 @@
-// SentencePiece's precompiled normalization: texts and their replacements.
+// SentencePiece's precompiled normalization has texts and their replacements.
 //
 // The bytes: u32 size of the trie, the trie (a double array of u32 units), and the replacements, each with a final NUL.
 // A unit has its label in bits 0-7; bit 8 is set if the node has a value; bits 10-30 are the offset to its children
@@ -30,10 +30,10 @@ class CharsMap {
   };
   std::optional<Match> find_longest(std::string_view text) const;
 
-  // As Hugging Face's library does: for graphemes of less than 6 bytes, then for characters, by the shortest prefix
+  // Replaces as Hugging Face's library does: graphemes of less than 6 bytes, then characters, by the shortest prefix
   // that has a replacement.
   std::string apply_to_graphemes(std::string_view text) const;
-  // How many bytes at the front of its result that library attributes to the first `front` bytes of the text.
+  // Returns how many bytes at the front of its result that library attributes to the first `front` bytes of the text.
   std::size_t measure_front(std::string_view text, std::size_t front) const;
 
  private:

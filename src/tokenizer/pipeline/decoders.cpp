@@ -92,7 +92,7 @@ struct None {
   explicit None(const Fields&) {}
 };
 
-// "<0x0A>" is a byte. A run of bytes that is invalid as text becomes as many U+FFFD.
+// Decodes "<0x0A>" to a byte. A run of bytes that is invalid as text becomes as many U+FFFD.
 class ByteFallback final : public WholeTokens {
  public:
   using Options = None;
@@ -203,7 +203,7 @@ class Strip final : public DecodeSink {
   bool begun_ = false;
 };
 
-// Characters stand for bytes; invalid text becomes U+FFFD.
+// Decodes characters that stand for bytes; invalid text becomes U+FFFD.
 class ByteLevel final : public WholeTokens {
  public:
   using Options = None;
@@ -322,7 +322,7 @@ class WordPiece final : public WholeTokens {
   Options options_;
 };
 
-// The suffix ends a word: it becomes a space, except in the last token.
+// Decodes the suffix that ends a word to a space, except in the last token.
 class Bpe final : public WholeTokens {
  public:
   struct Options {

@@ -1,4 +1,4 @@
-// The parts of a pipeline share these: types by name, sequences of steps, and patterns.
+// The parts of a pipeline share types by name, sequences of steps, and patterns.
 #pragma once
 
 #include <optional>
@@ -10,6 +10,7 @@
 
 namespace poise {
 
+// Throws unsupported, naming the type.
 [[noreturn]] void throw_unknown_type(const Fields& fields, std::string_view type);
 
 // Selects a maker by the part's "type". Throws unsupported for unknown types.
@@ -25,9 +26,7 @@ const auto& find_row(const Rows& rows, const Fields& fields) {
 // Counts one more step of a part. Throws when there are too many, which also bounds how deep sequences nest.
 void count_step(const Fields& fields, std::size_t& steps);
 
-// Pattern: a text or a regular expression, {"String": "..."} or {"Regex": "..."}, and the runs that it cuts a text
-// into.
-
+// A text or a regular expression, {"String": "..."} or {"Regex": "..."}.
 class Pattern {
  public:
   // Throws invalid_file for other fields.
@@ -46,7 +45,7 @@ class Pattern {
   std::optional<Regex> regex_;
 };
 
-// Requires: the Pattern outlives it.
+// Cuts texts at the matches of a pattern. Requires: the pattern outlives this.
 class PatternMatcher {
  public:
   explicit PatternMatcher(const Pattern& pattern) : pattern_(pattern) {

@@ -1,4 +1,4 @@
-// MergeTable: a cache of pairs of tokens: how early they merge, and into what, or that they do not.
+// Byte pair encoding's merges: listed ones, those that follow from scores, and a cache of pairs.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@
 
 namespace poise {
 
+// Caches for pairs of tokens how early they merge, and into which token, or that they do not.
 class MergeTable {
  public:
   struct Merge {
@@ -69,16 +70,16 @@ class MergeTable {
   std::size_t size_ = 0;
 };
 
-// Merges: which two tokens merge, how early, and into what.
+// Finds which two tokens merge, how early, and into which token.
 //
-// They are found by texts on demand: for two tokens, by the token with the concatenated text. Before the first text is
-// encoded, lists of half a million merges need only a note, for each token, of the merges that make it.
+// Merges are found by texts on demand: for two tokens, by the token with the concatenated text. Before the first text
+// is encoded, lists of half a million merges need only a note, for each token, of the merges that make it.
 
 inline constexpr TokenId kNoToken = -1;
 
 class Merges {
  public:
-  // Takes the vocabulary's list; if the model has "merge_by_score", two tokens merge when their concatenation is a
+  // Uses the vocabulary's list; if the model has "merge_by_score", two tokens merge when their concatenation is a
   // token, the highest score first. Throws invalid_file for a merge that makes no token, except with
   // "skip_unknown_merges", which GGUF files need. `prefix`: of tokens inside a word. Requires: vocabulary and ids
   // outlive this.
@@ -87,7 +88,7 @@ class Merges {
   // `buffer`: scratch space. Requires: tokens that `ids` finds.
   MergeTable::Merge find(TokenId left, TokenId right, std::string& buffer) const;
 
-  // True when some merge uses a byte token like <0x0A>.
+  // Returns true when some merge uses a byte token like <0x0A>.
   bool has_bytes() const { return has_bytes_; }
 
  private:
@@ -115,9 +116,9 @@ class Merges {
   std::vector<std::uint32_t, HugePages<std::uint32_t>> before_;
 };
 
-// Merges that follow from scores: two tokens merge if their concatenation is a token, the highest score first.
+// Two tokens merge by scores if their concatenation is a token, the highest score first.
 
-// In bytes. Longer tokens are never made by merges: finding their parts takes quadratic time.
+// In bytes. Merges make no longer tokens: finding their parts takes quadratic time.
 inline constexpr std::size_t kLongestMergedToken = 4096;
 
 struct ScoreMerge {
@@ -127,14 +128,14 @@ struct ScoreMerge {
   std::uint32_t rank;  // equal for equal scores
 };
 
-// By token: how many of the scores in `ids` are better; UINT32_MAX for other tokens and scores of NaN.
+// Returns by token how many of the scores in `ids` are better; UINT32_MAX for other tokens and scores of NaN.
 std::vector<std::uint32_t> rank_merges(const Vocabulary& vocabulary, const TokenIndex& ids);
 
-// All pairs of tokens that make a token, by rank. `ids`: the tokens that count.
+// Visits all pairs of tokens that make a token, by rank. `ids`: the tokens that count.
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
                           FunctionRef<void(const ScoreMerge&)> visit);
 
-// The same as a list of left and right texts. Among the pairs for one token, those with the longer left part come
+// Returns these pairs as left and right texts. Among the pairs for one token, those with the longer left part come
 // first: a list has no equal ranks.
 std::vector<std::pair<std::string_view, std::string_view>> list_score_merges(const Vocabulary& vocabulary,
                                                                              const TokenIndex& ids);

@@ -1,4 +1,4 @@
-// Models: turn the pieces of a text into token ids.
+// Models make token ids of the pieces of a text.
 #pragma once
 
 #include <cstdint>
@@ -35,14 +35,14 @@ class PieceModel {
   virtual std::unique_ptr<PieceEncoder> start() const = 0;
 };
 
-// The input of makers.
+// The input of the functions that make models.
 struct ModelContext {
   const Vocabulary& vocabulary;
   const TokenIndex& ids;  // of the tokens that the model knows
 };
 
-// All tokens of a pipeline except "added_only", which its model was made without. Throws invalid_file. Requires: the
-// vocabulary outlives it.
+// Indexes all tokens of a pipeline except "added_only", which its model was made without. Throws invalid_file.
+// Requires: the vocabulary outlives it.
 TokenIndex index_model_tokens(const Vocabulary& vocabulary);
 
 // Selects a row of models.cpp by the field's "type". Throws invalid_file and unsupported. Requires: the context's parts
@@ -54,11 +54,9 @@ std::unique_ptr<const PieceModel> make_unigram(const Fields& fields, const Model
 std::unique_ptr<const PieceModel> make_word_piece(const Fields& fields, const ModelContext& context);
 std::unique_ptr<const PieceModel> make_word_level(const Fields& fields, const ModelContext& context);
 
-// The id of the token that a field names. Throws invalid_file if the vocabulary lacks it.
+// Returns the id of the token that a field names. Throws invalid_file if the vocabulary lacks it.
 TokenId find_named_token(const Fields& fields, std::string_view key, std::string_view text,
                          const ModelContext& context);
-
-// TokenScheme: encodes and decodes texts with one kind of vocabulary; one implementation for each kind (kinds.cpp).
 
 // Decodes one text, token by token.
 class TextDecoder {
@@ -72,6 +70,7 @@ class TextDecoder {
   virtual void finish(std::string& text) = 0;
 };
 
+// Encodes and decodes texts with one kind of vocabulary; kinds.cpp has a row for each kind.
 class TokenScheme {
  public:
   // Requires: the vocabulary outlives this.
@@ -104,13 +103,12 @@ class TokenScheme {
 // Throws unsupported when a text must be normalized before it is cut into tokens.
 void require_identity(const Vocabulary& vocabulary);
 
-// WordCache: the tokens of recent pieces. Bounded in memory: new words replace old ones.
-
+// Caches the tokens of recent pieces. Its memory is bounded: new words replace old ones.
 class WordCache {
  public:
   static constexpr std::size_t kLongestWord = 128;
 
-  // Empty if unknown.
+  // Returns the tokens of a word; empty if unknown.
   std::span<const TokenId> find(std::string_view word) {
     hash_ = XXH3_64bits(word.data(), word.size());
     if (slots_.empty()) return {};

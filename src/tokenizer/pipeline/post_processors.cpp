@@ -29,7 +29,7 @@ void add_around(SpecialAround& around, const std::vector<TokenId>& before, const
   around.after.insert(around.after.end(), after.begin(), after.end());
 }
 
-// "single" lists the parts of the result: special tokens, and Sequence A for the text's own.
+// The field "single" lists the parts of the result: special tokens, and Sequence A for the text's own.
 void add_template(const Fields& fields, const Context& context, SpecialAround& around) {
   std::vector<TokenId> before;
   std::vector<TokenId> after;
@@ -98,7 +98,7 @@ SpecialAround read_post_processor(const Fields& fields, std::size_t vocabulary_s
 
 namespace {
 
-// Those that are made of tokens that are left, and make one.
+// Returns the merges of tokens that are left, which make one that is left.
 MergeList left_merges(const Vocabulary& whole, std::size_t rows) {
   std::unordered_set<std::string_view> gone;
   for (std::size_t id = rows; id < whole.size(); ++id) gone.insert(whole.text(id));
@@ -123,8 +123,8 @@ void leave_out_added_tokens(Attributes& pipeline, std::size_t rows) {
   pipeline.set("added_tokens", std::move(left));
 }
 
-// Ids of tokens that the model was made without, and merges: a merge may make a token by a prefix that it does not
-// spell.
+// Leaves out ids of tokens that the model was made without, and lets it skip merges: one may make a token by a prefix
+// that it does not spell.
 void leave_out_tokens_of_model(Attributes& pipeline, std::size_t rows, bool has_merges) {
   const auto* model = pipeline.get_if<Attributes>("model");
   if (model == nullptr) return;

@@ -12,7 +12,7 @@
 namespace poise::pre_tokenizers {
 namespace {
 
-// What to do with the runs that match.
+// How runs that match become pieces.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 struct BehaviorRow {

@@ -23,13 +23,14 @@ struct SpecialAround {
 // outside the vocabulary, and unsupported for unknown types.
 SpecialAround read_post_processor(const Fields& fields, std::size_t vocabulary_size);
 
-// Throws what read_post_processor() throws.
+// Returns the tokens around the texts of a vocabulary. Throws what read_post_processor() throws.
 SpecialAround find_special_around(const Vocabulary& vocabulary);
 
-// The default of that kind of vocabulary without a post-processor.
+// Returns the tokens around texts of a vocabulary without a post-processor, by its kind.
 SpecialAround find_usual_special_around(const Vocabulary& vocabulary);
 
-// As a post-processor of tokenizer.json. Requires: the vocabulary has the tokens.
+// Returns a post-processor of tokenizer.json that puts these tokens around a text. Requires: the vocabulary has the
+// tokens.
 Attributes describe_post_processor(const Vocabulary& vocabulary, const SpecialAround& around);
 
 // Sets whether BOS goes in front of texts and EOS after them, if the vocabulary has them. Stores only differences from

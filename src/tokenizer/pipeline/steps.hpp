@@ -43,15 +43,13 @@ Made make_steps(std::span<const StepRow<Made>> rows, std::string_view list, Made
   return join(std::move(all));
 }
 
-// Decoders: join the texts of tokens.
-
-// Takes the texts of tokens, perhaps in parts, and passes texts to the next sink.
+// A step of decoding: gets the texts of tokens, perhaps in parts, and passes texts to the next sink.
 class DecodeSink {
  public:
   virtual ~DecodeSink() = default;
-  // Part of a token's text; `begins` and `ends` mark its ends. Parts are whole characters.
+  // Accepts a part of a token's text; `begins` and `ends` mark its ends. Parts are whole characters.
   virtual void accept(std::string_view text, bool begins, bool ends) = 0;
-  // The end. The sink then starts over.
+  // Ends the text. The sink then starts over.
   virtual void finish() = 0;
 };
 
@@ -61,10 +59,8 @@ using Decoder = std::function<std::unique_ptr<DecodeSink>(DecodeSink& next)>;
 // Selects a row of decoders.cpp by the field's "type". Throws invalid_file and unsupported.
 Decoder make_pipeline_decoder(const Fields& fields);
 
-// The decoder for files without one: puts a space between tokens.
+// Makes the decoder for files without one: it puts a space between tokens.
 Decoder make_space_decoder();
-
-// Normalizers: what tokenizer.json changes in a text before it is cut.
 
 // A text during normalization. Hugging Face's library tracks the original character of each byte, and a piece counts as
 // the beginning of the text if it begins with a byte of the first character: these are the bytes in front.
@@ -73,6 +69,7 @@ struct FrontedText {
   std::size_t front = 0;  // bytes, counted as that library counts what its normalizers add and remove
 };
 
+// Changes a text before it is cut.
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
@@ -86,19 +83,18 @@ class Normalizer {
 // Selects a row of normalizers.cpp by the field's "type". Throws invalid_file and unsupported.
 std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields);
 
-// Pre-tokenizers: cut a text into pieces, which the model tokenizes one by one.
-
+// A part of a text, which the model tokenizes alone.
 struct Piece {
   std::string_view text;  // never empty
   std::size_t front = 0;  // bytes in front that belong to the first character of the whole text (FrontedText)
 
-  // Part of its text. Requires: the range is inside.
+  // Returns a part of it. Requires: the range is inside.
   Piece part(std::size_t begin, std::size_t size) const {
     return {text.substr(begin, size), std::min(front - std::min(front, begin), size)};
   }
 };
 
-// Takes pieces in order.
+// Accepts pieces in order.
 class PieceSink {
  public:
   virtual ~PieceSink() = default;
@@ -106,7 +102,7 @@ class PieceSink {
   virtual void accept(Piece piece) = 0;
 };
 
-// A running pre-tokenizer: takes pieces, and passes smaller ones on.
+// A running pre-tokenizer: accepts pieces, and passes smaller ones on.
 class Cutter : public PieceSink {
  public:
   // Begins a text of that many bytes.
@@ -119,11 +115,10 @@ using PreTokenizer = std::function<std::unique_ptr<Cutter>(PieceSink& next)>;
 // Selects a row of pre_tokenizers.cpp by the field's "type". Throws invalid_file and unsupported.
 PreTokenizer make_pre_tokenizer(const Fields& fields);
 
-// A vocabulary for a model whose embedding has fewer rows than it has tokens.
-
-// The tokens with ids below `rows`, and what is left of everything that names others: merges, added tokens, special ids
-// and the tokens around texts. An encoder of it makes no id from `rows` on. The same vocabulary where it has no more
-// tokens. Throws what find_special_around() throws.
+// Makes a vocabulary for a model whose embedding has fewer rows than it has tokens: the tokens with ids below `rows`,
+// and what is left of everything that names others: merges, added tokens, special ids and the tokens around texts. An
+// encoder of it makes no id from `rows` on. The same vocabulary where it has no more tokens. Throws what
+// find_special_around() throws.
 Vocabulary keep_first_tokens(Vocabulary vocabulary, std::size_t rows);
 
 }  // namespace poise

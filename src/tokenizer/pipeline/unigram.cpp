@@ -46,7 +46,7 @@ class Unigram final : public PieceModel {
  private:
   class AtWork;
 
-  // "scores" has those that do not fit the vocabulary's type of number.
+  // Reads "scores", which has those that do not fit the vocabulary's type of number.
   void read_scores(const Fields& fields, const Vocabulary& vocabulary) {
     for (std::size_t id = 0; id < vocabulary.size(); ++id) scores_.push_back(static_cast<double>(vocabulary.score(id)));
     const Value* value = fields.find("scores");
@@ -61,7 +61,7 @@ class Unigram final : public PieceModel {
     }
   }
 
-  // -1: none.
+  // Returns the token with that text; -1 if there is none.
   TokenId token_of(std::string_view text) const {
     TokenId found = -1;
     tokens_.for_each_prefix(text, [&](std::size_t length, TokenId id) { found = length == text.size() ? id : found; });
@@ -130,7 +130,7 @@ class Unigram::AtWork final : public PieceEncoder {
     }
   }
 
-  // From the end to the front; joins runs of the unknown token.
+  // Reads the best path from the end to the front; joins runs of the unknown token.
   void read_back(std::string_view piece, std::vector<TokenId>& tokens) {
     cuts_.clear();
     for (std::size_t end = piece.size(); end > 0;) {
@@ -147,7 +147,7 @@ class Unigram::AtWork final : public PieceEncoder {
       append(piece.substr(cut->begin, cut->end - cut->begin), cut->id, tokens);
   }
 
-  // An unknown run may be the text of a token that was not a choice.
+  // Appends the tokens of a run. An unknown one may be the text of a token that was not a choice.
   void append(std::string_view text, TokenId id, std::vector<TokenId>& tokens) const {
     if (id != of_.unknown_) return tokens.push_back(id);
     if (const TokenId found = of_.token_of(text); found >= 0) return tokens.push_back(found);

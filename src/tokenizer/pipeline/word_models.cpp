@@ -1,4 +1,4 @@
-// WordPiece and WordLevel: words from a list.
+// WordPiece and WordLevel find words in a list.
 
 #include <poise/error.hpp>
 

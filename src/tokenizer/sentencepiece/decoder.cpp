@@ -64,7 +64,8 @@ class SentencePieceDecoder final : public TextDecoder {
   }
 
  private:
-  // Drops the space in front that encode() adds. If superfluous spaces are removed, drops all in front.
+  // Appends a piece without the space in front that encode() adds. If superfluous spaces are removed, drops all in
+  // front.
   void append_piece(std::string_view piece, std::string& text) {
     if (at_start_ && (vocabulary_.add_dummy_prefix || vocabulary_.remove_extra_whitespaces) &&
         piece.starts_with(kSpaceSymbol)) {

@@ -13,14 +13,14 @@
 namespace poise {
 namespace {
 
-// They are found in the raw text: there is no other.
+// Reads added tokens, which are found in the raw text: there is no other.
 std::vector<AddedToken> read_added(const Vocabulary& vocabulary) {
   std::vector<AddedToken> added = read_added_tokens(Fields(vocabulary.pipeline, "tokenizer"), vocabulary.size());
   for (AddedToken& token : added) token.normalized = false;
   return added;
 }
 
-// Includes the tokens that SentencePiece finds in no text.
+// Adds the tokens that SentencePiece finds in no text.
 std::vector<AddedToken> find_spelled(const Vocabulary& vocabulary, std::vector<AddedToken> tokens) {
   std::vector<bool> is_there(vocabulary.size());
   for (const AddedToken& token : tokens) is_there[static_cast<std::size_t>(token.id)] = true;
@@ -92,7 +92,7 @@ void SentencePieceEncoder::Output::add(std::string_view piece, TokenId id) {
   after_unknown_ = unknown;
 }
 
-// SentencePiece's files have all bytes or none; other files have some.
+// Returns true when there are tokens for the bytes. SentencePiece's files have all of them or none, others have some.
 bool SentencePieceEncoder::has_bytes_of(std::string_view piece) const {
   return std::ranges::all_of(piece, [&](char byte) { return bytes_[static_cast<unsigned char>(byte)] >= 0; });
 }

@@ -42,10 +42,10 @@ class SentencePieceEncoder : public TokenScheme {
   class Output {
    public:
     explicit Output(const SentencePieceEncoder& encoder) : encoder_(encoder) {}
-    // Throws unsupported if the piece is not a token and the vocabulary has neither bytes nor an unknown token. The
-    // unknown id: -1 or the token's.
+    // Adds a piece. Throws unsupported if it is not a token and the vocabulary has neither bytes nor an unknown token.
+    // The unknown id: -1 or the token's.
     void add(std::string_view piece, TokenId id);
-    // A token that was found in the text.
+    // Adds a token that was found in the text.
     void add_whole(TokenId id) {
       tokens_.push_back(id);
       after_unknown_ = false;
@@ -69,8 +69,8 @@ class SentencePieceEncoder : public TokenScheme {
   std::size_t longest_piece() const { return longest_piece_; }  // in bytes
   const PrefixTrie& user_defined() const { return user_defined_; }
   TokenType type(TokenId id) const { return vocabulary_.type(static_cast<std::size_t>(id)); }
-  // As SentencePiece does: names of control, unknown and byte tokens take precedence. The unknown token for other
-  // pieces.
+  // Finds a piece as SentencePiece does: names of control, unknown and byte tokens take precedence. Returns the unknown
+  // token for other pieces.
   TokenId find(std::string_view piece) const;
 
  private:

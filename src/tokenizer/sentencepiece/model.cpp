@@ -179,7 +179,7 @@ class SentencePieceReader {
                 pieces_[id].offset);
   }
 
-  // The control piece of that name; gives it the type `type`.
+  // Finds the control piece of that name, and gives it the type `type`.
   std::int32_t special(const std::string& name, TokenType type) {
     const auto found = std::find_if(pieces_.begin(), pieces_.end(),
                                     [&](const Piece& piece) { return is_control(piece.type) && piece.text == name; });

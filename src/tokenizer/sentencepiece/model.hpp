@@ -1,4 +1,4 @@
-// A SentencePiece tokenizer.model as a Vocabulary.
+// Reads and writes SentencePiece's tokenizer.model.
 //
 // The file is one protocol buffer message (syntax/protobuf.hpp), ModelProto. The fields read here:
 //

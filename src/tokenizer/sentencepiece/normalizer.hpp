@@ -1,4 +1,4 @@
-// SentencePiece's normalizer, and its denormalizer, a second one after decoding.
+// SentencePiece has a normalizer, and a denormalizer, a second one after decoding.
 //
 // A vocabulary has add_dummy_prefix and remove_extra_whitespaces as fields, and the rest in its pipeline:
 //
@@ -35,11 +35,12 @@ struct NormalizerRules {
   friend bool operator==(const NormalizerRules&, const NormalizerRules&) = default;
 };
 
-// Throw unsupported for other normalizers than SentencePiece's, and invalid_file for invalid base64 and wrong types.
+// These throw unsupported for other normalizers than SentencePiece's, and invalid_file for invalid base64 and wrong
+// types.
 NormalizerRules read_normalizer_rules(const Vocabulary& vocabulary);
 std::optional<NormalizerRules> read_denormalizer_rules(const Vocabulary& vocabulary);
 
-// Store only differences from the defaults.
+// These store only differences from the defaults.
 void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules);
 void prepend_to_first(Vocabulary& vocabulary);  // "prepend_scheme"
 // Requires: a charsmap that is not empty.

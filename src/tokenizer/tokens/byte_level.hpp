@@ -1,5 +1,5 @@
-// GPT-2's alphabet: each byte as a printable character. Bytes that are printable in Latin-1 stand for themselves; the
-// others become U+0100 and up, in order.
+// GPT-2's alphabet writes each byte as a printable character. Bytes that are printable in Latin-1 stand for themselves;
+// the others become U+0100 and up, in order.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace poise::byte_level {
 
-// The bytes as characters.
+// Appends the bytes as characters.
 void append(std::string& text, std::string_view bytes);
 
 // Returns the byte that a character stands for, or -1.
@@ -29,8 +29,7 @@ namespace poise {
 // U+2581: a space in SentencePiece's tokens.
 inline constexpr std::string_view kSpaceSymbol = "\xe2\x96\x81";
 
-// Byte pieces: the tokens "<0x00>" to "<0xFF>" that stand for single bytes.
-
+// Returns the byte of a byte piece, one of the tokens "<0x00>" to "<0xFF>"; std::nullopt for other texts.
 inline std::optional<std::uint8_t> parse_byte_piece(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
   unsigned byte = 0;
@@ -42,11 +41,10 @@ inline std::optional<std::uint8_t> parse_byte_piece(std::string_view text) {
   return static_cast<std::uint8_t>(byte);
 }
 
-// Base64 (RFC 4648), with padding.
-
+// Encodes as base64 (RFC 4648), with padding.
 std::string encode_base64(std::string_view bytes);
 
-// Returns std::nullopt for invalid base64.
+// Decodes base64; std::nullopt if it is invalid.
 std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace poise

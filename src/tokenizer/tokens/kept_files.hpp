@@ -1,4 +1,4 @@
-// Vocabulary::files: a tokenizer's files, kept as they were read for other formats to carry and a directory to restore.
+// Vocabulary::files has a tokenizer's files as they were read, for other formats to carry and a directory to restore.
 #pragma once
 
 #include <string>
@@ -34,7 +34,7 @@ Attributes read_kept_object(const Attributes& files, std::string_view name);
 // tokenizer_config.json's.
 Value read_kept_template(const Attributes& files);
 
-// tokenizer_config.json, whose content for this vocabulary is `config`, and the kept files that agree with the
+// Returns tokenizer_config.json, whose content for this vocabulary is `config`, and the kept files that agree with the
 // vocabulary.
 std::vector<TokenizerFile> make_config_and_kept_files(const Vocabulary& vocabulary, Attributes config);
 

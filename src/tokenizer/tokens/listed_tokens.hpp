@@ -1,5 +1,5 @@
-// Tokens listed by files other than the vocabulary: tokenizer_config.json ("added_tokens_decoder"), added_tokens.json
-// of older directories, and which of them these two and special_tokens_map.json call special.
+// Reads tokens that files other than the vocabulary list: tokenizer_config.json ("added_tokens_decoder") and
+// added_tokens.json of older directories. These two and special_tokens_map.json also state which are special.
 #pragma once
 
 #include <array>
@@ -39,17 +39,17 @@ std::int32_t find_first_id(const Vocabulary& vocabulary, std::string_view text);
 // Returns a flag of a configuration; `usual` if it is missing or of another type.
 bool read_flag(const Attributes& config, std::string_view key, bool usual);
 
-// tokenizer_config.json, completed with special tokens from special_tokens_map.json.
+// Completes tokenizer_config.json with special tokens from special_tokens_map.json.
 Attributes add_names(Attributes config, const Attributes& special_map);
 
-// Texts of special tokens: "bos_token", "eos_token", ..., "additional_special_tokens", "extra_special_tokens". In
-// order, each once.
+// Returns the texts of special tokens: "bos_token", "eos_token", ..., "additional_special_tokens",
+// "extra_special_tokens". In order, and each once.
 std::vector<std::string> collect_special_texts(const JsonFile& config, const JsonFile& special_map);
 
-// In the form of tokenizer.json's "added_tokens", by id: those of added_tokens_decoder with its flags, then those of
-// added_tokens.json with other ids and texts, found in the raw text, and special if in `special`. Throws invalid_file,
-// naming the file and the token: for a missing id, one of kMaxTokens and above, a missing text, or two tokens of
-// added_tokens.json with one id.
+// Returns tokens in the form of tokenizer.json's "added_tokens", by id: those of added_tokens_decoder with its flags,
+// then those of added_tokens.json with other ids and texts, found in the raw text, and special if in `special`. Throws
+// invalid_file, naming the file and the token: for a missing id, one of kMaxTokens and above, a missing text, or two
+// tokens of added_tokens.json with one id.
 Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
 
 // Returns the id of an item of that list.

@@ -1,4 +1,4 @@
-// The core of byte pair encoding: merges neighbouring symbols, the best pair first, until no pair merges.
+// The core of byte pair encoding merges neighbouring symbols, the best pair first, until no pair merges.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,8 @@
 
 namespace poise {
 
-// Encoding that can be stopped: its loops over a text ask on the way whether its caller still wants the tokens.
-
-// For the calling thread, while it exists. One whose token never stops leaves an outer one in force. Requires: the
-// token outlives it.
+// Lets a caller stop an encoding of its own thread, while this exists: loops over a text ask on the way. One whose
+// token never stops leaves an outer one in force. Requires: the token outlives it.
 class EncodingStop {
  public:
   explicit EncodingStop(const std::stop_token& stop) : before_(current()) {

@@ -1,4 +1,4 @@
-// How to sample, in GGUF's metadata and in generation_config.json.
+// Keys that state how to sample, in GGUF's metadata and in generation_config.json.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ struct SamplingKey {
 
 inline constexpr std::string_view kSamplingPrefix = "general.sampling.";
 
-// As llama.cpp's converter reads them.
+// llama.cpp's converter reads the same keys.
 inline constexpr std::array kSamplingKeys = std::to_array<SamplingKey>({
     {"sequence", "sequence", SamplingKey::Kind::text},
     {"top_k", "top_k", SamplingKey::Kind::integer},

@@ -1,4 +1,4 @@
-// TokenBoundaries: places that no token spans, where a text may be cut. Byte pair encoding gives the same tokens for
+// Finds places that no token spans, where a text may be cut. Byte pair encoding gives the same tokens for
 // the runs between boundaries as for the whole text, since every merge makes a token.
 #pragma once
 
@@ -113,7 +113,7 @@ class TokenBoundaries {
 
   Of of_;
   std::vector<std::uint64_t>
-      pairs_;  // bits: of what is left and right of a place inside a token. A filter: may give false positives
+      pairs_;  // a bit for the units left and right of a place inside a token; a filter with false positives
   std::array<std::uint64_t, 256> parts_{};  // the same for parts of characters that tokens begin or end with
   std::array<bool, 128 * 128> ascii_{};     // pairs of two ASCII bytes, the most frequent ones
   std::string bytes_;                       // scratch space

@@ -1,4 +1,4 @@
-// An index of some tokens of a vocabulary by their text.
+// Indexes of a vocabulary's tokens by their text.
 #pragma once
 
 #include <array>
@@ -31,10 +31,10 @@ class TokenTexts {
 
   // Returns the first token with that text. Requires: the vocabulary, or a copy.
   std::optional<TokenId> find(const Vocabulary& vocabulary, std::string_view text) const;
-  // The same for many texts; -1 if missing.
+  // Finds many texts; -1 if missing.
   void find_many(const Vocabulary& vocabulary, std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
-  // Ids of tokens whose texts have the same hashes, in half the time. One in a billion is wrong.
+  // Finds ids of tokens whose texts have the same hashes, in half the time. One in a billion is wrong.
   void guess_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
   // A token whose text an earlier one has, and the first such token.
@@ -49,16 +49,17 @@ class TokenTexts {
   std::vector<Duplicate> duplicates_;
 };
 
+// An index of some tokens of a vocabulary.
 class TokenIndex {
   auto text_at() const {
     return [this](std::uint32_t id) { return vocabulary_.text(id); };
   }
 
  public:
-  // Starts empty. Requires: the vocabulary outlives this.
+  // Starts without tokens. Requires: the vocabulary outlives this.
   explicit TokenIndex(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-  // All tokens except hidden ones. Uses the table that the vocabulary carries, if it has one. `hidden`: by id; empty:
-  // none.
+  // Has all tokens except hidden ones. Uses the table that the vocabulary carries, if it has one. `hidden`: by id;
+  // empty: none.
   TokenIndex(const Vocabulary& vocabulary, std::vector<bool> hidden);
 
   // Requires: the index started empty.
@@ -75,7 +76,7 @@ class TokenIndex {
     const auto found = own_.find(text, text_at());
     return found ? std::optional(static_cast<TokenId>(*found)) : std::nullopt;
   }
-  // The same for many texts; -1 if missing.
+  // Finds many texts; -1 if missing.
   void find_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const;
   // Returns how many of the texts are certainly not tokens. The others are tokens almost certainly: see
   // TokenTexts::guess_many().
@@ -96,8 +97,7 @@ class TokenIndex {
   TextTable own_;             // tokens that were added, or have the text of a hidden one
 };
 
-// PrefixTrie: finds which of many texts are prefixes of another text, byte by byte.
-
+// Finds which of many texts are prefixes of another text, byte by byte.
 class PrefixTrie {
  public:
   using Node = std::uint32_t;
@@ -108,8 +108,8 @@ class PrefixTrie {
 
   static constexpr std::size_t kLongest = 1024;  // bytes of a text, which bounds the steps at any place
 
-  // Of equal texts the first counts. Throws unsupported for a longer text, and above 16 million bytes, not counting
-  // shared prefixes. Requires: value >= 0.
+  // Adds a text with its value; of equal texts the first counts. Throws unsupported for a longer text, and above 16
+  // million bytes, not counting shared prefixes. Requires: value >= 0.
   void add(std::string_view text, std::int32_t value);
 
   // Returns the child node for one byte, or kNone.

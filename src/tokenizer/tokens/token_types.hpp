@@ -18,17 +18,18 @@ bool is_control(TokenType type);
 // Returns the type with a number; std::nullopt for other numbers.
 std::optional<TokenType> find_token_type(std::uint64_t number);
 
-// BOS, EOS and padding are control tokens.
+// Returns the number of a type. BOS, EOS and padding are control tokens.
 std::int32_t find_token_type_number(TokenType type);
 
-// A control token gets the type that the ids of the vocabulary give it: the first of BOS, EOS and padding, or control.
+// Returns the type; for a control token, the one that the ids of the vocabulary give it: the first of BOS, EOS and
+// padding, or control.
 TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
 
-// As ALT has types: the token at an id of BOS, EOS or padding has the first of these types, whatever its own is, unless
-// it is a byte or the unknown token.
+// Returns a token's type as ALT has it: the token at an id of BOS, EOS or padding has the first of these types,
+// whatever its own is, unless it is a byte or the unknown token.
 TokenType choose_type_by_id(const Vocabulary& vocabulary, std::size_t id);
 
-// The same tokens with the types that `type_of` gives their ids.
+// Returns the same tokens with the types that `type_of` gives their ids.
 template <typename TypeOf>
 Vocabulary change_types(const Vocabulary& tokens, TypeOf&& type_of) {
   Vocabulary vocabulary(tokens.settings());
@@ -36,26 +37,24 @@ Vocabulary change_types(const Vocabulary& tokens, TypeOf&& type_of) {
   return vocabulary;
 }
 
-// The tokens that end a text.
-
 // The attribute that holds a Hugging Face directory's generation_config.json.
 inline constexpr std::string_view kGenerationConfig = "generation_config";
 
-// `eos`, the vocabulary's (-1: none), eos_token_id of config.json and generation_config.json (a number or a list), and
-// GGUF's ends of a turn and of a message: each once, if below `tokens`.
+// Returns the tokens that end a text: `eos`, the vocabulary's (-1: none), eos_token_id of config.json and
+// generation_config.json (a number or a list), and GGUF's ends of a turn and of a message: each once, if below
+// `tokens`.
 std::vector<TokenId> find_end_tokens(const Model& model, TokenId eos, std::size_t tokens);
 
-// generation_config.json, stored in the model as a map or as text; else empty.
+// Returns generation_config.json, stored in the model as a map or as text; else empty.
 Attributes generation_config(const Model& model);
 
 // Returns the keys "general.sampling.*" of a GGUF file in the form of a generation_config.json; empty if it has none.
 Attributes make_generation_config(const Attributes& attributes);
 
-// TokenDisplay: how a token appears in text, by its type.
-
+// How a token appears in text, by its type.
 enum class TokenDisplay : std::uint8_t { invisible, unknown, byte, text };
 
-// For each token. Throws invalid_file for a byte token whose text names no byte.
+// Returns the display of each token. Throws invalid_file for a byte token whose text names no byte.
 std::vector<TokenDisplay> find_token_displays(const Vocabulary& vocabulary);
 
 }  // namespace poise

@@ -74,7 +74,7 @@ class Normalizer {
     return code < 0x300 ? 0 : utf8proc_get_property(code)->combining_class;
   }
 
-  // Runs of combining marks by their class. utf8proc sorts them in quadratic time.
+  // Sorts runs of combining marks by their class. utf8proc sorts them in quadratic time.
   static void order(std::vector<utf8proc_int32_t>& codes) {
     std::vector<std::pair<int, utf8proc_int32_t>> run;
     for (std::size_t i = 0; i < codes.size();) {

@@ -7,11 +7,12 @@
 
 namespace poise::unicode {
 
-// The character at `at`, and its bytes. Requires: a well-formed one begins there.
+// A character, and the number of its bytes.
 struct Character {
   char32_t code = 0;
   std::size_t bytes = 0;
 };
+// Returns the character at `at`. Requires: a well-formed one begins there.
 inline Character decode(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i])); };
   const char32_t lead = byte(0);
@@ -31,7 +32,7 @@ void for_each(std::string_view text, Visit&& visit) {
   }
 }
 
-// `text` with one U+FFFD for each invalid byte, as in SentencePiece.
+// Returns the text with one U+FFFD for each invalid byte, as in SentencePiece.
 std::string make_well_formed(std::string_view text);
 
 // Appends bytes as text: one U+FFFD for each longest invalid run that begins a character. Returns how many bytes at the
@@ -51,7 +52,7 @@ bool is_ideograph(char32_t code);        // of the blocks that BERT counts as Ch
 std::string to_lower_case(std::string_view text);
 
 enum class Form { nfc, nfd, nfkc, nfkd };
-// O(n log n).
+// Returns a normal form, in time O(n log n).
 std::string to_normal_form(std::string_view text, Form form);
 
 // Returns the bytes of the first grapheme cluster. Requires: text is not empty.
@@ -61,9 +62,8 @@ std::size_t measure_grapheme(std::string_view text);
 
 namespace poise {
 
-// Runs of one script, as SentencePiece cuts text for training: tokenizer.json's pre-tokenizer UnicodeScripts.
-
-// Returns a regular expression that matches the runs. Hiragana, Katakana and U+30FC count as Han. Spaces and characters
+// Returns a regular expression that matches runs of one script, as SentencePiece cuts text for training:
+// tokenizer.json's pre-tokenizer UnicodeScripts. Hiragana, Katakana and U+30FC count as Han. Spaces and characters
 // without a script belong to the run before them; without one, nothing matches them.
 std::string make_script_runs();
 

@@ -1,4 +1,4 @@
-// Which tokens end a text, by all that files say of it.
+// The tokens that end a text, by all files that state them.
 #include "tokenizer/tokens/token_types.hpp"
 
 #include <gmock/gmock.h>

@@ -161,7 +161,7 @@ TEST(TokenBoundaries, AreWhereNoTokenReachesOver) {
   EXPECT_THAT(runs(bytes, mapped("a\u6f22\u6f22")), ElementsAre(mapped("a\u6f22"), mapped("\u6f22")));
   EXPECT_THAT(runs(bytes, mapped("a\u5b57b")), ElementsAre(mapped("a"), mapped("\u5b57"), mapped("b")))
       << "which begins with another byte";
-  // What is not in the alphabet, or no UTF-8 behind it, stays whole.
+  // A text outside the alphabet, or without UTF-8 behind it, stays whole.
   EXPECT_THAT(runs(bytes, "\u6f22\u6f22"), ElementsAre("\u6f22\u6f22"));
   EXPECT_THAT(runs(bytes, mapped("ab\xe6")), ElementsAre(mapped("ab\xe6")));
 }
