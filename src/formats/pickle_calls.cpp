@@ -26,7 +26,23 @@ enum class State : std::uint8_t {
   type,    // of numpy.dtype
 };
 
-// The functions that pickles of checkpoints may call; other expected names may only be named.
+// The functions that pickles of checkpoints may call, by what the pickle may do to the result; other expected names may
+// only be named.
+constexpr std::array kTensorMakers = std::to_array<std::string_view>(
+    {"torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor_v3",
+     "torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state",
+     "torch._utils._rebuild_sparse_tensor", "torch._utils._rebuild_sparse_csr_tensor", "torch._utils._rebuild_qtensor",
+     "torch._utils._rebuild_meta_tensor_no_storage", "torch._utils._rebuild_device_tensor_from_numpy",
+     "torch._utils._rebuild_device_tensor_from_cpu_tensor", "torch._tensor._rebuild_from_type_v2",
+     "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer", "torch.Tensor"});
+constexpr std::array kValueMakers = std::to_array<std::string_view>(
+    {"torch.serialization._get_layout", "torch.Size", "torch.device", "builtins.frozenset", "builtins.bytes",
+     "builtins.bytearray", "builtins.complex", "builtins.slice", "builtins.range", "builtins.xrange", "_codecs.encode",
+     "numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar", "numpy.core.numeric._frombuffer",
+     "numpy._core.numeric._frombuffer"});
+constexpr std::array kPathMakers = std::to_array<std::string_view>(
+    {"pathlib.Path", "pathlib.PosixPath", "pathlib.WindowsPath", "pathlib.PurePosixPath", "pathlib.PureWindowsPath"});
+
 struct CallRule {
   std::string_view name;
   State state = State::none;
@@ -34,50 +50,15 @@ struct CallRule {
   bool has_pairs = false;  // SETITEMS
 };
 constexpr std::array kCallRules = std::to_array<CallRule>({
-    {"torch._utils._rebuild_tensor", State::tensor},
-    {"torch._utils._rebuild_tensor_v2", State::tensor},
-    {"torch._utils._rebuild_tensor_v3", State::tensor},
-    {"torch._utils._rebuild_parameter", State::tensor},
-    {"torch._utils._rebuild_parameter_with_state", State::tensor},
-    {"torch._utils._rebuild_sparse_tensor", State::tensor},
-    {"torch._utils._rebuild_sparse_csr_tensor", State::tensor},
-    {"torch._utils._rebuild_qtensor", State::tensor},
-    {"torch._utils._rebuild_meta_tensor_no_storage", State::tensor},
-    {"torch._utils._rebuild_device_tensor_from_numpy", State::tensor},
-    {"torch._utils._rebuild_device_tensor_from_cpu_tensor", State::tensor},
-    {"torch._tensor._rebuild_from_type_v2", State::tensor},
-    {"torch.nn.parameter.Parameter", State::tensor},
-    {"torch.nn.parameter.Buffer", State::tensor},
-    {"torch.Tensor", State::tensor},
-    {"torch.serialization._get_layout"},
-    {"torch.Size"},
-    {"torch.device"},
     {"collections.OrderedDict", State::fields, false, true},
     {"collections.defaultdict", State::none, false, true},
     {"collections.Counter", State::none, false, true},
     {"builtins.set", State::none, true},
-    {"builtins.frozenset"},
-    {"builtins.bytes"},
-    {"builtins.bytearray"},
-    {"builtins.complex"},
-    {"builtins.slice"},
-    {"builtins.range"},
-    {"builtins.xrange"},
-    {"_codecs.encode"},
-    {"numpy.core.multiarray.scalar"},
-    {"numpy._core.multiarray.scalar"},
     {"numpy.core.multiarray._reconstruct", State::array},
     {"numpy._core.multiarray._reconstruct", State::array},
-    {"numpy.core.numeric._frombuffer"},
-    {"numpy._core.numeric._frombuffer"},
     {"numpy.dtype", State::type},
     {"argparse.Namespace", State::fields},
     {"types.SimpleNamespace", State::fields},
-    {"pathlib.Path"},
-    {"pathlib.PosixPath"},
-    {"pathlib.WindowsPath"},
-    {"pathlib.PurePosixPath"},
-    {"pathlib.PureWindowsPath"},
 });
 
 // torch._tensor._rebuild_from_type_v2 calls its first argument with its third.
@@ -88,9 +69,14 @@ constexpr std::array<std::string_view, 8> kFactories = {"builtins.list",  "built
                                                         "builtins.int",   "builtins.str",           "builtins.tuple",
                                                         "builtins.float", "collections.OrderedDict"};
 
-const CallRule* find_rule(std::string_view name) {
-  const auto found = std::ranges::find(kCallRules, name, &CallRule::name);
-  return found == kCallRules.end() ? nullptr : &*found;
+std::optional<CallRule> find_rule(std::string_view name) {
+  const auto has_name = [&](std::span<const std::string_view> names) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  if (has_name(kTensorMakers)) return CallRule{name, State::tensor};
+  if (has_name(kValueMakers) || has_name(kPathMakers)) return CallRule{name};
+  const auto row = std::ranges::find(kCallRules, name, &CallRule::name);
+  return row == kCallRules.end() ? std::nullopt : std::optional(*row);
 }
 
 std::string canonical_global(const Pickle& pickle, Id id) {
@@ -247,8 +233,8 @@ class CallCheck {
     const std::string name = canonical_global(pickle_, call.function);
     if (name.empty()) return report(id, "it calls an object that it makes itself, which no checkpoint needs");
     if (!is_expected(name)) return;  // unexpected_globals() reports it
-    const CallRule* const rule = find_rule(name);
-    if (rule == nullptr) return report(id, fmt::format("it calls {}, which checkpoints only name", name));
+    const auto rule = find_rule(name);
+    if (!rule) return report(id, fmt::format("it calls {}, which checkpoints only name", name));
     if (rule->state == State::tensor) {
       if (const auto change = change_of_tensor(pickle_, id))
         report(id, fmt::format("it changes a tensor that {} makes: {}", name, *change));
@@ -277,7 +263,7 @@ class CallCheck {
     if (name == kRebuildType) {
       // The arguments of the function itself are only in a tuple, so they are not checked as a call: the function must
       // not call any of them.
-      if (find_rule(first_name) == nullptr || !first_name.starts_with(kRebuilds))
+      if (!may_be_called(first_name) || !first_name.starts_with(kRebuilds))
         return "with a function to call that does not rebuild a tensor";
     } else if (name == "collections.defaultdict") {
       if (first != pickle::kNone && std::ranges::find(kFactories, first_name) == kFactories.end())
@@ -301,6 +287,8 @@ class CallCheck {
 };
 
 }  // namespace
+
+bool may_be_called(std::string_view name) { return find_rule(name).has_value(); }
 
 std::string called_name(const Pickle& pickle, Id id) {
   if (pickle.kind(id) != Kind::call) return {};

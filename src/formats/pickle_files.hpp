@@ -50,6 +50,9 @@ std::vector<Finding> check_members(const ZipArchive& archive, FunctionRef<bool(s
 
 // The calls in a pickle: those that Python may make, and those that change a tensor after it was made.
 
+// Returns true for a function that pickles of checkpoints may call. `name`: of canonical_name().
+bool may_be_called(std::string_view name);
+
 // Returns the full name of the function that a call calls; empty for other objects, and where a pickle calls what it
 // has made itself.
 std::string called_name(const pickle::Pickle& pickle, pickle::Id id);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include <fmt/format.h>
 
+#include "formats/pickle_files.hpp"
 #include "formats/spellings.hpp"
 
 namespace poise::pytorch {
@@ -61,272 +63,77 @@ constexpr std::array kDTypes = std::to_array<Spelling<std::string_view>>({
     {DType::boolean, "torch.bool"},
 });
 
-// Other expected names. Building tensors of any kind is harmless, even if Poise does not read them; types are only
-// named.
-constexpr std::array kExpected = std::to_array<std::string_view>({
-    "torch._utils._rebuild_tensor",
-    "torch._utils._rebuild_tensor_v2",
-    "torch._utils._rebuild_tensor_v3",
-    "torch._utils._rebuild_parameter",
-    "torch._utils._rebuild_parameter_with_state",
-    "torch._utils._rebuild_sparse_tensor",
-    "torch._utils._rebuild_sparse_csr_tensor",
-    "torch._utils._rebuild_qtensor",
-    "torch._utils._rebuild_meta_tensor_no_storage",
-    "torch._utils._rebuild_device_tensor_from_numpy",
-    "torch._utils._rebuild_device_tensor_from_cpu_tensor",
-    "torch._tensor._rebuild_from_type_v2",
-    "torch.serialization._get_layout",
-    "torch.nn.parameter.Parameter",
-    "torch.nn.parameter.Buffer",
-    "torch.Tensor",
-    "torch.Size",
-    "torch.device",
-    "torch.complex32",
-    "torch.chalf",
-    "torch.qint8",
-    "torch.quint8",
-    "torch.qint32",
-    "torch.quint4x2",
-    "torch.quint2x4",
-    "torch.float4_e2m1fn_x2",
-    "torch.bits1x8",
-    "torch.bits2x4",
-    "torch.bits4x2",
-    "torch.bits8",
-    "torch.bits16",
-    "torch.int1",
-    "torch.int2",
-    "torch.int3",
-    "torch.int4",
-    "torch.int5",
-    "torch.int6",
-    "torch.int7",
-    "torch.uint1",
-    "torch.uint2",
-    "torch.uint3",
-    "torch.uint4",
-    "torch.uint5",
-    "torch.uint6",
-    "torch.uint7",
-    "torch.storage.TypedStorage",
-    "torch.per_tensor_affine",
-    "torch.per_tensor_symmetric",
-    "torch.per_channel_affine",
-    "torch.per_channel_symmetric",
-    "torch.per_channel_affine_float_qparams",
-    "torch.QUInt4x2Storage",
-    "torch.QUInt2x4Storage",
-    "collections.OrderedDict",
-    "collections.defaultdict",
-    "collections.Counter",
-    "builtins.set",
-    "builtins.frozenset",
-    "builtins.list",
-    "builtins.dict",
-    "builtins.tuple",
-    "builtins.int",
-    "builtins.float",
-    "builtins.str",
-    "builtins.bytes",
-    "builtins.bytearray",
-    "builtins.complex",
-    "builtins.slice",
-    "builtins.range",
-    "builtins.long",
-    "builtins.unicode",
-    "builtins.xrange",
-    "_codecs.encode",
-    "numpy.core.multiarray.scalar",
-    "numpy._core.multiarray.scalar",
-    "numpy.core.multiarray._reconstruct",
-    "numpy._core.multiarray._reconstruct",
-    "numpy.core.numeric._frombuffer",
-    "numpy._core.numeric._frombuffer",
-    "numpy.dtype",
-    "numpy.ndarray",
-    "argparse.Namespace",
-    "types.SimpleNamespace",
-    "pathlib.Path",
-    "pathlib.PosixPath",
-    "pathlib.WindowsPath",
-    "pathlib.PurePosixPath",
-    "pathlib.PureWindowsPath",
-});
+// Names that checkpoints need, but do not call: types, ways of quantizing, and arguments of calls.
+constexpr std::array kNamedTypes = std::to_array<std::string_view>(
+    {"torch.complex32", "torch.chalf",   "torch.qint8",   "torch.quint8",  "torch.qint32", "torch.quint4x2",
+     "torch.quint2x4",  "torch.bits1x8", "torch.bits2x4", "torch.bits4x2", "torch.bits8",  "torch.bits16",
+     "torch.int1",      "torch.int2",    "torch.int3",    "torch.int4",    "torch.int5",   "torch.int6",
+     "torch.int7",      "torch.uint1",   "torch.uint2",   "torch.uint3",   "torch.uint4",  "torch.uint5",
+     "torch.uint6",     "torch.uint7"});
+constexpr std::array kNamedSchemes = std::to_array<std::string_view>(
+    {"torch.float4_e2m1fn_x2", "torch.storage.TypedStorage", "torch.per_tensor_affine", "torch.per_tensor_symmetric",
+     "torch.per_channel_affine", "torch.per_channel_symmetric", "torch.per_channel_affine_float_qparams",
+     "torch.QUInt4x2Storage", "torch.QUInt2x4Storage"});
+constexpr std::array kNamedArguments = std::to_array<std::string_view>(
+    {"builtins.list", "builtins.dict", "builtins.tuple", "builtins.int", "builtins.float", "builtins.str",
+     "builtins.long", "builtins.unicode", "numpy.ndarray"});
+
+// Beginnings of names, by the effect of the functions and classes; with a dot at its end, a whole module.
+constexpr std::array kRunCommands = std::to_array<std::string_view>(
+    {"os.system",    "os.popen",    "os.exec",       "os.spawn",      "os.posix_spawn",    "os.startfile",
+     "posix.system", "posix.popen", "posix.exec",    "posix.spawn",   "nt.system",         "subprocess.",
+     "commands.",    "popen2.",     "pty.",          "asyncio.",      "distutils.",        "platform.popen",
+     "test.",        "uuid._",      "_osx_support.", "_aix_support.", "_pyrepl.",          "imaplib.",
+     "ensurepip.",   "venv.",       "setuptools.",   "pexpect.",      "_posixsubprocess.", "numpy.distutils."});
+constexpr std::array kRunCode = std::to_array<std::string_view>(
+    {"builtins.eval", "builtins.exec", "builtins.compile", "builtins.apply", "builtins.map", "builtins.filter",
+     "builtins.breakpoint", "builtins.input", "builtins.type", "builtins.__build_class__", "builtins.help",
+     "collections.namedtuple", "dataclasses.make_dataclass"});
+constexpr std::array kCodeModules = std::to_array<std::string_view>(
+    {"multiprocessing.", "runpy.",       "code.",     "codeop.",  "types.",   "marshal.",  "timeit.",
+     "trace.",           "profile.",     "cProfile.", "bdb.",     "pdb.",     "doctest.",  "ctypes.",
+     "_ctypes.",         "threading.",   "_thread.",  "idlelib.", "lib2to3.", "unittest.", "concurrent.",
+     "cgitb.",           "rlcompleter.", "atexit.",   "sched."});
+constexpr std::array kCodePackages = std::to_array<std::string_view>(
+    {"cffi.", "torch._inductor.", "torch.utils.", "numpy.testing.", "numpy.f2py.", "torch.jit.", "torch.fx.",
+     "torch._dynamo.", "torch.multiprocessing.", "torch.package.", "numpy.ctypeslib.", "keras."});
+constexpr std::array kLoadPickles = std::to_array<std::string_view>(
+    {"pickle.", "_pickle.", "cloudpickle.", "dill.", "torch.load", "shelve.", "pandas.read_pickle", "joblib.load",
+     "torch.storage._load_from_bytes", "torch.serialization.load"});
+constexpr std::array kImportModules =
+    std::to_array<std::string_view>({"builtins.__import__", "importlib.", "imp.", "pkgutil.", "zipimport.", "pydoc.",
+                                     "pip.", "site.", "_frozen_importlib", "_imp."});
+constexpr std::array kReachFunctions = std::to_array<std::string_view>(
+    {"builtins.getattr", "builtins.setattr", "builtins.delattr", "builtins.globals", "builtins.locals", "builtins.vars",
+     "sys.", "gc.", "inspect.", "operator.", "_operator.", "functools.", "itertools.", "copyreg.", "copy_reg."});
+constexpr std::array kTalkToNetwork = std::to_array<std::string_view>(
+    {"torch.hub.", "socket.", "_socket.", "ssl.", "urllib", "http", "requests.", "aiohttp.", "ftplib.", "smtplib.",
+     "telnetlib.", "xmlrpc.", "webbrowser.", "socketserver.", "poplib.", "nntplib.", "torch.distributed.rpc."});
+constexpr std::array kStopPrograms = std::to_array<std::string_view>({"signal."});
+// Paths of pathlib are expected names; its other functions are not.
+constexpr std::array kChangeFiles = std::to_array<std::string_view>(
+    {"os.",        "posix.",         "nt.",          "builtins.open",  "io.",        "_io.",
+     "shutil.",    "tempfile.",      "pathlib.",     "glob.",          "fileinput.", "linecache.",
+     "tarfile.",   "zipfile.",       "sqlite3.",     "numpy.load",     "logging.",   "mmap.",
+     "dbm.",       "py_compile.",    "compileall.",  "zipapp.",        "mailbox.",   "codecs.open",
+     "torch.ops.", "torch.classes.", "numpy.memmap", "numpy.fromfile", "numpy.save"});
 
 struct Danger {
-  std::string_view prefix;  // of the name; with a dot at its end, a whole module
   std::string_view what;
+  std::span<const std::string_view> beginnings;
 };
-constexpr std::string_view kCommands = "runs commands";
-constexpr std::string_view kCode = "runs code";
-constexpr std::string_view kImports = "imports modules";
-constexpr std::string_view kFiles = "reads and changes files";
-constexpr std::string_view kNetwork = "talks to the network";
-constexpr std::string_view kReach = "reaches any function by its name";
+// The first match counts, since some functions of a module do more than the rest of it.
 constexpr std::array kDangers = std::to_array<Danger>({
-    {"os.system", kCommands},
-    {"os.popen", kCommands},
-    {"os.exec", kCommands},
-    {"os.spawn", kCommands},
-    {"os.posix_spawn", kCommands},
-    {"os.startfile", kCommands},
-    {"os.", kFiles},
-    {"posix.system", kCommands},
-    {"posix.popen", kCommands},
-    {"posix.exec", kCommands},
-    {"posix.spawn", kCommands},
-    {"posix.", kFiles},
-    {"nt.system", kCommands},
-    {"nt.", kFiles},
-    {"subprocess.", kCommands},
-    {"commands.", kCommands},
-    {"popen2.", kCommands},
-    {"pty.", kCommands},
-    {"asyncio.", kCommands},
-    {"multiprocessing.", kCode},
-    {"distutils.", kCommands},
-    {"platform.popen", kCommands},
-    {"builtins.eval", kCode},
-    {"builtins.exec", kCode},
-    {"builtins.compile", kCode},
-    {"builtins.open", kFiles},
-    {"builtins.getattr", kReach},
-    {"builtins.setattr", kReach},
-    {"builtins.delattr", kReach},
-    {"builtins.globals", kReach},
-    {"builtins.locals", kReach},
-    {"builtins.vars", kReach},
-    {"builtins.apply", kCode},
-    {"builtins.map", kCode},
-    {"builtins.filter", kCode},
-    {"builtins.breakpoint", kCode},
-    {"builtins.input", kCode},
-    {"builtins.__import__", kImports},
-    {"runpy.", kCode},
-    {"code.", kCode},
-    {"codeop.", kCode},
-    {"types.", kCode},
-    {"marshal.", kCode},
-    {"timeit.", kCode},
-    {"trace.", kCode},
-    {"profile.", kCode},
-    {"cProfile.", kCode},
-    {"bdb.", kCode},
-    {"pdb.", kCode},
-    {"doctest.", kCode},
-    {"ctypes.", kCode},
-    {"_ctypes.", kCode},
-    {"cffi.", kCode},
-    {"pickle.", "loads another pickle"},
-    {"_pickle.", "loads another pickle"},
-    {"cloudpickle.", "loads another pickle"},
-    {"dill.", "loads another pickle"},
-    {"torch.load", "loads another pickle"},
-    {"torch.hub.", kNetwork},
-    {"torch._inductor.", kCode},
-    {"torch.utils.", kCode},
-    {"importlib.", kImports},
-    {"imp.", kImports},
-    {"pkgutil.", kImports},
-    {"zipimport.", kImports},
-    {"pydoc.", kImports},
-    {"pip.", kImports},
-    {"site.", kImports},
-    {"sys.", kReach},
-    {"gc.", kReach},
-    {"inspect.", kReach},
-    {"operator.", kReach},
-    {"_operator.", kReach},
-    {"functools.", kReach},
-    {"itertools.", kReach},
-    {"copyreg.", kReach},
-    {"copy_reg.", kReach},
-    {"io.", kFiles},
-    {"_io.", kFiles},
-    {"shutil.", kFiles},
-    {"tempfile.", kFiles},
-    {"pathlib.", kFiles},  // except for paths themselves
-    {"glob.", kFiles},
-    {"fileinput.", kFiles},
-    {"linecache.", kFiles},
-    {"tarfile.", kFiles},
-    {"zipfile.", kFiles},
-    {"sqlite3.", kFiles},
-    {"socket.", kNetwork},
-    {"_socket.", kNetwork},
-    {"ssl.", kNetwork},
-    {"urllib", kNetwork},
-    {"http", kNetwork},
-    {"requests.", kNetwork},
-    {"aiohttp.", kNetwork},
-    {"ftplib.", kNetwork},
-    {"smtplib.", kNetwork},
-    {"telnetlib.", kNetwork},
-    {"xmlrpc.", kNetwork},
-    {"webbrowser.", kNetwork},
-    {"signal.", "stops programs"},
-    {"threading.", kCode},
-    {"_thread.", kCode},
-    {"numpy.testing.", kCode},
-    {"numpy.f2py.", kCode},
-    {"numpy.load", kFiles},
-    {"builtins.type", kCode},
-    {"builtins.__build_class__", kCode},
-    {"builtins.help", kCode},
-    {"_frozen_importlib", kImports},
-    {"_imp.", kImports},
-    {"idlelib.", kCode},
-    {"lib2to3.", kCode},
-    {"test.", kCommands},
-    {"unittest.", kCode},
-    {"uuid._", kCommands},
-    {"_osx_support.", kCommands},
-    {"_aix_support.", kCommands},
-    {"_pyrepl.", kCommands},
-    {"imaplib.", kCommands},
-    {"ensurepip.", kCommands},
-    {"venv.", kCommands},
-    {"setuptools.", kCommands},
-    {"pexpect.", kCommands},
-    {"_posixsubprocess.", kCommands},
-    {"concurrent.", kCode},
-    {"cgitb.", kCode},
-    {"rlcompleter.", kCode},
-    {"collections.namedtuple", kCode},
-    {"dataclasses.make_dataclass", kCode},
-    {"atexit.", kCode},
-    {"sched.", kCode},
-    {"logging.", kFiles},
-    {"mmap.", kFiles},
-    {"dbm.", kFiles},
-    {"py_compile.", kFiles},
-    {"compileall.", kFiles},
-    {"zipapp.", kFiles},
-    {"mailbox.", kFiles},
-    {"codecs.open", kFiles},
-    {"socketserver.", kNetwork},
-    {"poplib.", kNetwork},
-    {"nntplib.", kNetwork},
-    {"shelve.", "loads another pickle"},
-    {"pandas.read_pickle", "loads another pickle"},
-    {"joblib.load", "loads another pickle"},
-    {"torch.storage._load_from_bytes", "loads another pickle"},
-    {"torch.serialization.load", "loads another pickle"},
-    {"torch.jit.", kCode},
-    {"torch.fx.", kCode},
-    {"torch._dynamo.", kCode},
-    {"torch.distributed.rpc.", kNetwork},
-    {"torch.multiprocessing.", kCode},
-    {"torch.ops.", kFiles},
-    {"torch.classes.", kFiles},
-    {"torch.package.", kCode},
-    {"numpy.distutils.", kCommands},
-    {"numpy.ctypeslib.", kCode},
-    {"numpy.memmap", kFiles},
-    {"numpy.fromfile", kFiles},
-    {"numpy.save", kFiles},
-    {"keras.", kCode},
+    {"runs commands", kRunCommands},
+    {"runs code", kRunCode},
+    {"runs code", kCodeModules},
+    {"runs code", kCodePackages},
+    {"loads another pickle", kLoadPickles},
+    {"imports modules", kImportModules},
+    {"reaches any function by its name", kReachFunctions},
+    {"talks to the network", kTalkToNetwork},
+    {"stops programs", kStopPrograms},
+    {"reads and changes files", kChangeFiles},
 });
 
 }  // namespace
@@ -343,15 +150,22 @@ std::string canonical_name(std::string_view name) {
 }
 
 bool is_expected(std::string_view name) {
-  return std::ranges::find(kExpected, canonical_name(name)) != kExpected.end() || storage_dtype(name) ||
-         named_dtype(name);
+  const std::string full = canonical_name(name);
+  const auto has_name = [&](std::span<const std::string_view> names) {
+    return std::ranges::find(names, full) != names.end();
+  };
+  return may_be_called(full) || has_name(kNamedTypes) || has_name(kNamedSchemes) || has_name(kNamedArguments) ||
+         storage_dtype(name) || named_dtype(name);
 }
 
 std::string_view danger_of(std::string_view name) {
   const std::string full = canonical_name(name);
-  const auto found =
-      std::ranges::find_if(kDangers, [&](const Danger& danger) { return full.starts_with(danger.prefix); });
-  return found == kDangers.end() ? std::string_view() : found->what;
+  for (const auto& [what, beginnings] : kDangers) {
+    for (const std::string_view beginning : beginnings) {
+      if (full.starts_with(beginning)) return what;
+    }
+  }
+  return {};
 }
 
 std::vector<Finding> unexpected_globals(const pickle::Pickle& pickle, const std::string& path) {
