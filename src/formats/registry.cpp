@@ -33,22 +33,9 @@ namespace poise {
 namespace {
 
 // One row for each format. If several share an extension, the first is used.
-constexpr std::array kFormats = std::to_array<const Format*>({
-    &kHuggingFace,
-    &kAltV2,
-    &kAltV1,
-    &kGguf,
-    &kSafetensors,
-    &kZtensor2,
-    &kZtensor1,
-    &kTinyLlamaFormat,
-    &kPytorch,
-    &kLlama2c,
-    &kNpy,
-    &kNpz,
-    &kOnnx,
-    &kFlax,
-});
+constexpr std::array kFormats =
+    std::to_array<const Format*>({&kHuggingFace, &kAltV2, &kAltV1, &kGguf, &kSafetensors, &kZtensor2, &kZtensor1,
+                                  &kTinyLlamaFormat, &kPytorch, &kLlama2c, &kNpy, &kNpz, &kOnnx, &kFlax});
 
 const auto& infos() {
   static const auto table = [] {

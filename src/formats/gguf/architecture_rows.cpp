@@ -1,48 +1,83 @@
-// llama.cpp's names of tensors and keys for Llama, Mistral, Mixtral and SmolLM3.
+// llama.cpp's names of tensors and keys, for each architecture.
 #include "formats/gguf/architectures.hpp"
 
 namespace poise::gguf::architectures {
 namespace {
 
-// llama.cpp has no biases for output and feed-forward matrices.
-constexpr std::array kSmolLm3Layer = std::to_array<NameRow>({
+constexpr std::array kNorms = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight"},
-    {"attn_q.weight", "self_attn.q_proj.weight", Change::queries},
-    {"attn_q.bias", "self_attn.q_proj.bias", Change::queries},
-    {"attn_k.weight", "self_attn.k_proj.weight", Change::keys},
-    {"attn_k.bias", "self_attn.k_proj.bias", Change::keys},
-    {"attn_v.weight", "self_attn.v_proj.weight"},
-    {"attn_v.bias", "self_attn.v_proj.bias"},
-    {"attn_output.weight", "self_attn.o_proj.weight"},
     {"ffn_norm.weight", "post_attention_layernorm.weight"},
+});
+
+constexpr std::array kValues = std::to_array<NameRow>({
+    {"attn_v.weight", "self_attn.v_proj.weight"},
+    {"attn_output.weight", "self_attn.o_proj.weight"},
+});
+
+// llama.cpp rotates neighbours in Llama and its relatives.
+constexpr std::array kPairs = std::to_array<NameRow>({
+    {"attn_q.weight", "self_attn.q_proj.weight", Change::queries},
+    {"attn_k.weight", "self_attn.k_proj.weight", Change::keys},
+});
+
+// In other models it rotates rows in the order of transformers.
+constexpr std::array kHalves = std::to_array<NameRow>({
+    {"attn_q.weight", "self_attn.q_proj.weight"},
+    {"attn_k.weight", "self_attn.k_proj.weight"},
+});
+
+constexpr std::array kBiases = std::to_array<NameRow>({
+    {"attn_q.bias", "self_attn.q_proj.bias"},
+    {"attn_k.bias", "self_attn.k_proj.bias"},
+    {"attn_v.bias", "self_attn.v_proj.bias"},
+});
+
+constexpr std::array kOutputBias = std::to_array<NameRow>({{"attn_output.bias", "self_attn.o_proj.bias"}});
+
+constexpr std::array kHeadNorms = std::to_array<NameRow>({
+    {"attn_q_norm.weight", "self_attn.q_norm.weight"},
+    {"attn_k_norm.weight", "self_attn.k_norm.weight"},
+});
+
+constexpr std::array kMlp = std::to_array<NameRow>({
     {"ffn_gate.weight", "mlp.gate_proj.weight"},
     {"ffn_up.weight", "mlp.up_proj.weight"},
     {"ffn_down.weight", "mlp.down_proj.weight"},
 });
 
-constexpr std::array kLlamaLayer = join_tables(kSmolLm3Layer, std::to_array<NameRow>({
-                                                                  {"attn_output.bias", "self_attn.o_proj.bias"},
-                                                                  {"ffn_gate.bias", "mlp.gate_proj.bias"},
-                                                                  {"ffn_up.bias", "mlp.up_proj.bias"},
-                                                                  {"ffn_down.bias", "mlp.down_proj.bias"},
-                                                              }));
-
-constexpr std::array kMixtralLayer = std::to_array<NameRow>({
-    {"attn_norm.weight", "input_layernorm.weight"},
-    {"attn_q.weight", "self_attn.q_proj.weight", Change::queries},
-    {"attn_k.weight", "self_attn.k_proj.weight", Change::keys},
-    {"attn_v.weight", "self_attn.v_proj.weight"},
-    {"attn_output.weight", "self_attn.o_proj.weight"},
-    {"ffn_norm.weight", "post_attention_layernorm.weight"},
-    {"ffn_gate_inp.weight", "block_sparse_moe.gate.weight"},
-    {"ffn_gate_exps.weight", "block_sparse_moe.experts.*.w1.weight", Change::stacked},
-    {"ffn_down_exps.weight", "block_sparse_moe.experts.*.w2.weight", Change::stacked},
-    {"ffn_up_exps.weight", "block_sparse_moe.experts.*.w3.weight", Change::stacked},
-    // Files from before April 2024 have a tensor for each expert.
-    {"ffn_gate.*.weight", "block_sparse_moe.experts.*.w1.weight"},
-    {"ffn_down.*.weight", "block_sparse_moe.experts.*.w2.weight"},
-    {"ffn_up.*.weight", "block_sparse_moe.experts.*.w3.weight"},
+constexpr std::array kExperts = std::to_array<NameRow>({
+    {"ffn_gate_exps.weight", "mlp.experts.*.gate_proj.weight", Change::stacked},
+    {"ffn_up_exps.weight", "mlp.experts.*.up_proj.weight", Change::stacked},
+    {"ffn_down_exps.weight", "mlp.experts.*.down_proj.weight", Change::stacked},
 });
+
+// llama.cpp has no biases for output and feed-forward matrices of SmolLM3.
+constexpr std::array kSmolLm3Layer = joined(kNorms, kPairs, kValues, kMlp,
+                                            std::to_array<NameRow>({
+                                                {"attn_q.bias", "self_attn.q_proj.bias", Change::queries},
+                                                {"attn_k.bias", "self_attn.k_proj.bias", Change::keys},
+                                                {"attn_v.bias", "self_attn.v_proj.bias"},
+                                            }));
+
+constexpr std::array kLlamaLayer = joined(kSmolLm3Layer, kOutputBias,
+                                          std::to_array<NameRow>({
+                                              {"ffn_gate.bias", "mlp.gate_proj.bias"},
+                                              {"ffn_up.bias", "mlp.up_proj.bias"},
+                                              {"ffn_down.bias", "mlp.down_proj.bias"},
+                                          }));
+
+constexpr std::array kMixtralLayer =
+    joined(kNorms, kPairs, kValues,
+           std::to_array<NameRow>({
+               {"ffn_gate_inp.weight", "block_sparse_moe.gate.weight"},
+               {"ffn_gate_exps.weight", "block_sparse_moe.experts.*.w1.weight", Change::stacked},
+               {"ffn_down_exps.weight", "block_sparse_moe.experts.*.w2.weight", Change::stacked},
+               {"ffn_up_exps.weight", "block_sparse_moe.experts.*.w3.weight", Change::stacked},
+               // Files from before April 2024 have a tensor for each expert.
+               {"ffn_gate.*.weight", "block_sparse_moe.experts.*.w1.weight"},
+               {"ffn_down.*.weight", "block_sparse_moe.experts.*.w2.weight"},
+               {"ffn_up.*.weight", "block_sparse_moe.experts.*.w3.weight"},
+           }));
 
 // A factor of attention by position that Poise does not implement.
 constexpr std::array kMistral3Keys =
@@ -55,108 +90,51 @@ constexpr std::array kLlamaImpliedFlags =
 
 constinit const Architecture llama = {.name = "llama",
                                       .model_type = "llama",
-                                      .whole = kWhole,
                                       .layer = kLlamaLayer,
-                                      .shared_keys = kSharedKeys,
-                                      .fixed = kSilu,
                                       .implied_flags = kLlamaImpliedFlags,
                                       .holds_frequency_factors = true,
                                       .holds_long_factors = true};
 
-constinit const Architecture mistral = {.name = "llama",
-                                        .model_type = "mistral",
-                                        .whole = kWhole,
-                                        .layer = kLlamaLayer,
-                                        .shared_keys = kSharedKeys,
-                                        .fixed = kSilu};
+constinit const Architecture mistral = {.name = "llama", .model_type = "mistral", .layer = kLlamaLayer};
 
-constinit const Architecture mixtral = {.name = "llama",
-                                        .model_type = "mixtral",
-                                        .whole = kWhole,
-                                        .layer = kMixtralLayer,
-                                        .has_experts = true,
-                                        .shared_keys = kSharedKeys,
-                                        .fixed = kSilu};
+constinit const Architecture mixtral = {
+    .name = "llama", .model_type = "mixtral", .layer = kMixtralLayer, .has_experts = true};
 
 // Mistral Small 3.1 and later, in llama.cpp's conversion.
-constinit const Architecture mistral3 = {.name = "mistral3",
-                                         .model_type = "mistral",
-                                         .whole = kWhole,
-                                         .layer = kLlamaLayer,
-                                         .keys = kMistral3Keys,
-                                         .shared_keys = kSharedKeys,
-                                         .fixed = kSilu};
+constinit const Architecture mistral3 = {
+    .name = "mistral3", .model_type = "mistral", .layer = kLlamaLayer, .keys = kMistral3Keys};
 
 constinit const Architecture smollm3 = {.name = "smollm3",
                                         .model_type = "smollm3",
-                                        .whole = kWhole,
                                         .layer = kSmolLm3Layer,
-                                        .shared_keys = kSharedKeys,
-                                        .fixed = kSilu,
                                         .implied_flags = kLlamaImpliedFlags,
                                         .unrotated_period = 4};
 
-// llama.cpp's names of tensors and keys for Qwen 2 and 3.
-
 namespace {
 
-// llama.cpp rotates rows of the following models in the order of transformers. Of Qwen's biases it has those of q, k
-// and v.
-constexpr std::array kQwenLayer = std::to_array<NameRow>({
-    {"attn_norm.weight", "input_layernorm.weight"},
-    {"attn_q.weight", "self_attn.q_proj.weight"},
-    {"attn_q.bias", "self_attn.q_proj.bias"},
-    {"attn_q_norm.weight", "self_attn.q_norm.weight"},
-    {"attn_k.weight", "self_attn.k_proj.weight"},
-    {"attn_k.bias", "self_attn.k_proj.bias"},
-    {"attn_k_norm.weight", "self_attn.k_norm.weight"},
-    {"attn_v.weight", "self_attn.v_proj.weight"},
-    {"attn_v.bias", "self_attn.v_proj.bias"},
-    {"attn_output.weight", "self_attn.o_proj.weight"},
-    {"ffn_norm.weight", "post_attention_layernorm.weight"},
-    {"ffn_gate.weight", "mlp.gate_proj.weight"},
-    {"ffn_up.weight", "mlp.up_proj.weight"},
-    {"ffn_down.weight", "mlp.down_proj.weight"},
-    {"ffn_gate_inp.weight", "mlp.gate.weight"},
-    {"ffn_gate_exps.weight", "mlp.experts.*.gate_proj.weight", Change::stacked},
-    {"ffn_up_exps.weight", "mlp.experts.*.up_proj.weight", Change::stacked},
-    {"ffn_down_exps.weight", "mlp.experts.*.down_proj.weight", Change::stacked},
-});
+// Of Qwen's biases llama.cpp has those of q, k and v.
+constexpr std::array kQwenLayer = joined(kNorms, kHalves, kValues, kBiases, kHeadNorms, kMlp, kExperts,
+                                         std::to_array<NameRow>({{"ffn_gate_inp.weight", "mlp.gate.weight"}}));
 
 constexpr std::array kQwen3MoeKeys =
     std::to_array<KeyRow>({{"expert_count", "num_experts"}, {"expert_count", "num_local_experts"}});
 
-constexpr std::array kQwen3MoeFixed =
-    std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}, {"norm_topk_prob", true, true}});
+constexpr std::array kQwen3MoeFixed = joined(kSilu, std::to_array<FixedKey>({{"norm_topk_prob", true, true}}));
 
 }  // namespace
 
-constinit const Architecture qwen2 = {.name = "qwen2",
-                                      .model_type = "qwen2",
-                                      .whole = kWhole,
-                                      .layer = kQwenLayer,
-                                      .shared_keys = kSharedKeys,
-                                      .fixed = kSilu};
+constinit const Architecture qwen2 = {.name = "qwen2", .model_type = "qwen2", .layer = kQwenLayer};
 
-constinit const Architecture qwen3 = {.name = "qwen3",
-                                      .model_type = "qwen3",
-                                      .whole = kWhole,
-                                      .layer = kQwenLayer,
-                                      .shared_keys = kSharedKeys,
-                                      .fixed = kSilu,
-                                      .implied_flags = kAttentionBiasFlag};
+constinit const Architecture qwen3 = {
+    .name = "qwen3", .model_type = "qwen3", .layer = kQwenLayer, .implied_flags = kAttentionBiasFlag};
 
 constinit const Architecture qwen3_moe = {.name = "qwen3moe",
                                           .model_type = "qwen3_moe",
-                                          .whole = kWhole,
                                           .layer = kQwenLayer,
                                           .has_experts = true,
                                           .keys = kQwen3MoeKeys,
-                                          .shared_keys = kSharedKeys,
                                           .fixed = kQwen3MoeFixed,
                                           .implied_flags = kAttentionBiasFlag};
-
-// llama.cpp's names of tensors and keys for Gemma 1 to 3.
 
 namespace {
 
@@ -169,34 +147,23 @@ constexpr std::array kGemmaWhole = std::to_array<NameRow>({
 constexpr std::array kGemma3Whole =
     join_tables(kGemmaWhole, std::to_array<NameRow>({{"output.weight", "lm_head.weight"}}));
 
-constexpr std::array kGemmaLayer = std::to_array<NameRow>({
-    {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},
-    {"attn_q.weight", "self_attn.q_proj.weight"},
-    {"attn_k.weight", "self_attn.k_proj.weight"},
-    {"attn_v.weight", "self_attn.v_proj.weight"},
-    {"attn_output.weight", "self_attn.o_proj.weight"},
-    {"ffn_norm.weight", "post_attention_layernorm.weight", Change::plus_one},
-    {"ffn_gate.weight", "mlp.gate_proj.weight"},
-    {"ffn_up.weight", "mlp.up_proj.weight"},
-    {"ffn_down.weight", "mlp.down_proj.weight"},
-});
+constexpr std::array kGemmaLayer = joined(kHalves, kValues, kMlp,
+                                          std::to_array<NameRow>({
+                                              {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},
+                                              {"ffn_norm.weight", "post_attention_layernorm.weight", Change::plus_one},
+                                          }));
 
-// Gemma 2 and 3: norms before and after.
-constexpr std::array kGemma2Layer = std::to_array<NameRow>({
-    {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},
-    {"attn_q.weight", "self_attn.q_proj.weight"},
-    {"attn_q_norm.weight", "self_attn.q_norm.weight", Change::plus_one},
-    {"attn_k.weight", "self_attn.k_proj.weight"},
-    {"attn_k_norm.weight", "self_attn.k_norm.weight", Change::plus_one},
-    {"attn_v.weight", "self_attn.v_proj.weight"},
-    {"attn_output.weight", "self_attn.o_proj.weight"},
-    {"post_attention_norm.weight", "post_attention_layernorm.weight", Change::plus_one},
-    {"ffn_norm.weight", "pre_feedforward_layernorm.weight", Change::plus_one},
-    {"ffn_gate.weight", "mlp.gate_proj.weight"},
-    {"ffn_up.weight", "mlp.up_proj.weight"},
-    {"ffn_down.weight", "mlp.down_proj.weight"},
-    {"post_ffw_norm.weight", "post_feedforward_layernorm.weight", Change::plus_one},
-});
+// Gemma 2 and 3 have norms before and after.
+constexpr std::array kGemma2Layer =
+    joined(kHalves, kValues, kMlp,
+           std::to_array<NameRow>({
+               {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},
+               {"attn_q_norm.weight", "self_attn.q_norm.weight", Change::plus_one},
+               {"attn_k_norm.weight", "self_attn.k_norm.weight", Change::plus_one},
+               {"post_attention_norm.weight", "post_attention_layernorm.weight", Change::plus_one},
+               {"ffn_norm.weight", "pre_feedforward_layernorm.weight", Change::plus_one},
+               {"post_ffw_norm.weight", "post_feedforward_layernorm.weight", Change::plus_one},
+           }));
 
 constexpr std::array kGemma2Keys = std::to_array<KeyRow>({
     {.gguf = "attn_logit_softcapping", .config = "attn_logit_softcapping", .kind = kNumber, .never_none = 50},
@@ -211,24 +178,19 @@ constexpr std::array kGemma3Keys = std::to_array<KeyRow>({
 constexpr std::array kGemmaFixed =
     std::to_array<FixedKey>({{"hidden_activation", std::string_view("gelu_pytorch_tanh"), false}});
 
-constexpr std::array kGemma3Fixed = std::to_array<FixedKey>(
-    {{"hidden_activation", std::string_view("gelu_pytorch_tanh"), false}, {"attn_logit_softcapping", {}, false}});
+constexpr std::array kGemma3Fixed =
+    joined(kGemmaFixed, std::to_array<FixedKey>({{"attn_logit_softcapping", {}, false}}));
 
 }  // namespace
 
-constinit const Architecture gemma = {.name = "gemma",
-                                      .model_type = "gemma",
-                                      .whole = kGemmaWhole,
-                                      .layer = kGemmaLayer,
-                                      .shared_keys = kSharedKeys,
-                                      .fixed = kGemmaFixed};
+constinit const Architecture gemma = {
+    .name = "gemma", .model_type = "gemma", .whole = kGemmaWhole, .layer = kGemmaLayer, .fixed = kGemmaFixed};
 
 constinit const Architecture gemma2 = {.name = "gemma2",
                                        .model_type = "gemma2",
                                        .whole = kGemmaWhole,
                                        .layer = kGemma2Layer,
                                        .keys = kGemma2Keys,
-                                       .shared_keys = kSharedKeys,
                                        .fixed = kGemmaFixed,
                                        .window_period = 2,
                                        .usual_window = 4096,
@@ -239,12 +201,9 @@ constinit const Architecture gemma3_text = {.name = "gemma3",
                                             .whole = kGemma3Whole,
                                             .layer = kGemma2Layer,
                                             .keys = kGemma3Keys,
-                                            .shared_keys = kSharedKeys,
                                             .fixed = kGemma3Fixed,
                                             .window_period = 6,
                                             .wide_scale_layers = 62};
-
-// llama.cpp's names of tensors and keys for GPT-2.
 
 namespace {
 
@@ -296,97 +255,66 @@ constinit const Architecture gpt2 = {.name = "gpt2",
                                      .layers = "transformer.h.",
                                      .omitted = "transformer.",
                                      .keys = kGpt2Keys,
+                                     .shared_keys = {},
                                      .fixed = kGpt2Fixed,
                                      .rotates = false};
 
-// llama.cpp's names of tensors and keys for gpt-oss.
-
 namespace {
 
-constexpr std::array kGptOssLayer = std::to_array<NameRow>({
-    {"attn_norm.weight", "input_layernorm.weight"},
-    {"attn_q.weight", "self_attn.q_proj.weight"},
-    {"attn_q.bias", "self_attn.q_proj.bias"},
-    {"attn_k.weight", "self_attn.k_proj.weight"},
-    {"attn_k.bias", "self_attn.k_proj.bias"},
-    {"attn_v.weight", "self_attn.v_proj.weight"},
-    {"attn_v.bias", "self_attn.v_proj.bias"},
-    {"attn_sinks.weight", "self_attn.sinks"},
-    {"attn_output.weight", "self_attn.o_proj.weight"},
-    {"attn_output.bias", "self_attn.o_proj.bias"},
-    {"post_attention_norm.weight", "post_attention_layernorm.weight"},
-    {"ffn_gate_inp.weight", "mlp.router.weight"},
-    {"ffn_gate_inp.bias", "mlp.router.bias"},
-    {"ffn_gate_exps.weight", "mlp.experts.*.gate_proj.weight", Change::stacked},
-    {"ffn_gate_exps.bias", "mlp.experts.*.gate_proj.bias", Change::stacked},
-    {"ffn_up_exps.weight", "mlp.experts.*.up_proj.weight", Change::stacked},
-    {"ffn_up_exps.bias", "mlp.experts.*.up_proj.bias", Change::stacked},
-    {"ffn_down_exps.weight", "mlp.experts.*.down_proj.weight", Change::stacked},
-    {"ffn_down_exps.bias", "mlp.experts.*.down_proj.bias", Change::stacked},
-});
+constexpr std::array kGptOssLayer = joined(kHalves, kValues, kBiases, kOutputBias, kExperts,
+                                           std::to_array<NameRow>({
+                                               {"attn_norm.weight", "input_layernorm.weight"},
+                                               {"attn_sinks.weight", "self_attn.sinks"},
+                                               {"post_attention_norm.weight", "post_attention_layernorm.weight"},
+                                               {"ffn_gate_inp.weight", "mlp.router.weight"},
+                                               {"ffn_gate_inp.bias", "mlp.router.bias"},
+                                               {"ffn_gate_exps.bias", "mlp.experts.*.gate_proj.bias", Change::stacked},
+                                               {"ffn_up_exps.bias", "mlp.experts.*.up_proj.bias", Change::stacked},
+                                               {"ffn_down_exps.bias", "mlp.experts.*.down_proj.bias", Change::stacked},
+                                           }));
 
 // The configuration of gpt-oss has one length.
 constexpr std::array kGptOssKeys = std::to_array<KeyRow>({{"expert_feed_forward_length", "intermediate_size"}});
 
-constexpr std::array kGptOssFixed =
-    std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}, {"attention_bias", true, false}});
+constexpr std::array kGptOssFixed = joined(kSilu, std::to_array<FixedKey>({{"attention_bias", true, false}}));
 
 }  // namespace
 
 constinit const Architecture gpt_oss = {.name = "gpt-oss",
                                         .model_type = "gpt_oss",
-                                        .whole = kWhole,
                                         .layer = kGptOssLayer,
                                         .has_experts = true,
                                         .keys = kGptOssKeys,
-                                        .shared_keys = kSharedKeys,
                                         .fixed = kGptOssFixed,
                                         .implied_flags = kAttentionBiasFlag,
                                         .window_period = 2,
                                         .needs_output = true};
 
-// llama.cpp's names of tensors and keys for OLMo 2.
-
 namespace {
 
-constexpr std::array kOlmo2Layer = std::to_array<NameRow>({
-    {"attn_q.weight", "self_attn.q_proj.weight"},
-    {"attn_q_norm.weight", "self_attn.q_norm.weight"},
-    {"attn_k.weight", "self_attn.k_proj.weight"},
-    {"attn_k_norm.weight", "self_attn.k_norm.weight"},
-    {"attn_v.weight", "self_attn.v_proj.weight"},
-    {"attn_output.weight", "self_attn.o_proj.weight"},
-    {"post_attention_norm.weight", "post_attention_layernorm.weight"},
-    {"ffn_gate.weight", "mlp.gate_proj.weight"},
-    {"ffn_up.weight", "mlp.up_proj.weight"},
-    {"ffn_down.weight", "mlp.down_proj.weight"},
-    {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
-});
+constexpr std::array kOlmo2Layer = joined(kHalves, kValues, kHeadNorms, kMlp,
+                                          std::to_array<NameRow>({
+                                              {"post_attention_norm.weight", "post_attention_layernorm.weight"},
+                                              {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
+                                          }));
 
 }  // namespace
 
 constinit const Architecture olmo2 = {.name = "olmo2",
                                       .model_type = "olmo2",
-                                      .whole = kWhole,
                                       .layer = kOlmo2Layer,
-                                      .shared_keys = kSharedKeys,
-                                      .fixed = kSilu,
                                       .window_period = 4,
                                       .explicit_windows = true,
                                       .needs_output = true};
 
-// llama.cpp's names of tensors and keys for Phi-3.
-
 namespace {
 
-constexpr std::array kPhi3Layer = std::to_array<NameRow>({
-    {"attn_norm.weight", "input_layernorm.weight"},
-    {"attn_qkv.weight", "self_attn.qkv_proj.weight"},
-    {"attn_output.weight", "self_attn.o_proj.weight"},
-    {"ffn_norm.weight", "post_attention_layernorm.weight"},
-    {"ffn_up.weight", "mlp.gate_up_proj.weight"},
-    {"ffn_down.weight", "mlp.down_proj.weight"},
-});
+constexpr std::array kPhi3Layer = joined(kNorms, std::to_array<NameRow>({
+                                                     {"attn_qkv.weight", "self_attn.qkv_proj.weight"},
+                                                     {"attn_output.weight", "self_attn.o_proj.weight"},
+                                                     {"ffn_up.weight", "mlp.gate_up_proj.weight"},
+                                                     {"ffn_down.weight", "mlp.down_proj.weight"},
+                                                 }));
 
 constexpr std::array kPhi3Keys = std::to_array<KeyRow>({{.gguf = "rope.scaling.original_context_length",
                                                          .config = "original_max_position_embeddings",
@@ -395,13 +323,7 @@ constexpr std::array kPhi3Keys = std::to_array<KeyRow>({{.gguf = "rope.scaling.o
 
 }  // namespace
 
-constinit const Architecture phi3 = {.name = "phi3",
-                                     .model_type = "phi3",
-                                     .whole = kWhole,
-                                     .layer = kPhi3Layer,
-                                     .keys = kPhi3Keys,
-                                     .shared_keys = kSharedKeys,
-                                     .fixed = kSilu,
-                                     .holds_long_factors = true};
+constinit const Architecture phi3 = {
+    .name = "phi3", .model_type = "phi3", .layer = kPhi3Layer, .keys = kPhi3Keys, .holds_long_factors = true};
 
 }  // namespace poise::gguf::architectures

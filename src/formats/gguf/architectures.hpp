@@ -63,18 +63,48 @@ struct ImpliedFlag {
   std::string_view config;  // then true
 };
 
+// Rows that most architectures share.
+
+inline constexpr std::array kWhole = std::to_array<NameRow>({
+    {"token_embd.weight", "model.embed_tokens.weight"},
+    {"output_norm.weight", "model.norm.weight"},
+    {"output.weight", "lm_head.weight"},
+});
+
+inline constexpr auto kNumber = KeyRow::Kind::number;
+inline constexpr auto kInteger = KeyRow::Kind::integer;
+
+inline constexpr std::array kSharedKeys = std::to_array<KeyRow>({
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.key_length", "head_dim"},
+    {"attention.sliding_window", "sliding_window"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", kNumber},
+    {"rope.freq_base", "rope_theta", kNumber},
+    {"vocab_size", "vocab_size"},
+    {"expert_count", "num_local_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_feed_forward_length", "moe_intermediate_size"},
+});
+
+inline constexpr std::array kSilu = std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}});
+
 struct Architecture {
-  std::string_view name;           // general.architecture, and the first word of its keys
-  std::string_view model_type;     // of config.json
-  std::span<const NameRow> whole;  // complete names
-  std::span<const NameRow> layer;  // what follows "blk.3." and "model.layers.3."
+  std::string_view name;                    // general.architecture, and the first word of its keys
+  std::string_view model_type;              // of config.json
+  std::span<const NameRow> whole = kWhole;  // complete names
+  std::span<const NameRow> layer;           // what follows "blk.3." and "model.layers.3."
   std::string_view layers = "model.layers.";
   std::string_view omitted = {};  // a prefix of canonical names that some checkpoints omit
   bool has_experts = false;       // distinguishes architectures with the same name
 
-  std::span<const KeyRow> keys = {};         // they take precedence over shared ones
-  std::span<const KeyRow> shared_keys = {};  // with others
-  std::span<const FixedKey> fixed = {};
+  std::span<const KeyRow> keys = {};  // they take precedence over shared ones
+  std::span<const KeyRow> shared_keys = kSharedKeys;
+  std::span<const FixedKey> fixed = kSilu;
   std::span<const ImpliedFlag> implied_flags = {};
   bool rotates = true;                   // rotary embeddings
   bool holds_frequency_factors = false;  // rope_freqs.weight
@@ -107,36 +137,6 @@ std::optional<TensorName> canonical_name(const Architecture& architecture, std::
 std::optional<TensorName> gguf_name(const Architecture& architecture, std::string_view canonical);
 // The name of one expert's tensor.
 std::string expert_name(std::string_view canonical, std::uint64_t expert);
-
-// Rows that architectures share, and the declarations of architectures: one file each in this folder.
-
-inline constexpr std::array kWhole = std::to_array<NameRow>({
-    {"token_embd.weight", "model.embed_tokens.weight"},
-    {"output_norm.weight", "model.norm.weight"},
-    {"output.weight", "lm_head.weight"},
-});
-
-inline constexpr auto kNumber = KeyRow::Kind::number;
-inline constexpr auto kInteger = KeyRow::Kind::integer;
-
-inline constexpr std::array kSharedKeys = std::to_array<KeyRow>({
-    {"context_length", "max_position_embeddings"},
-    {"embedding_length", "hidden_size"},
-    {"block_count", "num_hidden_layers"},
-    {"feed_forward_length", "intermediate_size"},
-    {"attention.head_count", "num_attention_heads"},
-    {"attention.head_count_kv", "num_key_value_heads"},
-    {"attention.key_length", "head_dim"},
-    {"attention.sliding_window", "sliding_window"},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", kNumber},
-    {"rope.freq_base", "rope_theta", kNumber},
-    {"vocab_size", "vocab_size"},
-    {"expert_count", "num_local_experts"},
-    {"expert_used_count", "num_experts_per_tok"},
-    {"expert_feed_forward_length", "moe_intermediate_size"},
-});
-
-inline constexpr std::array kSilu = std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}});
 
 inline constexpr std::array kAttentionBiasFlag =
     std::to_array<ImpliedFlag>({{"self_attn.q_proj.bias", "attention_bias"}});

@@ -13,6 +13,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "bytes/text_table.hpp"
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "formats/adapter.hpp"
@@ -405,29 +406,10 @@ PreparedFile prepare(const Model& model, const WriteOptions& options) {
 }
 
 std::string refusal_to_replace(const MemberNames& names) {
-  constexpr std::array<std::string_view, 23> kKnown = {kConfig,
-                                                       kAdapter,
-                                                       kGeneration,
-                                                       kIndex,
-                                                       kReadme,
-                                                       ".gitattributes",
-                                                       "LICENSE",
-                                                       "LICENSE.txt",
-                                                       "LICENSE.md",
-                                                       "NOTICE",
-                                                       "USE_POLICY.md",
-                                                       "tokenizer.json",
-                                                       "tokenizer.model",
-                                                       "tekken.json",
-                                                       "vocab.json",
-                                                       "vocab.txt",
-                                                       "merges.txt",
-                                                       "tokenizer_config.json",
-                                                       "special_tokens_map.json",
-                                                       "params.json",
-                                                       "added_tokens.json",
-                                                       "chat_template.jinja",
-                                                       "chat_template.json"};
+  constexpr std::array kModelFiles = {kConfig, kAdapter, kGeneration, kIndex, kReadme};
+  constexpr std::array kOtherFiles = std::to_array<std::string_view>(
+      {".gitattributes", "LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE", "USE_POLICY.md", "params.json"});
+  constexpr std::array kKnown = joined(kModelFiles, kOtherFiles, kTokenizerFiles);
   const auto is_weights = [](const std::string& name) { return name.ends_with(".safetensors"); };
   const auto is_quantization = [](const std::string& name) {
     return std::ranges::find(quantization_files(), name, &QuantizationFile::name) != quantization_files().end();
