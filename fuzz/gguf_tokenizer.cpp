@@ -24,7 +24,7 @@ std::optional<gguf::EntryType> type_of(std::string_view key) {
   if (name == "token_type") return gguf::EntryType{gguf::ValueType::array, gguf::ValueType::i32};
   if (name == "precompiled_charsmap") return gguf::EntryType{gguf::ValueType::array, gguf::ValueType::u8};
   if (name == "tokens" || name == "merges") return gguf::EntryType{gguf::ValueType::array, gguf::ValueType::text};
-  const auto type = gguf::vocabulary_key_type(name);
+  const auto type = gguf::find_vocabulary_type(name);
   return type ? std::optional(gguf::EntryType{*type}) : std::nullopt;
 }
 

@@ -1,7 +1,7 @@
 // An importance matrix, in GGUF or llama-imatrix' older format, asked for the weights of a few tensors.
 #include <array>
 
-#include "formats/gguf/gguf.hpp"
+#include "formats/importance_matrix.hpp"
 #include "target.hpp"
 
 using namespace poise;
@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto path = fuzz::scratch_directory() / "imatrix";
   fuzz::write_file(path, fuzz::bytes_of(data, size));
   fuzz::expect_sound(size, [&] {
-    const gguf::ImatrixFile matrix(path);
+    const ImportanceMatrix matrix(path);
     to_json(matrix.provenance());
     for (const char* tensor : kTensors) {
       for (const std::size_t columns : {0U, 1U, 2U, 4U}) {

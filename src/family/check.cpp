@@ -6,8 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <poise/error.hpp>
-
 #include "bytes/short_text.hpp"
 #include "family/config_effects.hpp"
 #include "family/decoder_plan.hpp"

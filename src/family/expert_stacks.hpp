@@ -1,7 +1,6 @@
 // expert_stacks: the matrices of a layer's experts, stacked in one tensor or separate (ExpertsStored), as lazy views.
 #pragma once
 
-#include <optional>
 #include <set>
 #include <span>
 #include <string>

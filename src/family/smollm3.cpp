@@ -2,7 +2,6 @@
 // in no_rope_layers, by default every no_rope_layer_interval-th. With use_sliding_window these layers have a window.
 #include "family/families.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>

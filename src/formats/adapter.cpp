@@ -1,6 +1,5 @@
 #include "formats/adapter.hpp"
 
-#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>

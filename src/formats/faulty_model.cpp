@@ -1,7 +1,5 @@
 #include "formats/faulty_model.hpp"
 
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "bytes/short_text.hpp"

@@ -17,7 +17,6 @@
 
 #include "bytes/function_ref.hpp"
 #include "family/family.hpp"
-#include "formats/importance_matrix.hpp"
 #include "formats/input.hpp"
 
 namespace poise {
@@ -184,8 +183,6 @@ struct Format {
   std::string_view (*unknown_type_name)(std::string_view spelled) = nullptr;
   // The adapter that a model of the format, or one made of it, is. Null: it has none. See adapter_in().
   std::optional<Adapter> (*adapter)(const Model& file, const Model* base) = nullptr;
-  // Reads weights for the errors of blocks. Throws what open_importance_matrix() throws.
-  std::unique_ptr<const ImportanceMatrix> (*read_importance_matrix)(const std::filesystem::path& path) = nullptr;
 };
 
 // An input with its format and its model.

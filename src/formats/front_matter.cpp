@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "bytes/utf8.hpp"
 #include "io/source_range.hpp"

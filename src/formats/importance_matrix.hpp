@@ -1,9 +1,17 @@
-// ImportanceMatrix: how much the output of a model depends on each column of its matrices.
+// Importance matrices: how much the output of a model depends on each column of its matrices, as measured by
+// llama-imatrix.
+//
+// GGUF: tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32 entries; for
+// each i32 length, name, i32 calls, i32 values, f32 values; newer ones end with i32 chunks, i32 length, data set.
+// Source: llama.cpp's tools/imatrix, v0.5.0.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,18 +21,27 @@ namespace poise {
 
 class ImportanceMatrix {
  public:
-  virtual ~ImportanceMatrix() = default;
+  // Throws not_found, io, and invalid_file for other files, and for numbers that are negative or not finite.
+  explicit ImportanceMatrix(const std::filesystem::path& path);
 
   // Returns the weights for a tensor of a model of that type, by its name in Poise; null if the file has none. Throws
   // invalid_file unless there are `columns`, or that many for each of the `matrices` stacked in a tensor.
-  virtual std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type,
-                                                            std::size_t columns, std::size_t matrices = 1) const = 0;
+  std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type,
+                                                    std::size_t columns, std::size_t matrices = 1) const;
 
-  // Attributes that files of tensors quantized with it record.
-  virtual const Attributes& provenance() const = 0;
+  // The attributes that llama-quantize records in its files: "quantize.imatrix.file" without directories, "dataset",
+  // "entries_count", "chunks_count".
+  const Attributes& provenance() const { return provenance_; }
+
+ private:
+  void read_gguf(const std::filesystem::path& path);
+  void read_older(const std::filesystem::path& path);
+  void add(std::string name, std::vector<float> weights);
+  void set_provenance(std::string_view dataset, std::uint64_t chunks);
+
+  std::string path_;
+  Attributes provenance_;
+  std::map<std::string, std::shared_ptr<const std::vector<float>>, std::less<>> weights_;  // by GGUF's names
 };
-
-// Throws not_found, io, and invalid_file for other files, and for numbers that are negative or not finite.
-std::unique_ptr<const ImportanceMatrix> open_importance_matrix(const std::filesystem::path& path);
 
 }  // namespace poise

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include <poise/error.hpp>
-
 #include "formats/format.hpp"
 #include "io/lookalikes.hpp"
 

@@ -6,11 +6,8 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,6 @@
 #include <array>
 #include <deque>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,7 +12,6 @@
 
 #include "bytes/utf8.hpp"
 #include "io/read_fully.hpp"
-#include "syntax/pickle.hpp"
 #include "syntax/pickle_program.hpp"
 
 namespace poise::pytorch {

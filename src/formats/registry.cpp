@@ -20,7 +20,6 @@
 #include "family/tied_output.hpp"
 #include "formats/faulty_model.hpp"
 #include "formats/fold.hpp"
-#include "formats/format.hpp"
 #include "formats/input.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/ztensor/zt1.hpp"
@@ -338,13 +337,6 @@ std::string_view unknown_type_name(std::string_view spelled) {
     if (format->unknown_type_name != nullptr) return format->unknown_type_name(spelled);
   }
   return spelled;
-}
-
-std::unique_ptr<const ImportanceMatrix> open_importance_matrix(const std::filesystem::path& path) {
-  for (const Format* format : kFormats) {
-    if (format->read_importance_matrix != nullptr) return format->read_importance_matrix(path);
-  }
-  throw Error(ErrorKind::internal, "no format reads importance matrices", path.string());
 }
 
 bool holds_layout(const Format& format, const LayoutType& type) {

@@ -9,12 +9,7 @@
 //   input_scale        how inputs are quantized; scale_input in ComfyUI's files
 //
 // value = weight * scale, with each kind of scale.
-#include <algorithm>
 #include <array>
-#include <unordered_set>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 

@@ -4,7 +4,6 @@
 // tensor of each matrix, with its logical shape and the same codes, before the family's table is used.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,7 +12,6 @@
 #include "bytes/checked.hpp"
 #include "bytes/little_endian.hpp"
 #include "io/read_fully.hpp"
-#include "io/threads.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/group_scheme.hpp"
 #include "views/computed_blob.hpp"

@@ -10,7 +10,6 @@
 
 #include "bytes/number_text.hpp"
 #include "family/check.hpp"
-#include "formats/gguf/architectures.hpp"
 #include "formats/gguf/changes.hpp"
 #include "formats/gguf/header.hpp"
 #include "syntax/element_value.hpp"

@@ -1,7 +1,6 @@
 #include "formats/gguf/architectures.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 #include <fmt/format.h>

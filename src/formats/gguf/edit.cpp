@@ -5,12 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,7 +19,6 @@
 #include "formats/edited_beginning.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/key_values.hpp"
-#include "formats/gguf/metadata.hpp"
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
 #include "numeric/float_formats.hpp"
@@ -174,15 +169,15 @@ std::string encoded(const std::string& key, const std::optional<EntryType>& type
 
 // The type of llama.cpp's own keys; nothing for others.
 std::optional<EntryType> type_of_new(const std::string& key, const std::vector<Entry>& entries) {
-  if (key.starts_with(kGeneral)) return general_key_type(key.substr(kGeneral.size()));
-  if (key.starts_with(kTokenizer)) return vocabulary_key_type(key.substr(kTokenizer.size()));
+  if (key.starts_with(kGeneral)) return find_general_type(key.substr(kGeneral.size()));
+  if (key.starts_with(kTokenizer)) return find_vocabulary_type(key.substr(kTokenizer.size()));
   const std::size_t dot = key.find('.');
   if (dot == std::string::npos) return std::nullopt;
   // Each architecture has this key.
   const std::string blocks = key.substr(0, dot) + ".block_count";
   return std::ranges::find(entries, blocks, &Entry::key) == entries.end()
              ? std::nullopt
-             : hyperparameter_type(std::string_view(key).substr(dot + 1));
+             : find_hyperparameter_type(std::string_view(key).substr(dot + 1));
 }
 
 // Returns the new keys.

@@ -2,21 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <iterator>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
-#include "formats/adapter.hpp"
 #include "formats/gguf/header.hpp"
-#include "formats/gguf/metadata.hpp"
 #include "formats/gguf/types.hpp"
 #include "formats/registry.hpp"
 #include "io/extents.hpp"
@@ -52,7 +46,6 @@ const Format kGguf = {
     .keys = gguf::list_keys,
     .transposes = gguf::transposes,
     .adapter = gguf::adapter,
-    .read_importance_matrix = gguf::read_imatrix,
 };
 
 }  // namespace poise

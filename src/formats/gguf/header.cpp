@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <deque>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -20,7 +18,6 @@
 namespace poise::gguf {
 namespace {
 
-constexpr std::string_view kContext = "gguf";
 constexpr std::string_view kCut = "the file is cut off or damaged";
 
 // By ValueType; 0: a length comes first.
@@ -47,8 +44,8 @@ std::string_view to_string(ValueType type) {
   return kNames[static_cast<std::size_t>(type)];
 }
 
-HeaderReader::HeaderReader(const Source& source)
-    : in_(source, std::string(kContext)), budget_(std::min(source.size(), kMostValueText)) {
+HeaderReader::HeaderReader(const ByteRange& range)
+    : in_(range, "gguf"), budget_(std::min(range.size(), kMostValueText)) {
   in_.set_note_at_end(kCut);
   if (in_.text(kMagic.size(), "magic number") != kMagic) in_.fail("magic number", "expected \"GGUF\"", 0);
   const std::uint64_t at = in_.position();
@@ -93,10 +90,7 @@ std::uint64_t HeaderReader::count(std::string_view field, std::uint64_t least) {
   return count;
 }
 
-std::string_view HeaderReader::text(std::string_view field) {
-  const std::uint64_t bytes = length(field);
-  return in_.text(bytes, field);
-}
+std::string_view HeaderReader::text(std::string_view field) { return in_.text(length(field), field); }
 
 ValueType HeaderReader::value_type(std::string_view field) {
   const std::uint64_t at = in_.position();
@@ -228,7 +222,7 @@ void HeaderReader::tensors(FunctionRef<void(TensorInfo tensor)> take) {
       in_.fail("dimensions", fmt::format("{} of them, at most {} are allowed", dimensions, kMaxDimensions),
                dimensions_at);
     for (std::uint32_t d = 0; d < dimensions; ++d) tensor.shape.push_back(length("dimension"));
-    std::reverse(tensor.shape.begin(), tensor.shape.end());
+    std::ranges::reverse(tensor.shape);
     tensor.type = in_.u32("type");
     tensor.offset = in_.u64("offset");
     take(std::move(tensor));

@@ -48,11 +48,11 @@ class MetadataValue {
   ValueType item_type() const { return item_type_; }
   std::uint64_t count() const { return count_; }
 
-  // Nothing if the value is of another kind. Text is valid until the next call on the reader.
+  // Each returns std::nullopt for a value of another kind. Text is valid until the next call on the reader.
   std::optional<std::string_view> text();
   std::optional<std::uint64_t> unsigned_integer();  // of any integer type
-  std::optional<double>
-  number();  // of any type but text and arrays; float32 as the double of the same shortest spelling
+  // Of any type but text and arrays; float32 as the double of the same shortest spelling.
+  std::optional<double> number();
   // Calls `take` for each item of an array of texts; false for another kind.
   bool texts(FunctionRef<void(std::string_view text)> take);
   bool numbers(FunctionRef<void(double number)> take);
@@ -140,7 +140,6 @@ inline constexpr std::uint64_t kLeastExpertBytes = 64;  // so that a small file 
 inline constexpr std::uint64_t kMaxPatternLayers = 65536;  // with a rule for windows
 inline constexpr std::uint64_t kMaxRopeFactors = 4096;     // in a tensor
 inline constexpr std::size_t kMaxSplits = 65535;           // ggml counts them in 16 bits
-inline constexpr std::uint64_t kMostValueText = std::uint64_t{64}
-                                                << 20;  // of the budget for metadata values (ValueBudget)
+inline constexpr std::uint64_t kMostValueText = 64 << 20;  // of the budget for metadata values (ValueBudget)
 
 }  // namespace poise::gguf

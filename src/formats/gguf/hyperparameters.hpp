@@ -1,11 +1,10 @@
-// What reading and writing hyperparameters share: keys that both handle themselves, and look-ups.
+// Hyperparameters: keys of config.json as GGUF's entries and tensors, both ways.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -24,8 +23,8 @@ inline constexpr std::string_view kCausal = "attention.causal";
 inline constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 inline constexpr std::string_view kSlidingWindow = "attention.sliding_window";
 inline constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
-inline constexpr std::string_view kPlainFactor =
-    "attn_factor";  // in rope_scaling: that key, where it is not a part of what a type computes
+// In rope_scaling: that key, where it is not a part of what a type computes.
+inline constexpr std::string_view kPlainFactor = "attn_factor";
 inline constexpr std::string_view kOldFactor = "rope.scale_linear";  // rope.scaling.factor in files of 2023
 inline constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
 inline constexpr std::string_view kRotating = "rope.dimension_count";
@@ -61,9 +60,6 @@ inline std::uint64_t integer(const Value* value) {
   return number == nullptr ? 0 : *number;
 }
 
-inline const std::string* text(const Value* value) { return value == nullptr ? nullptr : value->get_if<std::string>(); }
-inline const Attributes* map_in(const Value* value) { return value == nullptr ? nullptr : value->get_if<Attributes>(); }
-
 inline Value as_value(const FixedKey& fixed) {
   if (const auto* truth = std::get_if<bool>(&fixed.value)) return Value(*truth);
   if (const auto* word = std::get_if<std::string_view>(&fixed.value)) return Value(*word);
@@ -79,9 +75,9 @@ inline bool fits(const Value& value, KeyRow::Kind kind) {
 
 // One for each rotated pair of a head; empty if there are none.
 struct RopeFactors {
-  std::vector<float> every;           // rope_freqs.weight
-  std::vector<float> long_contexts;   // rope_factors_long.weight
-  std::vector<float> short_contexts;  // rope_factors_short.weight
+  std::vector<float> every;
+  std::vector<float> long_contexts;
+  std::vector<float> short_contexts;
 };
 
 struct RopeFactorRow {
@@ -89,15 +85,17 @@ struct RopeFactorRow {
   std::vector<float> RopeFactors::*factors;
   bool for_any_context;
 };
-// Null if there is no such tensor.
-const RopeFactorRow* rope_factor_row(std::string_view gguf);
-std::span<const RopeFactorRow> rope_factor_rows();
+inline constexpr std::array kRopeFactorRows = std::to_array<RopeFactorRow>({
+    {"rope_freqs.weight", &RopeFactors::every, true},
+    {"rope_factors_long.weight", &RopeFactors::long_contexts, false},
+    {"rope_factors_short.weight", &RopeFactors::short_contexts, false},
+});
 
 // The factors of rope_scaling of type llama3 for the frequencies theta^(-2 i / rotating); empty for invalid numbers.
 std::vector<float> llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating);
 
 // The rope_scaling that is equivalent to rope_freqs.weight: that of Llama 3.1 to 3.3 if it matches, else a longrope
-// with one list for all contexts. Nothing for factors of 1.
+// with one list for all contexts. std::nullopt for factors of 1.
 std::optional<Attributes> scaling_of(const std::vector<float>& factors, double theta, std::uint64_t positions);
 
 // The attention scale of longrope for a model extended from `original` positions.
@@ -106,8 +104,6 @@ double longrope_attention(double positions, double original);
 Value list_of(const std::vector<float>& numbers);
 // Empty for anything else than a list of numbers.
 std::vector<float> floats_in(const Value* list);
-
-// Hyperparameters: keys of config.json as GGUF's entries and tensors, both ways.
 
 // The architecture of a file whose general.architecture is `name`, or null.
 const Architecture* architecture_in(const Entries& entries, std::string_view name);
@@ -119,8 +115,8 @@ Heads heads_in(const Entries& entries, const Architecture& architecture);
 Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model,
                      const RopeFactors& factors);
 
-// Why config_in() leaves out required hyperparameters: a sentence that names the file's key. Nothing if it leaves out
-// none. Requires: config_in() has not taken the entries.
+// Returns the reason why config_in() leaves out required hyperparameters: a sentence that names the file's key.
+// std::nullopt if it leaves out none. Requires: config_in() has not taken the entries.
 std::optional<std::string> unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
 
 // The inverse: a model's configuration in GGUF.
@@ -128,8 +124,7 @@ struct Hyperparameters {
   std::vector<Attributes::Entry> entries;
   RopeFactors factors;
   Heads heads;
-  // Where llama.cpp's computation differs from the configuration, one sentence each.
-  std::vector<std::string> differences;
+  std::vector<std::string> differences;  // of llama.cpp's computation from the configuration, one sentence each
 };
 Hyperparameters hyperparameters_of(const Model& model, const Architecture& architecture);
 

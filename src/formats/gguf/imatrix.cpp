@@ -1,5 +1,4 @@
-// Reads importance matrices of llama-imatrix, as GGUF or in the older format; gguf.hpp has both forms.
-#include "formats/gguf/gguf.hpp"
+#include "formats/importance_matrix.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +17,7 @@
 #include "formats/input.hpp"
 #include "views/dense.hpp"
 
-namespace poise::gguf {
+namespace poise {
 namespace {
 
 constexpr std::string_view kSums = ".in_sum2";
@@ -39,10 +38,9 @@ std::vector<float> floats_of(const Tensor& tensor, const std::string& path) {
 
 }  // namespace
 
-ImatrixFile::ImatrixFile(const std::filesystem::path& path) : path_(path.string()) {
-  const auto start = first_bytes({path, Source::open(path, IoMode::map)}, kMagic.size());
-  const bool is_gguf = std::ranges::equal(start, std::as_bytes(std::span(kMagic)));
-  if (is_gguf) {
+ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(path.string()) {
+  const auto start = first_bytes({path, Source::open(path, IoMode::map)}, gguf::kMagic.size());
+  if (std::ranges::equal(start, std::as_bytes(std::span(gguf::kMagic)))) {
     read_gguf(path);
   } else {
     read_older(path);
@@ -50,14 +48,14 @@ ImatrixFile::ImatrixFile(const std::filesystem::path& path) : path_(path.string(
   if (weights_.empty()) throw Error(ErrorKind::invalid_file, "imatrix: there are no weights in it", path_);
 }
 
-void ImatrixFile::add_dataset(std::string_view dataset, std::uint64_t chunks) {
+void ImportanceMatrix::set_provenance(std::string_view dataset, std::uint64_t chunks) {
   provenance_.set("quantize.imatrix.file", std::filesystem::path(path_).filename().string());
   if (!dataset.empty() && is_utf8(dataset)) provenance_.set("quantize.imatrix.dataset", std::string(dataset));
   provenance_.set("quantize.imatrix.entries_count", std::uint64_t{weights_.size()});
   if (chunks > 0) provenance_.set("quantize.imatrix.chunks_count", chunks);
 }
 
-void ImatrixFile::add(std::string name, std::vector<float> weights) {
+void ImportanceMatrix::add(std::string name, std::vector<float> weights) {
   for (const float weight : weights) {
     if (!std::isfinite(weight) || weight < 0)
       throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} is not a weight", name, weight), path_);
@@ -65,7 +63,7 @@ void ImatrixFile::add(std::string name, std::vector<float> weights) {
   weights_.emplace(std::move(name), std::make_shared<const std::vector<float>>(std::move(weights)));
 }
 
-void ImatrixFile::read_gguf(const std::filesystem::path& path) {
+void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
   const Model model = open(path);
   std::uint64_t left = kMostTimes * Source::open(path, IoMode::map)->size() / sizeof(float);
   const auto take = [&](const Tensor& tensor) {
@@ -99,10 +97,10 @@ void ImatrixFile::read_gguf(const std::filesystem::path& path) {
   const auto* list = model.attributes.get_if<Value::Array>(kDatasets);
   const auto* dataset = list == nullptr || list->empty() ? nullptr : list->front().get_if<std::string>();
   const auto* count = model.attributes.get_if<std::uint64_t>(kChunks);
-  add_dataset(dataset == nullptr ? std::string_view() : *dataset, count == nullptr ? 0 : *count);
+  set_provenance(dataset == nullptr ? std::string_view() : *dataset, count == nullptr ? 0 : *count);
 }
 
-void ImatrixFile::read_older(const std::filesystem::path& path) {
+void ImportanceMatrix::read_older(const std::filesystem::path& path) {
   const SourcePtr source = Source::open(path, IoMode::map);
   ByteReader in(*source, "imatrix");
   const auto length = [&](std::string_view field, std::uint64_t least_bytes) {
@@ -124,13 +122,14 @@ void ImatrixFile::read_older(const std::filesystem::path& path) {
   const std::int32_t chunks = in.remaining() > 0 ? in.i32("chunks") : 0;
   const std::string_view dataset =
       in.remaining() > 0 ? in.text(length("data set's length", 1), "data set") : std::string_view();
-  add_dataset(dataset, chunks > 0 ? static_cast<std::uint64_t>(chunks) : 0);
+  set_provenance(dataset, chunks > 0 ? static_cast<std::uint64_t>(chunks) : 0);
 }
 
-std::shared_ptr<const std::vector<float>> ImatrixFile::weights(std::string_view tensor, std::string_view model_type,
-                                                               std::size_t columns, std::size_t matrices) const {
-  const Architecture* architecture = architecture_of(model_type);
-  const auto known = architecture == nullptr ? std::nullopt : gguf_name(*architecture, tensor);
+std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_view tensor,
+                                                                    std::string_view model_type, std::size_t columns,
+                                                                    std::size_t matrices) const {
+  const gguf::Architecture* architecture = gguf::architecture_of(model_type);
+  const auto known = architecture == nullptr ? std::nullopt : gguf::gguf_name(*architecture, tensor);
   const auto found = weights_.find(known ? std::string_view(known->name) : tensor);
   if (found == weights_.end()) return nullptr;
   const auto& all = found->second;
@@ -148,8 +147,4 @@ std::shared_ptr<const std::vector<float>> ImatrixFile::weights(std::string_view 
   return all;
 }
 
-std::unique_ptr<const ImportanceMatrix> read_imatrix(const std::filesystem::path& path) {
-  return std::make_unique<ImatrixFile>(path);
-}
-
-}  // namespace poise::gguf
+}  // namespace poise

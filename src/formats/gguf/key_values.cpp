@@ -40,17 +40,11 @@ std::optional<std::string> Entries::read_text(std::string_view key) {
 
 std::optional<std::int64_t> Entries::read_number(std::string_view key) {
   const auto* number = get_if<std::uint64_t>(key);
-  if (number == nullptr || *number > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()))
-    return std::nullopt;
-  const auto result = static_cast<std::int64_t>(*number);
-  take(key);
-  return result;
+  if (number == nullptr || *number > INT32_MAX) return std::nullopt;
+  return static_cast<std::int64_t>(std::move(*take(key)).take<std::uint64_t>());
 }
 
 namespace {
-
-constexpr auto kMaxU32 = std::numeric_limits<std::uint32_t>::max();
-constexpr auto kMaxI32 = std::numeric_limits<std::int32_t>::max();
 
 // True if the float with the number's shortest spelling can represent it.
 bool is_f32(double number) {
@@ -60,9 +54,9 @@ bool is_f32(double number) {
 }
 
 ValueType type_of(const Value& value) {
-  if (const auto* number = value.get_if<std::uint64_t>()) return *number <= kMaxU32 ? ValueType::u32 : ValueType::u64;
-  if (const auto* number = value.get_if<std::int64_t>())
-    return *number >= std::numeric_limits<std::int32_t>::min() ? ValueType::i32 : ValueType::i64;
+  if (const auto* number = value.get_if<std::uint64_t>())
+    return *number <= UINT32_MAX ? ValueType::u32 : ValueType::u64;
+  if (const auto* number = value.get_if<std::int64_t>()) return *number >= INT32_MIN ? ValueType::i32 : ValueType::i64;
   if (const auto* number = value.get_if<double>()) return is_f32(*number) ? ValueType::f32 : ValueType::f64;
   if (value.get_if<bool>() != nullptr) return ValueType::boolean;
   if (value.get_if<Value::Array>() != nullptr) return ValueType::array;
@@ -79,21 +73,19 @@ std::optional<ValueType> common_type(const Value::Array& items) {
     const ValueType type = type_of(item);
     const auto* number = item.get_if<std::uint64_t>();
     negative = negative || item.get_if<std::int64_t>() != nullptr;
-    wide = wide || type == ValueType::u64 || type == ValueType::i64 ||
-           (number != nullptr && *number > static_cast<std::uint64_t>(kMaxI32));
+    wide = wide || type == ValueType::u64 || type == ValueType::i64 || (number != nullptr && *number > INT32_MAX);
     if (type == common || (is_integer(type) && is_integer(common))) continue;
-    if ((type == ValueType::f64 && common == ValueType::f32) || (type == ValueType::f32 && common == ValueType::f64)) {
-      common = ValueType::f64;
-      continue;
-    }
-    return std::nullopt;
+    const bool are_numbers =
+        (type == ValueType::f64 && common == ValueType::f32) || (type == ValueType::f32 && common == ValueType::f64);
+    if (!are_numbers) return std::nullopt;
+    common = ValueType::f64;
   }
   if (!is_integer(common)) return common;
   // ggml's tools write arrays of i32.
   if (!wide) return ValueType::i32;
   const bool beyond = std::ranges::any_of(items, [](const Value& item) {
     const auto* number = item.get_if<std::uint64_t>();
-    return number != nullptr && *number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    return number != nullptr && *number > INT64_MAX;
   });
   if (beyond) return negative ? std::nullopt : std::optional(ValueType::u64);
   return ValueType::i64;
@@ -188,7 +180,7 @@ void KeyValues::u16(std::string_view key, std::uint16_t value) {
 }
 
 void KeyValues::u32(std::string_view key, std::uint64_t value) {
-  if (value > kMaxU32)
+  if (value > UINT32_MAX)
     throw Error(ErrorKind::unsupported, fmt::format("gguf: {}: {} has more than 32 bits", key, value));
   begin(key, ValueType::u32);
   out_.u32(static_cast<std::uint32_t>(value));
@@ -243,91 +235,59 @@ void KeyValues::value(std::string_view key, const Value& value, std::optional<En
 
 namespace {
 
-// Names with this suffix; the first match counts.
-struct Ending {
-  std::string_view ending;
-  ValueType type;
+// Keys whose names end so, or, for lists, are these; the first match counts.
+struct RequiredType {
+  EntryType type;
+  std::span<const std::string_view> names;
 };
 
-// Lists, by complete names.
-struct List {
-  std::string_view name;
-  ValueType items;
-};
+constexpr std::array kBooleans = std::to_array<std::string_view>(
+    {"attention.causal", "expert_weights_norm", "rope.scaling.finetuned", "use_parallel_residual"});
+constexpr std::array kNumbers = std::to_array<std::string_view>(
+    {"_epsilon", "_scale", "attention.scale", "_softcapping", "rope.freq_base", "rope.freq_base_swa",
+     "rope.scale_linear", "rope.scaling.factor", "rope.scaling.attn_factor", "rope.scaling.yarn_ext_factor",
+     "rope.scaling.yarn_attn_factor", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow",
+     "rope.scaling.yarn_log_multiplier", "attention.clamp_kqv", "attention.max_alibi_bias"});
+constexpr std::array kIntegers = std::to_array<std::string_view>(
+    {"_count", "_count_kv", "_length", "_length_swa", "_token_id", "vocab_size", "attention.sliding_window",
+     "rope.dimension_count_swa", "expert_gating_func", "pooling_type"});
+constexpr std::array kHyperparameterTypes = std::to_array<RequiredType>(
+    {{{ValueType::boolean}, kBooleans}, {{ValueType::f32}, kNumbers}, {{ValueType::u32}, kIntegers}});
 
-constexpr std::array kHyperparameters = std::to_array<Ending>({
-    {"attention.causal", ValueType::boolean},
-    {"expert_weights_norm", ValueType::boolean},
-    {"rope.scaling.finetuned", ValueType::boolean},
-    {"use_parallel_residual", ValueType::boolean},
-    {"_epsilon", ValueType::f32},
-    {"_scale", ValueType::f32},
-    {"attention.scale", ValueType::f32},
-    {"_softcapping", ValueType::f32},
-    {"rope.freq_base", ValueType::f32},
-    {"rope.freq_base_swa", ValueType::f32},
-    {"rope.scale_linear", ValueType::f32},
-    {"rope.scaling.factor", ValueType::f32},
-    {"rope.scaling.attn_factor", ValueType::f32},
-    {"rope.scaling.yarn_ext_factor", ValueType::f32},
-    {"rope.scaling.yarn_attn_factor", ValueType::f32},
-    {"rope.scaling.yarn_beta_fast", ValueType::f32},
-    {"rope.scaling.yarn_beta_slow", ValueType::f32},
-    {"rope.scaling.yarn_log_multiplier", ValueType::f32},
-    {"attention.clamp_kqv", ValueType::f32},
-    {"attention.max_alibi_bias", ValueType::f32},
-    {"_count", ValueType::u32},
-    {"_count_kv", ValueType::u32},
-    {"_length", ValueType::u32},
-    {"_length_swa", ValueType::u32},
-    {"_token_id", ValueType::u32},
-    {"vocab_size", ValueType::u32},
-    {"attention.sliding_window", ValueType::u32},
-    {"rope.dimension_count_swa", ValueType::u32},
-    {"expert_gating_func", ValueType::u32},
-    {"pooling_type", ValueType::u32},
+constexpr std::array kGeneralTexts = std::to_array<std::string_view>({"tags", "languages", "datasets"});
+constexpr std::array kGeneralTypes =
+    std::to_array<RequiredType>({{{ValueType::array, ValueType::text}, kGeneralTexts}});
+
+constexpr std::array kTokenTexts = std::to_array<std::string_view>({"tokens", "merges"});
+constexpr std::array kTokenScores = std::to_array<std::string_view>({"scores"});
+constexpr std::array kTokenTypes = std::to_array<std::string_view>({"token_type"});
+constexpr std::array kTokenNumbers = std::to_array<std::string_view>({"_token_id", "token_type_count"});
+constexpr std::array kTokenFlags = std::to_array<std::string_view>(
+    {"add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix", "remove_extra_whitespaces"});
+constexpr std::array kVocabularyTypes = std::to_array<RequiredType>({
+    {{ValueType::array, ValueType::text}, kTokenTexts},
+    {{ValueType::array, ValueType::f32}, kTokenScores},
+    {{ValueType::array, ValueType::i32}, kTokenTypes},
+    {{ValueType::u32}, kTokenNumbers},
+    {{ValueType::boolean}, kTokenFlags},
 });
 
-constexpr std::array kGeneralLists = std::to_array<List>({
-    {"tags", ValueType::text},
-    {"languages", ValueType::text},
-    {"datasets", ValueType::text},
-});
-
-constexpr std::array kVocabularyLists = std::to_array<List>({
-    {"tokens", ValueType::text},
-    {"merges", ValueType::text},
-    {"scores", ValueType::f32},
-    {"token_type", ValueType::i32},
-});
-
-constexpr std::array kVocabulary = std::to_array<Ending>({
-    {"_token_id", ValueType::u32},
-    {"token_type_count", ValueType::u32},
-    {"add_bos_token", ValueType::boolean},
-    {"add_eos_token", ValueType::boolean},
-    {"add_sep_token", ValueType::boolean},
-    {"add_space_prefix", ValueType::boolean},
-    {"remove_extra_whitespaces", ValueType::boolean},
-});
-
-std::optional<EntryType> type_in(std::span<const Ending> endings, std::string_view name) {
-  const auto found = std::ranges::find_if(endings, [&](const Ending& row) { return name.ends_with(row.ending); });
-  return found == endings.end() ? std::nullopt : std::optional(EntryType{found->type});
-}
-
-std::optional<EntryType> list_type_in(std::span<const List> lists, std::string_view name) {
-  const auto found = std::ranges::find(lists, name, &List::name);
-  return found == lists.end() ? std::nullopt : std::optional(EntryType{ValueType::array, found->items});
+std::optional<EntryType> find_type(std::span<const RequiredType> rows, std::string_view name) {
+  const auto holds = [&](const RequiredType& row) {
+    const bool is_list = row.type.type == ValueType::array;
+    return std::ranges::any_of(row.names,
+                               [&](std::string_view found) { return is_list ? name == found : name.ends_with(found); });
+  };
+  const auto row = std::ranges::find_if(rows, holds);
+  return row == rows.end() ? std::nullopt : std::optional(row->type);
 }
 
 }  // namespace
 
-std::optional<EntryType> hyperparameter_type(std::string_view name) { return type_in(kHyperparameters, name); }
-std::optional<EntryType> general_key_type(std::string_view name) { return list_type_in(kGeneralLists, name); }
-std::optional<EntryType> vocabulary_key_type(std::string_view name) {
-  const auto list = list_type_in(kVocabularyLists, name);
-  return list ? list : type_in(kVocabulary, name);
+std::optional<EntryType> find_hyperparameter_type(std::string_view name) {
+  return find_type(kHyperparameterTypes, name);
 }
+std::optional<EntryType> find_general_type(std::string_view name) { return find_type(kGeneralTypes, name); }
+std::optional<EntryType> find_vocabulary_type(std::string_view name) { return find_type(kVocabularyTypes, name); }
 
 }  // namespace poise::gguf

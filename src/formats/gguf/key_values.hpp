@@ -89,16 +89,10 @@ class KeyValues {
   std::set<std::string, std::less<>> keys_;
 };
 
-// The types that llama.cpp requires of its metadata keys, for new keys. Source: src/llama-arch.cpp and
-// src/llama-model.cpp of llama.cpp v0.5.0, which rejects files with other types.
-
-// For a hyperparameter, by the name after the architecture's and its dot; nothing if unknown.
-std::optional<EntryType> hyperparameter_type(std::string_view name);
-
-// For a key by the name after "general.".
-std::optional<EntryType> general_key_type(std::string_view name);
-
-// For a key of the vocabulary, by the name after "tokenizer.ggml.".
-std::optional<EntryType> vocabulary_key_type(std::string_view name);
+// The types that llama.cpp requires of its metadata keys, for new keys; std::nullopt for other keys. Source:
+// src/llama-arch.cpp and src/llama-model.cpp of llama.cpp v0.5.0, which rejects files with other types.
+std::optional<EntryType> find_hyperparameter_type(std::string_view name);  // after the architecture's name and its dot
+std::optional<EntryType> find_general_type(std::string_view name);         // after "general."
+std::optional<EntryType> find_vocabulary_type(std::string_view name);      // after "tokenizer.ggml."
 
 }  // namespace poise::gguf

@@ -1,11 +1,7 @@
 #include "formats/gguf/metadata.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <limits>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,10 +9,7 @@
 #include <poise/error.hpp>
 
 #include "family/config_json.hpp"
-#include "formats/gguf/header.hpp"
-#include "formats/gguf/key_values.hpp"
 #include "formats/gguf/types.hpp"
-#include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
@@ -46,7 +39,7 @@ void set_special_ids(Attributes& config, const SpecialIds& ids) {
 
 }  // namespace
 
-Metadata::Metadata(HeaderReader& header) : tokens_(std::make_shared<Tokens>()) {
+Metadata::Metadata(HeaderReader& header) {
   header.metadata([&](std::string_view key, MetadataValue& value) {
     if (key == kAlignmentKey) {
       const auto alignment = value.type() == ValueType::u32 ? value.unsigned_integer() : std::nullopt;
@@ -58,7 +51,7 @@ Metadata::Metadata(HeaderReader& header) : tokens_(std::make_shared<Tokens>()) {
       const auto number = value.unsigned_integer();
       if (!number) header.fail("", "expected a number of 0 or more", value.position());
       (key == "split.no" ? split_.number : key == "split.count" ? split_.count : split_.tensors) = *number;
-    } else if (!tokens_->take(key, value, header)) {
+    } else if (!tokens_.take(key, value, header)) {
       const Value& added = entries_.add(std::string(key), value.tree());
       const EntryType type{value.type(), value.type() == ValueType::array ? value.item_type() : ValueType::text};
       if (type.items != ValueType::array && type != KeyValues::usual_type(added)) types_.emplace(key, to_string(type));
@@ -67,11 +60,10 @@ Metadata::Metadata(HeaderReader& header) : tokens_(std::make_shared<Tokens>()) {
   if (split_.count > kMaxSplits || (split_.count > 0 && split_.number >= split_.count)) {
     header.fail("split.no", fmt::format("{} of {} files", split_.number, split_.count), header.end());
   }
-  if (const Value* name = find(kArchitecture)) {
-    if (const auto* text = name->get_if<std::string>()) {
-      read_one_for_all_layers(*text);
-      architecture_ = architecture_in(entries_, *text);
-    }
+  if (const auto* name = entries_.get_if<std::string>(kArchitecture)) {
+    const std::string architecture = *name;
+    read_one_for_all_layers(architecture);
+    architecture_ = architecture_in(entries_, architecture);
   }
 }
 
@@ -79,39 +71,36 @@ Metadata::Metadata(HeaderReader& header) : tokens_(std::make_shared<Tokens>()) {
 void Metadata::read_one_for_all_layers(const std::string& architecture) {
   for (const std::string_view name : {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
     const std::string key = fmt::format("{}.{}", architecture, name);
-    const auto* list = get_if<Value::Array>(key);
+    const auto* list = entries_.get_if<Value::Array>(key);
     if (list == nullptr || list->empty() || list->front().get_if<std::uint64_t>() == nullptr) continue;
     if (!std::ranges::all_of(*list, [&](const Value& item) { return item == list->front(); })) continue;
     const Value number = list->front();
-    take(key);
+    entries_.take(key);
     entries_.add(key, number);
   }
 }
 
 // An adapter has its model's architecture but no hyperparameters.
 bool Metadata::has_hyperparameters() const {
-  return architecture_ != nullptr && (find(fmt::format("{}.embedding_length", architecture_->name)) != nullptr ||
-                                      find(fmt::format("{}.block_count", architecture_->name)) != nullptr);
-}
-
-void Metadata::read_texts() {
-  std::erase_if(entries_.rest(), [](const Attributes::Entry& entry) { return is_gguf_text_key(entry.first); });
+  return architecture_ != nullptr &&
+         (entries_.find(fmt::format("{}.embedding_length", architecture_->name)) != nullptr ||
+          entries_.find(fmt::format("{}.block_count", architecture_->name)) != nullptr);
 }
 
 void Metadata::read_card(Card& card) {
-  card.author = read_text("general.author").value_or("");
-  card.license = read_text("general.license").value_or("");
-  card.uuid = read_text("general.uuid").value_or("");
-  card.created_at = read_text(kCreatedKey).value_or("");
-  card.last_modified = read_text(kModifiedKey).value_or("");
-  const auto* url = get_if<std::string>(kRepository);
+  card.author = entries_.read_text("general.author").value_or("");
+  card.license = entries_.read_text("general.license").value_or("");
+  card.uuid = entries_.read_text("general.uuid").value_or("");
+  card.created_at = entries_.read_text(kCreatedKey).value_or("");
+  card.last_modified = entries_.read_text(kModifiedKey).value_or("");
+  const auto* url = entries_.get_if<std::string>(kRepository);
   if (url == nullptr || !url->starts_with(kHuggingFace)) return;
   card.base_model = url->substr(kHuggingFace.size());
-  take(kRepository);
+  entries_.take(kRepository);
 }
 
 std::optional<Attributes> Metadata::read_rest(const std::string& path) {
-  const auto text = read_text(kConfigKey);
+  const auto text = entries_.read_text(kConfigKey);
   if (!text) return std::nullopt;
   Value json = parse_json(*text, fmt::format("{}: {}", path, kConfigKey));
   if (json.get_if<Attributes>() == nullptr)
@@ -121,7 +110,7 @@ std::optional<Attributes> Metadata::read_rest(const std::string& path) {
 
 // Why GGUF's keys in the file give no hyperparameters.
 std::string Metadata::why_no_hyperparameters() const {
-  const Value* name = find(kArchitecture);
+  const Value* name = entries_.find(kArchitecture);
   if (name == nullptr) return fmt::format("{} is missing", kArchitecture);
   if (architecture_ == nullptr)
     return fmt::format("{} is {}, which Poise does not know", kArchitecture, to_json(*name));
@@ -140,12 +129,12 @@ void Metadata::read_part_of_config(Model& model, const Attributes& rest, const s
 void Metadata::move_into(Model& model, const RopeFactors& factors, const std::string& path) {
   read_card(model.card);
   const std::optional<Attributes> rest = read_rest(path);
-  model.vocabulary = tokens_->vocabulary(*this, model.warnings, path);
+  model.vocabulary = tokens_.vocabulary(entries_, model.warnings, path);
   if (has_hyperparameters()) {
-    take(kArchitecture);
+    entries_.take(kArchitecture);
     const auto unreadable = unreadable_hyperparameter(entries_, *architecture_);
     Attributes config = config_in(entries_, *architecture_, model, factors);
-    if (!rest) set_special_ids(config, tokens_->special_ids());
+    if (!rest) set_special_ids(config, tokens_.special_ids());
     for (const auto& [key, value] : rest.value_or(Attributes())) config.set(key, value);
     try {
       parse_config(model, std::move(config), path);
@@ -154,18 +143,18 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
       throw Error(error.kind(), fmt::format("gguf: {} ({})", *unreadable, error.message()), path);
     }
   } else {
-    const auto* text = get_if<std::string>(kArchitecture);
+    const auto* text = entries_.get_if<std::string>(kArchitecture);
     model.card.model_type = text == nullptr ? "" : *text;
     if (rest) read_part_of_config(model, *rest, path);
-    read_text(kArchitecture);
+    entries_.read_text(kArchitecture);
   }
-  const auto* number = get_if<std::uint64_t>("general.file_type");
+  const auto* number = entries_.get_if<std::uint64_t>("general.file_type");
   if (number != nullptr && std::in_range<std::uint32_t>(*number)) {
     model.origin.recipe = file_type_name(static_cast<std::uint32_t>(*number));
-    take("general.file_type");
+    entries_.take("general.file_type");
   }
-  read_number("general.quantization_version");  // follows from the tensors
-  tokens_->return_entries(entries_.rest());
+  entries_.read_number("general.quantization_version");  // follows from the tensors
+  tokens_.return_entries(entries_.rest());
   model.attributes = Attributes::from_unique(std::move(entries_.rest()));
   std::erase_if(types_, [&](const auto& entry) { return model.attributes.find(entry.first) == nullptr; });
   model.origin.attribute_types = std::move(types_);

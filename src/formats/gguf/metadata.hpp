@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,15 +15,13 @@
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/hyperparameters.hpp"
 #include "formats/gguf/key_values.hpp"
+#include "formats/gguf/vocabulary.hpp"
 
 namespace poise::gguf {
-
-class Tokens;
 
 // Configuration without GGUF keys, as JSON text: keys of config.json; all of them if llama.cpp has no name for the
 // architecture.
 inline constexpr std::string_view kConfigKey = "poise.config";
-inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // of the vocabulary, in tokens
 inline constexpr std::string_view kCreatedKey = "poise.created_at";
 inline constexpr std::string_view kModifiedKey = "poise.last_modified";
 
@@ -46,18 +43,7 @@ class Metadata {
   // Null if unknown. Then tensors keep their names.
   const Architecture* architecture() const { return architecture_; }
 
-  // Remaining values. A number has 31 bits; does not take other values.
-  const Value* find(std::string_view key) const { return entries_.find(key); }
-  template <typename T>
-  const T* get_if(std::string_view key) const {
-    return entries_.get_if<T>(key);
-  }
-  std::optional<Value> take(std::string_view key) { return entries_.take(key); }
-  std::optional<std::string> read_text(std::string_view key) { return entries_.read_text(key); }
-  std::optional<std::int64_t> read_number(std::string_view key) { return entries_.read_number(key); }
   const Entries& entries() const { return entries_; }
-  // Takes the keys that read_gguf_texts() reads.
-  void read_texts();
 
   // Sets card, configuration and vocabulary of the model, which has the tensors, and the rest as attributes.
   void move_into(Model& model, const RopeFactors& factors, const std::string& path);
@@ -76,7 +62,7 @@ class Metadata {
   const Architecture* architecture_ = nullptr;
   Entries entries_;
   std::map<std::string, std::string> types_;  // of entries for which Poise would write other types
-  std::shared_ptr<Tokens> tokens_;            // the arrays of a vocabulary
+  Tokens tokens_;
 };
 
 // The metadata of a GGUF file, key by key.

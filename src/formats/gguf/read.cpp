@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -18,7 +16,6 @@
 #include "codec/block_type.hpp"
 #include "formats/gguf/changes.hpp"
 #include "formats/gguf/header.hpp"
-#include "formats/gguf/metadata.hpp"
 #include "formats/gguf/types.hpp"
 #include "io/extents.hpp"
 #include "io/in_place.hpp"
@@ -28,8 +25,6 @@
 
 namespace poise::gguf {
 namespace {
-
-constexpr std::string_view kFormat = "gguf";
 
 // One file: its metadata, and where its tensors are.
 struct File {
@@ -98,7 +93,7 @@ class TensorAdder {
                 info.position);
   }
 
-  // Nothing for an unknown type.
+  // Returns std::nullopt for an unknown type.
   std::optional<std::uint64_t> known_bytes(const TensorInfo& info) const {
     const auto elements = element_count(info.shape);
     if (!elements) fail(info, fmt::format("shape {} overflows", poise::to_string(info.shape)));
@@ -185,8 +180,8 @@ class TensorAdder {
   }
 
   bool read_factors(const TensorInfo& info, const Tensor& stored) {
-    const RopeFactorRow* row = rope_factor_row(info.name);
-    if (row == nullptr || architecture_ == nullptr ||
+    const auto* row = std::ranges::find(kRopeFactorRows, info.name, &RopeFactorRow::gguf);
+    if (row == kRopeFactorRows.end() || architecture_ == nullptr ||
         !(row->for_any_context ? architecture_->holds_frequency_factors : architecture_->holds_long_factors))
       return false;
     if (info.shape.size() != 1 || stored.elements() > kMaxRopeFactors || !has_float_elements(stored)) return false;
@@ -312,7 +307,7 @@ Model read(const Input& input, const ReadOptions& options) {
   std::vector<File> files = read_parts(input, options);
   Model model;
   Metadata& metadata = *files.front().metadata;
-  model.origin = {input.path, fmt::format("{}-v{}", kFormat, files.front().version), 0, {}};
+  model.origin = {input.path, fmt::format("gguf-v{}", files.front().version), 0, {}};
   TensorAdder adder(metadata, model);
   for (File& file : files) {
     model.origin.size += file.source->size();

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -62,7 +61,7 @@ class HyperparameterReader {
  private:
   std::string key(std::string_view gguf) const { return fmt::format("{}.{}", architecture_.name, gguf); }
 
-  // Nothing for a value of another kind, such as a number for each layer: it stays an attribute.
+  // Returns std::nullopt for a value of another kind, such as a number for each layer: it stays an attribute.
   std::optional<Value> take(const KeyRow& row) {
     const Value* value = entries_.find(key(row.gguf));
     if (value == nullptr || !fits(*value, row.kind)) return std::nullopt;
@@ -114,12 +113,13 @@ class HyperparameterReader {
   }
 
   void read_scaling(const RopeFactors& factors) {
-    const Value* type = entries_.find(key("rope.scaling.type"));
+    const auto* type = entries_.find(key("rope.scaling.type"));
+    const auto* named = entries_.get_if<std::string>(key("rope.scaling.type"));
     // In llama.cpp, a factor without a type is linear scaling, and 0 is none.
     const double factor =
         number(entries_.find(key("rope.scaling.factor"))).value_or(number(entries_.find(key(kOldFactor))).value_or(0));
     const bool is_linear = type == nullptr && architecture_.rotates && factor != 0 && factor != 1;
-    const std::string name = text(type) != nullptr ? *text(type) : is_linear ? "linear" : "none";
+    const std::string name = named != nullptr ? *named : is_linear ? "linear" : "none";
     if (name != "none") entries_.take(key("rope.scaling.type"));  // the type makes the factor next to it ineffective
     std::optional<Attributes> scaling;
     if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
@@ -220,24 +220,11 @@ Attributes config_in(Entries& entries, const Architecture& architecture, const M
 
 namespace {
 
-constexpr std::array kRows = std::to_array<RopeFactorRow>({
-    {"rope_freqs.weight", &RopeFactors::every, true},
-    {"rope_factors_long.weight", &RopeFactors::long_contexts, false},
-    {"rope_factors_short.weight", &RopeFactors::short_contexts, false},
-});
-
 bool are_close(const std::vector<float>& a, const std::vector<float>& b) {
   return std::ranges::equal(a, b, [](float x, float y) { return std::abs(x - y) <= 1e-4F * std::abs(y); });
 }
 
 }  // namespace
-
-const RopeFactorRow* rope_factor_row(std::string_view gguf) {
-  const auto* row = std::ranges::find(kRows, gguf, &RopeFactorRow::gguf);
-  return row == kRows.end() ? nullptr : row;
-}
-
-std::span<const RopeFactorRow> rope_factor_rows() { return kRows; }
 
 std::vector<float> llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating) {
   const auto factor = number(scaling.find("factor"));

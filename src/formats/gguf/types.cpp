@@ -1,7 +1,6 @@
 #include "formats/gguf/types.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
 #include <vector>
@@ -11,7 +10,6 @@
 #include <poise/tensor.hpp>
 
 #include "bytes/checked.hpp"
-#include "codec/block_type.hpp"
 
 namespace poise::gguf {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,7 +10,6 @@
 
 #include <poise/error.hpp>
 
-#include "formats/gguf/header.hpp"
 #include "model/limits.hpp"
 #include "numeric/float_formats.hpp"
 #include "syntax/json.hpp"
@@ -55,11 +53,11 @@ std::string make_key(std::string_view name) { return std::string(kTokenizer).app
 class DefaultValues {
  public:
   // `model`: tokenizer.ggml.model.
-  DefaultValues(const Metadata& metadata, std::string_view model, std::size_t count)
-      : metadata_(metadata),
+  DefaultValues(const Entries& entries, std::string_view model, std::size_t count)
+      : entries_(entries),
         model_(model),
         count_(count),
-        pre_(name_in(metadata.find(make_key("pre")))),
+        pre_(name_in(entries.find(make_key("pre")))),
         ids_(find_default_gguf_ids(model, pre_)) {}
 
   // Of a special token; -1: none.
@@ -77,7 +75,7 @@ class DefaultValues {
     const auto add = [&](std::string message) {
       warnings.push_back({Severity::warning, "gguf: metadata: " + std::move(message), path, {}});
     };
-    for (const auto& [key, value] : metadata_.entries().rest()) {
+    for (const auto& [key, value] : entries_.rest()) {
       if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id") || has_token(&value, count_)) continue;
       const std::int32_t usual = id(std::string_view(key).substr(kTokenizer.size()));
       add(fmt::format("{} is {}, there are {} tokens: {}", key, to_json(value), count_,
@@ -90,7 +88,7 @@ class DefaultValues {
       missing.push_back(make_key("pre") + " (\"default\": texts may become other tokens than in training)");
     for (const std::string_view name : {"bos_token_id", "eos_token_id"}) {
       const bool is_used = name != "bos_token_id" || model_ == "llama";
-      if (is_used && id(name) >= 0 && metadata_.find(make_key(name)) == nullptr)
+      if (is_used && id(name) >= 0 && entries_.find(make_key(name)) == nullptr)
         missing.push_back(fmt::format("{} ({})", make_key(name), id(name)));
     }
     if (!missing.empty())
@@ -98,7 +96,7 @@ class DefaultValues {
   }
 
  private:
-  const Metadata& metadata_;
+  const Entries& entries_;
   std::string_view model_;
   std::size_t count_;
   std::string pre_;
@@ -157,11 +155,11 @@ bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& head
   return true;
 }
 
-std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Finding>& warnings,
+std::optional<Vocabulary> Tokens::vocabulary(Entries& entries, std::vector<Finding>& warnings,
                                              const std::string& path) {
   if (!tokens_) {
-    const std::string name = name_in(metadata.find(make_key("model")));
-    if (name == kNoTokenizer || name == "no_vocab") metadata.take(make_key("model"));
+    const std::string name = name_in(entries.find(make_key("model")));
+    if (name == kNoTokenizer || name == "no_vocab") entries.take(make_key("model"));
     return std::nullopt;
   }
   if (scores_ && scores_->size() != tokens_->size())
@@ -169,11 +167,11 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   if (types_ && types_->size() != tokens_->size())
     fail("token_type", fmt::format("{} of them for {} tokens", types_->size(), tokens_->size()), path);
   const std::size_t count = tokens_->size();
-  const std::string model = name_in(metadata.find(make_key("model")));
-  const DefaultValues defaults(metadata, model, count);
+  const std::string model = name_in(entries.find(make_key("model")));
+  const DefaultValues defaults(entries, model, count);
   defaults.warn(types_.has_value(), warnings, path);
   const auto find_id = [&](std::string_view name, std::int32_t absent) {
-    const Value* value = metadata.find(make_key(name));
+    const Value* value = entries.find(make_key(name));
     return has_token(value, count) ? static_cast<std::int32_t>(*value->get_if<std::uint64_t>()) : absent;
   };
   ids_ = {.bos_id = find_id("bos_token_id", model == "llama" ? defaults.id("bos_token_id") : -1),
@@ -181,49 +179,42 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
           .pad_id = find_id("padding_token_id", -1),
           .unk_id = find_id("unknown_token_id", defaults.id("unknown_token_id"))};
   if (model != "llama") return std::nullopt;
-  metadata.take(std::string(kTokenizer) + "model");
+  entries.take(make_key("model"));
   Vocabulary vocabulary;
   vocabulary.reserve(count, tokens_->arena.size());
   vocabulary.special_ids() = ids_;
   for (const std::string_view name : {"bos_token_id", "eos_token_id", "unknown_token_id", "padding_token_id"}) {
     const std::string key = make_key(name);
-    if (has_token(metadata.find(key), count)) metadata.take(key);
+    if (has_token(entries.find(key), count)) entries.take(key);
   }
-  vocabulary.max_length = static_cast<std::int32_t>(metadata.read_number(kLongestKey).value_or(0));
+  vocabulary.max_length = static_cast<std::int32_t>(entries.read_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
     const TokenType type = types_ ? type_of((*types_)[id]) : find_type_by_text(tokens_->at(id));
     vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, choose_special_type(type, vocabulary, id));
   }
   const auto read_flag = [&](std::string_view name, bool usual) {
-    const std::string key = std::string(kTokenizer) + std::string(name);
-    const auto* flag = metadata.get_if<bool>(key);
-    if (flag == nullptr) return usual;
-    const bool result = *flag;
-    metadata.take(key);
-    return result;
+    const std::string key = make_key(name);
+    if (entries.get_if<bool>(key) == nullptr) return usual;
+    return std::move(*entries.take(key)).take<bool>();
   };
   vocabulary.add_dummy_prefix = read_flag("add_space_prefix", true);
   vocabulary.remove_extra_whitespaces = read_flag("remove_extra_whitespaces", false);
-  // What writing a vocabulary implies is dropped.
-  const auto read_usual = [&](std::string_view name, const Value& usual) {
-    const std::string key = std::string(kTokenizer) + std::string(name);
-    if (const Value* value = metadata.find(key); value != nullptr && *value == usual) metadata.take(key);
-  };
-  read_usual("pre", "default");
+  // Writing a vocabulary implies this value.
+  if (const Value* pre = entries.find(make_key("pre")); pre != nullptr && *pre == Value("default"))
+    entries.take(make_key("pre"));
   // For a token that the file does not name, the flag has no meaning and stays an attribute.
-  const auto take_around = [&](std::string_view name, std::int32_t id, bool usual) {
-    const std::string key = std::string(kTokenizer) + std::string(name);
-    return id < 0 && metadata.find(key) != nullptr && *metadata.find(key) == Value(true) ? usual
-                                                                                         : read_flag(name, usual);
+  const auto read_around = [&](std::string_view name, std::int32_t id, bool usual) {
+    const auto* flag = entries.get_if<bool>(make_key(name));
+    return id < 0 && flag != nullptr && *flag ? usual : read_flag(name, usual);
   };
-  const bool bos = take_around("add_bos_token", vocabulary.bos_id, true);
-  set_special_around(vocabulary, bos, take_around("add_eos_token", vocabulary.eos_id, false));
-  GgufTexts texts = read_gguf_texts(metadata.entries().rest(), path);
+  const bool bos = read_around("add_bos_token", vocabulary.bos_id, true);
+  set_special_around(vocabulary, bos, read_around("add_eos_token", vocabulary.eos_id, false));
+  GgufTexts texts = read_gguf_texts(entries.rest(), path);
   vocabulary.chat_template = std::move(texts.chat_template);
   vocabulary.tokenizer_config = std::move(texts.tokenizer_config);
   vocabulary.files = std::move(texts.files);
-  metadata.read_texts();
-  Value::Array added = find_gguf_added_tokens(vocabulary, name_in(metadata.find(kName)));
+  std::erase_if(entries.rest(), [](const Attributes::Entry& entry) { return is_gguf_text_key(entry.first); });
+  Value::Array added = gguf_added_tokens(vocabulary, name_in(entries.find(kName)));
   if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
   tokens_.reset();
   scores_.reset();
@@ -232,64 +223,62 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
 }
 
 void Tokens::return_entries(std::vector<Attributes::Entry>& entries) {
-  const auto give = [&](std::string_view name, auto& items, auto&& value_of) {
+  const auto add = [&](std::string_view name, auto& items, auto&& make_value) {
     if (!items) return;
     Value::Array array;
     array.reserve(items->size());
-    for (std::size_t i = 0; i < items->size(); ++i) array.push_back(value_of(*items, i));
-    entries.emplace_back(std::string(kTokenizer) + std::string(name), std::move(array));
+    for (std::size_t i = 0; i < items->size(); ++i) array.push_back(make_value(*items, i));
+    entries.emplace_back(make_key(name), std::move(array));
     items.reset();
   };
-  give("tokens", tokens_, [](const Texts& texts, std::size_t i) { return Value(texts.at(i)); });
-  give("scores", scores_, [](const std::vector<float>& scores, std::size_t i) { return Value(shortest(scores[i])); });
-  give("token_type", types_, [](const std::vector<std::int32_t>& types, std::size_t i) { return Value(types[i]); });
-  give("merges", merges_, [](const Texts& texts, std::size_t i) { return Value(texts.at(i)); });
+  add("tokens", tokens_, [](const Texts& texts, std::size_t i) { return Value(texts.at(i)); });
+  add("scores", scores_, [](const std::vector<float>& scores, std::size_t i) { return Value(shortest(scores[i])); });
+  add("token_type", types_, [](const std::vector<std::int32_t>& types, std::size_t i) { return Value(types[i]); });
+  add("merges", merges_, [](const Texts& texts, std::size_t i) { return Value(texts.at(i)); });
 }
 
 namespace {
 
 void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::uint64_t embeddings, KeyValues& out) {
-  const std::string prefix(kTokenizer);
   const std::uint64_t padding = embeddings > vocabulary.size() ? embeddings - vocabulary.size() : 0;
   const std::uint64_t count = vocabulary.size() + padding;
-  out.text(prefix + "model", form.model);
-  if (!out.has(prefix + "pre")) out.text(prefix + "pre", form.pre);
-  ByteWriter& texts = out.array(prefix + "tokens", ValueType::text, count);
+  out.text(make_key("model"), form.model);
+  if (!out.has(make_key("pre"))) out.text(make_key("pre"), form.pre);
+  ByteWriter& texts = out.array(make_key("tokens"), ValueType::text, count);
   std::vector<std::string> tokens = form.tokens;
   for (std::uint64_t i = 0; i < padding; ++i) tokens.push_back(fmt::format("[PAD{}]", vocabulary.size() + i));
   name_repeated_tokens(tokens);  // a token may have the text of padding
   for (const std::string& text : tokens) KeyValues::append_text(texts, text);
   if (!form.scores.empty()) {
-    ByteWriter& scores = out.array(prefix + "scores", ValueType::f32, count);
+    ByteWriter& scores = out.array(make_key("scores"), ValueType::f32, count);
     for (const float score : form.scores) scores.f32(score);
     for (std::uint64_t i = 0; i < padding; ++i) scores.f32(-1000.0F);
   }
-  ByteWriter& types = out.array(prefix + "token_type", ValueType::i32, count);
+  ByteWriter& types = out.array(make_key("token_type"), ValueType::i32, count);
   for (const std::int32_t type : form.token_type) types.i32(type);
   for (std::uint64_t i = 0; i < padding; ++i) types.i32(find_token_type_number(TokenType::unused));
   if (!form.merges.empty()) {
-    ByteWriter& merges = out.array(prefix + "merges", ValueType::text, form.merges.size());
+    ByteWriter& merges = out.array(make_key("merges"), ValueType::text, form.merges.size());
     for (const std::string& merge : form.merges) KeyValues::append_text(merges, merge);
   }
   const auto write_id = [&](std::string_view name, const std::optional<std::int32_t>& id) {
-    if (id) out.u32(prefix + std::string(name), static_cast<std::uint64_t>(*id));
+    if (id) out.u32(make_key(name), static_cast<std::uint64_t>(*id));
   };
   write_id("bos_token_id", form.bos_token_id);
   write_id("eos_token_id", form.eos_token_id);
   write_id("unknown_token_id", form.unknown_token_id);
   write_id("padding_token_id", form.padding_token_id);
-  if (!out.has(prefix + "seperator_token_id")) write_id("seperator_token_id", form.seperator_token_id);
+  if (!out.has(make_key("seperator_token_id"))) write_id("seperator_token_id", form.seperator_token_id);
   const auto write_flag = [&](std::string_view name, const std::optional<bool>& flag) {
-    const std::string key = prefix + std::string(name);
+    const std::string key = make_key(name);
     if (flag && !out.has(key)) out.boolean(key, *flag);
   };
   write_flag("add_space_prefix", form.add_space_prefix);
   write_flag("remove_extra_whitespaces", form.remove_extra_whitespaces);
   write_flag("normalizer.lowercase", form.lowercase);
   if (const std::string& rules = form.precompiled_charsmap;
-      !rules.empty() && !out.has(prefix + "precompiled_charsmap")) {
-    out.array(prefix + "precompiled_charsmap", ValueType::u8, rules.size()).text(rules);
-  }
+      !rules.empty() && !out.has(make_key("precompiled_charsmap")))
+    out.array(make_key("precompiled_charsmap"), ValueType::u8, rules.size()).text(rules);
   if (vocabulary.max_length > 0) out.u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
   write_flag("add_bos_token", form.add_bos_token);
   write_flag("add_eos_token", form.add_eos_token);
@@ -344,10 +333,9 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
   if (!form.tokenizer) return losses;
   std::ranges::move(set_default_ids(*form.tokenizer), std::back_inserter(losses));
   if (out != nullptr) write_form(*form.tokenizer, vocabulary, embeddings, *out);
-  bool same = true;
-  for (std::size_t id = 0; id < vocabulary.size() && same; ++id)
-    same = read_type(vocabulary, id) == vocabulary.type(id);
-  if (!same && vocabulary.kind != VocabularyKind::pipeline) {
+  std::size_t id = 0;
+  while (id < vocabulary.size() && read_type(vocabulary, id) == vocabulary.type(id)) ++id;
+  if (id < vocabulary.size() && vocabulary.kind != VocabularyKind::pipeline) {
     losses.emplace_back(
         "gguf stores one id each for BOS, EOS and padding: other tokens of these types become control tokens, or take "
         "that place");

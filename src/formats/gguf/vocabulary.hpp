@@ -11,12 +11,12 @@
 
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/key_values.hpp"
-#include "formats/gguf/metadata.hpp"
 
 namespace poise::gguf {
 
 // The prefix of vocabularies' keys.
 inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
+inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // in tokens
 inline constexpr std::string_view kNoTokenizer = "none";  // the model of a file without tokens; also "no_vocab"
 
 // The type of a token after the vocabulary is written and read again.
@@ -37,7 +37,7 @@ class Tokens {
   // Does nothing if there is none, or one of an unsupported kind: then return_entries() has the arrays. Takes the keys
   // that it understands. Warns of ids without a token, and of missing keys with a default. Throws invalid_file for
   // arrays that do not match.
-  std::optional<Vocabulary> vocabulary(Metadata& metadata, std::vector<Finding>& warnings, const std::string& path);
+  std::optional<Vocabulary> vocabulary(Entries& entries, std::vector<Finding>& warnings, const std::string& path);
 
   // Of the last vocabulary(), of any kind.
   const SpecialIds& special_ids() const { return ids_; }

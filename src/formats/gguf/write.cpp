@@ -1,13 +1,10 @@
 #include "formats/gguf/gguf.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <limits>
 #include <map>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,11 +14,8 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"
-#include "formats/adapter.hpp"
 #include "formats/gguf/changes.hpp"
 #include "formats/gguf/header.hpp"
-#include "formats/gguf/hyperparameters.hpp"
-#include "formats/gguf/metadata.hpp"
 #include "formats/gguf/types.hpp"
 #include "formats/losses.hpp"
 #include "formats/metadata.hpp"
@@ -302,7 +296,7 @@ class GgufFile {
       least_experts_ = std::min<std::uint64_t>(least_experts_, all.size());
       tensors_[places.at(name)] = stacked(std::move(all));
     }
-    for (const RopeFactorRow& row : rope_factor_rows()) {
+    for (const RopeFactorRow& row : kRopeFactorRows) {
       const std::vector<float>& factors = preparer.hyperparameters().factors.*(row.factors);
       if (!factors.empty()) tensors_.push_back(factors_tensor(row.gguf, factors));
     }

@@ -1,6 +1,5 @@
 #include "formats/gguf/hyperparameters.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "formats/gguf/header.hpp"
 #include "numeric/float_formats.hpp"
 #include "syntax/element_value.hpp"
+#include "syntax/fields.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -21,10 +21,8 @@ class HyperparameterWriter {
       : architecture_(architecture),
         typed_(model.config ? config_to_attributes(*model.config, model.card.model_type) : Attributes()),
         config_(whole_config(model)) {
-    const Value* parameters = find("rope_parameters");
-    const Attributes* rope = map_in(parameters != nullptr ? parameters : find("rope_scaling"));
-    if (rope != nullptr && map_in(rope->find(kFull)) != nullptr) rope = map_in(rope->find(kFull));
-    rope_ = rope;
+    rope_ = config_.get_if<Attributes>(find("rope_parameters") != nullptr ? "rope_parameters" : "rope_scaling");
+    if (const auto* full = get_member<Attributes>(rope_, kFull)) rope_ = full;
   }
 
   Hyperparameters write() {
@@ -124,7 +122,7 @@ class HyperparameterWriter {
     }
   }
 
-  // Which layers have a window; nothing if unknown.
+  // Returns for each layer whether it has a window; std::nullopt if that is unknown.
   std::optional<std::vector<bool>> windows() const {
     const std::uint64_t layers = integer(written("block_count"));
     std::vector<bool> slides;
@@ -134,9 +132,8 @@ class HyperparameterWriter {
       for (const Value& type : *list) slides.push_back(type == Value(kSliding));
       return slides;
     }
-    const Value* key =
-        find("sliding_window_pattern") != nullptr ? find("sliding_window_pattern") : find("_sliding_window_pattern");
-    const std::uint64_t period = integer(key);
+    const Value* key = find("sliding_window_pattern");
+    const std::uint64_t period = integer(key != nullptr ? key : find("_sliding_window_pattern"));
     if (period == 0 || layers > kMaxPatternLayers) return std::nullopt;
     for (std::uint64_t i = 0; i < layers; ++i) slides.push_back(i % period + 1 < period);
     return slides;
@@ -172,11 +169,9 @@ class HyperparameterWriter {
     const std::uint64_t period = architecture_.unrotated_period;
     if (period == 0) return;
     bool same = true;
-    if (const Value* rotates = find("no_rope_layers");
-        rotates != nullptr && rotates->get_if<Value::Array>() != nullptr) {
-      const Value::Array& layers = *rotates->get_if<Value::Array>();
-      for (std::size_t i = 0; i < layers.size(); ++i) {
-        const bool is_rotated = layers[i] != Value(0) && layers[i] != Value(false);
+    if (const auto* layers = config_.get_if<Value::Array>("no_rope_layers")) {
+      for (std::size_t i = 0; i < layers->size(); ++i) {
+        const bool is_rotated = (*layers)[i] != Value(0) && (*layers)[i] != Value(false);
         same = same && is_rotated == ((i + 1) % period != 0);
       }
     } else if (const Value* interval = find("no_rope_layer_interval")) {
@@ -211,9 +206,8 @@ class HyperparameterWriter {
   }
 
   void write_scaling_of_type() {
-    const std::string* type =
-        rope_ == nullptr ? nullptr
-                         : text(rope_->find("rope_type") != nullptr ? rope_->find("rope_type") : rope_->find("type"));
+    if (rope_ == nullptr) return;
+    const auto* type = rope_->get_if<std::string>(rope_->find("rope_type") != nullptr ? "rope_type" : "type");
     if (type == nullptr || *type == "default") return;
     if (*type == "yarn" && rope_->find("truncate") != nullptr && *rope_->find("truncate") == Value(false)) {
       differ(

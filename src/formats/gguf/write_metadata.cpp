@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -15,7 +13,6 @@
 #include "family/decoder_plan.hpp"
 #include "family/families.hpp"
 #include "formats/gguf/header.hpp"
-#include "formats/gguf/metadata.hpp"
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
 #include "model/limits.hpp"

@@ -4,10 +4,7 @@
 #include <array>
 #include <map>
 #include <set>
-#include <span>
-#include <string_view>
 #include <unordered_set>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,10 +1,7 @@
 #include "formats/huggingface/write.hpp"
 
 #include <array>
-#include <filesystem>
-#include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>

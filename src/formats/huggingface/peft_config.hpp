@@ -3,7 +3,6 @@
 // Source: LoraConfig and get_pattern_key() of PEFT 0.17.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,7 +1,6 @@
 // Writes a Hugging Face directory (docs/formats/huggingface.md).
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 

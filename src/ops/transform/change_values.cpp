@@ -51,7 +51,7 @@ class Quantize final : public Step {
       throw Error(ErrorKind::bad_argument,
                   "an importance matrix weighs the errors of ggml's blocks, but no tensor becomes blocks");
     }
-    matrix_ = open_importance_matrix(options.imatrix);
+    matrix_ = std::make_unique<const ImportanceMatrix>(options.imatrix);
   }
 
   void apply(TensorPlan& plan) override {

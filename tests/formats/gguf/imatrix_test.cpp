@@ -16,7 +16,6 @@ namespace poise {
 namespace {
 
 using namespace gguf_test;
-using gguf::ImatrixFile;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -45,7 +44,7 @@ TEST_F(Imatrix, SumsOverCounts) {
                                                         {"output.weight.in_sum2", {2, 1}, 0, floats({6, 9})},
                                                         {"output.weight.counts", {1, 1}, 0, floats({0})}})
           .bytes());
-  const ImatrixFile matrix(path);
+  const ImportanceMatrix matrix(path);
   EXPECT_THAT(*matrix.weights("model.layers.0.self_attn.q_proj.weight", "llama", 2), ElementsAre(2, 3));
   EXPECT_THAT(*matrix.weights("lm_head.weight", "mistral", 2), ElementsAre(1, 1));  // never seen
   EXPECT_THAT(*matrix.weights("blk.0.attn_q.weight", "of no family", 2), ElementsAre(2, 3));
@@ -55,10 +54,10 @@ TEST_F(Imatrix, SumsOverCounts) {
 }
 
 TEST_F(Imatrix, EachExpertHasItsOwn) {
-  const ImatrixFile matrix(stored(file_of({text_entry("general.type", "imatrix")},
-                                          {{"blk.0.ffn_up_exps.weight.in_sum2", {2, 2}, 0, floats({6, 9, 4, 8})},
-                                           {"blk.0.ffn_up_exps.weight.counts", {1, 2}, 0, floats({3, 4})}})
-                                      .bytes()));
+  const ImportanceMatrix matrix(stored(file_of({text_entry("general.type", "imatrix")},
+                                               {{"blk.0.ffn_up_exps.weight.in_sum2", {2, 2}, 0, floats({6, 9, 4, 8})},
+                                                {"blk.0.ffn_up_exps.weight.counts", {1, 2}, 0, floats({3, 4})}})
+                                           .bytes()));
   EXPECT_THAT(*matrix.weights("model.layers.0.mlp.experts.0.up_proj.weight", "qwen3_moe", 2), ElementsAre(2, 3));
   EXPECT_THAT(*matrix.weights("model.layers.0.mlp.experts.1.up_proj.weight", "qwen3_moe", 2), ElementsAre(1, 2));
   // Of an architecture without a family they stay stacked.
@@ -79,13 +78,15 @@ std::string older(std::int32_t values = 2) {
 }
 
 TEST_F(Imatrix, TheOlderFormat) {
-  EXPECT_THAT(*ImatrixFile(stored(older())).weights("model.layers.0.mlp.down_proj.weight", "llama", 2),
+  EXPECT_THAT(*ImportanceMatrix(stored(older())).weights("model.layers.0.mlp.down_proj.weight", "llama", 2),
               ElementsAre(0.5F, 2));
 }
 
 // Chunks and data set come last, and need not be there.
 TEST_F(Imatrix, TellsWhatItIs) {
-  const auto provenance_of = [&](const std::string& bytes) { return Value(ImatrixFile(stored(bytes)).provenance()); };
+  const auto provenance_of = [&](const std::string& bytes) {
+    return Value(ImportanceMatrix(stored(bytes)).provenance());
+  };
   EXPECT_EQ(provenance_of(older()),
             Value(Attributes{{"quantize.imatrix.file", "imatrix"}, {"quantize.imatrix.entries_count", 1}}));
   const Value whole(Attributes{{"quantize.imatrix.file", "imatrix"},
@@ -112,13 +113,13 @@ TEST_F(Imatrix, TensorsThatShareTheirBytesTakeNoMoreThanTheFileJustifies) {
     file.u64(fmt::format("offset {}", 2 * i), 0);
     file.u64(fmt::format("offset {}", 2 * i + 1), 4000);
   }
-  EXPECT_THAT(support::error_of([&] { ImatrixFile matrix(stored(file.bytes())); }).message(),
+  EXPECT_THAT(support::error_of([&] { ImportanceMatrix matrix(stored(file.bytes())); }).message(),
               HasSubstr("the weights take more than 4 times the file"));
 }
 
 TEST_F(Imatrix, BrokenFilesAreRefused) {
   const auto refusal = [&](const std::string& bytes) {
-    return support::error_of([&] { ImatrixFile matrix(stored(bytes)); }).message();
+    return support::error_of([&] { ImportanceMatrix matrix(stored(bytes)); }).message();
   };
   EXPECT_THAT(refusal(older(-1)), HasSubstr("values: -1 do not fit the file"));
   EXPECT_THAT(refusal(older(1 << 30)), HasSubstr("do not fit the file"));

@@ -571,7 +571,7 @@ TEST(GgufPage, KeysOfArchitectures) {
   for (const gguf::KeyRow& row : gguf::kScalingKeys) expect_row(row);
   for (const auto& [key, row] : page) {
     EXPECT_TRUE(known.contains(key)) << key;
-    if (const auto required = gguf::hyperparameter_type(key)) {
+    if (const auto required = gguf::find_hyperparameter_type(key)) {
       EXPECT_EQ(code(row.at(1)), to_string(*required)) << key;
     }
   }
