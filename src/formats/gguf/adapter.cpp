@@ -159,7 +159,7 @@ class Reading {
     const auto rank = static_cast<double>(left.shape[1]);
     const double factor = adapter_.alpha == 0 ? 1 : adapter_.alpha / rank;
     if (known.change == Change::queries || known.change == Change::keys)
-      left = *to_canonical(std::move(left), known.change, heads_);
+      left = *undo_change(std::move(left), known.change, heads_);
     const std::string canonical = known.expert ? expert_name(known.name, *known.expert) : known.name;
     adapter_.matrices.push_back(
         {name, canonical, {std::move(left), std::move(right), is_transposed, static_cast<float>(factor)}});

@@ -18,7 +18,7 @@
 namespace poise::gguf {
 namespace {
 
-Tensor with_rows(Tensor tensor, Change change, const Heads& heads, RowOrder to) {
+Tensor reorder_head_rows(Tensor tensor, Change change, const Heads& heads, RowOrder to) {
   Part& data = tensor.parts.front();
   if (data.blob->size() == 0) return tensor;
   const ErrorKind kind = to == RowOrder::halves ? ErrorKind::invalid_file : ErrorKind::unsupported;
@@ -36,8 +36,8 @@ Tensor with_rows(Tensor tensor, Change change, const Heads& heads, RowOrder to) 
   return tensor;
 }
 
-Tensor with_one(const Tensor& tensor, UnitShift shift) {
-  return make_dense(tensor.name, tensor.shape, DType::f32, plus_one(dense_blob(tensor, DType::f32), shift));
+Tensor shift_norm(const Tensor& tensor, UnitShift shift) {
+  return make_dense(tensor.name, tensor.shape, DType::f32, shift_by_one(dense_blob(tensor, DType::f32), shift));
 }
 
 // True if transposed() gives a matrix of numbers or of blocks along rows.
@@ -48,15 +48,15 @@ bool has_stored_columns(const Tensor& tensor) {
 
 }  // namespace
 
-std::optional<Tensor> to_canonical(Tensor tensor, Change change, const Heads& heads) {
+std::optional<Tensor> undo_change(Tensor tensor, Change change, const Heads& heads) {
   switch (change) {
     case Change::none:
     case Change::stacked: return tensor;
     case Change::queries:
-    case Change::keys: return with_rows(std::move(tensor), change, heads, RowOrder::halves);
+    case Change::keys: return reorder_head_rows(std::move(tensor), change, heads, RowOrder::halves);
     case Change::plus_one:
       if (!has_float_elements(tensor)) return std::nullopt;
-      return with_one(tensor, UnitShift::taken_away);
+      return shift_norm(tensor, UnitShift::taken_away);
     case Change::transposed:
       if (tensor.shape.size() != 2 || (!has_float_elements(tensor) && block_type(tensor.layout) == nullptr))
         return std::nullopt;
@@ -65,17 +65,17 @@ std::optional<Tensor> to_canonical(Tensor tensor, Change change, const Heads& he
   return std::nullopt;
 }
 
-Tensor to_gguf(Tensor tensor, Change change, const Heads& heads) {
+Tensor apply_change(Tensor tensor, Change change, const Heads& heads) {
   switch (change) {
     case Change::none:
     case Change::stacked: break;
     case Change::queries:
-    case Change::keys: return with_rows(std::move(tensor), change, heads, RowOrder::pairs);
+    case Change::keys: return reorder_head_rows(std::move(tensor), change, heads, RowOrder::pairs);
     case Change::plus_one:
       if (!has_float_elements(tensor))
         throw Error(ErrorKind::unsupported,
                     fmt::format("gguf cannot hold {}: it is not a norm of numbers", tensor.name));
-      return with_one(tensor, UnitShift::added);
+      return shift_norm(tensor, UnitShift::added);
     case Change::transposed:
       if (tensor.shape.size() == 2 && has_stored_columns(tensor)) return transposed(std::move(tensor));
       refuse_tensor("gguf", tensor, "llama.cpp has the matrix transposed, and blocks of rows are none of columns");
@@ -127,7 +127,7 @@ class PlusOne final : public Blob {
 
 }  // namespace
 
-BlobPtr plus_one(BlobPtr floats, UnitShift shift) {
+BlobPtr shift_by_one(BlobPtr floats, UnitShift shift) {
   const StoredAs* const stored = find_change(*floats, StoredAs::Change::one_added);
   if (shift == UnitShift::added && stored != nullptr) return stored->blob;
   return std::make_shared<PlusOne>(std::move(floats), shift);

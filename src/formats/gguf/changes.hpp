@@ -17,24 +17,22 @@ struct Heads {
   std::uint64_t keys = 0;
 };
 
-// Undoes llama.cpp's change of a tensor. Nothing if its type or shape do not allow that: it stays as it is. Throws
-// invalid_file (without path) for rows that do not make up those heads. For stacked tensors applies to the parts.
-std::optional<Tensor> to_canonical(Tensor tensor, Change change, const Heads& heads);
+// Undoes llama.cpp's change of a tensor; for stacked ones applies to the parts. Returns std::nullopt if type or shape
+// do not allow that: the tensor stays as it is. Throws invalid_file (without path) for rows that do not make up those
+// heads.
+std::optional<Tensor> undo_change(Tensor tensor, Change change, const Heads& heads);
 
-// llama.cpp's tensor for one of transformers. Throws unsupported if it cannot be made. Requires: the tensor is dense,
-// or blocks.
-Tensor to_gguf(Tensor tensor, Change change, const Heads& heads);
+// Returns llama.cpp's tensor for one of transformers. Throws unsupported if it cannot be made. Requires: the tensor is
+// dense, or blocks.
+Tensor apply_change(Tensor tensor, Change change, const Heads& heads);
 
-// Numbers plus 1: llama.cpp stores the norms of Gemma so, whose definition multiplies by 1 + weight.
-//
-// Sums are float32. (w + 1) - 1 is w if w has no bits below those of 1 + w: for example, every bfloat16 number of at
-// least 2^-16. Other numbers lose their lowest bits.
-
-// The direction.
+// The direction in which numbers change by 1.
 enum class UnitShift : std::uint8_t { added, taken_away };
 
-// The float32 numbers plus or minus 1, computed when read. Less 1 they have stored_as(), which the way back uses, bit
-// by bit. Requires: the blob is whole float32 numbers.
-BlobPtr plus_one(BlobPtr floats, UnitShift shift);
+// Returns the float32 numbers plus or minus 1, computed when read: llama.cpp stores the norms of Gemma so, whose
+// definition multiplies by 1 + weight. Sums are float32. (w + 1) - 1 is w if w has no bits below those of 1 + w: for
+// example, every bfloat16 number of at least 2^-16. Other numbers lose their lowest bits. Numbers less 1 have
+// stored_as(), which the way back uses, bit by bit. Requires: the blob is whole float32 numbers.
+BlobPtr shift_by_one(BlobPtr floats, UnitShift shift);
 
 }  // namespace poise::gguf

@@ -22,6 +22,7 @@
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
 #include "numeric/float_formats.hpp"
+#include "numeric/integers.hpp"
 #include "syntax/element_value.hpp"
 
 namespace poise::gguf {
@@ -77,7 +78,7 @@ Header read_header(const Source& source) {
 }
 
 template <typename Number>
-Number parse_number_text(const std::string& key, const std::string& text, std::string_view type) {
+Number parse_number(const std::string& key, const std::string& text, std::string_view type) {
   Number number{};
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || stop != text.data() + text.size())
@@ -96,34 +97,30 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::string encoded_text(const std::string& key, ValueType type, const std::string& text) {
+std::string encode_text(const std::string& key, ValueType type, const std::string& text) {
   ByteWriter out;
   KeyValues::append_text(out, key);
   out.u32(static_cast<std::uint32_t>(type));
+  if (is_integer(type)) {
+    visit_integer(*dtype_from_name(to_string(type)),
+                  [&]<typename Number>(Number) { append(out, parse_number<Number>(key, text, to_string(type))); });
+    return text_of(out.bytes());
+  }
   switch (type) {
-    case ValueType::u8: append(out, parse_number_text<std::uint8_t>(key, text, "u8")); break;
-    case ValueType::i8: append(out, parse_number_text<std::int8_t>(key, text, "i8")); break;
-    case ValueType::u16: append(out, parse_number_text<std::uint16_t>(key, text, "u16")); break;
-    case ValueType::i16: append(out, parse_number_text<std::int16_t>(key, text, "i16")); break;
-    case ValueType::u32: append(out, parse_number_text<std::uint32_t>(key, text, "u32")); break;
-    case ValueType::i32: append(out, parse_number_text<std::int32_t>(key, text, "i32")); break;
-    case ValueType::u64: append(out, parse_number_text<std::uint64_t>(key, text, "u64")); break;
-    case ValueType::i64: append(out, parse_number_text<std::int64_t>(key, text, "i64")); break;
-    case ValueType::f32: append(out, parse_number_text<float>(key, text, "f32")); break;
-    case ValueType::f64: append(out, parse_number_text<double>(key, text, "f64")); break;
+    case ValueType::f32: append(out, parse_number<float>(key, text, "f32")); break;
+    case ValueType::f64: append(out, parse_number<double>(key, text, "f64")); break;
     case ValueType::boolean:
       if (text != "true" && text != "false")
         refuse(fmt::format("{} is a boolean, and \"{}\" is neither true nor false", key, text));
       out.u8(text == "true" ? 1 : 0);
       break;
-    case ValueType::text: KeyValues::append_text(out, text); break;
-    case ValueType::array: break;  // encoded() has it
+    default: KeyValues::append_text(out, text);
   }
   return text_of(out.bytes());
 }
 
 // Integers where floating-point numbers are expected, as the nearest float32.
-Value as_floating(const Value& value, ValueType type) {
+Value to_floating(const Value& value, ValueType type) {
   const auto given = number(&value);
   if (!given) return value;
   const bool fits = !(std::abs(*given) > static_cast<double>(std::numeric_limits<float>::max()));
@@ -132,8 +129,8 @@ Value as_floating(const Value& value, ValueType type) {
 
 bool is_floating(ValueType type) { return type == ValueType::f32 || type == ValueType::f64; }
 
-// The items of a list that is given as one, or as JSON.
-Value::Array items_for(const std::string& key, const EntryType& type, const Value& given) {
+// Returns the items of a list that is given as one, or as JSON.
+Value::Array make_items(const std::string& key, const EntryType& type, const Value& given) {
   const auto* text = given.get_if<std::string>();
   const Value list = text == nullptr ? given : parse_json_list(*text).value_or(given);
   const auto* items = list.get_if<Value::Array>();
@@ -143,21 +140,21 @@ Value::Array items_for(const std::string& key, const EntryType& type, const Valu
                        type.items == ValueType::text ? R"(["a", "b"])" : "[1, 2]"));
   }
   Value::Array result;
-  for (const Value& item : *items) result.push_back(is_floating(type.items) ? as_floating(item, type.items) : item);
+  for (const Value& item : *items) result.push_back(is_floating(type.items) ? to_floating(item, type.items) : item);
   return result;
 }
 
-// Key, type and value. Without a type, the usual one of the value.
-std::string encoded(const std::string& key, const std::optional<EntryType>& type, const Value& given) {
+// Returns key, type and value as bytes. Without a type, uses the usual one of the value.
+std::string encode(const std::string& key, const std::optional<EntryType>& type, const Value& given) {
   const bool is_list = type && type->type == ValueType::array;
   if (is_list && type->items == ValueType::array)
     refuse(fmt::format("{} is a list of lists, which is not edited", key));
   if (const auto* text = given.get_if<std::string>(); text != nullptr && !is_list)
-    return encoded_text(key, type ? type->type : ValueType::text, *text);
-  const Value value = is_list                           ? Value(items_for(key, *type, given))
-                      : type && is_floating(type->type) ? as_floating(given, type->type)
+    return encode_text(key, type ? type->type : ValueType::text, *text);
+  const Value value = is_list                           ? Value(make_items(key, *type, given))
+                      : type && is_floating(type->type) ? to_floating(given, type->type)
                                                         : given;
-  const EntryType entry = type ? *type : KeyValues::usual_type(value);
+  const EntryType entry = type ? *type : KeyValues::choose_type(value);
   if (!KeyValues::is_one(value, entry)) {
     refuse(fmt::format("{} is {}, and {} is not such a value", key, to_string(entry),
                        shorten(to_json(given), kMostShown)));
@@ -167,17 +164,16 @@ std::string encoded(const std::string& key, const std::optional<EntryType>& type
   return text_of(out.bytes());
 }
 
-// The type of llama.cpp's own keys; nothing for others.
-std::optional<EntryType> type_of_new(const std::string& key, const std::vector<Entry>& entries) {
+// Returns the type of llama.cpp's own keys; std::nullopt for others.
+std::optional<EntryType> find_new_type(const std::string& key, const std::vector<Entry>& entries) {
   if (key.starts_with(kGeneral)) return find_general_type(key.substr(kGeneral.size()));
   if (key.starts_with(kTokenizer)) return find_vocabulary_type(key.substr(kTokenizer.size()));
   const std::size_t dot = key.find('.');
   if (dot == std::string::npos) return std::nullopt;
   // Each architecture has this key.
-  const std::string blocks = key.substr(0, dot) + ".block_count";
-  return std::ranges::find(entries, blocks, &Entry::key) == entries.end()
-             ? std::nullopt
-             : find_hyperparameter_type(std::string_view(key).substr(dot + 1));
+  if (std::ranges::find(entries, key.substr(0, dot) + ".block_count", &Entry::key) == entries.end())
+    return std::nullopt;
+  return find_hyperparameter_type(std::string_view(key).substr(dot + 1));
 }
 
 // Returns the new keys.
@@ -197,17 +193,18 @@ std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChang
     const auto found = std::ranges::find(entries, key, &Entry::key);
     const bool is_new = found == entries.end();
     if (is_new) {
-      entries.push_back({key, {}, 0, 0, encoded(key, type_of_new(key, entries), value)});
+      entries.push_back({key, {}, 0, 0, encode(key, find_new_type(key, entries), value)});
     } else {
-      found->replaced = encoded(key, found->type, value);
+      found->replaced = encode(key, found->type, value);
     }
     return is_new;
   };
   return apply_changes(changes, erase, set);
 }
 
-// Why a changed special token is outside the vocabulary: readers ignore it. Empty if none is.
-std::string problem_with_ids(const AttributeChanges& changes, const std::optional<std::uint64_t>& tokens) {
+// Returns a sentence about a changed special token outside the vocabulary, which readers ignore; empty if there is
+// none.
+std::string find_id_problem(const AttributeChanges& changes, const std::optional<std::uint64_t>& tokens) {
   if (!tokens) return {};
   for (const auto& [key, value] : changes.set) {
     if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id")) continue;
@@ -230,12 +227,12 @@ void copy(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWrit
 
 void require_first(const Header& header, const Input& input) {
   if (header.split_number == 0) return;
-  const auto prefix = split_prefix(input.path.filename().string(), header.split_number, header.split_count);
+  const auto prefix = find_split_prefix(input.path.filename().string(), header.split_number, header.split_count);
   throw Error(
       ErrorKind::bad_argument,
       fmt::format("this is part {} of {}, whose attributes no program reads; those of the model are in part 1, {}",
                   header.split_number + 1, header.split_count,
-                  split_name(prefix.value_or("..."), 0, header.split_count)),
+                  make_split_name(prefix.value_or("..."), 0, header.split_count)),
       input.path.string());
 }
 
@@ -304,7 +301,7 @@ std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& c
   if (header.tensors > 0)
     out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
   return std::make_unique<EditedHeader>(input, out, data, changes, std::move(added), has_config,
-                                        problem_with_ids(changes, header.tokens));
+                                        find_id_problem(changes, header.tokens));
 }
 
 }  // namespace poise::gguf

@@ -114,7 +114,7 @@ class FileAudit {
 
   // All bytes up to the next tensor, for types of unknown size.
   std::uint64_t bytes_of(const TensorInfo& info) const {
-    if (const auto bytes = stored_bytes(info.type, element_count(info.shape).value_or(0))) return *bytes;
+    if (const auto bytes = count_stored_bytes(info.type, element_count(info.shape).value_or(0))) return *bytes;
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
     return (next == offsets_.end() ? source_->size() - data_begin_ : *next) - info.offset;
   }

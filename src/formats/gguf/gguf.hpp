@@ -21,51 +21,45 @@
 namespace poise::gguf {
 
 // Reads GGUF: versions 1 to 3, either byte order, whole or split into several files.
-
 Model read(const Input& input, const ReadOptions& options);
 
-// From "model-00002-of-00003.gguf" the name of another part of the same model. Nothing if the name is not a part's, or
-// has the wrong number.
-std::string split_name(const std::string& prefix, std::uint64_t number, std::uint64_t count);
-std::optional<std::string> split_prefix(const std::string& name, std::uint64_t number, std::uint64_t count);
+// Returns the name of a part of a split model: "model-00002-of-00003.gguf" of "model", 1 and 3.
+std::string make_split_name(const std::string& prefix, std::uint64_t number, std::uint64_t count);
+// Returns "model" for that name; std::nullopt if the name is not a part's, or has another number.
+std::optional<std::string> find_split_prefix(const std::string& name, std::uint64_t number, std::uint64_t count);
 
-// Writes GGUF version 3, as llama.cpp loads it.
-
-// True if llama.cpp stores this matrix of the model transposed.
+// Returns true if llama.cpp stores this matrix of the model transposed.
 bool transposes(const Model& model, std::string_view tensor);
 
-// For a model, true for the numbers that llama.cpp computes with in float32: norms, other vectors and biases of models
-// that it knows. Codes and float64 stay.
+// Returns, for a model, a function that is true for the tensors with which llama.cpp computes in float32: norms, other
+// vectors and biases of models that it knows. Codes and float64 stay.
 std::function<bool(const Tensor& tensor)> stored_as_f32(const Model& model);
 
+// Writes GGUF version 3, as llama.cpp loads it.
 PreparedFile prepare(const Model& model, const WriteOptions& options);
-
-// Converts a model's card, configuration, vocabulary and attributes to GGUF's metadata.
 
 struct WrittenMetadata {
   KeyValues entries;
   std::vector<std::string> losses;  // what they leave out, one sentence each
 };
 
-// `hyperparameters`: those of the architecture. `file_type`: llama.cpp's number for the types of most tensors, if it
-// has one. `tensors`: all of the file.
-WrittenMetadata metadata_of(const Model& model, const Architecture* architecture,
-                            const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
-                            const std::vector<CountedTensor>& tensors);
+// Converts a model's card, configuration, vocabulary and attributes to GGUF's metadata. `hyperparameters`: those of the
+// architecture. `file_type`: llama.cpp's number for the types of most tensors, if it has one. `tensors`: all of the
+// file.
+WrittenMetadata make_metadata(const Model& model, const Architecture* architecture,
+                              const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
+                              const std::vector<CountedTensor>& tensors);
 
-// Edits the metadata of a GGUF file.
-
-// An existing key keeps its type, and the text must be a value of it; a new one gets the type that llama.cpp requires,
-// or text. Other entries keep their bytes. If the new header ends within the old one's padding, writes the bytes that
-// differ; else writes a new file, to which the kernel copies the tensors, and replaces the old one. Throws bad_argument
-// for a part of a split model other than the first.
+// Edits the metadata of a GGUF file. An existing key keeps its type, and the text must be a value of it; a new one gets
+// the type that llama.cpp requires, or text. Other entries keep their bytes. If the new header ends within the old
+// one's padding, writes the bytes that differ; else writes a new file, to which the kernel copies the tensors, and
+// replaces the old one. Throws bad_argument for a part of a split model other than the first.
 std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& changes);
 
-// What llama.cpp rejects in a GGUF file that Poise reads, and bytes that no reader looks at.
-
-// Warnings for every file of a split model: tensors that share an offset or are out of the header's order; names with
-// control characters; bytes that belong to no tensor; padding that is not zero; tensors of unknown types. Throws what
-// reading the headers throws. Requires: the files have been read.
+// Returns warnings for every file of a split model about what llama.cpp rejects and bytes that no reader looks at:
+// tensors that share an offset or are out of the header's order; names with control characters; bytes that belong to no
+// tensor; padding that is not zero; tensors of unknown types. Throws what reading the headers throws. Requires: the
+// files have been read.
 std::vector<Finding> audit(const Input& input, const Model& model);
 
 // llama.cpp's adapters: files with general.type "adapter" and adapter.type "lora". Of each matrix X of the model there
@@ -77,9 +71,8 @@ std::vector<Finding> audit(const Input& input, const Model& model);
 // in the order of rows that llama.cpp has, and other tensors replace the model's. The change is alpha / rank * B A; an
 // adapter.lora.alpha of 0, or none, counts as rank. Of stacked experts both have one more dimension in front.
 //
-// Source: llama.cpp's convert_lora_to_gguf.py, src/llama-adapter.cpp and llm_graph_context::build_lora_mm().
-
-// See adapter_in().
+// Source: llama.cpp's convert_lora_to_gguf.py, src/llama-adapter.cpp and llm_graph_context::build_lora_mm(). See
+// adapter_in().
 std::optional<Adapter> adapter(const Model& file, const Model* base);
 
 }  // namespace poise::gguf

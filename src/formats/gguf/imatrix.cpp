@@ -26,7 +26,7 @@ constexpr std::string_view kDatasets = "imatrix.datasets";
 constexpr std::string_view kChunks = "imatrix.chunk_count";
 constexpr std::uint64_t kMostTimes = 4;  // times the file's size, in memory: tensors may share their bytes, or be codes
 
-std::vector<float> floats_of(const Tensor& tensor, const std::string& path) {
+std::vector<float> read_floats(const Tensor& tensor, const std::string& path) {
   if (!has_float_elements(tensor))
     throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: expected floating-point numbers", tensor.name),
                 path);
@@ -66,7 +66,7 @@ void ImportanceMatrix::add(std::string name, std::vector<float> weights) {
 void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
   const Model model = open(path);
   std::uint64_t left = kMostTimes * Source::open(path, IoMode::map)->size() / sizeof(float);
-  const auto take = [&](const Tensor& tensor) {
+  const auto read = [&](const Tensor& tensor) {
     const std::uint64_t count = *element_count(tensor.shape);
     if (count > left) {
       throw Error(ErrorKind::invalid_file,
@@ -74,7 +74,7 @@ void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
                   path_);
     }
     left -= count;
-    return floats_of(tensor, path_);
+    return read_floats(tensor, path_);
   };
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.name.ends_with(kSums)) continue;
@@ -82,8 +82,8 @@ void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
     const Tensor* counts = model.find(name + std::string(kCounts));
     if (counts == nullptr)
       throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}{}: it is missing", name, kCounts), path_);
-    std::vector<float> sums = take(tensor);
-    const std::vector<float> numbers = take(*counts);
+    std::vector<float> sums = read(tensor);
+    const std::vector<float> numbers = read(*counts);
     if (numbers.empty() || sums.size() % numbers.size() != 0) {
       throw Error(ErrorKind::invalid_file,
                   fmt::format("imatrix: {}: {} sums for {} counts", name, sums.size(), numbers.size()), path_);

@@ -25,7 +25,7 @@ std::uint64_t Entries::number(std::string_view key) const {
   return number == nullptr ? 0 : *number;
 }
 
-std::optional<Value> Entries::take(std::string_view key) {
+std::optional<Value> Entries::remove(std::string_view key) {
   const auto entry = std::ranges::find(list_, key, &Attributes::Entry::first);
   if (entry == list_.end()) return std::nullopt;
   Value value = std::move(entry->second);
@@ -35,13 +35,13 @@ std::optional<Value> Entries::take(std::string_view key) {
 
 std::optional<std::string> Entries::read_text(std::string_view key) {
   if (get_if<std::string>(key) == nullptr) return std::nullopt;
-  return std::move(*take(key)).take<std::string>();
+  return std::move(*remove(key)).take<std::string>();
 }
 
 std::optional<std::int64_t> Entries::read_number(std::string_view key) {
   const auto* number = get_if<std::uint64_t>(key);
   if (number == nullptr || *number > INT32_MAX) return std::nullopt;
-  return static_cast<std::int64_t>(std::move(*take(key)).take<std::uint64_t>());
+  return static_cast<std::int64_t>(std::move(*remove(key)).take<std::uint64_t>());
 }
 
 namespace {
@@ -149,7 +149,7 @@ std::string to_string(const EntryType& type) {
   return type.type == ValueType::array ? fmt::format("[{}]", name_of(type.items)) : std::string(name_of(type.type));
 }
 
-std::optional<EntryType> entry_type_named(std::string_view name) {
+std::optional<EntryType> find_entry_type(std::string_view name) {
   const bool array = name.starts_with('[') && name.ends_with(']');
   if (array) name = name.substr(1, name.size() - 2);
   const auto* found = std::ranges::find(kTypeNames, name);
@@ -214,7 +214,7 @@ bool KeyValues::is_one(const Value& value, const EntryType& type) {
   return std::ranges::all_of(*items, [&](const Value& item) { return is_single(item, type.items); });
 }
 
-EntryType KeyValues::usual_type(const Value& value) {
+EntryType KeyValues::choose_type(const Value& value) {
   const auto* items = value.get_if<Value::Array>();
   if (items == nullptr) return {type_of(value)};
   const auto common = common_type(*items);
@@ -222,7 +222,7 @@ EntryType KeyValues::usual_type(const Value& value) {
 }
 
 void KeyValues::value(std::string_view key, const Value& value, std::optional<EntryType> type) {
-  if (!type || !is_one(value, *type)) type = usual_type(value);
+  if (!type || !is_one(value, *type)) type = choose_type(value);
   if (type->type == ValueType::array) {
     const auto& items = *value.get_if<Value::Array>();
     ByteWriter& out = array(key, type->items, items.size());

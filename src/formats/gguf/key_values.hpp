@@ -20,19 +20,19 @@ class Entries {
   // Requires: the key is not there. Returns the value until entries change.
   const Value& add(std::string key, Value value) { return list_.emplace_back(std::move(key), std::move(value)).second; }
 
-  // Null if it was never added, or has been taken.
+  // Null if it was never added, or has been removed.
   const Value* find(std::string_view key) const;
   template <typename T>
   const T* get_if(std::string_view key) const {
     const Value* value = find(key);
     return value == nullptr ? nullptr : value->get_if<T>();
   }
-  // The value of an integer that is not negative; 0 for everything else.
+  // Returns an integer that is not negative; 0 for every other value.
   std::uint64_t number(std::string_view key) const;
 
-  std::optional<Value> take(std::string_view key);
+  // Each removes the entry. read_text() and read_number() leave values that are not text, or not numbers of 31 bits.
+  std::optional<Value> remove(std::string_view key);
   std::optional<std::string> read_text(std::string_view key);
-  // A number of 31 bits; does not take other values.
   std::optional<std::int64_t> read_number(std::string_view key);
 
   // The remaining entries, in order.
@@ -42,8 +42,6 @@ class Entries {
  private:
   std::vector<Attributes::Entry> list_;
 };
-
-// Metadata in the form of a GGUF header, built entry by entry.
 
 // The type of a value, and of its items if it is an array.
 struct EntryType {
@@ -55,28 +53,29 @@ struct EntryType {
 
 // "u8", "[i16]"
 std::string to_string(const EntryType& type);
-std::optional<EntryType> entry_type_named(std::string_view name);
+std::optional<EntryType> find_entry_type(std::string_view name);
 
+// Metadata in the form of a GGUF header, built entry by entry.
 class KeyValues {
  public:
-  // Each throws internal for a key that exists.
+  // Each writes an entry, and throws internal for a key that exists.
   void text(std::string_view key, std::string_view value);
   void u16(std::string_view key, std::uint16_t value);
   void u32(std::string_view key, std::uint64_t value);  // throws unsupported for more than 32 bits
   void i32(std::string_view key, std::int32_t value);
   void f32(std::string_view key, double value);
   void boolean(std::string_view key, bool value);
-  // An array; the caller appends its items to the result.
+  // Begins an array; the caller appends its items to the result.
   ByteWriter& array(std::string_view key, ValueType items, std::uint64_t count);
   static void append_text(ByteWriter& out, std::string_view text);
 
   static bool is_one(const Value& value, const EntryType& type);
-  // With the type, if the value fits it; else with usual_type().
+  // Writes the type, if the value fits it; else choose_type().
   void value(std::string_view key, const Value& value, std::optional<EntryType> type = std::nullopt);
 
-  // The narrowest type that Poise reads back as the same value: integers are u32, u64, i32 or i64, numbers f32 or f64,
-  // maps JSON text. An array whose items have no common type is JSON text, too.
-  static EntryType usual_type(const Value& value);
+  // Returns the narrowest type that Poise reads back as the same value: integers are u32, u64, i32 or i64, numbers f32
+  // or f64, maps JSON text. An array whose items have no common type is JSON text, too.
+  static EntryType choose_type(const Value& value);
 
   bool has(std::string_view key) const { return keys_.contains(key); }
   std::uint64_t count() const { return keys_.size(); }

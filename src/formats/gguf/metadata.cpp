@@ -51,10 +51,10 @@ Metadata::Metadata(HeaderReader& header) {
       const auto number = value.unsigned_integer();
       if (!number) header.fail("", "expected a number of 0 or more", value.position());
       (key == "split.no" ? split_.number : key == "split.count" ? split_.count : split_.tensors) = *number;
-    } else if (!tokens_.take(key, value, header)) {
+    } else if (!tokens_.read(key, value, header)) {
       const Value& added = entries_.add(std::string(key), value.tree());
       const EntryType type{value.type(), value.type() == ValueType::array ? value.item_type() : ValueType::text};
-      if (type.items != ValueType::array && type != KeyValues::usual_type(added)) types_.emplace(key, to_string(type));
+      if (type.items != ValueType::array && type != KeyValues::choose_type(added)) types_.emplace(key, to_string(type));
     }
   });
   if (split_.count > kMaxSplits || (split_.count > 0 && split_.number >= split_.count)) {
@@ -75,7 +75,7 @@ void Metadata::read_one_for_all_layers(const std::string& architecture) {
     if (list == nullptr || list->empty() || list->front().get_if<std::uint64_t>() == nullptr) continue;
     if (!std::ranges::all_of(*list, [&](const Value& item) { return item == list->front(); })) continue;
     const Value number = list->front();
-    entries_.take(key);
+    entries_.remove(key);
     entries_.add(key, number);
   }
 }
@@ -96,7 +96,7 @@ void Metadata::read_card(Card& card) {
   const auto* url = entries_.get_if<std::string>(kRepository);
   if (url == nullptr || !url->starts_with(kHuggingFace)) return;
   card.base_model = url->substr(kHuggingFace.size());
-  entries_.take(kRepository);
+  entries_.remove(kRepository);
 }
 
 std::optional<Attributes> Metadata::read_rest(const std::string& path) {
@@ -129,9 +129,9 @@ void Metadata::read_part_of_config(Model& model, const Attributes& rest, const s
 void Metadata::move_into(Model& model, const RopeFactors& factors, const std::string& path) {
   read_card(model.card);
   const std::optional<Attributes> rest = read_rest(path);
-  model.vocabulary = tokens_.vocabulary(entries_, model.warnings, path);
+  model.vocabulary = tokens_.make_vocabulary(entries_, model.warnings, path);
   if (has_hyperparameters()) {
-    entries_.take(kArchitecture);
+    entries_.remove(kArchitecture);
     const auto unreadable = unreadable_hyperparameter(entries_, *architecture_);
     Attributes config = config_in(entries_, *architecture_, model, factors);
     if (!rest) set_special_ids(config, tokens_.special_ids());
@@ -150,8 +150,8 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
   }
   const auto* number = entries_.get_if<std::uint64_t>("general.file_type");
   if (number != nullptr && std::in_range<std::uint32_t>(*number)) {
-    model.origin.recipe = file_type_name(static_cast<std::uint32_t>(*number));
-    entries_.take("general.file_type");
+    model.origin.recipe = find_file_type_name(static_cast<std::uint32_t>(*number));
+    entries_.remove("general.file_type");
   }
   entries_.read_number("general.quantization_version");  // follows from the tensors
   tokens_.return_entries(entries_.rest());

@@ -1,14 +1,16 @@
-// How names of models are built, as gguf-py/gguf/metadata.py of llama.cpp v0.5.0 takes them apart:
+// How gguf-py/gguf/metadata.py of llama.cpp v0.5.0 reads the names of models:
 //
 //   [organization/]basename-size-finetune-version
 //
-// "Mixtral-8x7B-Instruct-v0.1", "Qwen2.5-0.5B-Instruct". Parts come between hyphens, and are told by their form.
+// "Mixtral-8x7B-Instruct-v0.1", "Qwen2.5-0.5B-Instruct". Parts are between hyphens; their form shows which they are.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <optional>
 #include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
@@ -24,8 +26,6 @@ struct Piece {
   unsigned kinds = 0;
 };
 
-char to_capital(char c) { return is_ascii_lower(c) ? static_cast<char>(c - 'a' + 'A') : c; }
-bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return is_ascii_letter(c) || (static_cast<unsigned char>(c) & 0x80U) != 0; }
 
 // Skips what a pattern describes, from the front of a text in small letters.
@@ -50,7 +50,8 @@ class Pattern {
     return true;
   }
   bool skip_word_character() {
-    if (rest_.empty() || !(is_letter(rest_.front()) || is_decimal(rest_.front()) || rest_.front() == '_')) return false;
+    if (rest_.empty() || !(is_letter(rest_.front()) || is_ascii_digit(rest_.front()) || rest_.front() == '_'))
+      return false;
     rest_.remove_prefix(1);
     return true;
   }
@@ -107,24 +108,22 @@ bool is_size(const std::string& small) {
   return is_counted_size(small) || std::ranges::find(kWords, small) != std::end(kWords);
 }
 
-// The number in front of the last letter, with the letter as thousands. Nothing where it is not a number.
-std::optional<double> parameters_in(const std::string& size) {
-  const std::string number = size.substr(0, size.size() - 1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;
+// Returns the number in front of the last letter, with the letter as thousands; std::nullopt if there is no number.
+std::optional<double> parse_parameters(const std::string& size) {
+  const auto number = number_from<double>(std::string_view(size).substr(0, size.size() - 1));
+  if (!number) return std::nullopt;
   const std::size_t power = std::string_view(" KMBT").find(size.back());
-  return value * std::pow(1000.0, power == std::string_view::npos ? -1.0 : static_cast<double>(power));
+  return *number * std::pow(1000.0, power == std::string_view::npos ? -1.0 : static_cast<double>(power));
 }
 
 void normalize_size(Piece& piece, std::uint64_t parameters) {
   std::string& text = piece.text;
   std::ranges::replace(text, '_', '.');
-  if (is_decimal(text.back()))  // "7b1"
+  if (is_ascii_digit(text.back()))  // "7b1"
     text = text.substr(0, text.size() - 2) + "." + text.back() + text[text.size() - 2];
-  if (text.size() > 1 && is_decimal(text[text.size() - 2])) text.back() = to_capital(text.back());
+  if (text.size() > 1 && is_ascii_digit(text[text.size() - 2])) text.back() = to_upper_ascii(text.back());
   if (parameters != 0) {
-    const auto said = parameters_in(text);
+    const auto said = parse_parameters(text);
     const auto count = static_cast<double>(parameters);
     if (said && std::abs(*said - count) > std::floor(7 * count / 8)) {  // a length of contexts
       piece.kinds |= kFinetune;
@@ -148,7 +147,7 @@ std::vector<Piece> cut_pieces(std::string_view name, std::uint64_t parameters) {
       piece.kinds = kVersion;
     } else if (is_type(small)) {
       piece.kinds = kType;
-      std::ranges::transform(piece.text, piece.text.begin(), to_capital);
+      std::ranges::transform(piece.text, piece.text.begin(), to_upper_ascii);
     } else if (i > 0 && is_size(small)) {
       normalize_size(piece, parameters);
     } else if (i > 0 && (small == "chat" || small == "instruct" || small == "vision" || small == "lora")) {
@@ -158,9 +157,9 @@ std::vector<Piece> cut_pieces(std::string_view name, std::uint64_t parameters) {
   return pieces;
 }
 
-void drop_words_beside_numbers(std::vector<Piece>& pieces) {
+void drop_words_next_to_numbers(std::vector<Piece>& pieces) {
   const auto has_number = [](const Piece& piece) {
-    return (piece.kinds & kSize) != 0 && std::ranges::any_of(piece.text, is_decimal);
+    return (piece.kinds & kSize) != 0 && std::ranges::any_of(piece.text, is_ascii_digit);
   };
   if (std::ranges::none_of(pieces, has_number)) return;
   for (Piece& piece : pieces) {
@@ -192,24 +191,19 @@ std::string join_pieces(const std::vector<Piece>& pieces, unsigned kind, unsigne
     if (kind == kSize && std::ranges::find(texts, piece.text) != texts.end()) continue;
     texts.push_back(piece.text);
   }
-  std::string all;
-  for (const std::string_view text : texts) {
-    if (!all.empty()) all += '-';
-    all += text;
-  }
-  return all;
+  return fmt::format("{}", fmt::join(texts, "-"));
 }
 
 // Letters after others become small.
 std::string make_title_of_word(std::string word) {
   const bool has_capital = std::ranges::any_of(word, is_ascii_upper);
-  const bool has_small = std::ranges::any_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
+  const bool has_small = std::ranges::any_of(word, is_ascii_lower);
   const bool is_ascii = std::ranges::none_of(word, [](char c) { return (static_cast<unsigned char>(c) & 0x80U) != 0; });
-  if (has_capital || !has_small || !is_ascii || is_decimal(word.front())) return word;
+  if (has_capital || !has_small || !is_ascii || is_ascii_digit(word.front())) return word;
   if (word.front() == 'v' && is_version(word)) return word;
   bool after_letter = false;
   for (char& c : word) {
-    if (!after_letter) c = to_capital(c);
+    if (!after_letter) c = to_upper_ascii(c);
     after_letter = is_letter(c);
   }
   return word;
@@ -230,12 +224,11 @@ NameParts parse_name(std::string_view id, std::uint64_t parameters) {
   }
   parts.name = id;
   std::vector<Piece> pieces = cut_pieces(id, parameters);
-  drop_words_beside_numbers(pieces);
+  drop_words_next_to_numbers(pieces);
   find_basename(pieces);
   parts.size_label = join_pieces(pieces, kSize);
   parts.finetune = join_pieces(pieces, kFinetune);
   parts.version = join_pieces(pieces, kVersion, kBasename);
-  // Alone it says too little.
   if (!parts.size_label.empty() || !parts.finetune.empty() || !parts.version.empty())
     parts.basename = join_pieces(pieces, kBasename);
   return parts;

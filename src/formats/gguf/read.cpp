@@ -105,7 +105,7 @@ class TensorAdder {
     const std::uint64_t row = info.shape.empty() ? 1 : info.shape.back();
     if (type != nullptr && row % type->elements != 0)
       fail(info, fmt::format("rows of {} elements are not whole blocks of {} ({})", row, type->elements, type->name));
-    const auto bytes = stored_bytes(info.type, *elements);
+    const auto bytes = count_stored_bytes(info.type, *elements);
     if (!bytes) fail(info, fmt::format("shape {} overflows", poise::to_string(info.shape)));
     require_place(info, *bytes);
     return bytes;
@@ -153,7 +153,7 @@ class TensorAdder {
     Tensor stored = tensor(info, bytes);
     if (read_factors(info, stored)) return;
     if (known && known->change != Change::stacked && is_interpreted(info)) {
-      if (auto put_back = to_canonical(stored, known->change, heads_)) {
+      if (auto put_back = undo_change(stored, known->change, heads_)) {
         stored = std::move(*put_back);
         stored.name = known->expert ? expert_name(known->name, *known->expert) : known->name;
         stored.file_name = std::make_shared<const std::string>(info.name);
@@ -247,12 +247,12 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
                 input.path.string());
   }
   const std::string name = input.path.filename().string();
-  const auto prefix = split_prefix(name, split.number, split.count);
+  const auto prefix = find_split_prefix(name, split.number, split.count);
   if (!prefix) {
     throw Error(
         ErrorKind::invalid_file,
         fmt::format("gguf: this is part {} of {}, and the other parts cannot be found: its name does not end in {}",
-                    split.number + 1, split.count, split_name("", split.number, split.count)),
+                    split.number + 1, split.count, make_split_name("", split.number, split.count)),
         input.path.string());
   }
   std::vector<File> all;
@@ -261,7 +261,7 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
       all.push_back(std::move(files.front()));
       continue;
     }
-    const auto path = input.path.parent_path() / split_name(*prefix, number, split.count);
+    const auto path = input.path.parent_path() / make_split_name(*prefix, number, split.count);
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) {
       throw Error(ErrorKind::not_found,
@@ -293,12 +293,12 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
 
 }  // namespace
 
-std::string split_name(const std::string& prefix, std::uint64_t number, std::uint64_t count) {
+std::string make_split_name(const std::string& prefix, std::uint64_t number, std::uint64_t count) {
   return fmt::format("{}-{:05}-of-{:05}.gguf", prefix, number + 1, count);
 }
 
-std::optional<std::string> split_prefix(const std::string& name, std::uint64_t number, std::uint64_t count) {
-  const std::string ending = split_name("", number, count);
+std::optional<std::string> find_split_prefix(const std::string& name, std::uint64_t number, std::uint64_t count) {
+  const std::string ending = make_split_name("", number, count);
   if (!name.ends_with(ending)) return std::nullopt;
   return name.substr(0, name.size() - ending.size());
 }

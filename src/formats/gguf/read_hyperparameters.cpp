@@ -25,7 +25,7 @@ class HyperparameterReader {
     map_.set("model_type", architecture_.model_type);
     map_.set("tie_word_embeddings", model_.size() > 0 && model_.find("lm_head.weight") == nullptr);
     for (const KeyRow& row : rows_of(architecture_)) {
-      if (auto value = take(row)) map_.set(std::string(row.config), std::move(*value));
+      if (auto value = remove(row)) map_.set(std::string(row.config), std::move(*value));
     }
     for (const KeyRow& row : architecture_.keys) {
       const Value* by_default = row.read_by_default.empty() ? nullptr : map_.find(row.read_by_default);
@@ -50,7 +50,7 @@ class HyperparameterReader {
     }
     if (const Value* causal = entries_.find(key(kCausal)); causal != nullptr && *causal == Value(false)) {
       map_.set("is_causal", false);
-      entries_.take(key(kCausal));
+      entries_.remove(key(kCausal));
     }
     read_head();
     read_windows();
@@ -62,10 +62,10 @@ class HyperparameterReader {
   std::string key(std::string_view gguf) const { return fmt::format("{}.{}", architecture_.name, gguf); }
 
   // Returns std::nullopt for a value of another kind, such as a number for each layer: it stays an attribute.
-  std::optional<Value> take(const KeyRow& row) {
+  std::optional<Value> remove(const KeyRow& row) {
     const Value* value = entries_.find(key(row.gguf));
     if (value == nullptr || !fits(*value, row.kind)) return std::nullopt;
-    return entries_.take(key(row.gguf));
+    return entries_.remove(key(row.gguf));
   }
 
   std::uint64_t head_length() const {
@@ -81,10 +81,10 @@ class HyperparameterReader {
     if (rotating > 0) {
       if (rotating != head)
         map_.set("partial_rotary_factor", static_cast<double>(rotating) / static_cast<double>(head));
-      entries_.take(key(kRotating));
+      entries_.remove(key(kRotating));
     }
     // llama.cpp has a length for the values, too; transformers does not.
-    if (entries_.number(key("attention.value_length")) == head) entries_.take(key("attention.value_length"));
+    if (entries_.number(key("attention.value_length")) == head) entries_.remove(key("attention.value_length"));
     if (architecture_.wide_scale_layers == 0) return;
     const bool wide = integer(map_.find("num_hidden_layers")) == architecture_.wide_scale_layers;
     const std::uint64_t heads = integer(map_.find("num_attention_heads"));
@@ -109,7 +109,7 @@ class HyperparameterReader {
       return;
     }
     map_.set("layer_types", std::move(types));
-    entries_.take(key(kPattern));
+    entries_.remove(key(kPattern));
   }
 
   void read_scaling(const RopeFactors& factors) {
@@ -120,17 +120,18 @@ class HyperparameterReader {
         number(entries_.find(key("rope.scaling.factor"))).value_or(number(entries_.find(key(kOldFactor))).value_or(0));
     const bool is_linear = type == nullptr && architecture_.rotates && factor != 0 && factor != 1;
     const std::string name = named != nullptr ? *named : is_linear ? "linear" : "none";
-    if (name != "none") entries_.take(key("rope.scaling.type"));  // the type makes the factor next to it ineffective
+    if (name != "none") entries_.remove(key("rope.scaling.type"));  // the type makes the factor next to it ineffective
     std::optional<Attributes> scaling;
     if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
       scaling = longrope(factors);
     } else if (name != "none") {
       scaling = Attributes{{"rope_type", name}};
       for (const KeyRow& row : kScalingKeys) {
-        if (auto value = take(row)) scaling->set(std::string(row.config), std::move(*value));
+        if (auto value = remove(row)) scaling->set(std::string(row.config), std::move(*value));
       }
       if (scaling->find("factor") == nullptr) {
-        if (auto value = take({kOldFactor, "factor", KeyRow::Kind::number})) scaling->set("factor", std::move(*value));
+        if (auto value = remove({kOldFactor, "factor", KeyRow::Kind::number}))
+          scaling->set("factor", std::move(*value));
       }
       if (scaling->find("factor") == nullptr) scaling->set("factor", 1.0);  // as in llama.cpp
       if (name == "yarn") read_yarn_attention(*scaling);
@@ -143,14 +144,14 @@ class HyperparameterReader {
     const auto attention = number(entries_.find(key(kAttentionFactor)));
     if (architecture_.rotates && attention && *attention != 1) {
       if (!scaling) scaling = Attributes{{"rope_type", "default"}};
-      scaling->set(std::string(kPlainFactor), *take({kAttentionFactor, {}, KeyRow::Kind::number}));
+      scaling->set(std::string(kPlainFactor), *remove({kAttentionFactor, {}, KeyRow::Kind::number}));
     }
     if (scaling) map_.set("rope_scaling", std::move(*scaling));
   }
 
   // llama.cpp multiplies it by the attention factor that yarn computes.
   void read_yarn_attention(Attributes& scaling) {
-    const auto said = take({kAttentionFactor, {}, KeyRow::Kind::number});
+    const auto said = remove({kAttentionFactor, {}, KeyRow::Kind::number});
     if (!said) return;
     const double attention = *said->get_if<double>() * yarn_attention(number(scaling.find("factor")).value_or(1));
     const double configured = number(scaling.find("attention_factor")).value_or(0);
@@ -162,12 +163,13 @@ class HyperparameterReader {
     Attributes scaling{{"rope_type", "longrope"},
                        {"long_factor", list_of(factors.long_contexts)},
                        {"short_factor", list_of(factors.short_contexts)}};
-    if (auto length = take({kOriginalLength, {}})) scaling.set("original_max_position_embeddings", std::move(*length));
+    if (auto length = remove({kOriginalLength, {}}))
+      scaling.set("original_max_position_embeddings", std::move(*length));
     const Value* top_level = map_.find("original_max_position_embeddings");
     const std::uint64_t original =
         integer(top_level != nullptr ? top_level : scaling.find("original_max_position_embeddings"));
     // llama.cpp's default factor is 1.
-    const auto said = take({kAttentionFactor, {}, KeyRow::Kind::number});
+    const auto said = remove({kAttentionFactor, {}, KeyRow::Kind::number});
     const double factor = said ? *said->get_if<double>() : 1.0;
     const double computed = original == 0
                                 ? 1.0
@@ -204,7 +206,7 @@ std::optional<std::string> unreadable_hyperparameter(const Entries& entries, con
     if (value == nullptr || fits(*value, row.kind)) continue;
     return fmt::format("{}: expected {}, found {}", key,
                        row.kind == KeyRow::Kind::integer ? "an integer of 0 or more" : "a number",
-                       to_string(KeyValues::usual_type(*value)));
+                       to_string(KeyValues::choose_type(*value)));
   }
   for (const std::string_view required : kRequired) {
     const std::string key = fmt::format("{}.{}", architecture.name, required);

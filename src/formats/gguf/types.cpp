@@ -13,7 +13,7 @@
 
 namespace poise::gguf {
 
-std::optional<std::uint64_t> stored_bytes(std::uint32_t type, std::uint64_t elements) {
+std::optional<std::uint64_t> count_stored_bytes(std::uint32_t type, std::uint64_t elements) {
   if (const auto dtype = dtype_spelled(kSpellings, type)) return packed_bytes(*dtype, elements);
   const BlockType* blocks = block_type_numbered(type);
   return blocks == nullptr ? std::nullopt : checked_mul(elements / blocks->elements, blocks->bytes);
@@ -41,7 +41,7 @@ constexpr std::array kVariants = std::to_array<Variant>({
 });
 
 // By the type of most layers: an embedding and an output matrix of another type may be larger.
-std::optional<std::uint32_t> looks_like(std::span<const TypedMatrix> matrices) {
+std::optional<std::uint32_t> guess_file_type(std::span<const TypedMatrix> matrices) {
   std::map<std::uint32_t, std::uint64_t> elements;
   const auto count = [&](auto counts) {
     for (const TypedMatrix& matrix : matrices) {
@@ -64,12 +64,12 @@ std::optional<std::uint32_t> looks_like(std::span<const TypedMatrix> matrices) {
 
 }  // namespace
 
-std::string file_type_name(std::uint32_t number) {
+std::string find_file_type_name(std::uint32_t number) {
   const auto* row = std::ranges::find(kFileTypes, number, &FileType::number);
   return row != kFileTypes.end() ? std::string(row->name) : fmt::format("{}{}", kUnknown, number);
 }
 
-std::optional<std::uint32_t> file_type_of(std::span<const TypedMatrix> matrices, std::string_view recipe) {
+std::optional<std::uint32_t> find_file_type(std::span<const TypedMatrix> matrices, std::string_view recipe) {
   // Poise's recipes that end in a type's name.
   constexpr std::string_view kMix = ":mix";
   const std::string_view name = recipe.ends_with(kMix) ? recipe.substr(0, recipe.size() - kMix.size()) : recipe;
@@ -80,7 +80,7 @@ std::optional<std::uint32_t> file_type_of(std::span<const TypedMatrix> matrices,
     const std::string_view digits = recipe.substr(kUnknown.size());
     if (std::from_chars(digits.data(), digits.data() + digits.size(), number).ec == std::errc()) return number;
   }
-  return looks_like(matrices);
+  return guess_file_type(matrices);
 }
 
 namespace {

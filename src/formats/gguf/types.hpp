@@ -33,13 +33,12 @@ inline constexpr std::array kRemovedTypes = {
     RemovedType{37, "iq4_nl_4_8"}, RemovedType{38, "iq4_nl_8_8"},
 };
 
-// The bytes of that many elements, which are whole blocks; nothing for unknown types, or on overflow of 64 bits.
-std::optional<std::uint64_t> stored_bytes(std::uint32_t type, std::uint64_t elements);
+// Returns the bytes of that many elements, which are whole blocks; std::nullopt for unknown types, or on overflow of 64
+// bits.
+std::optional<std::uint64_t> count_stored_bytes(std::uint32_t type, std::uint64_t elements);
 
-// general.file_type: llama.cpp's name for the types of a file's tensors.
-
-// llama_ftype, of llama.h (v0.5.0), and the type of most tensors (llama-quant.cpp). Of several rows with one type, the
-// first is the usual one.
+// A number of general.file_type (llama_ftype, of llama.h, v0.5.0), and the type of most tensors (llama-quant.cpp). Of
+// several rows with one type, the first is the usual one.
 struct FileType {
   std::uint32_t number;
   std::string_view name;
@@ -56,8 +55,8 @@ inline constexpr std::array kFileTypes = std::to_array<FileType>({
     {41, "q2_0", 42},
 });
 
-// The name of a number: that of Poise's recipe ("q4_k_m"), or "llama_ftype 43" for an unknown one.
-std::string file_type_name(std::uint32_t number);
+// Returns the name of a number: that of Poise's recipe ("q4_k_m"), or "llama_ftype 43" for an unknown one.
+std::string find_file_type_name(std::uint32_t number);
 
 // A matrix of a file: its name and the number of its type.
 struct TypedMatrix {
@@ -66,13 +65,12 @@ struct TypedMatrix {
   std::uint64_t elements;
 };
 
-// The number of the recipe that the model was made by; without one, or one without a number, by what the matrices look
-// like. Nothing if llama.cpp has no number for the most frequent type: it then looks at the tensors itself.
-std::optional<std::uint32_t> file_type_of(std::span<const TypedMatrix> matrices, std::string_view recipe);
+// Returns the number of the recipe that the model was made by; without one, or one without a number, that of the
+// matrices' types. std::nullopt if llama.cpp has no number for the most frequent type: it then looks at the tensors
+// itself.
+std::optional<std::uint32_t> find_file_type(std::span<const TypedMatrix> matrices, std::string_view recipe);
 
-// Blocks of big-endian files, as little-endian ones.
-
-// Requires: type.swapped; the blob is whole blocks.
+// Returns blocks of a big-endian file as little-endian ones. Requires: type.swapped; the blob is whole blocks.
 BlobPtr make_swapped_blocks(BlobPtr blob, const BlockType& type);
 
 }  // namespace poise::gguf

@@ -114,7 +114,7 @@ TokenType read_type(const Vocabulary& vocabulary, std::size_t id) {
   return choose_special_type(type_of(find_token_type_number(vocabulary.type(id))), vocabulary, id);
 }
 
-bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& header) {
+bool Tokens::read(std::string_view key, MetadataValue& value, HeaderReader& header) {
   if (!key.starts_with(kTokenizer)) return false;
   const std::string_view name = key.substr(kTokenizer.size());
   const auto require = [&](bool is_so, std::uint64_t most, std::string_view kind) {
@@ -155,11 +155,11 @@ bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& head
   return true;
 }
 
-std::optional<Vocabulary> Tokens::vocabulary(Entries& entries, std::vector<Finding>& warnings,
-                                             const std::string& path) {
+std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<Finding>& warnings,
+                                                  const std::string& path) {
   if (!tokens_) {
     const std::string name = name_in(entries.find(make_key("model")));
-    if (name == kNoTokenizer || name == "no_vocab") entries.take(make_key("model"));
+    if (name == kNoTokenizer || name == "no_vocab") entries.remove(make_key("model"));
     return std::nullopt;
   }
   if (scores_ && scores_->size() != tokens_->size())
@@ -179,13 +179,13 @@ std::optional<Vocabulary> Tokens::vocabulary(Entries& entries, std::vector<Findi
           .pad_id = find_id("padding_token_id", -1),
           .unk_id = find_id("unknown_token_id", defaults.id("unknown_token_id"))};
   if (model != "llama") return std::nullopt;
-  entries.take(make_key("model"));
+  entries.remove(make_key("model"));
   Vocabulary vocabulary;
   vocabulary.reserve(count, tokens_->arena.size());
   vocabulary.special_ids() = ids_;
   for (const std::string_view name : {"bos_token_id", "eos_token_id", "unknown_token_id", "padding_token_id"}) {
     const std::string key = make_key(name);
-    if (has_token(entries.find(key), count)) entries.take(key);
+    if (has_token(entries.find(key), count)) entries.remove(key);
   }
   vocabulary.max_length = static_cast<std::int32_t>(entries.read_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
@@ -195,13 +195,13 @@ std::optional<Vocabulary> Tokens::vocabulary(Entries& entries, std::vector<Findi
   const auto read_flag = [&](std::string_view name, bool usual) {
     const std::string key = make_key(name);
     if (entries.get_if<bool>(key) == nullptr) return usual;
-    return std::move(*entries.take(key)).take<bool>();
+    return std::move(*entries.remove(key)).take<bool>();
   };
   vocabulary.add_dummy_prefix = read_flag("add_space_prefix", true);
   vocabulary.remove_extra_whitespaces = read_flag("remove_extra_whitespaces", false);
   // Writing a vocabulary implies this value.
   if (const Value* pre = entries.find(make_key("pre")); pre != nullptr && *pre == Value("default"))
-    entries.take(make_key("pre"));
+    entries.remove(make_key("pre"));
   // For a token that the file does not name, the flag has no meaning and stays an attribute.
   const auto read_around = [&](std::string_view name, std::int32_t id, bool usual) {
     const auto* flag = entries.get_if<bool>(make_key(name));

@@ -19,27 +19,27 @@ inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
 inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // in tokens
 inline constexpr std::string_view kNoTokenizer = "none";  // the model of a file without tokens; also "no_vocab"
 
-// The type of a token after the vocabulary is written and read again.
+// Returns the type of a token after the vocabulary is written and read again.
 TokenType read_type(const Vocabulary& vocabulary, std::size_t id);
 
-// Appends the keys of a model's vocabulary, except those that exist; to null: nothing. Returns what a reader loses, one
-// sentence each. `name`: general.name. `embeddings`: rows of the embedding, which llama.cpp requires as the number of
-// tokens; 0: unknown. Requires: the model has a vocabulary.
+// Appends the keys of a model's vocabulary to `out`, if it is not null, except those that exist. Returns what a reader
+// loses, one sentence each. `name`: general.name. `embeddings`: rows of the embedding, which llama.cpp requires as the
+// number of tokens; 0: unknown. Requires: the model has a vocabulary.
 std::vector<std::string> write_vocabulary(const Model& model, const std::string& name, std::uint64_t embeddings,
                                           KeyValues* out);
 
-// The arrays, read with the header: as values they would take many times the memory.
+// The arrays of a vocabulary, read with the header: as values they would take many times the memory.
 class Tokens {
  public:
-  // False for another key. Throws invalid_file for an array of another kind.
-  bool take(std::string_view key, MetadataValue& value, HeaderReader& header);
+  // Returns false for another key. Throws invalid_file for an array of another kind.
+  bool read(std::string_view key, MetadataValue& value, HeaderReader& header);
 
-  // Does nothing if there is none, or one of an unsupported kind: then return_entries() has the arrays. Takes the keys
-  // that it understands. Warns of ids without a token, and of missing keys with a default. Throws invalid_file for
-  // arrays that do not match.
-  std::optional<Vocabulary> vocabulary(Entries& entries, std::vector<Finding>& warnings, const std::string& path);
+  // Removes the keys that it understands. Returns std::nullopt if there is no vocabulary, or one of an unsupported
+  // kind: then return_entries() has the arrays. Warns of ids without a token, and of missing keys with a default.
+  // Throws invalid_file for arrays that do not match.
+  std::optional<Vocabulary> make_vocabulary(Entries& entries, std::vector<Finding>& warnings, const std::string& path);
 
-  // Of the last vocabulary(), of any kind.
+  // Returns those of the last make_vocabulary(), of any kind.
   const SpecialIds& special_ids() const { return ids_; }
 
   // Appends arrays that made no vocabulary as values.

@@ -40,7 +40,11 @@ struct Stored {
   std::uint64_t bytes() const { return blob->size(); }
 };
 
-std::uint32_t type_number(const Tensor& tensor) {
+[[noreturn]] void refuse(std::string_view tensor, std::string_view problem) {
+  throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: {}", tensor, problem));
+}
+
+std::uint32_t find_type_number(const Tensor& tensor) {
   if (const BlockType* blocks = block_type(tensor.layout)) return blocks->number;
   if (tensor.layout != Layout::dense) refuse_tensor("gguf", tensor);
   const auto number = spelling_in(kSpellings, tensor.require("data").dtype);
@@ -51,7 +55,7 @@ std::uint32_t type_number(const Tensor& tensor) {
 bool is_vector(const Tensor& tensor) { return tensor.shape.size() < 2 || tensor.name.ends_with(".bias"); }
 
 // Without a configuration llama.cpp could not use the tensors.
-const Architecture* architecture_for(const Model& model) {
+const Architecture* find_architecture(const Model& model) {
   const Architecture* architecture = architecture_of(model.card.model_type);
   if (architecture == nullptr || (!model.config && model.config_json.empty())) return nullptr;
   const bool turns_rows =
@@ -61,7 +65,7 @@ const Architecture* architecture_for(const Model& model) {
 
 class Preparer {
  public:
-  explicit Preparer(const Model& model) : architecture_(architecture_for(model)) {
+  explicit Preparer(const Model& model) : architecture_(find_architecture(model)) {
     if (architecture_ != nullptr) hyperparameters_ = hyperparameters_of(model, *architecture_);
   }
 
@@ -74,24 +78,21 @@ class Preparer {
 
   Stored prepare(const Tensor& tensor) const {
     const auto name = known(tensor);
-    (void)type_number(tensor);
-    Tensor changed = name ? to_gguf(tensor, name->change, hyperparameters_.heads) : tensor;
+    (void)find_type_number(tensor);
+    Tensor changed = name ? apply_change(tensor, name->change, hyperparameters_.heads) : tensor;
     if (architecture_ != nullptr && is_vector(changed) && changed.layout == Layout::dense &&
         has_float_elements(changed) && element_type(changed) != DType::f64) {
       changed = make_dense(changed.name, changed.shape, DType::f32, dense_blob(changed, DType::f32));
     }
     if (blocks_along(changed.layout) == BlocksAlong::columns)
       refuse_tensor("gguf", tensor, "its blocks run along columns");
-    Stored stored{name ? name->name : std::string(tensor.name), changed.shape, type_number(changed),
+    Stored stored{name ? name->name : std::string(tensor.name), changed.shape, find_type_number(changed),
                   changed.require("data").blob};
-    if (stored.name.size() > kMaxWrittenName) {
-      throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: the name has {} bytes, llama.cpp takes {}",
-                                                      tensor.name, stored.name.size(), kMaxWrittenName));
-    }
-    if (tensor.shape.size() > kMaxDimensions) {
-      throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: {} dimensions, at most {} are allowed",
-                                                      tensor.name, tensor.shape.size(), kMaxDimensions));
-    }
+    if (stored.name.size() > kMaxWrittenName)
+      refuse(tensor.name,
+             fmt::format("the name has {} bytes, llama.cpp takes {}", stored.name.size(), kMaxWrittenName));
+    if (tensor.shape.size() > kMaxDimensions)
+      refuse(tensor.name, fmt::format("{} dimensions, at most {} are allowed", tensor.shape.size(), kMaxDimensions));
     return stored;
   }
 
@@ -103,41 +104,35 @@ class Preparer {
 // The experts' matrices of one stacked tensor, by number.
 using Experts = std::map<std::uint64_t, Stored>;
 
-Stored stacked(Experts experts) {
+Stored stack_experts(Experts experts) {
   const Stored& first = experts.begin()->second;
   Stored result{first.name, {experts.size()}, first.type, first.blob};
   std::vector<BlobPtr> blobs;
   for (auto& [number, one] : experts) {
-    if (number != blobs.size())
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("gguf cannot hold {}: expert {} is not there", one.name, blobs.size()));
-    if (one.type != first.type || !(one.shape == first.shape)) {
-      throw Error(
-          ErrorKind::unsupported,
-          fmt::format("gguf cannot hold {}: expert {} has another type or shape than expert 0", one.name, number));
-    }
+    if (number != blobs.size()) refuse(one.name, fmt::format("expert {} is not there", blobs.size()));
+    if (one.type != first.type || !(one.shape == first.shape))
+      refuse(one.name, fmt::format("expert {} has another type or shape than expert 0", number));
     blobs.emplace_back(one.blob);
   }
-  if (first.shape.size() != (first.name.ends_with(".bias") ? 1U : 2U)) {
-    throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: the experts are not matrices", first.name));
-  }
+  if (first.shape.size() != (first.name.ends_with(".bias") ? 1U : 2U))
+    refuse(first.name, "the experts are not matrices");
   for (const std::uint64_t length : first.shape) result.shape.push_back(length);
   result.blob = make_joined_blob(std::move(blobs));
   return result;
 }
 
-Stored factors_tensor(std::string_view name, const std::vector<float>& factors) {
+Stored make_factors_tensor(std::string_view name, const std::vector<float>& factors) {
   const Tensor tensor = make_tensor(std::string(name), {factors.size()}, factors);
-  return {tensor.name, tensor.shape, type_number(tensor), tensor.require("data").blob};
+  return {tensor.name, tensor.shape, find_type_number(tensor), tensor.require("data").blob};
 }
 
-std::optional<std::uint32_t> file_type(const std::vector<Stored>& tensors, std::string_view recipe) {
+std::optional<std::uint32_t> choose_file_type(const std::vector<Stored>& tensors, std::string_view recipe) {
   std::vector<TypedMatrix> matrices;
   for (const Stored& tensor : tensors) {
     if (tensor.shape.size() >= 2)
       matrices.push_back({tensor.name, tensor.type, element_count(tensor.shape).value_or(0)});
   }
-  return file_type_of(matrices, recipe);
+  return find_file_type(matrices, recipe);
 }
 
 // The tensors [first, last) and the header before them.
@@ -148,7 +143,7 @@ struct Part {
   std::uint64_t data_bytes = 0;
 };
 
-// Adapters of other formats are no models, and not those of GGUF either.
+// Adapters of other formats are neither models nor adapters of GGUF.
 void require_own_adapter(const Model& model) {
   if (adapter(model, nullptr) || !adapter_in(model, nullptr)) return;
   throw Error(
@@ -158,7 +153,7 @@ void require_own_adapter(const Model& model) {
       .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
 }
 
-// GGUF files are for llama.cpp. A model that says what it is has to be one whose names in llama.cpp Poise writes.
+// GGUF files are for llama.cpp. A model with a model_type has to be one whose names in llama.cpp Poise writes.
 void require_runnable(const Model& model) {
   const std::string& type = model.card.model_type;
   const bool has_config = model.config || !model.config_json.empty();
@@ -175,16 +170,15 @@ class GgufFile {
  public:
   GgufFile(const Model& model, const WriteOptions& options)
       : model_(model), preparer_(model), alignment_(options.align.value_or(kUsualAlignment)) {
-    if (!std::has_single_bit(alignment_) || alignment_ < kLeastAlignment || alignment_ > kMaxAlignment) {
+    if (!std::has_single_bit(alignment_) || alignment_ < kLeastAlignment || alignment_ > kMaxAlignment)
       throw Error(ErrorKind::bad_argument,
                   fmt::format("align: expected a power of two from {}, with less llama.cpp exits, to {}, found {}",
                               kLeastAlignment, kMaxAlignment, alignment_));
-    }
     require_own_adapter(model);
     require_runnable(model);
-    add_tensors(model, preparer_);
-    metadata_ = metadata_of(model, preparer_.architecture(), preparer_.hyperparameters(),
-                            file_type(tensors_, model.origin.recipe), counted());
+    add_tensors();
+    metadata_ = make_metadata(model, preparer_.architecture(), preparer_.hyperparameters(),
+                              choose_file_type(tensors_, model.origin.recipe), count_tensors());
     cut(options.shard_size);
     for (std::size_t i = 0; i < parts_.size(); ++i) make_header(i);
   }
@@ -237,7 +231,7 @@ class GgufFile {
     const ReadAhead ahead(
         ReadAhead::list_blobs(tensors_, [](const Stored& tensor) -> const Blob& { return *tensor.blob; }));
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      Sink& sink = parts_.size() == 1 ? output.main() : sink_of(output, i);
+      Sink& sink = parts_.size() == 1 ? output.main() : open_sink(output, i);
       const Part& part = parts_[i];
       sink.write(part.header.bytes());
       for (std::size_t t = part.first; t < part.last; ++t) {
@@ -248,7 +242,7 @@ class GgufFile {
   }
 
  private:
-  std::vector<CountedTensor> counted() const {
+  std::vector<CountedTensor> count_tensors() const {
     std::vector<CountedTensor> tensors;
     tensors.reserve(tensors_.size());
     for (const Stored& tensor : tensors_) tensors.push_back({tensor.name, tensor.shape});
@@ -263,11 +257,11 @@ class GgufFile {
 
   std::string part_name(std::string name, std::size_t index) const {
     if (name.ends_with(".gguf")) name.resize(name.size() - 5);
-    return split_name(name, index, parts_.size());
+    return make_split_name(name, index, parts_.size());
   }
 
   // The first part has the metadata; the others are found by its name.
-  Sink& sink_of(Output& output, std::size_t index) const {
+  Sink& open_sink(Output& output, std::size_t index) const {
     const std::string name = part_name(output.name(), index);
     return index == 0 ? output.open_main(name) : output.open_sibling(name);
   }
@@ -278,12 +272,12 @@ class GgufFile {
     return *result;
   }
 
-  void add_tensors(const Model& model, const Preparer& preparer) {
+  void add_tensors() {
     std::map<std::string, Experts> experts;  // by the name of the stacked tensor
     std::map<std::string, std::size_t> places;
-    for (const Tensor& tensor : model.tensors()) {
-      Stored stored = preparer.prepare(tensor);
-      const auto known = preparer.known(tensor);
+    for (const Tensor& tensor : model_.tensors()) {
+      Stored stored = preparer_.prepare(tensor);
+      const auto known = preparer_.known(tensor);
       if (known && known->expert) {
         // All of them are written at the place of the first.
         if (places.try_emplace(stored.name, tensors_.size()).second) tensors_.push_back(stored);
@@ -294,11 +288,11 @@ class GgufFile {
     }
     for (auto& [name, all] : experts) {
       least_experts_ = std::min<std::uint64_t>(least_experts_, all.size());
-      tensors_[places.at(name)] = stacked(std::move(all));
+      tensors_[places.at(name)] = stack_experts(std::move(all));
     }
     for (const RopeFactorRow& row : kRopeFactorRows) {
-      const std::vector<float>& factors = preparer.hyperparameters().factors.*(row.factors);
-      if (!factors.empty()) tensors_.push_back(factors_tensor(row.gguf, factors));
+      const std::vector<float>& factors = preparer_.hyperparameters().factors.*(row.factors);
+      if (!factors.empty()) tensors_.push_back(make_factors_tensor(row.gguf, factors));
     }
   }
 
@@ -361,11 +355,11 @@ class GgufFile {
 bool transposes(const Model& model, std::string_view tensor) {
   const Architecture* architecture = architecture_of(model.card.model_type);
   const auto name = architecture == nullptr ? std::nullopt : gguf_name(*architecture, tensor);
-  return name && name->change == Change::transposed && architecture_for(model) != nullptr;
+  return name && name->change == Change::transposed && find_architecture(model) != nullptr;
 }
 
 std::function<bool(const Tensor&)> stored_as_f32(const Model& model) {
-  const bool is_known = architecture_for(model) != nullptr;
+  const bool is_known = find_architecture(model) != nullptr;
   return [is_known](const Tensor& tensor) { return is_known && is_vector(tensor); };
 }
 

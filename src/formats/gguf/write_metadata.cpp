@@ -28,15 +28,15 @@ constexpr std::uint32_t kQuantizationVersion = 2;
 constexpr std::array<std::string_view, 2> kImplied = {"torch_dtype", "dtype"};
 
 bool is_same(const Value& a, const Value& b) {
-  const auto number = [](const Value& value) {
+  const auto to_real = [](const Value& value) {
     const auto* integer = value.get_if<std::uint64_t>();
     return integer == nullptr ? value : Value(static_cast<double>(*integer));
   };
-  return number(a) == number(b);
+  return to_real(a) == to_real(b);
 }
 
-// The hyperparameters in a config.json; nothing if it cannot be read.
-std::optional<Config> hyperparameters_in(const Attributes& map, std::string model_type) {
+// Returns the hyperparameters in a config.json; std::nullopt if it cannot be read.
+std::optional<Config> read_hyperparameters(const Attributes& map, std::string model_type) {
   try {
     return config_from_attributes(map, model_type, {});
   } catch (const Error&) {
@@ -63,9 +63,9 @@ bool is_same_computation(const Attributes& map, const Model& model) {
   }
 }
 
-// The keys of config.json that a reader of the entries would not find.
-Attributes keys_beside_entries(const Model& model, const Architecture& architecture,
-                               const Hyperparameters& hyperparameters) {
+// Returns the keys of config.json that a reader of the entries would not find.
+Attributes list_other_keys(const Model& model, const Architecture& architecture,
+                           const Hyperparameters& hyperparameters) {
   Entries entries;
   for (const auto& [key, value] : hyperparameters.entries) entries.add(key, value);
   Attributes said = config_in(entries, *architecture_in(entries, architecture.name), model, hyperparameters.factors);
@@ -90,22 +90,22 @@ Attributes keys_beside_entries(const Model& model, const Architecture& architect
     for (const std::string& key : more) add(key, Value());
   }
   // Then the family's hyperparameters, if the result differs.
-  if (!model.config || hyperparameters_in(said, model.card.model_type) == model.config) return rest;
+  if (!model.config || read_hyperparameters(said, model.card.model_type) == model.config) return rest;
   for (const auto& [key, value] : config_to_attributes(*model.config, model.card.model_type)) add(key, value);
   return rest;
 }
 
-// The same as JSON text, "{}" where there are none: a file without poise.config is of another program, whose reader
-// adds keys. All keys if there are no entries; empty if there is no configuration.
-std::string rest_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters) {
+// Returns the same as JSON text, "{}" where there are none: a file without poise.config is of another program, whose
+// reader adds keys. All keys if there are no entries; empty if there is no configuration.
+std::string make_rest(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters) {
   if (architecture == nullptr) return model.config || !model.config_json.empty() ? config_text(model) : std::string();
-  const Attributes rest = keys_beside_entries(model, *architecture, hyperparameters);
+  const Attributes rest = list_other_keys(model, *architecture, hyperparameters);
   require_finite(rest);
   return to_json(rest);
 }
 
-// The rows of the embedding; 0: unknown, or more than a vocabulary has.
-std::uint64_t embedding_rows(const Model& model, const Architecture* architecture) {
+// Returns the number of rows of the embedding; 0: unknown, or more than a vocabulary has.
+std::uint64_t count_embedding_rows(const Model& model, const Architecture* architecture) {
   constexpr std::string_view kEmbeddingName = "token_embd.weight";
   if (architecture == nullptr) return 0;
   const auto name = canonical_name(*architecture, kEmbeddingName);
@@ -118,22 +118,22 @@ bool has_tokens(const Model& model) {
   return model.vocabulary || model.attributes.find(fmt::format("{}model", kTokenizer)) != nullptr;
 }
 
-// llama.cpp loads a file without tokens only if it says that there are none, and how many ids there are.
+// llama.cpp loads a file without tokens only if it states that there are none, and how many ids there are.
 void write_no_vocabulary(std::uint64_t rows, const Architecture& architecture, KeyValues& out) {
   out.text(fmt::format("{}model", kTokenizer), kNoTokenizer);
   const std::string size = fmt::format("{}.vocab_size", architecture.name);
   if (rows > 0 && !out.has(size)) out.u32(size, rows);
 }
 
-std::vector<std::string> losses_beside_vocabulary(const Model& model, const Architecture* architecture) {
+std::vector<std::string> list_other_losses(const Model& model, const Architecture* architecture) {
   std::vector<std::string> losses;
   if (architecture == nullptr && !model.origin.format.starts_with("gguf")) {
-    const bool known = architecture_of(model.card.model_type) != nullptr;
-    losses.push_back(known || model.card.model_type.empty()
-                         ? fmt::format("llama.cpp will not run the file: {}",
-                                       known ? "the model has no configuration" : "the model has no model_type")
-                         : fmt::format("llama.cpp will not run the file: Poise does not know its name for {} models",
-                                       model.card.model_type));
+    const std::string& type = model.card.model_type;
+    const bool is_known = architecture_of(type) != nullptr;
+    losses.push_back(fmt::format("llama.cpp will not run the file: {}",
+                                 is_known       ? "the model has no configuration"
+                                 : type.empty() ? "the model has no model_type"
+                                                : fmt::format("Poise does not know its name for {} models", type)));
   }
   if (architecture != nullptr && !has_tokens(model))
     losses.emplace_back("llama.cpp runs the file with token ids only: the model has no vocabulary");
@@ -144,7 +144,7 @@ std::vector<std::string> losses_beside_vocabulary(const Model& model, const Arch
   std::vector<std::string> maps;
   for (const auto& [key, value] : model.attributes) {
     const bool nested =
-        value.get_if<Value::Array>() != nullptr && KeyValues::usual_type(value).type != ValueType::array;
+        value.get_if<Value::Array>() != nullptr && KeyValues::choose_type(value).type != ValueType::array;
     if (value.get_if<Attributes>() != nullptr || value.get_if<Value::Pairs>() != nullptr ||
         value.get_if<std::nullptr_t>() != nullptr || nested)
       maps.push_back(key);
@@ -155,8 +155,8 @@ std::vector<std::string> losses_beside_vocabulary(const Model& model, const Arch
   return losses;
 }
 
-// Formats of texts store a number as JSON. Nothing if the text is not a number, boolean or list of these.
-std::optional<Value> number_in(const std::string& text) {
+// Formats of texts store a number as JSON. Returns std::nullopt if the text is not a number, boolean or list of these.
+std::optional<Value> parse_number(const std::string& text) {
   constexpr std::size_t kLongest = 1 << 20;
   if (text.empty() || text.size() > kLongest ||
       std::string_view("0123456789-tf[").find(text.front()) == std::string_view::npos)
@@ -179,31 +179,31 @@ std::optional<Value> number_in(const std::string& text) {
 void write_attribute(const std::string& key, const Value& value, const Model& model, std::string_view architecture,
                      KeyValues& out) {
   const auto* items = value.get_if<Value::Array>();
-  const auto byte_of = [](const Value& item) -> std::optional<std::uint8_t> {
+  const auto to_byte = [](const Value& item) -> std::optional<std::uint8_t> {
     const auto* number = item.get_if<std::uint64_t>();
     if (number != nullptr && *number <= 0xff) return static_cast<std::uint8_t>(*number);
     const auto* negative = item.get_if<std::int64_t>();
     if (negative != nullptr && *negative >= -0x80) return static_cast<std::uint8_t>(*negative);
     return std::nullopt;
   };
-  const auto is_byte = [&](const Value& item) { return byte_of(item).has_value(); };
+  const auto is_byte = [&](const Value& item) { return to_byte(item).has_value(); };
   if (key == fmt::format("{}precompiled_charsmap", kTokenizer) && items != nullptr &&
       std::ranges::all_of(*items, is_byte)) {
     ByteWriter& bytes = out.array(key, ValueType::u8, items->size());
-    for (const Value& item : *items) bytes.u8(*byte_of(item));
+    for (const Value& item : *items) bytes.u8(*to_byte(item));
     return;
   }
   const auto* text = value.get_if<std::string>();
   const bool own =
       key.starts_with(kTokenizer) || (!architecture.empty() && key.starts_with(fmt::format("{}.", architecture)));
   if (text != nullptr && own && !model.origin.format.starts_with("gguf")) {
-    if (const auto number = number_in(*text)) return out.value(key, *number);
+    if (const auto number = parse_number(*text)) return out.value(key, *number);
   }
   const auto type = model.origin.attribute_types.find(key);
-  out.value(key, value, type != model.origin.attribute_types.end() ? entry_type_named(type->second) : std::nullopt);
+  out.value(key, value, type != model.origin.attribute_types.end() ? find_entry_type(type->second) : std::nullopt);
 }
 
-// The attributes to write instead of those that describe a vocabulary in which two tokens have one text.
+// Returns the attributes to write instead of those that describe a vocabulary in which two tokens have one text.
 Attributes make_unique_tokens(const Attributes& attributes, std::vector<std::string>& losses) {
   Attributes changed;
   const std::string key = fmt::format("{}tokens", kTokenizer);
@@ -234,16 +234,16 @@ bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <
 
 }  // namespace
 
-WrittenMetadata metadata_of(const Model& model, const Architecture* architecture,
-                            const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
-                            const std::vector<CountedTensor>& tensors) {
+WrittenMetadata make_metadata(const Model& model, const Architecture* architecture,
+                              const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
+                              const std::vector<CountedTensor>& tensors) {
   WrittenMetadata written;
   KeyValues& out = written.entries;
   const std::string_view named = architecture != nullptr ? architecture->name : std::string_view(model.card.model_type);
   if (!named.empty()) out.text("general.architecture", named);
   if (file_type) out.u32("general.file_type", *file_type);
   out.u32("general.quantization_version", kQuantizationVersion);
-  const std::string rest = rest_of(model, architecture, hyperparameters);
+  const std::string rest = make_rest(model, architecture, hyperparameters);
   // Keys of the model's own file that Poise has not written.
   const Attributes changed = make_unique_tokens(model.attributes, written.losses);
   for (const auto& [key, original] : model.attributes) {
@@ -262,12 +262,12 @@ WrittenMetadata metadata_of(const Model& model, const Architecture* architecture
   std::ranges::copy(hyperparameters.differences, std::back_inserter(written.losses));
   if (model.vocabulary) {
     KeyValues* const to = out.has(std::string(kTokenizer) + "tokens") ? nullptr : &out;
-    std::ranges::move(write_vocabulary(model, general.name, embedding_rows(model, architecture), to),
+    std::ranges::move(write_vocabulary(model, general.name, count_embedding_rows(model, architecture), to),
                       std::back_inserter(written.losses));
   }
   if (architecture != nullptr && !has_tokens(model))
-    write_no_vocabulary(embedding_rows(model, architecture), *architecture, out);
-  std::ranges::move(losses_beside_vocabulary(model, architecture), std::back_inserter(written.losses));
+    write_no_vocabulary(count_embedding_rows(model, architecture), *architecture, out);
+  std::ranges::move(list_other_losses(model, architecture), std::back_inserter(written.losses));
   return written;
 }
 

@@ -272,7 +272,7 @@ TEST(GgufWriter, EveryTypeThatIsWrittenHasAFileType) {
   for (const BlockType& type : block_types()) {
     if (type.encode == nullptr) continue;
     const gguf::TypedMatrix matrix{"blk.0.ffn_up.weight", type.number, 256};
-    EXPECT_NE(gguf::file_type_of(std::span(&matrix, 1), ""), std::nullopt) << type.name;
+    EXPECT_NE(gguf::find_file_type(std::span(&matrix, 1), ""), std::nullopt) << type.name;
   }
 }
 
