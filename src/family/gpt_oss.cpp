@@ -161,7 +161,7 @@ std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader
     if (named.name != tensor.name) result.replaced.push_back(tensor.name);
     result.model.add(std::move(named));
   }
-  if (to == ExpertsStored::stacked_out_in) result.model.config_json.set("quantization_config", mxfp4_config());
+  if (to == ExpertsStored::stacked_out_in) result.model.config_json.set("quantization_config", make_mxfp4_config());
   return result;
 }
 

@@ -89,7 +89,7 @@ Model without_other_scales(Model model) {
     scales.insert(name);
   }
   if (scales.empty()) return model;
-  std::string warning = schemes::left_out_warning(first, scales.size());
+  std::string warning = schemes::describe_left_out(first, scales.size());
   return without(scales, std::move(model), std::move(warning));
 }
 
@@ -111,7 +111,7 @@ Model fold_directory(Model model, const fs::path& path, std::string_view quantiz
   const auto found = find_quantization(model.config_json);
   const bool is_from_file = found && !quantization_file.empty() && is_known_method(found->method);
   try {
-    model = folded(std::move(model));
+    model = fold_matrices(std::move(model));
   } catch (const Error& error) {
     const std::string from =
         quantization_file.empty() ? "" : fmt::format(" (quantization_config is read from {})", quantization_file);
@@ -119,7 +119,7 @@ Model fold_directory(Model model, const fs::path& path, std::string_view quantiz
   }
   model = without_other_scales(std::move(model));
   if (found && !find_quantization(model.config_json)) return without_zero_biases(std::move(model));
-  if (is_from_file && reversible_scheme(model.config_json) == nullptr) {
+  if (is_from_file && find_reversible_scheme(model.config_json) == nullptr) {
     model.config_json.erase("quantization_config");
     model.warnings.push_back(
         {Severity::warning,
@@ -131,7 +131,7 @@ Model fold_directory(Model model, const fs::path& path, std::string_view quantiz
 
 std::optional<Model> fold_for_numbers(const Model& model) {
   std::optional<Model> parts = merge_quantized_parts(model);
-  std::optional<Model> scaled = with_scaled_fp8(parts ? *parts : model);
+  std::optional<Model> scaled = fold_scaled_fp8(parts ? *parts : model);
   return scaled ? std::move(scaled) : std::move(parts);
 }
 

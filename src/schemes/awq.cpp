@@ -1,6 +1,6 @@
 // AWQ, in the order of its gemm kernels. Of a matrix of `in` columns and `out` rows:
 //
-//   qweight   i32 [in, out / 8]; a word has the codes of eight neighbours of a column, in the order that kPlaces tells
+//   qweight   i32 [in, out / 8]; a word has the codes of eight neighbours of a column, in the order of kPlaces
 //   scales    f16, bf16 or f32 [groups, out]
 //   qzeros    i32 [groups, out / 8], the zero points in the same order
 //
@@ -14,7 +14,6 @@
 
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/scheme.hpp"
 
 namespace poise::schemes::awq {
 namespace {
@@ -44,7 +43,7 @@ void require_known(const QuantizationConfig& config) {
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& weight = matrix.require(".qweight");
-  const Part& words = matrix.data(weight, {DType::i32, DType::u32});
+  matrix.data(weight, kWordTypes);
   matrix.require_rank(weight, 2);
   const std::uint64_t in = weight.shape[0];
   const std::uint64_t out = weight.shape[1] * 8;
@@ -53,23 +52,20 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   if (in == 0 || in % group_size != 0)
     matrix.fail(fmt::format("groups of {} do not divide its {} columns", group_size, in));
   const std::uint64_t groups = in / group_size;
-  const Tensor& scales = matrix.require(".scales");
-  const Part& factors = matrix.data(scales, {DType::f16, DType::bf16, DType::f32});
-  matrix.require_shape(scales, {groups, out});
-  const Tensor& zeros = matrix.require(".qzeros");
-  const Part& zero_words = matrix.data(zeros, {DType::i32, DType::u32});
-  matrix.require_shape(zeros, {groups, weight.shape[1]});
-  const auto codes = [&](const Part& part, std::uint64_t rows) {
-    return PackedCodes{.words = part.blob, .rows = rows, .columns = out, .bits = kBits, .order = kPlaces};
+  const Tensor& scales = matrix.require(".scales", kScaleTypes, {groups, out});
+  const Tensor& zeros = matrix.require(".qzeros", kWordTypes, {groups, weight.shape[1]});
+  const auto codes = [&](const Tensor& tensor, std::uint64_t rows) {
+    const BlobPtr& words = tensor.require("data").blob;
+    return PackedCodes{.words = words, .rows = rows, .columns = out, .bits = kBits, .order = kPlaces};
   };
-  return group_tensor(matrix,
-                      {.shape = {out, in},
-                       .bits = kBits,
-                       .group_size = group_size,
-                       .codes = make_codes_blob(codes(words, in), MatrixOrder::transposed, kBits),
-                       .scales = as_part("scales", factors.dtype, transposed_data(scales)),
-                       .zeros = as_part("zeros", DType::f16,
-                                        make_code_numbers_blob(codes(zero_words, groups), MatrixOrder::transposed))});
+  return make_groups(
+      matrix,
+      {.shape = {out, in},
+       .bits = kBits,
+       .group_size = group_size,
+       .codes = make_codes_blob(codes(weight, in), MatrixOrder::transposed, kBits),
+       .scales = make_part("scales", scales.require("data").dtype, transpose_data(scales)),
+       .zeros = make_part("zeros", DType::f16, make_code_numbers_blob(codes(zeros, groups), MatrixOrder::transposed))});
 }
 
 // Kernels read zero points that are there, whatever the configuration says.
@@ -80,7 +76,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   std::vector<std::string> others;
   for (const std::string& name : matrices) {
     const Tensor matrix = fold(MatrixParts(model, name, kAwq), config);
-    const std::vector<float> zeros = first_numbers(matrix.require("zeros").blob);
+    const std::vector<float> zeros = read_numbers(matrix.require("zeros").blob);
     if (std::ranges::any_of(zeros, [](float zero) { return zero != kMiddle; })) others.push_back(name);
   }
   if (others.empty()) return {};

@@ -21,7 +21,8 @@
 #include "bytes/little_endian.hpp"
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/scheme.hpp"
+#include "syntax/element_value.hpp"
+#include "views/codebook.hpp"
 #include "views/computed_blob.hpp"
 #include "views/groups.hpp"
 #include "views/layout_type.hpp"
@@ -78,15 +79,10 @@ class State {
     return *number;
   }
   float finite(std::string_view key) const {
-    const Value* value = keys_.find(key);
-    std::optional<float> found;
-    if (value != nullptr) {
-      if (const auto* number = value->get_if<double>()) found = static_cast<float>(*number);
-      if (const auto* integer = value->get_if<std::uint64_t>()) found = static_cast<float>(*integer);
-      if (const auto* integer = value->get_if<std::int64_t>()) found = static_cast<float>(*integer);
-    }
-    if (!found || !std::isfinite(*found)) fail(fmt::format("{}: expected a number that fits float32", key));
-    return *found;
+    const auto found = number(keys_.find(key));
+    if (!found || !std::isfinite(static_cast<float>(*found)))
+      fail(fmt::format("{}: expected a number that fits float32", key));
+    return static_cast<float>(*found);
   }
   Shape shape() const {
     const auto* array = keys_.get_if<Value::Array>("shape");
@@ -113,18 +109,14 @@ class State {
 
 // Scales that are stored as codes.
 Part nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
-  const Tensor& book = matrix.require(".weight.nested_quant_map");
-  const Part& numbers = matrix.data(book, {DType::f32});
-  matrix.require_shape(book, {256});
+  const Tensor& book = matrix.require(".weight.nested_quant_map", {DType::f32}, {256});
   const std::uint64_t block = state.positive("nested_blocksize");
-  const Tensor& scales = matrix.require(".weight.nested_absmax");
-  const Part& factors = matrix.data(scales, {DType::f32});
-  matrix.require_shape(scales, {ceil_div(count, block)});
+  const Tensor& scales = matrix.require(".weight.nested_absmax", {DType::f32}, {ceil_div(count, block)});
   const float offset = state.finite("nested_offset");
   const BlobPtr small = codes.blob;
-  const BlobPtr codebook = numbers.blob;
-  const BlobPtr outer = factors.blob;
-  return computed_part(matrix, "scales", count, {&book, &scales}, [=](std::uint64_t first, std::span<float> out) {
+  const BlobPtr codebook = book.require("data").blob;
+  const BlobPtr outer = scales.require("data").blob;
+  return compute_part(matrix, "scales", count, {&book, &scales}, [=](std::uint64_t first, std::span<float> out) {
     std::vector<std::byte> bytes(out.size());
     small->read(first, bytes);
     const LoadedBlob table(codebook);
@@ -145,23 +137,20 @@ Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
   if (codes.blob->size() != count / 2 + count % 2)
     matrix.fail(fmt::format("{} has {} bytes, expected {} for shape {}", weight.name, codes.blob->size(),
                             count / 2 + count % 2, to_string(shape)));
-  const Tensor& book = matrix.require(".weight.quant_map");
-  const Part& numbers = matrix.data(book, {DType::f32});
-  matrix.require_shape(book, {16});
+  const Tensor& book = matrix.require(".weight.quant_map", {DType::f32}, {16});
   const std::uint64_t block = state.positive("blocksize");
-  const Tensor& absmax = matrix.require(".weight.absmax");
-  const Part& scales = matrix.data(absmax, {DType::f32, DType::u8});
-  matrix.require_shape(absmax, {ceil_div(count, block)});
+  const Tensor& absmax = matrix.require(".weight.absmax", {DType::f32, DType::u8}, {ceil_div(count, block)});
+  const Part& scales = absmax.require("data");
   Tensor tensor;
   tensor.name = matrix.name();
   tensor.shape = shape;
   tensor.attributes = codebook_attributes(block);
-  tensor.parts.push_back(as_part(
+  tensor.parts.push_back(make_part(
       "data", DType::u8,
       make_codes_blob({.words = codes.blob, .rows = 1, .columns = 2 * codes.blob->size(), .bits = 4, .order = kPlaces},
                       MatrixOrder::same, 4)));
-  tensor.parts.push_back(as_part("codebook", numbers));
-  tensor.parts.push_back(scales.dtype == DType::f32 ? as_part("scales", scales)
+  tensor.parts.push_back(make_part("codebook", book.require("data")));
+  tensor.parts.push_back(scales.dtype == DType::f32 ? make_part("scales", scales)
                                                     : nested_scales(matrix, state, scales, absmax.elements()));
   tensor.layout = codebook_layout(block);
   check_parts(tensor);
@@ -173,9 +162,7 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
   const Tensor& weight = matrix.require(".weight");
   matrix.data(weight, {DType::i8});
   matrix.require_rank(weight, 2);
-  const Tensor& scales = matrix.require(".SCB");
-  const Part& largest = matrix.data(scales, {DType::f32});
-  matrix.require_shape(scales, {weight.shape[0]});
+  const Tensor& largest = matrix.require(".SCB", {DType::f32}, {weight.shape[0]});
   if (const Tensor* format = matrix.find(".weight_format")) {
     std::uint8_t order = 0;
     if (matrix.data(*format, {DType::u8}).blob->size() != 1)
@@ -185,19 +172,17 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
       throw Error(ErrorKind::unsupported, fmt::format("matrix {}: {} is {}, only 0, for rows, is supported",
                                                       matrix.name(), format->name, order));
   }
-  const BlobPtr maxima = largest.blob;
-  return group_tensor(matrix, {.shape = weight.shape,
-                               .bits = 8,
-                               .group_size = weight.shape[1],
-                               .codes = without_sign(weight),
-                               .scales = as_part("scales", DType::f32,
-                                                 computed_f32(weight.shape[0],
-                                                              [maxima](std::uint64_t first, std::span<float> out) {
-                                                                maxima->read(first * sizeof(float),
-                                                                             std::as_writable_bytes(out));
-                                                                for (float& scale : out) scale /= kLargest;
-                                                              })),
-                               .zeros = as_part("zeros", DType::f16, same_f16(128, weight.shape[0]))});
+  const BlobPtr maxima = largest.require("data").blob;
+  const auto divide = [maxima](std::uint64_t first, std::span<float> out) {
+    maxima->read(first * sizeof(float), std::as_writable_bytes(out));
+    for (float& scale : out) scale /= kLargest;
+  };
+  return make_groups(matrix, {.shape = weight.shape,
+                              .bits = 8,
+                              .group_size = weight.shape[1],
+                              .codes = remove_sign(weight),
+                              .scales = make_part("scales", DType::f32, compute_f32(weight.shape[0], divide)),
+                              .zeros = make_part("zeros", DType::f16, repeat_f16(128, weight.shape[0]))});
 }
 
 // The library computes with its own table for a type, and does not look at quant_map.

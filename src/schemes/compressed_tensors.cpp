@@ -27,7 +27,7 @@
 #include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/scheme.hpp"
+#include "views/cast.hpp"
 #include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/strided.hpp"
@@ -75,7 +75,7 @@ std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
 // Rotations of weights are part of these. Others change what matrices are multiplied with, or what they give.
 void require_offline_transforms(const QuantizationConfig& config) {
   constexpr std::array<std::string_view, 2> kOffline = {"weight_input", "weight_output"};
-  for (const auto& [name, group] : groups_of(get_member<Attributes>(&config.keys(), "transform_config"))) {
+  for (const auto& [name, group] : groups_of(config.get_if<Attributes>("transform_config"))) {
     const auto* applied = get_member<Value::Array>(group, "apply");
     if (applied == nullptr) continue;
     for (const Value& place : *applied) {
@@ -109,7 +109,7 @@ void require_known(const QuantizationConfig& config) {
   }
   require_offline_transforms(config);
   (void)config.lists();
-  const auto* sparsity = get_member<Attributes>(&config.keys(), "sparsity_config");
+  const auto* sparsity = config.get_if<Attributes>("sparsity_config");
   const Value* format = sparsity == nullptr ? nullptr : sparsity->find("format");
   if (format != nullptr && *format != Value("dense") && *format != Value())
     throw Error(
@@ -143,7 +143,7 @@ Descriptions descriptions(const MatrixParts& matrix, const QuantizationConfig& c
 }
 
 // The bits of codes, one of the widths with which they fill that many words. Some fill words alike, such as 7 and 8, or
-// 3 and 4 in few columns: then the configuration tells, or nothing does.
+// 3 and 4 in few columns: then the configuration decides, or there is no answer.
 unsigned code_bits(const MatrixParts& matrix, const QuantizationConfig& config, std::span<const unsigned> widths) {
   std::set<unsigned> found;
   for (const Attributes* weights : descriptions(matrix, config, widths))
@@ -173,7 +173,7 @@ std::optional<BlockGrid> block_grid(const Shape& scales, const Shape& shape, con
   for (const WeightGroup& group : weight_groups(config)) {
     const Value* strategy = group.weights->find("strategy");
     if (strategy == nullptr || *strategy != Value("block")) continue;
-    const auto sides = block_sides(group.weights->find("block_structure"), "block_structure");
+    const auto sides = read_sides(group.weights->find("block_structure"), "block_structure");
     const BlockGrid grid = {ceil_div(shape[0], sides[0]), ceil_div(shape[1], sides[1]), sides[0], sides[1]};
     if (scales == Shape{grid.rows, grid.columns}) return grid;
   }
@@ -246,18 +246,18 @@ BlobPtr spread(BlobPtr numbers, DType type, const BlockGrid& grid, const Scales&
   if (Shape{grid.rows, grid.columns} == scales.shape) return numbers;
   const std::uint64_t columns = scales.shape[1] * scales.groups.size;
   const std::uint64_t across = std::min(grid.across, columns) / scales.groups.size;
-  return repeated(std::move(numbers), type, {grid.rows, grid.columns, grid.down, across}, scales.shape);
+  return repeat_blocks(std::move(numbers), type, {grid.rows, grid.columns, grid.down, across}, scales.shape);
 }
 
 Scales scales_of(const MatrixParts& matrix, const Shape& shape, const QuantizationConfig& config,
                  const Descriptions& described) {
   const Tensor& scales = matrix.require(".weight_scale");
-  const Part& data = matrix.data(scales, {DType::f16, DType::bf16, DType::f32});
+  const Part& data = matrix.data(scales, kScaleTypes);
   Scales result;
   result.grid = grid_of(matrix, scales, shape, config, described);
-  result.groups = even_groups(shape[1], std::min(result.grid.across, shape[1]));
+  result.groups = split_evenly(shape[1], std::min(result.grid.across, shape[1]));
   result.shape = {shape[0], shape[1] / result.groups.size};
-  result.part = as_part("scales", data.dtype, spread(data.blob, data.dtype, result.grid, result));
+  result.part = make_part("scales", data.dtype, spread(data.blob, data.dtype, result.grid, result));
   return result;
 }
 
@@ -275,7 +275,7 @@ struct Packing {
 // Zero points as they are, as unsigned ones: with the middle of the codes added.
 BlobPtr plain_zeros(const MatrixParts& matrix, const Tensor& zeros, float middle) {
   constexpr float kMost = 2048;  // float16 has all whole numbers up to here
-  const BlobPtr numbers = numbers_as_f32(zeros);
+  const BlobPtr numbers = make_f32_numbers(zeros);
   const std::string name = fmt::format("matrix {}: {}", matrix.name(), zeros.name);
   const auto make = [=](std::uint64_t first, std::span<float> out) {
     numbers->read(first * sizeof(float), std::as_writable_bytes(out));
@@ -288,22 +288,18 @@ BlobPtr plain_zeros(const MatrixParts& matrix, const Tensor& zeros, float middle
       out[i] = zero;
     }
   };
-  return make_cast_blob(name, computed_f32(zeros.elements(), make), DType::f32, zeros.elements(), DType::f16);
-}
-
-bool is_asymmetric(const Attributes& weights) {
-  const Value* symmetric = weights.find("symmetric");
-  return symmetric != nullptr && *symmetric == Value(false);
+  return make_cast_blob(name, compute_f32(zeros.elements(), make), DType::f32, zeros.elements(), DType::f16);
 }
 
 // The zero points of groups as unsigned codes.
 Part zeros_of(const MatrixParts& matrix, const Scales& scales, const Packing& packing, const Descriptions& described) {
   const unsigned middle = 1U << (packing.bits - 1);
-  const bool needed = !described.empty() &&
-                      std::ranges::all_of(described, [](const Attributes* weights) { return is_asymmetric(*weights); });
+  const bool needed = !described.empty() && std::ranges::all_of(described, [](const Attributes* weights) {
+    return weights->find("symmetric") != nullptr && *weights->find("symmetric") == Value(false);
+  });
   const Tensor* zeros = needed ? &matrix.require(".weight_zero_point") : matrix.find(".weight_zero_point");
   if (zeros == nullptr)
-    return as_part("zeros", DType::f16, same_f16(static_cast<float>(middle), scales.shape[0] * scales.shape[1]));
+    return make_part("zeros", DType::f16, repeat_f16(static_cast<float>(middle), scales.shape[0] * scales.shape[1]));
   const Part& data =
       matrix.data(*zeros, {DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32});
   const BlockGrid each_group = {scales.shape[0], scales.shape[1], 1, scales.groups.size};
@@ -319,8 +315,8 @@ Part zeros_of(const MatrixParts& matrix, const Scales& scales, const Packing& pa
                                .bits = packing.bits,
                                .along = PackedCodes::Along::columns,
                                .per_word = packing.per_word()};
-    return as_part("zeros", DType::f16,
-                   spread(make_code_numbers_blob(codes, MatrixOrder::same), DType::f16, packed_grid, scales));
+    return make_part("zeros", DType::f16,
+                     spread(make_code_numbers_blob(codes, MatrixOrder::same), DType::f16, packed_grid, scales));
   }
   if (zeros->elements() == each_group.rows * each_group.columns) grid = each_group;
   if (zeros->elements() == 1) grid = one;
@@ -334,7 +330,7 @@ Part zeros_of(const MatrixParts& matrix, const Scales& scales, const Packing& pa
                 {.words = data.blob, .rows = grid.rows, .columns = grid.columns, .bits = packing.bits, .add = middle},
                 MatrixOrder::same)
           : plain_zeros(matrix, *zeros, static_cast<float>(middle));
-  return as_part("zeros", DType::f16, spread(std::move(numbers), DType::f16, grid, scales));
+  return make_part("zeros", DType::f16, spread(std::move(numbers), DType::f16, grid, scales));
 }
 
 // The library begins with -1 for all columns, and takes that for groups of neighbours.
@@ -346,7 +342,7 @@ BlobPtr index_of(const MatrixParts& matrix, std::uint64_t columns, const EvenGro
   matrix.require_shape(*index, {columns});
   const LoadedBlob loaded(data.blob);
   if (std::ranges::all_of(loaded.bytes(), [](std::byte byte) { return byte == std::byte{0xff}; })) return nullptr;
-  return group_index(matrix, kIndex, columns, groups);
+  return make_index(matrix, kIndex, columns, groups);
 }
 
 Shape shape_of(const MatrixParts& matrix, const Tensor& packed) {
@@ -372,7 +368,7 @@ Shape shape_of(const MatrixParts& matrix, const Tensor& packed) {
 Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) {
   require_format(matrix, config, "pack-quantized");
   const Tensor& packed = matrix.require(".weight_packed");
-  const Part& words = matrix.data(packed, {DType::i32, DType::u32});
+  const Part& words = matrix.data(packed, kWordTypes);
   matrix.require_rank(packed, 2);
   const Shape shape = shape_of(matrix, packed);
   std::vector<unsigned> widths;
@@ -391,20 +387,20 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
   const Descriptions described = descriptions(matrix, config, std::span(&bits, 1));
   const Scales scales = scales_of(matrix, shape, config, described);
   const Packing packing = {bits, Packing{bits, true}.words(shape[1]) == packed.shape[1]};
-  const unsigned stored = stored_bits(bits);
-  return group_tensor(matrix, {.shape = shape,
-                               .bits = stored,
-                               .group_size = scales.groups.size,
-                               .codes = make_codes_blob({.words = words.blob,
-                                                         .rows = shape[0],
-                                                         .columns = shape[1],
-                                                         .bits = bits,
-                                                         .row_bytes = packed.shape[1] * 4,
-                                                         .per_word = packing.per_word()},
-                                                        MatrixOrder::same, stored),
-                               .scales = scales.part,
-                               .zeros = zeros_of(matrix, scales, packing, described),
-                               .index = index_of(matrix, shape[1], scales.groups)});
+  const unsigned stored = round_bits(bits);
+  return make_groups(matrix, {.shape = shape,
+                              .bits = stored,
+                              .group_size = scales.groups.size,
+                              .codes = make_codes_blob({.words = words.blob,
+                                                        .rows = shape[0],
+                                                        .columns = shape[1],
+                                                        .bits = bits,
+                                                        .row_bytes = packed.shape[1] * 4,
+                                                        .per_word = packing.per_word()},
+                                                       MatrixOrder::same, stored),
+                              .scales = scales.part,
+                              .zeros = zeros_of(matrix, scales, packing, described),
+                              .index = index_of(matrix, shape[1], scales.groups)});
 }
 
 Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -414,13 +410,13 @@ Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
   matrix.require_rank(weight, 2);
   const Descriptions described = descriptions(matrix, config, kEight);
   const Scales scales = scales_of(matrix, weight.shape, config, described);
-  return group_tensor(matrix, {.shape = weight.shape,
-                               .bits = 8,
-                               .group_size = scales.groups.size,
-                               .codes = without_sign(weight),
-                               .scales = scales.part,
-                               .zeros = zeros_of(matrix, scales, {8, true}, described),
-                               .index = index_of(matrix, weight.shape[1], scales.groups)});
+  return make_groups(matrix, {.shape = weight.shape,
+                              .bits = 8,
+                              .group_size = scales.groups.size,
+                              .codes = remove_sign(weight),
+                              .scales = scales.part,
+                              .zeros = zeros_of(matrix, scales, {8, true}, described),
+                              .index = index_of(matrix, weight.shape[1], scales.groups)});
 }
 
 Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -456,8 +452,8 @@ void require_format(const MatrixParts& matrix, const QuantizationConfig& config,
   matrix.fail(fmt::format("it is stored as {}, but quantization_config states {}", format, fmt::join(formats, ", ")));
 }
 
-std::vector<std::string> doubts_of_names(const Model&, const QuantizationConfig& config,
-                                         std::span<const std::string> matrices) {
+std::vector<std::string> find_name_doubts(const Model&, const QuantizationConfig& config,
+                                          std::span<const std::string> matrices) {
   const std::vector<WeightGroup> groups = weight_groups(config);
   const auto& ignored = config.lists().ignored;
   const auto is_ignored = [&](const std::string& module) {
@@ -490,13 +486,13 @@ bool is_ordered(const Attributes& weights) {
 }
 
 bool is_symmetric(const Attributes& weights) {
-  const Value* symmetric = weights.find("symmetric");
-  return symmetric != nullptr && *symmetric == Value(true);
+  const auto* symmetric = weights.get_if<bool>("symmetric");
+  return symmetric != nullptr && *symmetric;
 }
 
-// What parts deny of the groups that describe their matrices.
-std::vector<std::string> doubts_of_integers(const Model& model, const QuantizationConfig& config,
-                                            std::span<const std::string> matrices) {
+// Returns warnings where parts contradict the groups that describe their matrices.
+std::vector<std::string> find_integer_doubts(const Model& model, const QuantizationConfig& config,
+                                             std::span<const std::string> matrices) {
   std::vector<std::string_view> without_index;
   std::vector<std::string_view> with_index;
   std::vector<std::string_view> with_zeros;
@@ -523,10 +519,10 @@ std::vector<std::string> doubts_of_integers(const Model& model, const Quantizati
     if (!has_zeros || count(is_symmetric) != all) continue;
     const auto bits = packed ? *get_member<std::uint64_t>(described.front(), "num_bits") : 8;
     const auto middle = static_cast<float>(1U << (bits - 1));
-    if (std::ranges::any_of(first_numbers(tensor.require("zeros").blob), [&](float zero) { return zero != middle; }))
+    if (std::ranges::any_of(read_numbers(tensor.require("zeros").blob), [&](float zero) { return zero != middle; }))
       with_zeros.emplace_back(name);
   }
-  std::vector<std::string> doubts = doubts_of_names(model, config, matrices);
+  std::vector<std::string> doubts = find_name_doubts(model, config, matrices);
   const auto doubt = [&](const std::vector<std::string_view>& names, std::string_view format) {
     if (names.empty()) return;
     doubts.push_back(fmt::format(fmt::runtime(format), names.front(), format_more(names.size() - 1)));
@@ -548,7 +544,7 @@ const QuantizationScheme kIntegers = {
     .parts = kPackedParts,
     .left_out = kNotOfWeights,
     .holds = is_packed,
-    .doubts = doubts_of_integers,
+    .doubts = find_integer_doubts,
     .fold = fold_packed,
 };
 
@@ -560,7 +556,7 @@ const QuantizationScheme kInt8 = {
     .left_out = kNotOfWeights,
     .holds = is_int8,
     .code_types = kPlainCodes,
-    .doubts = doubts_of_integers,
+    .doubts = find_integer_doubts,
     .fold = fold_int8,
 };
 
@@ -572,7 +568,7 @@ const QuantizationScheme kFloats = {
     .left_out = kNotOfWeights,
     .holds = is_plain,
     .code_types = kPlainCodes,
-    .doubts = doubts_of_names,
+    .doubts = find_name_doubts,
     .fold = fold_floats,
 };
 

@@ -17,7 +17,6 @@
 #include "bytes/short_text.hpp"
 #include "patterns/glob.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/scheme.hpp"
 
 namespace poise::schemes::fp8 {
 namespace {
@@ -32,8 +31,9 @@ Tensor fold_inverse(const MatrixParts& matrix, const QuantizationConfig& config)
   constexpr std::string_view kKey = "weight_block_size";
   const F8Matrix f8(matrix, ".weight_scale_inv");
   const Value* const sides = config.keys().find(kKey);
-  if (sides == nullptr ? f8.scales.elements() == 1 : *sides == Value()) return scaled_f8(matrix, ".weight_scale_inv");
-  const auto size = sides == nullptr ? std::array{kBlock, kBlock} : block_sides(sides, kKey);
+  if (sides == nullptr ? f8.scales.elements() == 1 : *sides == Value())
+    return make_scaled_f8(matrix, ".weight_scale_inv");
+  const auto size = sides == nullptr ? std::array{kBlock, kBlock} : read_sides(sides, kKey);
   matrix.require_shape(f8.scales, {ceil_div(f8.weight.shape[0], size[0]), ceil_div(f8.weight.shape[1], size[1])});
   return f8.scaled(size[0], size[1]);
 }
@@ -44,49 +44,37 @@ bool is_wide(const MatrixParts& matrix) {
   return weight == nullptr || weight->parts.empty() || weight->parts[0].dtype != DType::u8;
 }
 
-Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) { return scaled_f8(matrix, ".weight_scale"); }
+Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) {
+  return make_scaled_f8(matrix, ".weight_scale");
+}
 
-// The algorithm may be that of another matrix (MIXED_PRECISION): the shape of the scales tells blocks.
+// The algorithm may be that of another matrix (MIXED_PRECISION): the shape of the scales shows blocks.
 Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   matrix.require(".weight");
-  if (matrix.require(".weight_scale").shape.size() != 4) return scaled_f8(matrix, ".weight_scale");
+  if (matrix.require(".weight_scale").shape.size() != 4) return make_scaled_f8(matrix, ".weight_scale");
   const F8Matrix f8(matrix, ".weight_scale", {DType::f8_e4m3});
   matrix.require_shape(f8.scales, {ceil_div(f8.weight.shape[0], kBlock), 1, ceil_div(f8.weight.shape[1], kBlock), 1});
   return f8.scaled(kBlock, kBlock);
 }
 
+// Returns the row of a scheme whose matrices have the parts above.
+constexpr QuantizationScheme make_scheme(std::string_view title, std::string_view method, std::string_view marker,
+                                         Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config)) {
+  return {.title = title,
+          .method = method,
+          .marker = marker,
+          .parts = kParts,
+          .left_out = kNotOfWeights,
+          .code_types = kCodes,
+          .fold = fold};
+}
+
 }  // namespace
 
-const QuantizationScheme kInverseScales = {
-    .title = "fp8",
-    .method = "fp8",
-    .marker = ".weight_scale_inv",
-    .parts = kParts,
-    .left_out = kNotOfWeights,
-    .code_types = kCodes,
-    .fold = fold_inverse,
-};
-
-const QuantizationScheme kScales = {
-    .title = "fp8",
-    .method = "fp8",
-    .marker = ".weight_scale",
-    .parts = kParts,
-    .left_out = kNotOfWeights,
-    .code_types = kCodes,
-    .fold = fold_scaled,
-};
-
+const QuantizationScheme kInverseScales = make_scheme("fp8", "fp8", ".weight_scale_inv", fold_inverse);
+const QuantizationScheme kScales = make_scheme("fp8", "fp8", ".weight_scale", fold_scaled);
 // transformers' FbgemmFp8Config: a scale for each row.
-const QuantizationScheme kFbgemm = {
-    .title = "FBGEMM fp8",
-    .method = "fbgemm_fp8",
-    .marker = ".weight_scale",
-    .parts = kParts,
-    .left_out = kNotOfWeights,
-    .code_types = kCodes,
-    .fold = fold_scaled,
-};
+const QuantizationScheme kFbgemm = make_scheme("FBGEMM fp8", "fbgemm_fp8", ".weight_scale", fold_scaled);
 
 // ComfyUI's, which no quantization_config describes. Source: convert_old_quants() in comfy/utils.py.
 const QuantizationScheme kComfyUi = {
@@ -95,7 +83,8 @@ const QuantizationScheme kComfyUi = {
     .marker = ".scale_weight",
     .parts = kParts,
     .left_out = kNotOfWeights,
-    .fold = [](const MatrixParts& matrix, const QuantizationConfig&) { return scaled_f8(matrix, ".scale_weight"); },
+    .fold = [](const MatrixParts& matrix,
+               const QuantizationConfig&) { return make_scaled_f8(matrix, ".scale_weight"); },
 };
 
 const QuantizationScheme kModelOpt = {
@@ -107,8 +96,10 @@ const QuantizationScheme kModelOpt = {
     .left_out = kNotOfWeights,
     .holds = is_wide,
     .code_types = kCodes,
-    .doubts = [](const Model&, const QuantizationConfig& config,
-                 std::span<const std::string> matrices) { return doubts_of_algorithm(config, matrices, kModelOptF8); },
+    .doubts =
+        [](const Model&, const QuantizationConfig& config, std::span<const std::string> matrices) {
+          return find_algorithm_doubts(config, matrices, kModelOptF8);
+        },
     .fold = fold_modelopt_f8,
 };
 

@@ -4,7 +4,7 @@
 //   scales    f16, bf16 or f32 [groups, out]
 //   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream; version 1 stores each less 1. With
 //             sym all are 2^(bits - 1). Writers took version 1's name for files that hold these as they are: those of
-//             the first group tell
+//             the first group show it
 //   g_idx     i32 or i64 [in], the group of each column; where it is not there, neighbours share a group. With desc_act
 //             matrices of several groups need it
 //
@@ -25,7 +25,6 @@
 
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/scheme.hpp"
 
 namespace poise::schemes::gptq {
 namespace {
@@ -40,14 +39,12 @@ struct GroupSettings {
 };
 
 // Those of the directory, and what `dynamic` makes of them for some modules.
-std::vector<GroupSettings> all_settings(const QuantizationConfig& config) {
+std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
   std::vector<GroupSettings> all = {{config.number("bits"), config.number("group_size"),
                                      config.boolean("desc_act").value_or(false),
                                      config.boolean("sym").value_or(false)}};
-  const Value* dynamic = config.keys().find("dynamic");
   if (!config.has("dynamic")) return all;
-  const auto* map = dynamic->get_if<Attributes>();
-  if (map == nullptr) throw Error(ErrorKind::invalid_file, "quantization_config: dynamic: expected an object");
+  const Attributes* map = config.object("dynamic");
   for (const auto& [pattern, value] : *map) {
     if (pattern.starts_with("-:")) continue;  // not quantized
     const auto* keys = value.get_if<Attributes>();
@@ -74,7 +71,7 @@ struct FormatName {
   std::string name;
   bool is_first() const { return name == "gptq"; }
 };
-FormatName format_name(const QuantizationConfig& config) {
+FormatName find_format_name(const QuantizationConfig& config) {
   for (const std::string_view key : {"format", "checkpoint_format"}) {
     if (auto name = config.text(key)) return {key, *std::move(name)};
   }
@@ -85,11 +82,11 @@ void require_known(const QuantizationConfig& config) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorKind::unsupported, fmt::format("quantization_config: {}", what));
   };
-  if (const auto [key, name] = format_name(config); name != "gptq" && name != "gptq_v2")
+  if (const auto [key, name] = find_format_name(config); name != "gptq" && name != "gptq_v2")
     refuse(fmt::format("{} is {}, only gptq and gptq_v2 are supported", key, name));
   if (const std::string word = config.text("pack_dtype").value_or("int32"); word != "int32")
     refuse(fmt::format("pack_dtype is {}, only int32 is supported", word));
-  for (const GroupSettings& settings : all_settings(config)) {
+  for (const GroupSettings& settings : read_all_settings(config)) {
     if (settings.bits != 2 && settings.bits != 3 && settings.bits != 4 && settings.bits != 8)
       refuse(fmt::format("bits is {}, only 2, 3, 4 and 8 are supported", settings.bits));
     if (settings.group_size < 1 && settings.group_size != -1)
@@ -99,8 +96,8 @@ void require_known(const QuantizationConfig& config) {
 
 // Of several, those that the shapes of the matrix have, and of these the ones that need no index. Symmetric only if all
 // that fit are.
-GroupSettings settings_of(const MatrixParts& matrix, const QuantizationConfig& config) {
-  std::vector<GroupSettings> all = all_settings(config);
+GroupSettings find_settings(const MatrixParts& matrix, const QuantizationConfig& config) {
+  std::vector<GroupSettings> all = read_all_settings(config);
   const GroupSettings usual = all.front();
   const Tensor* words = matrix.find(".qweight");
   const Tensor* scales = matrix.find(".scales");
@@ -112,7 +109,7 @@ GroupSettings settings_of(const MatrixParts& matrix, const QuantizationConfig& c
     const std::uint64_t in = words->shape[0] * 32 / bits;
     const std::uint64_t size = settings.group_size == -1 ? in : static_cast<std::uint64_t>(settings.group_size);
     const Tensor* zeros = matrix.find(".qzeros");
-    return size != 0 && in != 0 && even_groups(in, size).count == scales->shape[0] && zeros != nullptr &&
+    return size != 0 && in != 0 && split_evenly(in, size).count == scales->shape[0] && zeros != nullptr &&
            zeros->shape.size() == 2 && zeros->shape[1] <= UINT32_MAX && zeros->shape[1] * 32 == scales->shape[1] * bits;
   };
   std::ranges::stable_sort(all, {}, &GroupSettings::in_other_order);
@@ -132,17 +129,18 @@ struct ZeroPoints {
 };
 
 // Requires: qzeros [groups, out * bits / 32].
-ZeroPoints zero_points(const MatrixParts& matrix, const QuantizationConfig& config, const GroupSettings& settings) {
-  const bool less_one = format_name(config).is_first();
+ZeroPoints find_zero_points(const MatrixParts& matrix, const QuantizationConfig& config,
+                            const GroupSettings& settings) {
+  const bool less_one = find_format_name(config).is_first();
   ZeroPoints result{.add = less_one ? 1U : 0U};
   if (!settings.is_symmetric) return result;
   const Tensor& zeros = matrix.require(".qzeros");
   const auto bits = static_cast<unsigned>(settings.bits);
-  const std::vector<float> first = first_numbers(make_code_numbers_blob({.words = zeros.require("data").blob,
-                                                                         .rows = zeros.shape[0],
-                                                                         .columns = zeros.shape[1] * 32 / bits,
-                                                                         .bits = bits},
-                                                                        MatrixOrder::same));
+  const std::vector<float> first = read_numbers(make_code_numbers_blob({.words = zeros.require("data").blob,
+                                                                        .rows = zeros.shape[0],
+                                                                        .columns = zeros.shape[1] * 32 / bits,
+                                                                        .bits = bits},
+                                                                       MatrixOrder::same));
   const auto middle = static_cast<float>(1U << (bits - 1));
   const auto are = [&](float number) { return std::ranges::all_of(first, [&](float zero) { return zero == number; }); };
   const bool are_less_one = are(middle - 1);
@@ -157,14 +155,14 @@ ZeroPoints zero_points(const MatrixParts& matrix, const QuantizationConfig& conf
 
 std::vector<std::string> doubts(const Model& model, const QuantizationConfig& config,
                                 std::span<const std::string> matrices) {
-  const FormatName format = format_name(config);
+  const FormatName format = find_format_name(config);
   std::vector<std::string> misnamed;
   std::vector<std::string> not_symmetric;
   unsigned middle = 0;  // of the first that is misnamed
   for (const std::string& name : matrices) {
     const MatrixParts matrix(model, name, kGptq);
-    const GroupSettings settings = settings_of(matrix, config);
-    const ZeroPoints zeros = zero_points(matrix, config, settings);
+    const GroupSettings settings = find_settings(matrix, config);
+    const ZeroPoints zeros = find_zero_points(matrix, config, settings);
     if (zeros.contradict_name && misnamed.empty()) middle = 1U << (settings.bits - 1);
     if (zeros.contradict_name) misnamed.push_back(name);
     if (zeros.contradict_sym) not_symmetric.push_back(name);
@@ -187,10 +185,10 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
-  const GroupSettings settings = settings_of(matrix, config);
+  const GroupSettings settings = find_settings(matrix, config);
   const auto bits = static_cast<unsigned>(settings.bits);
   const Tensor& weight = matrix.require(".qweight");
-  const Part& words = matrix.data(weight, {DType::i32, DType::u32});
+  const Part& words = matrix.data(weight, kWordTypes);
   matrix.require_rank(weight, 2);
   if (weight.shape[0] > UINT32_MAX || weight.shape[0] * 32 % bits != 0)
     matrix.fail(fmt::format("the {} words of a column of {} are not whole codes of {} bits", weight.shape[0],
@@ -199,24 +197,23 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const std::uint64_t out = weight.shape[1];
   const std::int64_t wanted = settings.group_size;
   if (in == 0) matrix.fail(fmt::format("{} has no codes", weight.name));
-  const EvenGroups groups = even_groups(in, wanted == -1 ? in : std::min(static_cast<std::uint64_t>(wanted), in));
-  const Tensor& scales = matrix.require(".scales");
-  const Part& factors = matrix.data(scales, {DType::f16, DType::bf16, DType::f32});
-  matrix.require_shape(scales, {groups.count, out});
+  const EvenGroups groups = split_evenly(in, wanted == -1 ? in : std::min(static_cast<std::uint64_t>(wanted), in));
+  const Tensor& scales = matrix.require(".scales", kScaleTypes, {groups.count, out});
+  const DType factors = scales.require("data").dtype;
   const Tensor& zeros = matrix.require(".qzeros");
-  const Part& zero_words = matrix.data(zeros, {DType::i32, DType::u32});
+  const Part& zero_words = matrix.data(zeros, kWordTypes);
   if (out * bits % 32 != 0)
     matrix.fail(fmt::format("zero points of {} bits for {} rows are not whole words", bits, out));
   matrix.require_shape(zeros, {groups.count, out * bits / 32});
   if (settings.in_other_order && groups.count > 1) matrix.require(".g_idx");
-  const unsigned added = zero_points(matrix, config, settings).add;
-  const unsigned stored = stored_bits(bits);
+  const unsigned added = find_zero_points(matrix, config, settings).add;
+  const unsigned stored = round_bits(bits);
   const auto each_group = [&](DType type, BlobPtr numbers) {
     if (groups.times == 1) return numbers;
     const BlockGrid grid = {.rows = out, .columns = groups.count, .across = groups.times};
-    return repeated(std::move(numbers), type, grid, {out, in / groups.size});
+    return repeat_blocks(std::move(numbers), type, grid, {out, in / groups.size});
   };
-  return group_tensor(
+  return make_groups(
       matrix,
       {.shape = {out, in},
        .bits = stored,
@@ -224,14 +221,14 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
        .codes = make_codes_blob(
            {.words = words.blob, .rows = in, .columns = out, .bits = bits, .along = PackedCodes::Along::columns},
            MatrixOrder::transposed, stored),
-       .scales = as_part("scales", factors.dtype, each_group(factors.dtype, transposed_data(scales))),
-       .zeros = as_part(
+       .scales = make_part("scales", factors, each_group(factors, transpose_data(scales))),
+       .zeros = make_part(
            "zeros", DType::f16,
            each_group(DType::f16,
                       make_code_numbers_blob(
                           {.words = zero_words.blob, .rows = groups.count, .columns = out, .bits = bits, .add = added},
                           MatrixOrder::transposed))),
-       .index = group_index(matrix, ".g_idx", in, groups)});
+       .index = make_index(matrix, ".g_idx", in, groups)});
 }
 
 }  // namespace

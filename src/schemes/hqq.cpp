@@ -1,6 +1,6 @@
 // HQQ, as transformers saves it (HQQLinear.state_dict(), its settings as small tensors). Of a matrix [out, in]:
 //
-//   W_q          u8 or i32 [words, group_size]: codes [groups, group_size] of which a word has several; with axis 0
+//   W_q          u8 or i32 [words, group_size]: codes [groups, group_size], several in a word; with axis 0
 //                [words, groups] of [group_size, groups]
 //   scale, zero  one for each group, in the order of the matrix's rows
 //   shape        i64 [2]
@@ -25,7 +25,6 @@
 #include "bytes/checked.hpp"
 #include "bytes/little_endian.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/scheme.hpp"
 #include "views/computed_blob.hpp"
 
 namespace poise::schemes::hqq {
@@ -98,8 +97,8 @@ class HqqCodes final : public Blob {
   std::uint64_t part_;
 };
 
-// A setting. Integers are little-endian, of one to eight bytes.
-std::int64_t setting(const MatrixParts& matrix, std::string_view ending) {
+// Reads a setting. Integers are little-endian, of one to eight bytes.
+std::int64_t read_setting(const MatrixParts& matrix, std::string_view ending) {
   const Tensor& tensor = matrix.require(ending);
   const Part& part = matrix.data(tensor, {DType::u8, DType::i32, DType::i64});
   if (tensor.elements() != 1)
@@ -110,7 +109,7 @@ std::int64_t setting(const MatrixParts& matrix, std::string_view ending) {
   return part.dtype == DType::i32 ? static_cast<std::int32_t>(number) : static_cast<std::int64_t>(number);
 }
 
-const HqqPacking& packing_of(const MatrixParts& matrix) {
+const HqqPacking& find_packing(const MatrixParts& matrix) {
   constexpr std::uint64_t kLongest = 64;
   const Tensor& tensor = matrix.require(".packing");
   const Part& part = matrix.data(tensor, {DType::u8});
@@ -126,7 +125,7 @@ const HqqPacking& packing_of(const MatrixParts& matrix) {
                                                   matrix.name(), name, fmt::join(names, ", ")));
 }
 
-Shape shape_of(const MatrixParts& matrix) {
+Shape read_shape(const MatrixParts& matrix) {
   const Tensor& tensor = matrix.require(".shape");
   const Part& part = matrix.data(tensor, {DType::i64});
   matrix.require_shape(tensor, {2});
@@ -138,14 +137,14 @@ Shape shape_of(const MatrixParts& matrix) {
   return {sizes[0], sizes[1]};
 }
 
-// What HQQ writes, but no layout here has.
+// Throws unsupported for a variant that no layout here has.
 [[noreturn]] void refuse(const MatrixParts& matrix, std::string_view what) {
   throw Error(ErrorKind::unsupported, fmt::format("matrix {}: HQQ: {}", matrix.name(), what));
 }
 
 void require_plain_settings(const MatrixParts& matrix) {
   for (const std::string_view ending : {".quant_scale", ".quant_zero", ".view_as_float"}) {
-    if (matrix.find(ending) != nullptr && setting(matrix, ending) != 0)
+    if (matrix.find(ending) != nullptr && read_setting(matrix, ending) != 0)
       refuse(matrix, fmt::format("{} is true, only false is supported", ending.substr(1)));
   }
 }
@@ -171,15 +170,15 @@ class GroupsOfRows final : public Blob {
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   require_plain_settings(matrix);
-  const Shape shape = shape_of(matrix);
-  const HqqPacking& packing = packing_of(matrix);
-  if (const std::int64_t bits = setting(matrix, ".nbits"); bits != packing.bits)
+  const Shape shape = read_shape(matrix);
+  const HqqPacking& packing = find_packing(matrix);
+  if (const std::int64_t bits = read_setting(matrix, ".nbits"); bits != packing.bits)
     matrix.fail(fmt::format("nbits is {}, the packing is {}", bits, packing.name));
-  const std::int64_t axis = setting(matrix, ".axis");
+  const std::int64_t axis = read_setting(matrix, ".axis");
   if (axis != 0 && axis != 1) matrix.fail(fmt::format("axis is {}, expected 0 or 1", axis));
   const std::uint64_t along = shape[static_cast<std::size_t>(axis)];
   const std::int64_t size =
-      matrix.find(".group_size") == nullptr ? static_cast<std::int64_t>(along) : setting(matrix, ".group_size");
+      matrix.find(".group_size") == nullptr ? static_cast<std::int64_t>(along) : read_setting(matrix, ".group_size");
   const auto divides = [&](std::uint64_t number) { return number % static_cast<std::uint64_t>(size) == 0; };
   if (size < 1 || !divides(shape[0] * shape[1]))
     matrix.fail(fmt::format("groups of {} do not divide its {} numbers", size, shape[0] * shape[1]));
@@ -188,7 +187,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
                                axis == 0 ? "rows" : "columns"));
   const auto group_size = static_cast<std::uint64_t>(size);
   const std::uint64_t groups = along / group_size * shape[axis == 0 ? 1 : 0];
-  const std::uint64_t lines = axis == 0 ? group_size : groups;  // of codes, of which words have several
+  const std::uint64_t lines = axis == 0 ? group_size : groups;  // of codes, several in a word
   const std::uint64_t line = axis == 0 ? groups : group_size;
   const std::uint64_t rows = ceil_div(lines, packing.per_word);
   if (packing.word_bytes == 1 && lines % packing.per_word != 0)
@@ -204,30 +203,25 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
       matrix.fail(fmt::format("the shape of {} is {}, expected one for each of {} groups", tensor.name,
                               to_string(tensor.shape), groups));
   }
-  const unsigned stored = stored_bits(packing.bits);
+  const unsigned stored = round_bits(packing.bits);
   if (shape[1] * stored % 8 != 0)
     refuse(matrix, fmt::format("a row of {} codes is not whole bytes, only such rows are supported", shape[1]));
   const Tensor& zeros = matrix.require(".zero");
   const Part& zero = zeros.require("data");
-  return group_tensor(
+  return make_groups(
       matrix, {.shape = shape,
                .bits = stored,
                .group_size = group_size,
                .codes = std::make_shared<HqqCodes>(words.blob, packing, stored, shape[0] * shape[1], rows * line),
-               .scales = as_part("scales", matrix.require(".scale").require("data")),
-               .zeros = zero.dtype == DType::f16 ? as_part("zeros", zero) : as_part("zeros", DType::f32, as_f32(zeros)),
+               .scales = make_part("scales", matrix.require(".scale").require("data")),
+               .zeros = zero.dtype == DType::f16 ? make_part("zeros", zero)
+                                                 : make_part("zeros", DType::f32, cast_to_f32(zeros)),
                .index = axis == 0 ? std::make_shared<GroupsOfRows>(shape[0], along / group_size) : nullptr,
                .axis = static_cast<std::size_t>(axis)});
 }
 
 }  // namespace
 
-const QuantizationScheme kHqq = {
-    .title = "HQQ",
-    .method = "hqq",
-    .marker = ".W_q",
-    .parts = kParts,
-    .fold = fold,
-};
+const QuantizationScheme kHqq = {.title = "HQQ", .method = "hqq", .marker = ".W_q", .parts = kParts, .fold = fold};
 
 }  // namespace poise::schemes::hqq

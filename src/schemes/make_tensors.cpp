@@ -79,7 +79,7 @@ class ListedModules {
 
 }  // namespace
 
-std::string left_out_warning(std::string_view first, std::size_t count) {
+std::string describe_left_out(std::string_view first, std::size_t count) {
   return fmt::format(
       "tensor {}{} is left out: it scales what matrices are multiplied with, which Poise does not quantize", first,
       format_more(count - 1));
@@ -94,8 +94,8 @@ void require_known_algorithm(const QuantizationConfig& config) {
                                                     *algorithm, fmt::join(kKnown, ", ")));
 }
 
-std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, std::span<const std::string> matrices,
-                                             std::span<const std::string_view> algorithms) {
+std::vector<std::string> find_algorithm_doubts(const QuantizationConfig& config, std::span<const std::string> matrices,
+                                               std::span<const std::string_view> algorithms) {
   std::vector<std::string> doubts;
   const auto algorithm = config.text("quant_algo");
   if (algorithm && *algorithm != kMixed && std::ranges::find(algorithms, *algorithm) == algorithms.end())
@@ -133,10 +133,10 @@ F8Matrix::F8Matrix(const MatrixParts& matrix, std::string_view scales_ending, st
 }
 
 Tensor F8Matrix::scaled(std::uint64_t rows, std::uint64_t columns) const {
-  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), rows, columns);
+  return make_block_scaled(weight.shape, data.dtype, data.blob, cast_to_f32(scales), rows, columns);
 }
 
-Tensor scaled_f8(const MatrixParts& matrix, std::string_view scales_ending) {
+Tensor make_scaled_f8(const MatrixParts& matrix, std::string_view scales_ending) {
   const F8Matrix f8(matrix, scales_ending);
   const std::uint64_t rows = f8.weight.shape[0];
   const std::uint64_t columns = f8.weight.shape[1];
@@ -149,19 +149,19 @@ Tensor scaled_f8(const MatrixParts& matrix, std::string_view scales_ending) {
   return f8.scaled(each_row ? 1 : rows, columns);
 }
 
-Part as_part(std::string_view role, DType dtype, BlobPtr blob) {
+Part make_part(std::string_view role, DType dtype, BlobPtr blob) {
   return {.role = std::string(role), .dtype = dtype, .blob = std::move(blob)};
 }
 
-BlobPtr as_f32(const Tensor& tensor) { return dense_blob(tensor, DType::f32); }
+BlobPtr cast_to_f32(const Tensor& tensor) { return dense_blob(tensor, DType::f32); }
 
-BlobPtr numbers_as_f32(const Tensor& tensor) {
+BlobPtr make_f32_numbers(const Tensor& tensor) {
   const Part& data = tensor.require("data");
-  if (!is_integer(data.dtype)) return as_f32(tensor);
+  if (!is_integer(data.dtype)) return cast_to_f32(tensor);
   const BlobPtr integers = data.blob;
   return visit_integer(data.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return computed_f32(tensor.elements(), [integers](std::uint64_t first, std::span<float> out) {
+    return compute_f32(tensor.elements(), [integers](std::uint64_t first, std::span<float> out) {
       std::vector<std::byte> bytes(out.size() * sizeof(T));
       integers->read(first * sizeof(T), bytes);
       for (std::size_t i = 0; i < out.size(); ++i)
@@ -170,7 +170,7 @@ BlobPtr numbers_as_f32(const Tensor& tensor) {
   });
 }
 
-BlobPtr transposed_data(const Tensor& matrix) {
+BlobPtr transpose_data(const Tensor& matrix) {
   const Part& data = matrix.require("data");
   const unsigned item = info(data.dtype).bits / 8;
   const auto columns = static_cast<std::int64_t>(matrix.shape[1]);
@@ -179,26 +179,26 @@ BlobPtr transposed_data(const Tensor& matrix) {
                                        .item_bytes = item});
 }
 
-BlobPtr computed_f32(std::uint64_t elements, MakeNumbers make) {
+BlobPtr compute_f32(std::uint64_t elements, MakeNumbers make) {
   return std::make_shared<ComputedBlob>(elements, std::move(make));
 }
 
-Part computed_part(const MatrixParts& matrix, std::string_view role, std::uint64_t elements,
-                   std::initializer_list<const Tensor*> inputs, MakeNumbers make) {
+Part compute_part(const MatrixParts& matrix, std::string_view role, std::uint64_t elements,
+                  std::initializer_list<const Tensor*> inputs, MakeNumbers make) {
   std::vector<Part> parts;
   for (const Tensor* input : inputs) parts.push_back(input->require("data"));
-  return as_part(role, DType::f32,
-                 make_finite_blob(fmt::format("matrix {}: {}", matrix.name(), role),
-                                  computed_f32(elements, std::move(make)), std::move(parts)));
+  return make_part(role, DType::f32,
+                   make_finite_blob(fmt::format("matrix {}: {}", matrix.name(), role),
+                                    compute_f32(elements, std::move(make)), std::move(parts)));
 }
 
-float scalar(const Tensor& tensor) {
+float read_scalar(const Tensor& tensor) {
   float number = 0;
-  as_f32(tensor)->read(0, std::as_writable_bytes(std::span(&number, 1)));
+  cast_to_f32(tensor)->read(0, std::as_writable_bytes(std::span(&number, 1)));
   return number;
 }
 
-std::vector<float> first_numbers(const BlobPtr& halves) {
+std::vector<float> read_numbers(const BlobPtr& halves) {
   constexpr std::uint64_t kMost = 4096;
   std::vector<float> numbers(static_cast<std::size_t>(std::min(halves->size() / sizeof(std::uint16_t), kMost)));
   make_cast_blob("zero points", halves, DType::f16, numbers.size(), DType::f32)
@@ -206,14 +206,14 @@ std::vector<float> first_numbers(const BlobPtr& halves) {
   return numbers;
 }
 
-BlobPtr same_f16(float number, std::uint64_t count) {
+BlobPtr repeat_f16(float number, std::uint64_t count) {
   const std::uint16_t code = encode_f16(number);
   std::vector<std::byte> bytes = {static_cast<std::byte>(code & 0xffU), static_cast<std::byte>(code >> 8U)};
   return make_strided_blob(make_memory_blob(std::move(bytes), "zero point"),
                            {.shape = {count}, .strides = {0}, .item_bytes = 2});
 }
 
-Tensor group_tensor(const MatrixParts& matrix, GroupParts parts) {
+Tensor make_groups(const MatrixParts& matrix, GroupParts parts) {
   if (const std::uint64_t along = parts.shape[parts.axis]; parts.group_size == 0 || along % parts.group_size != 0) {
     matrix.fail(fmt::format("groups of {} do not divide its {} {}", parts.group_size, along,
                             parts.axis == 0 ? "rows" : "columns"));
@@ -238,33 +238,33 @@ Tensor group_tensor(const MatrixParts& matrix, GroupParts parts) {
   }
   const bool indexed = parts.index != nullptr;
   const DType word = indexed ? (in_words ? DType::u32 : DType::u8) : (in_words ? DType::i32 : DType::u8);
-  tensor.parts.push_back(as_part(indexed ? "data" : "packed_weight", word, std::move(parts.codes)));
+  tensor.parts.push_back(make_part(indexed ? "data" : "packed_weight", word, std::move(parts.codes)));
   tensor.parts.push_back(std::move(parts.scales));
   tensor.parts.push_back(std::move(parts.zeros));
-  if (indexed) tensor.parts.push_back(as_part("group_index", DType::u32, std::move(parts.index)));
+  if (indexed) tensor.parts.push_back(make_part("group_index", DType::u32, std::move(parts.index)));
   tensor.layout = indexed ? indexed_groups_layout(tensor) : group_layout(read_group_scheme(tensor, GroupWords::zt1));
   check_parts(tensor);
   return tensor;
 }
 
-Tensor block_scaled_tensor(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
-                           std::uint64_t columns) {
+Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
+                         std::uint64_t columns) {
   Tensor tensor;
   tensor.shape = shape;
   tensor.attributes = block_scaled_attributes({rows, columns});
-  tensor.parts.push_back(as_part("data", type, std::move(data)));
-  tensor.parts.push_back(as_part("scales", DType::f32, std::move(scales)));
+  tensor.parts.push_back(make_part("data", type, std::move(data)));
+  tensor.parts.push_back(make_part("scales", DType::f32, std::move(scales)));
   tensor.layout = block_scaled_layout({rows, columns});
   check_parts(tensor);
   return tensor;
 }
 
-EvenGroups even_groups(std::uint64_t columns, std::uint64_t wanted) {
+EvenGroups split_evenly(std::uint64_t columns, std::uint64_t wanted) {
   const std::uint64_t size = std::gcd(wanted, columns);
   return {wanted, ceil_div(columns, wanted), size, wanted / size};
 }
 
-BlobPtr repeated(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape& shape) {
+BlobPtr repeat_blocks(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape& shape) {
   const unsigned item = info(type).bits / 8;
   const std::uint64_t down = std::min(grid.down, shape[0]);
   const std::uint64_t across = std::min(grid.across, shape[1]);
@@ -277,8 +277,8 @@ BlobPtr repeated(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape
                            {.shape = shape, .strides = {repeated_bytes, std::int64_t{item}}, .item_bytes = item});
 }
 
-BlobPtr group_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
-                    const EvenGroups& groups) {
+BlobPtr make_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
+                   const EvenGroups& groups) {
   const Tensor* tensor = matrix.find(ending);
   if (tensor == nullptr) return nullptr;
   const Part& data = matrix.data(*tensor, {DType::i32, DType::i64});
@@ -301,7 +301,7 @@ BlobPtr group_index(const MatrixParts& matrix, std::string_view ending, std::uin
   return make_memory_blob({bytes.begin(), bytes.end()}, tensor->name);
 }
 
-std::array<std::uint64_t, 2> block_sides(const Value* value, std::string_view key) {
+std::array<std::uint64_t, 2> read_sides(const Value* value, std::string_view key) {
   std::array<std::uint64_t, 2> sides = {};
   if (const auto* text = value == nullptr ? nullptr : value->get_if<std::string>()) {
     const char* const end = text->data() + text->size();
@@ -320,12 +320,12 @@ std::array<std::uint64_t, 2> block_sides(const Value* value, std::string_view ke
   return sides;
 }
 
-BlobPtr without_sign(const Tensor& codes) {
+BlobPtr remove_sign(const Tensor& codes) {
   return make_codes_blob(
       {.words = codes.require("data").blob, .rows = codes.shape[0], .columns = codes.shape[1], .bits = 8, .add = 128},
       MatrixOrder::same, 8);
 }
 
-unsigned stored_bits(unsigned bits) { return bits <= 2 ? 2 : bits <= 4 ? 4 : 8; }
+unsigned round_bits(unsigned bits) { return bits <= 2 ? 2 : bits <= 4 ? 4 : 8; }
 
 }  // namespace poise::schemes

@@ -1,4 +1,4 @@
-// Matrices of small floating-point numbers, for several schemes.
+// Makes tensors for the rows of the table of schemes.
 #pragma once
 
 #include <array>
@@ -22,23 +22,23 @@ inline constexpr std::array kNotOfWeights = std::to_array<std::string_view>(
      ".v_zero_point",     ".v_global_scale", ".prob_scale",        ".prob_output_scale",
      ".prob_zero_point",  ".scale_input"});
 
-// The warning about that many such tensors, of which this is the first.
-std::string left_out_warning(std::string_view first, std::size_t count);
+// Returns the warning about that many such tensors, the first of them with this name.
+std::string describe_left_out(std::string_view first, std::size_t count);
 
-// ModelOpt's kinds of quantization (quant_algo) that its schemes read. Throws unsupported (without path) for others.
+// Throws unsupported (without path) for a kind of quantization (quant_algo) of ModelOpt that its schemes do not read.
 void require_known_algorithm(const QuantizationConfig& config);
 
-// QuantizationScheme::doubts of matrices that these kinds of quantization store: another quant_algo, and matrices that
-// exclude_modules or ignore, patterns of modules, list as not quantized.
-std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, std::span<const std::string> matrices,
-                                             std::span<const std::string_view> algorithms);
+// Returns QuantizationScheme::doubts of matrices that these kinds of quantization store: another quant_algo, and
+// matrices that exclude_modules or ignore, patterns of modules, list as not quantized.
+std::vector<std::string> find_algorithm_doubts(const QuantizationConfig& config, std::span<const std::string> matrices,
+                                               std::span<const std::string_view> algorithms);
 
 namespace compressed_tensors {
 
-// QuantizationScheme::doubts of its names: matrices that ignore lists, or that no target of config_groups names, which
-// its library leaves as they are. Throws what ModuleList::match() throws.
-std::vector<std::string> doubts_of_names(const Model& model, const QuantizationConfig& config,
-                                         std::span<const std::string> matrices);
+// Returns QuantizationScheme::doubts of its names: matrices that ignore lists, or that no target of config_groups
+// names, which its library leaves as they are. Throws what ModuleList::match() throws.
+std::vector<std::string> find_name_doubts(const Model& model, const QuantizationConfig& config,
+                                          std::span<const std::string> matrices);
 
 // Throws invalid_file (without path) if the `format` of the model and of its groups are all others.
 void require_format(const MatrixParts& matrix, const QuantizationConfig& config, std::string_view format);
@@ -59,40 +59,39 @@ struct F8Matrix {
   const Tensor& scales;
 };
 
-// `weight` of f8 [out, in] with scales: one number, or one for each row.
-Tensor scaled_f8(const MatrixParts& matrix, std::string_view scales_ending);
+// Makes a tensor of `weight` of f8 [out, in] with scales: one number, or one for each row.
+Tensor make_scaled_f8(const MatrixParts& matrix, std::string_view scales_ending);
 
-// Builds tensors for the rows of the table.
+// Returns the part with another role.
+Part make_part(std::string_view role, DType dtype, BlobPtr blob);
+inline Part make_part(std::string_view role, const Part& part) {
+  return make_part(role, part.dtype, BlobPtr(part.blob));
+}
 
-// The part with another role. `blob` empty: its own bytes.
-Part as_part(std::string_view role, DType dtype, BlobPtr blob);
-inline Part as_part(std::string_view role, const Part& part) { return as_part(role, part.dtype, BlobPtr(part.blob)); }
+// Returns the elements of a dense floating-point tensor as float32.
+BlobPtr cast_to_f32(const Tensor& tensor);
+// Does the same for integers, too, rounded.
+BlobPtr make_f32_numbers(const Tensor& tensor);
 
-// The elements of a dense floating-point tensor as float32.
-BlobPtr as_f32(const Tensor& tensor);
-
-// The same for integers, too, rounded.
-BlobPtr numbers_as_f32(const Tensor& tensor);
-
-// A dense matrix, transposed. Requires: rank 2, elements of whole bytes.
-BlobPtr transposed_data(const Tensor& matrix);
+// Returns the data of a dense matrix, transposed. Requires: rank 2, elements of whole bytes.
+BlobPtr transpose_data(const Tensor& matrix);
 
 // Computes float32 numbers in blocks, from the index of the first.
 using MakeNumbers = std::function<void(std::uint64_t first, std::span<float> out)>;
-BlobPtr computed_f32(std::uint64_t elements, MakeNumbers make);
-// The same from numbers of these tensors, as a part of the matrix: reading throws unsupported when one is infinite and
-// none of theirs is.
-Part computed_part(const MatrixParts& matrix, std::string_view role, std::uint64_t elements,
-                   std::initializer_list<const Tensor*> inputs, MakeNumbers make);
+BlobPtr compute_f32(std::uint64_t elements, MakeNumbers make);
+// Does the same from numbers of these tensors, as a part of the matrix: reading throws unsupported when one is infinite
+// and none of theirs is.
+Part compute_part(const MatrixParts& matrix, std::string_view role, std::uint64_t elements,
+                  std::initializer_list<const Tensor*> inputs, MakeNumbers make);
 
-// The first element of a dense floating-point tensor, read now.
-float scalar(const Tensor& tensor);
+// Reads the first element of a dense floating-point tensor.
+float read_scalar(const Tensor& tensor);
 
-// The first float16 numbers, at most 4096 of them, read now: what all are like, where a scheme has the same for all.
-std::vector<float> first_numbers(const BlobPtr& halves);
+// Reads the first float16 numbers, at most 4096 of them: an example, where a scheme has the same for all.
+std::vector<float> read_numbers(const BlobPtr& halves);
 
-// The same number for each of `count` groups, as float16.
-BlobPtr same_f16(float number, std::uint64_t count);
+// Returns the same number for each of `count` groups, as float16.
+BlobPtr repeat_f16(float number, std::uint64_t count);
 
 // Groups along rows: of neighbours, or those that an index gives. With an index they may be along columns.
 struct GroupParts {
@@ -105,12 +104,12 @@ struct GroupParts {
   BlobPtr index = nullptr;  // u32, for each column or row its group; null: groups of neighbours
   std::size_t axis = 1;     // 0: along columns
 };
-// value = (code - zero) * scale. Throws what the layouts' checks throw.
-Tensor group_tensor(const MatrixParts& matrix, GroupParts parts);
+// Makes a tensor with value = (code - zero) * scale. Throws what the layouts' checks throw.
+Tensor make_groups(const MatrixParts& matrix, GroupParts parts);
 
-// Floating-point numbers with a scale (f32) for each block of [rows, columns] of them.
-Tensor block_scaled_tensor(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
-                           std::uint64_t columns);
+// Makes a tensor of floating-point numbers with a scale (f32) for each block of [rows, columns].
+Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
+                         std::uint64_t columns);
 
 // Groups of `wanted` neighbours, the last one perhaps shorter, as groups of one size: each wanted one is `times` of
 // these, which share its scale.
@@ -121,31 +120,30 @@ struct EvenGroups {
   std::uint64_t times;
 };
 // Requires: neither is 0.
-EvenGroups even_groups(std::uint64_t columns, std::uint64_t wanted);
+EvenGroups split_evenly(std::uint64_t columns, std::uint64_t wanted);
 
-// Numbers of which each belongs to a block of a matrix; the blocks of the last row and column may be cut.
+// One number for each block of a matrix; the blocks of the last row and column may be cut.
 struct BlockGrid {
   std::uint64_t rows = 0;  // of numbers
   std::uint64_t columns = 0;
   std::uint64_t down = 1;    // rows of the matrix in a block
   std::uint64_t across = 1;  // columns of the matrix in a block
 };
-// The number of each element of a matrix of `shape`, computed when read. Requires: `type` has whole bytes; the grid has
-// shape[0] / down rows and shape[1] / across columns, rounded up, and `numbers` holds one for each block.
-BlobPtr repeated(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape& shape);
+// Returns the number of each element of a matrix with that shape, computed when read. Requires: `type` has whole bytes;
+// the grid has shape[0] / down rows and shape[1] / across columns, rounded up, and `numbers` holds one for each block.
+BlobPtr repeat_blocks(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape& shape);
 
-// The u32 of each column's group, in parts of even_groups(), from the i32 or i64 tensor with that ending; null if it is
-// missing, or neighbours share a group. Throws invalid_file (without path) for a missing group.
-BlobPtr group_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
-                    const EvenGroups& groups);
+// Returns the u32 of each column's group, in parts of split_evenly(), from the i32 or i64 tensor with that ending; null
+// if it is missing, or neighbours share a group. Throws invalid_file (without path) for a missing group.
+BlobPtr make_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns, const EvenGroups& groups);
 
-// The rows and columns of a block: two positive integers, or "128x128". Throws invalid_file (without path).
-std::array<std::uint64_t, 2> block_sides(const Value* value, std::string_view key);
+// Reads the rows and columns of a block: two positive integers, or "128x128". Throws invalid_file (without path).
+std::array<std::uint64_t, 2> read_sides(const Value* value, std::string_view key);
 
-// Signed codes of one byte as unsigned ones, with `zero` in the middle. Requires: a dense matrix of i8.
-BlobPtr without_sign(const Tensor& codes);
+// Returns signed codes of one byte as unsigned ones, with `zero` in the middle. Requires: a dense matrix of i8.
+BlobPtr remove_sign(const Tensor& codes);
 
-// The bits in which groups store a code: 4 for 3, and 8 for 5 and 6.
-unsigned stored_bits(unsigned bits);
+// Returns the bits in which groups store a code: 4 for 3, and 8 for 5 and 6.
+unsigned round_bits(unsigned bits);
 
 }  // namespace poise::schemes

@@ -14,7 +14,6 @@
 
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/scheme.hpp"
 
 namespace poise::schemes::mlx {
 namespace {
@@ -34,7 +33,7 @@ void require_known(const QuantizationConfig& config) {
   }
 }
 
-// What MLX decides by: `quantization`, and by names of matrices whether they are quantized.
+// MLX decides by `quantization`, and by names of matrices whether they are quantized.
 std::vector<std::string> doubts(const Model& model, const QuantizationConfig& config,
                                 std::span<const std::string> matrices) {
   std::vector<std::string> doubts;
@@ -55,13 +54,13 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
 }
 
 // The settings of a matrix: its own, if the object has some under its name.
-QuantizationConfig settings_of(const MatrixParts& matrix, const QuantizationConfig& config) {
+QuantizationConfig find_settings(const MatrixParts& matrix, const QuantizationConfig& config) {
   const auto* keys = config.keys().get_if<Attributes>(matrix.name());
   return keys == nullptr ? config : QuantizationConfig(*keys);
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
-  const QuantizationConfig settings = settings_of(matrix, config);
+  const QuantizationConfig settings = find_settings(matrix, config);
   const std::int64_t bits = settings.number("bits");
   const std::int64_t group_size = settings.number("group_size");
   if (bits < 2 || bits > 8 || bits == 7 || group_size < 1 || group_size > INT32_MAX)
@@ -70,7 +69,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Part& words = matrix.data(weight, {DType::u32});
   matrix.require_rank(weight, 2);
   const Tensor& scales = matrix.require(".scales");
-  const Part& factors = matrix.data(scales, {DType::f16, DType::bf16, DType::f32});
+  const Part& factors = matrix.data(scales, kScaleTypes);
   matrix.require_rank(scales, 2);
   const std::uint64_t rows = weight.shape[0];
   if (weight.shape[1] > UINT32_MAX || weight.shape[1] * 32 % static_cast<std::uint64_t>(bits) != 0)
@@ -79,12 +78,10 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   if (columns == 0 || columns % static_cast<std::uint64_t>(group_size) != 0)
     matrix.fail(fmt::format("groups of {} do not divide its {} columns", group_size, columns));
   matrix.require_shape(scales, {rows, columns / static_cast<std::uint64_t>(group_size)});
-  const Tensor& biases = matrix.require(".biases");
-  matrix.data(biases, {DType::f16, DType::bf16, DType::f32});
-  matrix.require_shape(biases, scales.shape);
-  const unsigned stored = stored_bits(static_cast<unsigned>(bits));
-  const BlobPtr divided = as_f32(biases);
-  const BlobPtr divisors = as_f32(scales);
+  const Tensor& biases = matrix.require(".biases", kScaleTypes, scales.shape);
+  const unsigned stored = round_bits(static_cast<unsigned>(bits));
+  const BlobPtr divided = cast_to_f32(biases);
+  const BlobPtr divisors = cast_to_f32(scales);
   const std::string name = matrix.name();
   const auto zeros = [=](std::uint64_t first, std::span<float> out) {
     std::vector<float> scale(out.size());
@@ -99,15 +96,15 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
       out[i] = scale[i] == 0 ? 0.0F : -out[i] / scale[i];
     }
   };
-  return group_tensor(matrix,
-                      {.shape = {rows, columns},
-                       .bits = stored,
-                       .group_size = static_cast<std::uint64_t>(group_size),
-                       .codes = make_codes_blob(
-                           {.words = words.blob, .rows = rows, .columns = columns, .bits = static_cast<unsigned>(bits)},
-                           MatrixOrder::same, stored),
-                       .scales = as_part("scales", factors),
-                       .zeros = computed_part(matrix, "zeros", scales.elements(), {&scales, &biases}, zeros)});
+  return make_groups(matrix,
+                     {.shape = {rows, columns},
+                      .bits = stored,
+                      .group_size = static_cast<std::uint64_t>(group_size),
+                      .codes = make_codes_blob(
+                          {.words = words.blob, .rows = rows, .columns = columns, .bits = static_cast<unsigned>(bits)},
+                          MatrixOrder::same, stored),
+                      .scales = make_part("scales", factors),
+                      .zeros = compute_part(matrix, "zeros", scales.elements(), {&scales, &biases}, zeros)});
 }
 
 }  // namespace

@@ -1,3 +1,9 @@
+// MXFP4, as published directories of gpt-oss store their experts: of a stack X [experts, rows, columns]
+//
+//   X_blocks   u8 [experts, rows, columns / 32, 16], two codes a byte, the even one in the low half
+//   X_scales   u8 [experts, rows, columns / 32], the exponents of their scales (E8M0)
+//
+// The folded tensor X has the layout zt.mx/1 with the same bytes.
 #include "schemes/scheme.hpp"
 
 #include <array>
@@ -16,7 +22,6 @@ namespace {
 constexpr std::string_view kBlocks = "_blocks";
 constexpr std::string_view kScales = "_scales";
 constexpr std::array<std::string_view, 1> kParts = {kScales};
-constexpr std::string_view kMethod = "mxfp4";
 constexpr std::uint64_t kBlockCodes = 16;  // bytes of the codes of a block
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
@@ -54,23 +59,23 @@ std::vector<Tensor> unfold(const Tensor& matrix) {
 
 const QuantizationScheme kMxfp4 = {
     .title = "MXFP4",
-    .method = kMethod,
+    .method = "mxfp4",
     .marker = kBlocks,
     .parts = kParts,
     .folded = "",
     .fold = fold,
     .unfold = unfold,
-    .usual_config = mxfp4_config,
+    .usual_config = make_mxfp4_config,
 };
 
 }  // namespace poise::schemes::mxfp4
 
 namespace poise {
 
-Attributes mxfp4_config() {
+Attributes make_mxfp4_config() {
   return {{"modules_to_not_convert",
            Value::Array{"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}},
-          {"quant_method", schemes::mxfp4::kMethod}};
+          {"quant_method", schemes::mxfp4::kMxfp4.method}};
 }
 
 }  // namespace poise

@@ -12,8 +12,7 @@
 #include <fmt/format.h>
 
 #include "schemes/make_tensors.hpp"
-#include "schemes/scheme.hpp"
-#include "views/dense.hpp"
+#include "views/cast.hpp"
 
 namespace poise::schemes::nvfp4 {
 namespace {
@@ -32,25 +31,23 @@ Tensor fold_parts(const MatrixParts& matrix, std::string_view weight, std::strin
   matrix.require_rank(codes, 2);
   const std::uint64_t columns = codes.shape[1] * 2;
   if (columns % kGroup != 0) matrix.fail(fmt::format("groups of {} do not divide its {} columns", kGroup, columns));
-  const Tensor& scales = matrix.require(".weight_scale");
-  const Part& groups = matrix.data(scales, {DType::f8_e4m3});
-  matrix.require_shape(scales, {codes.shape[0], columns / kGroup});
+  const Tensor& scales = matrix.require(".weight_scale", {DType::f8_e4m3}, {codes.shape[0], columns / kGroup});
   const Tensor& global = matrix.require(factor);
   matrix.data(global, {DType::f32});
   if (global.elements() != 1)
     matrix.fail(fmt::format("the shape of {} is {}, expected one number", global.name, to_string(global.shape)));
-  const float number = scalar(global);
+  const float number = read_scalar(global);
   if (!std::isfinite(number) || (divides && number == 0))
     matrix.fail(fmt::format("{} is {}, which is not a scale", global.name, number));
-  BlobPtr small = groups.blob;
-  const Part product = computed_part(matrix, "scales", scales.elements(), {&scales},
-                                     [small, number, divides](std::uint64_t first, std::span<float> out) {
-                                       std::vector<std::byte> bytes(out.size());
-                                       small->read(first, bytes);
-                                       widen(DType::f8_e4m3, bytes.data(), out);
-                                       for (float& scale : out) scale = divides ? scale / number : scale * number;
-                                     });
-  return block_scaled_tensor({codes.shape[0], columns}, DType::f4_e2m1, data.blob, product.blob, 1, kGroup);
+  const BlobPtr small = scales.require("data").blob;
+  const Part product = compute_part(matrix, "scales", scales.elements(), {&scales},
+                                    [small, number, divides](std::uint64_t first, std::span<float> out) {
+                                      std::vector<std::byte> bytes(out.size());
+                                      small->read(first, bytes);
+                                      widen(DType::f8_e4m3, bytes.data(), out);
+                                      for (float& scale : out) scale = divides ? scale / number : scale * number;
+                                    });
+  return make_block_scaled({codes.shape[0], columns}, DType::f4_e2m1, data.blob, product.blob, 1, kGroup);
 }
 
 Tensor fold_modelopt(const MatrixParts& matrix, const QuantizationConfig&) {
@@ -72,8 +69,10 @@ const QuantizationScheme kModelOpt = {
     .parts = kModelOptParts,
     .left_out = kNotOfWeights,
     .code_types = kModelOptCodes,
-    .doubts = [](const Model&, const QuantizationConfig& config,
-                 std::span<const std::string> matrices) { return doubts_of_algorithm(config, matrices, kAlgorithms); },
+    .doubts =
+        [](const Model&, const QuantizationConfig& config, std::span<const std::string> matrices) {
+          return find_algorithm_doubts(config, matrices, kAlgorithms);
+        },
     .fold = fold_modelopt,
 };
 
@@ -83,7 +82,7 @@ const QuantizationScheme kCompressed = {
     .marker = ".weight_global_scale",
     .parts = kCompressedParts,
     .left_out = kNotOfWeights,
-    .doubts = compressed_tensors::doubts_of_names,
+    .doubts = compressed_tensors::find_name_doubts,
     .fold = fold_compressed,
 };
 

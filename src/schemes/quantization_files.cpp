@@ -163,9 +163,9 @@ std::string lower_text(const Value& value) {
 
 }  // namespace
 
-std::span<const QuantizationFile> quantization_files() { return kFiles; }
+std::span<const QuantizationFile> list_quantization_files() { return kFiles; }
 
-std::vector<std::string> differences(const Attributes& config, const Attributes& other) {
+std::vector<std::string> find_differences(const Attributes& config, const Attributes& other) {
   std::vector<std::string> found;
   for (const DecidingKey& key : kDeciding) {
     const Value* one = value_of(config, key);

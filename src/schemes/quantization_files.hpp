@@ -21,10 +21,10 @@
 
 namespace poise {
 
-// How a list names a module, the surest way last. Matrices are of the class Linear, as far as files tell.
+// How a list names a module, the surest way last. Matrices are of the class Linear, because files do not name classes.
 enum class Naming : std::uint8_t { none, by_other_class, by_class, by_expression, by_name };
 
-// What the expressions of a configuration's lists may use together.
+// The limits of all expressions of a configuration's lists together.
 struct ExpressionBudget {
   using Clock = std::chrono::steady_clock;
 
@@ -87,16 +87,16 @@ struct ModuleLists {
 
 struct QuantizationFile {
   std::string_view name;
-  // Its object as quantization_config, with quant_method. Nothing: it describes no quantized weights. Throws
-  // invalid_file (without path).
+  // Returns its object as quantization_config, with quant_method; std::nullopt if it describes no quantized weights.
+  // Throws invalid_file (without path).
   std::optional<Attributes> (*as_config)(const Attributes& file);
 };
 
-// The first that is there counts.
-std::span<const QuantizationFile> quantization_files();
+// Returns the table of files: the first that is there counts.
+std::span<const QuantizationFile> list_quantization_files();
 
-// How two quantization_configs differ about the storage of weights: "bits is 4 and 8". Skips keys that only one of them
-// has.
-std::vector<std::string> differences(const Attributes& config, const Attributes& other);
+// Returns how two quantization_configs differ about the storage of weights: "bits is 4 and 8". Skips keys that only one
+// of them has.
+std::vector<std::string> find_differences(const Attributes& config, const Attributes& other);
 
 }  // namespace poise

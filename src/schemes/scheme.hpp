@@ -49,7 +49,9 @@ class MatrixParts {
   const std::string& name() const { return name_; }  // "model.layers.0.mlp.down_proj"
   const Tensor* find(std::string_view ending) const;
   const Tensor& require(std::string_view ending) const;
-  // Dense, with elements of one of these types.
+  // Returns the dense tensor with elements of one of these types, and that shape.
+  const Tensor& require(std::string_view ending, std::initializer_list<DType> types, const Shape& shape) const;
+  // Returns the data of a dense tensor with elements of one of these types.
   const Part& data(const Tensor& tensor, std::initializer_list<DType> types) const;
   void require_shape(const Tensor& tensor, const Shape& shape) const;
   void require_rank(const Tensor& tensor, std::size_t rank) const;
@@ -63,10 +65,13 @@ class MatrixParts {
   const QuantizationScheme& scheme_;
 };
 
+// The types of words with codes, and of scales.
+inline constexpr std::initializer_list<DType> kWordTypes = {DType::i32, DType::u32};
+inline constexpr std::initializer_list<DType> kScaleTypes = {DType::f16, DType::bf16, DType::f32};
+
 struct QuantizationScheme {
-  std::string_view title;  // for people: "GPTQ"
-  // The quant_method of quantization_config.
-  std::string_view method;
+  std::string_view title;   // for people: "GPTQ"
+  std::string_view method;  // the quant_method of quantization_config
   // Throws unsupported (without path) for variants that fold() does not know. Null: none.
   void (*require_known)(const QuantizationConfig& config) = nullptr;
 
@@ -79,54 +84,55 @@ struct QuantizationScheme {
   bool (*holds)(const MatrixParts& matrix) = nullptr;
   // A matrix "X.weight" of one of these types makes sense only with the other parts of X.
   std::span<const DType> code_types = {};
-  // What contradicts itself about these matrices of the scheme, by their names, a sentence each: warnings. Null:
-  // nothing.
+  // Returns warnings about contradictions between these matrices of the scheme and the configuration. Null: there are
+  // none.
   std::vector<std::string> (*doubts)(const Model& model, const QuantizationConfig& config,
                                      std::span<const std::string> matrices) = nullptr;
-  // The matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path).
+  // Returns the matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path).
   Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config);
 
-  // The way back: the tensors that fold() would make this one of, with their whole names; none for a tensor that it
-  // does not make. Null: a folded model has no quantization_config any more, and its matrices stay folded.
+  // Returns the tensors that fold() would make this one of, with their whole names; none for a tensor that it does not
+  // make. Null: a folded model has no quantization_config any more, and its matrices stay folded.
   std::vector<Tensor> (*unfold)(const Tensor& matrix) = nullptr;
   // With unfold: the quantization_config that directories usually have.
   Attributes (*usual_config)() = nullptr;
 };
 
-// The quantization_config of a model: the object, and its key. Nothing: not quantized.
+// The quantization_config of a model.
 struct FoundQuantization {
   std::string_view key;
   std::string method;
   const Attributes* config;
 };
+// Returns std::nullopt for a model that is not quantized.
 std::optional<FoundQuantization> find_quantization(const Attributes& config_json);
 
-// True if the table has schemes of that quant_method.
+// Returns true if the table has schemes of that quant_method.
 bool is_known_method(std::string_view method);
 
 // Folds the matrices of a model whose config.json names a scheme of the table, and drops that key unless the scheme has
 // a way back. Returns others unchanged. Warns of tensors that are left out and other losses. Throws invalid_file
 // (without path) that lists every matrix with a missing or unfitting part; and unsupported for codes whose scales
 // nothing describes.
-Model folded(Model model);
+Model fold_matrices(Model model);
 
-// The scheme with a way back that config.json names; nullptr if there is none.
-const QuantizationScheme* reversible_scheme(const Attributes& config_json);
+// Returns the scheme with a way back that config.json names; nullptr if there is none.
+const QuantizationScheme* find_reversible_scheme(const Attributes& config_json);
 
-// The names of a tensor for patterns: its own, and for a part of a matrix of that scheme, those of the matrix and of
-// its other parts, which make sense together only.
-std::vector<std::string> pattern_names(const Attributes& config_json, std::string_view name);
+// Returns the names of a tensor for patterns: its own, and for a part of a matrix of that scheme, those of the matrix
+// and of its other parts, which make sense together only.
+std::vector<std::string> list_pattern_names(const Attributes& config_json, std::string_view name);
 
-// True if config.json names a scheme with a way back and the model has no tensor that it would fold.
+// Returns true if config.json names a scheme with a way back and the model has no tensor that it would fold.
 bool is_folded(const Model& model);
 
-// Folds the matrices of a reversible scheme alone: files of any format may hold the parts of these. Nothing if there
-// are none. Throws what folded() throws.
+// Folds the matrices of a reversible scheme alone: files of any format may hold the parts of these. Returns
+// std::nullopt if there are none. Throws what fold_matrices() throws.
 std::optional<Model> merge_quantized_parts(const Model& model);
 
-// Folds matrices of f8 with a scale_weight, as ComfyUI's files have them, where the tensor scaled_fp8 says so. Nothing
-// if there are none. Throws what folded() throws.
-std::optional<Model> with_scaled_fp8(const Model& model);
+// Folds matrices of f8 with a scale_weight, as ComfyUI's files have them, where the tensor scaled_fp8 is there. Returns
+// std::nullopt if there are none. Throws what fold_matrices() throws.
+std::optional<Model> fold_scaled_fp8(const Model& model);
 
 // The inverse of merge_quantized_parts(), except for tensors that stay. std::nullopt if all do.
 std::optional<Model> split_quantized_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays);
@@ -187,29 +193,20 @@ extern const QuantizationScheme kCompressed;
 
 namespace poise {
 
-// The inverse: writes groups of codes as compressed-tensors' pack-quantized (compressed_tensors.cpp has the parts).
-
-// A model whose groups of codes are parts of matrices.
+// A model whose groups of codes are parts of matrices, as compressed-tensors' pack-quantized (compressed_tensors.cpp).
 struct UnfoldedModel {
   Model model;
   Attributes config;                // quantization_config; empty: no matrix has codes
   std::vector<std::string> losses;  // what became numbers, one sentence each
 };
 
-// Groups along rows of 4 or 8 bits become parts. The embedding and other codes become float32 numbers, as do those with
-// a zero point of float16 that is not a code: these are read for that. Reading the parts throws unsupported,
+// Makes parts of groups along rows of 4 or 8 bits. The embedding and other codes become float32 numbers, as do those
+// with a zero point of float16 that is not a code: these are read for that. Reading the parts throws unsupported,
 // naming the tensor, for others that are not. `tied`, the output of a model that has no such matrix, is not quantized
-// either; empty: there is none. Nothing: the model has no groups.
-std::optional<UnfoldedModel> unfolded(const Model& model, std::string_view embedding, std::string_view tied);
+// either; empty: there is none. Returns std::nullopt for a model without groups.
+std::optional<UnfoldedModel> unfold_groups(const Model& model, std::string_view embedding, std::string_view tied);
 
-// MXFP4, as published directories of gpt-oss store their experts: of a stack X [experts, rows, columns]
-//
-//   X_blocks   u8 [experts, rows, columns / 32, 16], two codes a byte, the even one in the low half
-//   X_scales   u8 [experts, rows, columns / 32], the exponents of their scales (E8M0)
-//
-// The folded tensor X has the layout zt.mx/1 with the same bytes.
-
-// The quantization_config of the published directories.
-Attributes mxfp4_config();
+// Returns the quantization_config of the published directories of gpt-oss (mxfp4.cpp).
+Attributes make_mxfp4_config();
 
 }  // namespace poise

@@ -10,8 +10,6 @@
 
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/quantization_files.hpp"
-#include "schemes/scheme.hpp"
 #include "schemes/unfolded_codes.hpp"
 #include "views/dense.hpp"
 
@@ -36,12 +34,7 @@ constexpr std::string_view kMlxKey = "quantization";
 constexpr std::array kKeys =
     std::to_array<QuantizationKey>({{"quantization_config", ""}, {"compression_config", ""}, {kMlxKey, "mlx"}});
 
-bool has_object(const Attributes& config_json, std::string_view key) {
-  const auto* object = config_json.get_if<Attributes>(key);
-  return object != nullptr && !object->empty();
-}
-
-std::vector<const QuantizationScheme*> schemes_of(std::string_view method) {
+std::vector<const QuantizationScheme*> find_schemes(std::string_view method) {
   std::vector<const QuantizationScheme*> found;
   std::ranges::copy_if(kSchemes, std::back_inserter(found),
                        [&](const QuantizationScheme* scheme) { return scheme->method == method; });
@@ -64,11 +57,11 @@ struct Matrix {
 class Folding {
  public:
   Folding(const Model& model, const FoundQuantization& found)
-      : Folding(model, *found.config, schemes_of(found.method)) {}
+      : Folding(model, *found.config, find_schemes(found.method)) {}
   Folding(const Model& model, const Attributes& config, std::vector<const QuantizationScheme*> schemes)
       : model_(model), config_(config), schemes_(std::move(schemes)) {}
 
-  // Nothing if the model has no quantized matrix.
+  // Returns std::nullopt if the model has no quantized matrix.
   std::optional<Model> fold() {
     find_matrices();
     if (!matrices_.empty()) require_all_known(schemes_, config_);
@@ -86,18 +79,18 @@ class Folding {
     throw_faults();
     if (matrices_.empty()) return std::nullopt;
     for (const QuantizationScheme* scheme : schemes_) {
-      for (std::string& doubt : doubts_of(*scheme))
+      for (std::string& doubt : find_doubts(*scheme))
         result.warnings.push_back({Severity::warning, std::move(doubt), {}, std::nullopt});
     }
     if (!left_out_.empty()) {
       result.warnings.push_back(
-          {Severity::warning, schemes::left_out_warning(left_out_.front(), left_out_.size()), {}, std::nullopt});
+          {Severity::warning, schemes::describe_left_out(left_out_.front(), left_out_.size()), {}, std::nullopt});
     }
     return result;
   }
 
  private:
-  std::vector<std::string> doubts_of(const QuantizationScheme& scheme) const {
+  std::vector<std::string> find_doubts(const QuantizationScheme& scheme) const {
     std::vector<std::string> names;
     for (const Matrix& matrix : matrices_) {
       if (matrix.scheme == &scheme) names.push_back(matrix.name);
@@ -106,7 +99,7 @@ class Folding {
                                                      : scheme.doubts(model_, config_, names);
   }
 
-  static std::optional<std::string_view> before(std::string_view name, std::string_view ending) {
+  static std::optional<std::string_view> remove_ending(std::string_view name, std::string_view ending) {
     if (!name.ends_with(ending) || name.size() == ending.size()) return std::nullopt;
     return name.substr(0, name.size() - ending.size());
   }
@@ -114,17 +107,17 @@ class Folding {
   void find_matrices() {
     for (const Tensor& tensor : model_.tensors()) {
       for (const QuantizationScheme* scheme : schemes_) {
-        const auto name = before(tensor.name, scheme->marker);
+        const auto name = remove_ending(tensor.name, scheme->marker);
         if (!name) continue;
         const MatrixParts parts(model_, std::string(*name), *scheme);
         if (scheme->holds != nullptr && !scheme->holds(parts)) continue;
-        take(parts, *scheme);
+        claim_parts(parts, *scheme);
         break;
       }
     }
   }
 
-  void take(const MatrixParts& parts, const QuantizationScheme& scheme) {
+  void claim_parts(const MatrixParts& parts, const QuantizationScheme& scheme) {
     const std::size_t index = matrices_.size();
     matrices_.push_back({parts.name(), &scheme});
     const auto claim = [&](std::string_view ending) {
@@ -137,8 +130,8 @@ class Folding {
   // Of a matrix or of a module: self_attn.k_scale scales the cache of keys and values.
   bool leaves_out(const Tensor& tensor) {
     const bool is_left_out = !matrices_.empty() && std::ranges::any_of(schemes_, [&](const QuantizationScheme* scheme) {
-      return std::ranges::any_of(scheme->left_out,
-                                 [&](std::string_view ending) { return before(tensor.name, ending).has_value(); });
+      return std::ranges::any_of(
+          scheme->left_out, [&](std::string_view ending) { return remove_ending(tensor.name, ending).has_value(); });
     });
     if (is_left_out) left_out_.emplace_back(tensor.name);
     return is_left_out;
@@ -160,7 +153,7 @@ class Folding {
     std::string_view name;
     std::vector<std::string> missing;
     for (const QuantizationScheme* scheme : schemes_) {
-      const auto matrix = matrix_of_part(tensor, *scheme);
+      const auto matrix = find_matrix_of(tensor, *scheme);
       if (!matrix || (first != nullptr && name != *matrix)) continue;
       if (first == nullptr) first = scheme;
       name = *matrix;
@@ -179,11 +172,11 @@ class Folding {
            std::ranges::find(scheme.code_types, tensor.parts[0].dtype) != scheme.code_types.end();
   }
 
-  static std::optional<std::string_view> matrix_of_part(const Tensor& tensor, const QuantizationScheme& scheme) {
-    if (const auto name = before(tensor.name, ".weight"); name && holds_codes(tensor, scheme)) return name;
+  static std::optional<std::string_view> find_matrix_of(const Tensor& tensor, const QuantizationScheme& scheme) {
+    if (const auto name = remove_ending(tensor.name, ".weight"); name && holds_codes(tensor, scheme)) return name;
     for (const std::string_view part : scheme.parts) {
       if (part == scheme.folded) continue;
-      if (const auto name = before(tensor.name, part)) return name;
+      if (const auto name = remove_ending(tensor.name, part)) return name;
     }
     return std::nullopt;
   }
@@ -221,18 +214,18 @@ class Folding {
 // Codes that would pass for numbers, or for tensors that the model does not know.
 void require_no_codes(const Model& model, const std::optional<FoundQuantization>& found) {
   for (const Tensor& tensor : model.tensors()) {
-    const auto unfolded = unfolded_codes(model, tensor);
+    const auto unfolded = find_unfolded_codes(model, tensor);
     if (!unfolded) continue;
     const std::string codes = fmt::format(
         "tensor {} holds codes ({}) that {} scales{}", tensor.name, storage_name(tensor), unfolded->scale->name,
         unfolded->programs.empty() ? "" : fmt::format(", in the parts of {}", unfolded->programs));
     if (found) {
-      require_all_known(schemes_of(found->method), QuantizationConfig(*found->config));
+      require_all_known(find_schemes(found->method), QuantizationConfig(*found->config));
       throw Error(ErrorKind::unsupported,
                   fmt::format("{}, which no scheme of {} \"{}\" reads", codes, found->key, found->method));
     }
     std::vector<std::string_view> files;
-    for (const QuantizationFile& file : quantization_files()) files.push_back(file.name);
+    for (const QuantizationFile& file : list_quantization_files()) files.push_back(file.name);
     throw Error(
         ErrorKind::unsupported,
         fmt::format("{}, but no configuration describes how: expected quantization_config in config.json, or {}", codes,
@@ -248,29 +241,30 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
     if (object == nullptr || object->empty()) continue;
     const auto* name = object->get_if<std::string>("quant_method");
     // MLX reads its own object, of which the one under the usual key is a copy.
-    if (name == nullptr && row.method.empty() && has_object(config_json, kMlxKey)) continue;
+    const auto* mlx = config_json.get_if<Attributes>(kMlxKey);
+    if (name == nullptr && row.method.empty() && mlx != nullptr && !mlx->empty()) continue;
     return FoundQuantization{row.key, name != nullptr ? *name : std::string(row.method), object};
   }
   return std::nullopt;
 }
 
-bool is_known_method(std::string_view method) { return !schemes_of(method).empty(); }
+bool is_known_method(std::string_view method) { return !find_schemes(method).empty(); }
 
-Model folded(Model model) {
+Model fold_matrices(Model model) {
   const auto found = find_quantization(model.config_json);
-  if (found && schemes_of(found->method).empty()) return model;
+  if (found && find_schemes(found->method).empty()) return model;
   std::optional<Model> result = found ? Folding(model, *found).fold() : std::nullopt;
   if (!result) {
     require_no_codes(model, found);
     return model;
   }
-  if (reversible_scheme(model.config_json) == nullptr) {
+  if (find_reversible_scheme(model.config_json) == nullptr) {
     for (const QuantizationKey& row : kKeys) result->config_json.erase(row.key);
   }
   return std::move(*result);
 }
 
-const QuantizationScheme* reversible_scheme(const Attributes& config_json) {
+const QuantizationScheme* find_reversible_scheme(const Attributes& config_json) {
   const auto found = find_quantization(config_json);
   if (!found) return nullptr;
   const auto row = std::ranges::find_if(kSchemes, [&](const QuantizationScheme* scheme) {
@@ -279,9 +273,9 @@ const QuantizationScheme* reversible_scheme(const Attributes& config_json) {
   return row == kSchemes.end() ? nullptr : *row;
 }
 
-std::vector<std::string> pattern_names(const Attributes& config_json, std::string_view name) {
+std::vector<std::string> list_pattern_names(const Attributes& config_json, std::string_view name) {
   std::vector<std::string> names = {std::string(name)};
-  const QuantizationScheme* scheme = reversible_scheme(config_json);
+  const QuantizationScheme* scheme = find_reversible_scheme(config_json);
   if (scheme == nullptr) return names;
   std::vector<std::string_view> endings(scheme->parts.begin(), scheme->parts.end());
   endings.push_back(scheme->marker);
@@ -294,13 +288,13 @@ std::vector<std::string> pattern_names(const Attributes& config_json, std::strin
 }
 
 bool is_folded(const Model& model) {
-  const QuantizationScheme* scheme = reversible_scheme(model.config_json);
+  const QuantizationScheme* scheme = find_reversible_scheme(model.config_json);
   return scheme != nullptr && std::ranges::none_of(model.tensors(), [&](const Tensor& tensor) {
            return tensor.name.ends_with(scheme->marker);
          });
 }
 
-std::optional<Model> with_scaled_fp8(const Model& model) {
+std::optional<Model> fold_scaled_fp8(const Model& model) {
   constexpr std::string_view kMarker = "scaled_fp8";
   const auto is_marker = [&](const Tensor& tensor) {
     const std::string_view name = tensor.name;
@@ -315,12 +309,12 @@ std::optional<Model> with_scaled_fp8(const Model& model) {
 }
 
 std::optional<Model> merge_quantized_parts(const Model& model) {
-  if (reversible_scheme(model.config_json) == nullptr || is_folded(model)) return std::nullopt;
+  if (find_reversible_scheme(model.config_json) == nullptr || is_folded(model)) return std::nullopt;
   return Folding(model, *find_quantization(model.config_json)).fold();
 }
 
 std::optional<Model> split_quantized_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays) {
-  const QuantizationScheme* scheme = reversible_scheme(model.config_json);
+  const QuantizationScheme* scheme = find_reversible_scheme(model.config_json);
   if (scheme == nullptr) return std::nullopt;
   Model result(model.header());
   for (const Tensor& tensor : model.tensors()) {
@@ -332,7 +326,7 @@ std::optional<Model> split_quantized_parts(const Model& model, FunctionRef<bool(
 }
 
 std::optional<std::string> drop_quantization(Attributes& config_json) {
-  const QuantizationScheme* scheme = reversible_scheme(config_json);
+  const QuantizationScheme* scheme = find_reversible_scheme(config_json);
   if (scheme == nullptr) return std::nullopt;
   const FoundQuantization found = *find_quantization(config_json);
   const Attributes usual = scheme->usual_config();
@@ -341,13 +335,10 @@ std::optional<std::string> drop_quantization(Attributes& config_json) {
     const Value* same = usual.find(key);
     if (same == nullptr || !(*same == setting)) lost.push_back(key);
   }
-  std::optional<std::string> loss;
-  if (!lost.empty()) {
-    loss = fmt::format("{} of config.json is dropped: a conversion back does not restore its {}", found.key,
-                       fmt::join(lost, ", "));
-  }
   config_json.erase(found.key);
-  return loss;
+  if (lost.empty()) return std::nullopt;
+  return fmt::format("{} of config.json is dropped: a conversion back does not restore its {}", found.key,
+                     fmt::join(lost, ", "));
 }
 
 std::optional<std::int64_t> QuantizationConfig::optional_number(std::string_view key) const {
@@ -380,6 +371,14 @@ const Tensor& MatrixParts::require(std::string_view ending) const {
   const Tensor* tensor = find(ending);
   if (tensor == nullptr) fail(fmt::format("the part {}{} is missing", name_, ending));
   return *tensor;
+}
+
+const Tensor& MatrixParts::require(std::string_view ending, std::initializer_list<DType> types,
+                                   const Shape& shape) const {
+  const Tensor& tensor = require(ending);
+  (void)data(tensor, types);
+  require_shape(tensor, shape);
+  return tensor;
 }
 
 const Part& MatrixParts::data(const Tensor& tensor, std::initializer_list<DType> types) const {

@@ -26,16 +26,16 @@ constexpr std::array kPartNames = std::to_array<PartNames>({{".qweight", ".scale
                                                             {".weight", ".scales", "MLX"},
                                                             {"_blocks", "_scales", "gpt-oss"}});
 
-// What stands before the last dot.
-std::string_view module_of(std::string_view name) {
+// Returns the name before the last dot.
+std::string_view find_module(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
 }
 
 }  // namespace
 
-std::optional<UnfoldedCodes> unfolded_codes(const Model& model, const Tensor& tensor) {
-  if (const Tensor* scale = scale_of_codes(model, tensor)) return UnfoldedCodes{scale, {}};
+std::optional<UnfoldedCodes> find_unfolded_codes(const Model& model, const Tensor& tensor) {
+  if (const Tensor* scale = find_scale_of_codes(model, tensor)) return UnfoldedCodes{scale, {}};
   constexpr std::array kTypes = {DType::u8, DType::i8, DType::i32, DType::u32};
   if (tensor.layout != Layout::dense || tensor.shape.size() < 2 ||
       std::ranges::find(kTypes, tensor.require("data").dtype) == kTypes.end())
@@ -50,7 +50,7 @@ std::optional<UnfoldedCodes> unfolded_codes(const Model& model, const Tensor& te
   return std::nullopt;
 }
 
-const Tensor* scale_of_codes(const Model& model, const Tensor& tensor) {
+const Tensor* find_scale_of_codes(const Model& model, const Tensor& tensor) {
   static constexpr std::array kBytes = {DType::f8_e4m3,     DType::f8_e5m2, DType::f8_e4m3fnuz,
                                         DType::f8_e5m2fnuz, DType::u8,      DType::i8};
   // Codes of four bits may be the bytes of these.
@@ -72,13 +72,13 @@ const Tensor* scale_of_codes(const Model& model, const Tensor& tensor) {
 
 bool has_unfolded_codes(const Model& model) {
   return std::ranges::any_of(model.tensors(),
-                             [&](const Tensor& tensor) { return unfolded_codes(model, tensor).has_value(); });
+                             [&](const Tensor& tensor) { return find_unfolded_codes(model, tensor).has_value(); });
 }
 
 NearbyScales::NearbyScales(const Model& model) {
   for (const Tensor& tensor : model.tensors()) {
     const std::string_view name = tensor.name;
-    const std::string_view module = module_of(name);
+    const std::string_view module = find_module(name);
     const std::string last = to_lower_ascii(name.substr(module.empty() ? 0 : module.size() + 1));
     if (last.find("scale") == std::string::npos) continue;
     std::vector<const Tensor*>& scales = scales_[module];
@@ -86,11 +86,11 @@ NearbyScales::NearbyScales(const Model& model) {
   }
 }
 
-const Tensor* NearbyScales::of(const Tensor& tensor) const {
+const Tensor* NearbyScales::find(const Tensor& tensor) const {
   if (tensor.layout != Layout::dense || tensor.shape.size() < 2) return nullptr;
   const DType type = tensor.require("data").dtype;
   if (!is_floating(type) || info(type).bits > 8) return nullptr;
-  for (const std::string_view module : {module_of(tensor.name), std::string_view(tensor.name)}) {
+  for (const std::string_view module : {find_module(tensor.name), std::string_view(tensor.name)}) {
     const auto found = scales_.find(module);
     if (found == scales_.end()) continue;
     for (const Tensor* scale : found->second) {

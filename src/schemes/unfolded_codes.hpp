@@ -1,4 +1,4 @@
-// Codes that no scheme has folded: what stands next to them tells that they are no numbers.
+// Codes that no scheme has folded: the scales next to them show that they are not numbers.
 #pragma once
 
 #include <optional>
@@ -15,16 +15,17 @@ struct UnfoldedCodes {
   std::string_view programs;  // whose parts these are; empty: those of several
 };
 
-// A tensor of codes with its scales next to it, as programs store the matrices of any scheme.
-std::optional<UnfoldedCodes> unfolded_codes(const Model& model, const Tensor& tensor);
+// Returns the scales next to a tensor of codes, as programs store the matrices of any scheme; std::nullopt if there are
+// none.
+std::optional<UnfoldedCodes> find_unfolded_codes(const Model& model, const Tensor& tensor);
 
-// True if the model has one.
+// Returns true if the model has such a tensor.
 bool has_unfolded_codes(const Model& model);
 
-// The tensor that scales the numbers or codes of one byte in "X.weight": "X.weight_scale" or "X.weight_scale_inv"; or
-// bitsandbytes' codes in the bytes of wider numbers: "X.weight.absmax". Null: the tensor is not a matrix of such
-// numbers, or has no such tensor next to it.
-const Tensor* scale_of_codes(const Model& model, const Tensor& tensor);
+// Returns the tensor that scales the numbers or codes of one byte in "X.weight": "X.weight_scale" or
+// "X.weight_scale_inv"; or bitsandbytes' codes in the bytes of wider numbers: "X.weight.absmax". Null: the tensor is
+// not a matrix of such numbers, or has no such tensor next to it.
+const Tensor* find_scale_of_codes(const Model& model, const Tensor& tensor);
 
 // Tensors of any program that may scale others: "scale" is a part of their names.
 class NearbyScales {
@@ -32,9 +33,9 @@ class NearbyScales {
   // Requires: the model outlives this.
   explicit NearbyScales(const Model& model);
 
-  // One in the module of a dense tensor, or below its name, if the tensor has rows of floating-point numbers of at most
-  // eight bits. Null: there is none.
-  const Tensor* of(const Tensor& tensor) const;
+  // Returns one in the module of a dense tensor, or below its name, if the tensor has rows of floating-point numbers of
+  // at most eight bits; null if there is none.
+  const Tensor* find(const Tensor& tensor) const;
 
  private:
   std::unordered_map<std::string_view, std::vector<const Tensor*>> scales_;  // by module

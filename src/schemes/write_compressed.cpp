@@ -220,7 +220,7 @@ class Unfolding {
 
 }  // namespace
 
-std::optional<UnfoldedModel> unfolded(const Model& model, std::string_view embedding, std::string_view tied) {
+std::optional<UnfoldedModel> unfold_groups(const Model& model, std::string_view embedding, std::string_view tied) {
   const bool has_groups = std::ranges::any_of(
       model.tensors(), [](const Tensor& tensor) { return tensor.layout == Layout::quantized_group; });
   return has_groups ? std::optional(Unfolding(model, embedding, tied).unfold()) : std::nullopt;

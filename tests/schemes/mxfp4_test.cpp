@@ -61,7 +61,7 @@ void expect_parts(const Model& found) {
 }
 
 TEST(Mxfp4, PartsBecomeOneTensorAndComeBack) {
-  const Model model = folded(parts());
+  const Model model = fold_matrices(parts());
   ASSERT_EQ(model.size(), 2U);
   const Tensor& stack = *model.find("x");
   EXPECT_EQ(stack.shape, Shape({2, 4, 96}));
@@ -81,7 +81,7 @@ TEST(Mxfp4, PartsBecomeOneTensorAndComeBack) {
 }
 
 TEST(Mxfp4, OtherTensorsStay) {
-  Model model = folded(parts());
+  Model model = fold_matrices(parts());
   model.config_json = {};
   EXPECT_FALSE(split_quantized_parts(model, none_stays));  // config.json names no scheme
 }
@@ -107,7 +107,7 @@ TEST(Mxfp4, PartsThatDoNotFitAreNamed) {
   };
   for (const Case& rule : cases) {
     SCOPED_TRACE(rule.name);
-    const Error error = error_of([&] { folded(with_parts_of(rule.blocks, rule.scales)); });
+    const Error error = error_of([&] { fold_matrices(with_parts_of(rule.blocks, rule.scales)); });
     EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
     EXPECT_THAT(error.message(), HasSubstr(rule.problem));
   }
@@ -115,7 +115,7 @@ TEST(Mxfp4, PartsThatDoNotFitAreNamed) {
 
 // A directory that is written again has the modules of the published ones.
 TEST(Mxfp4, ModulesThatADirectoryNamesItselfAreALoss) {
-  Attributes usual = named_by(mxfp4_config());
+  Attributes usual = named_by(make_mxfp4_config());
   EXPECT_FALSE(drop_quantization(usual));
   EXPECT_TRUE(usual.empty());
   Attributes other = named_by({{"quant_method", "mxfp4"}, {"modules_to_not_convert", Value::Array{"lm_head"}}});
@@ -130,7 +130,7 @@ TEST(Mxfp4, EveryFormatKeepsTheCodes) {
   for (const char* const name : {"safetensors", "zt", "zt1"}) {
     SCOPED_TRACE(name);
     const auto path = directory / name;
-    const Model stack = folded(parts());
+    const Model stack = fold_matrices(parts());
     const Plan planned = plan(stack, name);
     EXPECT_TRUE(planned.losses.empty());
     write(planned, path);
@@ -145,7 +145,7 @@ TEST(Mxfp4, EveryFormatKeepsTheCodes) {
 
 // A directory holds matrices in MXFP4 by their parts, whose bytes are not numbers.
 TEST(Mxfp4, KeepDoesNotChangeParts) {
-  const Model stack = folded(parts());
+  const Model stack = fold_matrices(parts());
   const auto keep = [&](const char* format, const char* pattern) {
     return plan(stack, format, {.keep = {{pattern, StoredType{DType::f16}}}});
   };

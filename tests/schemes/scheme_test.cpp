@@ -22,11 +22,11 @@ using testing::UnorderedElementsAre;
 TEST(Schemes, PartsHaveTheNamesOfTheirMatrixForPatterns) {
   const Attributes config = {{"quantization_config", Attributes{{"quant_method", "mxfp4"}}}};
   const auto all = UnorderedElementsAre("a.up_scales", "a.up_blocks", "a.up_scales", "a.up");
-  EXPECT_THAT(pattern_names(config, "a.up_scales"), all);
-  EXPECT_THAT(pattern_names(config, "a.up_blocks"),
+  EXPECT_THAT(list_pattern_names(config, "a.up_scales"), all);
+  EXPECT_THAT(list_pattern_names(config, "a.up_blocks"),
               UnorderedElementsAre("a.up_blocks", "a.up_blocks", "a.up_scales", "a.up"));
-  EXPECT_THAT(pattern_names(config, "a.up_bias"), ElementsAre("a.up_bias"));
-  EXPECT_THAT(pattern_names({}, "a.up_scales"), ElementsAre("a.up_scales"));
+  EXPECT_THAT(list_pattern_names(config, "a.up_bias"), ElementsAre("a.up_bias"));
+  EXPECT_THAT(list_pattern_names({}, "a.up_scales"), ElementsAre("a.up_scales"));
 }
 
 TEST(Schemes, AnEmptyConfigurationIsNone) {
@@ -44,7 +44,7 @@ TEST(Schemes, ComparesListsOfModulesOnlyWhereThatEnds) {
   }
   const auto doubts = [&](Value::Array list) {
     const Attributes keys = {{"ignore", std::move(list)}};
-    return schemes::doubts_of_algorithm(QuantizationConfig(keys), matrices, {});
+    return schemes::find_algorithm_doubts(QuantizationConfig(keys), matrices, {});
   };
   const auto known = HasSubstr("lists matrix model.layers.0.q_proj and 1 more");
   EXPECT_THAT(doubts(names), ElementsAre(known));

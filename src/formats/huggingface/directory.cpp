@@ -375,7 +375,7 @@ std::optional<Attributes> read_file(const QuantizationFile& row, DirectoryReader
 
 std::string_view read_quantization_file(Model& model, DirectoryReader& directory) {
   std::string_view taken;
-  for (const QuantizationFile& row : quantization_files()) {
+  for (const QuantizationFile& row : list_quantization_files()) {
     if (!directory.has(row.name)) continue;
     const auto warn = [&](std::string text) {
       model.warnings.push_back(
@@ -395,7 +395,7 @@ std::string_view read_quantization_file(Model& model, DirectoryReader& directory
       taken = row.name;
       continue;
     }
-    const std::vector<std::string> differing = differences(*counts->config, *config);
+    const std::vector<std::string> differing = find_differences(*counts->config, *config);
     const std::string_view counting = taken.empty() ? "config.json" : taken;
     if (!differing.empty())
       warn(fmt::format("{} and {} differ: {}; {} is used", counting, row.name, fmt::join(differing, ", "), counting));

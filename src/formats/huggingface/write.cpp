@@ -153,10 +153,10 @@ void require_whole(const Model& model) {
 
 // A directory has one quantization_config: next to parts of another scheme, groups are refused as safetensors has none.
 std::optional<UnfoldedModel> unfolded_groups(const Model& model) {
-  if (reversible_scheme(model.config_json) != nullptr) return std::nullopt;
+  if (find_reversible_scheme(model.config_json) != nullptr) return std::nullopt;
   const Family& family = family_of(model);
   const bool is_tied = model.config && model.config->tie_word_embeddings;
-  return unfolded(model, family.embedding, is_tied ? family.output : "");
+  return unfold_groups(model, family.embedding, is_tied ? family.output : "");
 }
 
 // The tokenizer files of the model's original directory, if they give its vocabulary; else none.
@@ -411,7 +411,8 @@ std::string refusal_to_replace(const MemberNames& names) {
   constexpr std::array kKnown = joined(kModelFiles, kOtherFiles, kTokenizerFiles);
   const auto is_weights = [](const std::string& name) { return name.ends_with(".safetensors"); };
   const auto is_quantization = [](const std::string& name) {
-    return std::ranges::find(quantization_files(), name, &QuantizationFile::name) != quantization_files().end();
+    return std::ranges::find(list_quantization_files(), name, &QuantizationFile::name) !=
+           list_quantization_files().end();
   };
   for (const std::string& name : names) {
     if (!is_weights(name) && !is_additional_template(name) && !is_quantization(name) &&

@@ -107,8 +107,8 @@ class ChooseType final : public Step {
  private:
   // Throws for codes that something next to them scales: as numbers they would be wrong.
   void require_numbers(const Tensor& tensor) const {
-    const Tensor* scale = scale_of_codes(conversion_.input, tensor);
-    if (scale == nullptr) scale = scales_.of(tensor);
+    const Tensor* scale = find_scale_of_codes(conversion_.input, tensor);
+    if (scale == nullptr) scale = scales_.find(tensor);
     if (scale == nullptr) return;
     throw Error(ErrorKind::unsupported, fmt::format("tensor {} holds codes ({}) that {} scales, but no configuration "
                                                     "describes how: without another type they are copied as they are",
@@ -132,7 +132,7 @@ class ChooseType final : public Step {
     std::optional<StoredType> type;
     matches_part_ = false;
     if (keep_used_.empty()) return type;
-    const std::vector<std::string> names = pattern_names(conversion_.input.config_json, tensor.name);
+    const std::vector<std::string> names = list_pattern_names(conversion_.input.config_json, tensor.name);
     for (std::size_t i = 0; i < keep_used_.size(); ++i) {
       const auto matches = [&](const std::string& other) { return matches_glob(options_.keep[i].pattern, other); };
       if (std::ranges::none_of(names, matches) && !(tensor.file_name && matches(*tensor.file_name))) continue;

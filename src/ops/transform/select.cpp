@@ -54,7 +54,7 @@ class Select final : public Step {
   void apply(TensorPlan& plan) override {
     std::vector<std::string> names;
     if (!only_.empty() || !skip_.empty()) {
-      names = pattern_names(input_.config_json, plan.input->name);
+      names = list_pattern_names(input_.config_json, plan.input->name);
       if (plan.input->file_name) names.push_back(*plan.input->file_name);
     }
     const bool is_wanted = only_.empty() || only_.match(names);

@@ -178,7 +178,7 @@ class WeightChanges {
   }
 
   void drop_quantization() {
-    if (reversible_scheme(now().config_json) == nullptr) return;
+    if (find_reversible_scheme(now().config_json) == nullptr) return;
     if (!result_) {
       result_ = ConvertedWeights{Model(model_.header()), {}, {}};
       for (const Tensor& tensor : model_.tensors()) result_->model.add(tensor);
