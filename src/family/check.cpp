@@ -18,51 +18,45 @@ namespace {
 constexpr std::size_t kMostFaults = 1000;
 constexpr std::size_t kMaxConfigKeys = 1000;  // of a configuration that its family reads
 
-struct Fault {
-  std::string problem;  // continues "tensor NAME" if it is about one
-  std::string tensor = {};
-  const Tensor* found = nullptr;  // null: the tensor is missing
-};
+// Returns how the message of a finding about a tensor begins.
+std::string begin_message(std::string_view tensor) { return fmt::format("tensor {}", tensor); }
 
-std::optional<Stored> place_of(const Fault& fault) {
-  if (fault.found == nullptr) return std::nullopt;
-  for (const Part& part : fault.found->parts) {
-    if (auto at = part.blob->stored()) return at;
+// Makes a fault of a model, or of a tensor, whose name the problem continues. `found`: null if the tensor is missing.
+Finding make_fault(std::string problem, const std::string& tensor = {}, const Tensor* found = nullptr) {
+  if (!tensor.empty()) problem = fmt::format("{} {}", begin_message(tensor), problem);
+  Finding fault{Severity::error, std::move(problem), {}, std::nullopt, tensor};
+  if (found == nullptr) return fault;
+  for (const Part& part : found->parts) {
+    const auto at = part.blob->stored();
+    if (!at) continue;
+    fault.path = at->source->name();
+    fault.offset = at->offset;
+    return fault;
   }
-  return std::nullopt;
+  return fault;
 }
 
-// What the message of a finding about a tensor begins with.
-std::string beginning_of(std::string_view tensor) { return fmt::format("tensor {}", tensor); }
-
-std::string message_of(const Fault& fault) {
-  return fault.tensor.empty() ? fault.problem : fmt::format("{} {}", beginning_of(fault.tensor), fault.problem);
-}
-
-// The message of a finding with its place after the tensor's name, for callers that show nothing but the message.
-std::string message_with_place(const Finding& finding) {
+// Returns the message of a finding with its place after the tensor's name, for callers that show nothing but the
+// message.
+std::string add_place(const Finding& finding) {
   if (finding.tensor.empty() || !finding.offset) return finding.message;
-  const std::string tensor = beginning_of(finding.tensor);
+  const std::string tensor = begin_message(finding.tensor);
   return fmt::format("{} ({} at 0x{:x}){}", tensor, finding.path, *finding.offset,
                      std::string_view(finding.message).substr(tensor.size()));
 }
 
-std::vector<std::string> messages_of(const std::vector<Finding>& findings) {
+std::vector<std::string> list_messages(const std::vector<Finding>& findings) {
   std::vector<std::string> messages;
-  for (const Finding& finding : findings) messages.push_back(message_with_place(finding));
+  for (const Finding& finding : findings) messages.push_back(add_place(finding));
   return messages;
 }
 
-void add(std::vector<Fault>& faults, Fault fault) {
-  if (faults.size() < kMostFaults) faults.push_back(std::move(fault));
-}
-
-void check_vocabulary(const Model& model, std::vector<Fault>& faults) {
+void check_vocabulary(const Model& model, std::vector<Finding>& faults) {
   const Vocabulary& vocabulary = *model.vocabulary;
   const auto size = static_cast<std::int64_t>(vocabulary.size());
   const auto check_id = [&](std::string_view field, std::int64_t id) {
     if (id < -1 || id >= size)
-      faults.push_back({fmt::format("{} is {}, but the vocabulary has {} tokens", field, id, size)});
+      faults.push_back(make_fault(fmt::format("{} is {}, but the vocabulary has {} tokens", field, id, size)));
   };
   check_id("bos_id", vocabulary.bos_id);
   check_id("eos_id", vocabulary.eos_id);
@@ -70,20 +64,20 @@ void check_vocabulary(const Model& model, std::vector<Fault>& faults) {
   check_id("unk_id", vocabulary.unk_id);
 }
 
-// The configuration's vocab_size, or the rows of the embedding for formats without one.
-std::int64_t rows_of_embedding(const Model& model, const Family& family) {
+// Returns the configuration's vocab_size, or the rows of the embedding for formats without one.
+std::int64_t count_vocabulary(const Model& model) {
   if (model.config->vocab_size > 0) return model.config->vocab_size;
-  const Tensor* embedding = find_weight(model, family, family.embedding);
-  return embedding != nullptr && embedding->shape.size() == 2 ? static_cast<std::int64_t>(embedding->shape[0]) : 0;
+  return static_cast<std::int64_t>(embedding_rows(model).value_or(0));
 }
 
-void check_tensors(const Model& model, const Family& family, std::vector<Fault>& faults) {
+void check_tensors(const Model& model, const Family& family, std::vector<Finding>& faults) {
   Config config = *model.config;
-  config.vocab_size = rows_of_embedding(model, family);
+  config.vocab_size = count_vocabulary(model);
   // Every layer has more than four tensors, so the file's size bounds the list below.
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > 16 + model.size() / 4) {
-    faults.push_back({fmt::format("num_hidden_layers is {}, but there {} only {} in all", config.num_hidden_layers,
-                                  model.size() == 1 ? "is" : "are", format_count(model.size(), "tensor"))});
+    faults.push_back(
+        make_fault(fmt::format("num_hidden_layers is {}, but there {} only {} in all", config.num_hidden_layers,
+                               model.size() == 1 ? "is" : "are", plural(model.size(), "tensor"))));
     return;
   }
   const ConfigView view(config, family_keys(family, model.config_json), experts_stored(model, family));
@@ -92,12 +86,13 @@ void check_tensors(const Model& model, const Family& family, std::vector<Fault>&
       const Tensor* tensor = find_weight(model, family, expected.name);
       if (tensor == nullptr && expected.name == family.output && lacks_output(model)) continue;
       if (tensor == nullptr) {
-        add(faults, {fmt::format("is missing: the configuration needs it with shape {}", to_string(expected.shape)),
-                     expected.name});
+        add_fault(faults, make_fault(fmt::format("is missing: the configuration needs it with shape {}",
+                                                 to_string(expected.shape)),
+                                     expected.name));
       } else if (tensor->shape != expected.shape) {
-        add(faults, {fmt::format("has shape {}, the configuration needs {}", to_string(tensor->shape),
-                                 to_string(expected.shape)),
-                     tensor->name, tensor});
+        add_fault(faults, make_fault(fmt::format("has shape {}, the configuration needs {}", to_string(tensor->shape),
+                                                 to_string(expected.shape)),
+                                     tensor->name, tensor));
       }
     }
   };
@@ -109,9 +104,9 @@ void check_tensors(const Model& model, const Family& family, std::vector<Fault>&
   for (const Tensor& tensor : model.tensors()) {
     const auto layer = family.tensors.in_layer(table_name(family, tensor.name));
     if (layer && layer->number >= config.num_hidden_layers) {
-      add(faults,
-          {fmt::format("belongs to layer {}, but num_hidden_layers is {}", layer->number, config.num_hidden_layers),
-           tensor.name, &tensor});
+      add_fault(faults, make_fault(fmt::format("belongs to layer {}, but num_hidden_layers is {}", layer->number,
+                                               config.num_hidden_layers),
+                                   tensor.name, &tensor));
     }
   }
 }
@@ -158,28 +153,6 @@ std::vector<std::string> check_config(const ConfigView& view, const Family& fami
   }
 }
 
-namespace {
-
-std::vector<Fault> faults_of(const Model& model) {
-  const Family& family = family_of(model);
-  std::vector<Fault> faults;
-  if (model.config) {
-    for (std::string& fault : check_config(config_view(model), family)) faults.push_back({std::move(fault)});
-    const bool has_tensors = model.size() > 0 || model.origin.format == "huggingface";
-    if (faults.empty() && has_tensors && !has_other_tensors(model)) {
-      try {
-        check_tensors(model, family, faults);
-      } catch (const Error& error) {  // a key of another type
-        add(faults, {error.message()});
-      }
-    }
-  }
-  if (model.vocabulary) check_vocabulary(model, faults);
-  return faults;
-}
-
-}  // namespace
-
 bool lacks_output(const Model& model) {
   const Family& family = family_of(model);
   const bool needs_output = model.config && !model.config->tie_word_embeddings && !family.output.empty();
@@ -216,16 +189,24 @@ std::vector<std::string> shortcomings(const Model& model) {
   return sentences;
 }
 
-std::vector<std::string> check_consistency(const Model& model) { return messages_of(consistency_findings(model)); }
+std::vector<std::string> check_consistency(const Model& model) { return list_messages(consistency_findings(model)); }
 
 std::vector<Finding> consistency_findings(const Model& model) {
-  std::vector<Finding> findings;
-  for (Fault& fault : faults_of(model)) {
-    const auto at = place_of(fault);
-    findings.push_back({Severity::error, message_of(fault), at ? at->source->name() : std::string(),
-                        at ? std::optional(at->offset) : std::nullopt, std::move(fault.tensor)});
+  const Family& family = family_of(model);
+  std::vector<Finding> faults;
+  if (model.config) {
+    for (std::string& fault : check_config(config_view(model), family)) faults.push_back(make_fault(std::move(fault)));
+    const bool has_tensors = model.size() > 0 || model.origin.format == "huggingface";
+    if (faults.empty() && has_tensors && !has_other_tensors(model)) {
+      try {
+        check_tensors(model, family, faults);
+      } catch (const Error& error) {  // a key of another type
+        add_fault(faults, make_fault(error.message()));
+      }
+    }
   }
-  return findings;
+  if (model.vocabulary) check_vocabulary(model, faults);
+  return faults;
 }
 
 std::optional<Error> run_refusal(const Model& model) {
@@ -268,7 +249,7 @@ void add_fault(std::vector<Finding>& faults, Finding fault) {
   if (faults.size() < kMostFaults) faults.push_back(std::move(fault));
 }
 
-std::string message_of_faults(const std::vector<Finding>& faults) { return message_of_faults(messages_of(faults)); }
+std::string message_of_faults(const std::vector<Finding>& faults) { return message_of_faults(list_messages(faults)); }
 
 std::string message_of_faults(const std::vector<std::string>& faults) {
   if (faults.size() == 1) return faults.front();

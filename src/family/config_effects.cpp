@@ -8,6 +8,7 @@
 #include "bytes/short_text.hpp"
 #include "family/families.hpp"
 #include "schemes/scheme.hpp"
+#include "syntax/element_value.hpp"
 
 namespace poise {
 namespace {
@@ -15,12 +16,7 @@ namespace {
 // True when a value, which is not null, does not change the computation. `config` is null for unknown families.
 using Harmless = bool (*)(const Value& value, const Config* config);
 
-bool is_number(const Value& value, double number) {
-  if (const auto* positive = value.get_if<std::uint64_t>()) return static_cast<double>(*positive) == number;
-  if (const auto* negative = value.get_if<std::int64_t>()) return static_cast<double>(*negative) == number;
-  const auto* real = value.get_if<double>();
-  return real != nullptr && *real == number;
-}
+bool is_number(const Value& value, double wanted) { return number(&value) == wanted; }
 
 bool none(const Value&, const Config*) { return false; }
 bool is_false(const Value& value, const Config*) { return value == Value(false); }
@@ -161,7 +157,7 @@ bool is_followed(const Effect& effect, const Model& model) {
   return std::ranges::find(followed, effect.key) != followed.end();
 }
 
-std::string sentence(const Effect& effect, const Value& value) {
+std::string describe(const Effect& effect, const Value& value) {
   return fmt::format("{} is {}, only {} is supported", effect.key, shown(value), effect.only);
 }
 
@@ -179,7 +175,7 @@ std::vector<std::string> effects_not_followed(const Model& model) {
   std::vector<std::string> result;
   if (auto other = other_text_model(model)) result.push_back(*std::move(other));
   visit_effects(model, [&](const Effect& effect, const Value& value, bool) {
-    if (!is_followed(effect, model)) result.push_back(sentence(effect, value));
+    if (!is_followed(effect, model)) result.push_back(describe(effect, value));
   });
   return result;
 }
@@ -188,7 +184,7 @@ std::vector<std::string> effects_beside_config(const Model& model) {
   std::vector<std::string> result;
   if (auto other = other_text_model(model)) result.push_back(*std::move(other));
   visit_effects(model, [&](const Effect& effect, const Value& value, bool own) {
-    if (!own) result.push_back(sentence(effect, value));
+    if (!own) result.push_back(describe(effect, value));
   });
   return result;
 }

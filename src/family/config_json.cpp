@@ -152,12 +152,10 @@ std::optional<std::int64_t> ConfigKeys::integer(std::string_view key) const {
 std::optional<float> ConfigKeys::number(std::string_view key) const {
   const Value* value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (const auto* positive = value->get_if<std::uint64_t>()) return static_cast<float>(*positive);
-  if (const auto* negative = value->get_if<std::int64_t>()) return static_cast<float>(*negative);
-  const auto* fraction = value->get_if<double>();
-  if (fraction == nullptr) fail(key, "expected a number");
-  const auto narrowed = static_cast<float>(*fraction);
-  if (!std::isfinite(narrowed)) fail(key, fmt::format("{} is not a finite number of 32 bits", *fraction));
+  const auto found = poise::number(value);
+  if (!found) fail(key, "expected a number");
+  const auto narrowed = static_cast<float>(*found);
+  if (!std::isfinite(narrowed)) fail(key, fmt::format("{} is not a finite number of 32 bits", *found));
   return narrowed;
 }
 

@@ -163,6 +163,11 @@ float positive_number(const ConfigView& view, std::string_view key, float by_def
   return number;
 }
 
+std::vector<std::string> find_expert_faults(const ConfigView& view) {
+  return size_faults(view,
+                     {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
+}
+
 std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys) {
   std::vector<std::string> faults;
   for (const auto& [key, most] : keys) {

@@ -105,12 +105,14 @@ constexpr auto decoder_followed(const std::string_view (&more)[kCount]) {
   return join_tables(kRopeObjects, std::to_array(more));
 }
 
-constexpr TensorTable decoder_table(std::span<const TensorRow> layer) {
-  return {.layers = kDecoderLayers, .first = kDecoderFirst, .layer = layer, .last = kDecoderLast};
-}
-
-// Fills in what most families share and this one does not set.
-constexpr Family decoder_family(Family family) {
+// Returns the family with that layer, and with the rest that most families share and this one does not set. The first
+// three arguments are the fields of these names.
+constexpr Family make_decoder_family(std::string_view model_type, std::string_view transformers_class,
+                                     std::string_view title, std::span<const TensorRow> layer, Family family) {
+  family.model_type = model_type;
+  family.transformers_class = transformers_class;
+  family.title = title;
+  family.tensors = {.layers = kDecoderLayers, .first = kDecoderFirst, .layer = layer, .last = kDecoderLast};
   if (family.hidden_act.empty()) family.hidden_act = "silu";
   const bool alone = family.nested.empty();
   family.prefixes = alone ? std::span<const std::string_view>(kDecoderPrefixes) : kTextPrefixes;
@@ -152,6 +154,9 @@ struct SizeKey {
 };
 std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys);
 std::int64_t size_of(const ConfigView& view, std::string_view key);  // 0 if missing or out of range
+
+// Returns those of num_local_experts and num_experts_per_tok.
+std::vector<std::string> find_expert_faults(const ConfigView& view);
 
 // The number of a key, or `by_default` if it is missing. Throws invalid_file for 0 and less.
 float positive_number(const ConfigView& view, std::string_view key, float by_default);

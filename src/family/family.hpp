@@ -43,9 +43,9 @@ struct ConvertedWeights {
 };
 
 struct Family {
-  std::string_view model_type;               // in config.json
+  std::string_view model_type = {};          // in config.json
   std::string_view transformers_class = {};  // in "architectures"; empty: transformers does not have it
-  std::string_view title;                    // for people: "a {title} model"
+  std::string_view title = {};               // for people: "a {title} model"
 
   // Its configuration.
   std::string_view hidden_act = {};  // the default
@@ -65,7 +65,7 @@ struct Family {
 
   // Its tensors. Names with one of these prefixes are weights: a weight that is not in the table makes it another
   // model.
-  TensorTable tensors;
+  TensorTable tensors = {};
   std::span<const std::string_view> prefixes = {};
   std::span<const ComputedTensor> computed = {};
   std::span<const NameBeginning> spellings = {};

@@ -147,39 +147,22 @@ constexpr std::array kFollowedByGemma3 =
 
 }  // namespace
 
-constexpr Family kGemmaFamily = decoder_family({.model_type = "gemma",
-                                                .transformers_class = "GemmaForCausalLM",
-                                                .title = "Gemma",
-                                                .hidden_act = kGelu,
-                                                .read_config = read_gemma,
-                                                .plan = gemma_plan,
-                                                .followed = kFollowedByGemma,
-                                                .tensors = decoder_table(kGemmaLayer)});
-constexpr Family kGemma2Family = decoder_family({.model_type = "gemma2",
-                                                 .transformers_class = "Gemma2ForCausalLM",
-                                                 .title = "Gemma 2",
-                                                 .hidden_act = kGelu,
-                                                 .read_config = read_gemma2,
-                                                 .plan = plan_gemma2,
-                                                 .followed = kFollowedByGemma2,
-                                                 .tensors = decoder_table(kGemma2Layer)});
-constexpr Family kGemma3TextFamily = decoder_family({.model_type = "gemma3_text",
-                                                     .transformers_class = "Gemma3ForCausalLM",
-                                                     .title = "Gemma 3",
-                                                     .hidden_act = kGelu,
-                                                     .read_config = read_gemma3,
-                                                     .plan = plan_gemma3,
-                                                     .followed = kFollowedByGemma3,
-                                                     .tensors = decoder_table(kGemma3Layer)});
-constexpr Family kGemma3Family = decoder_family({.model_type = "gemma3",
-                                                 .transformers_class = "Gemma3ForConditionalGeneration",
-                                                 .title = "Gemma 3",
-                                                 .hidden_act = kGelu,
-                                                 .read_config = read_gemma3,
-                                                 .nested = kTextConfig,
-                                                 .text_type = "gemma3_text",
-                                                 .plan = plan_gemma3,
-                                                 .followed = kFollowedByGemma3,
-                                                 .tensors = decoder_table(kGemma3Layer)});
+constexpr Family kGemmaFamily = make_decoder_family(
+    "gemma", "GemmaForCausalLM", "Gemma", kGemmaLayer,
+    {.hidden_act = kGelu, .read_config = read_gemma, .plan = gemma_plan, .followed = kFollowedByGemma});
+constexpr Family kGemma2Family = make_decoder_family(
+    "gemma2", "Gemma2ForCausalLM", "Gemma 2", kGemma2Layer,
+    {.hidden_act = kGelu, .read_config = read_gemma2, .plan = plan_gemma2, .followed = kFollowedByGemma2});
+constexpr Family kGemma3TextFamily = make_decoder_family(
+    "gemma3_text", "Gemma3ForCausalLM", "Gemma 3", kGemma3Layer,
+    {.hidden_act = kGelu, .read_config = read_gemma3, .plan = plan_gemma3, .followed = kFollowedByGemma3});
+constexpr Family kGemma3Family =
+    make_decoder_family("gemma3", "Gemma3ForConditionalGeneration", "Gemma 3", kGemma3Layer,
+                        {.hidden_act = kGelu,
+                         .read_config = read_gemma3,
+                         .nested = kTextConfig,
+                         .text_type = "gemma3_text",
+                         .plan = plan_gemma3,
+                         .followed = kFollowedByGemma3});
 
 }  // namespace poise::gemma

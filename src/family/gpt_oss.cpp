@@ -42,11 +42,6 @@ bool is_stacked(const ConfigView& view) { return !is_separate(view); }
 bool is_in_out(const ConfigView& view) { return view.experts == ExpertsStored::stacked_in_out; }
 bool is_out_in(const ConfigView& view) { return view.experts == ExpertsStored::stacked_out_in; }
 
-std::vector<std::string> faults(const ConfigView& view) {
-  return size_faults(view,
-                     {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
-}
-
 void require(const ConfigView& view, std::string_view key, float supported) {
   const float found = view.keys().number(key).value_or(supported);
   if (found != supported)
@@ -167,15 +162,12 @@ std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader
 
 }  // namespace
 
-constexpr Family kGptOssFamily = decoder_family({.model_type = "gpt_oss",
-                                                 .transformers_class = "GptOssForCausalLM",
-                                                 .title = "gpt-oss",
-                                                 .read_config = read_config,
-                                                 .faults = faults,
-                                                 .plan = plan,
-                                                 .followed = kFollowed,
-                                                 .tensors = decoder_table(kLayer),
-                                                 .experts_stored = experts_stored,
-                                                 .convert_weights = convert_weights});
+constexpr Family kGptOssFamily = make_decoder_family("gpt_oss", "GptOssForCausalLM", "gpt-oss", kLayer,
+                                                     {.read_config = read_config,
+                                                      .faults = find_expert_faults,
+                                                      .plan = plan,
+                                                      .followed = kFollowed,
+                                                      .experts_stored = experts_stored,
+                                                      .convert_weights = convert_weights});
 
 }  // namespace poise::gpt_oss

@@ -27,30 +27,20 @@ constexpr std::array kFollowedByLlama = decoder_followed({"attention_bias", "mlp
 
 }  // namespace
 
-constexpr Family kLlamaFamily = decoder_family({.model_type = "llama",
-                                                .transformers_class = "LlamaForCausalLM",
-                                                .title = "Mistral or Llama",
-                                                .read_config = read_llama,
-                                                .plan = plan,
-                                                .followed = kFollowedByLlama,
-                                                .tensors = decoder_table(kLlamaLayer)});
+constexpr Family kLlamaFamily =
+    make_decoder_family("llama", "LlamaForCausalLM", "Mistral or Llama", kLlamaLayer,
+                        {.read_config = read_llama, .plan = plan, .followed = kFollowedByLlama});
 
-constexpr Family kMistralFamily = decoder_family({.model_type = "mistral",
-                                                  .transformers_class = "MistralForCausalLM",
-                                                  .title = "Mistral or Llama",
-                                                  .read_config = read_mistral,
-                                                  .plan = plan,
-                                                  .followed = kRopeObjects,
-                                                  .tensors = decoder_table(kMistralLayer)});
+constexpr Family kMistralFamily =
+    make_decoder_family("mistral", "MistralForCausalLM", "Mistral or Llama", kMistralLayer,
+                        {.read_config = read_mistral, .plan = plan, .followed = kRopeObjects});
 
-constexpr Family kMistral3Family = decoder_family({.model_type = "mistral3",
-                                                   .transformers_class = "Mistral3ForConditionalGeneration",
-                                                   .title = "Mistral or Llama",
-                                                   .read_config = read_mistral,
-                                                   .nested = kTextConfig,
-                                                   .text_type = "mistral",
-                                                   .plan = plan,
-                                                   .followed = kRopeObjects,
-                                                   .tensors = decoder_table(kMistralLayer)});
+constexpr Family kMistral3Family =
+    make_decoder_family("mistral3", "Mistral3ForConditionalGeneration", "Mistral or Llama", kMistralLayer,
+                        {.read_config = read_mistral,
+                         .nested = kTextConfig,
+                         .text_type = "mistral",
+                         .plan = plan,
+                         .followed = kRopeObjects});
 
 }  // namespace poise::llama

@@ -15,11 +15,6 @@ Config read_config(const ConfigKeys& keys) {
       {.num_key_value_heads = 8, .max_position_embeddings = 131072, .rope_theta = 1000000, .rms_norm_eps = 1e-5F});
 }
 
-std::vector<std::string> faults(const ConfigView& view) {
-  return size_faults(view,
-                     {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
-}
-
 DecoderPlan plan(const ConfigView& view) {
   DecoderPlan plan = decoder_plan(view);
   plan.qkv = qkv_plan(false);
@@ -47,13 +42,8 @@ constexpr std::array kFollowed = decoder_followed({"num_local_experts"});
 
 }  // namespace
 
-constexpr Family kMixtralFamily = decoder_family({.model_type = "mixtral",
-                                                  .transformers_class = "MixtralForCausalLM",
-                                                  .title = "Mixtral",
-                                                  .read_config = read_config,
-                                                  .faults = faults,
-                                                  .plan = plan,
-                                                  .followed = kFollowed,
-                                                  .tensors = decoder_table(kLayer)});
+constexpr Family kMixtralFamily = make_decoder_family(
+    "mixtral", "MixtralForCausalLM", "Mixtral", kLayer,
+    {.read_config = read_config, .faults = find_expert_faults, .plan = plan, .followed = kFollowed});
 
 }  // namespace poise::mixtral

@@ -37,12 +37,7 @@ constexpr std::array kFollowed = decoder_followed({"attention_bias"});
 
 }  // namespace
 
-constexpr Family kOlmo2Family = decoder_family({.model_type = "olmo2",
-                                                .transformers_class = "Olmo2ForCausalLM",
-                                                .title = "OLMo 2",
-                                                .read_config = read_config,
-                                                .plan = plan,
-                                                .followed = kFollowed,
-                                                .tensors = decoder_table(kLayer)});
+constexpr Family kOlmo2Family = make_decoder_family("olmo2", "Olmo2ForCausalLM", "OLMo 2", kLayer,
+                                                    {.read_config = read_config, .plan = plan, .followed = kFollowed});
 
 }  // namespace poise::olmo2

@@ -38,12 +38,7 @@ constexpr std::array kFollowed = decoder_followed({"partial_rotary_factor"});
 
 }  // namespace
 
-constexpr Family kPhi3Family = decoder_family({.model_type = "phi3",
-                                               .transformers_class = "Phi3ForCausalLM",
-                                               .title = "Phi-3",
-                                               .read_config = read_config,
-                                               .plan = plan,
-                                               .followed = kFollowed,
-                                               .tensors = decoder_table(kLayer)});
+constexpr Family kPhi3Family = make_decoder_family("phi3", "Phi3ForCausalLM", "Phi-3", kLayer,
+                                                   {.read_config = read_config, .plan = plan, .followed = kFollowed});
 
 }  // namespace poise::phi3

@@ -136,30 +136,21 @@ constexpr std::array kFollowedByQwen3Moe =
 
 }  // namespace
 
-constexpr Family kQwen2Family = decoder_family({.model_type = "qwen2",
-                                                .transformers_class = "Qwen2ForCausalLM",
-                                                .title = "Qwen2",
-                                                .read_config = read_qwen2,
-                                                .plan = plan_qwen2,
-                                                .followed = kFollowedByQwen2,
-                                                .window_switch = "use_sliding_window",
-                                                .tensors = decoder_table(kQwen2Layer)});
-constexpr Family kQwen3Family = decoder_family({.model_type = "qwen3",
-                                                .transformers_class = "Qwen3ForCausalLM",
-                                                .title = "Qwen3",
-                                                .read_config = read_qwen3,
-                                                .plan = plan_qwen3,
-                                                .followed = kFollowedByQwen3,
-                                                .window_switch = "use_sliding_window",
-                                                .tensors = decoder_table(kQwen3Layer)});
-constexpr Family kQwen3MoeFamily = decoder_family({.model_type = "qwen3_moe",
-                                                   .transformers_class = "Qwen3MoeForCausalLM",
-                                                   .title = "Qwen3 MoE",
-                                                   .read_config = read_qwen3_moe,
-                                                   .faults = moe_faults,
-                                                   .plan = plan_qwen3_moe,
-                                                   .followed = kFollowedByQwen3Moe,
-                                                   .window_switch = "use_sliding_window",
-                                                   .tensors = decoder_table(kQwen3MoeLayer)});
+constexpr Family kQwen2Family = make_decoder_family("qwen2", "Qwen2ForCausalLM", "Qwen2", kQwen2Layer,
+                                                    {.read_config = read_qwen2,
+                                                     .plan = plan_qwen2,
+                                                     .followed = kFollowedByQwen2,
+                                                     .window_switch = "use_sliding_window"});
+constexpr Family kQwen3Family = make_decoder_family("qwen3", "Qwen3ForCausalLM", "Qwen3", kQwen3Layer,
+                                                    {.read_config = read_qwen3,
+                                                     .plan = plan_qwen3,
+                                                     .followed = kFollowedByQwen3,
+                                                     .window_switch = "use_sliding_window"});
+constexpr Family kQwen3MoeFamily = make_decoder_family("qwen3_moe", "Qwen3MoeForCausalLM", "Qwen3 MoE", kQwen3MoeLayer,
+                                                       {.read_config = read_qwen3_moe,
+                                                        .faults = moe_faults,
+                                                        .plan = plan_qwen3_moe,
+                                                        .followed = kFollowedByQwen3Moe,
+                                                        .window_switch = "use_sliding_window"});
 
 }  // namespace poise::qwen

@@ -61,13 +61,8 @@ constexpr std::array kFollowed = decoder_followed(
 
 }  // namespace
 
-constexpr Family kSmolLm3Family = decoder_family({.model_type = "smollm3",
-                                                  .transformers_class = "SmolLM3ForCausalLM",
-                                                  .title = "SmolLM3",
-                                                  .read_config = read_config,
-                                                  .plan = plan,
-                                                  .followed = kFollowed,
-                                                  .window_switch = "use_sliding_window",
-                                                  .tensors = decoder_table(kLlamaLayer)});
+constexpr Family kSmolLm3Family = make_decoder_family(
+    "smollm3", "SmolLM3ForCausalLM", "SmolLM3", kLlamaLayer,
+    {.read_config = read_config, .plan = plan, .followed = kFollowed, .window_switch = "use_sliding_window"});
 
 }  // namespace poise::smollm3

@@ -19,11 +19,6 @@ namespace {
 constexpr std::uint64_t kSampleBytes = 4096;
 constexpr std::string_view kSite = "https://huggingface.co/";
 
-std::string text_of(const Attributes& map, std::string_view key) {
-  const auto* text = map.get_if<std::string>(key);
-  return text == nullptr ? std::string() : *text;
-}
-
 constexpr long long kLastDay = 253402300799;  // 9999-12-31
 
 // YYYY-MM-DD in UTC, of SOURCE_DATE_EPOCH; empty where that is not set.
@@ -56,8 +51,8 @@ void hash_samples(Hasher& hasher, const Blob& blob) {
 
 Card read_card(const Attributes& config, const std::string& readme) {
   const auto known = [&](std::string_view key) {
-    const std::string value = text_of(config, key);
-    return value.empty() ? front_matter_value(readme, key) : value;
+    const auto* text = config.get_if<std::string>(key);
+    return text == nullptr || text->empty() ? front_matter_value(readme, key) : *text;
   };
   Card card;
   card.license = known("license");
