@@ -1,4 +1,4 @@
-// check: do a model's configuration, vocabulary and tensor shapes agree?
+// Checks that a model's configuration, vocabulary and tensor shapes agree.
 #pragma once
 
 #include <optional>
@@ -14,47 +14,47 @@
 
 namespace poise {
 
-// The faults of a model by the rules of its family, one sentence each, up to a thousand; empty when it can run. Empty,
-// too, for a model without configuration or tensors. Does not look for the family's tensors when config.json names a
-// variant with others.
+// Returns the faults of a model by the rules of its family, one sentence each, up to a thousand; empty when it can run.
+// Empty, too, for a model without configuration or tensors. Does not look for the family's tensors when config.json
+// names a variant with others.
 std::vector<std::string> check_consistency(const Model& model);
 
-// The same faults as findings, with tensors and their places.
+// Returns the same faults as findings, with tensors and their places.
 std::vector<Finding> consistency_findings(const Model& model);
 
-// True for a decoder that was saved without its output matrix, as models that make vectors are: a class of its
+// Returns true for a decoder that was saved without its output matrix, as models that make vectors are: a class of its
 // "architectures" has none ("MistralModel"), or its tensors have the names of such a class.
 bool lacks_output(const Model& model);
 
-// How many tokens the model's embedding has; nothing without one.
+// Returns how many tokens the model's embedding has; std::nullopt without one.
 std::optional<std::size_t> embedding_rows(const Model& model);
 
-// A sentence for each thing that a model lacks and that opens with a warning: rows for all tokens of the vocabulary,
-// and the output matrix.
+// Returns a sentence for each thing that a model lacks and that opens with a warning: rows for all tokens of the
+// vocabulary, and the output matrix.
 std::vector<std::string> shortcomings(const Model& model);
 
-// The error with which a session refuses a model of a known family: keys that nothing implements, weights that the
-// family does not have, no plan. Nothing when it runs, and for a model without configuration or family. Requires:
-// check_consistency() finds nothing.
+// Returns the error with which a session refuses a model of a known family: keys that nothing implements, weights that
+// the family does not have, no plan. std::nullopt when it runs, and for a model without configuration or family.
+// Requires: check_consistency() finds nothing.
 std::optional<Error> run_refusal(const Model& model);
 
-// Why the hyperparameters describe no model: zero or negative sizes, heads that do not divide, and absurd sizes
+// Returns why the hyperparameters describe no model: zero or negative sizes, heads that do not divide, and absurd sizes
 // (products of accepted sizes fit 64 bits).
 std::vector<std::string> check_config(const Config& config);
 
-// The same, and if that finds nothing, the faults by the rules of the family.
+// Returns the same, and if that is empty, the faults by the rules of the family.
 std::vector<std::string> check_config(const ConfigView& view, const Family& family);
 
-// The weights that the model's family does not have: ignoring them would make the result wrong. Views of the tensors'
-// names.
+// Returns the weights that the model's family does not have: ignoring them would make the result wrong. Views of the
+// tensors' names.
 std::vector<std::string_view> unknown_weights(const Model& model);
 
 // Appends a fault, unless the list is already longer than anyone would read.
 void add_fault(std::vector<std::string>& faults, std::string fault);
 void add_fault(std::vector<Finding>& faults, Finding fault);
 
-// The message that lists every fault, one a line. Requires: there is one; one about a tensor that has a place begins as
-// those of consistency_findings() do.
+// Returns the message that lists every fault, one a line. Requires: there is one; one about a tensor that has a place
+// begins as those of consistency_findings() do.
 std::string message_of_faults(const std::vector<std::string>& faults);
 std::string message_of_faults(const std::vector<Finding>& faults);
 

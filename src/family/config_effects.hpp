@@ -9,17 +9,17 @@
 
 namespace poise {
 
-// One sentence for each such key with another value than the harmless one: "partial_rotary_factor is 0.5, only 1 is
-// supported". Empty when Poise implements the whole configuration.
+// Returns one sentence for each such key with another value than the harmless one: "partial_rotary_factor is 0.5, only
+// 1 is supported". Empty when Poise implements the whole configuration.
 std::vector<std::string> effects_not_followed(const Model& model);
 
-// The same for keys that Config does not have: what a format without other keys would lose.
+// Returns the same for keys that Config does not have, which a format without other keys would lose.
 std::vector<std::string> effects_beside_config(const Model& model);
 
-// The sentence for a nested text model of another type than the family's.
+// Returns the sentence for a nested text model of another type than the family's.
 std::optional<std::string> other_text_model(const Model& model);
 
-// True when one of these keys changes which tensors a model has, so that Config does not describe them.
+// Returns true when one of these keys changes which tensors a model has, so that Config does not describe them.
 bool has_other_tensors(const Model& model);
 
 }  // namespace poise

@@ -23,10 +23,11 @@ void parse_config(Model& model, Attributes map, const std::string& path);
 // parse_config() throws.
 void change_config(Model& model, const Attributes& changes, const std::string& path);
 
-// The hyperparameters under canonical names, with defaults, then the other keys: equal for equal configurations.
+// Returns the hyperparameters under canonical names, with defaults, then the other keys: equal for equal
+// configurations.
 Attributes normal_config(const Model& model);
 
-// The keys of config.json, in order, that Config does not have and does not imply.
+// Returns the keys of config.json, in order, that Config does not have and does not imply.
 std::vector<std::string> other_config_keys(const Model& model);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// ExpertsStored: one tensor for each expert, or stacks of them.
+// A model's configuration as its family reads it.
 #pragma once
 
 #include <array>
@@ -22,12 +22,10 @@ enum class ExpertsStored : std::uint8_t {
   stacked_out_in,  // [experts, out, in]
 };
 
-// ConfigKeys: typed look-ups in a config.json.
-
 // Newer files keep rope_theta, and more, in a nested object. The last object with the key counts.
 inline constexpr std::array<std::string_view, 2> kRopeObjects = {"rope_parameters", "rope_scaling"};
 
-// Requires: map and path outlive this.
+// Typed look-ups in a config.json. Requires: map and path outlive this.
 class ConfigKeys : public Fields {
  public:
   // Errors show `path`.
@@ -42,15 +40,11 @@ class ConfigKeys : public Fields {
   float rope_theta(float by_default = 10000.0F) const;
 };
 
-// ConfigView: a model's configuration as its family reads it: hyperparameters, the keys of config.json, and how its
-// experts are stored.
-
-// Requires: what it is made from outlives it.
+// Hyperparameters, the keys of config.json, and how experts are stored. Requires: the arguments outlive this.
 class ConfigView {
  public:
-  // Without keys all of them have their defaults.
-  ConfigView(const Config& view_config)
-      : ConfigView(view_config, no_keys()) {}  // NOLINT(google-explicit-constructor): hyperparameters are one
+  // Without keys all of them have their defaults. NOLINTNEXTLINE(google-explicit-constructor): hyperparameters are one
+  ConfigView(const Config& view_config) : ConfigView(view_config, no_keys()) {}
   ConfigView(const Config& view_config, const Attributes& keys_of_json,
              ExpertsStored experts_stored = ExpertsStored::separate)
       : config(view_config), json(keys_of_json), experts(experts_stored) {}

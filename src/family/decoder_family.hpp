@@ -1,5 +1,5 @@
-// What most decoders of transformers share with Llama: keys of config.json, names and shapes of tensors, and the
-// computation. A family's file gives the differences.
+// Keys and tensors that most decoders of transformers share with Llama: keys of config.json, names and shapes of
+// tensors, and the computation. A family's file gives the differences.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ inline constexpr std::string_view kDecoderEmbedding = "model.embed_tokens.weight
 inline constexpr std::string_view kDecoderOutput = "lm_head.weight";
 inline constexpr std::string_view kDecoderLayers = "model.layers.";
 inline constexpr std::array<std::string_view, 3> kDecoderPrefixes = {"model.", "layers.", "lm_head."};
-inline constexpr std::array<NameBeginning, 1> kDecoderSpellings = {
-    {{"model.", ""}}};  // of a decoder that was saved without its output
+// Of a decoder that was saved without its output.
+inline constexpr std::array<NameBeginning, 1> kDecoderSpellings = {{{"model.", ""}}};
 
 // The text model of a multimodal directory, too.
 inline constexpr std::string_view kTextConfig = "text_config";
@@ -76,7 +76,7 @@ inline constexpr std::array kMlpRows = std::to_array<TensorRow>({
     {"mlp.up_proj.weight", {axis::inner, axis::hidden}},
     {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
 });
-// True when config.json gives projections biases.
+// Return true when config.json gives projections biases.
 bool has_attention_bias(const ConfigView& view);
 bool has_mlp_bias(const ConfigView& view);
 
@@ -124,20 +124,20 @@ constexpr Family make_decoder_family(std::string_view model_type, std::string_vi
   return family;
 }
 
-// Llama's: RMS norms before attention and feed-forward network; all layers alike, with the configuration's window. Two
-// keys decide on biases.
+// Returns Llama's plan: RMS norms before attention and feed-forward network; all layers alike, with the configuration's
+// window. Two keys decide on biases.
 DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope = {});
 
-// GPT's, without the names of modules: layer norms, no rotary embeddings, matrices [in, out], no gate.
+// Returns GPT's plan, without the names of modules: layer norms, no rotary embeddings, matrices [in, out], no gate.
 DecoderPlan gpt_plan(const Config& config);
 
-// Plans of q, k and v, all with a bias or all without.
+// Returns plans of q, k and v, all with a bias or all without.
 std::vector<Linear> qkv_plan(bool bias);
 
-// The activation of that name in config.json. Throws unsupported for unknown names.
+// Returns the activation of that name in config.json. Throws unsupported for unknown names.
 ActivationKind activation_named(std::string_view name);
 
-// The layers with a window, from layer_types; without that key, the layers that `by_default` selects. Throws
+// Returns the layers with a window, from layer_types; without that key, the layers that `by_default` selects. Throws
 // invalid_file for a list of another length, and unsupported for other types.
 std::vector<bool> sliding_layers(const ConfigView& view,
                                  bool (*by_default)(const ConfigView& view, std::int64_t layer));
@@ -147,18 +147,18 @@ void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bo
 
 inline bool is_even_layer(const ConfigView&, std::int64_t layer) { return layer % 2 == 0; }
 
-// A sentence for each key that is missing or not from 1 to `most`.
 struct SizeKey {
   std::string_view key;
   std::int64_t most;
 };
+// Returns a sentence for each key that is missing or not from 1 to `most`.
 std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys);
 std::int64_t size_of(const ConfigView& view, std::string_view key);  // 0 if missing or out of range
 
 // Returns those of num_local_experts and num_experts_per_tok.
 std::vector<std::string> find_expert_faults(const ConfigView& view);
 
-// The number of a key, or `by_default` if it is missing. Throws invalid_file for 0 and less.
+// Returns the number of a key, or `by_default` if it is missing. Throws invalid_file for 0 and less.
 float positive_number(const ConfigView& view, std::string_view key, float by_default);
 
 inline constexpr std::int64_t kMaxExperts = 4096;

@@ -1,4 +1,4 @@
-// expert_stacks: the matrices of a layer's experts, stacked in one tensor or separate (ExpertsStored), as lazy views.
+// The matrices of a layer's experts, stacked in one tensor or separate (ExpertsStored), as lazy views.
 #pragma once
 
 #include <set>
@@ -20,7 +20,7 @@ struct ExpertStack {
   std::span<const std::string_view> modules;
 };
 
-// Restores one layer of a model. Requires: model, stacks and `out` outlive it.
+// Converts the experts of one layer of a model. Requires: model, stacks and `out` outlive it.
 class ExpertLayer {
  public:
   // `prefix`: of the names above. Converted tensors are added to `out`.

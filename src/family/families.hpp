@@ -12,29 +12,29 @@ namespace poise {
 
 std::span<const Family* const> families();
 
-// The family of that model_type, or nullptr.
+// Returns the family of that model_type, or nullptr.
 const Family* find_family(std::string_view model_type);
 
-// The same; for unknown types Llama, whose names and keys most architectures share.
+// Returns the same; for unknown types Llama, whose names and keys most architectures share.
 const Family& family_of(std::string_view model_type);
 inline const Family& family_of(const Model& model) { return family_of(model.card.model_type); }
 
-// Its configuration as the family reads it; without `nested`, all of config.json. Requires: the model has one.
+// Returns its configuration as the family reads it; without `nested`, all of config.json. Requires: the model has one.
 ConfigView config_view(const Model& model);
-// The object of config.json that has the family's keys.
+// Returns the object of config.json that has the family's keys.
 const Attributes& family_keys(const Family& family, const Attributes& config_json);
 
-// The tensor of a name in the family's table, in any of its spellings; nullptr if missing.
+// Returns the tensor of a name in the family's table, in any of its spellings; nullptr if missing.
 const Tensor* find_weight(const Model& model, const Family& family, std::string_view name);
-// The table's spelling of a tensor's name; the name itself if it is not in the table.
+// Returns the table's spelling of a tensor's name; the name itself if it is not in the table.
 std::string table_name(const Family& family, std::string_view name);
 
-// Family::experts_stored() of the model.
+// Returns Family::experts_stored() of the model.
 ExpertsStored experts_stored(const Model& model, const Family& family);
-// Family::convert_weights() of the model's family. std::nullopt if the model stays as it is.
+// Returns Family::convert_weights() of the model's family; std::nullopt if the model stays as it is.
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers);
 
-// "mistral, llama and tiny_llama": all of them, for messages.
+// Returns "mistral, llama and tiny_llama": all of them, for messages.
 std::string known_model_types();
 
 // The rows of the table. A file's namespace has its name, so that each file may use the natural names.
@@ -99,7 +99,6 @@ extern const Family kTinyLlamaFamily;
 inline constexpr std::string_view kTinyLlama = "tiny_llama";  // Card::model_type
 inline constexpr float kTinyLlamaNormEps = 1e-5F;
 
-// The hyperparameters of a Tiny Llama with these seven sizes.
 struct TinyLlamaSizes {
   std::int64_t model_dim = 0;
   std::int64_t layers = 0;
@@ -109,6 +108,7 @@ struct TinyLlamaSizes {
   std::int64_t vocabulary = 0;
   float dropout = 0;
 };
+// Returns the hyperparameters of a Tiny Llama with these sizes.
 Config tiny_llama_config(const TinyLlamaSizes& sizes);
 
 }  // namespace poise

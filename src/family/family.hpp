@@ -1,4 +1,6 @@
-// WeightReader: who reads weights that a family can store in several ways.
+// Family: the properties of one architecture. One file for each; families.cpp lists them.
+//
+// General code uses the row and never tests for a family by name.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +17,10 @@
 
 namespace poise {
 
-enum class WeightReader : std::uint8_t { any, transformers, llama_cpp };
-
-// Family: what Poise knows of one architecture. One file for each; families.cpp lists them.
-//
-// General code uses the row and never tests for a family by name.
-
 struct DecoderPlan;
+
+// The programs that read weights, which a family can store in several ways.
+enum class WeightReader : std::uint8_t { any, transformers, llama_cpp };
 
 // A tensor that some checkpoints store although the configuration implies it.
 struct ComputedTensor {
@@ -47,16 +46,17 @@ struct Family {
   std::string_view transformers_class = {};  // in "architectures"; empty: transformers does not have it
   std::string_view title = {};               // for people: "a {title} model"
 
-  // Its configuration.
   std::string_view hidden_act = {};  // the default
   // Reads the hyperparameters, with the family's defaults. Throws what ConfigKeys throws.
   Config (*read_config)(const ConfigKeys& keys);
   // The object of config.json with all of its keys; empty: config.json itself.
   std::string_view nested = {};
   std::string_view text_type = {};  // the model_type of that nested object
-  // Why a configuration that check_config() accepts is not valid for this family, a sentence each. Null: always valid.
+  // Returns why a configuration that check_config() accepts is not valid for this family, a sentence each. Null: always
+  // valid.
   std::vector<std::string> (*faults)(const ConfigView& view) = nullptr;
-  // The computation. Throws unsupported or invalid_file, without path, for what Poise cannot run. Requires: no faults.
+  // Returns the computation. Throws unsupported or invalid_file, without path, for what Poise cannot run. Requires: no
+  // faults.
   DecoderPlan (*plan)(const ConfigView& view);
   // Keys of config_effects.cpp that it implements, or checks in faults() or plan().
   std::span<const std::string_view> followed = {};
@@ -72,18 +72,19 @@ struct Family {
   std::string_view embedding = {};  // one row for each token
   std::string_view output = {};     // computes the scores; with tied embeddings, the embedding does
 
-  // How the model stores its experts. Null: every checkpoint has separate ones.
+  // Returns how the model stores its experts. Null: every checkpoint has separate ones.
   ExpertsStored (*experts_stored)(const Model& model) = nullptr;
-  // The model with its weights stored as their reader takes them, as lazy views. With `numbers`, decodes codes whose
-  // numbers are stored in another order. Nothing if it is stored like that already. Throws invalid_file (without path)
-  // for tensors that do not fit each other, and unsupported for a text model of another type than the family's.
+  // Returns the model with its weights stored as their reader takes them, as lazy views. With `numbers`, decodes codes
+  // whose numbers are stored in another order. std::nullopt if it is stored like that already. Throws invalid_file
+  // (without path) for tensors that do not fit each other, and unsupported for a text model of another type than the
+  // family's.
   std::optional<ConvertedWeights> (*convert_weights)(const Model& model, WeightReader reader, bool numbers) = nullptr;
 
   // The token that ends a text, for models without vocabulary; -1: none.
   std::int32_t end_of_text = -1;
 };
 
-// The row of computed tensors that the name belongs to, or nullptr.
+// Returns the row of computed tensors that the name belongs to, or nullptr.
 const ComputedTensor* computed_tensor(const Family& family, std::string_view name);
 
 }  // namespace poise

@@ -68,7 +68,7 @@ ActivationKind activation(const ConfigView& view) {
   return is_first ? ActivationKind::gelu_tanh : activation_named(view.config.hidden_act);
 }
 
-// What all Gemmas share.
+// Returns the plan that all Gemmas share.
 DecoderPlan gemma_plan(const ConfigView& view) {
   DecoderPlan plan = decoder_plan(view);
   plan.norm_kind = NormKind::rms_plus_one;

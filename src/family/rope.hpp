@@ -17,14 +17,14 @@ struct RopeOptions {
   std::int64_t original_positions = 0;  // default of original_max_position_embeddings; 0: max_position_embeddings
 };
 
-// The default attention factor of yarn: 1 + 0.1 scale ln(factor).
+// Returns the default attention factor of yarn: 1 + 0.1 scale ln(factor).
 double yarn_attention(double factor, double scale = 1);
 
 // The default numbers of rotations within the original positions between which yarn blends.
 inline constexpr double kYarnBetaFast = 32;
 inline constexpr double kYarnBetaSlow = 1;
 
-// The object with the scaling, or null.
+// Returns the object with the scaling, or null.
 const Attributes* rope_scaling(const ConfigView& view);
 
 // Throws unsupported for what Poise does not implement, and invalid_file for invalid values.

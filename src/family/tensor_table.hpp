@@ -21,12 +21,12 @@ struct ExpectedTensor {
   Shape shape;
 };
 
-// "17.self_attn.q_proj.weight": a layer's number and the name after it. Nothing without a number, or with leading
-// zeros.
+// A layer's number and the name after it.
 struct NumberedName {
   std::int32_t number;
   std::string_view rest;
 };
+// Splits "17.self_attn.q_proj.weight". Returns std::nullopt without a number, or with leading zeros.
 std::optional<NumberedName> split_number(std::string_view name);
 
 // The length of an axis, or a number of tensors. Requires: a checked configuration.
@@ -68,30 +68,26 @@ struct TensorTable {
   std::span<const TensorRow> layer;
   std::span<const TensorRow> last;
 
-  // The required tensors in canonical order: before the layers, of one layer, and after them.
+  // Return the required tensors in canonical order: before the layers, of one layer, after them, and all.
   std::vector<ExpectedTensor> before_layers(const ConfigView& view) const;
   std::vector<ExpectedTensor> of_layer(const ConfigView& view, std::int64_t layer_number) const;
   std::vector<ExpectedTensor> after_layers(const ConfigView& view) const;
   std::vector<ExpectedTensor> all(const ConfigView& view) const;
 
-  // True for tensors of any model of the family, with any number of layers.
+  // Return true for tensors of any model of the family, or of one of that configuration, with any number of layers.
   bool has(std::string_view name) const;
-
-  // True for tensors of a model of that configuration, with any number of layers.
   bool has(std::string_view name, const ConfigView& view) const;
 
-  // The layer of a name, and the tensor's name in it. Nothing for tensors outside the layers.
+  // Returns the layer of a name, and the tensor's name in it; std::nullopt for tensors outside the layers.
   std::optional<NumberedName> in_layer(std::string_view name) const;
 };
 
-// stored_order: how a family stores matrices: [out, in] as most do, or [in, out].
-
 struct DecoderPlan;
 
-// Nothing without a family, and where Family::plan() refuses the configuration.
+// Returns std::nullopt without a family, and where Family::plan() refuses the configuration.
 std::optional<DecoderPlan> known_plan(const Model& model);
 
-// True for a matrix that is stored [in, out]; by its name in the family's table.
+// Returns true for a matrix that is stored [in, out], not [out, in] as in most families; by its name in the table.
 bool stores_in_out(const DecoderPlan& plan, std::string_view matrix);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// text_model: llama.cpp's part of a model: the text model, with the names of its family's table.
+// The part of a model that llama.cpp has: the text model, with the names of its family's table.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,4 @@
-// tied_output: models whose embedding is the output matrix, too (tie_word_embeddings), in all the ways in which files
-// store the two.
+// Models whose embedding is the output matrix, too (tie_word_embeddings), in all the ways in which files store the two.
 #pragma once
 
 #include <optional>
@@ -8,8 +7,8 @@
 
 namespace poise {
 
-// The model as its stored matrices have it, if its configuration ties the output to the embedding and the output matrix
-// is stored. Nothing: it stays as it is.
+// Returns the model as its stored matrices have it, if its configuration ties the output to the embedding and the
+// output matrix is stored. std::nullopt: it stays as it is.
 //
 //   the output matrix alone      it becomes the embedding
 //   both, with equal numbers     the output matrix is left out, with a warning if the file stores it a second time

@@ -1,4 +1,4 @@
-// fold: where Poise makes one tensor of the parts that quantizing programs store for a matrix (schemes/scheme.hpp).
+// Folding: where Poise makes one tensor of the parts that quantizing programs store for a matrix (schemes/scheme.hpp).
 //
 // Opening folds always, unless `raw`; a conversion unfolds again for formats that hold parts (convert_convention() of
 // ops/transform/transform.hpp).
@@ -13,12 +13,12 @@
 
 namespace poise {
 
-// The model of a file of any format: folds the parts of reversible schemes. Throws invalid_file with that path.
+// Returns the model of a file of any format: folds the parts of reversible schemes. Throws invalid_file with that path.
 Model fold_file(Model model, const std::filesystem::path& path, const ReadOptions& options);
 
-// The model of a directory, whose parts may be those of any scheme. Leaves out biases of zeros that the model's family
-// does not have. `quantization_file`: where its quantization_config is from; empty: config.json. Throws invalid_file
-// and unsupported, with that path.
+// Returns the model of a directory, whose parts may be those of any scheme. Leaves out biases of zeros that the model's
+// family does not have. `quantization_file`: where its quantization_config is from; empty: config.json. Throws
+// invalid_file and unsupported, with that path.
 Model fold_directory(Model model, const std::filesystem::path& path, std::string_view quantization_file,
                      const ReadOptions& options);
 

@@ -48,12 +48,12 @@ struct MetadataKey {
   Value value;
 };
 
-// What headers tell of a file to be written.
+// The sizes of a file to be written, from headers alone.
 struct FilePlan {
   // For each tensor the bytes of its parts, as a reader of the file will find them, in the model's order; before
   // compression. Empty if the file will hold none of them.
   std::vector<std::uint64_t> tensor_bytes;
-  // Of all files. Nothing if it depends on the tensors' bytes.
+  // Of all files; std::nullopt if it depends on the tensors' bytes.
   std::optional<std::uint64_t> bytes;
   bool exact = true;  // false: `bytes` is an upper bound
 };
@@ -70,7 +70,8 @@ struct WeightFiles {
 
 // A model that is about to be written.
 struct PreparedFile {
-  // What write() will make. Reads no tensor's bytes; throws what write() throws, except what only these show.
+  // Returns the sizes that write() will make. Reads no tensor's bytes; throws what write() throws, except for errors
+  // that only these show.
   std::function<FilePlan()> plan;
   std::vector<std::string> losses;  // what the file loses, one sentence each
   std::function<void(Output& output, const Progress& progress)> write;
@@ -100,7 +101,7 @@ class PreparedEdit {
   // `added`: see EditReport.
   explicit PreparedEdit(std::vector<std::string> added) : added_(std::move(added)) {}
   virtual ~PreparedEdit() = default;
-  // The file after the edit.
+  // Returns the file after the edit.
   virtual SourcePtr edited() const = 0;
   const std::vector<std::string>& added() const { return added_; }
   // Throws bad_argument when a change has no effect, or only for other programs: compares the models of the file before
@@ -109,7 +110,7 @@ class PreparedEdit {
     (void)before;
     (void)after;
   }
-  // What commit() does; without EditReport::added.
+  // Returns what commit() does; without EditReport::added.
   virtual EditReport report() const = 0;
   // Changes the file at that path, which is the input's or its link's target. Requires: a FileLock holds it.
   virtual void commit(const std::filesystem::path& path) = 0;
@@ -154,12 +155,12 @@ struct Format {
   PreparedFile (*prepare)(const Model& model, const WriteOptions& options) = nullptr;
   // Findings of verify() besides the tensors: bytes that belong to nothing, files it refers to. Null: none. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
-  // An error for each place of any file where it makes Python run code while a loader of the format reads it, and where
-  // that cannot be known. Tensors are not looked at. Null: no loader of the format runs code. Throws what read()
-  // throws.
+  // Returns an error for each place of any file where it makes Python run code while a loader of the format reads it,
+  // and where that cannot be known. Tensors are not looked at. Null: no loader of the format runs code. Throws what
+  // read() throws.
   std::vector<Finding> (*dangerous_code)(const SourcePtr& source) = nullptr;
-  // How many checksums of its own, covering every byte of its tensors, the file has; audit() compares them with the
-  // bytes. Null: none.
+  // Returns how many checksums of its own, covering every byte of its tensors, the file has; audit() compares them with
+  // the bytes. Null: none.
   std::size_t (*checksums)(const Input& input, const Model& model) = nullptr;
   // Prepares changes of a file's attributes; writes nothing. Throws bad_argument for changes that the format does not
   // allow. Null: its files have no attributes.
@@ -168,7 +169,7 @@ struct Format {
   // memory.
   std::vector<MetadataKey> (*keys)(const Input& input) = nullptr;
 
-  // How its files are found in a Hugging Face directory. Nothing: never.
+  // How its files are found in a Hugging Face directory; std::nullopt: never.
   std::optional<WeightFiles> weight_files = {};
 
   // The format's knowledge about models and tensors from any format. Each null: none.
@@ -193,46 +194,46 @@ struct Opened {
   std::vector<Finding> faults = {};
 };
 Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options);
-// Does not throw a FaultyModel: opens the sound rest, and gives the faults.
+// Does not throw a FaultyModel: opens the sound rest, and returns the faults.
 Opened open_sound_rest(const std::filesystem::path& path, const ReadOptions& options);
 
-// Of the opened file. Throws unsupported, naming the formats with keys, if its format has none.
+// Returns those of the opened file. Throws unsupported, naming the formats with keys, if its format has none.
 std::vector<MetadataKey> metadata_keys(const Opened& opened);
 
-// Format::transposes of any format.
+// Returns Format::transposes of any format.
 bool runs_along_columns(const Model& model, std::string_view tensor);
 
-// Format::content_digest of the model's original format; nothing if it has none.
+// Returns Format::content_digest of the model's original format; std::nullopt if it has none.
 std::optional<std::string> content_digest(const Model& model);
 
-// Format::complete_card of the model's original format, for a file of the target.
+// Calls Format::complete_card of the model's original format, for a file of the target.
 void complete_card(const Model& model, const Format& target, Card& card);
 
-// Format::unknown_type_name of any format, else the spelling itself.
+// Returns Format::unknown_type_name of any format, else the spelling itself.
 std::string_view unknown_type_name(std::string_view spelled);
 
-// True if files of the format can hold tensors of that layout. Dense and carried ones always fit.
+// Returns true if files of the format can hold tensors of that layout. Dense and carried ones always fit.
 bool holds_layout(const Format& format, const LayoutType& type);
 
-// Format::dangerous_code of all formats, for a file that any program may load. Leaves out those that `known` has. An
-// error of a format's reader becomes a finding. Throws io.
+// Returns Format::dangerous_code of all formats, for a file that any program may load. Leaves out those that `known`
+// has. An error of a format's reader becomes a finding. Throws io.
 std::vector<Finding> code_of_file(const SourcePtr& source, std::span<const Finding> known);
 
 // All of them, in the order of the checks.
 std::span<const Format* const> all_formats();
 
-// The format of an input among these: by magic, else by its container and members' names; the first in order. Null:
-// none.
+// Returns the format of an input among these: by magic, else by its container and members' names; the first in order.
+// Null: none.
 const Format* recognise(const Input& input, std::span<const Format* const> among);
 
 // Ignores case. Throws bad_argument listing the known names.
 const Format& format_by_name(std::string_view name);
 
-// The format for an output's name: that of directories if it ends in a slash or is a directory, else that of its
-// extension. Throws bad_argument if there is none.
+// Returns the format for an output's name: that of directories if it ends in a slash or is a directory, else that of
+// its extension. Throws bad_argument if there is none.
 const Format& output_format(const std::filesystem::path& path);
 
-// The output for a file, or a directory, of the format. Throws what the outputs of io/ throw.
+// Returns the output for a file, or a directory, of the format. Throws what the outputs of io/ throw.
 std::unique_ptr<SavedOutput> output_for(const Format& format, const std::filesystem::path& path, bool overwrite,
                                         std::vector<std::filesystem::path> inputs = {});
 

@@ -32,8 +32,6 @@ inline std::optional<ContainerKind> container_of(const Input& input) { return fi
 // Returns empty for a container that cannot be read: opening it reports why.
 MemberNames member_names(const Input& input, ContainerKind kind);
 
-// Files that people open by mistake, and their errors, for inputs that no reader accepts.
-
 // Throws invalid_file or unsupported with the likely cause for well-known content that is not a model: an empty file, a
 // Git LFS pointer, an HTML page, a PyTorch or other archive. Valid files may begin in the same way. Requires: no
 // format's magic matches, and the reader that the name promises, if there is one, has rejected the file.
@@ -43,10 +41,8 @@ void refuse_non_model(const Input& input);
 // magic.
 void refuse_non_model(const Error& error, std::span<const SourcePtr> opened);
 
-// Weights together with the directory that they are in.
-
-// A file of weights with the config.json, the tokenizer and the other files next to it. `format`: of that file. A shard
-// stands for all of its index. std::nullopt if there is no config.json, for an adapter, and for a format that
+// Opens a file of weights with the config.json, the tokenizer and the other files next to it. `format`: of that file. A
+// shard stands for all of its index. std::nullopt if there is no config.json, for an adapter, and for a format that
 // directories do not have. Throws what open() throws for a directory.
 std::optional<Model> open_with_directory(const std::filesystem::path& weights, std::string_view format,
                                          const ReadOptions& options);

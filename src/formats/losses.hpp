@@ -19,7 +19,7 @@ class Losses {
   void note_if(bool lost, std::string_view what) {
     if (lost) note(what);
   }
-  // "alt cannot hold 4 attributes (a, b, c, d)"; nothing without names.
+  // "alt cannot hold 4 attributes (a, b, c, d)"; no sentence without names.
   void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of = {});
   // Adds a whole sentence.
   void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
@@ -46,9 +46,8 @@ std::vector<std::string> list_lost_metadata(const Model& model);
 // Returns the fields of the card that have a value, except model_type.
 std::vector<std::string> card_fields(const Card& card);
 
-// Errors about what formats cannot hold. `format` begins the sentence: "alt".
-
-// Throws unsupported with the tensor's storage and remedies. `why` may add a reason.
+// Throws unsupported for a tensor that a format, which begins the sentence ("alt"), cannot hold, with the tensor's
+// storage and remedies. `why` may add a reason.
 [[noreturn]] void refuse_tensor(std::string_view format, const Tensor& tensor, std::string_view why = {});
 
 // Throws unsupported for a model whose config.json has keys that change the model. For formats without such keys.

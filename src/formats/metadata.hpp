@@ -16,7 +16,7 @@
 
 namespace poise {
 
-// Every value as text: JSON text unless it is text already.
+// Returns every value as text: JSON text unless it is text already.
 Attributes text_attributes(const Attributes& attributes);
 
 // A vocabulary that a model's attributes describe in GGUF's terms. std::nullopt if the model has its own, or none.
@@ -30,31 +30,31 @@ DescribedVocabulary described_vocabulary(const Model& model);
 // Returns the model's attributes as text, and then Poise's three for what the model has, or its attributes describe.
 Attributes text_attributes(const Model& model);
 
-// How text_attributes() changes attributes other than texts, as a sentence. Empty if all are texts.
+// Returns how text_attributes() changes attributes other than texts, as a sentence; empty if all are texts.
 std::string text_loss(const Attributes& attributes, std::string_view format);
 
-// A value as JSON text. NaN and infinities, which JSON lacks, as in Python: "NaN", "-Infinity".
+// Returns a value as JSON text. NaN and infinities, which JSON lacks, as in Python: "NaN", "-Infinity".
 std::string json_text(const Value& value);
 
 // Returns the items of a JSON array; std::nullopt for another text.
 std::optional<Value> parse_json_list(std::string_view text);
 
-// "a, b become JSON text", the end of a sentence about these attributes; includes what happens to numbers that JSON
-// lacks.
+// Returns "a, b become JSON text", the end of a sentence about these attributes; includes what happens to numbers that
+// JSON lacks.
 std::string becomes_json_text(const Attributes& attributes, const std::vector<std::string>& names);
 
-// How text_attributes() changes a vocabulary that attributes describe, as a sentence. Empty if there is none.
+// Returns how text_attributes() changes a vocabulary that attributes describe, as a sentence; empty if there is none.
 std::string text_loss(const DescribedVocabulary& described, std::string_view format);
 
-// Only the three, for formats whose attributes need not be text.
+// Returns only the three, for formats whose attributes need not be text.
 Attributes metadata_attributes(const Model& model);
 
-// Only "poise.config", as JSON. Throws unsupported if JSON cannot hold it, or readers would reject it.
+// Returns only "poise.config", as JSON. Throws unsupported if JSON cannot hold it, or readers would reject it.
 std::string config_text(const Model& model);
 
-// Only "poise.card", as JSON; std::nullopt for an empty card.
+// Returns only "poise.card", as JSON; std::nullopt for an empty card.
 std::optional<std::string> card_text(const Card& card);
-// The inverse: takes it out of model.attributes. Throws invalid_file.
+// Does the inverse: moves it out of model.attributes. Throws invalid_file.
 std::optional<Card> parse_card(Model& model);
 
 // Throws unsupported for a number that JSON cannot hold, anywhere in the map, and names its key after `what`.
@@ -63,7 +63,7 @@ void require_finite(const Attributes& map, std::string_view what = "config");
 // Throws unsupported if values of that measure_cost() in a text of that size exceed what readers accept.
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes);
 
-// The inverse: moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws
+// Does the inverse: moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws
 // invalid_file naming attribute and field when one of them does not parse.
 void parse_text_attributes(Model& model);
 
@@ -73,13 +73,12 @@ void parse_text_attributes(Model& model);
 std::vector<std::string> apply_changes(const AttributeChanges& changes, FunctionRef<bool(const std::string&)> erase,
                                        FunctionRef<bool(const std::string&, const Value&)> set);
 
-// A vocabulary as a JSON object: the value of the attribute "poise.vocabulary" (docs/formats/ztensor.md).
-
+// Returns a vocabulary as a JSON object: the value of the attribute "poise.vocabulary" (docs/formats/ztensor.md).
 // Scores that JSON lacks become the texts "inf", "-inf" and "nan"; texts of tokens that are not UTF-8 become
 // hexadecimal digits. Throws unsupported for more than kMaxMerges merges, and for other numbers that are not finite.
 std::string vocabulary_json(const Vocabulary& vocabulary);
 
-// The inverse. Errors name `attribute` and `path`, the model's file. Throws invalid_file.
+// Parses such a text. Errors name `attribute` and `path`, the model's file. Throws invalid_file.
 Vocabulary parse_vocabulary_json(std::string_view json, std::string_view attribute, const std::string& path);
 
 }  // namespace poise

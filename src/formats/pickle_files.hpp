@@ -42,13 +42,11 @@ struct PickleFile {
 // and raw weights are silent. Throws io.
 std::vector<Finding> check_pickles(const PickleFile& file);
 
-// The same for bytes that certainly are pickles, and nothing else: the data of an object array of NumPy.
+// Does the same for bytes that certainly are pickles: the data of an object array of NumPy.
 std::vector<Finding> check_pickle(const PickleFile& file);
 
-// check_pickles() of each member of an archive, and of archives in it, but for those that `skip` names.
+// Returns check_pickles() of each member of an archive, and of archives in it, but for those that `skip` names.
 std::vector<Finding> check_members(const ZipArchive& archive, FunctionRef<bool(std::string_view name)> skip);
-
-// The calls in a pickle: those that Python may make, and those that change a tensor after it was made.
 
 // Returns true for a function that pickles of checkpoints may call. `name`: of canonical_name().
 bool may_be_called(std::string_view name);
@@ -63,7 +61,7 @@ std::string called_name(const pickle::Pickle& pickle, pickle::Id id);
 // state under which NumPy takes bytes for addresses.
 std::vector<Finding> unsafe_calls(const pickle::Pickle& pickle, const std::string& path);
 
-// unexpected_globals() and unsafe_calls().
+// Returns unexpected_globals() and unsafe_calls().
 std::vector<Finding> unsafe_steps(const pickle::Pickle& pickle, const std::string& path);
 
 // Returns why a tensor that a call makes is another one in PyTorch than its arguments say: steps of the pickle set

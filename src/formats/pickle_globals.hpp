@@ -13,7 +13,7 @@
 
 namespace poise::pytorch {
 
-// "torch.FloatStorage"
+// Returns "torch.FloatStorage".
 std::string full_name(const pickle::Global& global);
 
 // Returns the element type of "torch.FloatStorage" or "torch.float16". Untyped storages are u8. std::nullopt for other
@@ -23,7 +23,7 @@ std::optional<DType> named_dtype(std::string_view name);
 // Returns the names for writing; empty for types that no version of PyTorch loads from typed storages.
 std::string_view storage_name(DType dtype);
 
-// Without Python 2's name of the module builtins, which pickles of protocol 2 have.
+// Returns the name without Python 2's name of the module builtins, which pickles of protocol 2 have.
 std::string canonical_name(std::string_view name);
 
 // Returns true for names that checkpoints usually need: harmless to import, and, as far as unsafe_calls() lets them be

@@ -33,7 +33,6 @@ std::optional<Text> spelling_in(const std::array<Spelling<Text>, kRows>& table, 
 }
 
 // Returns the kind of a metadata value, for people: "integer", "text", "array[3]".
-
 std::string type_name(const Value& value);
 
 }  // namespace poise

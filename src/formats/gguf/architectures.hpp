@@ -17,7 +17,7 @@
 
 namespace poise::gguf {
 
-// What llama.cpp's conversion does to a tensor. Writing does it, reading undoes it.
+// The changes of tensors by llama.cpp's conversion. Writing makes them, reading undoes them.
 enum class Change : std::uint8_t {
   none,
   queries,   // rows of rotated matrices: pairs of a head's rows are neighbours in llama.cpp, row i and row i + head_dim
@@ -120,11 +120,11 @@ struct Architecture {
   std::uint64_t wide_scale_layers = 0;
 };
 
-// Null if unknown.
+// Returns null for an unknown name.
 const Architecture* architecture_named(std::string_view name, bool has_experts);
-// The architecture to which a family is converted.
+// Returns the architecture to which a family is converted.
 const Architecture* architecture_of(std::string_view model_type);
-// The families that are converted.
+// Returns the families that are converted.
 std::vector<std::string_view> list_model_types();
 
 struct TensorName {
@@ -132,10 +132,10 @@ struct TensorName {
   Change change = Change::none;
   std::optional<std::uint64_t> expert = {};  // of stacked tensors: the expert
 };
-// Nothing for a name that the architecture lacks: it stays. The canonical name of stacked tensors has a *.
+// Return std::nullopt for a name that the architecture lacks: it stays. The canonical name of stacked tensors has a *.
 std::optional<TensorName> canonical_name(const Architecture& architecture, std::string_view gguf);
 std::optional<TensorName> gguf_name(const Architecture& architecture, std::string_view canonical);
-// The name of one expert's tensor.
+// Returns the name of one expert's tensor.
 std::string expert_name(std::string_view canonical, std::uint64_t expert);
 
 inline constexpr std::array kAttentionBiasFlag =

@@ -71,7 +71,7 @@ std::string make_size_label(const Count& count) {
                             : fmt::format("{}x{}", count.experts, format_rounded(count.shared + count.of_one_expert));
 }
 
-// What names a model: a directory, or a file by its name without the extension. Empty for weights that all models call
+// Returns the name of a model's directory, or of its file without the extension; empty for weights that all models call
 // the same.
 std::string find_name(const std::filesystem::path& path) {
   if (path.empty()) return {};

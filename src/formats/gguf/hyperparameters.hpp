@@ -71,9 +71,8 @@ inline bool fits(const Value& value, KeyRow::Kind kind) {
 }
 
 // Factors of rotary embeddings: llama.cpp divides each frequency by one, and stores them as tensors. transformers
-// computes them from `rope_scaling` of type llama3, or lists them there for type longrope.
-
-// One for each rotated pair of a head; empty if there are none.
+// computes them from `rope_scaling` of type llama3, or lists them there for type longrope. There is one for each
+// rotated pair of a head, or none.
 struct RopeFactors {
   std::vector<float> every;
   std::vector<float> long_contexts;
@@ -91,32 +90,33 @@ inline constexpr std::array kRopeFactorRows = std::to_array<RopeFactorRow>({
     {"rope_factors_short.weight", &RopeFactors::short_contexts, false},
 });
 
-// The factors of rope_scaling of type llama3 for the frequencies theta^(-2 i / rotating); empty for invalid numbers.
+// Returns the factors of rope_scaling of type llama3 for the frequencies theta^(-2 i / rotating); empty for invalid
+// numbers.
 std::vector<float> llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating);
 
-// The rope_scaling that is equivalent to rope_freqs.weight: that of Llama 3.1 to 3.3 if it matches, else a longrope
-// with one list for all contexts. std::nullopt for factors of 1.
+// Returns the rope_scaling that is equivalent to rope_freqs.weight: that of Llama 3.1 to 3.3 if it matches, else a
+// longrope with one list for all contexts. std::nullopt for factors of 1.
 std::optional<Attributes> scaling_of(const std::vector<float>& factors, double theta, std::uint64_t positions);
 
-// The attention scale of longrope for a model extended from `original` positions.
+// Returns the attention scale of longrope for a model extended from `original` positions.
 double longrope_attention(double positions, double original);
 
 Value list_of(const std::vector<float>& numbers);
-// Empty for anything else than a list of numbers.
+// Returns no numbers for a value that is not a list of numbers.
 std::vector<float> floats_in(const Value* list);
 
-// The architecture of a file whose general.architecture is `name`, or null.
+// Returns the architecture of a file whose general.architecture is `name`, or null.
 const Architecture* architecture_in(const Entries& entries, std::string_view name);
 
 Heads heads_in(const Entries& entries, const Architecture& architecture);
 
-// Takes the entries that are keys of config.json. `model` has the file's tensors under canonical names; `factors` are
+// Removes the entries that are keys of config.json. `model` has the file's tensors under canonical names; `factors` are
 // those that become configuration.
 Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model,
                      const RopeFactors& factors);
 
 // Returns the reason why config_in() leaves out required hyperparameters: a sentence that names the file's key.
-// std::nullopt if it leaves out none. Requires: config_in() has not taken the entries.
+// std::nullopt if it leaves out none. Requires: config_in() has not removed the entries.
 std::optional<std::string> unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
 
 // The inverse: a model's configuration in GGUF.

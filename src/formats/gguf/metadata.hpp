@@ -65,14 +65,9 @@ class Metadata {
   Tokens tokens_;
 };
 
-// The metadata of a GGUF file, key by key.
-
-// Of one file: each part of a split model has its own. Throws what reading a header throws.
+// Returns the metadata of one file, key by key: each part of a split model has its own. Throws what reading a header
+// throws.
 std::vector<MetadataKey> list_keys(const Input& input);
-
-// The keys "general.*" about a model that llama.cpp's converter writes (gguf-py/gguf/metadata.py of v0.5.0): what the
-// card and the configuration of a directory state, what its name says by the usual order of names, and how many
-// parameters there are.
 
 // A tensor of the file.
 struct CountedTensor {
@@ -85,7 +80,9 @@ struct WrittenGeneral {
   std::vector<std::string> losses;  // of the card, one sentence each
 };
 
-// Appends the keys that are not there yet: of a model that llama.cpp does not know only those of the card.
+// Appends the keys "general.*" about a model that llama.cpp's converter writes (gguf-py/gguf/metadata.py of v0.5.0) and
+// that are not there yet: of the card and the configuration of a directory, of its name, and the number of parameters.
+// Of a model that llama.cpp does not know only those of the card.
 WrittenGeneral write_general(const Model& model, bool is_known, const std::vector<CountedTensor>& tensors,
                              KeyValues& out);
 
@@ -100,7 +97,7 @@ struct NameParts {
 };
 NameParts parse_name(std::string_view id, std::uint64_t parameters);
 
-// "nano-mistral" becomes "Nano Mistral".
+// Makes "Nano Mistral" of "nano-mistral".
 std::string make_title(std::string_view name);
 
 }  // namespace poise::gguf

@@ -12,11 +12,11 @@ namespace poise::huggingface {
 
 inline constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
 
-// The object, with null in place of numbers that only Python's JSON has. Nothing: the model has none. Throws
-// invalid_file, naming the attribute, if it is no object.
+// Returns the object, with null in place of numbers that only Python's JSON has; std::nullopt if the model has none.
+// Throws invalid_file, naming the attribute, if it is not an object.
 std::optional<Attributes> adapter_config(const Model& model);
 
-// See adapter_in(). What adapter_config() throws is a fault.
+// See adapter_in(). Reports errors of adapter_config() as faults.
 std::optional<Adapter> adapter(const Model& file, const Model* base);
 
 }  // namespace poise::huggingface

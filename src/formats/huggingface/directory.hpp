@@ -19,9 +19,7 @@
 
 namespace poise::huggingface {
 
-// A Hugging Face directory, or one in an archive, whose files are read.
-
-// Opens files of the directory and records them.
+// Opens files of a Hugging Face directory, or of one in an archive, and records them.
 class DirectoryReader {
  public:
   // Requires: the container outlives this.
@@ -34,20 +32,20 @@ class DirectoryReader {
   // Throws what Source::open() throws.
   SourcePtr open(std::string_view name);
 
-  // Files whose bytes are written again if the model has not changed them. Warns of one that cannot be decoded and was
-  // not needed. Throws io.
+  // Returns files whose bytes are written again if the model has not changed them. Warns of one that cannot be decoded
+  // and was not needed. Throws io.
   std::vector<DirectoryFile> other_files(std::vector<Finding>& warnings);
 
   // Throws invalid_file for more than 256 MiB.
   std::string text(std::string_view name);
 
-  // The beginning of the model card, which is not part of the model: it may be absent, empty or anything else.
+  // Returns the beginning of the model card, which is not part of the model: it may be absent, empty or anything else.
   std::string readme();
 
   // Warns of numbers that JSON lacks, and of those that are not kept exactly. Throws invalid_file.
   Attributes json_object(std::string_view name, std::vector<Finding>& warnings);
 
-  // With the files that have been opened.
+  // Includes the files that have been opened.
   Origin origin() const { return {container_.file_of({}), "huggingface", size_, files_}; }
   std::span<const SourcePtr> opened() const { return opened_; }
 
@@ -66,9 +64,7 @@ class DirectoryReader {
 // of files that contradict what counts. Throws invalid_file.
 std::string_view read_quantization_file(Model& model, DirectoryReader& directory);
 
-// The files with the tensors of a Hugging Face directory.
-
-// Where a directory has its tensors.
+// The place of a directory's tensors.
 struct LocatedWeights {
   const Format* format = nullptr;
   std::string name;  // of the only file, or of the index
@@ -77,31 +73,29 @@ struct LocatedWeights {
   const WeightFiles& files() const { return *format->weight_files; }
 };
 
-// The files of a directory, or of the folder of an archive that has a model: the first of find_folders(), with a
+// Opens a directory, or the folder of an archive that has a model: the first of find_folders(), with a
 // warning that names the others. Throws what open_container() throws.
 std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::vector<Finding>* warnings = nullptr);
 
-// The folders of an archive that have config.json and files with tensors, the outermost first; "": the archive itself.
+// Returns the folders of an archive that have config.json and files with tensors, the outermost first; "": the archive
+// itself.
 std::vector<std::string> find_folders(const MemberNames& names);
 
-// By the names of all formats (Format::weight_files), the usual ones of each first.
+// Looks for the names of all formats (Format::weight_files), the usual ones of each first.
 std::optional<LocatedWeights> find_weights(const Container& directory);
 
-// The file with the matrices of an adapter (adapter.hpp); nothing if its configuration or its matrices are missing.
+// Returns the file with the matrices of an adapter (adapter.hpp); std::nullopt if its configuration or its matrices are
+// missing.
 std::optional<std::string> find_adapter(const Container& directory);
 
 // Throws invalid_file, with what is missing and what is there instead.
 LocatedWeights require_weights(const Container& directory);
 
-// Reads the tensors of a Hugging Face directory: of one file, or of the shards that its index lists.
-
-// Adds the tensors to the model, without those that its family computes, and the files' metadata as its attributes.
-// Returns the weight files. Throws invalid_file for an index that does not fit the shards, not_found for
-// missing shards, and what WeightFiles::read throws.
+// Adds the tensors of one file, or of the shards that its index lists, to the model, without those that its family
+// computes, and the files' metadata as its attributes. Returns the weight files. Throws invalid_file for an index that
+// does not fit the shards, not_found for missing shards, and what WeightFiles::read throws.
 std::vector<std::filesystem::path> read_tensors(Model& model, DirectoryReader& directory,
                                                 const LocatedWeights& weights);
-
-// Names of the files in a Hugging Face directory.
 
 inline constexpr std::string_view kConfig = "config.json";
 inline constexpr std::string_view kGeneration = "generation_config.json";

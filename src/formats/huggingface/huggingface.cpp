@@ -58,7 +58,7 @@ void set_vocab_size(Model& model) {
     model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
 }
 
-// What is there under the name of a file that is read is a file: not a pipe, or a link that leads nowhere.
+// Throws for a name of a tokenizer's file that is not a file: a pipe, or a link that leads nowhere.
 void require_tokenizer_files(const Container& files) {
   for (const std::string_view name : kTokenizerFiles) {
     if (!files.has(name) || files.has_file(name)) continue;
@@ -144,7 +144,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   return model;
 }
 
-// Its model's configuration and vocabulary, which may stand next to it, say nothing of the thin matrices.
+// Its model's configuration and vocabulary, which may be next to it, do not describe the thin matrices.
 Model read_adapter(DirectoryReader& directory, const LocatedWeights& found) {
   Model model;
   model.origin.path = directory.path();

@@ -86,7 +86,7 @@ class PeftConfig::Reader {
     return result;
   }
 
-  // Nothing where modules are not listed, or by a word that stands for a list of the model's.
+  // Returns std::nullopt where modules are not listed, or by a word that stands for a list of the model's.
   std::optional<std::vector<ModulePattern>> targets() {
     constexpr std::string_view kKey = "target_modules";
     const Value* value = keys_.find(kKey);

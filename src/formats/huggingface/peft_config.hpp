@@ -17,8 +17,7 @@
 
 namespace poise::huggingface {
 
-// Patterns of modules' names, as PEFT matches them.
-
+// A pattern of modules' names, as PEFT matches them.
 class ModulePattern {
  public:
   enum class Matches : std::uint8_t { whole, ending };  // all of a name, or its end after a dot, too
@@ -49,10 +48,10 @@ class PeftConfig {
   bool ensure_weight_tying() const { return ensure_weight_tying_; }
   std::string base_model() const { return base_model_; }
 
-  // Of a module, by its name in the model. The first pattern that matches counts.
+  // Return the number for a module, by its name in the model. The first pattern that matches counts.
   std::uint64_t rank(std::string_view module) const;
   double factor(std::string_view module) const;
-  // Would PEFT adapt the module? Nothing: the file does not list modules.
+  // Returns true if PEFT would adapt the module; std::nullopt if the file does not list modules.
   std::optional<bool> targets(std::string_view module) const;
 
  private:

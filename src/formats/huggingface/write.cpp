@@ -107,8 +107,10 @@ struct Described {
   std::vector<std::string> losses;
 };
 
-// In a GGUF file it says that the file is a model, as a directory is.
-bool says_model(std::string_view key, const Value& value) { return key == "general.type" && value == Value("model"); }
+// In a GGUF file this entry states that the file is a model, as a directory is.
+bool is_model_type(std::string_view key, const Value& value) {
+  return key == "general.type" && value == Value("model");
+}
 
 Attributes find_generation(const Model& model) {
   return model.attributes.find(kGenerationConfig) != nullptr ? generation_config(model)
@@ -131,7 +133,7 @@ Described described(const Model& model) {
            });
   };
   for (const auto& [key, value] : found.attributes) {
-    if (!(generation && is_generation(key)) && key != kCardKey && !says_model(key, value))
+    if (!(generation && is_generation(key)) && key != kCardKey && !is_model_type(key, value))
       entries.emplace_back(key, value);
   }
   result.attributes = Attributes::from_unique(std::move(entries));
@@ -263,7 +265,7 @@ class Directory {
   }
 
   // Writes the original file. Else a new one where the vocabulary cannot express which tokens end a text, and of a GGUF
-  // file, whose vocabulary and sampling keys say what such a file says.
+  // file, whose vocabulary and sampling keys are those of such a file.
   void add_generation(const Model& model, const Described& what) {
     Attributes generation = find_generation(model);
     if (model.attributes.find(kGenerationConfig) == nullptr && what.vocabulary) {
@@ -372,7 +374,7 @@ class AdapterDirectory {
     if (auto card = other_card(model)) metadata.set(std::string(kCardKey), *std::move(card));
     return {std::move(tensors), std::move(metadata)};
   }
-  // Nothing if the configuration says all of it.
+  // Returns std::nullopt if the configuration has all of it.
   static std::optional<std::string> other_card(const Model& model) {
     Card card = model.card;
     const auto adapter = huggingface::adapter(model, nullptr);
