@@ -37,12 +37,10 @@ constexpr std::string_view kVocabulary = "poise.vocabulary";
 }
 
 Card card_from(const Model& model, const Attributes& map) {
-  const auto text = [&](std::string_view key) -> std::string {
-    const Value* value = map.find(key);
-    if (value == nullptr) return {};
-    const auto* found = value->get_if<std::string>();
-    if (found == nullptr) fail(model, kCard, fmt::format("{} is not text", key));
-    return *found;
+  const auto text = [&](std::string_view key) {
+    const auto* found = map.get_if<std::string>(key);
+    if (found == nullptr && map.find(key) != nullptr) fail(model, kCard, fmt::format("{} is not text", key));
+    return found == nullptr ? std::string() : *found;
   };
   return {text("model_type"),    text("base_model"), text("author"), text("created_at"),
           text("last_modified"), text("license"),    text("uuid")};

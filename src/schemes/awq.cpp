@@ -80,8 +80,8 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
     if (std::ranges::any_of(zeros, [](float zero) { return zero != kMiddle; })) others.push_back(name);
   }
   if (others.empty()) return {};
-  return {fmt::format("zero_point is false, but matrix {}{} has other zero points than {}: they are used",
-                      others.front(), format_more(others.size() - 1), kMiddle)};
+  return {fmt::format("zero_point is false, but matrix {} has other zero points than {}: they are used",
+                      listed(others, 1), kMiddle)};
 }
 
 }  // namespace

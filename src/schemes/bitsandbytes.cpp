@@ -210,8 +210,8 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig&, s
     others.push_back(name);
   }
   if (others.empty()) return {};
-  return {fmt::format("quant_map of matrix {}{} has other numbers than {}, which its state names: quant_map is used",
-                      others.front(), format_more(others.size() - 1), type)};
+  return {fmt::format("quant_map of matrix {} has other numbers than {}, which its state names: quant_map is used",
+                      listed(others, 1), type)};
 }
 
 }  // namespace

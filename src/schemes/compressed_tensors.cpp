@@ -524,13 +524,12 @@ std::vector<std::string> find_integer_doubts(const Model& model, const Quantizat
   }
   std::vector<std::string> doubts = find_name_doubts(model, config, matrices);
   const auto doubt = [&](const std::vector<std::string_view>& names, std::string_view format) {
-    if (names.empty()) return;
-    doubts.push_back(fmt::format(fmt::runtime(format), names.front(), format_more(names.size() - 1)));
+    if (!names.empty()) doubts.push_back(fmt::format(fmt::runtime(format), listed(names, 1)));
   };
   doubt(without_index,
-        "actorder is group, but matrix {}{} has no weight_g_idx: its groups are read as those of neighbours");
-  doubt(with_index, "actorder is not group, but weight_g_idx of matrix {}{} orders columns: it is used");
-  doubt(with_zeros, "symmetric is true, but matrix {}{} has other zero points than 0: they are used");
+        "actorder is group, but matrix {} has no weight_g_idx: its groups are read as those of neighbours");
+  doubt(with_index, "actorder is not group, but weight_g_idx of matrix {} orders columns: it is used");
+  doubt(with_zeros, "symmetric is true, but matrix {} has other zero points than 0: they are used");
   return doubts;
 }
 

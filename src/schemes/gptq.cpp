@@ -172,14 +172,13 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
     doubts.push_back(fmt::format("format is {} and checkpoint_format {}: format is used", format.name, *other));
   if (!misnamed.empty()) {
     doubts.push_back(fmt::format(
-        "{} is {}, which makes {} of the zero points of matrix {}{}, but sym is true, which makes them {}: sym is used",
-        format.key, format.name, format.is_first() ? middle + 1 : middle - 1, misnamed.front(),
-        format_more(misnamed.size() - 1), middle));
+        "{} is {}, which makes {} of the zero points of matrix {}, but sym is true, which makes them {}: sym is used",
+        format.key, format.name, format.is_first() ? middle + 1 : middle - 1, listed(misnamed, 1), middle));
   }
   if (!not_symmetric.empty()) {
     doubts.push_back(
-        fmt::format("sym is true, but the zero points of matrix {}{} differ: they are used as {} stores them",
-                    not_symmetric.front(), format_more(not_symmetric.size() - 1), format.name));
+        fmt::format("sym is true, but the zero points of matrix {} differ: they are used as {} stores them",
+                    listed(not_symmetric, 1), format.name));
   }
   return doubts;
 }

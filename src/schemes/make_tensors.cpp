@@ -106,22 +106,18 @@ std::vector<std::string> find_algorithm_doubts(const QuantizationConfig& config,
     const Value* value = config.keys().find(key);
     const auto* patterns = value == nullptr ? nullptr : value->get_if<Value::Array>();
     if (patterns == nullptr) continue;
-    const ListedModules listed(*patterns);
-    if (listed.takes_long(matrices)) {
+    const ListedModules modules(*patterns);
+    if (modules.takes_long(matrices)) {
       doubts.push_back(fmt::format("{} has too many patterns to compare with {} matrices", key, matrices.size()));
       continue;
     }
-    const std::string* first = nullptr;
-    std::size_t count = 0;
-    for (const std::string& matrix : matrices) {
-      if (!listed.contains(matrix)) continue;
-      first = first == nullptr ? &matrix : first;
-      ++count;
-    }
-    if (first == nullptr) continue;
+    std::vector<std::string_view> named;
+    std::ranges::copy_if(matrices, std::back_inserter(named),
+                         [&](const std::string& matrix) { return modules.contains(matrix); });
+    if (named.empty()) continue;
     doubts.push_back(
-        fmt::format("{} lists matrix {}{} as not quantized, but there are scales next to its codes: its parts are used",
-                    key, *first, format_more(count - 1)));
+        fmt::format("{} lists matrix {} as not quantized, but there are scales next to its codes: its parts are used",
+                    key, listed(named, 1)));
   }
   return doubts;
 }

@@ -11,6 +11,7 @@
 #include "bytes/little_endian.hpp"
 #include "formats/losses.hpp"
 #include "tensor/block_layout.hpp"
+#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/row_order.hpp"
 #include "views/strided.hpp"
@@ -104,19 +105,13 @@ class PlusOne final : public Blob {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::array<std::byte, 4096> buffer{};
-    while (!out.empty()) {
-      const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
-      const auto bytes = std::min(out.size(), buffer.size() - skipped);
-      const auto floats =
-          std::span(buffer).first((skipped + bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float));
-      floats_->read(offset - skipped, floats);
-      for (std::size_t i = 0; i < floats.size(); i += sizeof(float)) {
-        store_le(floats.data() + i, load_le<float>(floats.data() + i) + (shift_ == UnitShift::added ? 1.0F : -1.0F));
-      }
-      std::ranges::copy(floats.subspan(skipped, bytes), out.begin());
-      offset += bytes;
-      out = out.subspan(bytes);
-    }
+    read_units(offset, out, sizeof(float), buffer.size() / sizeof(float), [&](std::uint64_t first, std::size_t count) {
+      const std::span<std::byte> bytes = std::span(buffer).first(count * sizeof(float));
+      floats_->read(first * sizeof(float), bytes);
+      for (std::byte* at = bytes.data(); at != bytes.data() + bytes.size(); at += sizeof(float))
+        store_le(at, load_le<float>(at) + (shift_ == UnitShift::added ? 1.0F : -1.0F));
+      return bytes;
+    });
   }
 
  private:

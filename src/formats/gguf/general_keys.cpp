@@ -120,10 +120,7 @@ class GeneralWriter {
  private:
   static std::string make_key(std::string_view name) { return fmt::format("general.{}", name); }
 
-  void write_text(std::string_view name, std::string_view text) {
-    const std::string key = make_key(name);
-    if (!text.empty() && !out_.has(key)) out_.text(key, text);
-  }
+  void write_text(std::string_view name, std::string_view text) { out_.text_if_new(make_key(name), text); }
 
   // Of the first key of the model card that has any.
   std::vector<std::string> find_values(std::initializer_list<std::string> keys) const {
@@ -273,16 +270,12 @@ class GeneralWriter {
 
 // Of a GGUF file, whose other keys are attributes, and of tensors that no program runs.
 void write_card(const Card& card, KeyValues& out) {
-  const auto write = [&](std::string_view key, const std::string& text) {
-    if (!text.empty() && !out.has(key)) out.text(key, text);
-  };
-  write("general.author", card.author);
-  write("general.license", card.license);
-  write("general.uuid", card.uuid);
-  if (card.base_model.find('/') != std::string::npos)
-    write("general.base_model.0.repo_url", card.base_model.find("://") == std::string::npos
-                                               ? fmt::format("{}{}", kSite, card.base_model)
-                                               : card.base_model);
+  out.text_if_new("general.author", card.author);
+  out.text_if_new("general.license", card.license);
+  out.text_if_new("general.uuid", card.uuid);
+  if (card.base_model.find('/') == std::string::npos) return;
+  const bool is_address = card.base_model.find("://") != std::string::npos;
+  out.text_if_new("general.base_model.0.repo_url", fmt::format("{}{}", is_address ? "" : kSite, card.base_model));
 }
 
 }  // namespace
@@ -296,10 +289,8 @@ WrittenGeneral write_general(const Model& model, bool is_known, const std::vecto
     written.name = find_given_name(model);
     write_card(model.card, out);
   }
-  for (const auto& [key, date] :
-       {std::pair(kCreatedKey, &model.card.created_at), std::pair(kModifiedKey, &model.card.last_modified)}) {
-    if (!date->empty() && !out.has(key)) out.text(key, *date);
-  }
+  out.text_if_new(kCreatedKey, model.card.created_at);
+  out.text_if_new(kModifiedKey, model.card.last_modified);
   return written;
 }
 

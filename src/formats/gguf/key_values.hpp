@@ -60,6 +60,10 @@ class KeyValues {
  public:
   // Each writes an entry, and throws internal for a key that exists.
   void text(std::string_view key, std::string_view value);
+  // Writes no entry for a key that exists, and for an empty text.
+  void text_if_new(std::string_view key, std::string_view value) {
+    if (!value.empty() && !has(key)) text(key, value);
+  }
   void u16(std::string_view key, std::uint16_t value);
   void u32(std::string_view key, std::uint64_t value);  // throws unsupported for more than 32 bits
   void i32(std::string_view key, std::int32_t value);

@@ -117,14 +117,19 @@ std::string Metadata::why_no_hyperparameters() const {
   return fmt::format("there is no {}.embedding_length", architecture_->name);
 }
 
-// poise.config may be complete without these keys.
-void Metadata::read_part_of_config(Model& model, const Attributes& rest, const std::string& path) const {
+namespace {
+
+// Adds the reason why the file has no other configuration to an error.
+void read_config(Model& model, Attributes config, const std::optional<std::string>& reason, const std::string& path) {
   try {
-    parse_config(model, rest, path);
+    parse_config(model, std::move(config), path);
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("gguf: {} ({})", why_no_hyperparameters(), error.message()), path);
+    if (!reason) throw;
+    throw Error(error.kind(), fmt::format("gguf: {} ({})", *reason, error.message()), path);
   }
 }
+
+}  // namespace
 
 void Metadata::move_into(Model& model, const RopeFactors& factors, const std::string& path) {
   read_card(model.card);
@@ -136,16 +141,11 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
     Attributes config = config_in(entries_, *architecture_, model, factors);
     if (!rest) set_special_ids(config, tokens_.special_ids());
     for (const auto& [key, value] : rest.value_or(Attributes())) config.set(key, value);
-    try {
-      parse_config(model, std::move(config), path);
-    } catch (const Error& error) {
-      if (!unreadable) throw;
-      throw Error(error.kind(), fmt::format("gguf: {} ({})", *unreadable, error.message()), path);
-    }
+    read_config(model, std::move(config), unreadable, path);
   } else {
     const auto* text = entries_.get_if<std::string>(kArchitecture);
     model.card.model_type = text == nullptr ? "" : *text;
-    if (rest) read_part_of_config(model, *rest, path);
+    if (rest) read_config(model, *rest, why_no_hyperparameters(), path);  // it may be complete without these keys
     entries_.read_text(kArchitecture);
   }
   const auto* number = entries_.get_if<std::uint64_t>("general.file_type");

@@ -51,7 +51,6 @@ class Metadata {
  private:
   // Poise's own keys in a file that it wrote.
   std::optional<Attributes> read_rest(const std::string& path);
-  void read_part_of_config(Model& model, const Attributes& rest, const std::string& path) const;
   std::string why_no_hyperparameters() const;
   void read_card(Card& card);
   void read_one_for_all_layers(const std::string& architecture);

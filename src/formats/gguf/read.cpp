@@ -239,22 +239,16 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
   files.push_back(read_file(input.source));
   const Split split = files.front().metadata->split();
   if (split.count < 2) return files;
-  if (!input.has_folder) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("gguf: this is part {} of {} in memory, where the other parts cannot be found: open the "
-                            "first file by its path",
-                            split.number + 1, split.count),
-                input.path.string());
-  }
-  const std::string name = input.path.filename().string();
-  const auto prefix = find_split_prefix(name, split.number, split.count);
-  if (!prefix) {
-    throw Error(
-        ErrorKind::invalid_file,
-        fmt::format("gguf: this is part {} of {}, and the other parts cannot be found: its name does not end in {}",
-                    split.number + 1, split.count, make_split_name("", split.number, split.count)),
-        input.path.string());
-  }
+  const std::string this_part = fmt::format("gguf: this is part {} of {}", split.number + 1, split.count);
+  const auto fail = [&](ErrorKind kind, std::string_view problem) {
+    throw Error(kind, fmt::format("{}{}", this_part, problem), input.path.string());
+  };
+  if (!input.has_folder)
+    fail(ErrorKind::unsupported, " in memory, where the other parts cannot be found: open the first file by its path");
+  const auto prefix = find_split_prefix(input.path.filename().string(), split.number, split.count);
+  if (!prefix)
+    fail(ErrorKind::invalid_file, fmt::format(", and the other parts cannot be found: its name does not end in {}",
+                                              make_split_name("", split.number, split.count)));
   std::vector<File> all;
   for (std::uint64_t number = 0; number < split.count; ++number) {
     if (number == split.number) {
@@ -263,12 +257,8 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
     }
     const auto path = input.path.parent_path() / make_split_name(*prefix, number, split.count);
     std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) {
-      throw Error(ErrorKind::not_found,
-                  fmt::format("gguf: this is part {} of {}; {} is not there", split.number + 1, split.count,
-                              path.filename().string()),
-                  input.path.string());
-    }
+    if (!std::filesystem::exists(path, ignored))
+      fail(ErrorKind::not_found, fmt::format("; {} is not there", path.filename().string()));
     require_edited(path);
     File& file = all.emplace_back(read_file(Source::open(path, options.io)));
     const Split& other = file.metadata->split();

@@ -10,6 +10,7 @@
 #include <poise/tensor.hpp>
 
 #include "bytes/checked.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise::gguf {
 
@@ -105,18 +106,12 @@ class SwappedBlocks final : public Blob {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::vector<std::byte> blocks;
-    while (!out.empty()) {
-      const std::uint64_t begin = offset / type_.bytes * type_.bytes;
-      const auto skipped = static_cast<std::size_t>(offset - begin);
-      const std::size_t wanted = std::min(out.size() + skipped, kBytes);
-      blocks.resize((wanted + type_.bytes - 1) / type_.bytes * type_.bytes);
-      blocks_->read(begin, blocks);
+    read_units(offset, out, type_.bytes, kBytes / type_.bytes, [&](std::uint64_t first, std::size_t count) {
+      blocks.resize(count * type_.bytes);
+      blocks_->read(first * type_.bytes, blocks);
       swap_blocks(type_, blocks);
-      const std::size_t made = std::min(out.size(), blocks.size() - skipped);
-      std::copy_n(blocks.begin() + static_cast<std::ptrdiff_t>(skipped), made, out.begin());
-      offset += made;
-      out = out.subspan(made);
-    }
+      return std::span<const std::byte>(blocks);
+    });
   }
 
  private:

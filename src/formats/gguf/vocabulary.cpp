@@ -285,10 +285,8 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   for (const auto& [key, value] : make_gguf_chat_template(form.chat_template)) {
     if (!out.has(key)) out.value(key, value);
   }
-  const std::string config = write_gguf_tokenizer_config(form.chat_template, form.tokenizer_config);
-  if (!config.empty() && !out.has(kGgufTokenizerConfig)) out.text(kGgufTokenizerConfig, config);
-  const std::string files = write_gguf_tokenizer_files(form.files);
-  if (!files.empty() && !out.has(kGgufTokenizerFiles)) out.text(kGgufTokenizerFiles, files);
+  out.text_if_new(kGgufTokenizerConfig, gguf_tokenizer_config(form.chat_template, form.tokenizer_config));
+  out.text_if_new(kGgufTokenizerFiles, gguf_tokenizer_files(form.files));
 }
 
 // Ids that readers take where the file has none are written as such, so that the file states what it means. Returns

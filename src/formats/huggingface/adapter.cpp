@@ -126,15 +126,15 @@ class Reading {
     if (other_order_.empty()) return;
     const bool said = config_.fan_in_fan_out();
     adapter_.deviations.push_back(
-        fmt::format("fan_in_fan_out is {}, but the model stores {}{} as {}, which is used, as in PEFT", said,
-                    other_order_.front(), format_more(other_order_.size() - 1), said ? "[out, in]" : "[in, out]"));
+        fmt::format("fan_in_fan_out is {}, but the model stores {} as {}, which is used, as in PEFT", said,
+                    listed(other_order_, 1), said ? "[out, in]" : "[in, out]"));
   }
 
   void report_untargeted() {
     if (untargeted_.empty()) return;
     adapter_.deviations.push_back(
-        fmt::format("target_modules does not name {}{}: PEFT leaves {} out, Poise merges what the file has",
-                    untargeted_.front(), format_more(untargeted_.size() - 1), untargeted_.size() == 1 ? "it" : "them"));
+        fmt::format("target_modules does not name {}: PEFT leaves {} out, Poise merges what the file has",
+                    listed(untargeted_, 1), untargeted_.size() == 1 ? "it" : "them"));
   }
 
   void fault(std::string problem) { add_fault(adapter_.faults, std::move(problem)); }
