@@ -240,7 +240,7 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
     const auto* object = config_json.get_if<Attributes>(row.key);
     if (object == nullptr || object->empty()) continue;
     const auto* name = object->get_if<std::string>("quant_method");
-    // MLX reads its own object, of which the one under the usual key is a copy.
+    // MLX reads its own object; the one under the usual key is a copy.
     const auto* mlx = config_json.get_if<Attributes>(kMlxKey);
     if (name == nullptr && row.method.empty() && mlx != nullptr && !mlx->empty()) continue;
     return FoundQuantization{row.key, name != nullptr ? *name : std::string(row.method), object};

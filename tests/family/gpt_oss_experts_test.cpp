@@ -104,7 +104,7 @@ Model parts(std::string_view more = R"("quantization_config": {"quant_method": "
   return model;
 }
 
-Model packed() { return folded(parts()); }
+Model packed() { return fold_matrices(parts()); }
 
 Model made(const Model& model, WeightReader reader, bool as_numbers = false) {
   auto result = convert_weights(model, reader, as_numbers);

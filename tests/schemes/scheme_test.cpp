@@ -145,7 +145,7 @@ TEST(Schemes, ZeroPointsThatAreNoCodesAreFoundWhereverTheyAre) {
        {std::pair(std::vector<float>{0, 15}, true), {{7, 7.5F}, false}, {{16, 0}, false}}) {
     Model model;
     model.add(groups_with_zeros(zeros));
-    const auto made = unfolded(model, "", "");
+    const auto made = unfold_groups(model, "", "");
     ASSERT_TRUE(made.has_value());
     EXPECT_EQ(made->model.find("a.weight_packed") != nullptr, are_codes) << zeros[0];
     if (are_codes) {

@@ -7,8 +7,8 @@
 
 #include <poise/error.hpp>
 
-#include "formats/gguf/gguf.hpp"
 #include "formats/gguf/gguf_file.hpp"
+#include "formats/importance_matrix.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
 
