@@ -77,7 +77,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<Finding
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > 16 + model.size() / 4) {
     faults.push_back(
         make_fault(fmt::format("num_hidden_layers is {}, but there {} only {} in all", config.num_hidden_layers,
-                               model.size() == 1 ? "is" : "are", plural(model.size(), "tensor"))));
+                               model.size() == 1 ? "is" : "are", format_count(model.size(), "tensor"))));
     return;
   }
   const ConfigView view(config, family_keys(family, model.config_json), experts_stored(model, family));

@@ -81,7 +81,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   }
   if (others.empty()) return {};
   return {fmt::format("zero_point is false, but matrix {} has other zero points than {}: they are used",
-                      listed(others, 1), kMiddle)};
+                      list_names(others, 1), kMiddle)};
 }
 
 }  // namespace

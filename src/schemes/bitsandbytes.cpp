@@ -211,7 +211,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig&, s
   }
   if (others.empty()) return {};
   return {fmt::format("quant_map of matrix {} has other numbers than {}, which its state names: quant_map is used",
-                      listed(others, 1), type)};
+                      list_names(others, 1), type)};
 }
 
 }  // namespace

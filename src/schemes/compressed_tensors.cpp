@@ -524,7 +524,7 @@ std::vector<std::string> find_integer_doubts(const Model& model, const Quantizat
   }
   std::vector<std::string> doubts = find_name_doubts(model, config, matrices);
   const auto doubt = [&](const std::vector<std::string_view>& names, std::string_view format) {
-    if (!names.empty()) doubts.push_back(fmt::format(fmt::runtime(format), listed(names, 1)));
+    if (!names.empty()) doubts.push_back(fmt::format(fmt::runtime(format), list_names(names, 1)));
   };
   doubt(without_index,
         "actorder is group, but matrix {} has no weight_g_idx: its groups are read as those of neighbours");

@@ -173,12 +173,12 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   if (!misnamed.empty()) {
     doubts.push_back(fmt::format(
         "{} is {}, which makes {} of the zero points of matrix {}, but sym is true, which makes them {}: sym is used",
-        format.key, format.name, format.is_first() ? middle + 1 : middle - 1, listed(misnamed, 1), middle));
+        format.key, format.name, format.is_first() ? middle + 1 : middle - 1, list_names(misnamed, 1), middle));
   }
   if (!not_symmetric.empty()) {
     doubts.push_back(
         fmt::format("sym is true, but the zero points of matrix {} differ: they are used as {} stores them",
-                    listed(not_symmetric, 1), format.name));
+                    list_names(not_symmetric, 1), format.name));
   }
   return doubts;
 }

@@ -117,7 +117,7 @@ std::vector<std::string> find_algorithm_doubts(const QuantizationConfig& config,
     if (named.empty()) continue;
     doubts.push_back(
         fmt::format("{} lists matrix {} as not quantized, but there are scales next to its codes: its parts are used",
-                    key, listed(named, 1)));
+                    key, list_names(named, 1)));
   }
   return doubts;
 }

@@ -48,7 +48,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   if (!denied.empty()) {
     doubts.push_back(
         fmt::format("quantization is false for matrix {}, but there are scales next to its codes: its parts are used",
-                    listed(denied, 1)));
+                    list_names(denied, 1)));
   }
   return doubts;
 }

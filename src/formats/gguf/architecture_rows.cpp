@@ -52,32 +52,32 @@ constexpr std::array kExperts = std::to_array<NameRow>({
 });
 
 // llama.cpp has no biases for output and feed-forward matrices of SmolLM3.
-constexpr std::array kSmolLm3Layer = joined(kNorms, kPairs, kValues, kMlp,
-                                            std::to_array<NameRow>({
-                                                {"attn_q.bias", "self_attn.q_proj.bias", Change::queries},
-                                                {"attn_k.bias", "self_attn.k_proj.bias", Change::keys},
-                                                {"attn_v.bias", "self_attn.v_proj.bias"},
-                                            }));
+constexpr std::array kSmolLm3Layer = join_tables(kNorms, kPairs, kValues, kMlp,
+                                                 std::to_array<NameRow>({
+                                                     {"attn_q.bias", "self_attn.q_proj.bias", Change::queries},
+                                                     {"attn_k.bias", "self_attn.k_proj.bias", Change::keys},
+                                                     {"attn_v.bias", "self_attn.v_proj.bias"},
+                                                 }));
 
-constexpr std::array kLlamaLayer = joined(kSmolLm3Layer, kOutputBias,
-                                          std::to_array<NameRow>({
-                                              {"ffn_gate.bias", "mlp.gate_proj.bias"},
-                                              {"ffn_up.bias", "mlp.up_proj.bias"},
-                                              {"ffn_down.bias", "mlp.down_proj.bias"},
-                                          }));
+constexpr std::array kLlamaLayer = join_tables(kSmolLm3Layer, kOutputBias,
+                                               std::to_array<NameRow>({
+                                                   {"ffn_gate.bias", "mlp.gate_proj.bias"},
+                                                   {"ffn_up.bias", "mlp.up_proj.bias"},
+                                                   {"ffn_down.bias", "mlp.down_proj.bias"},
+                                               }));
 
 constexpr std::array kMixtralLayer =
-    joined(kNorms, kPairs, kValues,
-           std::to_array<NameRow>({
-               {"ffn_gate_inp.weight", "block_sparse_moe.gate.weight"},
-               {"ffn_gate_exps.weight", "block_sparse_moe.experts.*.w1.weight", Change::stacked},
-               {"ffn_down_exps.weight", "block_sparse_moe.experts.*.w2.weight", Change::stacked},
-               {"ffn_up_exps.weight", "block_sparse_moe.experts.*.w3.weight", Change::stacked},
-               // Files from before April 2024 have a tensor for each expert.
-               {"ffn_gate.*.weight", "block_sparse_moe.experts.*.w1.weight"},
-               {"ffn_down.*.weight", "block_sparse_moe.experts.*.w2.weight"},
-               {"ffn_up.*.weight", "block_sparse_moe.experts.*.w3.weight"},
-           }));
+    join_tables(kNorms, kPairs, kValues,
+                std::to_array<NameRow>({
+                    {"ffn_gate_inp.weight", "block_sparse_moe.gate.weight"},
+                    {"ffn_gate_exps.weight", "block_sparse_moe.experts.*.w1.weight", Change::stacked},
+                    {"ffn_down_exps.weight", "block_sparse_moe.experts.*.w2.weight", Change::stacked},
+                    {"ffn_up_exps.weight", "block_sparse_moe.experts.*.w3.weight", Change::stacked},
+                    // Files from before April 2024 have a tensor for each expert.
+                    {"ffn_gate.*.weight", "block_sparse_moe.experts.*.w1.weight"},
+                    {"ffn_down.*.weight", "block_sparse_moe.experts.*.w2.weight"},
+                    {"ffn_up.*.weight", "block_sparse_moe.experts.*.w3.weight"},
+                }));
 
 // A factor of attention by position that Poise does not implement.
 constexpr std::array kMistral3Keys =
@@ -113,13 +113,13 @@ constinit const Architecture smollm3 = {.name = "smollm3",
 namespace {
 
 // Of Qwen's biases llama.cpp has those of q, k and v.
-constexpr std::array kQwenLayer = joined(kNorms, kHalves, kValues, kBiases, kHeadNorms, kMlp, kExperts,
-                                         std::to_array<NameRow>({{"ffn_gate_inp.weight", "mlp.gate.weight"}}));
+constexpr std::array kQwenLayer = join_tables(kNorms, kHalves, kValues, kBiases, kHeadNorms, kMlp, kExperts,
+                                              std::to_array<NameRow>({{"ffn_gate_inp.weight", "mlp.gate.weight"}}));
 
 constexpr std::array kQwen3MoeKeys =
     std::to_array<KeyRow>({{"expert_count", "num_experts"}, {"expert_count", "num_local_experts"}});
 
-constexpr std::array kQwen3MoeFixed = joined(kSilu, std::to_array<FixedKey>({{"norm_topk_prob", true, true}}));
+constexpr std::array kQwen3MoeFixed = join_tables(kSilu, std::to_array<FixedKey>({{"norm_topk_prob", true, true}}));
 
 }  // namespace
 
@@ -147,23 +147,24 @@ constexpr std::array kGemmaWhole = std::to_array<NameRow>({
 constexpr std::array kGemma3Whole =
     join_tables(kGemmaWhole, std::to_array<NameRow>({{"output.weight", "lm_head.weight"}}));
 
-constexpr std::array kGemmaLayer = joined(kHalves, kValues, kMlp,
-                                          std::to_array<NameRow>({
-                                              {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},
-                                              {"ffn_norm.weight", "post_attention_layernorm.weight", Change::plus_one},
-                                          }));
+constexpr std::array kGemmaLayer =
+    join_tables(kHalves, kValues, kMlp,
+                std::to_array<NameRow>({
+                    {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},
+                    {"ffn_norm.weight", "post_attention_layernorm.weight", Change::plus_one},
+                }));
 
 // Gemma 2 and 3 have norms before and after.
 constexpr std::array kGemma2Layer =
-    joined(kHalves, kValues, kMlp,
-           std::to_array<NameRow>({
-               {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},
-               {"attn_q_norm.weight", "self_attn.q_norm.weight", Change::plus_one},
-               {"attn_k_norm.weight", "self_attn.k_norm.weight", Change::plus_one},
-               {"post_attention_norm.weight", "post_attention_layernorm.weight", Change::plus_one},
-               {"ffn_norm.weight", "pre_feedforward_layernorm.weight", Change::plus_one},
-               {"post_ffw_norm.weight", "post_feedforward_layernorm.weight", Change::plus_one},
-           }));
+    join_tables(kHalves, kValues, kMlp,
+                std::to_array<NameRow>({
+                    {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},
+                    {"attn_q_norm.weight", "self_attn.q_norm.weight", Change::plus_one},
+                    {"attn_k_norm.weight", "self_attn.k_norm.weight", Change::plus_one},
+                    {"post_attention_norm.weight", "post_attention_layernorm.weight", Change::plus_one},
+                    {"ffn_norm.weight", "pre_feedforward_layernorm.weight", Change::plus_one},
+                    {"post_ffw_norm.weight", "post_feedforward_layernorm.weight", Change::plus_one},
+                }));
 
 constexpr std::array kGemma2Keys = std::to_array<KeyRow>({
     {.gguf = "attn_logit_softcapping", .config = "attn_logit_softcapping", .kind = kNumber, .never_none = 50},
@@ -179,7 +180,7 @@ constexpr std::array kGemmaFixed =
     std::to_array<FixedKey>({{"hidden_activation", std::string_view("gelu_pytorch_tanh"), false}});
 
 constexpr std::array kGemma3Fixed =
-    joined(kGemmaFixed, std::to_array<FixedKey>({{"attn_logit_softcapping", {}, false}}));
+    join_tables(kGemmaFixed, std::to_array<FixedKey>({{"attn_logit_softcapping", {}, false}}));
 
 }  // namespace
 
@@ -261,22 +262,23 @@ constinit const Architecture gpt2 = {.name = "gpt2",
 
 namespace {
 
-constexpr std::array kGptOssLayer = joined(kHalves, kValues, kBiases, kOutputBias, kExperts,
-                                           std::to_array<NameRow>({
-                                               {"attn_norm.weight", "input_layernorm.weight"},
-                                               {"attn_sinks.weight", "self_attn.sinks"},
-                                               {"post_attention_norm.weight", "post_attention_layernorm.weight"},
-                                               {"ffn_gate_inp.weight", "mlp.router.weight"},
-                                               {"ffn_gate_inp.bias", "mlp.router.bias"},
-                                               {"ffn_gate_exps.bias", "mlp.experts.*.gate_proj.bias", Change::stacked},
-                                               {"ffn_up_exps.bias", "mlp.experts.*.up_proj.bias", Change::stacked},
-                                               {"ffn_down_exps.bias", "mlp.experts.*.down_proj.bias", Change::stacked},
-                                           }));
+constexpr std::array kGptOssLayer =
+    join_tables(kHalves, kValues, kBiases, kOutputBias, kExperts,
+                std::to_array<NameRow>({
+                    {"attn_norm.weight", "input_layernorm.weight"},
+                    {"attn_sinks.weight", "self_attn.sinks"},
+                    {"post_attention_norm.weight", "post_attention_layernorm.weight"},
+                    {"ffn_gate_inp.weight", "mlp.router.weight"},
+                    {"ffn_gate_inp.bias", "mlp.router.bias"},
+                    {"ffn_gate_exps.bias", "mlp.experts.*.gate_proj.bias", Change::stacked},
+                    {"ffn_up_exps.bias", "mlp.experts.*.up_proj.bias", Change::stacked},
+                    {"ffn_down_exps.bias", "mlp.experts.*.down_proj.bias", Change::stacked},
+                }));
 
 // The configuration of gpt-oss has one length.
 constexpr std::array kGptOssKeys = std::to_array<KeyRow>({{"expert_feed_forward_length", "intermediate_size"}});
 
-constexpr std::array kGptOssFixed = joined(kSilu, std::to_array<FixedKey>({{"attention_bias", true, false}}));
+constexpr std::array kGptOssFixed = join_tables(kSilu, std::to_array<FixedKey>({{"attention_bias", true, false}}));
 
 }  // namespace
 
@@ -292,11 +294,11 @@ constinit const Architecture gpt_oss = {.name = "gpt-oss",
 
 namespace {
 
-constexpr std::array kOlmo2Layer = joined(kHalves, kValues, kHeadNorms, kMlp,
-                                          std::to_array<NameRow>({
-                                              {"post_attention_norm.weight", "post_attention_layernorm.weight"},
-                                              {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
-                                          }));
+constexpr std::array kOlmo2Layer = join_tables(kHalves, kValues, kHeadNorms, kMlp,
+                                               std::to_array<NameRow>({
+                                                   {"post_attention_norm.weight", "post_attention_layernorm.weight"},
+                                                   {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
+                                               }));
 
 }  // namespace
 
@@ -309,12 +311,12 @@ constinit const Architecture olmo2 = {.name = "olmo2",
 
 namespace {
 
-constexpr std::array kPhi3Layer = joined(kNorms, std::to_array<NameRow>({
-                                                     {"attn_qkv.weight", "self_attn.qkv_proj.weight"},
-                                                     {"attn_output.weight", "self_attn.o_proj.weight"},
-                                                     {"ffn_up.weight", "mlp.gate_up_proj.weight"},
-                                                     {"ffn_down.weight", "mlp.down_proj.weight"},
-                                                 }));
+constexpr std::array kPhi3Layer = join_tables(kNorms, std::to_array<NameRow>({
+                                                          {"attn_qkv.weight", "self_attn.qkv_proj.weight"},
+                                                          {"attn_output.weight", "self_attn.o_proj.weight"},
+                                                          {"ffn_up.weight", "mlp.gate_up_proj.weight"},
+                                                          {"ffn_down.weight", "mlp.down_proj.weight"},
+                                                      }));
 
 constexpr std::array kPhi3Keys = std::to_array<KeyRow>({{.gguf = "rope.scaling.original_context_length",
                                                          .config = "original_max_position_embeddings",

@@ -110,7 +110,7 @@ bool is_size(const std::string& small) {
 
 // Returns the number in front of the last letter, with the letter as thousands; std::nullopt if there is no number.
 std::optional<double> parse_parameters(const std::string& size) {
-  const auto number = number_from<double>(std::string_view(size).substr(0, size.size() - 1));
+  const auto number = parse_number_text<double>(std::string_view(size).substr(0, size.size() - 1));
   if (!number) return std::nullopt;
   const std::size_t power = std::string_view(" KMBT").find(size.back());
   return *number * std::pow(1000.0, power == std::string_view::npos ? -1.0 : static_cast<double>(power));

@@ -127,14 +127,14 @@ class Reading {
     const bool said = config_.fan_in_fan_out();
     adapter_.deviations.push_back(
         fmt::format("fan_in_fan_out is {}, but the model stores {} as {}, which is used, as in PEFT", said,
-                    listed(other_order_, 1), said ? "[out, in]" : "[in, out]"));
+                    list_names(other_order_, 1), said ? "[out, in]" : "[in, out]"));
   }
 
   void report_untargeted() {
     if (untargeted_.empty()) return;
     adapter_.deviations.push_back(
         fmt::format("target_modules does not name {}: PEFT leaves {} out, Poise merges what the file has",
-                    listed(untargeted_, 1), untargeted_.size() == 1 ? "it" : "them"));
+                    list_names(untargeted_, 1), untargeted_.size() == 1 ? "it" : "them"));
   }
 
   void fault(std::string problem) { add_fault(adapter_.faults, std::move(problem)); }

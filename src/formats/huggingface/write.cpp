@@ -410,7 +410,7 @@ std::string refusal_to_replace(const MemberNames& names) {
   constexpr std::array kModelFiles = {kConfig, kAdapter, kGeneration, kIndex, kReadme};
   constexpr std::array kOtherFiles = std::to_array<std::string_view>(
       {".gitattributes", "LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE", "USE_POLICY.md", "params.json"});
-  constexpr std::array kKnown = joined(kModelFiles, kOtherFiles, kTokenizerFiles);
+  constexpr std::array kKnown = join_tables(kModelFiles, kOtherFiles, kTokenizerFiles);
   const auto is_weights = [](const std::string& name) { return name.ends_with(".safetensors"); };
   const auto is_quantization = [](const std::string& name) {
     return std::ranges::find(list_quantization_files(), name, &QuantizationFile::name) !=
