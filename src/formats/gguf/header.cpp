@@ -44,8 +44,8 @@ std::string_view to_string(ValueType type) {
   return kNames[static_cast<std::size_t>(type)];
 }
 
-HeaderReader::HeaderReader(const ByteRange& range)
-    : in_(range, "gguf"), budget_(std::min(range.size(), kMostValueText)) {
+HeaderReader::HeaderReader(const Source& source)
+    : in_(source, "gguf"), budget_(std::min(source.size(), kMostValueText)) {
   in_.set_note_at_end(kCut);
   if (in_.text(kMagic.size(), "magic number") != kMagic) in_.fail("magic number", "expected \"GGUF\"", 0);
   const std::uint64_t at = in_.position();
