@@ -45,11 +45,9 @@ extern const Family kGemma2Family;
 extern const Family kGemma3TextFamily;
 extern const Family kGemma3Family;
 }  // namespace gemma
-
 namespace gpt2 {
 extern const Family kGpt2Family;
 }  // namespace gpt2
-
 namespace gpt_oss {
 extern const Family kGptOssFamily;
 }  // namespace gpt_oss
@@ -60,11 +58,9 @@ extern const Family kMistralFamily;
 extern const Family kMistral3Family;  // Mistral as a text model
 extern const Family kLlamaFamily;     // 1, 2 and 3
 }  // namespace llama
-
 namespace mixtral {
 extern const Family kMixtralFamily;
 }  // namespace mixtral
-
 namespace olmo2 {
 extern const Family kOlmo2Family;
 }  // namespace olmo2
@@ -73,13 +69,11 @@ extern const Family kOlmo2Family;
 namespace phi3 {
 extern const Family kPhi3Family;
 }  // namespace phi3
-
 namespace qwen {
 extern const Family kQwen2Family;  // and Qwen2.5
 extern const Family kQwen3Family;
 extern const Family kQwen3MoeFamily;
 }  // namespace qwen
-
 namespace smollm3 {
 extern const Family kSmolLm3Family;
 }  // namespace smollm3

@@ -11,6 +11,7 @@
 
 #include "family/check.hpp"
 #include "family/families.hpp"
+#include "formats/input.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/scheme.hpp"
 #include "views/dense.hpp"
@@ -48,7 +49,7 @@ Model without(const std::unordered_set<std::string_view>& names, Model model, st
   for (const Tensor& tensor : model.tensors()) {
     if (!names.contains(tensor.name)) result.add(tensor);
   }
-  result.warnings.push_back({Severity::warning, std::move(warning), model.origin.path.string(), std::nullopt});
+  warn(result.warnings, std::move(warning), model.origin.path);
   return result;
 }
 
@@ -121,10 +122,8 @@ Model fold_directory(Model model, const fs::path& path, std::string_view quantiz
   if (found && !find_quantization(model.config_json)) return without_zero_biases(std::move(model));
   if (is_from_file && find_reversible_scheme(model.config_json) == nullptr) {
     model.config_json.erase("quantization_config");
-    model.warnings.push_back(
-        {Severity::warning,
-         fmt::format("{} describes quantized matrices, but the directory has none", quantization_file), path.string(),
-         std::nullopt});
+    warn(model.warnings, fmt::format("{} describes quantized matrices, but the directory has none", quantization_file),
+         path);
   }
   return model;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <poise/error.hpp>
+#include <poise/finding.hpp>
 #include <poise/format.hpp>
 #include <poise/source.hpp>
 
@@ -22,6 +23,11 @@ struct Input {
   SourcePtr source;        // null for a directory
   bool has_folder = true;  // false: memory, whose name is not a path. No other file belongs to it
 };
+
+// Appends a warning about a file or directory.
+inline void warn(std::vector<Finding>& warnings, std::string message, const std::filesystem::path& path) {
+  warnings.push_back({Severity::warning, std::move(message), path.string(), std::nullopt});
+}
 
 // Returns the first bytes of an input, at most `count`; empty for a directory.
 std::vector<std::byte> first_bytes(const Input& input, std::size_t count);

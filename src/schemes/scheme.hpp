@@ -148,18 +148,15 @@ namespace poise::schemes {
 namespace awq {
 extern const QuantizationScheme kAwq;
 }  // namespace awq
-
 namespace bitsandbytes {
 extern const QuantizationScheme k4Bit;
 extern const QuantizationScheme k8Bit;
 }  // namespace bitsandbytes
-
 namespace compressed_tensors {
 extern const QuantizationScheme kIntegers;
 extern const QuantizationScheme kInt8;
 extern const QuantizationScheme kFloats;
 }  // namespace compressed_tensors
-
 namespace fp8 {
 extern const QuantizationScheme kInverseScales;
 extern const QuantizationScheme kScales;
@@ -167,23 +164,18 @@ extern const QuantizationScheme kFbgemm;
 extern const QuantizationScheme kComfyUi;
 extern const QuantizationScheme kModelOpt;
 }  // namespace fp8
-
 namespace gptq {
 extern const QuantizationScheme kGptq;
 }  // namespace gptq
-
 namespace hqq {
 extern const QuantizationScheme kHqq;
 }  // namespace hqq
-
 namespace mlx {
 extern const QuantizationScheme kMlx;
 }  // namespace mlx
-
 namespace mxfp4 {
 extern const QuantizationScheme kMxfp4;
 }  // namespace mxfp4
-
 namespace nvfp4 {
 extern const QuantizationScheme kModelOpt;
 extern const QuantizationScheme kCompressed;

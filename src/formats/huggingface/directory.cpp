@@ -91,14 +91,13 @@ Attributes DirectoryReader::json_object(std::string_view name, std::vector<Findi
   UnheldNumbers numbers;
   Value value = parse_json(text(name), source, numbers);
   if (!numbers.non_finite.empty())
-    warnings.push_back({Severity::warning,
-                        fmt::format("{} is not JSON: it is replaced with null", fmt::join(numbers.non_finite, ", ")),
-                        source, std::nullopt});
+    warn(warnings, fmt::format("{} is not JSON: it is replaced with null", fmt::join(numbers.non_finite, ", ")),
+         source);
   for (const std::string& integer : numbers.wide_integers)
-    warnings.push_back({Severity::warning,
-                        fmt::format("the integer {} has more than 64 bits: it is replaced with {}",
-                                    shorten_integer(integer), to_json(parse_json(integer, source))),
-                        source, std::nullopt});
+    warn(warnings,
+         fmt::format("the integer {} has more than 64 bits: it is replaced with {}", shorten_integer(integer),
+                     to_json(parse_json(integer, source))),
+         source);
   if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
   return std::move(value).take<Attributes>();
 }
@@ -174,11 +173,10 @@ std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::
     constexpr std::size_t kMostBytes = 200;  // of a name
     std::vector<std::string> others;
     for (const std::string& folder : std::span(folders).subspan(1)) others.push_back(shorten(folder, kMostBytes));
-    warnings->push_back(
-        {Severity::warning,
+    warn(*warnings,
          fmt::format("several folders of this archive have models: {} is opened, not {}",
                      folders[0].empty() ? "the outermost" : shorten(folders[0], kMostBytes), list_names(others)),
-         input.path.string(), std::nullopt});
+         input.path);
   }
   return folders[0].empty() ? std::move(files) : files->folder(folders[0]);
 }
@@ -287,8 +285,7 @@ class TensorCollector {
       if (const std::string why = why_left_out(tensor.name); why.empty()) {
         model_.add(std::move(tensor));
       } else {
-        model_.warnings.push_back(
-            {Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, why), path, std::nullopt});
+        warn(model_.warnings, fmt::format("tensor {} is left out: {}", tensor.name, why), path);
       }
     };
     const Attributes metadata = files_read_.read(source, take, model_.warnings);
@@ -377,17 +374,14 @@ std::string_view read_quantization_file(Model& model, DirectoryReader& directory
   std::string_view taken;
   for (const QuantizationFile& row : list_quantization_files()) {
     if (!directory.has(row.name)) continue;
-    const auto warn = [&](std::string text) {
-      model.warnings.push_back(
-          {Severity::warning, std::move(text), (directory.path() / row.name).string(), std::nullopt});
-    };
+    const std::filesystem::path path = directory.path() / row.name;
     const auto counts = find_quantization(model.config_json);
     std::optional<Attributes> config;
     try {
       config = read_file(row, directory, model.warnings);
     } catch (const Error& error) {
       if (!counts) throw;
-      warn(fmt::format("{} is not read: {}", row.name, error.message()));
+      warn(model.warnings, fmt::format("{} is not read: {}", row.name, error.message()), path);
     }
     if (!config) continue;
     if (!counts) {
@@ -398,7 +392,9 @@ std::string_view read_quantization_file(Model& model, DirectoryReader& directory
     const std::vector<std::string> differing = find_differences(*counts->config, *config);
     const std::string_view counting = taken.empty() ? "config.json" : taken;
     if (!differing.empty())
-      warn(fmt::format("{} and {} differ: {}; {} is used", counting, row.name, fmt::join(differing, ", "), counting));
+      warn(model.warnings,
+           fmt::format("{} and {} differ: {}; {} is used", counting, row.name, fmt::join(differing, ", "), counting),
+           path);
   }
   return taken;
 }

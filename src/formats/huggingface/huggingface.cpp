@@ -78,19 +78,18 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
       directory.container(), [&](std::string_view name) { return directory.open(name); }, rows);
   if (!found) {
     if (model.vocabulary) return;  // of Poise's own metadata
-    model.warnings.push_back({Severity::warning,
-                              fmt::format("there is no {}: the model has no vocabulary", fmt::join(names, ", ")),
-                              directory.path().string(), std::nullopt});
+    warn(model.warnings, fmt::format("there is no {}: the model has no vocabulary", fmt::join(names, ", ")),
+         directory.path());
     return;
   }
   model.vocabulary = std::move(found->vocabulary);
   if (const auto& texts = found->left_out; !texts.empty()) {
-    model.warnings.push_back({Severity::warning,
-                              fmt::format("vocab_size is {}: {} that tokenizer_config.json or added_tokens.json "
-                                          "{} after them {} left out, the first is {}",
-                                          rows, format_count(texts.size(), "token"), texts.size() == 1 ? "adds" : "add",
-                                          texts.size() == 1 ? "is" : "are", texts.front()),
-                              directory.path().string(), std::nullopt});
+    warn(model.warnings,
+         fmt::format("vocab_size is {}: {} that tokenizer_config.json or added_tokens.json "
+                     "{} after them {} left out, the first is {}",
+                     rows, format_count(texts.size(), "token"), texts.size() == 1 ? "adds" : "add",
+                     texts.size() == 1 ? "is" : "are", texts.front()),
+         directory.path());
   }
   if (!model.config) return;
   model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
@@ -116,10 +115,9 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   if (has_config) {
     parse_config(model, directory.json_object(kConfig, model.warnings), directory.path(kConfig).string());
   } else {
-    model.warnings.push_back(
-        {Severity::warning,
+    warn(model.warnings,
          fmt::format("there is no {}: only the tensors and the metadata in their file are read", kConfig),
-         directory.path().string(), std::nullopt});
+         directory.path());
   }
   (void)read_tensors(model, directory, found);
   if (auto resolved = resolve_aliases(model)) model = *std::move(resolved);
@@ -169,9 +167,7 @@ Model read(const Input& input, const ReadOptions& options) {
     Model model = is_adapter ? read_adapter(directory, weights) : read_directory(directory, weights, options);
     std::ranges::move(warnings, std::back_inserter(model.warnings));
     if (adapter && !is_adapter)
-      model.warnings.push_back({Severity::warning,
-                                fmt::format("there is an adapter, too: {}; open it by its own path", *adapter),
-                                input.path.string(), std::nullopt});
+      warn(model.warnings, fmt::format("there is an adapter, too: {}; open it by its own path", *adapter), input.path);
     return model;
   } catch (const Error& error) {
     refuse_non_model(error, directory.opened());
