@@ -33,7 +33,8 @@ bool has_window(const Config* config) { return config != nullptr && config->slid
 bool is_windowless(const Value&, const Config* config) { return !has_window(config); }
 bool is_window_used(const Value& value, const Config* config) { return value == Value(true) || !has_window(config); }
 
-// The original rotary embeddings, over the whole head. Newer files nest an object for each kind of layers.
+// Returns true for the original rotary embeddings, over the whole head. Newer files nest an object for each kind of
+// layers.
 bool is_default_rope(const Value& value, const Config*) {
   const auto* map = value.get_if<Attributes>();
   if (map == nullptr) return false;
@@ -48,7 +49,7 @@ bool is_default_rope(const Value& value, const Config*) {
   });
 }
 
-// True when all layers are of the kind that the window implies: all with a window, or none.
+// Returns true when all layers are of the kind that the window implies: all with a window, or none.
 bool is_one_kind_of_layer(const Value& value, const Config* config) {
   const auto* layers = value.get_if<Value::Array>();
   const Value expected(has_window(config) ? "sliding_attention" : "full_attention");
@@ -132,7 +133,7 @@ constexpr std::array kEffects = std::to_array<Effect>({
     {"compression_config", none, "null", true},
 });
 
-// The value as text, cut where it is long.
+// Returns the value as text, cut where it is long.
 std::string shown(const Value& value) {
   constexpr std::size_t kLongest = 80;
   return shorten(to_json(value), kLongest);

@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-// The hyperparameters in a config.json, under our names; without those that it lacks.
+// Returns the hyperparameters in a config.json, under our names; without those that it lacks.
 Attributes hyperparameters_of(const Attributes& map, std::string model_type) {
   try {
     const Config config = config_from_attributes(map, model_type, {});

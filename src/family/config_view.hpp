@@ -35,7 +35,7 @@ class ConfigKeys : public Fields {
   // Throws for a missing key, too.
   std::int64_t required(std::string_view key) const;
   std::optional<float> number(std::string_view key) const;
-  // A list of numbers; empty when absent.
+  // Returns a list of numbers; empty when absent.
   std::vector<double> numbers(std::string_view key) const;
   float rope_theta(float by_default = 10000.0F) const;
 };

@@ -119,7 +119,7 @@ void ExpertLayer::join(ExpertsStored to) {
   }
 }
 
-// The tensors of the modules of one expert after the other. There is one expert at least.
+// Returns the tensors of the modules of one expert after the other. There is one expert at least.
 Tensor ExpertLayer::all_of(const ExpertStack& stack, std::string_view ending, const Shape& shape) {
   std::vector<Tensor> all;
   const auto name = [&](std::size_t expert, std::string_view module, std::string_view last) {

@@ -31,7 +31,7 @@ class ExpertLayer {
   // are missing or do not fit each other.
   void convert(ExpertsStored from, ExpertsStored to);
 
-  // The tensors that were converted to others.
+  // Returns the tensors that were converted to others.
   const std::set<const Tensor*>& used() const { return used_; }
 
  private:

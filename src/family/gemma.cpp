@@ -77,7 +77,7 @@ DecoderPlan gemma_plan(const ConfigView& view) {
   return plan;
 }
 
-// A soft cap; 0 for none, which null means, too.
+// Returns a soft cap; 0 for none, which null means, too.
 float soft_cap(const ConfigView& view, std::string_view key, float by_default) {
   const ConfigKeys keys = view.keys();
   const float cap = keys.number(key).value_or(keys.absent(key) ? by_default : 0.0F);

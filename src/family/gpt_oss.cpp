@@ -101,14 +101,14 @@ constexpr std::array<std::string_view, 2> kGateUp = {"gate_proj", "up_proj"};
 constexpr std::array<std::string_view, 1> kDown = {"down_proj"};
 constexpr std::array<ExpertStack, 2> kStacks = {{{"gate_up_proj", kGateUp}, {"down_proj", kDown}}};
 
-// The layer of a tensor of experts.
+// Returns the layer of a tensor of experts; std::nullopt for other tensors.
 std::optional<std::int32_t> layer_of(const Family& family, std::string_view name) {
   const std::string canonical = table_name(family, name);
   const auto numbered = family.tensors.in_layer(canonical);
   return numbered && numbered->rest.starts_with(kExperts) ? std::optional(numbered->number) : std::nullopt;
 }
 
-// True if all matrices of experts are blocks of MXFP4.
+// Returns true if all matrices of experts are blocks of MXFP4.
 bool all_are_mxfp4(const Model& model, const Family& family) {
   return std::ranges::all_of(model.tensors(), [&](const Tensor& tensor) {
     return !layer_of(family, tensor.name) || tensor.shape.size() != 2 || is_mxfp4_blocks(tensor);

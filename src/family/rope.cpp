@@ -47,8 +47,8 @@ struct Rope {
     return 1.0 / std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(size));
   }
 
-  // The positions of the original training, if file or family give them. The top-level key counts before the nested
-  // one.
+  // Returns the positions of the original training, if file or family give them. The top-level key counts before the
+  // nested one.
   std::optional<double> stated_positions() const {
     constexpr std::string_view kKey = "original_max_position_embeddings";
     auto positions = view.keys().integer(kKey);
@@ -178,7 +178,7 @@ const Type& find_type(std::string_view name) {
          ErrorKind::unsupported);
 }
 
-// How many numbers of a head rotate.
+// Returns how many numbers of a head rotate.
 std::size_t rotated_size(const ConfigView& view, const ConfigKeys& scaling, const RopeOptions& options) {
   const float part =
       scaling.number("partial_rotary_factor").value_or(view.keys().number("partial_rotary_factor").value_or(1));

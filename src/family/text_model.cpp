@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 3> kTokens = {"bos_token_id", "eos_token_
 constexpr std::array<std::string_view, 7> kOfTheFile = {
     "architectures", "model_type", "dtype", "torch_dtype", "transformers_version", "text_config", "use_cache"};
 
-// The configuration of the text model. Requires: the family's keys are in a nested object.
+// Returns the configuration of the text model. Requires: the family's keys are in a nested object.
 Attributes text_config(const Model& model, const Family& family, std::vector<std::string>& losses) {
   Attributes text = family_keys(family, model.config_json);
   std::vector<std::string> lost;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kTied = "tie_word_embeddings";
 
-// The name that the file would have given the embedding: spelled as its other tensors are.
+// Returns the name that the file would have given the embedding: spelled as its other tensors are.
 std::string spelled_embedding(const Model& model, const Family& family) {
   for (const auto& [canonical, other] : family.spellings) {
     if (other.empty() || !family.embedding.starts_with(canonical)) continue;
@@ -60,7 +60,7 @@ bool share_bytes(const Tensor& a, const Tensor& b) {
   });
 }
 
-// The model without `left_out`, and with another name for `renamed`. Each may be null.
+// Returns the model without `left_out`, and with another name for `renamed`. Each may be null.
 Model copy_of(const Model& model, const Tensor* left_out, const Tensor* renamed = nullptr, std::string_view name = {}) {
   Model copy(model.header());
   copy.reserve(model.size());

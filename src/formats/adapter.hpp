@@ -49,8 +49,8 @@ struct Adapter {
   std::vector<std::string> deviations;  // where other programs, or the file itself, differ
 };
 
-// The adapter that a file is, by its own format; std::nullopt for a model. With the model that it is to change, its
-// names are that model's, and its rows in the order of that model's; without, they stay the file's.
+// Returns the adapter that a file is, by its own format; std::nullopt for a model. With the model that it is to change,
+// its names are that model's, and its rows in the order of that model's; without, they stay the file's.
 std::optional<Adapter> adapter_in(const Model& file, const Model* base);
 
 // For people and scripts: {"kind": "lora", "rank": 8, "alpha": 16.0, "targets": ["q_proj"], "base_model": "..."}.

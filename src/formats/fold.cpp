@@ -33,7 +33,7 @@ bool is_all_zero(const Tensor& tensor) {
   return true;
 }
 
-// A bias of a quantized matrix, as long as it has rows.
+// Returns true for a bias of a quantized matrix, as long as it has rows.
 bool is_bias_of_codes(const Model& model, std::string_view name) {
   constexpr std::string_view kBias = ".bias";
   if (!name.ends_with(kBias)) return false;

@@ -29,8 +29,8 @@ class ImportanceMatrix {
   std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type,
                                                     std::size_t columns, std::size_t matrices = 1) const;
 
-  // The attributes that llama-quantize records in its files: "quantize.imatrix.file" without directories, "dataset",
-  // "entries_count", "chunks_count".
+  // Returns the attributes that llama-quantize records in its files: "quantize.imatrix.file" without directories,
+  // "dataset", "entries_count", "chunks_count".
   const Attributes& provenance() const { return provenance_; }
 
  private:

@@ -139,7 +139,7 @@ constexpr std::array kExtras = std::to_array<Extras>({
     {"torch._utils._rebuild_qtensor", 0, 6},
 });
 
-// An argument of a function, or None.
+// Returns an argument of a function, or None.
 Id argument(std::span<const Id> arguments, std::size_t place) {
   return place > 0 && place < arguments.size() ? arguments[place] : pickle::kNone;
 }

@@ -50,7 +50,7 @@ struct WeightGroup {
   const ModuleList* targets;  // null: none
 };
 
-// The objects in an object's config_groups, with their names.
+// Returns the objects in an object's config_groups, with their names.
 std::vector<std::pair<std::string_view, const Attributes*>> groups_of(const Attributes* object) {
   std::vector<std::pair<std::string_view, const Attributes*>> found;
   const auto* map = get_member<Attributes>(object, "config_groups");
@@ -88,7 +88,7 @@ void require_offline_transforms(const QuantizationConfig& config) {
   }
 }
 
-// The formats in the configuration, for all matrices or a group of them.
+// Returns the formats in the configuration, for all matrices or a group of them.
 std::set<std::string> formats_of(const QuantizationConfig& config) {
   std::set<std::string> formats;
   if (const auto format = config.text("format")) formats.insert(*format);
@@ -123,8 +123,8 @@ ModuleList::Match match(const WeightGroup& group, const std::string& module) {
 
 using Descriptions = std::vector<const Attributes*>;  // `weights` of groups
 
-// Those that may describe a matrix with codes of one of these widths: of the group that names it best, as the library
-// has it. Several groups with that target are equally good, and so are all if none names the matrix.
+// Returns those that may describe a matrix with codes of one of these widths: of the group that names it best, as the
+// library has it. Several groups with that target are equally good, and so are all if none names the matrix.
 Descriptions descriptions(const MatrixParts& matrix, const QuantizationConfig& config,
                           std::span<const unsigned> widths) {
   Descriptions found;
@@ -142,8 +142,8 @@ Descriptions descriptions(const MatrixParts& matrix, const QuantizationConfig& c
   return found;
 }
 
-// The bits of codes, one of the widths with which they fill that many words. Some fill words alike, such as 7 and 8, or
-// 3 and 4 in few columns: then the configuration decides, or there is no answer.
+// Returns the bits of codes, one of the widths with which they fill that many words. Some fill words alike, such as 7
+// and 8, or 3 and 4 in few columns: then the configuration decides, or there is no answer.
 unsigned code_bits(const MatrixParts& matrix, const QuantizationConfig& config, std::span<const unsigned> widths) {
   std::set<unsigned> found;
   for (const Attributes* weights : descriptions(matrix, config, widths))
@@ -168,7 +168,7 @@ unsigned code_bits(const MatrixParts& matrix, const QuantizationConfig& config, 
   return *found.begin();
 }
 
-// The grid of blocks that the shape of scales has, if the configuration has such blocks.
+// Returns the grid of blocks that the shape of scales has, if the configuration has such blocks.
 std::optional<BlockGrid> block_grid(const Shape& scales, const Shape& shape, const QuantizationConfig& config) {
   for (const WeightGroup& group : weight_groups(config)) {
     const Value* strategy = group.weights->find("strategy");
@@ -180,7 +180,7 @@ std::optional<BlockGrid> block_grid(const Shape& scales, const Shape& shape, con
   return std::nullopt;
 }
 
-// The columns of a group with strategy "group"; 0 with another one.
+// Returns the columns of a group with strategy "group"; 0 with another one.
 std::uint64_t columns_of_group(const Attributes& weights) {
   const Value* strategy = weights.find("strategy");
   if (strategy != nullptr && *strategy != Value() && *strategy != Value("group")) return 0;
@@ -188,8 +188,8 @@ std::uint64_t columns_of_group(const Attributes& weights) {
   return number == nullptr ? 0 : *number;
 }
 
-// The grid of groups that the configuration has, if it is sure to have groups, or the shape of scales is theirs. The
-// last group of a row may be shorter.
+// Returns the grid of groups that the configuration has, if it is sure to have groups, or the shape of scales is
+// theirs. The last group of a row may be shorter.
 std::optional<BlockGrid> group_grid(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
                                     const Descriptions& described) {
   std::set<std::uint64_t> sizes;
@@ -214,7 +214,7 @@ std::optional<BlockGrid> group_grid(const MatrixParts& matrix, const Tensor& sca
   return BlockGrid{shape[0], scales.shape[1], 1, *fitting.begin()};
 }
 
-// How the scales cover a matrix: blocks, groups of columns, rows, or all of it.
+// Returns how the scales cover a matrix: blocks, groups of columns, rows, or all of it.
 BlockGrid grid_of(const MatrixParts& matrix, const Tensor& scales, const Shape& shape, const QuantizationConfig& config,
                   const Descriptions& described) {
   if (shape[0] == 0 || shape[1] == 0) matrix.fail("it has no elements");
@@ -291,7 +291,7 @@ BlobPtr plain_zeros(const MatrixParts& matrix, const Tensor& zeros, float middle
   return make_cast_blob(name, compute_f32(zeros.elements(), make), DType::f32, zeros.elements(), DType::f16);
 }
 
-// The zero points of groups as unsigned codes.
+// Returns the zero points of groups as unsigned codes.
 Part zeros_of(const MatrixParts& matrix, const Scales& scales, const Packing& packing, const Descriptions& described) {
   const unsigned middle = 1U << (packing.bits - 1);
   const bool needed = !described.empty() && std::ranges::all_of(described, [](const Attributes* weights) {

@@ -38,7 +38,7 @@ struct GroupSettings {
   bool is_symmetric = false;
 };
 
-// Those of the directory, and what `dynamic` makes of them for some modules.
+// Returns those of the directory, and what `dynamic` makes of them for some modules.
 std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
   std::vector<GroupSettings> all = {{config.number("bits"), config.number("group_size"),
                                      config.boolean("desc_act").value_or(false),

@@ -53,7 +53,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   return doubts;
 }
 
-// The settings of a matrix: its own, if the object has some under its name.
+// Returns the settings of a matrix: its own, if the object has some under its name.
 QuantizationConfig find_settings(const MatrixParts& matrix, const QuantizationConfig& config) {
   const auto* keys = config.keys().get_if<Attributes>(matrix.name());
   return keys == nullptr ? config : QuantizationConfig(*keys);

@@ -28,10 +28,10 @@ class QuantizationConfig : public Fields {
   // Each throws invalid_file (without path) for another type; number() also for a missing key.
   std::optional<std::int64_t> optional_number(std::string_view key) const;
   std::int64_t number(std::string_view key) const;
-  // True if the key has a value other than null, false or empty.
+  // Returns true if the key has a value other than null, false or empty.
   bool has(std::string_view key) const;
-  // The lists of modules among these keys, as compressed-tensors has them: read at the first call. Safe for threads.
-  // Throws what ModuleLists() throws.
+  // Returns the lists of modules among these keys, as compressed-tensors has them: read at the first call. Safe for
+  // threads. Throws what ModuleLists() throws.
   const ModuleLists& lists() const;
 
  private:

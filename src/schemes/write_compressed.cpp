@@ -42,7 +42,7 @@ bool is_code(float number, unsigned bits) {
   return number >= 0 && number < static_cast<float>(1U << bits) && number == std::floor(number);
 }
 
-// True for zero points that may be codes: integers, and float16 that is whole numbers.
+// Returns true for zero points that may be codes: integers, and float16 that is whole numbers.
 bool may_be_codes(const Part& zeros, unsigned bits) {
   constexpr std::uint64_t kMost = 32 << 10;
   if (is_integer(zeros.dtype)) return true;
@@ -107,7 +107,7 @@ class ZeroWords final : public Blob {
   LazyValue<const std::vector<std::uint8_t>> kept_;
 };
 
-// Why the parts cannot hold its codes; empty if they can.
+// Returns why the parts cannot hold its codes; empty if they can.
 std::string_view why_numbers(const Tensor& tensor, std::string_view embedding) {
   if (tensor.name == embedding) return "an embedding has no codes there";
   const GroupScheme* scheme = group_scheme(tensor.layout);

@@ -18,7 +18,7 @@ constexpr std::array kArchitectures = {
     &architectures::olmo2,  &architectures::gpt_oss,     &architectures::smollm3,
 };
 
-// A number before a dot, without leading zeros.
+// Returns a number before a dot, without leading zeros.
 std::optional<std::uint64_t> number_in(std::string_view digits) {
   std::uint64_t number = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);

@@ -41,7 +41,7 @@ Tensor shift_norm(const Tensor& tensor, UnitShift shift) {
   return make_dense(tensor.name, tensor.shape, DType::f32, shift_by_one(dense_blob(tensor, DType::f32), shift));
 }
 
-// True if transposed() gives a matrix of numbers or of blocks along rows.
+// Returns true if transposed() gives a matrix of numbers or of blocks along rows.
 bool has_stored_columns(const Tensor& tensor) {
   return tensor.layout == Layout::dense ||
          (block_type(tensor.layout) != nullptr && blocks_along(tensor.layout) == BlocksAlong::columns);

@@ -211,7 +211,7 @@ class GeneralWriter {
     write_text("license", is_same ? fmt::format("{}", fmt::join(licenses, ",")) : card_.license);
   }
 
-  // Those of the card, unless another one is given.
+  // Returns those of the card, unless another one is given.
   std::vector<std::string> find_base_models() const {
     std::vector<std::string> models = find_values({"base_model", "base_models", "base_model_sources"});
     const auto without_site = [](std::string_view id) { return id.starts_with(kSite) ? id.substr(kSite.size()) : id; };

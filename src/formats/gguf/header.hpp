@@ -56,7 +56,7 @@ class MetadataValue {
   // Calls `take` for each item of an array of texts; false for another kind.
   bool texts(FunctionRef<void(std::string_view text)> take);
   bool numbers(FunctionRef<void(double number)> take);
-  // The whole value. Throws unsupported if values exceed the budget.
+  // Returns the whole value. Throws unsupported if values exceed the budget.
   Value tree();
 
  private:
@@ -105,7 +105,7 @@ class HeaderReader {
   friend class MetadataValue;
 
   std::uint64_t length(std::string_view field);
-  // A count of items of at least `least` bytes each.
+  // Returns a count of items of at least `least` bytes each.
   std::uint64_t count(std::string_view field, std::uint64_t least);
   std::string_view text(std::string_view field);
   ValueType value_type(std::string_view field);

@@ -46,7 +46,7 @@ std::optional<std::int64_t> Entries::read_number(std::string_view key) {
 
 namespace {
 
-// True if the float with the number's shortest spelling can represent it.
+// Returns true if the float with the number's shortest spelling can represent it.
 bool is_f32(double number) {
   return !(std::abs(number) < static_cast<double>(std::numeric_limits<float>::infinity())) ||
          (std::abs(number) <= static_cast<double>(std::numeric_limits<float>::max()) &&
@@ -63,7 +63,7 @@ ValueType type_of(const Value& value) {
   return ValueType::text;
 }
 
-// The common type of all items, if there is one.
+// Returns the common type of all items; std::nullopt if there is none.
 std::optional<ValueType> common_type(const Value::Array& items) {
   if (items.empty()) return ValueType::text;  // llama.cpp requires this of its lists of texts
   ValueType common = type_of(items.front());
@@ -126,7 +126,7 @@ constexpr std::array<std::string_view, 13> kTypeNames = {"u8",   "i8",   "u16", 
 
 std::string_view name_of(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
 
-// True if the value has the type, which is not array.
+// Returns true if the value has the type, which is not array.
 bool is_single(const Value& value, ValueType type) {
   const auto in = [&]<typename Number>(Number) {
     if (const auto* number = value.get_if<std::uint64_t>()) return std::in_range<Number>(*number);

@@ -20,7 +20,7 @@ class Entries {
   // Requires: the key is not there. Returns the value until entries change.
   const Value& add(std::string key, Value value) { return list_.emplace_back(std::move(key), std::move(value)).second; }
 
-  // Null if it was never added, or has been removed.
+  // Returns null if it was never added, or has been removed.
   const Value* find(std::string_view key) const;
   template <typename T>
   const T* get_if(std::string_view key) const {
@@ -35,7 +35,7 @@ class Entries {
   std::optional<std::string> read_text(std::string_view key);
   std::optional<std::int64_t> read_number(std::string_view key);
 
-  // The remaining entries, in order.
+  // Returns the remaining entries, in order.
   std::vector<Attributes::Entry>& rest() { return list_; }
   const std::vector<Attributes::Entry>& rest() const { return list_; }
 
@@ -92,7 +92,7 @@ class KeyValues {
   std::set<std::string, std::less<>> keys_;
 };
 
-// The types that llama.cpp requires of its metadata keys, for new keys; std::nullopt for other keys. Source:
+// Returns the types that llama.cpp requires of its metadata keys, for new keys; std::nullopt for other keys. Source:
 // src/llama-arch.cpp and src/llama-model.cpp of llama.cpp v0.5.0, which rejects files with other types.
 std::optional<EntryType> find_hyperparameter_type(std::string_view name);  // after the architecture's name and its dot
 std::optional<EntryType> find_general_type(std::string_view name);         // after "general."

@@ -108,7 +108,7 @@ std::optional<Attributes> Metadata::read_rest(const std::string& path) {
   return std::move(json).take<Attributes>();
 }
 
-// Why GGUF's keys in the file give no hyperparameters.
+// Returns why GGUF's keys in the file give no hyperparameters.
 std::string Metadata::why_no_hyperparameters() const {
   const Value* name = entries_.find(kArchitecture);
   if (name == nullptr) return fmt::format("{} is missing", kArchitecture);

@@ -40,7 +40,7 @@ class Metadata {
 
   std::uint64_t alignment() const { return alignment_; }
   const Split& split() const { return split_; }
-  // Null if unknown. Then tensors keep their names.
+  // Returns null if unknown. Then tensors keep their names.
   const Architecture* architecture() const { return architecture_; }
 
   const Entries& entries() const { return entries_; }

@@ -99,7 +99,7 @@ class SwappedBlocks final : public Blob {
     if (stored) stored->encoding = "big-endian";
     return stored;
   }
-  // The place of the whole block.
+  // Returns the place of the whole block.
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
     return blocks_->stored_byte(offset / type_.bytes * type_.bytes);
   }

@@ -41,7 +41,7 @@ TokenType type_of(std::int32_t number) {
   throw Error(ErrorKind::invalid_file, fmt::format("gguf: metadata: {}{}: {}", kTokenizer, what, problem), path);
 }
 
-// True if a value is the id of one of `count` tokens.
+// Returns true if a value is the id of one of `count` tokens.
 bool has_token(const Value* value, std::size_t count) {
   const auto* id = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
   return id != nullptr && *id < count;

@@ -44,8 +44,8 @@ std::optional<Config> read_hyperparameters(const Attributes& map, std::string mo
   }
 }
 
-// True if a model of that configuration computes as this one does, or if one of them describes no model that Poise
-// runs.
+// Returns true if a model of that configuration computes as this one does, or if one of them describes no model that
+// Poise runs.
 bool is_same_computation(const Attributes& map, const Model& model) {
   if (!model.config) return true;
   try {

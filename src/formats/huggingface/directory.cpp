@@ -132,7 +132,7 @@ std::string why_no_weights(const Container& directory) {
   return {};
 }
 
-// The only file of the format.
+// Returns the only file of the format.
 std::optional<std::string> only_file(const Container& directory, const Format& format) {
   std::vector<std::string> found;
   for (std::string& name : directory.names()) {

@@ -175,7 +175,7 @@ Model read(const Input& input, const ReadOptions& options) {
   }
 }
 
-// The files with tensors of a model, as files of their own format.
+// Returns the files with tensors of a model, as files of their own format.
 std::vector<Input> weight_inputs(const LocatedWeights& weights, const Container& files, const Model& model) {
   const fs::path extension = fs::path(weights.files().names[0]).extension();
   std::vector<Input> inputs;
@@ -226,7 +226,7 @@ std::size_t checksums(const Input& input, const Model& model) {
   return count;
 }
 
-// The shards of an index, where the file is one of them, else the file alone.
+// Returns the shards of an index, where the file is one of them, else the file alone.
 LocatedWeights weights_of(const std::string& name, const Format& format, const Container& files) {
   const auto located = find_weights(files);
   const bool is_shard = located && located->is_index && located->format == &format && name.find("-of-") != name.npos;

@@ -36,7 +36,7 @@ void add_json(const Container& directory, std::string_view name, std::vector<Met
   for (const auto& [key, item] : *map) keys.push_back({fmt::format("{}: {}", name, key), type_name(item), item});
 }
 
-// The first file of weights; empty if none has the usual name.
+// Returns the first file of weights; empty if none has the usual name.
 std::string first_weights(const Container& directory) {
   if (directory.has(kSingle)) return std::string(kSingle);
   for (const std::string& name : directory.names()) {

@@ -41,7 +41,7 @@ constexpr std::size_t kMaxShards = 99999;  // names have five digits
 constexpr std::array kTorchNames = std::to_array<std::pair<DType, std::string_view>>(
     {{DType::f64, "float64"}, {DType::f32, "float32"}, {DType::f16, "float16"}, {DType::bf16, "bfloat16"}});
 
-// The class by which transformers loads a model; empty if unknown.
+// Returns the class by which transformers loads a model; empty if unknown.
 std::string_view class_of(std::string_view model_type) {
   const Family* family = find_family(model_type);
   return family == nullptr ? std::string_view() : family->transformers_class;
@@ -161,7 +161,7 @@ std::optional<UnfoldedModel> unfolded_groups(const Model& model) {
   return unfold_groups(model, family.embedding, is_tied ? family.output : "");
 }
 
-// The tokenizer files of the model's original directory, if they give its vocabulary; else none.
+// Returns the tokenizer files of the model's original directory, if they give its vocabulary; else none.
 std::vector<DirectoryFile> unchanged_tokenizer(const Model& model) {
   std::vector<DirectoryFile> files;
   std::ranges::copy_if(model.origin.other_files, std::back_inserter(files), [](const DirectoryFile& file) {
