@@ -42,11 +42,11 @@ Tensor matrix_of(const Tensor& stack, std::uint64_t number) {
   const unsigned item = info(data.dtype).bits / 8;
   const Shape shape(stack.shape.begin() + 1, stack.shape.end());
   const std::uint64_t bytes = *element_count(shape) * item;
-  return make_dense(stack.name, shape, data.dtype,
-                    make_strided_blob(data.blob, {.shape = shape,
-                                                  .strides = make_row_major_strides(shape, item),
-                                                  .offset = number * bytes,
-                                                  .item_bytes = item}));
+  return make_dense(
+      stack.name, shape, data.dtype,
+      make_strided_blob(
+          data.blob,
+          {.shape = shape, .strides = row_major_strides(shape, item), .offset = number * bytes, .item_bytes = item}));
 }
 
 class Reading {
