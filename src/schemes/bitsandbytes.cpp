@@ -22,7 +22,6 @@
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
 #include "syntax/element_value.hpp"
-#include "views/codebook.hpp"
 #include "views/computed_blob.hpp"
 #include "views/groups.hpp"
 #include "views/layout_type.hpp"

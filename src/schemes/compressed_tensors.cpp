@@ -27,7 +27,6 @@
 #include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
-#include "views/cast.hpp"
 #include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/strided.hpp"

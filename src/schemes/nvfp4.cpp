@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "schemes/make_tensors.hpp"
-#include "views/cast.hpp"
+#include "views/dense.hpp"
 
 namespace poise::schemes::nvfp4 {
 namespace {

@@ -214,7 +214,7 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   vocabulary.tokenizer_config = std::move(texts.tokenizer_config);
   vocabulary.files = std::move(texts.files);
   std::erase_if(entries.rest(), [](const Attributes::Entry& entry) { return is_gguf_text_key(entry.first); });
-  Value::Array added = gguf_added_tokens(vocabulary, name_in(entries.find(kName)));
+  Value::Array added = find_gguf_added_tokens(vocabulary, name_in(entries.find(kName)));
   if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
   tokens_.reset();
   scores_.reset();
@@ -285,8 +285,8 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   for (const auto& [key, value] : make_gguf_chat_template(form.chat_template)) {
     if (!out.has(key)) out.value(key, value);
   }
-  out.text_if_new(kGgufTokenizerConfig, gguf_tokenizer_config(form.chat_template, form.tokenizer_config));
-  out.text_if_new(kGgufTokenizerFiles, gguf_tokenizer_files(form.files));
+  out.text_if_new(kGgufTokenizerConfig, write_gguf_tokenizer_config(form.chat_template, form.tokenizer_config));
+  out.text_if_new(kGgufTokenizerFiles, write_gguf_tokenizer_files(form.files));
 }
 
 // Ids that readers take where the file has none are written as such, so that the file states what it means. Returns
