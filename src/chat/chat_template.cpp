@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -58,17 +58,9 @@ Value read_texts(const Value& value) {
 
 // Returns the special tokens under the names that templates use.
 std::vector<jinja::Variable> special_tokens(const Vocabulary& vocabulary) {
-  struct Named {
-    std::string_view name;
-    std::int32_t id;
-  };
-  const std::array all = {Named{"bos_token", vocabulary.bos_id},
-                          Named{"eos_token", vocabulary.eos_id},
-                          Named{"unk_token", vocabulary.unk_id},
-                          Named{"pad_token", vocabulary.pad_id},
-                          Named{"sep_token", -1},
-                          Named{"cls_token", -1},
-                          Named{"mask_token", -1}};
+  std::vector<std::pair<std::string_view, std::int32_t>> all = {
+      {"sep_token", -1}, {"cls_token", -1}, {"mask_token", -1}};
+  for (const NamedToken& token : kNamedTokens) all.emplace_back(token.key, vocabulary.*token.id);
   std::vector<jinja::Variable> variables;
   for (const auto& [name, id] : all) {
     const std::string* const text = find_named_text(vocabulary.tokenizer_config, name);

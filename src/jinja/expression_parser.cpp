@@ -242,7 +242,7 @@ ExpressionPtr ExpressionParser::parse_tuple(Items items, std::string_view end, b
     if (!all.operands.empty()) in_.expect_symbol(",");
     if (is_tuple_end(end)) break;
     all.operands.push_back(items == Items::targets             ? parse_primary(true)
-                           : items == Items::without_condition ? parse_without_condition()
+                           : items == Items::without_condition ? parse_or()
                                                                : parse_expression());
     if (!in_.is_symbol(",")) break;
     is_tuple = true;

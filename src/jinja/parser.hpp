@@ -19,9 +19,6 @@ class ExpressionParser {
   explicit ExpressionParser(TokenStream& tokens) : in_(tokens) {}
 
   ExpressionPtr parse_expression();
-  // Leaves out "a if b else c" at the top: the "if" may belong to a statement.
-  ExpressionPtr parse_without_condition() { return parse_or(); }
-
   enum class Items { any, without_condition, targets };
   // Parses one expression, or a tuple of several, separated by commas. `end`: a name that ends it.
   ExpressionPtr parse_tuple(Items items = Items::any, std::string_view end = {}, bool in_brackets = false);

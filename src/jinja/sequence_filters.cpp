@@ -215,26 +215,24 @@ Object filter_select(Interpreter& in, const Object& value, Parameters& given) {
 }  // namespace
 
 const Filters& sequence_filters() {
-  static const Filters kFilters = {
-      {"length", filter_length},
-      {"count", filter_length},
-      {"first", filter_first},
-      {"last", filter_last},
-      {"list", filter_list},
-      {"reverse", filter_reverse},
-      {"sort", filter_sort},
-      {"dictsort", filter_dictsort},
-      {"items", filter_items},
-      {"unique", filter_unique},
-      {"min", filter_extreme<false>},
-      {"max", filter_extreme<true>},
-      {"sum", filter_sum},
-      {"map", filter_map},
-      {"select", filter_select<true, false>},
-      {"reject", filter_select<false, false>},
-      {"selectattr", filter_select<true, true>},
-      {"rejectattr", filter_select<false, true>},
-  };
+  static const Filters kFilters = {{"length", filter_length},
+                                   {"count", filter_length},
+                                   {"first", filter_first},
+                                   {"last", filter_last},
+                                   {"list", filter_list},
+                                   {"reverse", filter_reverse},
+                                   {"sort", filter_sort},
+                                   {"dictsort", filter_dictsort},
+                                   {"items", filter_items},
+                                   {"unique", filter_unique},
+                                   {"min", filter_extreme<false>},
+                                   {"max", filter_extreme<true>},
+                                   {"sum", filter_sum},
+                                   {"map", filter_map},
+                                   {"select", filter_select<true, false>},
+                                   {"reject", filter_select<false, false>},
+                                   {"selectattr", filter_select<true, true>},
+                                   {"rejectattr", filter_select<false, true>}};
   return kFilters;
 }
 

@@ -160,8 +160,7 @@ bool is_space(char32_t code) {
 
 bool is_alphabetic(char32_t code) {
   const auto kind = find_category(code);
-  return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT ||
-         kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_LO;
+  return kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LO;
 }
 
 bool is_decimal(char32_t code) { return find_category(code) == UTF8PROC_CATEGORY_ND; }
@@ -175,7 +174,7 @@ bool is_digit(char32_t code) {
 
 bool is_numeric(char32_t code) {
   const auto kind = find_category(code);
-  return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL || kind == UTF8PROC_CATEGORY_NO;
+  return kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO;
 }
 
 bool is_lower(char32_t code) { return find_category(code) == UTF8PROC_CATEGORY_LL || code == 0xAA || code == 0xBA; }

@@ -25,7 +25,7 @@
 #include "ops/shared_bytes.hpp"
 #include "pack/pump.hpp"
 #include "patterns/glob.hpp"
-#include "tokenizer/files/tokenizer_json_writer.hpp"
+#include "tokenizer/files/files.hpp"
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 #include "views/dense.hpp"

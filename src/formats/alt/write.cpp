@@ -24,7 +24,7 @@
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
 #include "pack/read_ahead.hpp"
-#include "tokenizer/files/tokenizer_json_writer.hpp"
+#include "tokenizer/files/files.hpp"
 #include "tokenizer/gguf/form.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
 #include "tokenizer/pipeline/special_around.hpp"

@@ -38,7 +38,6 @@
 #include "model/limits.hpp"
 #include "schemes/unfolded_codes.hpp"
 #include "tokenizer/files/files.hpp"
-#include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 #include "views/layout_type.hpp"
 

@@ -26,7 +26,6 @@
 #include "schemes/quantization_files.hpp"
 #include "schemes/scheme.hpp"
 #include "tokenizer/files/files.hpp"
-#include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
 #include "tokenizer/tokens/sampling_keys.hpp"
 #include "tokenizer/tokens/token_types.hpp"

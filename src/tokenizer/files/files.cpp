@@ -13,7 +13,6 @@
 #include "model/limits.hpp"
 #include "syntax/fields.hpp"
 #include "syntax/json.hpp"
-#include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/pipeline/steps.hpp"

@@ -1,4 +1,4 @@
-#include "tokenizer/files/tokenizer_json_writer.hpp"
+#include "tokenizer/files/files.hpp"
 
 #include <algorithm>
 #include <array>

@@ -9,7 +9,6 @@
 #include <poise/error.hpp>
 #include <poise/source.hpp>
 
-#include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/gguf/form.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/model.hpp"

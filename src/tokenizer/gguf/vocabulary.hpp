@@ -47,27 +47,13 @@ std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes);
 bool has_gguf_tokenizer(const Attributes& attributes);
 
 // The attributes that read_gguf_tokenizer() reads, except texts (is_gguf_text_key()), and the longest sequence.
-inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>({
-    "tokenizer.ggml.model",
-    "tokenizer.ggml.pre",
-    "tokenizer.ggml.tokens",
-    "tokenizer.ggml.scores",
-    "tokenizer.ggml.token_type",
-    "tokenizer.ggml.merges",
-    "tokenizer.ggml.bos_token_id",
-    "tokenizer.ggml.eos_token_id",
-    "tokenizer.ggml.unknown_token_id",
-    "tokenizer.ggml.padding_token_id",
-    "tokenizer.ggml.seperator_token_id",
-    "tokenizer.ggml.cls_token_id",
-    "tokenizer.ggml.add_bos_token",
-    "tokenizer.ggml.add_eos_token",
-    "tokenizer.ggml.add_space_prefix",
-    "tokenizer.ggml.precompiled_charsmap",
-    "tokenizer.ggml.remove_extra_whitespaces",
-    "tokenizer.ggml.normalizer.lowercase",
-    "poise.longest_sequence",
-});
+inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>(
+    {"tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.tokens", "tokenizer.ggml.scores",
+     "tokenizer.ggml.token_type", "tokenizer.ggml.merges", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
+     "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.padding_token_id", "tokenizer.ggml.seperator_token_id",
+     "tokenizer.ggml.cls_token_id", "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token",
+     "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.precompiled_charsmap",
+     "tokenizer.ggml.remove_extra_whitespaces", "tokenizer.ggml.normalizer.lowercase", "poise.longest_sequence"});
 
 // Returns true for attributes that read_gguf_tokenizer() reads, and for the longest sequence, which files of Poise
 // store with them.

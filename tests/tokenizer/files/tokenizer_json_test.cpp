@@ -16,7 +16,6 @@
 
 #include "support/directories.hpp"
 #include "support/errors.hpp"
-#include "tokenizer/files/tokenizer_json_writer.hpp"
 
 namespace poise {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "support/directories.hpp"
 #include "support/real_tokenizers.hpp"
-#include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/model.hpp"
 #include "tokenizer/sentencepiece_bytes.hpp"
