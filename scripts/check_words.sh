@@ -46,7 +46,7 @@ ALLOWED = [
 ]
 # Names that several headers still give to types of different rooms. Rename one and take it out of this list; add none.
 REPEATED = """
-Item Kind Object Plan Weights
+Object
 """.split()
 # What others wrote, and what models write.
 FOREIGN = ["LICENSE", "docs/notices.md", "examples/training/*.txt", "examples/training/story_parts.py", "*/golden*"]
@@ -156,7 +156,7 @@ def find_types():
     """{type name: headers that define it at namespace scope}"""
     headers = collections.defaultdict(set)
     definition = re.compile(
-        r"^(?:template <[^\n]*>\s*)?(?:class|struct|enum class|enum)\s+(?:\[\[\w+\]\]\s+|alignas\([^)]*\)\s+)?(\w+)[^;{}<>()]*(?:<[^;{}]*>[^;{}]*)?\{",
+        r"^(?:template <[^\n]*>\s*)?(?:class|struct|enum class|enum)\s+(?:\[\[\w+\]\]\s+|alignas\([^)]*\)\s+)?(\w+)\b(?!::)[^;{}<>()]*(?:<[^;{}]*>[^;{}]*)?\{",
         re.M)
     for root in ("src", "include"):
         for path in sorted(pathlib.Path(root).rglob("*")):
