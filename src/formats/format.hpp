@@ -122,8 +122,8 @@ class PreparedEdit {
 struct Format {
   FormatInfo info;  // formats() fills in what can be read and written
   // Other extensions of its files, each with its dot.
-  std::span<const std::string_view> extensions;
-  HonouredOptions options;
+  std::span<const std::string_view> extensions = {};
+  HonouredOptions options = {};
   // False: bf16 tensors become f32, unless another type is asked for by name.
   bool holds_bf16;
   // Layouts besides dense that its files hold. Null: none.

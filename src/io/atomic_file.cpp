@@ -294,8 +294,7 @@ void AtomicFile::commit() {
   if (!is_new_) replace();
   committed_ = true;  // nothing after this fails or allocates
   remove_left(left);
-  const FileDescriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory) ::fsync(directory.get());  // the data are on the disk; ignores a directory that cannot be synced
+  sync_directory(parent);  // the data are on the disk already
 }
 
 void AtomicFile::commit_as(std::filesystem::path target) {

@@ -19,7 +19,7 @@ namespace poise {
 // Throws bad_argument and io as the constructor would. Creates nothing.
 void require_replaceable(const std::filesystem::path& target, bool overwrite);
 
-class AtomicFile final : public ReadableSink {
+class AtomicFile final : public Sink {
  public:
   // Throws bad_argument when the target exists and `overwrite` is false, or is not a regular file; not_found or io when
   // its directory cannot be written.
@@ -30,6 +30,7 @@ class AtomicFile final : public ReadableSink {
   ~AtomicFile() override;
 
   SourcePtr read_back() override;
+  Sink* readable() override { return this; }
   const std::filesystem::path& target() const { return target_; }
   // Hands buffered bytes to the system and waits until they are on the disk. Throws io.
   void flush();

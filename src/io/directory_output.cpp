@@ -107,11 +107,6 @@ FileDescriptor lock_directory(const fs::path& directory) {
   return fd;
 }
 
-void sync_directory(const fs::path& directory) {
-  const FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd) ::fsync(fd.get());  // the data are on the disk; ignores a directory that cannot be synced
-}
-
 }  // namespace
 
 std::string DirectoryOutput::require_possible(const fs::path& path, bool overwrite,

@@ -34,6 +34,11 @@ void write_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes, co
   }
 }
 
+void sync_directory(const std::filesystem::path& directory) {
+  const FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd) ::fsync(fd.get());
+}
+
 void sync_file(int fd, const std::string& path) {
   if (::fsync(fd) != 0) throw_system_error("write", path);
 }

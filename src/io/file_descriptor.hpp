@@ -54,7 +54,8 @@ class FileDescriptor {
 // change. Throws io.
 SourcePtr make_file_source(const FileDescriptor& file, std::string name, std::uint64_t size);
 
-// Fills `out` from `offset` on; continues after interrupted and short calls, as write_at() does. Throws io, naming `path`, on errors and when the file is too short.
+// Fills `out` from `offset` on; continues after interrupted and short calls, as write_at() does. Throws io, naming
+// `path`, on errors and when the file is too short.
 void read_at(int fd, std::uint64_t offset, std::span<std::byte> out, const std::string& path);
 
 // Writes `bytes` from `offset` on. Throws io, naming `path`, perhaps after writing some of them.
@@ -63,9 +64,12 @@ void write_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes, co
 // Waits until the written bytes are on the disk. Throws io, naming `path`.
 void sync_file(int fd, const std::string& path);
 
-// Locks a file for one writer at a time. Waits until no other FileLock, of this process or another, holds the file of this name; holds it until destroyed. If
-// the file is replaced meanwhile, locks the new one. Does not lock special or missing files, or on file systems without
-// locks. Readers are not blocked.
+// Waits until the entries of a directory are on the disk. Ignores a directory that cannot be synced.
+void sync_directory(const std::filesystem::path& directory);
+
+// Locks a file for one writer at a time. Waits until no other FileLock, of this process or another, holds the file of
+// this name; holds it until destroyed. If the file is replaced meanwhile, locks the new one. Does not lock special or
+// missing files, or on file systems without locks. Readers are not blocked.
 class FileLock {
  public:
   explicit FileLock(const std::filesystem::path& path);
@@ -114,8 +118,8 @@ struct FreeSpace {
   bool shares_copies = false;  // copies between its files may share blocks
 };
 
-// Measures the file system on which a file at this path would be. std::nullopt where that is not known, or where data may
-// take less space than its size (file systems that compress, or are remote). Never too small.
+// Measures the file system on which a file at this path would be. std::nullopt where that is not known, or where data
+// may take less space than its size (file systems that compress, or are remote). Never too small.
 std::optional<FreeSpace> measure_free_space(const std::filesystem::path& path);
 
 }  // namespace poise

@@ -1,6 +1,7 @@
 // Reads exactly the bytes that a stream must have.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -23,12 +24,23 @@ inline void read_fully(BlobStream& stream, std::span<std::byte> out) {
   }
 }
 
+// Reads and discards the next `count` bytes.
+inline void discard_bytes(BlobStream& stream, std::uint64_t count) {
+  constexpr std::uint64_t kPieceBytes = 256 << 10;
+  std::vector<std::byte> piece(std::min(kPieceBytes, count));
+  for (; count > 0; count -= piece.size()) {
+    piece.resize(std::min<std::uint64_t>(piece.size(), count));
+    read_fully(stream, piece);
+  }
+}
+
 // Returns the limit of compressed data that readers need as a whole: indices, words of codes, files in archives.
 inline constexpr std::uint64_t compute_decoded_limit(std::uint64_t stored_bytes) {
   return (16 << 20) + 16 * stored_bytes;
 }
 
-// Holds all bytes of a blob, contiguous in memory: borrows them, or copies them where they cannot be borrowed. Throws what reading them throws.
+// Holds all bytes of a blob, contiguous in memory: borrows them, or copies them where they cannot be borrowed. Throws
+// what reading them throws.
 class WholeBlob {
  public:
   explicit WholeBlob(BlobPtr blob) : blob_(std::move(blob)) {

@@ -16,8 +16,6 @@
 
 namespace poise {
 
-class ReadableSink;
-
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -37,9 +35,11 @@ class Sink {
   // Returns how many of the written bytes are padding.
   std::uint64_t padding() const { return padding_; }
 
-  // Returns the bytes for reading, while the file is being written; null if they cannot be read. Lives as long as the
+  // Returns the sink whose file can be read while it is being written; null if there is none. Lives as long as the
   // Output.
-  virtual ReadableSink* readable() { return nullptr; }
+  virtual Sink* readable() { return nullptr; }
+  // Returns the bytes so far. Throws io. Requires: readable() returned this.
+  virtual SourcePtr read_back() { return nullptr; }
 
  protected:
   Sink() = default;
@@ -53,13 +53,6 @@ class Sink {
   std::uint64_t padding_ = 0;
 };
 
-class ReadableSink : public Sink {
- public:
-  ReadableSink* readable() final { return this; }
-  // Returns the bytes so far. Throws io.
-  virtual SourcePtr read_back() = 0;
-};
-
 class Output {
  public:
   virtual ~Output() = default;
@@ -67,8 +60,8 @@ class Output {
   // Returns the main file under another name in the same directory, for saves that name all of their files. Requires: a
   // plain file name; main() is not called.
   virtual Sink& open_main(const std::string& name) = 0;
-  // Opens another file of the same save, next to the main one; any file in a directory that is saved. Requires: a plain file
-  // name, asked for once.
+  // Opens another file of the same save, next to the main one; any file in a directory that is saved. Requires: a plain
+  // file name, asked for once.
   virtual Sink& open_sibling(const std::string& name) = 0;
   // Returns the name of the main file; siblings derive theirs from it.
   virtual std::string name() const = 0;

@@ -15,6 +15,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "io/read_fully.hpp"
 #include "pack/digest.hpp"
 
 namespace poise {
@@ -111,7 +112,7 @@ class DeflatedBlob final : public Blob {
   }
   std::unique_ptr<BlobStream> stream() const override {
     auto stream = start();
-    skip_to(*stream, skip_);
+    discard_bytes(*stream, skip_);
     return stream;
   }
 
@@ -120,20 +121,13 @@ class DeflatedBlob final : public Blob {
     const std::lock_guard lock(last_mutex_);
     std::unique_ptr<InflateStream> from = std::move(last_);
     if (!from || from->position() > skip_ + offset) from = start();
-    skip_to(*from, skip_ + offset);
+    discard_bytes(*from, skip_ + offset - from->position());
     from->read(out);
     if (from->position() < size_) last_ = std::move(from);
   }
 
  private:
   std::unique_ptr<InflateStream> start() const { return std::make_unique<InflateStream>(place_, size_, crc32_); }
-
-  static void skip_to(InflateStream& stream, std::uint64_t position) {
-    std::vector<std::byte> skipped(std::min<std::uint64_t>(kDeflatedBytes, position - stream.position()));
-    while (stream.position() < position) {
-      stream.read(std::span(skipped).first(std::min<std::uint64_t>(skipped.size(), position - stream.position())));
-    }
-  }
 
   StoredRange place_;
   std::uint64_t size_;

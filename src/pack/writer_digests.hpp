@@ -37,7 +37,7 @@ class WriterDigests {
  private:
   struct Batch;
   struct Written {
-    ReadableSink* file;
+    Sink* file;
     std::uint64_t offset;
     std::uint64_t length;
     std::size_t digest;
@@ -48,7 +48,7 @@ class WriterDigests {
   DigestAlgorithm algorithm_;
   std::vector<std::string> digests_;
   std::unique_ptr<Hasher> hasher_;  // of the current part
-  ReadableSink* file_ = nullptr;    // the file to read back from
+  Sink* file_ = nullptr;            // the file to read back from
   std::uint64_t begin_ = 0;         // where the part begins in it
   std::vector<Written> waiting_;    // for their batch
   std::uint64_t waiting_bytes_ = 0;
@@ -59,7 +59,7 @@ class WriterDigests {
 class HashingSink final : public Sink {
  public:
   HashingSink(Sink& to, Hasher& hasher) : to_(to), hasher_(hasher) {}
-  ReadableSink* readable() override { return to_.readable(); }
+  Sink* readable() override { return to_.readable(); }
 
  protected:
   void do_write(std::span<const std::byte> bytes) override {

@@ -14,6 +14,8 @@
 
 #include <poise/error.hpp>
 
+#include "io/read_fully.hpp"
+
 namespace poise {
 namespace {
 
@@ -151,10 +153,7 @@ class ZstdBlob final : public Blob {
     const std::lock_guard lock(last_mutex_);
     std::unique_ptr<ZstdStream> from = std::move(last_);
     if (!from || from->position() > offset) from = std::make_unique<ZstdStream>(place_, size());
-    std::vector<std::byte> skipped(std::min<std::uint64_t>(kInputBytes, offset - from->position()));
-    while (from->position() < offset) {
-      from->read(std::span(skipped).first(std::min<std::uint64_t>(skipped.size(), offset - from->position())));
-    }
+    discard_bytes(*from, offset - from->position());
     from->read(out);
     if (from->position() < size()) last_ = std::move(from);
   }

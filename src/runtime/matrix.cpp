@@ -162,7 +162,7 @@ std::size_t borrow_pairs(StoredForm& form, std::size_t rows) {
 // Loads rows and columns of the matrix [rows, last axis] that the tensor's elements are.
 std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const Box& box, Orientation orientation) {
   const std::size_t columns = tensor.shape.back();
-  StoredForm form = convert_to_stored(tensor);
+  StoredForm form = find_stored_form(tensor);
   // Columns in another order are those of all inputs.
   if (!form.column_order.empty() && (orientation == Orientation::in_out || box.columns.size() != columns))
     form = float_form(tensor);
@@ -241,7 +241,7 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 std::size_t part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of) {
   if (is_transposed(tensor, orientation)) return part_step(transposed(tensor), Orientation::out_in, of);
   if (is_of_rows(of, orientation)) return 1;
-  const StoredForm form = convert_to_stored(tensor);
+  const StoredForm form = find_stored_form(tensor);
   return form.column_order.empty() ? column_step(form.rows) : 1;
 }
 

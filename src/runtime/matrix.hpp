@@ -135,7 +135,7 @@ StoredForm float_form(const Tensor& tensor);
 
 // Returns the form that kernels read. Types without kernels become float32. Throws unsupported, naming the tensor,
 // without floating-point elements; and what checking its parts throws.
-StoredForm convert_to_stored(const Tensor& tensor);
+StoredForm find_stored_form(const Tensor& tensor);
 
 // Throws unsupported: the tensor cannot be used as a weight.
 [[noreturn]] void refuse_weight(const Tensor& tensor, std::string_view reason);

@@ -267,7 +267,7 @@ void refuse_weight(const Tensor& tensor, std::string_view reason) {
 
 StoredForm float_form(const Tensor& tensor) { return {{.storage = Storage::f32}, dense_blob(tensor, DType::f32)}; }
 
-StoredForm convert_to_stored(const Tensor& tensor) {
+StoredForm find_stored_form(const Tensor& tensor) {
   const LayoutType& layout = layout_type(tensor.layout);
   if (!has_float_elements(tensor)) {
     if (&layout == &layouts::dense)

@@ -82,7 +82,7 @@ class Cursor {
   Map map(Keys keys = Keys::unique);
   Array array();
   Value value();
-  // A map whose keys are all text.
+  // Returns a map whose keys are all text.
   Attributes attributes();
   // Skips a null, which marks an absent optional value; false if something else follows.
   bool null();
@@ -110,8 +110,10 @@ class Cursor {
     bool is_map = false;
   };
 
-  Head decode();  // one head, and the content of a string
-  Head take();    // the same after any tags, depth checked
+  // Reads one head, and the content of a string.
+  Head decode();
+  // Reads a head after any tags, and checks the depth.
+  Head take();
   Head take(HeadKind expected);
   // Parts of decode(): `begin` is the item's offset.
   Head decode_simple(unsigned low, std::size_t begin);
@@ -158,7 +160,7 @@ class Array {
   ~Array() { --in_.depth_; }
 
   bool next();
-  // Remaining items; 0 if the file does not give their number.
+  // Returns how many items remain; 0 if the file does not give their number.
   std::uint64_t size_hint() const { return left_; }
 
  private:
@@ -191,7 +193,7 @@ class Map {
   // Returns the key. Requires: it is not text.
   const Value& other_key() const { return other_->key; }
   std::uint64_t key_position() const { return key_position_; }
-  // Remaining entries; 0 if the file does not give their number.
+  // Returns how many entries remain; 0 if the file does not give their number.
   std::uint64_t size_hint() const { return left_; }
 
  private:
@@ -218,13 +220,11 @@ class Map {
   std::unique_ptr<OtherKeys> other_;  // keys other than text; null: none yet
 };
 
-// CBOR encoding: shortest heads, definite lengths, shortest floats.
-
 // The order of a map's keys: by their text (what zTensor 1.1's writer does), or by their encoding, shorter keys first
 // (RFC 8949 section 4.2.1).
 enum class KeyOrder { by_text, by_encoding };
 
-// Appends items to a growing string of bytes.
+// Appends items to a growing string of bytes: shortest heads, definite lengths, shortest floats.
 class Encoder {
  public:
   explicit Encoder(KeyOrder order) : order_(order) {}
@@ -234,10 +234,23 @@ class Encoder {
   void array(std::uint64_t items) { head(4, items); }
   void text(std::string_view text);  // throws unsupported unless it is UTF-8
   void u64(std::uint64_t number) { head(0, number); }
-  // Any value; maps inside are sorted.
+  // Appends any value; maps inside are sorted.
   void value(const Value& value);
-  // An encoded item.
+  // Appends an encoded item.
   void encoded(std::string_view item) { bytes_ += item; }
+  // Appends a key and its value.
+  void member(std::string_view key, std::string_view value) {
+    text(key);
+    text(value);
+  }
+  void member(std::string_view key, std::uint64_t value) {
+    text(key);
+    u64(value);
+  }
+  void member(std::string_view key, const Attributes& value) {
+    text(key);
+    this->value(value);
+  }
 
   std::string_view bytes() const { return bytes_; }
   std::string take() { return std::move(bytes_); }

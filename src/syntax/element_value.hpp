@@ -12,13 +12,12 @@
 
 namespace poise {
 
-// Returns a number, a boolean, or [real, imaginary] for complex numbers. std::nullopt for types without single elements
+// Returns a number, a boolean, or [real, imaginary] for complex numbers; std::nullopt for types without single elements
 // of whole bytes, and where `bytes` are not those of one element.
 std::optional<Value> read_element(DType dtype, std::span<const std::byte> bytes);
 
-// value_number: converts a value of any kind of number to double.
-
-// Integers above 2^53 are rounded. std::nullopt where the value is absent or has another kind.
+// Converts a value of any kind of number to double; integers above 2^53 are rounded. Returns std::nullopt where the
+// value is absent or has another kind.
 inline std::optional<double> number(const Value* value) {
   if (value == nullptr) return std::nullopt;
   if (const auto* real = value->get_if<double>()) return *real;
@@ -27,9 +26,7 @@ inline std::optional<double> number(const Value* value) {
   return std::nullopt;
 }
 
-// Equality of maps whose order carries no meaning.
-
-// The same keys and values, in any order.
+// Returns true for the same keys and values, in any order.
 inline bool have_same_entries(const Attributes& a, const Attributes& b) {
   return a.size() == b.size() && std::ranges::all_of(a, [&](const Attributes::Entry& entry) {
            const Value* other = b.find(entry.first);

@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// The member `key` of an object, if it is of type T. Null for no object, too.
+// Returns the member `key` of an object, if it is of type T. Null for no object, too.
 template <typename T>
 const T* get_member(const Attributes* object, std::string_view key) {
   return object == nullptr ? nullptr : object->get_if<T>(key);
@@ -29,14 +29,14 @@ class Fields {
   Fields(const Attributes& map, std::string where, std::string_view path = {})
       : map_(&map), where_(std::move(where)), path_(path) {}
 
-  // Null if the field is missing or null.
+  // Returns null if the field is missing or null.
   const Value* find(std::string_view key) const;
-  // Null for a field of another type, too.
+  // Returns null for a field of another type, too.
   template <typename T>
   const T* get_if(std::string_view key) const {
     return map_->get_if<T>(key);
   }
-  // True when the key is not there, not even with null.
+  // Returns true when the key is not there, not even with null.
   bool absent(std::string_view key) const { return map_->find(key) == nullptr; }
 
   std::optional<bool> boolean(std::string_view key) const;
@@ -45,11 +45,11 @@ class Fields {
   std::string text(std::string_view key, std::string_view missing) const;
   std::string required_text(std::string_view key) const;
   std::uint64_t unsigned_integer(std::string_view key, std::uint64_t missing) const;
-  // Null when absent.
+  // Returns null when the field is absent.
   const Attributes* object(std::string_view key) const;
   const Value::Array* array(std::string_view key) const;
   std::optional<Fields> map(std::string_view key) const;
-  // The maps in a list; throws if it is missing, unless `optional`.
+  // Returns the maps in a list; throws if it is missing, unless `optional`.
   std::vector<Fields> list(std::string_view key, bool optional = false) const;
 
   // Throws invalid_file: "tokenizer: normalizer.type: " and the problem.

@@ -32,7 +32,7 @@ namespace ondemand = simdjson::ondemand;
 // that use before main().
 [[maybe_unused]] const bool kHasChosen = simdjson::validate_utf8("", 0);
 
-// Text from a file, made safe for an error message: short, and without terminal controls.
+// Makes a text from a file safe for an error message: short, and without terminal controls.
 std::string make_excerpt(std::string_view text) {
   constexpr std::size_t kLongest = 200;
   std::string result = shorten(text, kLongest);

@@ -18,16 +18,12 @@
 
 namespace poise {
 
-// Numbers of JSON texts (RFC 8259, section 6).
-
-// An integer that 64 bits hold, with or without a sign, stays an integer; others become double, where what is too small
-// becomes 0. Returns std::nullopt, with the problem, for a token that is not a number and for one beyond double
-// precision.
+// Parses a number of a JSON text (RFC 8259, section 6). An integer that 64 bits hold, with or without a sign, stays an
+// integer; others become double, where what is too small becomes 0. Returns std::nullopt, with the problem, for a token
+// that is not a number and for one beyond double precision.
 std::optional<Value> parse_json_number(std::string_view token, std::string_view& problem);
 
-// JsonText: the memory of a JSON text while it is parsed.
-
-// A text in its own memory, with the padding that the parser needs.
+// Holds a text in memory of its own, with the padding that the parser needs.
 class JsonText {
  public:
   explicit JsonText(std::string_view text);
@@ -51,7 +47,7 @@ class JsonText {
   std::size_t released_ = 0;
 };
 
-// poise::parse_json() with a budget of the caller's.
+// Parses as poise::parse_json() does, with a budget of the caller's.
 Value parse_json(std::string_view text, const std::string& name, ValueBudget budget);
 
 // Numbers of a text that no Value holds, as the text spells them: each once, the first few.
@@ -60,13 +56,14 @@ struct UnheldNumbers {
   std::vector<std::string> wide_integers;  // of more than 64 bits: a number of double precision takes their place
 };
 
-// As poise::parse_json(), but accepts numbers that are not finite, and lists those that no Value holds.
+// Parses as poise::parse_json() does, but accepts numbers that are not finite, and lists those that no Value holds.
 Value parse_json(std::string_view text, const std::string& name, UnheldNumbers& numbers);
 
-// As poise::parse_json(), but refuses integers of more than 64 bits, for values that have to come out as they went in.
+// Parses as poise::parse_json() does, but refuses integers of more than 64 bits, for values that have to come out as
+// they went in.
 Value parse_exact_json(std::string_view text, const std::string& name);
 
-// Such an integer for a message: it may have any number of digits.
+// Shortens such an integer, which may have any number of digits, for a message.
 std::string shorten_integer(std::string_view digits);
 
 // Appends a text as to_json() quotes it: U+FFFD replaces each byte of invalid UTF-8.
@@ -90,7 +87,7 @@ class JsonValue {
   bool items(TakeItem take);
   // Rejects repeated keys.
   bool members(TakeMember take);
-  // As members(), but `take` detects repeated keys.
+  // Does the same, but `take` detects repeated keys.
   bool members_unchecked(TakeMember take);
   // Returns the whole value.
   Value tree();
@@ -113,7 +110,7 @@ class JsonValue {
 // invalid_file, and what `take` throws.
 void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset, JsonValue::TakeMember take);
 
-// The error of parse_json() and walk_json_object() for a repeated key.
+// Throws the error of parse_json() and walk_json_object() for a repeated key.
 [[noreturn]] void fail_repeated_key(std::string_view key, const std::string& name, std::uint64_t position);
 
 }  // namespace poise

@@ -75,7 +75,7 @@ void append_quoted(std::string& out, std::string_view text) {
   out += '"';
 }
 
-// Writes what a value holds.
+// Writes the content of a value.
 struct JsonItem {
   JsonWriter& out;
 

@@ -54,7 +54,7 @@ class JsonWriter {
     value(of);
   }
 
-  // Text that has been written and not taken yet.
+  // Returns the size of the text that has been written and not taken yet.
   std::size_t size() const { return text_.size(); }
   std::string take();
 

@@ -36,7 +36,7 @@ enum class Kind : std::uint8_t {
   set,
   global,      // a function or a class, by its name
   call,        // what calling one would make, with what would be done to that
-  persistent,  // an object that is kept elsewhere: what says which one
+  persistent,  // an object that is kept elsewhere: the object that names it
 };
 
 using Id = std::uint32_t;
@@ -63,7 +63,7 @@ struct Call {
 class Pickle {
  public:
   Id root() const { return root_; }
-  // Bytes of the program, up to and with its last step.
+  // Returns the bytes of the program, up to and with its last step.
   std::uint64_t size() const { return size_; }
 
   // Returns how many there are: numbers from 0 on.
@@ -89,7 +89,7 @@ class Pickle {
   // texts are bytes here, as Python's UTF-8 with "surrogatepass" has them. std::nullopt if there is none.
   std::optional<Id> lone_surrogate() const { return lone_surrogate_; }
 
-  // One of each name that the pickle has, in order.
+  // Returns one global of each name that the pickle has, in order.
   std::vector<Id> globals() const;
 
  private:
@@ -147,24 +147,26 @@ struct LineInteger {
   std::string bytes;                  // of a wide one: two's complement, lowest first; empty for more than 64 digits
 };
 
-// int(text, base): blanks around it, a sign, single underscores between digits; base 0 takes 0x, 0o and 0b, too.
-// Ignores everything from a NUL on, as C does. Absent if Python refuses the text. Requires: base is 10 or 0.
+// Parses as int(text, base) does: blanks around it, a sign, single underscores between digits; base 0 takes 0x, 0o and
+// 0b, too. Ignores everything from a NUL on, as C does. Returns std::nullopt if Python refuses the text. Requires: base
+// is 10 or 0.
 std::optional<LineInteger> parse_line_integer(std::string_view text, unsigned base);
 
 // Returns true for 017, which Python's C code before 3.14 reads as 15, later code as 17, and its Python code not at
 // all.
 bool is_ambiguous_integer(std::string_view text);
 
-// float(text): also " 1_0.5 ", "+Infinity", "nan". Too large a number is infinite, one too small is zero. Absent if
-// Python refuses the text.
+// Parses as float(text) does, also " 1_0.5 ", "+Infinity", "nan". Too large a number is infinite, one too small is
+// zero. Returns std::nullopt if Python refuses the text.
 std::optional<double> parse_line_real(std::string_view text);
 
 // Returns the bytes between the quotes of a STRING step: \n \x41 \101 and the other escapes of bytes; an unknown escape
-// stays as it is. Absent if an escape is cut off.
+// stays as it is; std::nullopt if an escape is cut off.
 std::optional<std::string> decode_line_string(std::string_view text);
 
-// UTF-8 for the Latin-1 of a UNICODE step, with \u1234 and \U00012345. A backslash takes the character after it along,
-// so that \\u1234 holds no escape. Surrogates become three bytes each. Absent if an escape is cut off or too large.
+// Returns UTF-8 for the Latin-1 of a UNICODE step, with \u1234 and \U00012345. A backslash takes the character after it
+// along, so that \\u1234 holds no escape. Surrogates become three bytes each. Returns std::nullopt if an escape is cut
+// off or too large.
 std::optional<std::string> decode_line_unicode(std::string_view text);
 
 }  // namespace poise::pickle

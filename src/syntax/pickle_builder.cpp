@@ -92,7 +92,7 @@ Id Builder::add_text(Kind kind, std::string text) {
   return make(kind, Pickle::kMade | (result_.made_texts_.size() - 1));
 }
 
-// UTF-8 with surrogates, or bytes.
+// Adds a text or, where it is not UTF-8, bytes.
 Id Builder::add_checked_text(std::string text) {
   if (is_utf8(text)) return add_text(Kind::text, std::move(text));
   return add_text(Kind::bytes, std::move(text));

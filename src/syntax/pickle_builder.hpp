@@ -24,28 +24,28 @@ class Builder {
   Id integer(std::int64_t value) { return make(Kind::integer, static_cast<std::uint64_t>(value)); }
   Id integer(std::span<const std::byte> bytes);  // little-endian, of any length: the last ones read
   Id real(double value);
-  // From a line.
+  // These parse a line.
   Id add_line_integer(std::string_view text, std::string_view what);
   Id add_line_real(std::string_view text);
 
-  // Bytes of the pickle itself: the `length` ones that follow.
+  // Adds a text of the pickle itself: the `length` bytes that follow.
   Id text(Kind kind, std::uint64_t length);
-  // Text of Python 2, which may be bytes.
+  // Adds a text of Python 2, which may be bytes.
   Id string(std::uint64_t length);
   Id add_text(Kind kind, std::string text);
-  // See Pickle::lone_surrogate().
+  // Records the first text for Pickle::lone_surrogate().
   Id note_surrogate(Id id);
-  // As Python 2 prints a text, in quotes.
+  // Adds a text in quotes, as Python 2 prints it.
   Id add_quoted_line(std::string_view line);
-  // A line in Latin-1, with \u1234 for characters that it does not have.
+  // Adds a line in Latin-1, with \u1234 for characters that it does not have.
   Id add_unicode_line(std::string_view line);
 
   Id list(Kind kind, std::vector<Id> items);
   Id tuple(const std::vector<Id>& items);
 
   Id global(std::string_view module, std::string_view name);
-  // A global by its code in the extension registry of the reading program (copyreg), which Poise does not have: it gets
-  // the name copyreg.extension followed by the code.
+  // Adds a global by its code in the extension registry of the reading program (copyreg), which Poise does not have: it
+  // gets the name copyreg.extension followed by the code.
   Id extension(std::uint32_t code);
   Id persistent(Id key) { return make(Kind::persistent, key); }
   void set_keywords(Id call, std::vector<Id> pairs);

@@ -52,7 +52,7 @@ unsigned remove_base(std::string_view& digits) {
   return base;
 }
 
-// Two's complement, lowest byte first. Empty for more digits than anything but a flood has.
+// Encodes in two's complement, lowest byte first. Returns an empty text for more digits than anything but a flood has.
 std::string encode_wide_integer(std::string_view digits, unsigned base, bool is_negative) {
   constexpr std::size_t kMostDigits = 64;
   std::string bytes;

@@ -27,9 +27,9 @@ class Program {
 
   PickleStep read_step();
 
-  // A frame of the `length` bytes that follow the current step (protocol 4). Python's C code drops bytes of a frame in
-  // which a step is not whole if it reads from a file, goes on without the frame if it reads from memory, and its
-  // Python code fails; a frame in another one is refused by some, too. Throws unsupported for both.
+  // Begins a frame of the `length` bytes that follow the current step (protocol 4). Python's C code drops bytes of a
+  // frame in which a step is not whole if it reads from a file, goes on without the frame if it reads from memory, and
+  // its Python code fails; a frame in another one is refused by some, too. Throws unsupported for both.
   void begin_frame(std::uint64_t length);
 
   // Returns the `length` bytes that follow a step. `what` names them in errors.
@@ -38,10 +38,10 @@ class Program {
   T read_number(std::string_view what) {
     return load_le<T>(read_bytes(sizeof(T), what).data());
   }
-  // Up to a line feed, which is left out.
+  // Returns the bytes up to a line feed, without it.
   std::string_view read_line(std::string_view what);
   bool has_lines(std::size_t count) const;
-  // A signed number that is a length.
+  // Reads a signed number that is a length.
   std::uint64_t read_length(std::string_view what);
   // Returns true if a step needs bytes beyond the end.
   bool has_run_out() const { return has_run_out_; }

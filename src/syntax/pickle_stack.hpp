@@ -21,7 +21,7 @@ class Stack {
   void push(Id id);
   Id top() const;
   Id pop();
-  // The top, or a mark where nothing is above it.
+  // Removes the top, or a mark where no object is above it.
   void drop();
   std::vector<Id> take(std::size_t count);
 
@@ -30,7 +30,8 @@ class Stack {
   std::vector<Id> pop_marked(std::string_view what);
   void drop_marked(std::string_view what);
 
-  void put(std::uint64_t key);  // the top, into the memo
+  // Puts the top into the memo.
+  void put(std::uint64_t key);
   void push_memo(std::uint64_t key);
   // Returns how many keys the memo has: the key of the next MEMOIZE.
   std::uint64_t count_memo() const { return memo_.size() + far_memo_.size(); }

@@ -48,14 +48,14 @@ class Message {
   float f32(std::string_view field);
   // Valid until the next call.
   std::string_view text(std::string_view field);
-  // Where the bytes of text, bytes and packed fields are.
+  // Returns where the bytes of text, bytes and packed fields are.
   Place place(std::string_view field);
   // Returns where a repeated field of numbers of this wire type is, packed (wire type 2) or each by itself. A number by
   // itself is a packed field of one.
   Place packed(std::string_view field, Wire wire);
   // Calls take(value) for the integers of a repeated field, packed or one by itself.
   void integers(std::string_view field, FunctionRef<void(std::uint64_t)> take);
-  // A message in this one, with a context of its own after this one's.
+  // Returns a message in this one, with a context of its own after this one's.
   Message message(std::string_view field, std::string_view context);
 
   // Throws invalid_file at the field.

@@ -16,7 +16,7 @@ namespace poise {
 inline constexpr std::size_t kMaxNesting = 64;           // JSON, and CBOR
 inline constexpr std::size_t kMaxManifestNesting2 = 32;  // deterministic CBOR, below its root
 
-// Memory for the values of JSON and CBOR that are kept as a tree.
+// Returns the memory for the values of JSON and CBOR that are kept as a tree.
 inline constexpr std::uint64_t compute_value_limit(std::uint64_t text_bytes) {
   return (std::uint64_t{80} << 20) + 2 * text_bytes;
 }
@@ -35,9 +35,9 @@ class ValueBudget {
   // Returns false when the budget has no room for one more value, including the growth of the list or map that holds
   // it.
   bool take_value() { return take(kValueBytes); }
-  // The same for a key that comes to `keys` others of its map: a few of them cost nothing.
+  // Charges a key that comes to `keys` others of its map; a few of them cost nothing.
   bool charge_key(std::size_t keys) { return keys < KeySet::kFew || take(kKeyBytes); }
-  // The same for text that does not stay where it was read.
+  // Charges a text that does not stay where it was read.
   bool take_text(std::size_t bytes) { return take(64 + bytes); }
 
  private:

@@ -2,7 +2,7 @@
 //
 // layout_type.cpp has the table. A new layout is one file in views/ with its row, and its place in the table: inspect,
 // verify, convert, diff, run and zTensor 2 use the row. A format's own notation is in the format's folder; the row of
-// runtime/convert_to_stored.cpp multiplies codes in their stored form.
+// runtime/stored_form.cpp multiplies codes in their stored form.
 #pragma once
 
 #include <compare>

@@ -35,10 +35,11 @@ std::size_t write_part(WriterDigests& digests, Sink& sink, const std::vector<std
 }
 
 // A file in memory whose bytes can be read back. Copies into it are zeros, in any number.
-class MemoryFile final : public ReadableSink {
+class MemoryFile final : public Sink {
  public:
   explicit MemoryFile(std::chrono::microseconds read_time = {}) : read_time_(read_time) {}
 
+  Sink* readable() override { return this; }
   SourcePtr read_back() override {
     ++asked_;
     return std::make_shared<Bytes>(*this);

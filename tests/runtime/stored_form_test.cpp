@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, StoredForms, ::testing::ValuesIn(every_unit())
 // In memory are the codes, not their numbers, and these are the same to the bit.
 void expect_stored(const Tensor& tensor, Storage storage, const std::string& what) {
   SCOPED_TRACE(what);
-  ASSERT_EQ(convert_to_stored(tensor).rows.storage, storage);
+  ASSERT_EQ(find_stored_form(tensor).rows.storage, storage);
   const BlobPtr blob = dense_blob(tensor, DType::f32);
   std::vector<float> expected(tensor.elements());
   blob->read(0, std::as_writable_bytes(std::span(expected)));
@@ -281,11 +281,11 @@ TEST_P(StoredForms, OfGroupsOfTwoBits) {
 // Without elements there is nothing to divide by.
 TEST_P(StoredForms, OfNoElements) {
   for (const Shape& shape : {Shape{0, 64}, Shape{4, 0}, Shape{0, 0}}) {
-    EXPECT_EQ(convert_to_stored(codebook(shape, 64)).rows.storage, Storage::f32);
-    EXPECT_EQ(convert_to_stored(groups(shape, 2, 16, {DType::f16, DType::f16})).rows.storage, Storage::f32);
-    EXPECT_EQ(convert_to_stored(with(block_scaled_layout({2, 16}), shape,
-                                     {RandomParts().codes("data", DType::f8_e4m3, 0),
-                                      RandomParts().numbers("scales", DType::f32, 0)}))
+    EXPECT_EQ(find_stored_form(codebook(shape, 64)).rows.storage, Storage::f32);
+    EXPECT_EQ(find_stored_form(groups(shape, 2, 16, {DType::f16, DType::f16})).rows.storage, Storage::f32);
+    EXPECT_EQ(find_stored_form(with(block_scaled_layout({2, 16}), shape,
+                                    {RandomParts().codes("data", DType::f8_e4m3, 0),
+                                     RandomParts().numbers("scales", DType::f32, 0)}))
                   .rows.storage,
               Storage::f32);
   }

@@ -28,7 +28,6 @@ bool is_v1(const Input& input) {
 
 const Format kAltV2 = {
     .info = {"alt", "an ALT file, version 2", ".alt"},
-    .extensions = {},
     .options = {.dialect = true},
     .holds_bf16 = false,
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::affine; },
@@ -40,8 +39,6 @@ const Format kAltV2 = {
 
 const Format kAltV1 = {
     .info = {"alt1", "an ALT file, version 1", ".alt"},
-    .extensions = {},
-    .options = {},
     .holds_bf16 = false,
     .sniff = is_v1,
     .read = alt::read_v1,

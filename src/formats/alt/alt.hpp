@@ -15,16 +15,15 @@ Model read_v1(const Input& input, const ReadOptions& options);
 // tokens.
 void set_vocab_size(Model& model);
 
-// Writes both versions of ALT (docs/formats/alt.md).
-
+// These write both versions.
 void write_v2(const Model& model, Output& output, const WriteOptions& options);
 void write_v1(const Model& model, Output& output, const WriteOptions& options);
 
-// Returns the plans of the files that these would write. Throw the same errors.
+// These return the plans of the files that write_v2() and write_v1() would write, and throw the same errors.
 FilePlan plan_v2(const Model& model, const WriteOptions& options);
 FilePlan plan_v1(const Model& model, const WriteOptions& options);
 
-// Returns the losses of the written file, one sentence each.
+// These return the losses of the written file, one sentence each.
 std::vector<std::string> list_losses_v2(const Model& model, const WriteOptions& options);
 std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions& options);
 

@@ -30,20 +30,6 @@ bool FileReader::flag(std::string_view field) {
   return value == 1;
 }
 
-std::int32_t FileReader::count32(std::string_view field) {
-  const std::uint64_t at = bytes_.position();
-  const std::int32_t value = bytes_.i32(field);
-  if (value < 0) bytes_.fail(field, fmt::format("expected 0 or more, found {}", value), at);
-  return value;
-}
-
-std::int64_t FileReader::count64(std::string_view field) {
-  const std::uint64_t at = bytes_.position();
-  const std::int64_t value = bytes_.i64(field);
-  if (value < 0) bytes_.fail(field, fmt::format("expected 0 or more, found {}", value), at);
-  return value;
-}
-
 OpenSection FileReader::open_section(Section section) {
   OpenSection open;
   open.begin = bytes_.position();

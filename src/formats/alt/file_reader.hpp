@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <poise/error.hpp>
 #include <poise/model.hpp>
 
@@ -39,8 +41,8 @@ class FileReader {
   // Reads a byte that must be 0 or 1.
   bool flag(std::string_view field);
   // Reads a number that must not be negative.
-  std::int32_t count32(std::string_view field);
-  std::int64_t count64(std::string_view field);
+  std::int32_t count32(std::string_view field) { return check_count(field, bytes_.i32(field)); }
+  std::int64_t count64(std::string_view field) { return check_count(field, bytes_.i64(field)); }
 
   // Reads marker and size at the position, where a section begins.
   OpenSection open_section(Section section);
@@ -71,6 +73,14 @@ class FileReader {
   void rewind(const Mark& mark);
 
  private:
+  // Requires: the value has just been read.
+  template <typename Count>
+  Count check_count(std::string_view field, Count value) const {
+    if (value < 0)
+      bytes_.fail(field, fmt::format("expected 0 or more, found {}", value), bytes_.position() - sizeof value);
+    return value;
+  }
+
   ByteReader bytes_;
   std::uint64_t file_bytes_;
   std::vector<Finding> warnings_;

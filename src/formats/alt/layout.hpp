@@ -94,7 +94,7 @@ std::string_view name(const Dialect& dialect);
 // Codes are 0 to 8 in each numbering.
 inline constexpr std::int32_t kMostTypeCode = 8;
 
-// Requires: a code.
+// Requires: `code` is in the numbering.
 TokenType token_type(TypeNumbering numbering, std::int32_t code);
 std::int32_t type_code(TypeNumbering numbering, TokenType type);
 

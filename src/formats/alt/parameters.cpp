@@ -171,7 +171,7 @@ std::int32_t find_prevailing_type(const Model& model) {
 
 namespace {
 
-// YYYY-MM-DD; of an ISO 8601 timestamp, the day.
+// Reads YYYY-MM-DD; of an ISO 8601 timestamp, the day.
 std::string read_date(FileReader& reader, std::string_view field) {
   const std::uint64_t at = reader.bytes().position();
   std::string text = reader.text(field);

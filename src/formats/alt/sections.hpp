@@ -1,4 +1,4 @@
-// The general section of ALT v2: seven texts about the model.
+// The sections of ALT files: general (seven texts about the model), parameters, tokenizer and tensors.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,10 @@
 
 namespace poise::alt {
 
-// Requires: the reader is past section_size. Leaves it past the last field.
+// Reads the general section. Requires: the reader is past section_size. Leaves it past the last field.
 Card read_general(FileReader& reader);
 
-// The parameters sections of both versions of ALT.
-
-// The section of a model without configuration: zeros.
+// Returns the parameters of a model without configuration: zeros.
 Config make_empty_config();
 
 // Throws unsupported for a model whose configuration the sections cannot hold: of an unknown family, or with keys of
@@ -47,10 +45,8 @@ ParametersV1 read_parameters_v1(FileReader& reader);
 // Returns the data_type of version 1's section: float16 when most elements are.
 std::int32_t find_prevailing_type(const Model& model);
 
-// The tokenizer sections of both versions of ALT.
-
-// Reads the section to its end, padding included. Requires: the reader is past section_size. std::nullopt when the
-// section has no tokens and no ids: a model without vocabulary.
+// Reads the tokenizer section to its end, padding included. Requires: the reader is past section_size. Returns
+// std::nullopt when the section has no tokens and no ids: a model without vocabulary.
 std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section);
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section);
 
@@ -60,9 +56,8 @@ TokenType guess_type(const Vocabulary& vocabulary, std::string_view text, std::i
 // Returns the score that is written for a token. Throws unsupported for NaN, which readers reject.
 float check_score(const Vocabulary& vocabulary, std::size_t id);
 
-// The tensors sections of both versions of ALT: metadata, then data, tensor by tensor. Skips data without reading it.
-
-// Reads the fields into a model. Requires: the reader is past section_size. Leaves it past the last tensor.
+// Reads the fields of the tensors section into a model, and skips the data without reading it. Requires: the reader is
+// past section_size. Leaves it past the last tensor.
 void read_tensors_v2(FileReader& reader, const SourcePtr& source, Model& model);
 void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model);
 

@@ -34,7 +34,7 @@ namespace {
 constexpr std::uint64_t kLeastBytesV2 = 16 + 4 + 4 + 4 + 12 + 1;
 constexpr std::uint64_t kLeastBytesV1 = 4 + 4 + 4;
 
-// Positive zero, which writers store.
+// Returns true for positive zero, which writers store.
 bool is_zero(float number) { return number == 0 && !std::signbit(number); }
 
 // The fields of both versions: counts, shapes, names and data.
@@ -56,7 +56,7 @@ class TensorsReader {
     compare_order();
   }
 
-  // Where each tensor begins, in the order of the file.
+  // Returns where each tensor begins, in the order of the file.
   const std::vector<std::uint64_t>& places() const { return places_; }
 
   std::int32_t read_rank() {
@@ -78,7 +78,7 @@ class TensorsReader {
     if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" appears twice", name), at);
   }
 
-  // The tensor's only part: `code` gives the size of an element, `dtype` its type.
+  // Adds the tensor's only part: `code` gives the size of an element, `dtype` its type.
   void read_data(Tensor& tensor, DType dtype, DType code, std::uint64_t at) {
     const auto elements = element_count(tensor.shape);
     const auto size = elements ? packed_bytes(code, *elements) : std::nullopt;

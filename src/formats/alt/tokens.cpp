@@ -34,12 +34,9 @@ constexpr std::array<ReadingV2, 4> kReadingsV2 = {{
     {TokenRecord::alt_c, true},
 }};
 
-struct ReadingV1 {
-  bool size_twice;
-};
-constexpr std::array<ReadingV1, 2> kReadingsV1 = {{{false}, {true}}};
+constexpr std::array kReadingsV1 = {false, true};  // true: the section's size appears twice
 
-// vocab_size and the ids.
+// Reads vocab_size and the ids.
 std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t least_token_bytes) {
   ByteReader& bytes = reader.bytes();
   const std::uint64_t at = bytes.position();
@@ -59,7 +56,7 @@ std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t 
   return size;
 }
 
-// Canonical numbering, until the file's is known.
+// Reads a type in the canonical numbering, until the file's is known.
 TokenType read_type(ByteReader& bytes) {
   const std::uint64_t at = bytes.position();
   const std::int32_t code = bytes.i32("token_type");
@@ -155,10 +152,9 @@ Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSe
   return vocabulary;
 }
 
-Vocabulary read_v1_as(const ReadingV1& reading, FileReader& reader, const OpenSection& section,
-                      std::uint64_t& progress) {
+Vocabulary read_v1_as(bool is_size_twice, FileReader& reader, const OpenSection& section, std::uint64_t& progress) {
   ByteReader& bytes = reader.bytes();
-  if (reading.size_twice) {
+  if (is_size_twice) {
     const std::uint64_t at = bytes.position();
     const std::int64_t repeated_size = bytes.i64("header size");
     if (repeated_size != section.size)
@@ -174,7 +170,7 @@ Vocabulary read_v1_as(const ReadingV1& reading, FileReader& reader, const OpenSe
     vocabulary.add(text, static_cast<float>(-id), guess_type(vocabulary, text, id));
   }
   ++progress;
-  reader.close_section(section, reading.size_twice ? 8 : 0);
+  reader.close_section(section, is_size_twice ? 8 : 0);
   reader.require_marker();
   return vocabulary;
 }
@@ -199,9 +195,9 @@ std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSectio
 }
 
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section) {
-  return drop_empty(read_first_that_fits(reader, std::span<const ReadingV1>(kReadingsV1),
-                                         [&](const ReadingV1& reading, std::uint64_t& progress) {
-                                           return read_v1_as(reading, reader, section, progress);
+  return drop_empty(read_first_that_fits(reader, std::span<const bool>(kReadingsV1),
+                                         [&](bool is_size_twice, std::uint64_t& progress) {
+                                           return read_v1_as(is_size_twice, reader, section, progress);
                                          }));
 }
 

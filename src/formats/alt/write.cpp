@@ -85,7 +85,7 @@ HintsByTensor make_all_hints(const std::vector<const Tensor*>& tensors) {
   return hints;
 }
 
-// In canonical order, with qint4 codes packed.
+// Returns the tensors in canonical order, with qint4 codes packed.
 std::deque<Tensor> pack_tensors(const Model& model) {
   std::deque<Tensor> tensors;
   for (const Tensor* tensor : sort_canonically(model)) tensors.push_back(with_packed_codes(*tensor));
@@ -99,43 +99,31 @@ std::vector<const Tensor*> list_pointers(const std::deque<Tensor>& tensors) {
   return pointers;
 }
 
-SectionWriter make_tensor_counts(const Model& model, const TensorsSection& tensors) {
-  const BlockCounts counts = count_blocks(model);
-  SectionWriter out("tensors");
-  out.i64(model.size());
-  out.i64(tensors.shape_count());
-  out.i32("block_count", counts.blocks);
-  out.i32("unique_count", counts.unique);
-  return out;
-}
-
 // The canonical form. All errors are thrown before the first byte is written.
 class CanonicalFile {
  public:
   explicit CanonicalFile(const Model& model)
       : sections_(model, kVersion2),
         packed_(pack_tensors(model)),
-        section_(make_section(list_pointers(packed_))),
-        counts_(make_tensor_counts(model, section_)) {}
+        section_(make_section(list_pointers(packed_), count_blocks(model))) {}
   CanonicalFile(const CanonicalFile&) = delete;  // it has pointers to its own tensors
   CanonicalFile& operator=(const CanonicalFile&) = delete;
 
-  std::uint64_t bytes() const { return sections_.bytes(Tensors{section_, counts_}); }
-  void write(Sink& sink, const Progress& progress) const {
-    sections_.write(sink, Tensors{section_, counts_}, progress);
-  }
+  std::uint64_t bytes() const { return sections_.bytes(section_); }
+  void write(Sink& sink, const Progress& progress) const { sections_.write(sink, &section_, progress); }
 
  private:
-  static TensorsSection make_section(const std::vector<const Tensor*>& order) {
-    return {order, [hints = make_all_hints(order)](const Tensor& tensor, const Affine& affine) {
+  static TensorsSection make_section(const std::vector<const Tensor*>& order, const BlockCounts& blocks) {
+    return {order,
+            [hints = make_all_hints(order)](const Tensor& tensor, const Affine& affine) {
               return make_tensor_header(tensor, hints.at(&tensor), affine);
-            }};
+            },
+            &blocks};
   }
 
   FileWriter sections_;
   std::deque<Tensor> packed_;
   TensorsSection section_;
-  SectionWriter counts_;
 };
 
 }  // namespace
@@ -167,7 +155,7 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
 
 namespace {
 
-// Includes the empty name of a model without configuration.
+// Returns true for the empty name of a model without configuration, too.
 bool is_usual_activation(std::string_view name) {
   return name.empty() || name == Config{}.hidden_act || name == "swish";
 }
@@ -196,19 +184,10 @@ SectionWriter make_tensor_header_v1(const Tensor& tensor, const Affine&) {
   return out;
 }
 
-SectionWriter make_tensor_counts_v1(const Model& model, const TensorsSection& tensors) {
-  SectionWriter out("tensors");
-  out.i64(model.size());
-  out.i64(tensors.shape_count());
-  return out;
-}
-
 // All errors are thrown before the first byte is written.
 struct FileV1 {
   explicit FileV1(const Model& model)
-      : section(sort_canonically(model), make_tensor_header_v1),
-        counts(make_tensor_counts_v1(model, section)),
-        sections(model, kVersion1) {
+      : section(sort_canonically(model), make_tensor_header_v1, nullptr), sections(model, kVersion1) {
     // Version 1 has no hidden_act; readers assume the usual one.
     if (const Family& family = family_of(model); family.hidden_act != Config{}.hidden_act) {
       throw Error(ErrorKind::unsupported, fmt::format("alt1 cannot describe a {}", family.title))
@@ -221,10 +200,8 @@ struct FileV1 {
           .with({.kind = Remedy::Kind::format, .value = "alt"});
     }
   }
-  Tensors tensors() const { return {section, counts}; }
 
   TensorsSection section;
-  SectionWriter counts;
   FileWriter sections;
 };
 
@@ -233,38 +210,44 @@ struct FileV1 {
 void write_v1(const Model& model, Output& output, const WriteOptions& options) {
   require_held_config(model);
   const FileV1 file(model);
-  file.sections.write(output.main(), file.tensors(), options.progress);
+  file.sections.write(output.main(), &file.section, options.progress);
 }
 
 FilePlan plan_v1(const Model& model, const WriteOptions&) {
   require_held_config(model);
   const FileV1 file(model);
   FilePlan plan;
-  plan.bytes = file.sections.bytes(file.tensors());
+  plan.bytes = file.sections.bytes(file.section);
   for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
   return plan;
 }
 
-TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header)
+TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header, const BlockCounts* blocks)
     : tensors_(std::move(tensors)), header_(std::move(header)) {
+  std::uint64_t dimensions = 0;
   for (const Tensor* tensor : tensors_) {
     const std::uint64_t header_bytes = header_(*tensor, Affine{}).fields().size();
     data_bytes_ += tensor->require("data").blob->size();
     bytes_ += header_bytes + tensor->require("data").blob->size();
-    dimensions_ += tensor->shape.size();
+    dimensions += tensor->shape.size();
   }
+  counts_.i64(tensors_.size());
+  counts_.i64(dimensions);
+  if (blocks == nullptr) return;
+  counts_.i32("block_count", blocks->blocks);
+  counts_.i32("unique_count", blocks->unique);
 }
 
-std::uint64_t TensorsSection::bytes(const SectionWriter& counts) const {
-  return *checked_align(kHeaderBytes + counts.fields().size() + bytes_, kAlignment);
+std::uint64_t TensorsSection::bytes() const {
+  return *checked_align(kHeaderBytes + counts_.fields().size() + bytes_, kAlignment);
 }
 
-void TensorsSection::write(Sink& sink, const SectionWriter& counts, const Progress& progress) const {
+void TensorsSection::write(Sink& sink, const Progress& progress) const {
   ByteWriter header;
   header.i64(info(Section::tensors).marker);
-  header.u64(bytes(counts));
+  header.u64(bytes());
   sink.write(header.bytes());
-  sink.write(counts.fields().bytes());
+  sink.write(counts_.fields().bytes());
   Meter meter(progress, data_bytes_);
   const ReadAhead ahead(ReadAhead::list_blobs(
       tensors_, [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));

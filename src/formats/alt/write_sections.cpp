@@ -210,16 +210,16 @@ void FileWriter::write_before_tensors(Sink& sink) const {
   write_section(sink, Section::tokenizer, tokenizer_, form_, id_bytes_);
 }
 
-std::uint64_t FileWriter::bytes(const std::optional<Tensors>& tensors) const {
+std::uint64_t FileWriter::bytes(const TensorsSection& tensors) const {
   CountingSink sink;
   write_before_tensors(sink);
   write_end(sink, form_);
-  return sink.position() + (tensors ? tensors->section.bytes(tensors->counts) : 0);
+  return sink.position() + tensors.bytes();
 }
 
-void FileWriter::write(Sink& sink, const std::optional<Tensors>& tensors, const Progress& progress) const {
+void FileWriter::write(Sink& sink, const TensorsSection* tensors, const Progress& progress) const {
   write_before_tensors(sink);
-  if (tensors) tensors->section.write(sink, tensors->counts, progress);
+  if (tensors != nullptr) tensors->write(sink, progress);
   write_end(sink, form_);
 }
 
@@ -258,7 +258,7 @@ bool is_for_alt_c(const WriteOptions& options) {
 void write_alt_c(const Model& model, Sink& sink) {
   require_held_config(model);
   require_loadable(model);
-  FileWriter(model, kVersion2AltC).write(sink, std::nullopt, {});
+  FileWriter(model, kVersion2AltC).write(sink, nullptr, {});
 }
 
 std::vector<std::string> list_unknown_to_alt_c(const Card& card) {

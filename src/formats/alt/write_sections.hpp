@@ -20,6 +20,8 @@
 
 namespace poise::alt {
 
+struct BlockCounts;  // formats/alt/sections.hpp
+
 class SectionWriter {
  public:
   // `section` begins every error: "parameters".
@@ -31,9 +33,9 @@ class SectionWriter {
   void i64(std::uint64_t value) { fields_.u64(value); }
   void f32(float value) { fields_.f32(value); }
   void flag(bool value) { fields_.u8(value ? 1 : 0); }
-  // Length and bytes. Throws unsupported for invalid UTF-8, a NUL, and a length that does not fit int32.
+  // Writes length and bytes. Throws unsupported for invalid UTF-8, a NUL, and a length that does not fit int32.
   void text(std::string_view field, std::string_view value);
-  // The two halves of text(), for records that store them apart.
+  // Each writes a half of text(), for records that store them apart.
   void text_length(std::string_view field, std::string_view value);
   void text_bytes(std::string_view value) { fields_.text(value); }
 
@@ -54,23 +56,21 @@ class TensorsSection {
   // pass over the data. Throws unsupported for a tensor that the format cannot hold.
   using Header = std::function<SectionWriter(const Tensor& tensor, const Affine& affine)>;
 
-  // `tensors` is in the order of the file. Throws what `header` throws. Requires: the tensors outlive this.
-  TensorsSection(std::vector<const Tensor*> tensors, Header header);
-
-  // Dimensions of all tensors.
-  std::uint64_t shape_count() const { return dimensions_; }
+  // `tensors` is in the order of the file; `blocks` is null for version 1, which has no such counts. Throws what
+  // `header` throws. Requires: the tensors outlive this.
+  TensorsSection(std::vector<const Tensor*> tensors, Header header, const BlockCounts* blocks);
 
   // Returns the size of the whole section.
-  std::uint64_t bytes(const SectionWriter& counts) const;
+  std::uint64_t bytes() const;
 
-  void write(Sink& sink, const SectionWriter& counts, const Progress& progress) const;
+  void write(Sink& sink, const Progress& progress) const;
 
  private:
   std::vector<const Tensor*> tensors_;
   Header header_;
-  std::uint64_t bytes_ = 0;       // of all tensors: metadata and data
-  std::uint64_t data_bytes_ = 0;  // of these, data
-  std::uint64_t dimensions_ = 0;
+  SectionWriter counts_{"tensors"};  // the first fields
+  std::uint64_t bytes_ = 0;          // of all tensors: metadata and data
+  std::uint64_t data_bytes_ = 0;     // of these, data
 };
 
 // ALT's sections for all three writers: each is defined once, and the writers' spellings are data.
@@ -111,20 +111,15 @@ extern const WrittenForm kVersion2;
 extern const WrittenForm kVersion2AltC;
 extern const WrittenForm kVersion1;
 
-// The tensors section, and its first fields.
-struct Tensors {
-  const TensorsSection& section;
-  const SectionWriter& counts;
-};
-
 class FileWriter {
  public:
   // Makes all sections except the tensors'. Throws unsupported, naming section and field, for what they cannot hold.
   FileWriter(const Model& model, const WrittenForm& form);
 
-  // Returns the size of the whole file. alt.c's dialect has no tensors.
-  std::uint64_t bytes(const std::optional<Tensors>& tensors) const;
-  void write(Sink& sink, const std::optional<Tensors>& tensors, const Progress& progress) const;
+  // Returns the size of the whole file.
+  std::uint64_t bytes(const TensorsSection& tensors) const;
+  // Null: no tensors, as in alt.c's dialect.
+  void write(Sink& sink, const TensorsSection* tensors, const Progress& progress) const;
 
  private:
   void write_before_tensors(Sink& sink) const;

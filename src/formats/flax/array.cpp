@@ -60,7 +60,7 @@ void require_bytes(const FlaxArray& array, const msgpack::Reader& in) {
             array.begin);
 }
 
-// The value of "0", "1", ... in a map, in the order of these numbers.
+// Lists the values of "0", "1", ... in a map, in the order of these numbers.
 class Numbered {
  public:
   Numbered(const Tree& tree, Tree::Index map, std::string_view field) {

@@ -143,7 +143,6 @@ class FileReader {
 
   static std::string make_context(const std::string& name) { return name.empty() ? "flax" : "flax: " + name; }
 
-  // Tensors.
   void add(Tree::Index i, const std::string& name) {
     if (tree_[i].kind == ItemKind::map) {
       const ChunkedArray chunked = read_chunked(tree_, i, *records_, name);
@@ -213,8 +212,6 @@ namespace poise {
 
 const Format kFlax = {
     .info = {"flax", "parameters of Flax", ".msgpack"},
-    .extensions = {},
-    .options = {},
     .holds_bf16 = true,
     .sniff = flax::is_flax,
     .read = flax::read,

@@ -31,7 +31,6 @@ bool sniff(const Input& input) {
 
 const Format kGguf = {
     .info = {"gguf", "GGUF, the files of llama.cpp", ".gguf"},
-    .extensions = {},
     .options = {.align = Alignments{.usual = gguf::kUsualAlignment, .least = gguf::kLeastAlignment},
                 .shard_size = true},
     .holds_bf16 = true,

@@ -249,7 +249,6 @@ std::optional<Model> open_with_directory(const fs::path& weights, std::string_vi
 
 const Format kHuggingFace = {
     .info = {"huggingface", "a Hugging Face model directory", ""},
-    .extensions = {},
     .options = {.shard_size = true},
     .holds_bf16 = true,
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::groups; },

@@ -166,8 +166,6 @@ bool sniff(const Input& input) {
 
 const Format kLlama2c = {
     .info = {"llama2c", "weights of llama2.c", ".bin"},
-    .extensions = {},
-    .options = {},
     .holds_bf16 = false,
     .sniff = sniff,
     .read = llama2c::read,

@@ -45,7 +45,7 @@ Header read_header(ByteReader& reader);
 // Returns the bytes of the whole file; std::nullopt for 2^64 and more.
 std::optional<std::uint64_t> compute_file_size(const Header& header);
 
-// A file of version 0 has no magic: the numbers must describe a model of exactly its size.
+// Returns true for a file of version 0, which has no magic: the numbers must describe a model of exactly its size.
 bool is_version_0(const Source& source);
 
 // An array of the file, for each layer if it belongs to layers.
@@ -58,7 +58,7 @@ struct FileArray {
   std::uint64_t rows = 0;   // 1 for a vector
   std::uint64_t columns = 0;
 };
-// In the order of the file.
+// Returns the arrays in the order of the file.
 std::vector<FileArray> list_arrays(const Header& header);
 
 // Reads weights of llama2.c as a Llama with Hugging Face's names.

@@ -51,7 +51,7 @@ class TensorReader {
     model_.add(std::move(tensor));
   }
 
-  // In each head, the even rows first, then the odd ones. A row has `bytes` bytes.
+  // Puts in each head the even rows first, then the odd ones. A row has `bytes` bytes.
   BlobPtr split_rows(const FileArray& array, const BlobPtr& data, std::uint64_t bytes) const {
     if (!array.is_rotated) return data;
     const auto half = static_cast<std::uint64_t>(header_.config.head_dim / 2);
@@ -61,7 +61,7 @@ class TensorReader {
                                     .item_bytes = 1});
   }
 
-  // Codes from -127 to 127, and a scale for each group of a row.
+  // Adds codes from -127 to 127, and a scale for each group of a row.
   void add_codes(const FileArray& array, std::string name) {
     const std::uint64_t groups = array.columns / header_.group_size;
     const BlobPtr codes = next(array.rows * array.columns);
@@ -135,7 +135,7 @@ constexpr std::int32_t kBegin = 1;
 constexpr std::int32_t kEnd = 2;
 constexpr std::uint64_t kMaxTokenBytes = 1024;
 
-// As in SentencePiece.
+// Returns the text as SentencePiece has it.
 std::string convert_text(std::uint64_t id, std::string_view text) {
   if (id == kUnknown) return "<unk>";
   if (id == kBegin) return "<s>";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,10 +24,40 @@ namespace {
 
 constexpr std::uint64_t kMaxHeaderBytes = 1 << 20;
 
+// Moves through a Python literal.
+class LiteralCursor {
+ protected:
+  explicit LiteralCursor(std::string_view text) : text_(text) {}
+
+  void skip_space() { position_ = std::min(text_.find_first_not_of(" \t\r\n\f", position_), text_.size()); }
+  char peek() {
+    skip_space();
+    return position_ < text_.size() ? text_[position_] : '\0';
+  }
+  bool skip_if(char wanted) {
+    if (peek() != wanted || position_ == text_.size()) return false;
+    ++position_;
+    return true;
+  }
+  // Returns text in quotes, and moves past it; std::nullopt if there is none, or if it has no end.
+  std::optional<std::string_view> skip_quoted() {
+    const char quote = peek();
+    const bool is_quote = quote == '\'' || quote == '"';
+    const std::size_t end = is_quote ? text_.find(quote, position_ + 1) : std::string_view::npos;
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::size_t begin = std::exchange(position_, end + 1) + 1;
+    return text_.substr(begin, end - begin);
+  }
+
+  std::string_view text_;
+  std::size_t position_ = 0;
+};
+
 // Parses the dict of a header, which is a Python literal.
-class Literal {
+class Literal : private LiteralCursor {
  public:
-  Literal(const ByteReader& reader, std::string_view text, std::uint64_t at) : reader_(reader), text_(text), at_(at) {}
+  Literal(const ByteReader& reader, std::string_view text, std::uint64_t at)
+      : LiteralCursor(text), reader_(reader), at_(at) {}
 
   ArrayHeader parse() {
     ArrayHeader header;
@@ -64,29 +95,17 @@ class Literal {
   }
 
  private:
-  void skip_space() { position_ = std::min(text_.find_first_not_of(" \t\r\n\f", position_), text_.size()); }
-  char peek() {
-    skip_space();
-    return position_ < text_.size() ? text_[position_] : '\0';
-  }
-  bool skip_if(char wanted) {
-    if (peek() != wanted || position_ == text_.size()) return false;
-    ++position_;
-    return true;
-  }
   void expect(char wanted) {
     if (!skip_if(wanted)) fail("header", fmt::format("expected {}", wanted), position_);
   }
 
   std::string_view read_quoted(std::string_view field) {
-    const char quote = peek();
-    if (quote != '\'' && quote != '"') fail(field, "expected text in quotes", position_);
-    const std::size_t end = text_.find(quote, position_ + 1);
-    if (end == std::string_view::npos) fail(field, "the text has no end", position_);
-    const std::string_view text = text_.substr(position_ + 1, end - position_ - 1);
-    if (text.find('\\') != std::string_view::npos) fail(field, "the text has an escape", position_);
-    position_ = end + 1;
-    return text;
+    const bool is_quote = peek() == '\'' || peek() == '"';
+    const std::size_t begin = position_;
+    const auto text = skip_quoted();
+    if (!text) fail(field, is_quote ? "the text has no end" : "expected text in quotes", begin);
+    if (text->find('\\') != std::string_view::npos) fail(field, "the text has an escape", begin);
+    return *text;
   }
 
   void read_descr(ArrayHeader& header) {
@@ -149,9 +168,7 @@ class Literal {
   }
 
   const ByteReader& reader_;
-  std::string_view text_;
   std::uint64_t at_;
-  std::size_t position_ = 0;
 };
 
 // Removes the first letter if it is a byte order. NumPy treats all but ">" as the order of the machine, which is
@@ -256,7 +273,7 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = 1 << 20;
 
-// Zeros at the end are padding.
+// Converts an element; zeros at the end are padding.
 std::optional<std::string> convert_text(std::span<const std::byte> element, bool is_unicode, bool big_endian) {
   std::string text;
   if (is_unicode) {
@@ -302,9 +319,9 @@ namespace {
 
 enum class Elements : std::uint8_t { plain, objects, unknown };
 
-// Of a type without fields: "<f4", "|O8". NumPy accepts more words than it writes ("object", "f4,O").
+// Classifies a type without fields: "<f4", "|O8". NumPy accepts more words than it writes ("object", "f4,O").
 Elements classify_word(std::string_view word) {
-  if (!word.empty() && std::string_view("<>|=").find(word[0]) != std::string_view::npos) word.remove_prefix(1);
+  word = remove_order(word);
   if (word.empty()) return Elements::unknown;
   const std::size_t digits = std::min(word.find_first_not_of("0123456789", 1), word.size());
   const bool is_time = word[0] == 'M' || word[0] == 'm';
@@ -316,102 +333,78 @@ Elements classify_word(std::string_view word) {
 
 // Reads the literal of a type with fields: a list of (name, type) or (name, type, shape), where a name may be a pair
 // with a title, and a type a word, such a list, or (type, shape).
-class Fields {
+class RecordFields : private LiteralCursor {
  public:
-  explicit Fields(std::string_view text) : text_(text) {}
+  explicit RecordFields(std::string_view text) : LiteralCursor(text) {}
 
-  Elements elements() {
-    const Elements found = type(0);
-    skip_blanks();
-    return is_wrong_ || at_ < text_.size() ? Elements::unknown : found;
+  Elements classify() {
+    const Elements found = classify_type(0);
+    skip_space();
+    return is_wrong_ || position_ < text_.size() ? Elements::unknown : found;
   }
 
  private:
-  void skip_blanks() { at_ = std::min(text_.find_first_not_of(" \t\r\n\f", at_), text_.size()); }
-  bool take(char wanted) {
-    skip_blanks();
-    if (at_ == text_.size() || text_[at_] != wanted) return false;
-    ++at_;
-    return true;
-  }
-  void expect(char wanted) { is_wrong_ = !take(wanted) || is_wrong_; }
+  void expect(char wanted) { is_wrong_ = !skip_if(wanted) || is_wrong_; }
 
-  std::string_view word() {
-    skip_blanks();
-    const char quote = at_ < text_.size() ? text_[at_] : '\0';
-    const std::size_t end = quote == '\'' || quote == '"' ? text_.find(quote, at_ + 1) : std::string_view::npos;
-    if (end == std::string_view::npos) {
-      is_wrong_ = true;
-      return {};
-    }
-    const std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
-    at_ = end + 1;
-    return inside;
+  std::string_view read_word() {
+    const auto word = skip_quoted();
+    is_wrong_ = is_wrong_ || !word;
+    return word.value_or(std::string_view());
   }
 
-  // A number, or numbers in brackets.
-  void shape() {
-    skip_blanks();
-    const std::size_t end = text_.find_first_not_of("0123456789L, \t\n", at_);
-    if (!take('(')) {
-      at_ = std::min(end, text_.size());
-      return;
-    }
-    const std::size_t close = text_.find_first_not_of("0123456789L, \t\n", at_);
-    at_ = std::min(close, text_.size());
-    expect(')');
+  // Skips a number, or numbers in brackets.
+  void skip_shape() {
+    const bool has_brackets = skip_if('(');
+    position_ = std::min(text_.find_first_not_of("0123456789L, \t\n", position_), text_.size());
+    if (has_brackets) expect(')');
   }
 
-  static Elements worst(Elements a, Elements b) { return std::max(a, b); }
-
-  Elements type(std::size_t depth) {
+  Elements classify_type(std::size_t depth) {
     constexpr std::size_t kMostLevels = 16;
     if (is_wrong_ || depth > kMostLevels) return Elements::unknown;
-    if (take('[')) {
+    if (skip_if('[')) {
       Elements found = Elements::plain;
-      while (!is_wrong_ && !take(']')) {
-        found = worst(found, field(depth));
-        if (!take(',')) {
+      while (!is_wrong_ && !skip_if(']')) {
+        found = std::max(found, classify_field(depth));
+        if (!skip_if(',')) {
           expect(']');
           break;
         }
       }
       return found;
     }
-    if (!take('(')) return classify_word(word());
-    const Elements found = type(depth + 1);
+    if (!skip_if('(')) return classify_word(read_word());
+    const Elements found = classify_type(depth + 1);
     expect(',');
-    shape();
+    skip_shape();
     expect(')');
     return found;
   }
 
-  Elements field(std::size_t depth) {
+  Elements classify_field(std::size_t depth) {
     expect('(');
-    if (take('(')) {
-      (void)word();
+    if (skip_if('(')) {
+      (void)read_word();
       expect(',');
-      (void)word();
+      (void)read_word();
       expect(')');
     } else {
-      (void)word();
+      (void)read_word();
     }
     expect(',');
-    const Elements found = type(depth + 1);
-    if (take(',')) shape();
+    const Elements found = classify_type(depth + 1);
+    if (skip_if(',')) skip_shape();
     expect(')');
     return found;
   }
 
-  std::string_view text_;
-  std::size_t at_ = 0;
   bool is_wrong_ = false;
 };
 
 }  // namespace
 
 std::vector<Finding> check_objects(const ArrayHeader& header, const pytorch::PickleFile& data) {
-  const Elements elements = header.is_record ? Fields(header.descr).elements() : classify_word(header.descr);
+  const Elements elements = header.is_record ? RecordFields(header.descr).classify() : classify_word(header.descr);
   if (elements == Elements::plain) return {};
   if (elements == Elements::objects) return pytorch::check_pickle(data);
   std::vector<Finding> findings = pytorch::check_pickles(data);

@@ -48,7 +48,7 @@ struct ArrayHeader {
   std::uint64_t descr_at = 0;  // its place in the file
 };
 
-// Leaves the reader at the elements. Throws invalid_file.
+// Reads a header, and leaves the reader at the elements. Throws invalid_file.
 ArrayHeader read_header(ByteReader& reader);
 
 // Returns std::nullopt for types that Poise does not hold: texts, Python objects, dates, records, raw bytes.
@@ -64,15 +64,13 @@ Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data);
 // not hold, naming the tensor and the `format`.
 ByteWriter write_header(std::string_view format, const Tensor& tensor);
 
-// Texts in NumPy's arrays; they become attributes.
-
-// One text, or a list of them: from arrays of type U (UTF-32) or S (bytes) with at most one dimension. std::nullopt for
-// other arrays, for more than a megabyte, and for invalid Unicode or a number of elements that does not fit the shape.
+// Returns one text, or a list of them, which become attributes: from arrays of type U (UTF-32) or S (bytes) with at
+// most one dimension. Returns std::nullopt for other arrays, for more than a megabyte, and for invalid Unicode or a
+// number of elements that does not fit the shape.
 std::optional<Value> read_texts(const ArrayHeader& header, const Blob& data);
 
-// Arrays of Python objects, whose elements NumPy stores as a pickle and loads with numpy.load(allow_pickle=True).
-
-// Errors if the elements are a pickle that has Python do more than make plain data, that cannot be followed to its end,
+// Checks Python objects, which NumPy stores as a pickle and loads with numpy.load(allow_pickle=True). Returns errors if
+// the elements are a pickle that has Python do more than make plain data, that cannot be followed to its end,
 // or if they are of a type that NumPy may take for objects. None for numbers, texts, times and raw bytes. `data`: what
 // comes after the header. Throws io.
 std::vector<Finding> check_objects(const ArrayHeader& header, const pytorch::PickleFile& data);

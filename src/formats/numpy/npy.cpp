@@ -1,4 +1,5 @@
-// A file with one array (formats/numpy/array.hpp). It has no name: the tensor is named after the file.
+// Reads and writes a file with one array (formats/numpy/array.hpp). The array has no name: the tensor is named after
+// the file.
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
@@ -88,8 +89,6 @@ namespace poise {
 
 const Format kNpy = {
     .info = {"npy", "a NumPy array", ".npy"},
-    .extensions = {},
-    .options = {},
     .holds_bf16 = false,
     .sniff = npy::sniff,
     .read = npy::read,

@@ -1,4 +1,4 @@
-// A zip archive of arrays (formats/numpy/array.hpp): the member "a.npy" is the array "a".
+// Reads and writes a zip archive of arrays (formats/numpy/array.hpp): the member "a.npy" is the array "a".
 #include <algorithm>
 #include <iterator>
 
@@ -174,7 +174,7 @@ std::string make_member_name(const Tensor& tensor) {
   return name;
 }
 
-// Null: of zero bytes instead of elements.
+// Without a meter: zero bytes instead of elements.
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   ZipWriter archive(sink, numpy::kAlignment);
   const ReadAhead ahead(ReadAhead::list_blobs(
@@ -230,8 +230,6 @@ namespace poise {
 
 const Format kNpz = {
     .info = {"npz", "a NumPy archive of arrays", ".npz"},
-    .extensions = {},
-    .options = {},
     .holds_bf16 = false,
     .container = ContainerKind::zip,
     .holds = npz::holds,

@@ -27,17 +27,16 @@ struct Node {
 Node read_node(const Message& message, const Source& source);
 
 // Converts an ONNX model's descriptions of its inputs, outputs and itself to values.
-
 class ValueReader {
  public:
   using Message = protobuf::Message;
 
-  // A ValueInfoProto: {"name": "x", "type": "FLOAT", "shape": ["batch", 3, null]}; other values have their kind as the
-  // type.
+  // Reads a ValueInfoProto: {"name": "x", "type": "FLOAT", "shape": ["batch", 3, null]}; other values have their kind
+  // as the type.
   Value read_value_info(Message message);
-  // A StringStringEntryProto.
+  // Reads a StringStringEntryProto.
   Attributes::Entry read_entry(Message message);
-  // An OperatorSetIdProto: a domain, "ai.onnx" where it has none, and a version.
+  // Reads an OperatorSetIdProto: a domain, "ai.onnx" where it has none, and a version.
   Attributes::Entry read_operator_set(Message message);
   std::string text(Message& message, std::string_view field);
 

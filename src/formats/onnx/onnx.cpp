@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kGraph = 7;  // of ModelProto
 
-// Entries in the order in which their keys come.
+// Lists entries in the order in which their keys come.
 class EntryList {
  public:
   // Returns false when there is one with the key: it stays.
@@ -244,8 +244,6 @@ bool sniff(const Input& input) {
 
 const Format kOnnx = {
     .info = {"onnx", "an ONNX model", ".onnx"},
-    .extensions = {},
-    .options = {},
     .holds_bf16 = true,
     .sniff = sniff,
     .read = onnx::read,

@@ -15,6 +15,7 @@
 #include "bytes/utf8.hpp"
 #include "io/directory.hpp"
 #include "io/file_descriptor.hpp"
+#include "io/read_fully.hpp"
 #include "model/limits.hpp"
 #include "views/row_order.hpp"
 #include "views/sparse.hpp"
@@ -31,7 +32,7 @@ class Walk {
   Walk(const Source& source, const Places& places) : source_(&source), places_(&places) {}
 
   bool at_end() { return position_ == buffer_.size() && !fill(); }
-  // Where the next byte is. Requires: !at_end().
+  // Returns where the next byte is. Requires: !at_end().
   std::uint64_t place() const { return buffer_at_ + position_; }
   std::uint8_t next() { return std::to_integer<std::uint8_t>(buffer_[position_++]); }
   // Returns true if the next byte begins a run.
@@ -138,8 +139,7 @@ class IntegerListBlob final : public Blob {
   }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     IntegerStream from(*source_, places_, integers_, tensor_);
-    std::vector<std::byte> skipped(std::min<std::uint64_t>(kBufferBytes, offset));
-    while (offset > 0) offset -= from.read(std::span(skipped).first(std::min<std::uint64_t>(skipped.size(), offset)));
+    discard_bytes(from, offset);
     from.read(out);
   }
 
@@ -213,7 +213,7 @@ std::pair<std::string, std::string> read_entry(Message entry) {
   return pair;
 }
 
-// Bytes of all elements.
+// Returns the bytes of all elements.
 std::uint64_t count_bytes(const OnnxType& type, const Shape& dims) {
   const auto elements = element_count(dims);
   if (!elements || *elements > UINT64_MAX / 128)
@@ -423,7 +423,8 @@ namespace {
 
 constexpr std::uint64_t kIndexBytes = sizeof(std::int64_t);
 
-// Numbers of cells in row-major order as coordinates: all of dimension 0 first. A number that is outside stays outside.
+// Converts numbers of cells in row-major order to coordinates: all of dimension 0 first. A number that is outside stays
+// outside.
 class UnravelledBlob final : public Blob {
  public:
   UnravelledBlob(BlobPtr cells, Shape shape) : cells_(std::move(cells)), shape_(std::move(shape)) {

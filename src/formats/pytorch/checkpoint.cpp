@@ -100,7 +100,7 @@ class Objects {
     return found;
   }
 
-  // Only that entry has tensors; it gives their names.
+  // Walks the entries. If only one has tensors, it gives their names.
   void read_root(const std::vector<Values::Pair>& pairs) {
     const Values::Pair* only = nullptr;
     std::size_t with_tensors = 0;
@@ -123,7 +123,7 @@ class Objects {
     }
   }
 
-  // Only tensors need names of their own.
+  // Walks an entry. Only tensors need names of their own.
   void walk_entry(const Values::Pair& pair, const std::string& prefix, std::size_t depth) {
     const bool has_name = pickle_.kind(pair.key) == Kind::text || pickle_.kind(pair.key) == Kind::integer;
     if (has_name || has_tensors(pair.value, depth))
@@ -227,7 +227,6 @@ class Objects {
     attributes_.emplace_back(std::move(name), std::move(value));
   }
 
-  // Tensors.
   void add(Id id, const std::string& name) {
     if (name.size() > kMostNameBytes)
       fail(id, ErrorKind::unsupported,
@@ -280,9 +279,6 @@ Rest read_objects(const Pickle& pickle, const std::string& path, Storages& stora
 
 namespace {
 
-using pickle::Id;
-using pickle::Kind;
-
 constexpr std::array<std::string_view, 4> kMappings = {"collections.OrderedDict", "collections.defaultdict",
                                                        "collections.Counter", "builtins.dict"};
 // Classes whose only argument is a list.
@@ -297,7 +293,7 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Latin-1 for text, as pickles of protocol 2 store bytes.
+// Converts text to Latin-1, as pickles of protocol 2 store bytes.
 std::optional<std::string> encode_latin1(std::string_view text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -312,7 +308,7 @@ std::optional<std::string> encode_latin1(std::string_view text) {
   return bytes;
 }
 
-// Of an integer of 9 bytes, two's complement, that 64 bits without a sign hold.
+// Reads an integer of 9 bytes, two's complement, that 64 bits without a sign hold.
 std::optional<std::uint64_t> read_unsigned(std::string_view bytes) {
   if (bytes.size() != 9 || bytes.back() != '\0') return std::nullopt;
   return load_le<std::uint64_t>(std::as_bytes(std::span(bytes)).data());
@@ -341,8 +337,8 @@ constexpr std::array kScalars = std::to_array<Spelling<std::string_view>>({
 Values::Values(const pickle::Pickle& pickle, const std::string& path)
     : pickle_(pickle), path_(path), budget_(pickle.size()) {}
 
-// key, value, ... of an argument: a dict, or a list of pairs as Python 2 stores an OrderedDict. std::nullopt for
-// others, and for lists that the pickle changes after the call.
+// Returns key, value, ... of an argument: a dict, or a list of pairs as Python 2 stores an OrderedDict. std::nullopt
+// for others, and for lists that the pickle changes after the call.
 std::optional<std::vector<Id>> Values::find_argument_pairs(Id id, std::size_t place) const {
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
   if (arguments.size() <= place) return std::vector<Id>();
@@ -508,7 +504,7 @@ std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string&
   return std::nullopt;
 }
 
-// Its parts, joined.
+// Joins the parts of a path.
 std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string& why) {
   std::string path;
   for (const Id part : parts) {
@@ -522,7 +518,7 @@ std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string
   return Value(std::move(path));
 }
 
-// Bytes, or _codecs.encode(text, "latin1").
+// Returns bytes, or those of _codecs.encode(text, "latin1").
 std::optional<std::string> Values::read_bytes(Id id) const {
   if (pickle_.kind(id) == Kind::bytes) return std::string(pickle_.text(id));
   if (find_called(id) != "_codecs.encode") return std::nullopt;
@@ -533,7 +529,7 @@ std::optional<std::string> Values::read_bytes(Id id) const {
   return encoding == "latin1" || encoding == "latin-1" ? encode_latin1(pickle_.text(arguments[0])) : std::nullopt;
 }
 
-// A type, with its byte order in its state, and the bytes of one number.
+// Converts a type, with its byte order in its state, and the bytes of one number.
 std::optional<Value> Values::convert_scalar(std::span<const Id> arguments, std::string& why) const {
   why = "a scalar of NumPy that is not a number";
   if (arguments.size() != 2 || find_called(arguments[0]) != "numpy.dtype") return std::nullopt;

@@ -35,7 +35,6 @@ Rest read_objects(const pickle::Pickle& pickle, const std::string& path, Storage
                   FunctionRef<void(Tensor)> take);
 
 // Converts objects of a pickle that are plain data to Values.
-
 class Values {
  public:
   // Requires: both outlive this.
@@ -45,17 +44,17 @@ class Values {
     pickle::Id key;
     pickle::Id value;
   };
-  // Of a dict, OrderedDict, defaultdict or Counter; std::nullopt for other objects, and for those that are made in an
-  // unknown way.
+  // Returns the pairs of a dict, OrderedDict, defaultdict or Counter; std::nullopt for other objects, and for those
+  // that are made in an unknown way.
   std::optional<std::vector<Pair>> find_pairs(pickle::Id id) const;
 
   // Returns a description for people of an object that has no meaning here: "an object of a.Class"; std::nullopt for
   // others.
   std::optional<std::string> describe_inert(pickle::Id id) const;
 
-  // Numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. std::nullopt, with the reason, for
-  // others. Throws invalid_file if they nest too deeply, unsupported if they take more memory than the pickle
-  // justifies.
+  // Converts numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. std::nullopt, with the
+  // reason, for others. Throws invalid_file if they nest too deeply, unsupported if they take more memory than the
+  // pickle justifies.
   std::optional<Value> convert(pickle::Id id, std::string& why);
 
  private:

@@ -23,7 +23,7 @@ using pickle::Pickle;
 
 constexpr std::int64_t kProtocol = 1001;
 
-// The beginning of a file, as far as its pickles need.
+// Reads the beginning of a file, as far as its pickles need.
 class Front {
  public:
   explicit Front(const SourcePtr& source) : source_(source) {}

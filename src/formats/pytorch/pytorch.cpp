@@ -81,7 +81,6 @@ std::size_t checksums(const Input& input, const Model&) {
 const Format kPytorch = {
     .info = {"pytorch", "a PyTorch checkpoint", ".pt"},
     .extensions = kExtensions,
-    .options = {},
     .holds_bf16 = true,
     .sniff = sniff,
     .container = ContainerKind::zip,

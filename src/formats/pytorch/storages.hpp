@@ -21,15 +21,15 @@ struct StorageName {
   std::uint64_t first = 0;     // element of it that views count from: files of old versions
 };
 
-// A persistent object that names a storage. Throws invalid_file for others, and unsupported for element types that
-// Poise lacks.
+// Reads a persistent object that names a storage. Throws invalid_file for others, and unsupported for element types
+// that Poise lacks.
 StorageName read_storage_name(const pickle::Pickle& pickle, pickle::Id id, const std::string& path);
 
 struct Storages {
   virtual ~Storages() = default;
   // Returns all bytes of a storage. Throws invalid_file (without path) if it is missing, or has another size.
   virtual BlobPtr find(const StorageName& name) = 0;
-  // Numbers in them are big-endian.
+  // Returns true if numbers in them are big-endian.
   virtual bool big_endian() const { return false; }
 };
 

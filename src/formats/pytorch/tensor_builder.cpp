@@ -62,7 +62,7 @@ std::span<const Id> TensorBuilder::arguments(Id id, std::size_t least) const {
   return items;
 }
 
-// For a parameter, the call that makes its data.
+// Returns, for a parameter, the call that makes its data.
 TensorBuilder::Making TensorBuilder::find_making(Id id, std::size_t depth) {
   constexpr std::size_t kMostWrappings = 8;
   const std::string function = find_called(id);
@@ -82,7 +82,7 @@ TensorBuilder::Making TensorBuilder::find_making(Id id, std::size_t depth) {
   return {id, function, arguments(id, 0)};
 }
 
-// A function, the class of its result, the function's arguments.
+// Reads a function, the class of its result, the function's arguments.
 TensorBuilder::Making TensorBuilder::find_making_of_type(Id id) const {
   const auto parts = arguments(id, 3);
   for (const Id part : parts.first(2)) {
@@ -114,7 +114,7 @@ void TensorBuilder::refuse_changed(Id container, Id call, std::string_view field
          fmt::format("{}: the pickle changes the list after {} received it", field, find_called(call)));
 }
 
-// Of a tuple or a list, a number for each dimension.
+// Returns the items of a tuple or a list, a number for each dimension.
 std::span<const Id> TensorBuilder::items(const Making& making, Id id, std::string_view field) const {
   refuse_changed(id, making.id, field);
   if (find_called(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty()) {
@@ -207,13 +207,13 @@ Tensor TensorBuilder::dense(std::string name, const View& view) const {
   return make_dense(std::move(name), view.shape, dtype, make_strided_blob(whole, strided));
 }
 
-// Of a sparse or quantized tensor.
+// Makes a part of a sparse or quantized tensor.
 Tensor TensorBuilder::make_dense_part(std::string name, Id id) {
   if (!is_tensor(id)) fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a tensor", name));
   return dense(std::move(name), read_view(find_making(id, 0)));
 }
 
-// A layout, and in a tuple its index tensors, its values, its size.
+// Makes a tensor of a layout and, in a tuple, its index tensors, its values, its size.
 Tensor TensorBuilder::sparse(std::string name, const Making& making) {
   require_arguments(making, 2);
   const Id layout = making.arguments[0];
@@ -276,9 +276,6 @@ std::vector<Finding> TensorBuilder::findings() const {
 
 // Quantized tensors: value = (code - zero) * scale, codes of 8 bits.
 
-using pickle::Id;
-using pickle::Kind;
-
 namespace {
 
 constexpr std::int64_t kSignedZero = 128;  // of signed codes that are stored without a sign
@@ -324,7 +321,7 @@ Tensor TensorBuilder::quantized(std::string name, const Making& making) {
   return tensor;
 }
 
-// One for all: a group is a row, and the rows' scales are one number.
+// Adds one scale for all: a group is a row, and the rows' scales are one number.
 void TensorBuilder::add_scale(Tensor& tensor, const Quantizer& quantizer) {
   const std::uint64_t row = tensor.shape.back();
   const std::uint64_t rows = row == 0 ? 0 : tensor.elements() / row;
@@ -339,7 +336,8 @@ void TensorBuilder::add_scale(Tensor& tensor, const Quantizer& quantizer) {
                                            read_zero(quantizer.parameters[1]) + quantizer.zero);
 }
 
-// One for each index along an axis. Those of a matrix's rows are groups along the rows, which more programs read.
+// Adds a scale for each index along an axis. Those of a matrix's rows are groups along the rows, which more programs
+// read.
 void TensorBuilder::add_scales(Tensor& tensor, const Quantizer& quantizer) {
   const std::uint64_t axis = read_natural(quantizer.parameters[2], "axis");
   if (axis >= tensor.shape.size())

@@ -24,12 +24,12 @@ class TensorBuilder {
   // Returns true if this object would be a tensor of any kind.
   bool is_tensor(pickle::Id id) const;
 
-  // Dense tensors; sparse ones, as coordinates or compressed rows; quantized ones with one scale, or one for each index
-  // along an axis. Throws unsupported with the reason for others, and invalid_file (without path for errors about the
-  // whole tensor). Requires: is_tensor(id).
+  // Makes dense tensors; sparse ones, as coordinates or compressed rows; quantized ones with one scale, or one for each
+  // index along an axis. Throws unsupported with the reason for others, and invalid_file (without path for errors about
+  // the whole tensor). Requires: is_tensor(id).
   Tensor make(std::string name, pickle::Id id);
 
-  // Findings about scales that float32 does not hold, and about attributes of tensors, which are left out.
+  // Returns findings about scales that float32 does not hold, and about attributes of tensors, which are left out.
   std::vector<Finding> findings() const;
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 using namespace safetensors;
 
-// Names of tensors, in blocks that are freed as their names are taken.
+// Holds the names of tensors in blocks that are freed as their names are taken.
 class Names {
  public:
   struct Name {
@@ -69,10 +69,10 @@ struct Entry {
 
   const ElementType& element_type() const { return kElementTypes[type]; }
   // Requires: the header has been checked.
-  std::uint64_t end() const { return begin + bytes_of(element_type().bits(), element_count(shape).value()).value(); }
+  std::uint64_t end() const { return begin + count_bytes(element_type().bits(), element_count(shape).value()).value(); }
 };
 
-// In the header's order, in blocks that are freed as entries are taken.
+// Lists entries in the header's order, in blocks that are freed as entries are taken.
 class Entries {
  public:
   void add(Entry entry) {
@@ -89,7 +89,7 @@ class Entries {
       for (const Entry& entry : block) visit(entry);
     }
   }
-  // As for_each(), and removes the entries.
+  // Calls take(entry) for each, and removes the entries.
   template <typename Take>
   void read_each(const Take& take) {
     for (auto& block : blocks_) {
@@ -135,11 +135,11 @@ class HeaderParser {
       text.release_before(position_ - offset);
       if (name != kMetadata) {
         if (entries_.size() == kMaxTensors) fail(name, fmt::format("more than {} tensors", kMaxTensors));
-        entries_.add(entry(name, value));
+        entries_.add(parse_entry(name, value));
       } else if (std::exchange(has_metadata_, true)) {
         fail_repeated_key(name, path_, position_);
       } else {
-        metadata_ = metadata(value.tree());
+        metadata_ = check_metadata(value.tree());
       }
     });
   }
@@ -148,7 +148,7 @@ class HeaderParser {
   Attributes read_metadata() { return std::move(metadata_); }
 
  private:
-  Entry entry(std::string_view name, JsonValue& value) {
+  Entry parse_entry(std::string_view name, JsonValue& value) {
     Entry entry;
     entry.position = static_cast<std::uint32_t>(position_);
     bool has_dtype = false;
@@ -157,12 +157,12 @@ class HeaderParser {
     const bool is_object = value.members([&](std::string_view key, JsonValue& item) {
       if (key == "dtype") {
         has_dtype = true;
-        entry.type = static_cast<std::uint8_t>(&element_type(name, item) - kElementTypes.data());
+        entry.type = static_cast<std::uint8_t>(&parse_type(name, item) - kElementTypes.data());
       } else if (key == "shape") {
         has_shape = true;
-        entry.shape = numbers(name, item, key, kMaxRank, fmt::format("a rank of more than {}", kMaxRank));
+        entry.shape = parse_numbers(name, item, key, kMaxRank, fmt::format("a rank of more than {}", kMaxRank));
       } else if (key == "data_offsets") {
-        offsets = numbers(name, item, key, 2, "expected [begin, end]");
+        offsets = parse_numbers(name, item, key, 2, "expected [begin, end]");
       } else {
         fail(name, fmt::format("unknown key \"{}\"", key));
       }
@@ -177,8 +177,8 @@ class HeaderParser {
     return entry;
   }
 
-  // `__metadata__` is a map of text to text.
-  Attributes metadata(Value value) const {
+  // Returns `__metadata__`, which must be a map of text to text.
+  Attributes check_metadata(Value value) const {
     const auto* map = value.get_if<Attributes>();
     if (map == nullptr) fail(kMetadata, "expected an object");
     for (const auto& [key, item] : *map) {
@@ -191,7 +191,7 @@ class HeaderParser {
     throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", name, problem), path_, position_);
   }
 
-  const ElementType& element_type(std::string_view name, JsonValue& value) const {
+  const ElementType& parse_type(std::string_view name, JsonValue& value) const {
     const auto spelling = value.text();
     if (!spelling) fail(name, "dtype: expected text");
     const ElementType* type = find_type(*spelling);
@@ -201,8 +201,8 @@ class HeaderParser {
     return *type;
   }
 
-  Shape numbers(std::string_view name, JsonValue& value, std::string_view key, std::size_t most,
-                std::string_view if_more) const {
+  Shape parse_numbers(std::string_view name, JsonValue& value, std::string_view key, std::size_t most,
+                      std::string_view if_more) const {
     Shape result;
     const bool is_array = value.items([&](JsonValue& item) {
       const auto number = item.unsigned_integer();
@@ -218,7 +218,7 @@ class HeaderParser {
     if (entry.begin > end) fail(name, fmt::format("data_offsets: begin {} is after end {}", entry.begin, end));
     const auto elements = element_count(entry.shape);
     const ElementType& type = entry.element_type();
-    const auto bytes = elements ? bytes_of(type.bits(), *elements) : std::nullopt;
+    const auto bytes = elements ? count_bytes(type.bits(), *elements) : std::nullopt;
     if (!bytes) fail(name, fmt::format("shape {} overflows", to_string(entry.shape)));
     const std::string_view shown = type.is_known() ? to_string(type.dtype) : type.name;
     if (*bytes != end - entry.begin) {

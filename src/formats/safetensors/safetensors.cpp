@@ -71,8 +71,6 @@ Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> take,
 
 const Format kSafetensors = {
     .info = {"safetensors", "a safetensors file", ".safetensors"},
-    .extensions = {},
-    .options = {},
     .holds_bf16 = true,
     .sniff = sniff,
     .read = read,

@@ -26,14 +26,14 @@ extern const Format kSafetensors;
 // in the header to errors of `take` without one. Throws invalid_file, unsupported, io.
 Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
-// Format::keys of a file: those of `__metadata__`.
+// Returns Format::keys of a file: those of `__metadata__`.
 std::vector<MetadataKey> list_safetensors_keys(const SourcePtr& source);
 
-// Format::edit: changes `__metadata__`, in place if it fits the header's length. Values other than text become JSON
+// Changes `__metadata__` for Format::edit, in place if it fits the header's length. Values other than text become JSON
 // text.
 std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const AttributeChanges& changes);
 
-// A file with some tensors, to be written.
+// Writes a file with some tensors.
 class SafetensorsFile {
  public:
   // `metadata`: texts. Throws unsupported, naming the tensor, for what such a file cannot hold. Requires: the tensors
@@ -99,12 +99,12 @@ inline constexpr std::array kElementTypes = std::to_array<ElementType>({
     {"BOOL", DType::boolean},
 });
 
-// Null: there is no such type.
+// Each returns null if there is no such type.
 inline const ElementType* find_type(std::string_view name) {
   const auto* const row = std::ranges::find(kElementTypes, name, &ElementType::name);
   return row == kElementTypes.end() ? nullptr : row;
 }
-inline const ElementType* type_of(DType dtype) {
+inline const ElementType* find_type(DType dtype) {
   const auto* const row = std::ranges::find(kElementTypes, dtype, &ElementType::dtype);
   return row == kElementTypes.end() || !row->is_known() ? nullptr : row;
 }
@@ -127,11 +127,11 @@ inline constexpr std::string_view kMetadata = "__metadata__";
 // Writers put white space before the object to align it, which the library accepts.
 inline constexpr std::string_view kWhiteSpace = " \t\n\r";
 
-// With elements smaller than a byte, the last byte must be full.
+// Returns true if the last byte is full, also with elements smaller than a byte.
 inline bool fills_whole_bytes(unsigned bits, std::uint64_t elements) { return elements % 8 * bits % 8 == 0; }
 
-// Returns the bytes of elements that fill whole bytes; nothing on overflow.
-inline std::optional<std::uint64_t> bytes_of(unsigned bits, std::uint64_t elements) {
+// Returns the bytes of elements that fill whole bytes; std::nullopt on overflow.
+inline std::optional<std::uint64_t> count_bytes(unsigned bits, std::uint64_t elements) {
   const auto whole = checked_mul(elements / 8, bits);
   return whole ? checked_add(*whole, (elements % 8 * bits + 7) / 8) : std::nullopt;
 }

@@ -29,7 +29,7 @@ const ElementType& element_type(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
   const Part& data = tensor.require("data");
   const ElementType* type =
-      data.dtype == DType::unknown ? find_type(unknown_type_name(data.type_name())) : type_of(data.dtype);
+      data.dtype == DType::unknown ? find_type(unknown_type_name(data.type_name())) : find_type(data.dtype);
   if (type == nullptr || type->is_known() != (data.dtype != DType::unknown)) refuse_tensor("safetensors", tensor);
   if (!fills_whole_bytes(type->bits(), tensor.elements())) {
     throw Error(ErrorKind::unsupported,
@@ -38,7 +38,7 @@ const ElementType& element_type(const Tensor& tensor) {
         .with({.kind = Remedy::Kind::dtype, .value = "f32"});
   }
   // The size of other types is checked where they are read.
-  if (!type->is_known() && bytes_of(type->bits(), tensor.elements()) != data.blob->size())
+  if (!type->is_known() && count_bytes(type->bits(), tensor.elements()) != data.blob->size())
     refuse_tensor("safetensors", tensor, fmt::format("it has {} bytes", data.blob->size()));
   return *type;
 }

@@ -330,7 +330,6 @@ bool sniff(const Input& input) {
 const Format kTinyLlamaFormat = {
     .info = {"tllm", "a Tiny Llama weight file", ".tllm"},
     .extensions = kExtensions,
-    .options = {},
     .holds_bf16 = true,  // not true; but f16 would not help, and rejecting the stored type is clearer
     .sniff = sniff,
     .read = tiny_llama::read,

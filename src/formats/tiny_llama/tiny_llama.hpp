@@ -22,20 +22,17 @@ inline constexpr std::uint32_t kSwappedMagic = 0x4D4C4C54;  // on the disk "TLLM
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint64_t kHeaderBytes = 36;
 
-// Bytes before an array's values.
+// Returns the bytes before an array's values.
 inline std::uint64_t count_dimension_bytes(const Shape& shape) { return shape.size() * sizeof(std::uint64_t); }
 
 // Returns the exact size of the file; std::nullopt if it does not fit 64 bits. Requires: a checked configuration.
 std::optional<std::uint64_t> compute_file_size(const Config& config);
 
-// Reads a Tiny Llama weight file.
-
-// Throws invalid_file naming the field or the layer and its array, what was expected and what was found.
+// Reads a Tiny Llama weight file. Throws invalid_file naming the field or the layer and its array, what was expected
+// and what was found.
 Model read(const Input& input, const ReadOptions& options);
 
-// Writes a Tiny Llama weight file.
-
-// Throws unsupported with every reason why the model is not such a file.
+// Writes a Tiny Llama weight file. Throws unsupported with every reason why the model is not such a file.
 void write(const Model& model, Output& output, const WriteOptions& options);
 
 // Throws what write() throws.

@@ -6,6 +6,7 @@
 
 #include <poise/error.hpp>
 
+#include "syntax/element_value.hpp"
 #include "tensor/part_types.hpp"
 
 namespace poise::ztensor {
@@ -18,12 +19,7 @@ namespace {
 
 float check_finite_number(const Tensor& tensor, const Attributes& map, std::string_view key) {
   const Value* value = map.find(key);
-  if (value != nullptr) {
-    if (const auto* number = value->get_if<double>(); number != nullptr && std::isfinite(*number))
-      return static_cast<float>(*number);
-    if (const auto* number = value->get_if<std::uint64_t>()) return static_cast<float>(*number);
-    if (const auto* number = value->get_if<std::int64_t>()) return static_cast<float>(*number);
-  }
+  if (const auto found = number(value); found && std::isfinite(*found)) return static_cast<float>(*found);
   fail_affine(tensor, fmt::format("{}: expected a finite number, found {}", key, found_value(value)));
 }
 

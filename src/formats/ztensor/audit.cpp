@@ -27,7 +27,7 @@ std::uint64_t guess_alignment(const std::vector<FileRange>& blobs, const Manifes
   return offsets & (~offsets + 1);
 }
 
-// Readers ignore it; a later version may give it a meaning.
+// Warns of reserved bytes: readers ignore them, and a later version may give them a meaning.
 void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
   constexpr std::uint64_t kBehind = 12;  // the magic, too
   ByteReader reader(*source, "zt 2");
@@ -39,7 +39,7 @@ void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
                         source->size() - kBehind});
 }
 
-// Manifests and footers that edits have left: each edit appended new ones.
+// Adds the manifests and footers that edits have left: each edit appended new ones.
 void add_superseded(const SourcePtr& source, ManifestRange manifest, std::vector<FileRange>& known) {
   while (manifest.begin > kLeastAlignment2) {
     std::vector<std::byte> before(kLeastAlignment2);  // with only zeros between

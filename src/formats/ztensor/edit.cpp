@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"
 #include "formats/metadata.hpp"
 #include "formats/spellings.hpp"
@@ -20,7 +21,6 @@
 #include "io/in_place.hpp"
 #include "io/sink.hpp"
 #include "io/source_range.hpp"
-#include "pack/digest.hpp"
 
 namespace poise::ztensor {
 namespace {
@@ -33,7 +33,7 @@ bool is_list_head(std::byte first) { return (first >> 5) == std::byte{4}; }
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
-// The encoded entries of a map: unchanged entries keep their bytes. Keys and appended entries are not copied.
+// Edits the encoded entries of a map: unchanged entries keep their bytes. Keys and appended entries are not copied.
 class EncodedMap {
  public:
   explicit EncodedMap(cbor::KeyOrder order) : order_(order) {}
@@ -82,7 +82,7 @@ class EncodedMap {
   std::deque<std::string> made_;  // the entries that were set
 };
 
-// Text that replaces a list is JSON of another list.
+// Returns the value to store: text that replaces a list is JSON of another list.
 Value convert_value(const std::string& key, const Value& given, bool is_list) {
   const auto* text = given.get_if<std::string>();
   if (text == nullptr || !is_list) return given;
@@ -141,10 +141,6 @@ EditedManifest edit_manifest(const Input& input, const ManifestRange& range, cbo
   return {std::move(manifest), std::move(added)};
 }
 
-std::uint64_t round_up(std::uint64_t number, std::uint64_t multiple) {
-  return (number + multiple - 1) / multiple * multiple;
-}
-
 SourcePtr make_text_source(std::string_view text, const Input& input) {
   const auto bytes = std::as_bytes(std::span(text));
   return Source::from_memory({bytes.begin(), bytes.end()}, input.path.string());
@@ -155,21 +151,16 @@ StoredRange make_zeros(std::uint64_t count, const Input& input) {
   return {Source::from_memory(std::vector<std::byte>(count), input.path.string()), 0, count};
 }
 
-// A new manifest and footer after the old ones.
+// Appends a new manifest and footer after the old ones.
 class Appended final : public PreparedEdit {
  public:
   Appended(const Input& input, EditedManifest manifest)
       : PreparedEdit(std::move(manifest.added)), input_(input), manifest_(make_text_source(manifest.bytes, input)) {
-    manifest_offset_ = round_up(input.source->size(), kLeastAlignment2);
+    manifest_offset_ = checked_align(input.source->size(), kLeastAlignment2).value();
     footer_offset_ = manifest_offset_ + manifest.bytes.size();
     if (footer_offset_ % kFooterBlock2 > kFooterBlock2 - kFooterBytes2)
-      footer_offset_ = round_up(footer_offset_, kFooterBlock2);
-    footer_.u64(manifest_offset_);
-    footer_.u64(manifest.bytes.size());
-    footer_.u64(compute_xxh3(std::as_bytes(std::span(manifest.bytes))));
-    footer_.u32(2);
-    footer_.u32(0);
-    footer_.text(kMagic2);
+      footer_offset_ = checked_align(footer_offset_, kFooterBlock2).value();
+    footer_ = make_footer(manifest_offset_, manifest.bytes);
   }
 
   SourcePtr edited() const override {
@@ -200,7 +191,7 @@ class Appended final : public PreparedEdit {
   ByteWriter footer_;
 };
 
-// The file's blobs with a new manifest, in a file that replaces it.
+// Writes the file's blobs with a new manifest, in a file that replaces it.
 class Rewritten final : public PreparedEdit {
  public:
   Rewritten(const Input& input, std::uint64_t blobs_end, EditedManifest manifest)

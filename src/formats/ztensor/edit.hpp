@@ -16,14 +16,11 @@ namespace poise::ztensor {
 std::unique_ptr<PreparedEdit> edit_version_1(const Input& input, const AttributeChanges& changes);
 std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const AttributeChanges& changes);
 
-// The root attributes of a zTensor file, key by key.
-
 // Returns the keys of the manifest in `range`, with CBOR's types: "text", "integer", "array[3]". Throws what reading
 // them throws.
 std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& range, cbor::Rules rules);
 
-// Audits zTensor files besides their tensors: finds bytes that no part uses, and unknown features.
-
+// These find bytes that no part uses, and unknown features.
 std::vector<Finding> audit_version_1(const Input& input, const Model& model);
 std::vector<Finding> audit_version_2(const Input& input, const Model& model);
 

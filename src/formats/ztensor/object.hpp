@@ -50,10 +50,10 @@ struct Object {
 // model may have tensors.
 void begin_object(Object& object, std::size_t already, const cbor::Cursor& in);
 
-// An array of at most kMaxRank numbers.
+// Parses an array of at most kMaxRank numbers.
 Shape parse_shape(cbor::Cursor& in);
 
-// Text that names a type, a layout, an encoding or a digest: short, since it may be kept for every part.
+// Parses text that names a type, a layout, an encoding or a digest: short, since it may be kept for every part.
 std::string_view parse_type_name(cbor::Cursor& in);
 
 // Returns a digest of no bytes, of the usual length; empty for DigestAlgorithm::none.
@@ -133,8 +133,7 @@ inline constexpr std::size_t kMaxShardNameBytes2 = 64;
 
 namespace poise::ztensor {
 
-// The blobs of tensors in the order of writing; for Tensor and StoredTensor.
-
+// Returns the blobs of tensors in the order of writing; for Tensor and StoredTensor.
 template <class Tensors>
 std::vector<BlobPtr> list_part_blobs(const Tensors& tensors) {
   std::vector<BlobPtr> blobs;

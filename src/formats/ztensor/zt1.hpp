@@ -49,7 +49,7 @@ enum class Sizes1 { known, hidden };
 // parts are decoded. Throws invalid_file (without path) when they are inconsistent.
 void convert_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes);
 
-// Where a file's manifest begins, which is where its blobs end. Throws invalid_file if there is none.
+// Returns where a file's manifest begins, which is where its blobs end. Throws invalid_file if there is none.
 std::uint64_t find_manifest_begin1(const Source& source);
 
 // Returns the manifest of a 1.1 or 1.2 file. Throws invalid_file; unsupported for older files.
@@ -58,11 +58,11 @@ ManifestRange find_manifest1(const Source& source);
 // Returns the manifest of a 0.1 file, which calls it index.
 ManifestRange find_index0(const Source& source);
 
-// A 0.1 file's objects. Requires: the source begins with kMagic0.
+// Reads a 0.1 file's objects. Requires: the source begins with kMagic0.
 void read_version_0(Model& model, const SourcePtr& source);
 
-// Version 1's spelling of a type that Poise does not know. A type of version 2 over bytes ("u8:acme.x/1") gets the name
-// of the logical type, like known ones; others keep theirs.
+// Returns version 1's spelling of a type that Poise does not know. A type of version 2 over bytes ("u8:acme.x/1") gets
+// the name of the logical type, like known ones; others keep theirs.
 std::string_view spell_unknown(std::string_view name);
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options);

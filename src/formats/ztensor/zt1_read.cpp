@@ -37,18 +37,17 @@ constexpr std::uint64_t kMagicBytes = 8;
 constexpr std::uint64_t kSizeBytes = 8;
 constexpr std::uint64_t kLeastObjectBytes1 = 20;  // with its name: the keys shape, format and components
 
-ManifestRange read_manifest_range(ByteReader& reader, std::uint64_t footer) {
+ManifestRange read_manifest_range(ByteReader& reader, std::uint64_t footer, std::string_view field = "manifest size") {
   reader.seek(footer);
-  const std::uint64_t length = reader.u64("manifest size");
+  const std::uint64_t length = reader.u64(field);
   if (length > kMaxManifestBytes)
-    reader.fail("manifest size", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
+    reader.fail(field, fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
   if (length > footer - kMagicBytes)
-    reader.fail("manifest size", fmt::format("{} bytes, but only {} are before it", length, footer - kMagicBytes),
-                footer);
+    reader.fail(field, fmt::format("{} bytes, but only {} are before it", length, footer - kMagicBytes), footer);
   return {footer - length, footer};
 }
 
-// A 1.0 file ends with the manifest's size only: accepted if a map begins at the implied place.
+// Returns true for a 1.0 file, which ends with the manifest's size only: accepted if a map begins at the implied place.
 bool ends_like_1_0(const Source& source) {
   if (source.size() < kMagicBytes + kSizeBytes + 1) return false;
   ByteReader reader(source, "zt 1.0");
@@ -87,7 +86,7 @@ Ending find_manifest(const Source& source) {
   fail_without_magic(source);
 }
 
-// dtype and, from 1.2 on, the logical type over it.
+// Finds the type by dtype and, from 1.2 on, the logical type over it.
 DType resolve(std::string_view dtype, std::string_view type) {
   if (type.empty()) return dtype_spelled(kSpellings1, dtype).value_or(DType::unknown);
   if (const auto found = find_stored_dtype(dtype, type)) return *found;
@@ -331,7 +330,6 @@ ManifestRange find_manifest1(const Source& source) {
 
 const Format kZtensor1 = {
     .info = {"zt1", "a zTensor 1.1 file", ".zt"},
-    .extensions = {},
     .options = {.zstd_level = true, .digest = true},
     .holds_bf16 = true,
     .holds_layout = ztensor::is_layout_of_version_1,
@@ -430,14 +428,7 @@ ManifestRange find_index0(const Source& source) {
   if (reader.remaining() < 9)
     reader.fail("index size", fmt::format("the file is cut off: it needs at least 17 bytes, has {}", source.size()),
                 source.size());
-  const std::uint64_t footer = source.size() - 8;
-  reader.seek(footer);
-  const std::uint64_t length = reader.u64("index size");
-  if (length > kMaxManifestBytes)
-    reader.fail("index size", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
-  if (length > footer - kMagicBytes)
-    reader.fail("index size", fmt::format("{} bytes, but only {} are before it", length, footer - kMagicBytes), footer);
-  return {footer - length, footer};
+  return read_manifest_range(reader, source.size() - kSizeBytes, "index size");
 }
 
 void read_version_0(Model& model, const SourcePtr& source) {

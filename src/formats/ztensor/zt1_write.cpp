@@ -98,20 +98,11 @@ class ComponentWriter {
 void encode_component(cbor::Encoder& out, const StoredComponent& component) {
   const bool encoded = component.encoding != "raw";
   out.map(3U + (encoded ? 1U : 0U) + (component.digest.empty() ? 0U : 1U));
-  out.text("dtype");
-  out.text(component.dtype);
-  out.text("offset");
-  out.u64(component.offset);
-  out.text("length");
-  out.u64(component.length);
-  if (encoded) {
-    out.text("encoding");
-    out.text(component.encoding);
-  }
-  if (!component.digest.empty()) {
-    out.text("digest");
-    out.text(component.digest);
-  }
+  out.member("dtype", component.dtype);
+  out.member("offset", component.offset);
+  out.member("length", component.length);
+  if (encoded) out.member("encoding", component.encoding);
+  if (!component.digest.empty()) out.member("digest", component.digest);
 }
 
 std::string encode_object(const Tensor& tensor, std::vector<StoredComponent> components) {
@@ -120,12 +111,8 @@ std::string encode_object(const Tensor& tensor, std::vector<StoredComponent> com
   out.text("shape");
   out.array(tensor.shape.size());
   for (const std::uint64_t dimension : tensor.shape) out.u64(dimension);
-  out.text("format");
-  out.text(tensor.layout.name());
-  if (!tensor.attributes.empty()) {
-    out.text("attributes");
-    out.value(tensor.attributes);
-  }
+  out.member("format", tensor.layout.name());
+  if (!tensor.attributes.empty()) out.member("attributes", tensor.attributes);
   out.text("components");
   out.map(components.size());
   std::ranges::sort(components, {}, &StoredComponent::role);
@@ -139,12 +126,8 @@ std::string encode_object(const Tensor& tensor, std::vector<StoredComponent> com
 std::string encode_manifest(const Attributes& attributes, const std::map<std::string_view, std::string>& objects) {
   cbor::Encoder out(cbor::KeyOrder::by_text);
   out.map(attributes.empty() ? 2 : 3);
-  out.text("version");
-  out.text(kVersion);
-  if (!attributes.empty()) {
-    out.text("attributes");
-    out.value(attributes);
-  }
+  out.member("version", kVersion);
+  if (!attributes.empty()) out.member("attributes", attributes);
   out.text("objects");
   out.map(objects.size());
   for (const auto& [name, object] : objects) {
@@ -154,7 +137,7 @@ std::string encode_manifest(const Attributes& attributes, const std::map<std::st
   return out.take();
 }
 
-// Version 2's description of groups in version 1.1's terms. Other attributes stay.
+// Describes groups in version 1.1's terms, not in version 2's. Other attributes stay.
 Tensor convert_groups_to_version_1(Tensor tensor) {
   if (group_scheme(tensor.layout) == nullptr || group_scheme(tensor.layout)->words == GroupWords::zt1) return tensor;
   const GroupScheme scheme = *group_scheme(tensor.layout);
@@ -210,7 +193,7 @@ using Components = std::vector<std::vector<StoredComponent>>;  // by tensor and 
 
 void write_magic1(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic1))); }
 
-// The manifest and everything after it.
+// Writes the manifest and everything after it.
 void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tensor>& tensors, Components components) {
   std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format requires
   for (std::size_t i = 0; i < tensors.size(); ++i)

@@ -12,6 +12,8 @@
 #include <poise/format.hpp>
 #include <poise/value.hpp>
 
+#include "bytes/byte_writer.hpp"
+#include "bytes/function_ref.hpp"
 #include "formats/format.hpp"
 #include "formats/ztensor/object.hpp"
 #include "io/sink.hpp"
@@ -42,22 +44,20 @@ struct Manifest2 {
   std::vector<Shard> shards;
 };
 
-// Receives the contents of a manifest, in order.
-class ManifestListener2 {
- public:
-  virtual ~ManifestListener2() = default;
+// Receives the objects of a manifest, in order.
+struct ObjectReceiver2 {
   // Called once, before the first object. `objects`: their number, unless the manifest claims an impossible one.
-  virtual void begin(const std::vector<Shard>& shards, std::size_t objects) = 0;
+  FunctionRef<void(const std::vector<Shard>& shards, std::size_t objects)> begin;
   // May move out of the object.
-  virtual void take(Object& object) = 0;
+  FunctionRef<void(Object& object)> take;
 };
 
-// Where the manifest is; an empty range for a data shard. Throws invalid_file for wrong magic numbers, version, bounds
-// or manifest hash; unsupported for another version.
+// Returns where the manifest is; an empty range for a data shard. Throws invalid_file for wrong magic numbers, version,
+// bounds or manifest hash; unsupported for another version.
 ManifestRange find_manifest2(const Source& source);
 
 // Throws invalid_file naming the key and its offset for a manifest that breaks a rule.
-Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, ManifestListener2* listener = nullptr);
+Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, const ObjectReceiver2* receiver = nullptr);
 
 // Returns the algorithm of a part's or shard's digest. Version 2 defines xxh3 and sha256; others are `unknown`.
 DigestAlgorithm parse_digest_algorithm2(std::string_view text);
@@ -69,7 +69,7 @@ std::filesystem::path make_shard_path(const std::filesystem::path& root, std::st
 // types. Throws invalid_file (without path).
 void check_layout2(const Tensor& tensor);
 
-// Layouts that version 2 or Poise defines; opening a file checks their rules.
+// Returns true for layouts that version 2 or Poise defines; opening a file checks their rules.
 bool is_known_layout2(std::string_view layout);
 
 // A tensor as version 2 stores it: layout, attributes, and parts by role, each with its storage type and logical type.
@@ -87,13 +87,13 @@ struct StoredTensor {
   Attributes attributes;
   std::vector<StoredPart> parts;  // sorted by role
 };
-// Only data of dense tensors. Throws unsupported when version 2 cannot hold it.
+// Converts a tensor; of dense ones, only data. Throws unsupported when version 2 cannot hold it.
 StoredTensor to_stored2(const Tensor& tensor);
 
-// The inverse, for a tensor that was read with version 2's roles and attributes and its name of a layout.
+// Converts back a tensor that was read with version 2's roles and attributes and its name of a layout.
 void convert_stored2(Tensor& tensor, std::string_view layout);
 
-// Version 2's role of a part of a tensor.
+// Returns version 2's role of a part of a tensor.
 std::string_view find_stored_role2(const Tensor& tensor, const Part& part);
 
 // Returns the digest that identifies the content of a model in any file: of the deterministic CBOR value
@@ -143,18 +143,14 @@ struct WrittenBlobs {
 WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const BlobStorage& storage,
                          const WriteOptions& options, Output& output);
 
-// The manifest and footers of a zTensor 2 file that is being written.
-
 // Writes the manifest and the footer after the blobs. Throws unsupported for a manifest that readers refuse.
 void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attributes,
                     const std::vector<StoredTensor>& tensors, const WrittenBlobs& blobs);
 
-// The last bytes of a file; a data shard has no manifest.
-void write_footer(Sink& sink, std::uint64_t offset, std::string_view manifest);
+// Returns the last bytes of a file; a data shard has no manifest.
+ByteWriter make_footer(std::uint64_t offset, std::string_view manifest);
 
-// Unicode's normal form C, for names in canonical zTensor 2 files.
-
-// Returns invalid UTF-8 unchanged.
+// Converts a name to Unicode's normal form C, which canonical files have. Returns invalid UTF-8 unchanged.
 std::string normalize_to_form_c(std::string_view text);
 
 }  // namespace poise::ztensor

@@ -46,7 +46,7 @@ void check_dense(const Tensor& tensor) {
   check_parts(tensor);
 }
 
-// Indices are plain u32 or u64, all of one type.
+// Checks that indices are plain u32 or u64, all of one type.
 void check_sparse(const Tensor& tensor) {
   DType index = DType::unknown;
   for (const Part& part : tensor.parts) {
@@ -64,7 +64,7 @@ void check_sparse(const Tensor& tensor) {
 constexpr std::string_view kBlockElements = "elems_per_block";
 constexpr std::string_view kBlockBytes = "block_bytes";
 
-// ggml's blocks.
+// Checks ggml's blocks.
 void check_gguf(const Tensor& tensor) {
   require_roles(tensor, {"data"});
   const Part& data = tensor.require("data");

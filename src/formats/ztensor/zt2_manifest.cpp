@@ -55,7 +55,7 @@ bool is_shard_name(std::string_view name) {
          std::ranges::all_of(name, allowed);
 }
 
-// "89 5a 54 32".
+// Returns "89 5a 54 32".
 std::string format_bytes(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes)
@@ -77,8 +77,8 @@ std::string hash_of(const Source& source, const ManifestRange& range) {
 
 class ManifestParser2 {
  public:
-  ManifestParser2(ManifestBytes& bytes, cbor::Cursor& in, ManifestListener2* listener)
-      : bytes_(bytes), in_(in), listener_(listener) {}
+  ManifestParser2(ManifestBytes& bytes, cbor::Cursor& in, const ObjectReceiver2* receiver)
+      : bytes_(bytes), in_(in), receiver_(receiver) {}
 
   Manifest2 parse() {
     Manifest2 manifest;
@@ -168,15 +168,15 @@ class ManifestParser2 {
 
   void parse_objects(const std::vector<Shard>& shards) {
     auto map = in_.map();
-    if (listener_ != nullptr)
-      listener_->begin(shards,
+    if (receiver_ != nullptr)
+      receiver_->begin(shards,
                        std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes2, std::uint64_t{kMaxTensors}}));
     Object object;
     for (std::size_t count = 0; map.next(); ++count) {
       begin_object(object, count, in_);
       object.name = name(map);
       parse_object(object);
-      if (listener_ != nullptr) listener_->take(object);
+      if (receiver_ != nullptr) receiver_->take(object);
       bytes_.done_before(in_.position());
     }
   }
@@ -283,7 +283,7 @@ class ManifestParser2 {
 
   ManifestBytes& bytes_;
   cbor::Cursor& in_;
-  ManifestListener2* listener_;
+  const ObjectReceiver2* receiver_;
   std::size_t parts_ = 0;  // of all objects so far
 };
 
@@ -341,10 +341,10 @@ ManifestRange find_manifest2(const Source& source) {
   return {offset, offset + length};
 }
 
-Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, ManifestListener2* listener) {
+Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, const ObjectReceiver2* receiver) {
   ManifestBytes bytes(source, range);
   cbor::Cursor in(bytes.bytes(), range.begin, source.name(), "zt 2: manifest", cbor::Rules::deterministic);
-  return ManifestParser2(bytes, in, listener).parse();
+  return ManifestParser2(bytes, in, receiver).parse();
 }
 
 std::filesystem::path make_shard_path(const std::filesystem::path& root, std::string_view shard) {

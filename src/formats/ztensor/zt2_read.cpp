@@ -100,12 +100,12 @@ class Heaps {
 };
 
 // Makes tensors from objects while they are read; finish() sorts them by the order of their bytes.
-class ModelBuilder final : public ManifestListener2 {
+class ModelBuilder {
  public:
   ModelBuilder(Model& model, const Input& input, const ReadOptions& options, const ManifestRange& range)
       : model_(model), input_(input), options_(options), range_(range) {}
 
-  void begin(const std::vector<Shard>& shards, std::size_t objects) override {
+  void begin(const std::vector<Shard>& shards, std::size_t objects) {
     heaps_.emplace(input_, options_, shards);
     model_.reserve(objects);
     offsets_.reserve(objects);
@@ -114,7 +114,7 @@ class ModelBuilder final : public ManifestListener2 {
     heaps_->find("")->extents.reserve(objects + 1);
   }
 
-  void take(Object& object) override {
+  void take(Object& object) {
     const std::size_t before = model_.size();
     if (faults_.attempt([&] { add(object); }, object.name)) return;
     offsets_.resize(before);
@@ -277,7 +277,10 @@ Model read2(const Input& input, const ReadOptions& options) {
     return model;
   }
   ModelBuilder builder(model, input, options, range);
-  model.attributes = parse_manifest2(*input.source, range, &builder).attributes;
+  const auto begin = [&](const std::vector<Shard>& shards, std::size_t objects) { builder.begin(shards, objects); };
+  const auto take = [&](Object& object) { builder.take(object); };
+  const ObjectReceiver2 receiver{begin, take};
+  model.attributes = parse_manifest2(*input.source, range, &receiver).attributes;
   builder.finish();
   parse_text_attributes(model);
   return model;
@@ -296,7 +299,6 @@ namespace poise {
 
 const Format kZtensor2 = {
     .info = {"zt", "a zTensor 2 file", ".zt"},
-    .extensions = {},
     .options = {.zstd_level = true,
                 .digest = true,
                 .align = Alignments{.usual = ztensor::kCanonicalAlignment2, .least = ztensor::kLeastAlignment2},

@@ -68,7 +68,7 @@ class ShardWriter {
   }
 
   void finish_shard() {
-    write_footer(*hashing_, 0, {});
+    hashing_->write(make_footer(0, {}).bytes());
     shards_.back().size = hashing_->position();
     shards_.back().digest = format_digest(shard_digest_, hasher_->finish());
     hashing_.reset();

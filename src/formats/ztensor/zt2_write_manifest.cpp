@@ -6,7 +6,6 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/byte_writer.hpp"
 #include "formats/metadata.hpp"
 #include "formats/ztensor/object.hpp"
 #include "formats/ztensor/zt2.hpp"
@@ -29,25 +28,13 @@ void encode_part(cbor::Encoder& out, const StoredPart& part, const BlobReference
   out.array(2);
   out.u64(reference.offset);
   out.u64(reference.length);
-  if (!part.type.empty()) {
-    out.text("type");
-    out.text(part.type);
-  }
-  out.text("dtype");
-  out.text(part.dtype);
-  if (!reference.shard.empty()) {
-    out.text("shard");
-    out.text(reference.shard);
-  }
-  if (!digest.empty()) {
-    out.text("digest");
-    out.text(digest);
-  }
+  if (!part.type.empty()) out.member("type", part.type);
+  out.member("dtype", part.dtype);
+  if (!reference.shard.empty()) out.member("shard", reference.shard);
+  if (!digest.empty()) out.member("digest", digest);
   if (reference.encoded) {
-    out.text("encoding");
-    out.text(kZstdSeekable);
-    out.text("decoded_length");
-    out.u64(part.blob->size());
+    out.member("encoding", kZstdSeekable);
+    out.member("decoded_length", part.blob->size());
   }
 }
 
@@ -69,12 +56,8 @@ std::string encode_object(const StoredTensor& tensor, const std::vector<BlobRefe
   out.text("shape");
   out.array(tensor.shape.size());
   for (const std::uint64_t dimension : tensor.shape) out.u64(dimension);
-  out.text("layout");
-  out.text(tensor.layout);
-  if (!tensor.attributes.empty()) {
-    out.text("attributes");
-    out.value(tensor.attributes);
-  }
+  out.member("layout", tensor.layout);
+  if (!tensor.attributes.empty()) out.member("attributes", tensor.attributes);
   return out.take();
 }
 
@@ -101,10 +84,7 @@ std::string encode_manifest(const Attributes& attributes, const std::vector<Shar
     out.text(name);
     out.encoded(object);
   }
-  if (!attributes.empty()) {
-    out.text("attributes");
-    out.value(attributes);
-  }
+  if (!attributes.empty()) out.member("attributes", attributes);
   return out.take();
 }
 
@@ -122,10 +102,10 @@ void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attri
   sink.pad_to(alignment);
   const std::uint64_t offset = sink.position();
   sink.write(std::as_bytes(std::span(manifest)));
-  write_footer(sink, offset, manifest);
+  sink.write(make_footer(offset, manifest).bytes());
 }
 
-void write_footer(Sink& sink, std::uint64_t offset, std::string_view manifest) {
+ByteWriter make_footer(std::uint64_t offset, std::string_view manifest) {
   ByteWriter footer;
   footer.u64(offset);
   footer.u64(manifest.size());
@@ -133,7 +113,7 @@ void write_footer(Sink& sink, std::uint64_t offset, std::string_view manifest) {
   footer.u32(2);
   footer.u32(0);
   footer.text(kMagic2);
-  sink.write(footer.bytes());
+  return footer;
 }
 
 // The content digest of zTensor 2, independent of offsets, alignment, compression and shards.
