@@ -46,7 +46,6 @@ ALLOWED = [
 ]
 # Names that several headers still give to types of different rooms. Rename one and take it out of this list; add none.
 REPEATED = """
-Object
 """.split()
 # What others wrote, and what models write.
 FOREIGN = ["LICENSE", "docs/notices.md", "examples/training/*.txt", "examples/training/story_parts.py", "*/golden*"]

@@ -146,23 +146,20 @@ void require_replaceable(const std::filesystem::path& target, bool overwrite) {
 AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite)
     : target_(std::move(target)), directory_(find_parent_directory(target_)), overwrite_(overwrite) {
   const auto replaced = find_replaced_file(target_, overwrite_);
-  const mode_t mode = replaced ? replaced->st_mode & 0777 : 0666;
-  open_unnamed(mode);
-  if (!fd_) open_named(mode);
+  open(replaced ? replaced->st_mode & 0777 : 0666);
   if (replaced) copy_owner_and_mode(fd_, *replaced);
-  buffer_.reserve(kBufferBytes);
 }
 
 AtomicFile::AtomicFile(std::filesystem::path target, std::filesystem::path directory)
     : target_(std::move(target)), directory_(std::move(directory)), overwrite_(false) {
-  open_unnamed(0666);
-  if (!fd_) open_named(0666);
-  buffer_.reserve(kBufferBytes);
+  open(0666);
 }
 
-void AtomicFile::open_unnamed(mode_t mode) {
+void AtomicFile::open(mode_t mode) {
   fd_ = FileDescriptor(::open(directory_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
   if (fd_ && ::access(make_link_path(fd_).c_str(), F_OK) != 0) fd_.reset();  // without /proc it could not get a name
+  if (!fd_) open_named(mode);
+  buffer_.reserve(kBufferBytes);
 }
 
 void AtomicFile::open_named(mode_t mode) {

@@ -47,7 +47,8 @@ class AtomicFile final : public Sink {
   void do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) override;
 
  private:
-  void open_unnamed(mode_t mode);
+  // Creates the file, without a name where possible.
+  void open(mode_t mode);
   void open_named(mode_t mode);
   // Gives the file the target's name if it is free; false when it is taken.
   bool claim_name();

@@ -179,9 +179,7 @@ void roll_back(const fs::path& path) {
   remove_undo_file(make_undo_name(path));
 }
 
-FileTail::FileTail(std::filesystem::path path)
-    : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDWR | O_CLOEXEC)) {
-  if (!fd_) throw_system_error("open for writing", path_.string());
+FileTail::FileTail(std::filesystem::path path) : path_(std::move(path)), fd_(open_for_writing(path_)) {
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) throw_system_error("look at", path_.string());
   size_ = static_cast<std::uint64_t>(status.st_size);

@@ -30,8 +30,9 @@ void require_not_interrupted(const Source& source, std::string_view format);
 // holds the file.
 void roll_back(const std::filesystem::path& path);
 
-// Replaces the end of a file so that the file is valid at every moment, with the old end or the new one: for formats whose last bytes, the footer, locate everything else. It copies the old footer to the place of the new
-// one (the file is as before, with a gap), writes the new bytes into the gap, and then the new footer over the copy.
+// Replaces the end of a file so that the file is valid at every moment, with the old end or the new one: for formats
+// whose last bytes, the footer, locate everything else. It copies the old footer to the place of the new one (the file
+// is as before, with a gap), writes the new bytes into the gap, and then the new footer over the copy.
 class FileTail {
  public:
   // Throws not_found or io when the file cannot be opened for writing.

@@ -15,16 +15,19 @@ namespace {
 constexpr std::string_view kServerMessage =
     "this is a server's message saved instead of the download: sign in there, or check the name";
 
+constexpr std::string_view kHtmlPage =
+    "this is an HTML page, perhaps a login or error page saved instead of the download";
+constexpr std::string_view kOldGgmlFile =
+    "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it";
+
 constexpr Lookalike kGitLfsPointer = {
     "version https://git-lfs", ErrorKind::invalid_file,
     "this is a Git LFS pointer, not the file itself; `git lfs pull` in its repository fetches the weights"};
 
 constexpr std::array kLookalikes = {
     kGitLfsPointer,
-    Lookalike{"<!doctype html", ErrorKind::invalid_file,
-              "this is an HTML page, perhaps a login or error page saved instead of the download"},
-    Lookalike{"<html", ErrorKind::invalid_file,
-              "this is an HTML page, perhaps a login or error page saved instead of the download"},
+    Lookalike{"<!doctype html", ErrorKind::invalid_file, kHtmlPage},
+    Lookalike{"<html", ErrorKind::invalid_file, kHtmlPage},
     Lookalike{"<?xml", ErrorKind::invalid_file,
               "this is an XML document, perhaps a server's error message saved instead of the download"},
     Lookalike{"{\"error\"", ErrorKind::invalid_file, kServerMessage},
@@ -38,12 +41,9 @@ constexpr std::array kLookalikes = {
     Lookalike{
         "\x89hdf\r\n", ErrorKind::unsupported,
         "this is an HDF5 file, as Keras writes them; in Python, save its arrays as safetensors or with numpy.savez()"},
-    Lookalike{"lmgg", ErrorKind::unsupported,
-              "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},
-    Lookalike{"fmgg", ErrorKind::unsupported,
-              "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},
-    Lookalike{"tjgg", ErrorKind::unsupported,
-              "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},
+    Lookalike{"lmgg", ErrorKind::unsupported, kOldGgmlFile},
+    Lookalike{"fmgg", ErrorKind::unsupported, kOldGgmlFile},
+    Lookalike{"tjgg", ErrorKind::unsupported, kOldGgmlFile},
     Lookalike{"\x89png", ErrorKind::unsupported, "this is a PNG image"},
     Lookalike{"\x1f\x8b", ErrorKind::unsupported, "this is a gzip archive; unpack it first"},
     Lookalike{"\x28\xb5\x2f\xfd", ErrorKind::unsupported, "this is a zstd archive; unpack it with `zstd -d` first"},

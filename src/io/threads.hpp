@@ -63,7 +63,8 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
                                     tbb::make_filter<Slot*, void>(tbb::filter_mode::serial_in_order, third));
 }
 
-// Holds a value that is made on first use and can be released. Thread-safe. A reader keeps a value that is released meanwhile; the next get() makes a new one.
+// Holds a value that is made on first use and can be released. Thread-safe. A reader keeps a value that is released
+// meanwhile; the next get() makes a new one.
 template <typename T>
 class LazyValue {
  public:

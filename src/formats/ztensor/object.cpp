@@ -10,7 +10,7 @@
 
 namespace poise::ztensor {
 
-void begin_object(Object& object, std::size_t already, const cbor::Cursor& in) {
+void begin_object(StoredObject& object, std::size_t already, const cbor::Cursor& in) {
   if (already == kMaxTensors) in.fail(fmt::format("more than {} tensors", kMaxTensors), in.position());
   std::vector<Component> components = std::move(object.components);
   components.clear();

@@ -36,7 +36,7 @@ struct Component {
   std::uint64_t position = 0;                   // of its map in the manifest
 };
 
-struct Object {
+struct StoredObject {
   std::string_view name;
   Shape shape;
   std::string_view layout = "dense";  // "format" in 1.x
@@ -48,7 +48,7 @@ struct Object {
 
 // Clears `object`, keeping its memory, for one that begins at the cursor. Fails when there are already as many as a
 // model may have tensors.
-void begin_object(Object& object, std::size_t already, const cbor::Cursor& in);
+void begin_object(StoredObject& object, std::size_t already, const cbor::Cursor& in);
 
 // Parses an array of at most kMaxRank numbers.
 Shape parse_shape(cbor::Cursor& in);

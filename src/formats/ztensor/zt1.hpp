@@ -33,7 +33,7 @@ class ModelBuilder1 {
   void reserve(std::size_t objects);
   // May move out of the object. Throws invalid_file for a repeated name, and for a component that is misaligned, is
   // outside [64, data_end) or has a wrong size for its shape and layout.
-  void take(Object& object);
+  void take(StoredObject& object);
   // Throws invalid_file when components overlap without being equal.
   void finish();
 

@@ -137,7 +137,7 @@ class ManifestParser1 {
   void parse_objects() {
     auto map = in_.map(cbor::Keys::checked_by_caller);
     builder_.reserve(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes1, std::uint64_t{kMaxTensors}}));
-    Object object;
+    StoredObject object;
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
       begin_object(object, model_.size(), in_);
@@ -148,7 +148,7 @@ class ManifestParser1 {
     }
   }
 
-  void parse_object(Object& object) {
+  void parse_object(StoredObject& object) {
     bool has_shape = false;
     bool has_format = false;
     bool has_components = false;
@@ -177,7 +177,7 @@ class ManifestParser1 {
     if (is_1_0_) share_dtype(object, dtype);
   }
 
-  void parse_components(Object& object) {
+  void parse_components(StoredObject& object) {
     auto map = in_.map();
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a role", map.key_position());
@@ -229,7 +229,7 @@ class ManifestParser1 {
   }
 
   // 1.0: the tensor's type applies to all components except the indices, which are uint64.
-  void share_dtype(Object& object, std::string_view dtype) const {
+  void share_dtype(StoredObject& object, std::string_view dtype) const {
     if (dtype.empty()) in_.fail("\"dtype\" is missing", object.position);
     for (Component& component : object.components) {
       const bool index = component.role == "indices" || component.role == "indptr" || component.role == "coords";
@@ -366,7 +366,7 @@ class EntryParser {
  public:
   explicit EntryParser(cbor::Cursor& in) : in_(in) {}
 
-  void parse(Object& object) {
+  void parse(StoredObject& object) {
     Component& data = object.components.emplace_back();
     data.role = "data";
     data.position = in_.position();
@@ -381,7 +381,7 @@ class EntryParser {
   }
 
  private:
-  void field(std::string_view key, bool is_text, Object& object, Component& data) {
+  void field(std::string_view key, bool is_text, StoredObject& object, Component& data) {
     const std::uint64_t begin = in_.position();
     if (key == "name") {
       object.name = in_.text();
@@ -437,7 +437,7 @@ void read_version_0(Model& model, const SourcePtr& source) {
   cbor::Cursor in(index.bytes(), range.begin, source->name(), std::string(kIndexContext), cbor::Rules::lenient);
   EntryParser parser(in);
   ModelBuilder1 builder(model, source, range.begin, std::string(kIndexContext));
-  Object object;
+  StoredObject object;
   for (auto entries = in.array(); entries.next();) {
     begin_object(object, model.size(), in);
     parser.parse(object);

@@ -42,7 +42,7 @@ class ModelBuilder1::Impl {
     beginnings_.reserve(objects);
   }
 
-  void take(Object& object) {
+  void take(StoredObject& object) {
     const std::size_t extents = extents_.size();
     if (faults_.attempt([&] { add(object); }, object.name)) return;
     extents_.resize(extents);
@@ -57,7 +57,7 @@ class ModelBuilder1::Impl {
   }
 
  private:
-  void add(Object& object) {
+  void add(StoredObject& object) {
     if (!std::ranges::is_sorted(object.components, {}, order_of))
       std::ranges::stable_sort(object.components, {}, order_of);
     Tensor tensor;
@@ -270,7 +270,7 @@ ModelBuilder1::ModelBuilder1(Model& model, SourcePtr source, std::uint64_t data_
     : impl_(std::make_unique<Impl>(model, std::move(source), data_end, std::move(context))) {}
 ModelBuilder1::~ModelBuilder1() = default;
 void ModelBuilder1::reserve(std::size_t objects) { impl_->reserve(objects); }
-void ModelBuilder1::take(Object& object) { impl_->take(object); }
+void ModelBuilder1::take(StoredObject& object) { impl_->take(object); }
 void ModelBuilder1::finish() { impl_->finish(); }
 
 }  // namespace poise::ztensor

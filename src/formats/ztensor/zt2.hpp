@@ -49,7 +49,7 @@ struct ObjectReceiver2 {
   // Called once, before the first object. `objects`: their number, unless the manifest claims an impossible one.
   FunctionRef<void(const std::vector<Shard>& shards, std::size_t objects)> begin;
   // May move out of the object.
-  FunctionRef<void(Object& object)> take;
+  FunctionRef<void(StoredObject& object)> take;
 };
 
 // Returns where the manifest is; an empty range for a data shard. Throws invalid_file for wrong magic numbers, version,

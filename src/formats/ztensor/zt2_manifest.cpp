@@ -171,7 +171,7 @@ class ManifestParser2 {
     if (receiver_ != nullptr)
       receiver_->begin(shards,
                        std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes2, std::uint64_t{kMaxTensors}}));
-    Object object;
+    StoredObject object;
     for (std::size_t count = 0; map.next(); ++count) {
       begin_object(object, count, in_);
       object.name = name(map);
@@ -181,7 +181,7 @@ class ManifestParser2 {
     }
   }
 
-  void parse_object(Object& object) {
+  void parse_object(StoredObject& object) {
     bool has_shape = false;
     bool has_parts = false;
     object.layout = {};
@@ -208,7 +208,7 @@ class ManifestParser2 {
       in_.fail(fmt::format("shape: the product of {} does not fit 64 bits", to_string(object.shape)), object.position);
   }
 
-  void parse_parts(Object& object) {
+  void parse_parts(StoredObject& object) {
     auto map = in_.map();
     while (map.next()) {
       if (object.components.size() == kMaxTensorParts)

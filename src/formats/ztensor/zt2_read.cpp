@@ -114,7 +114,7 @@ class ModelBuilder {
     heaps_->find("")->extents.reserve(objects + 1);
   }
 
-  void take(Object& object) {
+  void take(StoredObject& object) {
     const std::size_t before = model_.size();
     if (faults_.attempt([&] { add(object); }, object.name)) return;
     offsets_.resize(before);
@@ -135,7 +135,7 @@ class ModelBuilder {
   }
 
  private:
-  void add(Object& object) {
+  void add(StoredObject& object) {
     if (object.components.size() > 1) {
       std::ranges::stable_sort(object.components, {},
                                [](const Component& part) { return std::pair(part.shard, part.offset); });
@@ -278,7 +278,7 @@ Model read2(const Input& input, const ReadOptions& options) {
   }
   ModelBuilder builder(model, input, options, range);
   const auto begin = [&](const std::vector<Shard>& shards, std::size_t objects) { builder.begin(shards, objects); };
-  const auto take = [&](Object& object) { builder.take(object); };
+  const auto take = [&](StoredObject& object) { builder.take(object); };
   const ObjectReceiver2 receiver{begin, take};
   model.attributes = parse_manifest2(*input.source, range, &receiver).attributes;
   builder.finish();
