@@ -49,7 +49,7 @@ void print_fastest(Work work) {
 
 int main(int count, char** arguments) {
   const std::span<char*> args(arguments, static_cast<std::size_t>(count));
-  const poise::BlockType* const type = args.size() >= 5 ? poise::block_type_named(args[2]) : nullptr;
+  const poise::BlockType* const type = args.size() >= 5 ? poise::find_named_block_type(args[2]) : nullptr;
   if (type != nullptr && args[1] == std::string("decode") && type->decode != nullptr) {
     const auto blocks = read<std::byte>(args[3]);
     std::vector<float> numbers(blocks.size() / type->bytes * type->elements);

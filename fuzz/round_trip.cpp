@@ -52,8 +52,8 @@ bool is_widened(const Tensor& tensor, const Part& before, const Part& after) {
 // Compares the parts, and everything else that every format with the layout keeps. ALT packs codes of four bits, two to
 // a byte.
 std::string difference(const Tensor& unpacked_a, const Tensor& unpacked_b, bool lossless) {
-  const Tensor a = with_packed_codes(unpacked_a);
-  const Tensor b = with_packed_codes(unpacked_b);
+  const Tensor a = pack_affine_codes(unpacked_a);
+  const Tensor b = pack_affine_codes(unpacked_b);
   if (a.shape != b.shape) return "shape";
   if (a.layout != b.layout) return "layout";
   if ((a.layout.affine() != nullptr ? a.layout.affine()->get() : Affine{}) !=
@@ -67,7 +67,7 @@ std::string difference(const Tensor& unpacked_a, const Tensor& unpacked_b, bool 
     if (other == nullptr) return part.role + " (absent)";
     const bool widened = is_widened(a, part, *other);
     if (part.dtype != other->dtype && !widened) return part.role + " (type)";
-    const BlobPtr expected = widened ? dense_blob(a, DType::f32) : BlobPtr(part.blob);
+    const BlobPtr expected = widened ? make_dense_blob(a, DType::f32) : BlobPtr(part.blob);
     if (read_all(*expected) != read_all(*other->blob)) return part.role + " (bytes)";
   }
   return {};

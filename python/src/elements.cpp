@@ -110,7 +110,7 @@ Memory HeldElements::read(std::optional<DType> as, const std::function<bool()>& 
       throw Error(ErrorKind::unsupported, fmt::format("tensor {}: its elements, of type {}, are not read as {}",
                                                       tensor->name, to_string(own), to_string(*as)));
     }
-    blob = dense_blob(*tensor, *as);
+    blob = make_dense_blob(*tensor, *as);
   } else if (!has_bytes(own)) {
     return read_halves(*make_dense_tensor(*tensor).require("data").blob, place);
   } else {

@@ -287,7 +287,7 @@ void declare_tensors(py::module_& module) {
             return to_dlpack(of.hold(), parse_optional_dtype(dtype), bits);
           },
           py::arg("dtype") = py::none(), py::arg("bits") = false)
-      .def_property_readonly("_stored", [](const Elements& of) { return text(stored_type_name(*of.tensor())); })
+      .def_property_readonly("_stored", [](const Elements& of) { return text(describe_stored_type(*of.tensor())); })
       .def_property_readonly("_layout", [](const Elements& of) { return text(of.tensor()->layout.name()); })
       .def_property_readonly("_attributes", [](const Elements& of) { return to_python(of.tensor()->attributes); })
       .def_property_readonly("_stored_bytes", [](const Elements& of) { return of.tensor()->size_bytes(); })

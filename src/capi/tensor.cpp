@@ -174,7 +174,7 @@ poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, 
     if (size % width != 0 || size / width != count)
       refuse(fmt::format("{} elements of {} bytes do not make {} bytes", count, width, size));
     if (count > 0)
-      poise::dense_blob(tensor, type)->read(first * width, view_items(static_cast<std::byte*>(out), size, "out"));
+      poise::make_dense_blob(tensor, type)->read(first * width, view_items(static_cast<std::byte*>(out), size, "out"));
   });
 }
 

@@ -64,7 +64,7 @@ class Embed {
   Tokens encode_input(const std::string& text, const std::string& name) const {
     Tokens tokens = weights_->tokenizer().encode_with_special(text);
     if (tokens.empty()) throw Error(ErrorKind::invalid_file, "the text has no tokens, so it has no vector", name);
-    if (const std::size_t context = context_of(*weights_, options_.session); tokens.size() > context) {
+    if (const std::size_t context = find_context(*weights_, options_.session); tokens.size() > context) {
       throw Error(ErrorKind::invalid_file,
                   fmt::format("{} tokens do not fit the context of {} tokens", tokens.size(), context), name);
     }

@@ -73,7 +73,7 @@ void print_tensors(const Model& model, bool names_in_file) {
         const auto at = tensor.parts.empty() ? std::nullopt : tensor.parts[0].blob->stored();
         append_printable(row[0], names_in_file ? tensor.name_in_file() : std::string_view(tensor.name));
         row[1] += poise::to_string(tensor.shape);
-        append_printable(row[2], stored_type_name(tensor));
+        append_printable(row[2], describe_stored_type(tensor));
         if (at) {
           append_grouped(row[3], at->offset);
         } else {
@@ -97,7 +97,7 @@ void print_summary(const Model& model) {
   std::vector<Sum> sums;
   std::unordered_map<std::string, std::size_t> indices;
   for (const Tensor& tensor : model.tensors()) {
-    const auto [found, is_new] = indices.try_emplace(stored_type_name(tensor), sums.size());
+    const auto [found, is_new] = indices.try_emplace(describe_stored_type(tensor), sums.size());
     if (is_new) sums.push_back({found->first, {}});
     sums[found->second].totals.add(tensor);
   }

@@ -82,7 +82,7 @@ class InspectionJson {
     out_.write_list("shape", tensor.shape, [this](std::uint64_t dimension) { out_->value(dimension); });
     out_->member("layout", tensor.layout.name());
     out_->member("attributes", describe_attributes(tensor));
-    out_->member("type", stored_type_name(tensor));
+    out_->member("type", describe_stored_type(tensor));
     out_->member("bytes", make_number_or_null(count_bytes(tensor)));
     out_->member("elements", tensor.elements());
     out_.write_list("parts", tensor.parts, [this](const Part& part) { add(part); });

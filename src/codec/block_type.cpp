@@ -21,18 +21,18 @@ const BlockType* find(Field field, const Value& value) {
 }  // namespace
 
 std::span<const BlockType> block_types() { return kBlockTypes; }
-const BlockType* block_type_named(std::string_view name) { return find(&BlockType::name, name); }
+const BlockType* find_named_block_type(std::string_view name) { return find(&BlockType::name, name); }
 const BlockType* block_type(const StoredType& type) {
   if (type.blocks.empty()) return nullptr;
-  if (const BlockType* found = block_type_named(type.blocks)) return found;
+  if (const BlockType* found = find_named_block_type(type.blocks)) return found;
   throw Error(ErrorKind::bad_argument, fmt::format("\"{}\" is not a type of blocks", type.blocks));
 }
 
-const BlockType* block_type_numbered(std::uint32_t number) { return find(&BlockType::number, number); }
+const BlockType* find_numbered_block_type(std::uint32_t number) { return find(&BlockType::number, number); }
 
-const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row) {
+const BlockType* choose_block_type_for_rows(const BlockType& type, std::uint64_t row) {
   if (row % type.elements == 0) return &type;
-  const BlockType* instead = type.fallback.empty() ? nullptr : block_type_named(type.fallback);
+  const BlockType* instead = type.fallback.empty() ? nullptr : find_named_block_type(type.fallback);
   return instead != nullptr && row % instead->elements == 0 ? instead : nullptr;
 }
 

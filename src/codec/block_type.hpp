@@ -52,14 +52,14 @@ struct BlockType {
 std::span<const BlockType> block_types();
 
 // Returns null if there is no such type.
-const BlockType* block_type_named(std::string_view name);
-const BlockType* block_type_numbered(std::uint32_t number);
+const BlockType* find_named_block_type(std::string_view name);
+const BlockType* find_numbered_block_type(std::uint32_t number);
 // Returns null if it is not a type of blocks. Throws bad_argument for unknown names.
 const BlockType* block_type(const StoredType& type);
 
 // Returns the type for rows of that length: the type itself if they are whole blocks, its fallback if they are blocks
 // of that. Null: float16.
-const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row);
+const BlockType* choose_block_type_for_rows(const BlockType& type, std::uint64_t row);
 
 // Swaps the bytes of blocks from a big-endian file, in place. Requires: type.swapped, whole blocks.
 void swap_blocks(const BlockType& type, std::span<std::byte> blocks);

@@ -60,7 +60,7 @@ inline constexpr auto kBlockTypes = [] {
 }();
 
 // Returns the index of a name in the table; its size if missing.
-constexpr std::size_t block_type_place(std::string_view name) {
+constexpr std::size_t find_block_type_place(std::string_view name) {
   return static_cast<std::size_t>(std::ranges::find(kBlockTypes, name, &BlockType::name) - kBlockTypes.begin());
 }
 

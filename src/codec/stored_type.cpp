@@ -48,7 +48,7 @@ bool is_group_size(const Groups& groups) {
 }
 
 std::optional<StoredType> stored_type_from_name(std::string_view name) {
-  if (const BlockType* blocks = block_type_named(name)) {
+  if (const BlockType* blocks = find_named_block_type(name)) {
     return blocks->encode == nullptr ? std::nullopt
                                      : std::optional(StoredType{.dtype = DType::u8, .blocks = blocks->name});
   }

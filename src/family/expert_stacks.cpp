@@ -64,7 +64,7 @@ const Tensor& ExpertLayer::stack_of(const ExpertStack& stack) {
 }
 
 // [experts, out, in] as numbers [experts, in, out], and the other way.
-Tensor ExpertLayer::in_out(const ExpertStack& stack) { return transposed(dense_numbers(stack_of(stack))); }
+Tensor ExpertLayer::in_out(const ExpertStack& stack) { return transposed(make_dense_numbers(stack_of(stack))); }
 
 void ExpertLayer::add(std::string_view name, Tensor tensor) {
   tensor.name = prefix_ + std::string(name);
@@ -76,7 +76,7 @@ void ExpertLayer::separate(ExpertsStored from) {
   std::vector<Tensor> biases;
   for (const ExpertStack& stack : stacks_) {
     const Tensor& tensor = stack_of(stack);
-    matrices.push_back(from == ExpertsStored::stacked_out_in ? with_whole_rows(tensor) : in_out(stack));
+    matrices.push_back(from == ExpertsStored::stacked_out_in ? convert_to_whole_rows(tensor) : in_out(stack));
     const Shape& shape = matrices.back().shape;
     if (shape[1] % stack.modules.size() != 0)
       fail(tensor,
@@ -85,7 +85,7 @@ void ExpertLayer::separate(ExpertsStored from) {
       fail(tensor, fmt::format("{} experts, expected {}", shape[0], matrices.front().shape[0]));
     const Tensor& bias = required(bias_of(stack));
     require_shape(bias, {shape[0], shape[1]});
-    biases.push_back(dense_numbers(bias));
+    biases.push_back(make_dense_numbers(bias));
   }
   separate(matrices, "weight");
   separate(biases, "bias");
@@ -96,8 +96,8 @@ void ExpertLayer::separate(std::span<const Tensor> wholes, std::string_view endi
     for (std::size_t s = 0; s < stacks_.size(); ++s) {
       const auto modules = stacks_[s].modules;
       for (std::size_t i = 0; i < modules.size(); ++i) {
-        const Tensor rows = every_row(wholes[s], expert, i, modules.size());
-        add(fmt::format("{}.{}.{}", expert, modules[i], ending), is_mxfp4(rows) ? mxfp4_as_blocks(rows) : rows);
+        const Tensor rows = select_rows(wholes[s], expert, i, modules.size());
+        add(fmt::format("{}.{}.{}", expert, modules[i], ending), is_mxfp4(rows) ? convert_mxfp4_to_blocks(rows) : rows);
       }
     }
   }
@@ -111,11 +111,12 @@ void ExpertLayer::join(ExpertsStored to) {
   };
   for (const ExpertStack& stack : stacks_) {
     const Tensor whole = interleaved(all_of(stack, "weight", shape_of(stack)), stack.modules.size());
-    add(stack.name, to == ExpertsStored::stacked_out_in ? blocks_as_mxfp4(whole) : transposed(dense_numbers(whole)));
+    add(stack.name,
+        to == ExpertsStored::stacked_out_in ? convert_blocks_to_mxfp4(whole) : transposed(make_dense_numbers(whole)));
   }
   for (const ExpertStack& stack : stacks_) {
     const Tensor all = all_of(stack, "bias", {shape_of(stack)[0]});
-    add(bias_of(stack), interleaved(dense_numbers(all), stack.modules.size()));
+    add(bias_of(stack), interleaved(make_dense_numbers(all), stack.modules.size()));
   }
 }
 

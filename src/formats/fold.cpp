@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_all_zero(const Tensor& tensor) {
-  const BlobPtr numbers = dense_blob(tensor, DType::f32);
+  const BlobPtr numbers = make_dense_blob(tensor, DType::f32);
   std::array<float, 4096> piece;
   for (std::uint64_t first = 0; first < tensor.elements();) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), tensor.elements() - first));

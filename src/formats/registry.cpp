@@ -348,7 +348,7 @@ PreparedFile prepare_file(const Model& model, const Format& format, const WriteO
   std::shared_ptr<Model> checked;
   if (std::ranges::any_of(model.tensors(), has_checked_values)) {
     checked = std::make_shared<Model>(model.header());
-    for (const Tensor& tensor : model.tensors()) checked->add(with_checked_values(tensor));
+    for (const Tensor& tensor : model.tensors()) checked->add(add_value_checks(tensor));
   }
   PreparedFile prepared = format.prepare(checked ? *checked : model, options);
   prepared.checked = std::move(checked);

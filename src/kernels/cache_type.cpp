@@ -33,11 +33,11 @@ constexpr CacheTypeRow kCacheTypes[] = {
 
 std::span<const CacheTypeRow> cache_types() { return kCacheTypes; }
 
-const CacheTypeRow& cache_type_row(CacheType type) {
+const CacheTypeRow& find_cache_type_row(CacheType type) {
   return *std::ranges::find(kCacheTypes, type, &CacheTypeRow::type);
 }
 
-std::string_view to_string(CacheType type) { return cache_type_row(type).name; }
+std::string_view to_string(CacheType type) { return find_cache_type_row(type).name; }
 
 std::optional<CacheType> cache_type_from_name(std::string_view name) {
   const auto* const row = std::ranges::find(kCacheTypes, name, &CacheTypeRow::name);

@@ -80,7 +80,7 @@ struct CacheTypeRow {
 };
 
 std::span<const CacheTypeRow> cache_types();
-const CacheTypeRow& cache_type_row(CacheType type);
+const CacheTypeRow& find_cache_type_row(CacheType type);
 
 // cached_attention.cpp defines these.
 const CacheKernels& f32_cache_kernels();

@@ -89,9 +89,9 @@ struct CodeLayout {
 
 // Returns how many columns share a scale in panels of a matrix, up to `most`; 0: it becomes no panels, on this
 // processor.
-std::size_t panel_step(const StoredRows& matrix, std::size_t most);
+std::size_t find_panel_step(const StoredRows& matrix, std::size_t most);
 
 // Returns the layout of a matrix that is multiplied as panels; a step of 0: it is not, on this processor.
-CodeLayout code_layout(const StoredRows& matrix);
+CodeLayout make_code_layout(const StoredRows& matrix);
 
 }  // namespace poise

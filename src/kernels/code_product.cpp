@@ -309,7 +309,7 @@ void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t
   HWY_DYNAMIC_DISPATCH(MultiplyPanels)(matrix, first, last, x, y, stride);
 }
 
-std::size_t panel_step(const StoredRows& matrix, std::size_t most) {
+std::size_t find_panel_step(const StoredRows& matrix, std::size_t most) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
   if (form.expand == nullptr || matrix.columns % form.elements != 0) return 0;
   const std::size_t shared = form.group != 0 ? form.group : matrix.group_size != 0 ? matrix.group_size : matrix.columns;
@@ -319,17 +319,17 @@ std::size_t panel_step(const StoredRows& matrix, std::size_t most) {
   return 0;
 }
 
-CodeLayout code_layout(const StoredRows& matrix) {
+CodeLayout make_code_layout(const StoredRows& matrix) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
   // Those of 8 bits gain nothing: reading them takes as long.
   if (form.words && tile_unit() != TileUnit::none && stored_type(matrix).bits == 4) {
-    const std::size_t step = panel_step(matrix, kMostTiledStep);
+    const std::size_t step = find_panel_step(matrix, kMostTiledStep);
     if (step > 0 && step % kTileBytes == 0) return {matrix.columns, step, form.offset, true, true};
   }
   const bool in_one = form.vnni && has_vnni();
   constexpr unsigned kLargestInPairs = 129;  // twice 127 times that has 15 bits
   if (!in_one && (form.words || form.largest > kLargestInPairs)) return {};
-  const std::size_t step = panel_step(matrix, form.words ? kMostStep : KernelInput::kByteBlock);
+  const std::size_t step = find_panel_step(matrix, form.words ? kMostStep : KernelInput::kByteBlock);
   if (step == 0) return {};
   return {matrix.columns, step, form.offset, form.words};
 }

@@ -24,7 +24,7 @@ FloatRows float_columns(const StoredRows& matrix, std::size_t row, std::size_t r
 
 void add_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums) {
   if (const auto add = stored_type(matrix).kernels().add_rows; add != nullptr) return add(matrix, first, last, x, sums);
-  for_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) {
+  visit_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) {
     add_rows(rows, 0, count, x + r, sums);
   });
 }

@@ -23,19 +23,19 @@ KernelInput::Form integer_form(const StoredRows& matrix) {
 // Returns whether it becomes panels that meet x of 7 bits, four columns an instruction, or of 15 bits on a matrix unit.
 bool has_fast_panels(const StoredRows& matrix) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
-  const CodeLayout layout = code_layout(matrix);
+  const CodeLayout layout = make_code_layout(matrix);
   return layout.tiled || (layout.step > 0 && !form.words && form.vnni && has_vnni());
 }
 
 }  // namespace
 
-KernelInput::Form input_form(const StoredRows& matrix, std::size_t tokens, Precision precision) {
+KernelInput::Form choose_input_form(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (precision == Precision::exact) return KernelInput::Form::floats;
   if (KernelInput::is_few(matrix, tokens, precision))
     return takes_integers(matrix) ? integer_form(matrix) : KernelInput::Form::floats;
   if (tokens <= KernelInput::kTokensOfPanels && has_fast_panels(matrix)) return KernelInput::Form::panels;
   if (tile_unit() != TileUnit::none) return KernelInput::Form::tiles;
-  return code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
+  return make_code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
 }
 
 // Several tokens in exact float32 take the way of many, so that a token has the same result among any others.
@@ -47,7 +47,7 @@ bool KernelInput::is_few(const StoredRows& matrix, std::size_t tokens, Precision
 }
 
 KernelInput::AnyForm KernelInput::make_form(const StoredRows& matrix, std::size_t tokens, Precision precision) {
-  switch (input_form(matrix, tokens, precision)) {
+  switch (choose_input_form(matrix, tokens, precision)) {
     case Form::words: return Words(matrix, tokens);
     case Form::bytes: return Bytes(matrix, tokens);
     case Form::tiles: return Tiles(matrix, tokens);
@@ -73,7 +73,7 @@ std::size_t KernelInput::block_columns() const {
 }
 
 bool KernelInput::suits(const StoredRows& matrix) const {
-  return columns_ == matrix.columns && form() == input_form(matrix, tokens_, precision_) &&
+  return columns_ == matrix.columns && form() == choose_input_form(matrix, tokens_, precision_) &&
          std::visit([&](const auto& x) { return x.suits(matrix); }, form_);
 }
 
@@ -128,11 +128,11 @@ KernelInput::Tiles::Tiles(const StoredRows& matrix, std::size_t count) : LaidOut
 
 bool KernelInput::Tiles::suits(const StoredRows& matrix) const { return layout == tile_layout(matrix); }
 
-KernelInput::Panels::Panels(const StoredRows& matrix, std::size_t count) : LaidOut{count, code_layout(matrix)} {
+KernelInput::Panels::Panels(const StoredRows& matrix, std::size_t count) : LaidOut{count, make_code_layout(matrix)} {
   numbers.assign(layout.place(0, layout.blocks(), tokens), std::byte{0});
 }
 
-bool KernelInput::Panels::suits(const StoredRows& matrix) const { return layout == code_layout(matrix); }
+bool KernelInput::Panels::suits(const StoredRows& matrix) const { return layout == make_code_layout(matrix); }
 
 KernelInput::Floats::Floats(const StoredRows& matrix, std::size_t count, bool few)
     : tokens(count), columns(matrix.columns), is_few(few) {

@@ -11,7 +11,7 @@ void multiply_few(const StoredRows& matrix, std::size_t first, std::size_t last,
                   std::size_t stride) {
   const TypeKernels& kernels = stored_type(matrix).kernels();
   if (kernels.multiply_floats != nullptr) return kernels.multiply_floats(matrix, first, last, x, y, stride);
-  for_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) {
+  visit_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) {
     multiply_few(rows, 0, count, x, y + (r - first), stride);
   });
 }
@@ -43,12 +43,12 @@ bool takes_integers(const StoredRows& matrix) {
 
 RowsAtOnce rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   const auto rows = [](std::size_t count) { return RowsAtOnce{count, count}; };
-  switch (input_form(matrix, tokens, precision)) {
+  switch (choose_input_form(matrix, tokens, precision)) {
     case KernelInput::Form::floats:
-      return rows(KernelInput::is_few(matrix, tokens, precision) ? rows_of_few(tokens) : kPanelRows);
+      return rows(KernelInput::is_few(matrix, tokens, precision) ? count_rows_of_few(tokens) : kPanelRows);
     case KernelInput::Form::words:
     case KernelInput::Form::bytes: return rows(4);
-    case KernelInput::Form::tiles: return {kTileRows, tiled_rows_together(tokens)};
+    case KernelInput::Form::tiles: return {kTileRows, count_tiled_rows(tokens)};
     case KernelInput::Form::panels: return rows(kCodeRows);
   }
   return rows(kPanelRows);

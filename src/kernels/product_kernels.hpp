@@ -15,7 +15,7 @@
 namespace poise {
 
 // Returns how products take x.
-KernelInput::Form input_form(const StoredRows& matrix, std::size_t tokens, Precision precision);
+KernelInput::Form choose_input_form(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
 // Columns [begin, begin + count) of rows [first, last) as float32, row r at out + (r - first) * stride. Requires:
 // `begin` is a multiple of 16.
@@ -33,7 +33,7 @@ void decode_part(const StoredRows& matrix, const DecodedPart& part);
 // Calls visit(rows, r, count) with rows r to r + count of [first, last) as float32, four at a time. Requires: visit()
 // decodes no rows itself.
 template <typename Visit>
-void for_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, Visit&& visit) {
+void visit_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, Visit&& visit) {
   constexpr std::size_t kRows = 4;
   thread_local AlignedFloats decoded;
   if (decoded.size() < kRows * matrix.columns) decoded.resize(kRows * matrix.columns);
@@ -53,12 +53,12 @@ void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* co
 
 // Rows that products of few tokens in float32 take together: the more tokens, the more rows a block of x meets.
 inline constexpr std::size_t kRowsOfFew = 16;  // at most
-constexpr std::size_t rows_of_few(std::size_t tokens) { return tokens <= 2 ? 4 : kRowsOfFew; }
+constexpr std::size_t count_rows_of_few(std::size_t tokens) { return tokens <= 2 ? 4 : kRowsOfFew; }
 
 // Returns how many rows products on a matrix unit take together: their sums stay near while their weights meet all
 // tokens, a block of columns after the other, and x of a block, which all of them take, stays in the second cache. With
 // few tokens rows are read from their beginning to their end.
-constexpr std::size_t tiled_rows_together(std::size_t tokens) {
+constexpr std::size_t count_tiled_rows(std::size_t tokens) {
   return tokens <= 2 * kTileTokens ? kTileRows : 8 * kTileRows;
 }
 
@@ -131,7 +131,7 @@ struct StoredTypeRow {
 const StoredTypeRow& stored_type(const StoredRows& matrix);
 
 // Returns the same for blocks of a type; stored_blocks.cpp has their table.
-const StoredTypeRow& stored_block_type(const BlockType& type);
+const StoredTypeRow& find_stored_block_type(const BlockType& type);
 
 // Defines name(), which returns the kernels for the running processor, from a function for each kind of processor.
 #define POISE_EXPORT_KERNELS(name, Kernels) \

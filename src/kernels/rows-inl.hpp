@@ -107,7 +107,7 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
   const Loader loader(matrix);
   const std::size_t columns = matrix.columns;
   const std::size_t row_bytes = Loader::bytes(columns);
-  const std::size_t together = rows_of_few(in.tokens);
+  const std::size_t together = count_rows_of_few(in.tokens);
   for (std::size_t r = first; r < last; r += together) {
     const std::size_t count = std::min(together, last - r);
     const Bytes start = reinterpret_cast<Bytes>(matrix.data) + r * row_bytes;

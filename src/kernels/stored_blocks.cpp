@@ -54,7 +54,7 @@ constexpr auto kBlockRows = std::to_array<BlockRow>({
 
 // Returns true if the row belongs to a type that is decoded, with blocks of whole groups.
 constexpr bool is_of_a_type(const BlockRow& row) {
-  const std::size_t place = block_type_place(row.name);
+  const std::size_t place = find_block_type_place(row.name);
   return place < kBlockTypes.size() && kBlockTypes[place].decode != nullptr &&
          (row.x_group == 0 || kBlockTypes[place].elements % row.x_group == 0);
 }
@@ -70,14 +70,14 @@ constexpr auto kTypes = [] {
   std::array<StoredTypeRow, kBlockTypes.size()> types;
   types.fill({.planes = 2, .kernels = decoding_kernels});
   for (const BlockRow& row : kBlockRows)
-    types.at(block_type_place(row.name)) = {.planes = 2, .x_group = row.x_group, .kernels = row.kernels};
+    types.at(find_block_type_place(row.name)) = {.planes = 2, .x_group = row.x_group, .kernels = row.kernels};
   return types;
 }();
 
 }  // namespace
 
 // Requires: the type is a row of the table, as every one that codec/block_type.hpp gives is.
-const StoredTypeRow& stored_block_type(const BlockType& type) {
+const StoredTypeRow& find_stored_block_type(const BlockType& type) {
   return kTypes.at(static_cast<std::size_t>(&type - kBlockTypes.data()));
 }
 

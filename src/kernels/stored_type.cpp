@@ -45,7 +45,7 @@ static_assert(in_order());
 }  // namespace
 
 const StoredTypeRow& stored_type(const StoredRows& matrix) {
-  if (matrix.blocks != nullptr) return stored_block_type(*matrix.blocks);
+  if (matrix.blocks != nullptr) return find_stored_block_type(*matrix.blocks);
   return kTypes.at(static_cast<std::size_t>(matrix.storage)).row;
 }
 

@@ -27,8 +27,8 @@ static_assert(kTileCodeBlock * kLargestWord * 128 <= std::numeric_limits<std::in
 // Requires: the part begins with a multiple of kTileTokens. The numbers of missing tokens do not matter.
 void ConvertToTileIntegers(const InputPart& part, KernelInput::Tiles& tiles) {
   const TileLayout& layout = tiles.layout;
-  alignas(64) std::int8_t upper[kTileTokens][2 * tile_row_stride(kTileBlock)] = {};
-  alignas(64) std::int8_t lower[kTileTokens][2 * tile_row_stride(kTileBlock)] = {};
+  alignas(64) std::int8_t upper[kTileTokens][2 * find_tile_row_stride(kTileBlock)] = {};
+  alignas(64) std::int8_t lower[kTileTokens][2 * find_tile_row_stride(kTileBlock)] = {};
   for (std::size_t b = part.blocks.first; b < part.blocks.last; ++b) {
     const std::size_t columns = layout.columns_of(b);
     const std::size_t count = std::min(columns, layout.columns - b * kTileCodeBlock);
@@ -44,8 +44,8 @@ void ConvertToTileIntegers(const InputPart& part, KernelInput::Tiles& tiles) {
         factors.scales[t] = rounded.scale;
         factors.sums[t] = rounded.scale * static_cast<float>(rounded.sum);
       }
-      put_tile_words(upper, sizeof upper[0], columns / 4, group);
-      put_tile_words(lower, sizeof lower[0], columns / 4, group + columns * kTileTokens);
+      store_tile_words(upper, sizeof upper[0], columns / 4, group);
+      store_tile_words(lower, sizeof lower[0], columns / 4, group + columns * kTileTokens);
     }
   }
 }
@@ -63,7 +63,7 @@ HWY_EXPORT(ConvertToTileIntegers);
 void KernelInput::Tiles::convert(const InputPart& part) {
   if (layout.parts == 0) return HWY_DYNAMIC_DISPATCH(ConvertToTileIntegers)(part, *this);
   alignas(64) float padded[kTileBlock];
-  alignas(64) std::uint16_t parts[kMostTileParts][kTileTokens][tile_row_stride(kTileBlock)] = {};
+  alignas(64) std::uint16_t parts[kMostTileParts][kTileTokens][find_tile_row_stride(kTileBlock)] = {};
   for (std::size_t b = part.blocks.first; b < part.blocks.last; ++b) {
     const std::size_t columns = layout.columns_of(b);
     const std::size_t count = std::min(columns, layout.columns - b * kTileBlock);
@@ -81,7 +81,7 @@ void KernelInput::Tiles::convert(const InputPart& part) {
       }
       std::byte* const group = numbers.data() + layout.place(g / kTileTokens, b, tokens);
       for (std::size_t p = 0; p < layout.parts; ++p)
-        put_tile_words(parts[p], sizeof parts[p][0], columns / 2, group + 2 * p * columns * kTileTokens);
+        store_tile_words(parts[p], sizeof parts[p][0], columns / 2, group + 2 * p * columns * kTileTokens);
     }
   }
 }

@@ -67,12 +67,12 @@ void round_codes(const StoredRows& matrix, const CodePart& part, const CodeForm&
 
 // Turns the words of four bytes of kTileTokens tokens, which are `stride` bytes apart, into out [words, kTileTokens].
 // Requires: `words` is a multiple of 16.
-void put_tile_words(const void* tokens, std::size_t stride, std::size_t words, void* out);
+void store_tile_words(const void* tokens, std::size_t stride, std::size_t words, void* out);
 
 // Puts two rows of bfloat16 numbers side by side: the i-th kTileTokens of both go to out + i * step. Requires: `count`
 // is a multiple of kTileTokens.
-void put_tile_pairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
-                    std::size_t step);
+void store_tile_pairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
+                      std::size_t step);
 
 // Adds the products for sums of codes and integers of tokens, without the weights' scale: to sums [kTileRows,
 // kTileTokens], or to zero.
@@ -83,6 +83,6 @@ void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const C
 void scale_sums(float scale, const float* added, float* sums);
 
 // Stores y[t * stride + r] = sums [kTileRows, kTileTokens] of row r and token t, for `rows` and `tokens` of them.
-void put_sums(const float* sums, std::size_t rows, std::size_t tokens, float* y, std::size_t stride);
+void store_sums(const float* sums, std::size_t rows, std::size_t tokens, float* y, std::size_t stride);
 
 }  // namespace poise

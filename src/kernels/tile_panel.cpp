@@ -289,15 +289,15 @@ void round_codes(const StoredRows& matrix, const CodePart& part, const CodeForm&
   HWY_DYNAMIC_DISPATCH(RoundCodes)(matrix, part, form, out, stride);
 }
 
-void put_tile_words(const void* tokens, std::size_t stride, std::size_t words, void* out) {
+void store_tile_words(const void* tokens, std::size_t stride, std::size_t words, void* out) {
   const auto* const from = static_cast<const std::uint32_t*>(tokens);
   auto* const to = static_cast<std::uint32_t*>(out);
   const auto turn = HWY_DYNAMIC_DISPATCH(TurnWords);
   for (std::size_t i = 0; i < words; i += 16) turn(from + i, stride / 4, to + i * kTileTokens, kTileTokens);
 }
 
-void put_tile_pairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
-                    std::size_t step) {
+void store_tile_pairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
+                      std::size_t step) {
   HWY_DYNAMIC_DISPATCH(PutTilePairs)(first, second, count, out, step);
 }
 
@@ -308,7 +308,7 @@ void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const C
 
 void scale_sums(float scale, const float* added, float* sums) { HWY_DYNAMIC_DISPATCH(ScaleSums)(scale, added, sums); }
 
-void put_sums(const float* sums, std::size_t rows, std::size_t tokens, float* y, std::size_t stride) {
+void store_sums(const float* sums, std::size_t rows, std::size_t tokens, float* y, std::size_t stride) {
   constexpr std::size_t kWords = 16;
   const auto turn = HWY_DYNAMIC_DISPATCH(TurnWords);
   for (std::size_t r = 0; r < rows; r += kWords) {

@@ -10,7 +10,7 @@ namespace poise {
 namespace {
 
 // From row to row in a panel: numbers, or codes of a byte, and bytes.
-constexpr std::size_t kRowStride = tile_row_stride(kTileBlock);
+constexpr std::size_t kRowStride = find_tile_row_stride(kTileBlock);
 constexpr std::size_t kRowBytes = 2 * kRowStride;
 static_assert(kRowBytes > kTileCodeBlock && kTileBlock % CodePart::kLargestBlock == 0);
 
@@ -21,7 +21,7 @@ struct TileWeights {
         kernels(stored_type(rows).kernels()),
         panels(kernels.panels),
         form(stored_type(rows).tiles),
-        step(panel_step(rows, kMostStep)) {
+        step(find_panel_step(rows, kMostStep)) {
     if (step == 0 && form == TileForm::codes) form = TileForm::two_parts;
   }
   bool are_codes() const { return form == TileForm::codes; }
@@ -150,7 +150,7 @@ class TiledRows {
   void multiply(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& in,
                 const Output& out) {
     const TileWeights weights(matrix);
-    const std::size_t together = tiled_rows_together(in.tokens);
+    const std::size_t together = count_tiled_rows(in.tokens);
     const std::size_t groups = TileLayout::groups(in.tokens);
     sums_.resize(std::max(sums_.size(), together / kTileRows * groups * kTileSums));
     const TileScope scope;
@@ -180,8 +180,8 @@ class TiledRows {
       for (std::size_t row = rows.first; row < rows.last; row += kTileRows) {
         float* const sums = sums_of(row - rows.first, g, groups);
         if (weights.are_codes()) scale_sums(weights.matrix.scale, added.data(), sums);
-        put_sums(sums, std::min(kTileRows, rows.last - row), std::min(kTileTokens, in.tokens - g * kTileTokens),
-                 out.y + g * kTileTokens * out.stride + (row - rows.first), out.stride);
+        store_sums(sums, std::min(kTileRows, rows.last - row), std::min(kTileTokens, in.tokens - g * kTileTokens),
+                   out.y + g * kTileTokens * out.stride + (row - rows.first), out.stride);
       }
     }
   }

@@ -48,7 +48,7 @@ inline constexpr std::size_t kTileSums = kTileRows * kTileTokens;  // of kTileRo
 
 // Returns how many numbers apart rows begin that become tiles: rows a power of two apart would share lines of the
 // cache.
-constexpr std::size_t tile_row_stride(std::size_t columns) { return columns + kTileColumns; }
+constexpr std::size_t find_tile_row_stride(std::size_t columns) { return columns + kTileColumns; }
 
 // Prepares the unit for this thread, and releases it.
 class TileScope {

@@ -53,7 +53,7 @@ void check_gap(const SourcePtr& source, const FileRange& gap, std::span<const st
 
 }  // namespace
 
-std::vector<FileRange> ranges_of_parts(const Model& model, const Source& source) {
+std::vector<FileRange> list_part_ranges(const Model& model, const Source& source) {
   std::vector<FileRange> ranges;
   for (const Tensor& tensor : model.tensors()) {
     for (const Part& part : tensor.parts) {

@@ -13,7 +13,7 @@
 namespace poise {
 
 // Returns the ranges of one file that a model's parts take, in the model's order.
-std::vector<FileRange> ranges_of_parts(const Model& model, const Source& source);
+std::vector<FileRange> list_part_ranges(const Model& model, const Source& source);
 
 // Adds a warning for each gap before or between the `known` ranges of a file that is longer than padding, or is padding
 // with bytes other than zero. Padding ends at a multiple of one of the `alignments` and is shorter than that; the first

@@ -75,6 +75,6 @@ BadValues find_bad_values(DType dtype, std::span<const std::byte> elements) {
   }
 }
 
-const char* bad_value_name(DType dtype) { return dtype == DType::boolean ? "neither 0 nor 1" : "not finite"; }
+const char* describe_bad_value(DType dtype) { return dtype == DType::boolean ? "neither 0 nor 1" : "not finite"; }
 
 }  // namespace poise

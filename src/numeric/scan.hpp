@@ -19,6 +19,6 @@ struct BadValues {
 BadValues find_bad_values(DType dtype, std::span<const std::byte> elements);
 
 // Describes such a value: "not finite" or "neither 0 nor 1".
-const char* bad_value_name(DType dtype);
+const char* describe_bad_value(DType dtype);
 
 }  // namespace poise

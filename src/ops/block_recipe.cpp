@@ -206,7 +206,7 @@ BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
     throw Error(ErrorKind::bad_argument,
                 fmt::format("there is no recipe {}; there are {}", name, fmt::join(list_block_recipes(), ", ")));
   row_ = &*found;
-  if (block_type_named(row_->base)->encode == nullptr)
+  if (find_named_block_type(row_->base)->encode == nullptr)
     throw Error(ErrorKind::unsupported, fmt::format("Poise does not write {} yet", row_->base));
   has_8_experts_ = count_experts(model) == 8;
   tied_ = model.find(family_of(model).output) == nullptr && model.find("output.weight") == nullptr;
@@ -235,7 +235,7 @@ const BlockType& BlockRecipe::choose_type(std::string_view tensor, std::uint64_t
   };
   std::string_view type;
   if (use == Use::output || (use == Use::embedding && tied_)) {
-    const bool fits = row_length % block_type_named(row_->base)->elements == 0;
+    const bool fits = row_length % find_named_block_type(row_->base)->elements == 0;
     type = !fits || row_->base == "q8_0" ? "q8_0" : "q6_k";
   } else if (use == Use::values) {
     type = !row_->values_of_many_queries.empty() && heads_per_key_ >= 4 ? row_->values_of_many_queries
@@ -251,7 +251,7 @@ const BlockType& BlockRecipe::choose_type(std::string_view tensor, std::uint64_t
   } else if (use == Use::attention_output) {
     type = !has_8_experts_ ? row_->attention_output : row_->attention_output_of_8_experts ? "q5_k" : std::string_view();
   }
-  return *block_type_named(type.empty() ? row_->base : type);
+  return *find_named_block_type(type.empty() ? row_->base : type);
 }
 
 }  // namespace poise

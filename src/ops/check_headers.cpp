@@ -94,7 +94,7 @@ class RunCheck {
     }
     if (!has_float_elements(*divisors)) return;
     std::vector<float> numbers(static_cast<std::size_t>(divisors->elements()));
-    dense_blob(*divisors, DType::f32)->read(0, std::as_writable_bytes(std::span(numbers)));
+    make_dense_blob(*divisors, DType::f32)->read(0, std::as_writable_bytes(std::span(numbers)));
     if (!std::ranges::all_of(numbers, [](float number) { return number > 0; }))
       add(Severity::error, fmt::format("tensor {} has numbers that are not more than 0", divisors->name));
   }

@@ -43,7 +43,7 @@ struct Run {
 // Requires: describe_kind() is not Kind::none.
 Run make_run(const Tensor& tensor) {
   const DType dtype = element_type(tensor);
-  if (has_float_elements(tensor) && dtype != DType::f64) return {dense_blob(tensor, DType::f32), DType::f32};
+  if (has_float_elements(tensor) && dtype != DType::f64) return {make_dense_blob(tensor, DType::f32), DType::f32};
   Run run{make_dense_tensor(tensor).require("data").blob, dtype};
   if (dtype == DType::boolean) run.number = DType::u8;
   if (dtype == DType::complex64) run = {run.blob, DType::f32, 2};
@@ -240,7 +240,7 @@ TensorDifference::Values compare_runs(const Run& left, const Run& right, std::ui
 class StoredElements {
  public:
   explicit StoredElements(const Tensor& tensor)
-      : entries_(sparse_entries(tensor)), values_(make_values(tensor)), bytes_(read_all(*values_.blob)) {}
+      : entries_(read_sparse_entries(tensor)), values_(make_values(tensor)), bytes_(read_all(*values_.blob)) {}
 
   const Run& values() const { return values_; }
   std::size_t size() const { return entries_.size(); }

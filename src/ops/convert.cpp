@@ -144,7 +144,7 @@ Plan describe_conversion(const Model& input, const Transformed& made, const Prep
     const Tensor& to = made.model.tensors()[i];
     const Tensor& from = *before.find(to.name);
     plan.tensors.push_back(
-        {to.name, to.shape, stored_type_name(from), stored_type_name(to), from.size_bytes(), std::nullopt});
+        {to.name, to.shape, describe_stored_type(from), describe_stored_type(to), from.size_bytes(), std::nullopt});
     if (!made.perhaps_sparse.contains(to.name)) plan.tensors.back().bytes_out = written.tensor_bytes[i];
   }
   return plan;

@@ -148,7 +148,7 @@ bool have_same_kind(const Tensor& a, const Tensor& b) {
 
 // Returns a tensor in diff's output: "q4_k [256, 512]".
 std::string describe(const Tensor& tensor) {
-  return fmt::format("{} {}", stored_type_name(tensor), to_string(tensor.shape));
+  return fmt::format("{} {}", describe_stored_type(tensor), to_string(tensor.shape));
 }
 
 // Returns both, with the types of their parts if only these differ.

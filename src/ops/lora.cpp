@@ -68,13 +68,13 @@ class Merging {
     for (const auto& [matrix, target] : targets) {
       const Tensor& base = find_base(target);
       if (!fits(*matrix, base)) continue;
-      types.emplace(target.name, stored_type_name(*target.own));
+      types.emplace(target.name, describe_stored_type(*target.own));
       changed.insert_or_assign(target.name, merge_matrix(target.name, base, *matrix));
     }
     throw_list(ErrorKind::invalid_file, faults_);
     for (const auto& [name, tensor] : whole_) {
       const Tensor* own = base_.find(name);
-      if (own != nullptr && layout_type(own->layout).quantized) types.emplace(name, stored_type_name(*own));
+      if (own != nullptr && layout_type(own->layout).quantized) types.emplace(name, describe_stored_type(*own));
     }
     const std::string ends_tie = separate_output(changed);
     Model result(base_.header());
@@ -236,7 +236,7 @@ Model with_lora(const Model& model, std::span<const LoraAdapter> adapters) {
     const auto own = merged.types.find(tensor.name);
     const auto type = own == merged.types.end() ? std::nullopt : stored_type_from_name(own->second);
     if (type && !type->quantized() && tensor.layout == Layout::dense && type->dtype != element_type(tensor)) {
-      Tensor cast = make_dense(tensor.name, tensor.shape, type->dtype, dense_blob(tensor, type->dtype));
+      Tensor cast = make_dense(tensor.name, tensor.shape, type->dtype, make_dense_blob(tensor, type->dtype));
       cast.attributes = tensor.attributes;
       result.add(std::move(cast));
     } else {

@@ -31,7 +31,7 @@ namespace {
 
 void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
   constexpr std::size_t kMostReported = 20;
-  const SparseFaults faults = sparse_faults(tensor, sparse_rules(tensor), kMostReported);
+  const SparseFaults faults = find_sparse_faults(tensor, sparse_rules(tensor), kMostReported);
   const auto report = [&](const std::string& problem, const Part& part, std::uint64_t byte) {
     const Place place = find_place(*part.blob, byte);
     findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), place.path, place.offset});

@@ -100,7 +100,7 @@ class BadElements {
     const std::string more = count_ > 1 ? fmt::format(", and {} more are", count_ - 1) : "";
     const Severity severity =
         dtype_ == DType::boolean ? Severity::error : Severity::warning;  // every format allows infinities and NaN
-    bad.push_back({severity, bad_element(dtype_, first_) + more, find_place(first_)});
+    bad.push_back({severity, describe_bad_element(dtype_, first_) + more, find_place(first_)});
   }
 
  private:
@@ -137,7 +137,8 @@ class LastByte final : public ValueCheck {
 
   void report(bool complete, std::vector<BadValue>& bad) const override {
     if (!complete) return;
-    if (auto problem = problem_with_last(half_, byte_)) bad.push_back({Severity::error, *std::move(problem), place_});
+    if (auto problem = find_problem_with_last(half_, byte_))
+      bad.push_back({Severity::error, *std::move(problem), place_});
   }
 
  private:

@@ -47,7 +47,7 @@ struct AttentionTask {
 };
 
 // Returns the positions that a token sees.
-IndexRange seen_by(const AttentionToken& token, std::size_t window);
+IndexRange find_seen(const AttentionToken& token, std::size_t window);
 
 // Turns a row's scores into weights, in place; its sink's, if any, follows them.
 void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head);

@@ -8,8 +8,8 @@ namespace poise {
 
 Computation::Computation(std::shared_ptr<const Weights> weights, const SessionOptions& options)
     : threads_(options.threads),
-      context_(context_of(*weights, options)),
-      cache_(cache_type_of(options)),
+      context_(find_context(*weights, options)),
+      cache_(choose_cache_type(options)),
       weights_(std::move(weights)),
       transformer_(*weights_->parts().transformer) {
   memory_.precision = options.exact ? Precision::exact : Precision::fast;

@@ -57,7 +57,7 @@ inline void require_wanted() {
 
 // Returns the logarithm of the sum of exponentials, which makes logarithms of probabilities of scores. Requires: there
 // is a score.
-inline double log_sum(std::span<const float> scores) {
+inline double compute_log_sum(std::span<const float> scores) {
   const double best = static_cast<double>(*std::ranges::max_element(scores));
   double sum = 0;
   for (const float score : scores) sum += std::exp(static_cast<double>(score) - best);

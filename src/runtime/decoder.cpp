@@ -195,7 +195,7 @@ class PlannedTransformer final : public Transformer {
     if (rope) {
       constexpr std::size_t kTokensAtOnce = 8;
       const Rotation& rotation = rotation_of(*rope, s);
-      in_parallel(count, kTokensAtOnce, [&](std::size_t begin, std::size_t end) {
+      run_in_parallel(count, kTokensAtOnce, [&](std::size_t begin, std::size_t end) {
         for (std::size_t t = begin; t < end; ++t) {
           rotation.apply(angles[*rope], t, plan_.heads, memory.q.data() + (first + t) * plan_.heads * plan_.head_size);
           rotation.apply(angles[*rope], t, plan_.kv_heads, memory.k.data() + (first + t) * width);
@@ -227,7 +227,7 @@ class PlannedTransformer final : public Transformer {
 }  // namespace
 
 std::unique_ptr<const Transformer> make_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks) {
-  DecoderPlan of_rank = plan_of_rank(plan, ranks);
+  DecoderPlan of_rank = make_rank_plan(plan, ranks);
   DecoderWeights weights = load_decoder(model, plan, ranks);
   return std::make_unique<PlannedTransformer>(std::move(of_rank), std::move(weights), ranks);
 }

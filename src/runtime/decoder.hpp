@@ -108,7 +108,7 @@ struct DecoderWeights {
 };
 
 // Returns the share of a rank, by the plan of the whole model. Throws unsupported for what does not divide among the
-// ranks. Requires: configuration and tensors have been checked; plan_of_rank() takes the plan.
+// ranks. Requires: configuration and tensors have been checked; make_rank_plan() takes the plan.
 DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks);
 
 }  // namespace poise

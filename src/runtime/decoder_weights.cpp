@@ -188,9 +188,9 @@ class Loader {
   IndexRange inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down,
                          Orientation orientation) const {
     if (ranks_.count == 1) return {0, inner};
-    std::size_t step = part_step(down, orientation, MatrixPart::Of::inputs);
+    std::size_t step = find_part_step(down, orientation, MatrixPart::Of::inputs);
     for (const Tensor* const tensor : in)
-      step = std::lcm(step, part_step(*tensor, orientation, MatrixPart::Of::outputs));
+      step = std::lcm(step, find_part_step(*tensor, orientation, MatrixPart::Of::outputs));
     if (inner / step < ranks_.count || inner % step != 0) {
       throw Error(ErrorKind::unsupported,
                   fmt::format("tensor {}: {} inner numbers in steps of {} do not divide among {} ranks", down.name,
@@ -245,7 +245,7 @@ class Loader {
 
 void Norm::apply(const float* x, std::size_t rows, float* out) const {
   const std::size_t size = weight.size();
-  in_parallel(rows, std::max<std::size_t>(1, kLeastNumbers / size), [&](std::size_t first, std::size_t last) {
+  run_in_parallel(rows, std::max<std::size_t>(1, kLeastNumbers / size), [&](std::size_t first, std::size_t last) {
     const std::size_t at = first * size;
     if (kind == NormKind::layer) return layer_norm(x + at, last - first, weight, bias, epsilon, out + at);
     rms_norm(x + at, last - first, weight, epsilon, out + at);

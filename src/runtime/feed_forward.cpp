@@ -139,7 +139,7 @@ void feed_forward(const FeedForward& network, const float* x, std::size_t tokens
   if (network.gated) memory.up.resize(tokens * inner);
   const std::array parts = {Target{memory.gate.data(), inner}, Target{memory.up.data(), inner}};
   project(network.in, x, tokens, precision, std::span(parts).first(network.gated ? 2 : 1), memory.fused, network.fused);
-  in_parallel(memory.gate.size(), kLeastNumbers, [&](std::size_t first, std::size_t last) {
+  run_in_parallel(memory.gate.size(), kLeastNumbers, [&](std::size_t first, std::size_t last) {
     float* const gate = memory.gate.data() + first;
     if (network.gated) return activation.product(gate, memory.up.data() + first, last - first);
     activation.alone(gate, last - first);

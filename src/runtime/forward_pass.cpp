@@ -66,7 +66,7 @@ void require_same_vocabulary(const Weights& model, const Weights& base) {
   }
 }
 
-std::string shown_token(const Weights& weights, TokenId token) {
+std::string show_token(const Weights& weights, TokenId token) {
   const bool has_text = static_cast<std::size_t>(token) < weights.tokenizer().vocabulary().size();
   return fmt::format("\"{}\" ({})", has_text ? weights.tokenizer().piece(token) : "", token);
 }

@@ -55,6 +55,6 @@ class ForwardPass : public Computation {
 void require_same_vocabulary(const Weights& model, const Weights& base);
 
 // Returns "\"token\" (17)".
-std::string shown_token(const Weights& weights, TokenId token);
+std::string show_token(const Weights& weights, TokenId token);
 
 }  // namespace poise

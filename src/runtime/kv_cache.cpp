@@ -50,7 +50,7 @@ void with_code(const CacheTypeRow& type, const F& f) {
 }  // namespace
 
 KvCache::KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions)
-    : type_(&cache_type_row(type)), heads_(heads), block_bytes_(type_->block_bytes(heads.size)) {
+    : type_(&find_cache_type_row(type)), heads_(heads), block_bytes_(type_->block_bytes(heads.size)) {
   for (const std::size_t count : positions) layers_.push_back({.capacity = whole_blocks(count)});
 }
 

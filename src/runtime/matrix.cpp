@@ -165,14 +165,14 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
   StoredForm form = find_stored_form(tensor);
   // Columns in another order are those of all inputs.
   if (!form.column_order.empty() && (orientation == Orientation::in_out || box.columns.size() != columns))
-    form = float_form(tensor);
+    form = make_float_form(tensor);
   const std::uint64_t needed = stored_bytes(form.rows, tensor.elements());
   if (form.data->size() < needed)
     throw Error(ErrorKind::internal,
                 fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
   std::size_t paired_rows = 0;
   if (box.rows.size() != rows || box.columns.size() != columns) {
-    if (has_float_scales(form.rows)) form = float_form(tensor);
+    if (has_float_scales(form.rows)) form = make_float_form(tensor);
     form = cut(tensor, form, columns, box);
   } else if (tensor.shape.size() == 2 && orientation == Orientation::out_in) {
     paired_rows = borrow_pairs(form, rows);
@@ -202,7 +202,7 @@ void Matrix::decode(std::size_t first, std::size_t count, float* out) const {
   }
   if (paired_rows_ == 0) return decode_rows(stored_, first, count, out);
   for (std::size_t i = 0; i < count; ++i)
-    decode_rows(stored_, row_in_pairs(first + i, paired_rows_), 1, out + i * columns());
+    decode_rows(stored_, find_row_in_pairs(first + i, paired_rows_), 1, out + i * columns());
 }
 
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation, const MatrixPart& part) {
@@ -238,8 +238,8 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
   return matrices;
 }
 
-std::size_t part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of) {
-  if (is_transposed(tensor, orientation)) return part_step(transposed(tensor), Orientation::out_in, of);
+std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of) {
+  if (is_transposed(tensor, orientation)) return find_part_step(transposed(tensor), Orientation::out_in, of);
   if (is_of_rows(of, orientation)) return 1;
   const StoredForm form = find_stored_form(tensor);
   return form.column_order.empty() ? column_step(form.rows) : 1;

@@ -70,8 +70,8 @@ class Matrix {
 
 // Loads a tensor of rank 2 [rows, columns], or of rank 1 as one row. Types without kernels become float32 in memory.
 // Throws unsupported, naming the tensor, without floating-point elements (integers without a scale), for a part that
-// does not begin and end at multiples of part_step(), and what reading its blobs throws. Reads only the bytes of the
-// part. Requires: the tensor has the part.
+// does not begin and end at multiples of find_part_step(), and what reading its blobs throws. Reads only the bytes of
+// the part. Requires: the tensor has the part.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in,
                                     const MatrixPart& part = {});
 
@@ -81,7 +81,7 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 
 // Returns where parts of a matrix, or of matrices, may begin: 1, or the numbers of a block, a group or a byte of codes
 // if these are along the outputs or inputs that the parts have.
-std::size_t part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of);
+std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of);
 
 // Returns all elements of a small tensor (a norm) as float32.
 std::vector<float> load_vector(const Tensor& tensor);
@@ -131,7 +131,7 @@ struct StoredForm {
 };
 
 // Returns all elements as float32, which takes memory.
-StoredForm float_form(const Tensor& tensor);
+StoredForm make_float_form(const Tensor& tensor);
 
 // Returns the form that kernels read. Types without kernels become float32. Throws unsupported, naming the tensor,
 // without floating-point elements; and what checking its parts throws.

@@ -171,7 +171,7 @@ class Work {
   void reorder_in_halves(const Product& product) const {
     const std::size_t outputs = product.matrix->outputs();
     const std::size_t head = product.matrix->paired_rows();
-    in_parallel(tokens_ * outputs / head, kHeadsAtOnce, [&](std::size_t first, std::size_t last) {
+    run_in_parallel(tokens_ * outputs / head, kHeadsAtOnce, [&](std::size_t first, std::size_t last) {
       std::vector<float> pairs(head);
       for (std::size_t i = first; i < last; ++i) {
         float* const y = product.y + i * head;
@@ -275,7 +275,7 @@ bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tok
       of_gate.suits(up) ? std::nullopt : std::optional(take_input(up, x, tokens, precision));
   KernelInput of_down(down.stored(), tokens, precision);
   const std::size_t block = of_down.block_columns();
-  const std::size_t stride = tile_row_stride(block);
+  const std::size_t stride = find_tile_row_stride(block);
   const std::size_t size = 2 * tokens * stride;  // of the numbers of a block: from gate, and from up
   // Columns [first, last) of down's x, which are rows of the others, to where those of a block begin with its first.
   const auto multiply_part = [&](std::size_t first, std::size_t last, float* numbers) {

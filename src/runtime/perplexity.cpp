@@ -85,10 +85,10 @@ std::ptrdiff_t top(std::span<const float> scores) { return std::ranges::max_elem
 
 perplexity::Prediction predict(TokenId token, std::span<const float> scores, std::span<const float> of_base) {
   const auto at = static_cast<std::size_t>(token);
-  const double sum = log_sum(scores);
+  const double sum = compute_log_sum(scores);
   perplexity::Prediction result = {.log_probability = static_cast<double>(scores[at]) - sum};
   if (of_base.empty()) return result;
-  const double base_sum = log_sum(of_base);
+  const double base_sum = compute_log_sum(of_base);
   result.of_base = static_cast<double>(of_base[at]) - base_sum;
   // max(NaN, 0) would hide what is not a number.
   const bool are_numbers = std::isfinite(sum) && std::isfinite(base_sum);
@@ -256,7 +256,7 @@ class Perplexity::State {
     const auto [ours, theirs] = std::ranges::mismatch(tokens, of_base);
     if (ours == tokens.end() && theirs == of_base.end()) return;
     const auto shown = [](auto at, auto end, const Weights& weights) {
-      return at == end ? std::string("the end") : shown_token(weights, *at);
+      return at == end ? std::string("the end") : show_token(weights, *at);
     };
     throw Error(ErrorKind::bad_argument,
                 fmt::format("text {}: token {} is {}, and {} in the base, whose vocabulary splits texts in another way",

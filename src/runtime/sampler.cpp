@@ -243,7 +243,7 @@ bool Sampler::is_better(const Candidate& a, const Candidate& b) {
 }
 
 double log_probability(std::span<const float> logits, TokenId token) {
-  return static_cast<double>(logits[static_cast<std::size_t>(token)]) - log_sum(logits);
+  return static_cast<double>(logits[static_cast<std::size_t>(token)]) - compute_log_sum(logits);
 }
 
 std::vector<TokenLogProbability> top_log_probabilities(std::span<const float> logits, std::size_t count) {

@@ -188,7 +188,7 @@ class Session::State : public Computation {
 
   std::string fingerprint() const {
     std::string result;
-    threads_.run({}, [&] { result = fingerprint_of(*weights_); });
+    threads_.run({}, [&] { result = find_fingerprint(*weights_); });
     return result;
   }
 

@@ -242,7 +242,7 @@ std::vector<Guess> Speculation::guesses(TokenId token, const ComputedText& text,
 std::unique_ptr<Draft> make_model_draft(const Weights& weights, const SessionOptions& options) {
   const std::shared_ptr<const Weights>& draft = options.draft->model;
   require_draft_vocabulary(weights, *draft);
-  const std::size_t context = context_of(weights, options);
+  const std::size_t context = find_context(weights, options);
   return std::make_unique<ModelDraft>(draft, SessionOptions{.threads = options.threads,
                                                             .context = std::min(context, draft->max_context()),
                                                             .exact = options.exact,

@@ -174,7 +174,7 @@ std::optional<StoredForm> group_form(const Tensor& tensor) {
 // Returns the form of groups along columns, or of columns that are neighbours in another order.
 std::optional<StoredForm> indexed_form(const Tensor& tensor) {
   if (auto groups = row_groups(tensor)) return column_group_form(groups->groups, std::move(groups->index));
-  auto sorted = sorted_groups(tensor);
+  auto sorted = sort_groups(tensor);
   if (!sorted) return std::nullopt;
   auto form = group_form(sorted->groups);
   if (form) form->column_order = std::move(sorted->order);
@@ -265,7 +265,9 @@ void refuse_weight(const Tensor& tensor, std::string_view reason) {
   throw Error(ErrorKind::unsupported, fmt::format("tensor {} cannot be used as a weight: {}", tensor.name, reason));
 }
 
-StoredForm float_form(const Tensor& tensor) { return {{.storage = Storage::f32}, dense_blob(tensor, DType::f32)}; }
+StoredForm make_float_form(const Tensor& tensor) {
+  return {{.storage = Storage::f32}, make_dense_blob(tensor, DType::f32)};
+}
 
 StoredForm find_stored_form(const Tensor& tensor) {
   const LayoutType& layout = layout_type(tensor.layout);
@@ -280,7 +282,7 @@ StoredForm find_stored_form(const Tensor& tensor) {
   if (row != std::end(kForms)) {
     if (auto form = row->form(tensor)) return std::move(*form);
   }
-  return float_form(tensor);
+  return make_float_form(tensor);
 }
 
 }  // namespace poise

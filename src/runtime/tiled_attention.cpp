@@ -34,7 +34,7 @@ void put_pairs(const float* first, const float* second, std::size_t count, const
     split_floats(first + from, numbers, std::array<std::uint16_t*, kParts>{parts[0][0], parts[0][1]});
     split_floats(second + from, numbers, std::array<std::uint16_t*, kParts>{parts[1][0], parts[1][1]});
     for (std::size_t p = 0; p < kParts; ++p)
-      put_tile_pairs(parts[0][p], parts[1][p], numbers, out.data + p * out.apart + from / kTileTokens * step, step);
+      store_tile_pairs(parts[0][p], parts[1][p], numbers, out.data + p * out.apart + from / kTileTokens * step, step);
   }
 }
 
@@ -62,7 +62,7 @@ class TiledAttention {
   }
 
   bool attend(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries, float* out) {
-    begin_ = seen_by(task.tokens.front(), heads.window).first / kBlockPositions * kBlockPositions;
+    begin_ = find_seen(task.tokens.front(), heads.window).first / kBlockPositions * kBlockPositions;
     const std::size_t end = task.tokens.back().position + 1;
     size_ = heads.size;
     positions_ = (end - begin_ + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
@@ -120,7 +120,7 @@ class TiledAttention {
     const auto token = [&](std::size_t row) -> const AttentionToken& { return task.tokens[row / task.count]; };
     // Blocks that one of the rows sees.
     const std::size_t first =
-        (seen_by(token(rows.first), heads.window).first - begin_) / kBlockPositions * kBlockPositions;
+        (find_seen(token(rows.first), heads.window).first - begin_) / kBlockPositions * kBlockPositions;
     const std::size_t last =
         (token(rows.last - 1).position - begin_ + kBlockPositions) / kBlockPositions * kBlockPositions;
 
@@ -131,7 +131,7 @@ class TiledAttention {
     const std::size_t stride = columns + kTileTokens;  // not a power of two, which would share lines of the cache
     scores_.resize(std::max(scores_.size(), kTileRows * stride));
     multiply_tiles({.weights = of_queries.at(0),
-                    .stride = tile_row_stride(size_),
+                    .stride = find_tile_row_stride(size_),
                     .x = keys(first).at(0),
                     .groups = columns / kTileTokens,
                     .step = kParts * size_ * kTileTokens,
@@ -144,7 +144,7 @@ class TiledAttention {
     const Parts of_weights = begin_rows(weight_parts_, columns);
     std::array<float, kTileRows> factors;
     for (std::size_t row = rows.first; row < rows.last; ++row) {
-      const IndexRange seen = seen_by(token(row), heads.window);
+      const IndexRange seen = find_seen(token(row), heads.window);
       const std::size_t begin = begin_ + first;
       float* const scores = scores_.data() + (row - rows.first) * stride;
       factors[row - rows.first] = weigh_without_sum(scores, columns, {seen.first - begin, seen.last - begin}, scale,
@@ -153,7 +153,7 @@ class TiledAttention {
     }
     for (std::size_t number = 0; number < size_; number += 2 * kTileTokens) {
       const TileBlock block = {.weights = of_weights.at(0),
-                               .stride = tile_row_stride(columns),
+                               .stride = find_tile_row_stride(columns),
                                .x = values(number).at(first * kTileTokens),
                                .groups = 2,
                                .step = kParts * positions_ * kTileTokens,
@@ -171,12 +171,12 @@ class TiledAttention {
   }
 
   static Parts begin_rows(AlignedVector<std::uint16_t>& memory, std::size_t columns) {
-    const std::size_t apart = kTileRows * tile_row_stride(columns);
+    const std::size_t apart = kTileRows * find_tile_row_stride(columns);
     memory.resize(std::max(memory.size(), kParts * apart));
     return {memory.data(), apart};
   }
   static void copy_row(const float* numbers, std::size_t columns, std::size_t row, const Parts& out) {
-    std::uint16_t* const to = out.data + row * tile_row_stride(columns);
+    std::uint16_t* const to = out.data + row * find_tile_row_stride(columns);
     split_floats(numbers, columns, std::array<std::uint16_t*, kParts>{to, to + out.apart});
   }
 
@@ -185,7 +185,7 @@ class TiledAttention {
   std::size_t size_ = 0;
   AlignedVector<std::uint16_t> keys_;
   AlignedVector<std::uint16_t> values_;
-  AlignedVector<std::uint16_t> query_parts_;   // [parts, kTileRows, tile_row_stride()]
+  AlignedVector<std::uint16_t> query_parts_;   // [parts, kTileRows, find_tile_row_stride()]
   AlignedVector<std::uint16_t> weight_parts_;  // the same
   AlignedVector<float> numbers_;
   AlignedVector<float> scores_;

@@ -59,7 +59,7 @@ struct Workspace {
 
   // Computes x += y.
   void add(const std::vector<float>& y) {
-    in_parallel(x.size(), kLeastNumbers, [&](std::size_t first, std::size_t last) {
+    run_in_parallel(x.size(), kLeastNumbers, [&](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) x[i] += y[i];
     });
   }
@@ -85,7 +85,7 @@ struct Ranks {
 };
 
 // Returns the plan with this rank's heads. Throws unsupported if they do not divide.
-DecoderPlan plan_of_rank(DecoderPlan plan, const Ranks& ranks);
+DecoderPlan make_rank_plan(DecoderPlan plan, const Ranks& ranks);
 
 class Transformer {
  public:

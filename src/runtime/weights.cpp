@@ -64,7 +64,7 @@ bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& opt
   return std::ranges::find(weights.parts().ends, token) != weights.parts().ends.end();
 }
 
-std::string fingerprint_of(const Weights& weights) {
+std::string find_fingerprint(const Weights& weights) {
   const Weights::Parts& parts = weights.parts();
   return *parts.fingerprint.get(
       [&] { return std::make_shared<const std::string>(fingerprint(parts.tensors, parts.config)); });
@@ -77,7 +77,7 @@ void require_layer(const Weights& weights, std::size_t layer) {
               fmt::format("layer {} is out of range: the model has {} layers, and the embedding is 0", layer, last));
 }
 
-std::size_t context_of(const Weights& weights, const SessionOptions& options) {
+std::size_t find_context(const Weights& weights, const SessionOptions& options) {
   const std::size_t most = weights.max_context();
   if (options.context > most) {
     throw Error(ErrorKind::bad_argument,
@@ -87,7 +87,7 @@ std::size_t context_of(const Weights& weights, const SessionOptions& options) {
   return options.context == 0 ? most : options.context;
 }
 
-CacheType cache_type_of(const SessionOptions& options) {
+CacheType choose_cache_type(const SessionOptions& options) {
   return options.cache.value_or(options.exact ? CacheType::f32 : CacheType::f16);
 }
 

@@ -43,16 +43,16 @@ void require_output(const Weights& weights);
 bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& options);
 
 // Returns fingerprint() of the model, computed once.
-std::string fingerprint_of(const Weights& weights);
+std::string find_fingerprint(const Weights& weights);
 
 // Throws bad_argument for a layer beyond the model's last one.
 void require_layer(const Weights& weights, std::size_t layer);
 
 // Returns the positions of a session with these options. Throws bad_argument for more than the model has.
-std::size_t context_of(const Weights& weights, const SessionOptions& options);
+std::size_t find_context(const Weights& weights, const SessionOptions& options);
 
 // Returns how a session with these options keeps keys and values.
-CacheType cache_type_of(const SessionOptions& options);
+CacheType choose_cache_type(const SessionOptions& options);
 
 // Returns the scores of tokens with a text; an embedding may have more rows, as padding. All without a tokenizer.
 std::span<const float> choices(const Weights& weights, std::span<const float> logits);

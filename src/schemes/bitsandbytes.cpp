@@ -143,7 +143,7 @@ Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
   Tensor tensor;
   tensor.name = matrix.name();
   tensor.shape = shape;
-  tensor.attributes = codebook_attributes(block);
+  tensor.attributes = make_codebook_attributes(block);
   tensor.parts.push_back(make_part(
       "data", DType::u8,
       make_codes_blob({.words = codes.blob, .rows = 1, .columns = 2 * codes.blob->size(), .bits = 4, .order = kPlaces},
@@ -151,7 +151,7 @@ Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
   tensor.parts.push_back(make_part("codebook", book.require("data")));
   tensor.parts.push_back(scales.dtype == DType::f32 ? make_part("scales", scales)
                                                     : nested_scales(matrix, state, scales, absmax.elements()));
-  tensor.layout = codebook_layout(block);
+  tensor.layout = make_codebook_layout(block);
   check_parts(tensor);
   return tensor;
 }

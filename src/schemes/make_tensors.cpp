@@ -149,7 +149,7 @@ Part make_part(std::string_view role, DType dtype, BlobPtr blob) {
   return {.role = std::string(role), .dtype = dtype, .blob = std::move(blob)};
 }
 
-BlobPtr cast_to_f32(const Tensor& tensor) { return dense_blob(tensor, DType::f32); }
+BlobPtr cast_to_f32(const Tensor& tensor) { return make_dense_blob(tensor, DType::f32); }
 
 BlobPtr make_f32_numbers(const Tensor& tensor) {
   const Part& data = tensor.require("data");
@@ -238,7 +238,8 @@ Tensor make_groups(const MatrixParts& matrix, GroupParts parts) {
   tensor.parts.push_back(std::move(parts.scales));
   tensor.parts.push_back(std::move(parts.zeros));
   if (indexed) tensor.parts.push_back(make_part("group_index", DType::u32, std::move(parts.index)));
-  tensor.layout = indexed ? indexed_groups_layout(tensor) : group_layout(read_group_scheme(tensor, GroupWords::zt1));
+  tensor.layout =
+      indexed ? make_indexed_groups_layout(tensor) : make_group_layout(read_group_scheme(tensor, GroupWords::zt1));
   check_parts(tensor);
   return tensor;
 }
@@ -247,10 +248,10 @@ Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr s
                          std::uint64_t columns) {
   Tensor tensor;
   tensor.shape = shape;
-  tensor.attributes = block_scaled_attributes({rows, columns});
+  tensor.attributes = make_block_scaled_attributes({rows, columns});
   tensor.parts.push_back(make_part("data", type, std::move(data)));
   tensor.parts.push_back(make_part("scales", DType::f32, std::move(scales)));
-  tensor.layout = block_scaled_layout({rows, columns});
+  tensor.layout = make_block_scaled_layout({rows, columns});
   check_parts(tensor);
   return tensor;
 }

@@ -150,7 +150,7 @@ class Unfolding {
     if (const std::string_view why = why_numbers(tensor, embedding_); !why.empty()) {
       result_.losses.push_back(fmt::format("tensor {} becomes float32: {}", tensor.name, why));
       if (tensor.name != embedding_ && tensor.name.ends_with(kWeight)) ignored_.push_back(module_of(tensor.name));
-      result_.model.add(make_dense(tensor.name, tensor.shape, DType::f32, dense_blob(tensor, DType::f32)));
+      result_.model.add(make_dense(tensor.name, tensor.shape, DType::f32, make_dense_blob(tensor, DType::f32)));
       return;
     }
     add_parts(tensor);

@@ -64,7 +64,7 @@ BlocksAlong blocks_along(const TensorLayout& layout) {
   return scheme == nullptr ? BlocksAlong::rows : scheme->along;
 }
 
-std::optional<TensorLayout> block_layout_named(std::string_view name) {
+std::optional<TensorLayout> find_block_layout(std::string_view name) {
   const auto found = std::ranges::find(named_layouts(), name, &NamedLayout::name);
   return found == named_layouts().end() ? std::nullopt : std::optional(layout_of(*found));
 }

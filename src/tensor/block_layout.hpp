@@ -27,7 +27,7 @@ const BlockType* block_type(const TensorLayout& layout);
 BlocksAlong blocks_along(const TensorLayout& layout);  // rows for other layouts
 
 // Returns std::nullopt for names of other layouts.
-std::optional<TensorLayout> block_layout_named(std::string_view name);
+std::optional<TensorLayout> find_block_layout(std::string_view name);
 
 // Throws invalid_file (without path) naming tensor and part where the part is missing, not the only one, not u8, or of
 // a size that does not fit the shape. Requires: block_type(tensor.layout) is not null.

@@ -52,7 +52,8 @@ class SchemeReader {
   const T& get(const Attributes& map, std::string_view in, std::string_view key, std::string_view expected) const {
     const auto* found = map.get_if<T>(key);
     if (found == nullptr)
-      fail(fmt::format("{}{}", in, key), fmt::format("expected {}, found {}", expected, found_value(map.find(key))));
+      fail(fmt::format("{}{}", in, key),
+           fmt::format("expected {}, found {}", expected, format_found_value(map.find(key))));
     return *found;
   }
 
@@ -83,8 +84,8 @@ class SchemeReader {
   void read_version_1() {
     const auto* spelling = tensor_.attributes.get_if<std::string>("packing");
     if (spelling == nullptr || !read_packing(*spelling)) {
-      fail("packing",
-           fmt::format("expected text such as 8_per_i32, found {}", found_value(tensor_.attributes.find("packing"))));
+      fail("packing", fmt::format("expected text such as 8_per_i32, found {}",
+                                  format_found_value(tensor_.attributes.find("packing"))));
     }
     if (scheme_.per_word > word_bits() / scheme_.bits) {
       fail("packing", fmt::format("{} codes of {} bits do not fit into {}", scheme_.per_word, scheme_.bits,
@@ -163,7 +164,7 @@ class SchemeReader {
         return static_cast<std::int64_t>(*number);
       if (const auto* number = value->get_if<std::int64_t>()) return *number;
     }
-    fail("zero_point: value", fmt::format("expected an integer, found {}", found_value(value)));
+    fail("zero_point: value", fmt::format("expected an integer, found {}", format_found_value(value)));
   }
 
   void resolve_group_size() {
@@ -264,7 +265,7 @@ void reduce(GroupScheme& scheme) {
 
 }  // namespace
 
-bool same_meaning(GroupScheme a, GroupScheme b) {
+bool have_same_meaning(GroupScheme a, GroupScheme b) {
   reduce(a);
   reduce(b);
   return a == b;
@@ -276,7 +277,7 @@ bool spells_group_scheme(std::string_view attribute) {
   return std::ranges::find(kKeys, attribute) != kKeys.end();
 }
 
-TensorLayout group_layout(std::optional<GroupScheme> scheme) {
+TensorLayout make_group_layout(std::optional<GroupScheme> scheme) {
   return TensorLayout::described(to_string(Layout::quantized_group), scheme ? std::any(*scheme) : std::any(),
                                  Layout::quantized_group);
 }

@@ -57,13 +57,13 @@ GroupScheme read_group_scheme(const Tensor& tensor, GroupWords words);
 void check_group_parts(const Tensor& tensor);
 
 // Returns a layout without a scheme where the type of a part is unknown.
-TensorLayout group_layout(std::optional<GroupScheme> scheme);
+TensorLayout make_group_layout(std::optional<GroupScheme> scheme);
 // Returns null for other layouts, and where the scheme is unknown because a part's type is.
 const GroupScheme* group_scheme(const TensorLayout& layout);
 
 // Returns true when equal bytes of codes mean equal numbers in both schemes. Requires: both belong to tensors of one
 // shape.
-bool same_meaning(GroupScheme a, GroupScheme b);
+bool have_same_meaning(GroupScheme a, GroupScheme b);
 
 // Returns true for the attributes that read_group_scheme() reads.
 bool spells_group_scheme(std::string_view attribute);
@@ -72,7 +72,8 @@ bool spells_group_scheme(std::string_view attribute);
 // formats store them: `group_size` codes along `axis` share one; 0: all codes
 // with the same index along it. `zero`: the zero point of all codes; std::nullopt if the part zeros has one for each
 // group.
-inline Attributes byte_code_attributes(std::uint64_t group_size, std::uint64_t axis, std::optional<std::int64_t> zero) {
+inline Attributes make_byte_code_attributes(std::uint64_t group_size, std::uint64_t axis,
+                                            std::optional<std::int64_t> zero) {
   return {{"bits", 8},
           {"group_size", group_size},
           {"axis", axis},

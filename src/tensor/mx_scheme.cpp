@@ -28,7 +28,7 @@ std::uint64_t number(const Tensor& tensor, std::string_view key) {
   const auto* number = tensor.attributes.get_if<std::uint64_t>(key);
   if (number == nullptr)
     fail_mx(tensor, fmt::format("attribute {}: expected an unsigned integer, found {}", key,
-                                found_value(tensor.attributes.find(key))));
+                                format_found_value(tensor.attributes.find(key))));
   return *number;
 }
 
@@ -40,16 +40,16 @@ void require_size(const Tensor& tensor, const Part& part, std::optional<std::uin
 
 }  // namespace
 
-TensorLayout mx_layout(const MxScheme& scheme) { return TensorLayout::described(kMxLayout, scheme); }
+TensorLayout make_mx_layout(const MxScheme& scheme) { return TensorLayout::described(kMxLayout, scheme); }
 
-Attributes mx_attributes(const MxScheme& scheme) {
+Attributes make_mx_attributes(const MxScheme& scheme) {
   return {{"axis", std::uint64_t{scheme.axis}}, {"block_size", scheme.block_size}, {"scale_form", "e8m0_exponent"}};
 }
 
 TensorLayout read_mx_scheme(const Tensor& tensor) {
   const Value* form = tensor.attributes.find("scale_form");
   if (form != nullptr && *form != Value("e8m0_exponent"))
-    fail_mx(tensor, fmt::format("attribute scale_form: expected e8m0_exponent, found {}", found_value(form)));
+    fail_mx(tensor, fmt::format("attribute scale_form: expected e8m0_exponent, found {}", format_found_value(form)));
   if (tensor.shape.empty()) fail_mx(tensor, "a scalar has no blocks");
   const std::uint64_t axis =
       tensor.attributes.find("axis") == nullptr ? tensor.shape.size() - 1 : number(tensor, "axis");
@@ -60,7 +60,7 @@ TensorLayout read_mx_scheme(const Tensor& tensor) {
     fail_mx(tensor, fmt::format("attribute block_size: {} does not divide the {} elements along axis {}", block,
                                 tensor.shape[static_cast<std::size_t>(axis)], axis));
   }
-  return mx_layout({static_cast<std::size_t>(axis), block});
+  return make_mx_layout({static_cast<std::size_t>(axis), block});
 }
 
 void check_mx_parts(const Tensor& tensor) {

@@ -25,9 +25,9 @@ struct MxScheme {
 
 // Returns null for other layouts.
 inline const MxScheme* mx_scheme(const TensorLayout& layout) { return layout.scheme<MxScheme>(); }
-TensorLayout mx_layout(const MxScheme& scheme);
+TensorLayout make_mx_layout(const MxScheme& scheme);
 // Returns the attributes that spell it.
-Attributes mx_attributes(const MxScheme& scheme);
+Attributes make_mx_attributes(const MxScheme& scheme);
 
 // Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
 // are invalid or do not fit the shape.

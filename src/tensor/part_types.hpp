@@ -18,7 +18,7 @@ inline bool has_known_types(const Tensor& tensor) {
 
 // Returns the word "nothing", or the value as JSON, at most a hundred bytes of it, for a message about an unexpected
 // value.
-inline std::string found_value(const Value* value) {
+inline std::string format_found_value(const Value* value) {
   constexpr std::size_t kMostBytes = 100;
   return value == nullptr ? "nothing" : shorten(to_json(*value), kMostBytes);
 }

@@ -152,7 +152,7 @@ const LayoutType layouts::affine = {
                       const Tensor& b) { return a.layout.affine()->get() == b.layout.affine()->get(); },
 };
 
-Tensor with_packed_codes(const Tensor& tensor) {
+Tensor pack_affine_codes(const Tensor& tensor) {
   if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 ||
       tensor.layout.affine()->packed())
     return tensor;

@@ -15,7 +15,7 @@ namespace poise {
 
 // Returns a qint4 tensor with one code a byte with two codes a byte. Reading throws invalid_file for a code that
 // does not fit four bits. Other tensors are returned unchanged.
-Tensor with_packed_codes(const Tensor& tensor);
+Tensor pack_affine_codes(const Tensor& tensor);
 
 // Returns the same elements as an affine tensor, whose qint4 codes are packed, or as a tensor of groups. Lazy: the
 // first read of the scale or of a byte makes one pass over the elements to find the scale. That throws unsupported,

@@ -32,7 +32,7 @@ std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_
       fail_parts(tensor, fmt::format("attribute {}: expected two positive integers", kShape));
     return *number;
   };
-  return block_scaled_layout({size(0), size(1)});
+  return make_block_scaled_layout({size(0), size(1)});
 }
 
 std::optional<std::uint64_t> scale_count(const Tensor& tensor) {
@@ -110,9 +110,9 @@ const LayoutType layouts::block_scaled = {
     .spells_scheme = spells_shape,
 };
 
-TensorLayout block_scaled_layout(const BlockShape& shape) { return TensorLayout::described(kBlockScaled, shape); }
+TensorLayout make_block_scaled_layout(const BlockShape& shape) { return TensorLayout::described(kBlockScaled, shape); }
 
-Attributes block_scaled_attributes(const BlockShape& shape) {
+Attributes make_block_scaled_attributes(const BlockShape& shape) {
   return {{std::string(kShape), Value::Array{shape.rows, shape.columns}}};
 }
 

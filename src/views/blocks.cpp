@@ -26,7 +26,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
  public:
   BlockEncodedBlob(const Tensor& tensor, const BlockType& type, Importance importance)
       : name_(tensor.name),
-        elements_(dense_blob(tensor, DType::f32)),
+        elements_(make_dense_blob(tensor, DType::f32)),
         type_(type),
         row_(static_cast<std::size_t>(tensor.shape.back())),
         row_bytes_(row_ / type.elements * type.bytes),
@@ -225,7 +225,7 @@ class BlockDecodedBlob final : public Blob {
   std::uint64_t elements_;
 };
 
-std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { return block_layout_named(name); }
+std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { return find_block_layout(name); }
 
 // Returns true for types with numbers.
 bool has_numbers(const Tensor& tensor) { return block_type(tensor.layout)->decode != nullptr; }

@@ -57,14 +57,14 @@ class CheckedValues final : public Blob {
     if (bytes.empty()) return;
     if (rules_.dtype == DType::boolean) {
       if (const BadValues bad = find_bad_values(rules_.dtype, bytes); bad.count > 0)
-        fail(bad_element(rules_.dtype, offset + bad.first), offset + bad.first);
+        fail(describe_bad_element(rules_.dtype, offset + bad.first), offset + bad.first);
     }
     if (const auto format = code_format(rules_.codes)) {
       if (const auto bad = find_bad_code(*format, bytes)) fail(to_string(*bad, offset), offset + bad->element);
     }
     const std::uint64_t end = offset + bytes.size();
     if (end != size()) return;
-    if (const auto problem = problem_with_last(rules_.last_half, bytes.back())) fail(*problem, end - 1);
+    if (const auto problem = find_problem_with_last(rules_.last_half, bytes.back())) fail(*problem, end - 1);
   }
 
   [[noreturn]] void fail(const std::string& problem, std::uint64_t byte) const {
@@ -83,7 +83,7 @@ bool has_checked_values(const Tensor& tensor) {
   return std::ranges::any_of(tensor.parts, [&](const Part& part) { return is_checked(value_rules(tensor, part)); });
 }
 
-Tensor with_checked_values(const Tensor& tensor) {
+Tensor add_value_checks(const Tensor& tensor) {
   Tensor checked = tensor;
   for (std::size_t i = 0; i < tensor.parts.size(); ++i) {
     const Part& part = tensor.parts[i];

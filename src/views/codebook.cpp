@@ -29,7 +29,7 @@ constexpr std::uint64_t kNumbers = 16;
 
 std::optional<TensorLayout> read_codebook(const Tensor& tensor, std::string_view name) {
   if (name != kCodebook) return std::nullopt;
-  return codebook_layout(positive_attribute(tensor, kBlock));
+  return make_codebook_layout(require_positive_attribute(tensor, kBlock));
 }
 
 class CodebookBlob final : public FloatBlob {
@@ -100,9 +100,11 @@ const LayoutType layouts::codebook = {
     .spells_scheme = spells_block,
 };
 
-TensorLayout codebook_layout(std::uint64_t block) { return TensorLayout::described(kCodebook, CodebookScheme{block}); }
+TensorLayout make_codebook_layout(std::uint64_t block) {
+  return TensorLayout::described(kCodebook, CodebookScheme{block});
+}
 
-Attributes codebook_attributes(std::uint64_t block) { return {{std::string(kBlock), block}}; }
+Attributes make_codebook_attributes(std::uint64_t block) { return {{std::string(kBlock), block}}; }
 
 std::uint64_t codebook_block(const Tensor& tensor) { return tensor.layout.scheme<CodebookScheme>()->block; }
 

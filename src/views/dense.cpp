@@ -82,7 +82,7 @@ BlobPtr numbers_of(const Tensor& tensor) {
                 fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers",
                             tensor.name, storage_name(tensor)));
   }
-  return dense_blob(tensor, DType::f32);
+  return make_dense_blob(tensor, DType::f32);
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ std::string storage_name(const Tensor& tensor) {
   return data.dtype == DType::unknown ? fmt::format("type {}", data.type_name()) : std::string(to_string(data.dtype));
 }
 
-std::string stored_type_name(const Tensor& tensor) {
+std::string describe_stored_type(const Tensor& tensor) {
   const LayoutType& type = layout_type(tensor.layout);
   return type.stored_type != nullptr ? type.stored_type(tensor) : storage_name(tensor);
 }
@@ -122,7 +122,7 @@ DType element_type(const Tensor& tensor) {
   return type.element_type != nullptr ? type.element_type(tensor) : DType::f32;
 }
 
-BlobPtr dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>* cast) {
+BlobPtr make_dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>* cast) {
   return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to, cast);
 }
 
@@ -131,16 +131,16 @@ void require_finite_numbers(const Tensor& tensor) {
   if (!has_float_elements(tensor) || !has_scales(tensor) || !std::ranges::all_of(tensor.parts, is_decodable) ||
       std::ranges::none_of(tensor.parts, has_enormous_numbers))
     return;
-  const BlobPtr numbers = dense_blob(tensor, DType::f32);
+  const BlobPtr numbers = make_dense_blob(tensor, DType::f32);
   const auto stream = numbers->stream();
   std::vector<std::byte> bytes(stream->best_read());
   while (stream->read(bytes) != 0) {
   }
 }
 
-Tensor with_cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast) {
+Tensor cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast) {
   const auto values = std::ranges::find(tensor.parts, "values", &Part::role);
-  values->blob = make_cast_blob(tensor.name, values->blob, values->dtype, stored_elements(tensor), to, cast);
+  values->blob = make_cast_blob(tensor.name, values->blob, values->dtype, count_stored_elements(tensor), to, cast);
   values->dtype = to;
   values->spelling.clear();
   values->digest.reset();

@@ -28,7 +28,7 @@ bool can_widen(DType dtype);
 BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to,
                        LossyBlobPtr<CastStats>* cast = nullptr);
 
-// Returns true for tensors of real floating-point numbers: those that dense_blob() accepts.
+// Returns true for tensors of real floating-point numbers: those that make_dense_blob() accepts.
 bool has_float_elements(const Tensor& tensor);
 
 // Returns how elements are stored, for messages: "f64", "sparse_csr", "layout zt.foo/1".
@@ -36,7 +36,7 @@ std::string storage_name(const Tensor& tensor);
 
 // Returns the same in the notation of StoredType where there is one: "bf16", "q4_k", "qint8", "qint4:range",
 // "group4:128", "sparse_csr f16", "layout zt.foo/1".
-std::string stored_type_name(const Tensor& tensor);
+std::string describe_stored_type(const Tensor& tensor);
 
 // Returns the type of the elements without a cast: the type of a sparse tensor's values, f32 for codes and for sparse
 // values of less than a byte. Requires: has_float_elements(tensor), or a dense or sparse tensor.
@@ -49,11 +49,11 @@ Tensor make_dense_tensor(const Tensor& tensor);
 // Returns the elements as `to`: f32, f16 or bf16, computed when read. Reading throws unsupported, naming tensor and
 // index, when a finite value overflows `to`. `cast`: gets the same blob if that is a cast. Requires:
 // has_float_elements(tensor).
-BlobPtr dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
+BlobPtr make_dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
 
-// Returns a sparse tensor with its values cast to `to`, as dense_blob() does. Requires: has_float_elements(tensor),
-// is_sparse(tensor).
-Tensor with_cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
+// Returns a sparse tensor with its values cast to `to`, as make_dense_blob() does. Requires:
+// has_float_elements(tensor), is_sparse(tensor).
+Tensor cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
 
 // Throws as reading a quantized tensor does when a number is infinite although no number of its parts is.
 // Reads the parts with scales, and the numbers only where these are enormous.

@@ -182,10 +182,10 @@ bool has_scheme(const Tensor& tensor) { return group_scheme(tensor.layout) != nu
 
 std::optional<TensorLayout> read_groups(const Tensor& tensor, std::string_view name) {
   if (name != layouts::groups.name) return std::nullopt;
-  if (!has_known_types(tensor)) return group_layout(std::nullopt);
+  if (!has_known_types(tensor)) return make_group_layout(std::nullopt);
   const Value* packing = tensor.attributes.find("packing");
   const bool words_of_zt2 = packing != nullptr && packing->get_if<Attributes>() != nullptr;
-  return group_layout(read_group_scheme(tensor, words_of_zt2 ? GroupWords::zt2 : GroupWords::zt1));
+  return make_group_layout(read_group_scheme(tensor, words_of_zt2 ? GroupWords::zt2 : GroupWords::zt1));
 }
 
 void check_groups(const Tensor& tensor) {
@@ -200,11 +200,11 @@ std::string group_type(const Tensor& tensor) {
 bool is_stored_as_groups(const Tensor& tensor, const StoredType& type) {
   if (!type.grouped() || !has_scheme(tensor)) return false;
   const GroupScheme& scheme = *group_scheme(tensor.layout);
-  return scheme.bits == type.groups.bits && scheme.group_size == group_size_for(type.groups, tensor.shape.back());
+  return scheme.bits == type.groups.bits && scheme.group_size == find_group_size(type.groups, tensor.shape.back());
 }
 
 bool is_same_grouping(const Tensor& a, const Tensor& b) {
-  return !has_scheme(a) || !has_scheme(b) || same_meaning(*group_scheme(a.layout), *group_scheme(b.layout));
+  return !has_scheme(a) || !has_scheme(b) || have_same_meaning(*group_scheme(a.layout), *group_scheme(b.layout));
 }
 
 // The sign of a word of codes has no meaning.

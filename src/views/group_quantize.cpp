@@ -295,7 +295,7 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
 
 }  // namespace
 
-std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t row) {
+std::optional<std::uint64_t> find_group_size(const Groups& groups, std::uint64_t row) {
   for (Groups smaller = groups; is_group_size(smaller); smaller.size /= 2) {
     if (row % smaller.size == 0) return smaller.size;
     if (smaller.size % 2 != 0) break;
@@ -304,14 +304,14 @@ std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t 
 }
 
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<QuantizationError>* codes) {
-  const auto size = group_size_for(groups, tensor.shape.back());
+  const auto size = find_group_size(groups, tensor.shape.back());
   if (!size) {
     throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} elements make no whole groups of {}",
                                                     tensor.name, tensor.shape.back(), groups.size))
         .with({.kind = Remedy::Kind::keep, .value = "f16", .tensor = tensor.name});
   }
   const Groups fitting{groups.bits, *size};
-  const BlobPtr elements = dense_blob(tensor, DType::f32);
+  const BlobPtr elements = make_dense_blob(tensor, DType::f32);
   const auto scales = std::make_shared<const GroupScales>(tensor.name, elements, fitting);
   Tensor quantized;
   quantized.name = tensor.name;
@@ -326,7 +326,7 @@ Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<
       {.role = "packed_weight", .dtype = DType::i32, .blob = blob},
       {.role = "scales", .dtype = DType::f16, .blob = std::make_shared<GroupNumbersBlob>(scales, What::scales)},
       {.role = "zeros", .dtype = DType::f16, .blob = std::make_shared<GroupNumbersBlob>(scales, What::zeros)}};
-  quantized.layout = group_layout(read_group_scheme(quantized, GroupWords::zt1));
+  quantized.layout = make_group_layout(read_group_scheme(quantized, GroupWords::zt1));
   return quantized;
 }
 

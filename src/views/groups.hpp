@@ -17,7 +17,7 @@ namespace poise {
 
 // Returns the group size for a row: `groups.size`, halved until the row is whole groups of whole words. std::nullopt if
 // no size fits.
-std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t row);
+std::optional<std::uint64_t> find_group_size(const Groups& groups, std::uint64_t row);
 
 // Returns the same elements as zTensor 1.1's quantized_group, rounded to nearest: scale = (max - min) / largest code in
 // float16, with min at most and max at least 0; zero = round(-min / scale). Lazy: a group's scale is computed when its
@@ -42,7 +42,7 @@ inline constexpr std::string_view kIndexedGroups = "poise.quant_group_indexed/1"
 
 // Returns the layout that the tensor's attributes and parts describe. Throws invalid_file (without path) naming tensor
 // and attribute when they are invalid.
-TensorLayout indexed_groups_layout(const Tensor& tensor);
+TensorLayout make_indexed_groups_layout(const Tensor& tensor);
 
 // The same numbers in groups of neighbours, with columns in the order of their groups.
 struct SortedGroups {
@@ -51,7 +51,7 @@ struct SortedGroups {
 };
 // Reads the index. Returns std::nullopt for groups along columns, and for tensors that are not matrices, or whose codes
 // or zero points are packed in a way that the order of columns cannot change. Throws what checking the parts throws.
-std::optional<SortedGroups> sorted_groups(const Tensor& tensor);
+std::optional<SortedGroups> sort_groups(const Tensor& tensor);
 
 // Groups along columns.
 struct RowGroups {
@@ -65,8 +65,8 @@ std::optional<RowGroups> row_groups(const Tensor& tensor);
 inline constexpr std::string_view kCodebook = "poise.codebook/1";
 
 // Returns the layout, and the attributes that describe it, for blocks of `block` elements. Requires: block > 0.
-TensorLayout codebook_layout(std::uint64_t block);
-Attributes codebook_attributes(std::uint64_t block);
+TensorLayout make_codebook_layout(std::uint64_t block);
+Attributes make_codebook_attributes(std::uint64_t block);
 // Returns the block of such a tensor.
 std::uint64_t codebook_block(const Tensor& tensor);
 
@@ -82,8 +82,8 @@ struct BlockShape {
 };
 
 // Returns the layout, and the attributes that describe it. Requires: neither is 0.
-TensorLayout block_scaled_layout(const BlockShape& shape);
-Attributes block_scaled_attributes(const BlockShape& shape);
+TensorLayout make_block_scaled_layout(const BlockShape& shape);
+Attributes make_block_scaled_attributes(const BlockShape& shape);
 // Returns the shape of a block of such a tensor.
 const BlockShape& block_scaled_shape(const Tensor& tensor);
 

@@ -28,7 +28,7 @@ Tensor neighbours(const Tensor& tensor) {
     groups.parts.push_back(part);
     if (part.role == "data") groups.parts.back().role = "packed_weight";
   }
-  groups.layout = group_layout(read_group_scheme(groups, GroupWords::zt2));
+  groups.layout = make_group_layout(read_group_scheme(groups, GroupWords::zt2));
   return groups;
 }
 
@@ -37,7 +37,7 @@ const GroupScheme& scheme_of(const Tensor& tensor) { return *tensor.layout.schem
 std::optional<TensorLayout> read_indexed(const Tensor& tensor, std::string_view name) {
   if (name != kIndexedGroups) return std::nullopt;
   // Parts of unknown types have no sizes to check: such a tensor is carried.
-  return has_known_types(tensor) ? indexed_groups_layout(tensor) : TensorLayout::other(std::string(name));
+  return has_known_types(tensor) ? make_indexed_groups_layout(tensor) : TensorLayout::other(std::string(name));
 }
 
 void check_indexed(const Tensor& tensor) {
@@ -77,7 +77,7 @@ std::string indexed_type(const Tensor& tensor) {
   return fmt::format("group{}:{}:indexed", scheme_of(tensor).bits, scheme_of(tensor).group_size);
 }
 
-bool is_same_indexed(const Tensor& a, const Tensor& b) { return same_meaning(scheme_of(a), scheme_of(b)); }
+bool is_same_indexed(const Tensor& a, const Tensor& b) { return have_same_meaning(scheme_of(a), scheme_of(b)); }
 
 }  // namespace
 
@@ -95,7 +95,7 @@ const LayoutType layouts::indexed_groups = {
     .spells_scheme = spells_group_scheme,
 };
 
-TensorLayout indexed_groups_layout(const Tensor& tensor) {
+TensorLayout make_indexed_groups_layout(const Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr)
     fail_parts(tensor, fmt::format("{} has no part packed_weight: codes are called data", kIndexedGroups));
   const GroupScheme scheme = *group_scheme(neighbours(tensor).layout);
@@ -103,7 +103,7 @@ TensorLayout indexed_groups_layout(const Tensor& tensor) {
   return TensorLayout::described(kIndexedGroups, scheme);
 }
 
-std::optional<SortedGroups> sorted_groups(const Tensor& tensor) {
+std::optional<SortedGroups> sort_groups(const Tensor& tensor) {
   check_indexed(tensor);
   SortedGroups result = {neighbours(tensor), {}};
   GroupScheme scheme = *group_scheme(result.groups.layout);
@@ -119,7 +119,7 @@ std::optional<SortedGroups> sorted_groups(const Tensor& tensor) {
   std::vector<std::uint32_t> group_at;  // of those of neighbours
   for (std::size_t i = 0; i < order.size(); i += static_cast<std::size_t>(scheme.group_size))
     group_at.push_back(index[order[i]]);
-  result.groups.layout = group_layout(scheme);
+  result.groups.layout = make_group_layout(scheme);
   const bool in_order = std::ranges::is_sorted(order);
   for (Part& part : result.groups.parts) {
     const bool are_codes = part.role == "packed_weight";

@@ -33,7 +33,7 @@ bool is_known(const Part& part) { return part.dtype != DType::unknown && part.bl
 
 const LayoutType layouts::other = {.name = "other"};
 
-std::span<const LayoutType* const> layout_types() { return kRows; }
+std::span<const LayoutType* const> list_layout_types() { return kRows; }
 
 const LayoutType& layout_type(const TensorLayout& layout) {
   if (layout == Layout::dense) return layouts::dense;
@@ -101,7 +101,7 @@ void require_elements(const Tensor& tensor, const Part& part, std::optional<std:
                          elements ? fmt::format("{}", *elements) : "too many", part.type_name(), part.blob->size()));
 }
 
-std::uint64_t positive_attribute(const Tensor& tensor, std::string_view key) {
+std::uint64_t require_positive_attribute(const Tensor& tensor, std::string_view key) {
   const auto* number = tensor.attributes.get_if<std::uint64_t>(key);
   if (number == nullptr || *number == 0)
     fail_parts(tensor, fmt::format("attribute {}: expected a positive integer", key));
@@ -118,11 +118,11 @@ std::optional<CodeFormat> code_format(ValueRules::ByteCodes codes) {
   return CodeFormat{4, codes == ValueRules::ByteCodes::unsigned4, false};
 }
 
-std::string bad_element(DType dtype, std::uint64_t element) {
-  return fmt::format("element {} is {}", element, bad_value_name(dtype));
+std::string describe_bad_element(DType dtype, std::uint64_t element) {
+  return fmt::format("element {} is {}", element, describe_bad_value(dtype));
 }
 
-std::optional<std::string> problem_with_last(ValueRules::LastHalf half, std::byte last) {
+std::optional<std::string> find_problem_with_last(ValueRules::LastHalf half, std::byte last) {
   const unsigned high = std::to_integer<unsigned>(last) >> 4U;
   if (half == ValueRules::LastHalf::used || high == 0) return std::nullopt;
   if (half == ValueRules::LastHalf::unused) return "the unused half of the last byte is not zero";

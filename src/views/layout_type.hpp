@@ -42,7 +42,7 @@ void require_type(const Tensor& tensor, const Part& part, DType dtype);
 // Requires that the part has that many elements of its type. std::nullopt stands for more than any part can have.
 void require_elements(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> elements);
 // Returns the attribute, a positive integer.
-std::uint64_t positive_attribute(const Tensor& tensor, std::string_view key);
+std::uint64_t require_positive_attribute(const Tensor& tensor, std::string_view key);
 
 struct BlockType;
 
@@ -66,9 +66,9 @@ ValueRules value_rules(const Tensor& tensor, const Part& part);
 std::optional<CodeFormat> code_format(ValueRules::ByteCodes codes);
 
 // Returns "element 7 is not finite".
-std::string bad_element(DType dtype, std::uint64_t element);
+std::string describe_bad_element(DType dtype, std::uint64_t element);
 // Returns the fault of the last byte of a part, if it has one.
-std::optional<std::string> problem_with_last(ValueRules::LastHalf half, std::byte last);
+std::optional<std::string> find_problem_with_last(ValueRules::LastHalf half, std::byte last);
 
 // The comment of a column that may be null gives the default.
 struct LayoutType {
@@ -129,7 +129,7 @@ extern const LayoutType other;   // carried only
 }  // namespace layouts
 
 // Returns all rows except `other`.
-std::span<const LayoutType* const> layout_types();
+std::span<const LayoutType* const> list_layout_types();
 
 const LayoutType& layout_type(const TensorLayout& layout);
 

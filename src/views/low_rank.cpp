@@ -162,7 +162,7 @@ class LowRankSum {
 class LowRankBlob final : public FloatBlob {
  public:
   LowRankBlob(const Tensor& matrix, LowRank change)
-      : FloatBlob(matrix.elements()), matrix_(dense_blob(matrix, DType::f32)), sum_(matrix, std::move(change)) {}
+      : FloatBlob(matrix.elements()), matrix_(make_dense_blob(matrix, DType::f32)), sum_(matrix, std::move(change)) {}
 
   bool seekable() const override { return matrix_->seekable(); }
 

@@ -185,20 +185,20 @@ Tensor make_mxfp4(std::string name, Shape shape, BlobPtr codes, BlobPtr scales) 
   Tensor tensor;
   tensor.name = std::move(name);
   const MxScheme scheme = {.axis = shape.size() - 1, .block_size = kMxfp4Block};
-  tensor.layout = mx_layout(scheme);
-  tensor.attributes = mx_attributes(scheme);
+  tensor.layout = make_mx_layout(scheme);
+  tensor.attributes = make_mx_attributes(scheme);
   tensor.shape = std::move(shape);
   tensor.parts.push_back({.role = "data", .dtype = DType::f4_e2m1, .blob = std::move(codes)});
   tensor.parts.push_back({.role = "scales", .dtype = DType::f8_e8m0, .blob = std::move(scales)});
   return tensor;
 }
 
-Tensor mxfp4_as_blocks(const Tensor& tensor) {
-  return make_blocks(tensor.name, tensor.shape, *block_type_named("mxfp4"),
+Tensor convert_mxfp4_to_blocks(const Tensor& tensor) {
+  return make_blocks(tensor.name, tensor.shape, *find_named_block_type("mxfp4"),
                      make_mxfp4_blocks(tensor.require("data").blob, tensor.require("scales").blob));
 }
 
-Tensor blocks_as_mxfp4(const Tensor& blocks) {
+Tensor convert_blocks_to_mxfp4(const Tensor& blocks) {
   const BlobPtr data = blocks.require("data").blob;
   return make_mxfp4(blocks.name, blocks.shape, mxfp4_codes(data), mxfp4_scales(data));
 }

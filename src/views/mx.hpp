@@ -24,8 +24,8 @@ bool is_mxfp4(const Tensor& tensor);
 Tensor make_mxfp4(std::string name, Shape shape, BlobPtr codes, BlobPtr scales);
 
 // Converts the same numbers to ggml's blocks, and back. Requires: is_mxfp4(), or blocks along rows of that type.
-Tensor mxfp4_as_blocks(const Tensor& tensor);
-Tensor blocks_as_mxfp4(const Tensor& blocks);
+Tensor convert_mxfp4_to_blocks(const Tensor& tensor);
+Tensor convert_blocks_to_mxfp4(const Tensor& blocks);
 bool is_mxfp4_blocks(const Tensor& tensor);
 
 // Requires: 16 bytes of codes for each byte of the scales.

@@ -341,7 +341,7 @@ BlobPtr in_memory(const Blob& blob, const std::string& name, Meter& meter) {
 Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<QuantizationError>* codes) {
   if (const BlockType* blocks = block_type(type)) return quantize_to_blocks(tensor, *blocks, nullptr, codes);
   if (type.grouped()) return quantize_groups(tensor, type.groups, codes);
-  const BlobPtr elements = dense_blob(tensor, DType::f32);
+  const BlobPtr elements = make_dense_blob(tensor, DType::f32);
   const auto affine = std::make_shared<ScaleOfElements>(tensor.name, elements, type);
   const auto blob = std::make_shared<const QuantizedBlob>(tensor.name, elements, type.dtype, affine);
   if (codes != nullptr) *codes = blob;
@@ -380,7 +380,7 @@ Tensor make_block_tensor(std::string name, Shape shape, std::string_view type, s
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorKind::bad_argument, fmt::format("tensor {}: {}", name, why));
   };
-  const BlockType* const blocks_type = block_type_named(type);
+  const BlockType* const blocks_type = find_named_block_type(type);
   if (blocks_type == nullptr) refuse(fmt::format("\"{}\" is not a type of blocks", type));
   if (const std::string fault = row_fault(shape, *blocks_type); !fault.empty()) refuse(fault);
   const auto elements = element_count(shape);

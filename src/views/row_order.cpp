@@ -55,7 +55,7 @@ class RowOrderBlob final : public Blob {
   std::uint64_t place(std::uint64_t offset) const {
     const std::uint64_t row = offset / rows_.row_bytes;
     const std::uint64_t from =
-        to_ == RowOrder::halves ? row_in_pairs(row, rows_.head_rows) : row_in_halves(row, rows_.head_rows);
+        to_ == RowOrder::halves ? find_row_in_pairs(row, rows_.head_rows) : find_row_in_halves(row, rows_.head_rows);
     return from * rows_.row_bytes + offset % rows_.row_bytes;
   }
 
@@ -257,7 +257,7 @@ std::optional<StoredRange> one_range(const std::vector<BlobPtr>& blobs) {
 
 }  // namespace
 
-std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t heads) {
+std::optional<std::uint64_t> count_head_rows(std::uint64_t rows, std::uint64_t heads) {
   if (heads == 0 || rows % heads != 0 || rows / heads % 2 != 0) return std::nullopt;
   return rows / heads;
 }
@@ -273,16 +273,18 @@ BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std:
   return std::make_shared<ColumnOrderBlob>(std::move(rows), bits, columns, std::move(order));
 }
 
-Tensor dense_numbers(const Tensor& tensor) {
+Tensor make_dense_numbers(const Tensor& tensor) {
   if (!has_float_elements(tensor))
     throw Error(ErrorKind::invalid_file,
                 fmt::format("tensor {}: it is stored as {}, expected numbers", tensor.name, storage_name(tensor)));
   return make_dense_tensor(tensor);
 }
 
-Tensor with_whole_rows(const Tensor& tensor) { return has_whole_rows(tensor) ? tensor : dense_numbers(tensor); }
+Tensor convert_to_whole_rows(const Tensor& tensor) {
+  return has_whole_rows(tensor) ? tensor : make_dense_numbers(tensor);
+}
 
-Tensor every_row(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step) {
+Tensor select_rows(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step) {
   const std::uint64_t rows = stack.shape[1];
   return rows_of(stack, {{rows / step}, {step}, matrix * rows + first}, {rows / step});
 }
@@ -298,11 +300,11 @@ Tensor stacked(const std::vector<Tensor>& tensors) {
   });
   if (!alike) {
     std::vector<Tensor> numbers;
-    std::ranges::transform(tensors, std::back_inserter(numbers), dense_numbers);
+    std::ranges::transform(tensors, std::back_inserter(numbers), make_dense_numbers);
     const bool common =
         std::ranges::all_of(numbers, [&](const Tensor& tensor) { return is_stored_alike(tensor, numbers.front()); });
     for (Tensor& tensor : numbers) {
-      if (!common) tensor = make_dense(tensor.name, tensor.shape, DType::f32, dense_blob(tensor, DType::f32));
+      if (!common) tensor = make_dense(tensor.name, tensor.shape, DType::f32, make_dense_blob(tensor, DType::f32));
     }
     return stacked(numbers);
   }

@@ -16,20 +16,20 @@ namespace poise {
 enum class RowOrder : std::uint8_t { pairs, halves };
 
 // Returns the place in pairs of a row in halves.
-constexpr std::uint64_t row_in_pairs(std::uint64_t row, std::uint64_t head_rows) {
+constexpr std::uint64_t find_row_in_pairs(std::uint64_t row, std::uint64_t head_rows) {
   const std::uint64_t half = head_rows / 2;
   const std::uint64_t at = row % head_rows;
   return row - at + at % half * 2 + at / half;
 }
 
 // Returns the place in halves of a row in pairs.
-constexpr std::uint64_t row_in_halves(std::uint64_t row, std::uint64_t head_rows) {
+constexpr std::uint64_t find_row_in_halves(std::uint64_t row, std::uint64_t head_rows) {
   const std::uint64_t at = row % head_rows;
   return row - at + at % 2 * (head_rows / 2) + at / 2;
 }
 
 // Returns how many rows a head has; std::nullopt if the rows do not divide into heads of an even number of rows.
-std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t heads);
+std::optional<std::uint64_t> count_head_rows(std::uint64_t rows, std::uint64_t heads);
 
 // Returns the rows in the order `to`, from the other one. In halves they have stored_as(), which the way back uses.
 // Requires: the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows is even.
@@ -44,24 +44,24 @@ BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std:
 // rows]: rows of one number.
 
 // Returns the elements as a dense tensor of element_type(). Throws invalid_file (without path) if they are not numbers.
-Tensor dense_numbers(const Tensor& tensor);
+Tensor make_dense_numbers(const Tensor& tensor);
 
 // Returns the tensor itself if each row is a run of whole bytes (numbers, blocks along rows, MXFP4), else
-// dense_numbers().
-Tensor with_whole_rows(const Tensor& tensor);
+// make_dense_numbers().
+Tensor convert_to_whole_rows(const Tensor& tensor);
 
 // The functions below throw invalid_file (without path) for parts that do not fit the shape.
 
-// Returns every step-th row of a matrix, from `first` on, in the layout of the stack. Requires: with_whole_rows() made
-// the stack; its rows are a multiple of `step`.
-Tensor every_row(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step);
+// Returns every step-th row of a matrix, from `first` on, in the layout of the stack. Requires: convert_to_whole_rows()
+// made the stack; its rows are a multiple of `step`.
+Tensor select_rows(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step);
 
 // Returns [n * turns, rows, columns] as [n, rows * turns, columns]: rows of `turns` neighbours by turns. Requires:
-// with_whole_rows() made the stack; its matrices are a multiple of `turns`.
+// convert_to_whole_rows() made the stack; its matrices are a multiple of `turns`.
 Tensor interleaved(const Tensor& stack, std::uint64_t turns);
 
 // Returns [tensors, shape...]: of numbers or blocks, in their common layout; else dense numbers of their common type or
-// float32. Throws what dense_numbers() throws. Requires: one tensor or more, all of the same shape.
+// float32. Throws what make_dense_numbers() throws. Requires: one tensor or more, all of the same shape.
 Tensor stacked(const std::vector<Tensor>& tensors);
 
 // Returns all bytes of the first blob, then of the second, and so on: a range of their file if they are contiguous

@@ -237,7 +237,7 @@ void check_coo(const Tensor& tensor, const Report& report) {
 }
 
 void check_indices(const Tensor& tensor, SparseRules rules, const Report& report) {
-  if (const auto fault = sparse_structure_fault(tensor)) fail_sparse(tensor, *fault);
+  if (const auto fault = find_sparse_structure_fault(tensor)) fail_sparse(tensor, *fault);
   tensor.layout == Layout::sparse_csr ? check_csr(tensor, rules, report) : check_coo(tensor, report);
 }
 
@@ -281,7 +281,7 @@ std::optional<TensorLayout> read_sparse(const Tensor&, std::string_view name) {
 }
 
 void check_sparse(const Tensor& tensor) {
-  if (const auto fault = sparse_structure_fault(tensor)) fail_parts(tensor, *fault);
+  if (const auto fault = find_sparse_structure_fault(tensor)) fail_parts(tensor, *fault);
 }
 
 bool has_float_values(const Tensor& tensor) { return is_floating(tensor.require("values").dtype); }
@@ -296,7 +296,7 @@ DType sparse_type(const Tensor& tensor) {
 }
 
 BlobPtr sparse_elements(const Tensor& tensor) {
-  return densify(has_narrow_values(tensor) ? with_cast_values(tensor, DType::f32) : tensor);
+  return densify(has_narrow_values(tensor) ? cast_values(tensor, DType::f32) : tensor);
 }
 
 std::string sparse_stored_type(const Tensor& tensor) {
@@ -326,7 +326,8 @@ constexpr LayoutType sparse_row(std::string_view name) {
 // The elements of a validated tensor, by cell.
 class Entries {
  public:
-  explicit Entries(const Tensor& tensor) : values_(tensor.require("values").blob), entries_(sparse_entries(tensor)) {}
+  explicit Entries(const Tensor& tensor)
+      : values_(tensor.require("values").blob), entries_(read_sparse_entries(tensor)) {}
 
   const std::byte* value(const SparseEntry& entry, std::uint64_t width) const {
     return values_.bytes().data() + entry.place * width;
@@ -410,11 +411,11 @@ bool is_sparse(const Tensor& tensor) {
   return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo;
 }
 
-std::optional<std::string> sparse_structure_fault(const Tensor& tensor) {
+std::optional<std::string> find_sparse_structure_fault(const Tensor& tensor) {
   return tensor.layout == Layout::sparse_csr ? csr_fault(tensor) : coo_fault(tensor);
 }
 
-std::uint64_t stored_elements(const Tensor& tensor) {
+std::uint64_t count_stored_elements(const Tensor& tensor) {
   if (tensor.layout == Layout::sparse_csr)
     return tensor.require("indices").blob->size() / index_bytes(tensor.require("indices"));
   const Part& coords = tensor.require("coords");
@@ -434,7 +435,7 @@ void validate_sparse(const Tensor& tensor, SparseRules rules) {
   });
 }
 
-SparseFaults sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most) {
+SparseFaults find_sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most) {
   SparseFaults faults;
   check_indices(tensor, rules, [&](const Part& part, std::uint64_t element, FunctionRef<std::string()> problem) {
     ++faults.count;
@@ -461,7 +462,7 @@ BlobPtr densify(const Tensor& tensor) {
   return std::make_shared<DensifiedBlob>(tensor, info(values.dtype).bits / 8);
 }
 
-std::vector<SparseEntry> sparse_entries(const Tensor& tensor) {
+std::vector<SparseEntry> read_sparse_entries(const Tensor& tensor) {
   validate_sparse(tensor, sparse_rules(tensor));
   std::vector<SparseEntry> entries;
   if (tensor.layout == Layout::sparse_csr) {

@@ -19,7 +19,7 @@ bool is_sparse(const Tensor& tensor);
 
 // Returns the first fault in the parts, types or sizes of a sparse tensor, as one sentence; std::nullopt when they fit
 // its shape. Reads no data. Requires: Layout::sparse_csr or sparse_coo, and a shape whose product fits 64 bits.
-std::optional<std::string> sparse_structure_fault(const Tensor& tensor);
+std::optional<std::string> find_sparse_structure_fault(const Tensor& tensor);
 
 enum class SparseRules {
   any_order,  // zTensor 1.x: the columns of a row may be in any order
@@ -30,7 +30,7 @@ enum class SparseRules {
 SparseRules sparse_rules(const Tensor& tensor);
 
 // Returns how many elements are stored. Requires: Layout::sparse_csr or sparse_coo, and known sizes.
-std::uint64_t stored_elements(const Tensor& tensor);
+std::uint64_t count_stored_elements(const Tensor& tensor);
 
 // Checks structure and every index. Throws invalid_file naming tensor, part and element, and what reading the parts
 // throws. Memory: the index parts, unless they are mapped; 8 bytes an element more for unordered coordinates. Requires:
@@ -50,7 +50,7 @@ struct SparseFaults {
 
 // Returns all faults of indices that validate_sparse() finds; describes the first `most`. Throws what it throws for the
 // structure, and what reading the parts throws. Uses as much memory.
-SparseFaults sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most);
+SparseFaults find_sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most);
 
 // A stored element: its cell in row-major numbering, and its index among the values.
 struct SparseEntry {
@@ -60,12 +60,12 @@ struct SparseEntry {
 
 // Returns the stored elements by cell, each cell once. Throws what validate_sparse() throws. Memory: 16 bytes an
 // element. Requires: Layout::sparse_csr or sparse_coo.
-std::vector<SparseEntry> sparse_entries(const Tensor& tensor);
+std::vector<SparseEntry> read_sparse_entries(const Tensor& tensor);
 
 // Returns the same matrix with the columns of every row ascending, as zt.sparse_csr/1 requires. Throws what
 // validate_sparse() throws with the tensor's own rules, and unsupported for values of less than a byte. Memory: 8 bytes
 // an element, and, if columns move, the parts that are not mapped. Requires: Layout::sparse_csr.
-Tensor with_ascending_columns(const Tensor& tensor);
+Tensor sort_sparse_columns(const Tensor& tensor);
 
 // Returns the indices in a part as u64; reading throws invalid_file, naming tensor and part, when one is negative.
 // Requires: an integer type.

@@ -256,7 +256,7 @@ std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_
   return sparse;
 }
 
-Tensor with_ascending_columns(const Tensor& tensor) {
+Tensor sort_sparse_columns(const Tensor& tensor) {
   validate_sparse(tensor, sparse_rules(tensor));
   const auto order = std::make_shared<const Order>(ascending_order(tensor));
   if (std::ranges::is_sorted(*order)) return tensor;

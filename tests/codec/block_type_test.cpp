@@ -151,15 +151,15 @@ TEST(BlockTypes, AreThoseOfGgml) {
 TEST(BlockTypes, AreFoundByNameAndNumber) {
   std::set<const BlockType*> found;
   for (const BlockType& type : block_types()) {
-    EXPECT_EQ(block_type_named(type.name), &type);
-    EXPECT_EQ(block_type_numbered(type.number), &type);
-    found.insert(block_type_named(type.name));
+    EXPECT_EQ(find_named_block_type(type.name), &type);
+    EXPECT_EQ(find_numbered_block_type(type.number), &type);
+    found.insert(find_named_block_type(type.name));
   }
   EXPECT_EQ(found.size(), block_types().size());
-  EXPECT_EQ(block_type_named("Q4_0"), nullptr);
-  EXPECT_EQ(block_type_named("f32"), nullptr);
+  EXPECT_EQ(find_named_block_type("Q4_0"), nullptr);
+  EXPECT_EQ(find_named_block_type("f32"), nullptr);
   for (const std::uint32_t number : {0U, 1U, 4U, 5U, 24U, 28U, 30U, 31U, 36U, 38U, 43U, 0xffffffffU})
-    EXPECT_EQ(block_type_numbered(number), nullptr) << number;
+    EXPECT_EQ(find_numbered_block_type(number), nullptr) << number;
 }
 
 // tensor_type_fallback() in src/llama-quant.cpp of llama.cpp v0.5.0.
@@ -168,14 +168,14 @@ TEST(BlockTypes, RowsThatAreNoWholeBlocksTakeTheFallbackOfLlamaQuantize) {
       {"tq1_0", "q4_0"},    {"tq2_0", "q4_0"}, {"q2_k", "q4_0"}, {"q3_k", "q4_0"},
       {"iq4_xs", "iq4_nl"}, {"q4_k", "q5_0"},  {"q5_k", "q5_1"}, {"q6_k", "q8_0"}};
   for (const BlockType& type : block_types()) {
-    EXPECT_EQ(block_type_for_rows(type, 3 * type.elements), &type) << type.name;
-    EXPECT_EQ(block_type_for_rows(type, 3 * type.elements + 1), nullptr) << type.name;
+    EXPECT_EQ(choose_block_type_for_rows(type, 3 * type.elements), &type) << type.name;
+    EXPECT_EQ(choose_block_type_for_rows(type, 3 * type.elements + 1), nullptr) << type.name;
     const auto fallback = fallbacks.find(type.name);
-    const BlockType* const expected = fallback == fallbacks.end() ? nullptr : block_type_named(fallback->second);
+    const BlockType* const expected = fallback == fallbacks.end() ? nullptr : find_named_block_type(fallback->second);
     EXPECT_EQ(expected == nullptr, fallback == fallbacks.end());
     EXPECT_EQ(type.fallback, expected == nullptr ? "" : expected->name) << type.name;
     if (expected == nullptr) continue;
-    EXPECT_EQ(block_type_for_rows(type, type.elements + expected->elements), expected) << type.name;
+    EXPECT_EQ(choose_block_type_for_rows(type, type.elements + expected->elements), expected) << type.name;
     EXPECT_TRUE(expected->encode != nullptr && expected->elements < type.elements) << type.name;
   }
 }
@@ -225,7 +225,7 @@ class BlockCodecs : public EachInstructionSet {};
 
 TEST_P(BlockCodecs, DecodeBlocksAsGgml) {
   for (const Golden& golden : kGolden) {
-    const BlockType& type = *block_type_numbered(golden.number);
+    const BlockType& type = *find_numbered_block_type(golden.number);
     if (type.decode == nullptr) continue;
     const std::vector<float> numbers = decode(type, support::to_bytes(support::hex(golden.block)));
     ASSERT_EQ(numbers.size(), type.elements);
@@ -238,7 +238,7 @@ TEST_P(BlockCodecs, DecodeBlocksAsGgml) {
 
 TEST_P(BlockCodecs, DecodeAnyBytesAsGgml) {
   for (const Golden& golden : kGolden) {
-    const BlockType& type = *block_type_numbered(golden.number);
+    const BlockType& type = *find_numbered_block_type(golden.number);
     if (type.decode == nullptr) continue;
     EXPECT_EQ(digest(decode(type, random_bytes(type.number, 256 * type.bytes))), golden.random_decoded) << type.name;
   }
@@ -264,7 +264,7 @@ TEST_P(BlockCodecs, EncodeRowsAsGgml) {
   const std::vector<float> rows = rows_to_encode();
   const std::vector<float> weights = importance();
   for (const Golden& golden : kGolden) {
-    const BlockType& type = *block_type_numbered(golden.number);
+    const BlockType& type = *find_numbered_block_type(golden.number);
     if (type.encode == nullptr) continue;
     EXPECT_EQ(compute_sha256(encode(type, rows, nullptr)), golden.encoded) << type.name;
     EXPECT_EQ(compute_sha256(encode(type, rows, weights.data())), golden.encoded_by_importance) << type.name;

@@ -75,7 +75,7 @@ TEST(TiedOutput, BytesThatBothShareAreNoCopy) {
 
 TEST(TiedOutput, ACopyInAnotherTypeHasEqualNumbers) {
   Tensor half = matrix(kOutput, {1, 2});
-  half = make_dense(kOutput, half.shape, DType::bf16, dense_blob(half, DType::bf16));
+  half = make_dense(kOutput, half.shape, DType::bf16, make_dense_blob(half, DType::bf16));
   EXPECT_THAT(names(*resolve_tied_output(tied({matrix(kEmbedding, {1, 2}), half}))), ElementsAre(kEmbedding));
   EXPECT_EQ(resolve_tied_output(tied({matrix(kEmbedding, {1, 2.001F}), half}))->size(), 2U);
 }

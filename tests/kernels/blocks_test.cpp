@@ -97,7 +97,7 @@ TEST(Blocks, ProductsAreThoseOfTheDecodedNumbers) {
 TEST(Blocks, AnyColumnsOfARowAreDecoded) {
   std::mt19937 random(2);
   for (const std::string_view name : {"q4_0", "q6_k", "q2_k"}) {
-    const BlockType& type = *block_type_named(name);
+    const BlockType& type = *find_named_block_type(name);
     const std::vector<std::byte> blocks = blocks_of(type, random);
     std::vector<float> decoded(kRows * kColumns);
     type.decode(blocks.data(), decoded.size() / type.elements, decoded.data());
@@ -301,7 +301,7 @@ const std::vector<ScaledType> kScaledTypes = {
 
 // Every byte is the same, and the float16 numbers are 1.
 Blocks filled_blocks(const ScaledType& scaled, unsigned code) {
-  const BlockType& type = *block_type_named(scaled.name);
+  const BlockType& type = *find_named_block_type(scaled.name);
   Blocks blocks(type, 5, 2048);
   std::ranges::fill(blocks.bytes, static_cast<std::byte>(code));
   for (std::size_t block = 1; block < blocks.bytes.size(); block += type.bytes) {
@@ -329,7 +329,7 @@ TEST_P(BlockProducts, AtTheLimitOfIntegers) {
 
 // The largest codes of Q6_K times its largest scale, which the others do not come near.
 TEST_P(BlockProducts, OfTheLargestScaleOfQ6K) {
-  Blocks blocks(*block_type_named("q6_k"), 5, 2048);
+  Blocks blocks(*find_named_block_type("q6_k"), 5, 2048);
   for (std::size_t block = 1; block < blocks.bytes.size(); block += blocks.type.bytes) {
     std::fill_n(blocks.bytes.begin() + static_cast<std::ptrdiff_t>(block), 192, std::byte{0xff});
     std::fill_n(blocks.bytes.begin() + static_cast<std::ptrdiff_t>(block + 192), 16, std::byte{0x80});

@@ -58,7 +58,7 @@ TEST(UnusedBytes, PartsOfOneFileCount) {
   model.add(make_dense("a", {4}, DType::u8, make_source_blob(here, 8, 4)));
   model.add(make_dense("b", {2}, DType::u8, make_source_blob(zeros_but(0), 0, 2)));
   model.add(make_dense("c", {1}, DType::u8, make_memory_blob(std::vector<std::byte>(1), "c")));
-  EXPECT_THAT(ranges_of_parts(model, *here), ElementsAre(FileRange{8, 12}));
+  EXPECT_THAT(list_part_ranges(model, *here), ElementsAre(FileRange{8, 12}));
 }
 
 }  // namespace

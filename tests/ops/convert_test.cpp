@@ -35,7 +35,7 @@ class Convert : public testing::Test {
       const auto bytes = std::as_bytes(std::span(values));
       const BlobPtr blob = make_memory_blob({bytes.begin(), bytes.end()}, tensor);
       const Tensor dense = make_dense(tensor, shape, DType::f32, blob);
-      model.add(dtype == DType::f32 ? dense : make_dense(tensor, shape, dtype, dense_blob(dense, dtype)));
+      model.add(dtype == DType::f32 ? dense : make_dense(tensor, shape, dtype, make_dense_blob(dense, dtype)));
     };
     add("a.weight", {2, 3}, DType::f32, {1, 2, 3, 4, 5, 6});
     add("b.weight", {4}, DType::bf16, {0.5F, -1, 0, 8});

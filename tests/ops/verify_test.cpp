@@ -122,8 +122,8 @@ TEST_F(Verify, KnowsTheLayoutsOfPoiseInEveryVersionOfZtensor) {
         std::vector<std::byte> zeros(static_cast<std::size_t>(count) * sizeof(float));
         tensor.parts.push_back({.role = role, .dtype = DType::f32, .blob = make_memory_blob(std::move(zeros), role)});
       }
-      tensor.layout = codebook_layout(2);
-      tensor.attributes = codebook_attributes(2);
+      tensor.layout = make_codebook_layout(2);
+      tensor.attributes = make_codebook_attributes(2);
       Model model;
       model.add(std::move(tensor));
       const fs::path path = directory_ / fmt::format("{}-{}.zt", format, last);
@@ -157,7 +157,7 @@ TEST_F(Verify, ReadsTheIndexOfGroups) {
                        {"packing", Attributes{{"word", "u8"}, {"order", "lsb_first"}, {"per_word", 2}}},
                        {"scale_form", "f32_factors"},
                        {"zero_point", Attributes{{"form", "implied"}, {"value", 8}}}};
-  tensor.layout = indexed_groups_layout(tensor);
+  tensor.layout = make_indexed_groups_layout(tensor);
   Model model;
   model.add(std::move(tensor));
   for (const std::string format : {"zt", "zt1"}) {

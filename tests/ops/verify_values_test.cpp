@@ -61,7 +61,7 @@ TEST(VerifyValues, ScalesOfBlocksAreFinite) {
   std::vector<std::byte> bytes(std::size_t{40} * 18, std::byte{0x21});
   for (std::size_t block = 0; block < 40; ++block) bytes[18 * block + 1] = std::byte{0x3c};
   const auto tensor = [&] {
-    return make_blocks("w", {40, 32}, *block_type_named("q4_0"), make_memory_blob(bytes, "w"));
+    return make_blocks("w", {40, 32}, *find_named_block_type("q4_0"), make_memory_blob(bytes, "w"));
   };
   EXPECT_THAT(problems_of(tensor()), IsEmpty());
   bytes[18 * 37 + 1] = std::byte{0x7e};

@@ -139,7 +139,7 @@ TEST(KvCache, CodesOfEightBitsHaveAScaleForEach32NumbersOfAHead) {
   other.store(Cached::keys, 0, 2, reinterpret_cast<const std::byte*>(codes.data()), scales.data());
   const CachedRun from = cache.run(Cached::keys, 0, 1, 2, 3);
   const CachedRun to = other.run(Cached::keys, 0, 1, 2, 3);
-  EXPECT_EQ(std::memcmp(from.block, to.block, cache_type_row(CacheType::q8).block_bytes(40)), 0);
+  EXPECT_EQ(std::memcmp(from.block, to.block, find_cache_type_row(CacheType::q8).block_bytes(40)), 0);
 }
 
 TEST(KvCache, NumbersThatFloat16DoesNotHoldAreRefused) {

@@ -35,8 +35,8 @@ std::vector<float> waves(std::size_t count, float step) {
 
 // [in, out]
 Tensor blocks_of_columns() {
-  return transposed(
-      quantize_to_blocks(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)), *block_type_named("q8_0"), nullptr));
+  return transposed(quantize_to_blocks(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)),
+                                       *find_named_block_type("q8_0"), nullptr));
 }
 
 std::vector<float> product(const Tensor& tensor, Orientation orientation, std::size_t tokens) {
@@ -102,7 +102,7 @@ std::pair<Tensor, Tensor> rows_in_pairs(Tensor tensor, std::uint64_t head_rows) 
 
 TEST(Matrix, RowsInPairsAreBorrowed) {
   const Tensor numbers = make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F));
-  for (Tensor stored : {numbers, quantize_to_blocks(numbers, *block_type_named("q8_0"), nullptr)}) {
+  for (Tensor stored : {numbers, quantize_to_blocks(numbers, *find_named_block_type("q8_0"), nullptr)}) {
     BlobPtr blob = make_memory_blob(read_all(*stored.parts.front().blob), "stored");
     const std::byte* const data = blob->map()->data();
     stored.parts.front().blob = std::move(blob);
@@ -156,7 +156,8 @@ TEST(Matrix, TokensApartGetWhatEachGetsAlone) {
   const std::vector<std::pair<Tensor, Orientation>> all = {
       {make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)), Orientation::out_in},
       {make_tensor("w", {kIn, kOut}, waves(kOut * kIn, 0.7F)), Orientation::in_out},
-      {quantize_to_blocks(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)), *block_type_named("q4_0"), nullptr),
+      {quantize_to_blocks(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)), *find_named_block_type("q4_0"),
+                          nullptr),
        Orientation::out_in}};
   for (const auto& [tensor, orientation] : all) {
     constexpr std::size_t kTokens = 5;
@@ -176,7 +177,7 @@ std::vector<Tensor> in_each_form(const std::string& name, std::size_t rows, std:
   const Tensor numbers = make_tensor(name, {rows, columns}, waves(rows * columns, step));
   std::vector<Tensor> tensors = {numbers};
   for (const DType dtype : {DType::f16, DType::bf16})
-    tensors.push_back(make_dense(name, numbers.shape, dtype, dense_blob(numbers, dtype)));
+    tensors.push_back(make_dense(name, numbers.shape, dtype, make_dense_blob(numbers, dtype)));
   for (const std::string_view type : {"qint8", "qint4", "group4:32", "q4_0", "q8_0"})
     tensors.push_back(quantized(numbers, *stored_type_from_name(type)));
   return tensors;
@@ -240,7 +241,7 @@ TEST(Matrix, PartsAreThoseOfTheWhole) {
   const Tensor numbers = make_tensor("w", {kRows, kColumns}, waves(kRows * kColumns, 0.7F));
   std::vector<Tensor> tensors = {numbers};
   for (const DType dtype : {DType::f16, DType::bf16})
-    tensors.push_back(make_dense("w", numbers.shape, dtype, dense_blob(numbers, dtype)));
+    tensors.push_back(make_dense("w", numbers.shape, dtype, make_dense_blob(numbers, dtype)));
   const std::vector<float> floats = values(numbers);
   const std::vector<double> doubles(floats.begin(), floats.end());
   const auto bytes = std::as_bytes(std::span(doubles));
@@ -253,10 +254,10 @@ TEST(Matrix, PartsAreThoseOfTheWhole) {
     const auto whole = load_matrix(tensor);
     std::vector<float> all(kRows * kColumns);
     whole->decode(0, kRows, all.data());
-    const std::size_t step = part_step(tensor, Orientation::out_in, MatrixPart::Of::inputs);
+    const std::size_t step = find_part_step(tensor, Orientation::out_in, MatrixPart::Of::inputs);
     EXPECT_EQ(256 % step, 0U);
-    EXPECT_EQ(part_step(tensor, Orientation::out_in, MatrixPart::Of::outputs), 1U);
-    EXPECT_EQ(part_step(tensor, Orientation::in_out, MatrixPart::Of::outputs), step);
+    EXPECT_EQ(find_part_step(tensor, Orientation::out_in, MatrixPart::Of::outputs), 1U);
+    EXPECT_EQ(find_part_step(tensor, Orientation::in_out, MatrixPart::Of::outputs), step);
     for (const Orientation orientation : {Orientation::out_in, Orientation::in_out}) {
       const bool rows_are_outputs = orientation == Orientation::out_in;
       const auto of_rows = rows_are_outputs ? MatrixPart::Of::outputs : MatrixPart::Of::inputs;
@@ -297,7 +298,7 @@ TEST(Matrix, PartsOfBlocksOfColumnsAreThoseOfTheWhole) {
   std::vector<float> found(2 * kIn);
   outputs->decode(0, 2, found.data());
   EXPECT_TRUE(std::equal(found.begin(), found.end(), all.begin() + 5 * kIn));
-  EXPECT_EQ(part_step(columns, Orientation::in_out, MatrixPart::Of::inputs), 32U);
+  EXPECT_EQ(find_part_step(columns, Orientation::in_out, MatrixPart::Of::inputs), 32U);
   const auto inputs = load_matrix(columns, Orientation::in_out, {MatrixPart::Of::inputs, {32, 64}});
   ASSERT_EQ(inputs->inputs(), 32U);
   found.resize(kOut * 32);

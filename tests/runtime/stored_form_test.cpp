@@ -33,7 +33,7 @@ class RandomParts {
     const auto bytes = std::as_bytes(std::span(numbers));
     const Tensor exact =
         make_dense("numbers", {count}, DType::f32, make_memory_blob({bytes.begin(), bytes.end()}, "f"));
-    return {.role = std::move(role), .dtype = dtype, .blob = dense_blob(exact, dtype)};
+    return {.role = std::move(role), .dtype = dtype, .blob = make_dense_blob(exact, dtype)};
   }
 
  private:
@@ -52,7 +52,7 @@ Tensor with(TensorLayout layout, Shape shape, std::vector<Part> parts) {
 Tensor codebook(const Shape& shape, std::uint64_t block) {
   RandomParts random;
   const std::uint64_t elements = *element_count(shape);
-  return with(codebook_layout(block), shape,
+  return with(make_codebook_layout(block), shape,
               {random.codes("data", DType::u8, elements / 2), random.numbers("codebook", DType::f32, 16),
                random.numbers("scales", DType::f32, (elements + block - 1) / block)});
 }
@@ -62,7 +62,7 @@ Tensor block_scaled(const Shape& shape, DType dtype, const BlockShape& block) {
   const std::uint64_t rows = shape[shape.size() - 2];
   const std::uint64_t scales =
       (rows + block.rows - 1) / block.rows * ((shape.back() + block.columns - 1) / block.columns);
-  return with(block_scaled_layout(block), shape,
+  return with(make_block_scaled_layout(block), shape,
               {random.codes("data", dtype, *packed_bytes(dtype, *element_count(shape))),
                random.numbers("scales", DType::f32, *element_count(shape) / rows / shape.back() * scales)});
 }
@@ -92,7 +92,7 @@ Tensor groups(const Shape& shape, unsigned bits, std::uint64_t group, const Type
   std::vector<Part> parts = {random.codes("packed_weight", DType::u8, elements * bits / 8),
                              random.numbers("scales", types.scales, count)};
   if (types.zeros != DType::unknown) parts.push_back(random.numbers("zeros", types.zeros, count));
-  return with(group_layout(scheme), shape, std::move(parts));
+  return with(make_group_layout(scheme), shape, std::move(parts));
 }
 
 // Rows of codes, each column in the group that the index names.
@@ -114,7 +114,7 @@ Tensor indexed(const Shape& shape, unsigned bits, std::uint64_t group, const std
       {"packing", Attributes{{"word", "u8"}, {"order", "lsb_first"}, {"per_word", std::uint64_t{8 / bits}}}},
       {"scale_form", types.scales == DType::f16 ? "f16_factors" : "f32_factors"},
       {"zero_point", Attributes{{"form", "tensor"}, {"packing", "plain"}}}};
-  tensor.layout = indexed_groups_layout(tensor);
+  tensor.layout = make_indexed_groups_layout(tensor);
   return tensor;
 }
 
@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, StoredForms, ::testing::ValuesIn(every_unit())
 void expect_stored(const Tensor& tensor, Storage storage, const std::string& what) {
   SCOPED_TRACE(what);
   ASSERT_EQ(find_stored_form(tensor).rows.storage, storage);
-  const BlobPtr blob = dense_blob(tensor, DType::f32);
+  const BlobPtr blob = make_dense_blob(tensor, DType::f32);
   std::vector<float> expected(tensor.elements());
   blob->read(0, std::as_writable_bytes(std::span(expected)));
   const std::size_t columns = tensor.shape.back();
@@ -227,7 +227,7 @@ TEST_P(StoredForms, OfGroupsInAnotherOrderMultiplyAsTheirNumbersDo) {
     const Tensor tensor = indexed({kRows, kColumns}, 4, 64, shuffled(kColumns, 64, seed));
     stored.push_back(load_matrix(tensor));
     ASSERT_EQ(stored.back()->stored().storage, Storage::group4);
-    const auto bytes = read_all(*dense_blob(tensor, DType::f32));
+    const auto bytes = read_all(*make_dense_blob(tensor, DType::f32));
     dense.push_back(load_matrix(make_dense("w", tensor.shape, DType::f32, make_memory_blob(bytes, "n"))));
   }
   for (const std::size_t tokens : {1U, 3U, 50U}) {
@@ -283,7 +283,7 @@ TEST_P(StoredForms, OfNoElements) {
   for (const Shape& shape : {Shape{0, 64}, Shape{4, 0}, Shape{0, 0}}) {
     EXPECT_EQ(find_stored_form(codebook(shape, 64)).rows.storage, Storage::f32);
     EXPECT_EQ(find_stored_form(groups(shape, 2, 16, {DType::f16, DType::f16})).rows.storage, Storage::f32);
-    EXPECT_EQ(find_stored_form(with(block_scaled_layout({2, 16}), shape,
+    EXPECT_EQ(find_stored_form(with(make_block_scaled_layout({2, 16}), shape,
                                     {RandomParts().codes("data", DType::f8_e4m3, 0),
                                      RandomParts().numbers("scales", DType::f32, 0)}))
                   .rows.storage,
@@ -296,7 +296,7 @@ TEST_P(StoredForms, MultiplyAsTheirNumbersDo) {
   for (const Tensor& tensor : {codebook({40, 192}, 64), block_scaled({40, 192}, DType::f4_e2m1, {1, 16}),
                                groups({40, 192}, 8, 64, {DType::f32, DType::f32}),
                                indexed({40, 192}, 4, 10, shuffled(40, 10, 1), {DType::f16, DType::f16}, 0)}) {
-    const BlobPtr blob = dense_blob(tensor, DType::f32);
+    const BlobPtr blob = make_dense_blob(tensor, DType::f32);
     const auto matrix = load_matrix(tensor);
     const auto numbers = load_matrix(make_dense("w", tensor.shape, DType::f32, make_memory_blob(read_all(*blob), "n")));
     for (const std::size_t tokens : {1U, 3U, 50U}) {
@@ -327,7 +327,7 @@ TEST(StoredFormParts, AreThoseOfTheWhole) {
         indexed({40, 192}, 4, 10, shuffled(40, 10, 1), {DType::f16, DType::f16}, 0)}) {
     const auto all = load_matrix(tensor);
     for (const MatrixPart& part : {MatrixPart{MatrixPart::Of::outputs, {3, 20}}, {MatrixPart::Of::inputs, {8, 100}}}) {
-      EXPECT_EQ(part_step(tensor, Orientation::out_in, part.of), 1U);
+      EXPECT_EQ(find_part_step(tensor, Orientation::out_in, part.of), 1U);
       const auto some = load_matrix(tensor, Orientation::out_in, part);
       const bool of_outputs = part.of == MatrixPart::Of::outputs;
       std::vector<float> row(192), of_part(some->columns());

@@ -135,7 +135,7 @@ Tensor groups_with_zeros(const std::vector<float>& zeros) {
   tensor.parts.push_back({.role = "packed_weight", .dtype = DType::i32, .blob = bytes(std::vector<int>{1, 2})});
   tensor.parts.push_back({.role = "scales", .dtype = DType::f16, .blob = halves({1, 2})});
   tensor.parts.push_back({.role = "zeros", .dtype = DType::f16, .blob = halves(zeros)});
-  tensor.layout = group_layout(read_group_scheme(tensor, GroupWords::zt1));
+  tensor.layout = make_group_layout(read_group_scheme(tensor, GroupWords::zt1));
   return tensor;
 }
 

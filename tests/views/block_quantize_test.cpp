@@ -25,7 +25,8 @@ Tensor tensor_of(Shape shape, const std::vector<float>& values) {
 }
 
 std::vector<std::byte> blocks(const Tensor& tensor, const char* type, Importance importance) {
-  return read_all(*quantize_to_blocks(tensor, *block_type_named(type), std::move(importance)).require("data").blob);
+  return read_all(
+      *quantize_to_blocks(tensor, *find_named_block_type(type), std::move(importance)).require("data").blob);
 }
 
 // 3 matrices of 5 rows; pieces that are read do not begin where matrices do.
@@ -49,7 +50,7 @@ TEST(BlockQuantize, EachStackedMatrixHasItsWeights) {
     }
     const Tensor stacked = tensor_of({kMatrices, kRows, kColumns}, values);
     const Tensor made =
-        quantize_to_blocks(stacked, *block_type_named(type), std::make_shared<std::vector<float>>(weights));
+        quantize_to_blocks(stacked, *find_named_block_type(type), std::make_shared<std::vector<float>>(weights));
     const Blob& blob = *made.require("data").blob;
     EXPECT_EQ(read_all(blob), alone) << type;
     EXPECT_NE(blocks(stacked, type, std::make_shared<std::vector<float>>(weights.begin(), weights.begin() + kColumns)),

@@ -196,9 +196,9 @@ TEST(Cast, F4OfAnOddNumberOfElements) {
   for (const BlobPtr& data : {blob_of(codes), BlobPtr(std::make_shared<Unmapped>(blob_of(codes)))}) {
     const Tensor tensor = make_dense("w", {5}, DType::f4_e2m1, data);
     ASSERT_TRUE(has_float_elements(tensor));
-    const BlobPtr blob = dense_blob(tensor, DType::f32);
+    const BlobPtr blob = make_dense_blob(tensor, DType::f32);
     EXPECT_THAT(values_of<float>(*blob), ElementsAre(0.5F, 1, 1.5F, 2, 3));
-    EXPECT_THAT(values_of<std::uint16_t>(*dense_blob(tensor, DType::bf16)),
+    EXPECT_THAT(values_of<std::uint16_t>(*make_dense_blob(tensor, DType::bf16)),
                 ElementsAre(0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040));
     for (std::size_t first = 0; first < 5; ++first) {
       float element = 0;
@@ -226,7 +226,7 @@ TEST(Cast, ValuesOfSparseTensorsMayTakeLessThanAByte) {
       {.role = "values", .dtype = DType::f4_e2m1, .blob = blob_of<std::uint8_t>({0x21, 0x03}), .digest = {}},
       {.role = "coords", .dtype = DType::u8, .blob = blob_of<std::uint8_t>({5, 0, 2}), .digest = {}}};
   EXPECT_EQ(element_type(tensor), DType::f32);
-  EXPECT_THAT(values_of<float>(*dense_blob(tensor, DType::f32)), ElementsAre(1, 0, 1.5F, 0, 0, 0.5F));
+  EXPECT_THAT(values_of<float>(*make_dense_blob(tensor, DType::f32)), ElementsAre(1, 0, 1.5F, 0, 0, 0.5F));
   EXPECT_THAT(values_of<float>(*make_dense_tensor(tensor).require("data").blob), ElementsAre(1, 0, 1.5F, 0, 0, 0.5F));
 }
 

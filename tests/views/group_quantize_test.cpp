@@ -59,7 +59,7 @@ TEST(GroupQuantize, FourBitsFromTheSmallestToTheLargestValue) {
   EXPECT_THAT(values_of<std::uint16_t>(tensor.require("zeros").blob), ElementsAre(kThree));
   // Codes 0, 15, 3, 3 (half to even), 5, 3, 6, 14, from the low bits up.
   EXPECT_THAT(values_of<std::uint32_t>(tensor.require("packed_weight").blob), ElementsAre(0xe63533f0));
-  EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(-3, 12, 0, 0, 2, 0, 3, 11));
+  EXPECT_THAT(values_of<float>(make_dense_blob(tensor, DType::f32)), ElementsAre(-3, 12, 0, 0, 2, 0, 3, 11));
 }
 
 TEST(GroupQuantize, EightBitsAndAGroupOfOneSign) {
@@ -70,15 +70,15 @@ TEST(GroupQuantize, EightBitsAndAGroupOfOneSign) {
   EXPECT_THAT(values_of<std::uint32_t>(tensor.require("packed_weight").blob), ElementsAre(0xc80701ff));
   const Tensor negative = quantize_groups(matrix({1, 4}, {-255, -1, -7, -200}), {8, 4});
   EXPECT_THAT(values_of<std::uint32_t>(negative.require("packed_weight").blob), ElementsAre(0x37f8fe00));
-  EXPECT_THAT(values_of<float>(dense_blob(negative, DType::f32)), ElementsAre(-255, -1, -7, -200));
+  EXPECT_THAT(values_of<float>(make_dense_blob(negative, DType::f32)), ElementsAre(-255, -1, -7, -200));
 }
 
 TEST(GroupQuantize, RowsTakeTheLargestHalvedSizeThatFits) {
-  EXPECT_EQ(group_size_for({4, 128}, 320), 64U);
-  EXPECT_EQ(group_size_for({4, 128}, 4096), 128U);
-  EXPECT_EQ(group_size_for({8, 128}, 12), 4U);
-  EXPECT_EQ(group_size_for({4, 24}, 24), 24U);
-  EXPECT_EQ(group_size_for({4, 128}, 12), std::nullopt);
+  EXPECT_EQ(find_group_size({4, 128}, 320), 64U);
+  EXPECT_EQ(find_group_size({4, 128}, 4096), 128U);
+  EXPECT_EQ(find_group_size({8, 128}, 12), 4U);
+  EXPECT_EQ(find_group_size({4, 24}, 24), 24U);
+  EXPECT_EQ(find_group_size({4, 128}, 12), std::nullopt);
   EXPECT_THAT(support::message_of([] {
                 quantize_groups(matrix({1, 12}, std::vector<float>(12)), {4, 128});
               }),
@@ -91,7 +91,7 @@ TEST(GroupQuantize, GroupsOfZerosAndOfTinyNumbers) {
   LossyBlobPtr<QuantizationError> codes;
   const Tensor tensor = quantize_groups(matrix({2, 8}, values), {4, 8}, &codes);
   ASSERT_EQ(tensor.require("packed_weight").blob, codes);
-  EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), testing::Each(0.0F));
+  EXPECT_THAT(values_of<float>(make_dense_blob(tensor, DType::f32)), testing::Each(0.0F));
   EXPECT_EQ(lost(*codes).worst, static_cast<double>(1e-9F));
 }
 
@@ -100,7 +100,7 @@ TEST(GroupQuantize, AScaleThatFloat16CannotHoldIsTheSmallestThatItCan) {
   const float unit = 0x1p-24F;
   const Tensor tensor = quantize_groups(matrix({1, 4}, {63 * unit, unit, 0, 7 * unit}), {8, 4});
   EXPECT_THAT(values_of<std::uint16_t>(tensor.require("scales").blob), ElementsAre(1));
-  EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(63 * unit, unit, 0, 7 * unit));
+  EXPECT_THAT(values_of<float>(make_dense_blob(tensor, DType::f32)), ElementsAre(63 * unit, unit, 0, 7 * unit));
 }
 
 TEST(GroupQuantize, WhatHasNoScaleIsRefused) {
@@ -154,7 +154,7 @@ TEST(GroupDecode, HighBitsFirstWithAFixedZero) {
               {1, 8},
               {part("packed_weight", DType::u16, blob_of<std::uint16_t>({0x1234, 0x89af})),
                part("scales", DType::f32, blob_of<float>({1.0F, 0.5F}))});
-  EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(-7, -6, -5, -4, 0, 0.5F, 1, 3.5F));
+  EXPECT_THAT(values_of<float>(make_dense_blob(tensor, DType::f32)), ElementsAre(-7, -6, -5, -4, 0, 0.5F, 1, 3.5F));
 }
 
 TEST(GroupDecode, GroupsAlongTheFirstAxis) {
@@ -167,7 +167,7 @@ TEST(GroupDecode, GroupsAlongTheFirstAxis) {
                                  part("scales", DType::f32, blob_of<float>({1, 10, 100, 1000})),
                                  part("zeros", DType::i8, blob_of<std::int8_t>({0, 1, -1, 2}))});
   // Scales and zeros are [2, 2]: group of rows, column.
-  EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(1, 10, 3, 30, 600, 4000, 800, 6000));
+  EXPECT_THAT(values_of<float>(make_dense_blob(tensor, DType::f32)), ElementsAre(1, 10, 3, 30, 600, 4000, 800, 6000));
 }
 
 // Two of these scales share a byte.
@@ -176,7 +176,7 @@ TEST(GroupDecode, ScalesMayTakeLessThanAByte) {
       grouped({{"bits", std::uint64_t{8}}, {"group_size", std::uint64_t{2}}, {"packing", "1_per_u8"}}, {1, 6},
               {part("packed_weight", DType::u8, blob_of<std::uint8_t>({1, 2, 3, 4, 5, 6})),
                part("scales", DType::f4_e2m1, blob_of<std::uint8_t>({0x42, 0x01}))});
-  EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(1, 2, 6, 8, 2.5F, 3));
+  EXPECT_THAT(values_of<float>(make_dense_blob(tensor, DType::f32)), ElementsAre(1, 2, 6, 8, 2.5F, 3));
 }
 
 }  // namespace

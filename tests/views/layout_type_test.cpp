@@ -23,7 +23,7 @@ Tensor bytes(std::size_t count) {
 
 TEST(LayoutType, EveryRowHasWhatConversionsAskFor) {
   std::set<std::string_view> names;
-  for (const LayoutType* type : layout_types()) {
+  for (const LayoutType* type : list_layout_types()) {
     SCOPED_TRACE(std::string(type->name));
     EXPECT_TRUE(names.insert(type->name).second);
     EXPECT_NE(type->check, nullptr);
@@ -36,7 +36,7 @@ TEST(LayoutType, EveryRowHasWhatConversionsAskFor) {
 
 TEST(LayoutType, EveryRowIsDocumented) {
   const std::string page = support::contents(source_directory() / "docs/formats/ztensor.md");
-  for (const LayoutType* type : layout_types()) {
+  for (const LayoutType* type : list_layout_types()) {
     if (type == &layouts::blocks || type == &layouts::affine) continue;  // under names of their types; in ALT
     EXPECT_NE(page.find(fmt::format("`{}`", type->name)), std::string::npos) << type->name;
   }
@@ -59,7 +59,7 @@ TEST(LayoutType, ANameLeadsToItsRow) {
   tensor.shape = {32};
   tensor.layout = read_layout(tensor, "gguf.q8_0/1");
   EXPECT_EQ(&layout_type(tensor.layout), &layouts::blocks);
-  EXPECT_EQ(stored_type_name(tensor), "q8_0");
+  EXPECT_EQ(describe_stored_type(tensor), "q8_0");
   EXPECT_EQ(element_type(tensor), DType::f32);
   tensor.layout = read_layout(tensor, "sparse_coo");
   EXPECT_EQ(&layout_type(tensor.layout), &layouts::sparse_coo);

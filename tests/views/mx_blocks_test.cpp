@@ -62,13 +62,13 @@ TEST(MxBlocks, StandForTheNumbersThatTheCodesStandFor) {
   Tensor mx;
   mx.name = "w";
   mx.shape = {40, 64};
-  mx.layout = mx_layout({.axis = 1, .block_size = 32});
+  mx.layout = make_mx_layout({.axis = 1, .block_size = 32});
   Bytes scales(80);
   for (std::byte& scale : scales) scale = static_cast<std::byte>(random() % 250);
   mx.parts = {Part{.role = "data", .dtype = DType::f4_e2m1, .blob = blob(random_bytes(40 * 32, random))},
               Part{.role = "scales", .dtype = DType::f8_e8m0, .blob = blob(scales)}};
-  const Tensor blocks =
-      make_blocks("w", mx.shape, *block_type_named("mxfp4"), make_mxfp4_blocks(mx.parts[0].blob, mx.parts[1].blob));
+  const Tensor blocks = make_blocks("w", mx.shape, *find_named_block_type("mxfp4"),
+                                    make_mxfp4_blocks(mx.parts[0].blob, mx.parts[1].blob));
   EXPECT_EQ(values(mx), values(blocks));  // ggml has no -0
 }
 

@@ -39,7 +39,7 @@ Tensor mx(Shape shape, DType dtype, const std::vector<std::uint8_t>& data, const
 
 std::vector<float> values_of(const Tensor& tensor) {
   EXPECT_TRUE(has_float_elements(tensor));
-  const BlobPtr blob = dense_blob(tensor, DType::f32);
+  const BlobPtr blob = make_dense_blob(tensor, DType::f32);
   std::vector<float> values(blob->size() / sizeof(float));
   blob->read(0, std::as_writable_bytes(std::span(values)));
   return values;
@@ -93,7 +93,7 @@ TEST(Mx, EveryRangeOfBytesIsThatOfTheWhole) {
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i * 37);
   std::vector<std::uint8_t> scales(5000);
   for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = static_cast<std::uint8_t>(100 + i % 50);
-  const BlobPtr blob = dense_blob(mx({10'000}, DType::f4_e2m1, codes, scales, {{"block_size", 2}}), DType::f32);
+  const BlobPtr blob = make_dense_blob(mx({10'000}, DType::f4_e2m1, codes, scales, {{"block_size", 2}}), DType::f32);
   const std::vector<std::byte> whole = read_all(*blob);
   for (const std::size_t offset : {1U, 2U, 4U, 12U, 16380U, 16388U, 20001U}) {
     for (const std::size_t size : {1U, 4U, 7U, 17000U}) {

@@ -43,7 +43,7 @@ std::vector<int> bytes_of(const Tensor& tensor) {
 }
 
 std::vector<float> decoded(const Tensor& tensor) {
-  const auto bytes = read_all(*dense_blob(tensor, DType::f32));
+  const auto bytes = read_all(*make_dense_blob(tensor, DType::f32));
   std::vector<float> values(bytes.size() / sizeof(float));
   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
@@ -225,7 +225,7 @@ TEST(Quantize, TheReportIsWhatWasLost) {
 TEST(Quantize, HalvesAndCodesAreQuantizedByTheirValues) {
   const Tensor codes = quantize(matrix({127, -127, 64}), kQint8);
   EXPECT_THAT(decoded(quantize(codes, kQint8)), ElementsAre(127, -127, 64));
-  const auto halves = read_all(*dense_blob(matrix({7, -3}), DType::f16));
+  const auto halves = read_all(*make_dense_blob(matrix({7, -3}), DType::f16));
   const Tensor half = make_dense("h", {1, 2}, DType::f16, make_memory_blob(halves, "h"));
   EXPECT_THAT(bytes_of(quantize(half, kQint4)), ElementsAre(0xd7));
 }
@@ -235,7 +235,7 @@ TEST(Affine, OneCodeAByteIsPackedForWriting) {
       make_dense("w", {5}, DType::qint4,
                  make_memory_blob({std::byte{7}, std::byte{0xf9}, std::byte{0}, std::byte{0xff}, std::byte{1}}, "w"));
   loose.layout = make_affine({0.5F, 0, 0, false});
-  const Tensor packed = with_packed_codes(loose);
+  const Tensor packed = pack_affine_codes(loose);
   EXPECT_TRUE(packed.layout.affine()->get().packed);
   EXPECT_THAT(bytes_of(packed), ElementsAre(0x97, 0xf0, 0x01));
   EXPECT_THAT(decoded(loose), ElementsAre(3.5F, -3.5F, 0, -0.5F, 0.5F));
@@ -266,12 +266,12 @@ TEST(Affine, NothingIsDecodedFromWhatIsWrong) {
   loose.layout = make_affine({0.5F, 0, 0, false});
   const std::string expected = "tensor w: element 1: the code 200 does not fit 4 bits";
   EXPECT_EQ(problem([&] { decoded(loose); }), expected);
-  EXPECT_EQ(problem([&] { bytes_of(with_packed_codes(loose)); }), expected);
-  EXPECT_EQ(problem([&] { bytes_of(with_checked_values(loose)); }),
+  EXPECT_EQ(problem([&] { bytes_of(pack_affine_codes(loose)); }), expected);
+  EXPECT_EQ(problem([&] { bytes_of(add_value_checks(loose)); }),
             "tensor w: data: element 1: the code 200 does not fit 4 bits");
   Tensor odd = make_dense("w", {3}, DType::qint4, make_memory_blob({std::byte{0x21}, std::byte{0x43}}, "w"));
   odd.layout = make_affine({0.5F, 0, 0, true});
-  EXPECT_EQ(problem([&] { bytes_of(with_checked_values(odd)); }),
+  EXPECT_EQ(problem([&] { bytes_of(add_value_checks(odd)); }),
             "tensor w: data: the high half of the last byte holds no code: expected 0, found 4");
   Tensor scaled = make_dense("w", {1}, DType::qint8, make_memory_blob({std::byte{7}}, "w"));
   scaled.layout = make_affine({std::numeric_limits<float>::quiet_NaN(), 0, 0, false});

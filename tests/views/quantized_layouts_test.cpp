@@ -40,7 +40,7 @@ Tensor made(std::string_view layout, Shape shape, Attributes attributes, std::ve
 
 std::vector<float> values_of(const Tensor& tensor) {
   EXPECT_TRUE(has_float_elements(tensor));
-  const BlobPtr blob = dense_blob(tensor, DType::f32);
+  const BlobPtr blob = make_dense_blob(tensor, DType::f32);
   std::vector<float> values(blob->size() / sizeof(float));
   blob->read(0, std::as_writable_bytes(std::span(values)));
   std::vector<float> pieces(values.size());  // read in pieces that end within a number
@@ -67,7 +67,7 @@ TEST(BlockScaled, LastBlocksMayBeShort) {
                            {part<float>("data", DType::f32, {1, 2, 3, 4, 5, 6, 7, 8, 9}),
                             part<float>("scales", DType::f32, {1, 10, 2, 100})});
   EXPECT_THAT(values_of(tensor), ElementsAre(1, 2, 30, 4, 5, 60, 14, 16, 900));
-  EXPECT_EQ(stored_type_name(tensor), "f32:2x2");
+  EXPECT_EQ(describe_stored_type(tensor), "f32:2x2");
 }
 
 TEST(BlockScaled, HoldsNumbersOfFourBitsAndSeveralMatrices) {
@@ -151,8 +151,8 @@ TEST(IndexedGroups, SortedColumnsAreInGroupsOfNeighbours) {
   const auto scales = part<float>("scales", DType::f32, {1, 10, 2, 20});
   const auto zeros = part<std::uint8_t>("zeros", DType::u8, {0, 1, 2, 3});
   const auto sorted_by = [&](const std::vector<std::uint32_t>& index) {
-    return *sorted_groups(made(kIndexed, {2, 4}, groups_of(2),
-                               {data, scales, zeros, part<std::uint32_t>("group_index", DType::u32, index)}));
+    return *sort_groups(made(kIndexed, {2, 4}, groups_of(2),
+                             {data, scales, zeros, part<std::uint32_t>("group_index", DType::u32, index)}));
   };
   const SortedGroups halves = sorted_by({1, 0, 0, 1});
   EXPECT_THAT(halves.order, ElementsAre(1, 2, 0, 3));
@@ -175,7 +175,7 @@ TEST(IndexedGroups, OfColumnsAreNotSorted) {
       made(kIndexed, {2, 2}, columns,
            {part<std::uint8_t>("data", DType::u8, {0x21, 0x43}), part<float>("scales", DType::f32, {1, 10}),
             part<std::uint8_t>("zeros", DType::u8, {0, 1}), part<std::uint32_t>("group_index", DType::u32, {0, 0})});
-  EXPECT_FALSE(sorted_groups(tensor).has_value());
+  EXPECT_FALSE(sort_groups(tensor).has_value());
 }
 
 // Codes 1, 2, 3, 4 of one group, less its zero point and times its scale.

@@ -54,10 +54,10 @@ TEST(RowOrder, HalvesHaveTheRowsAsTheyAreStored) {
 }
 
 TEST(RowOrder, HeadsHaveAnEvenNumberOfRows) {
-  EXPECT_EQ(rows_of_head(96, 4), 24U);
-  EXPECT_FALSE(rows_of_head(96, 0));
-  EXPECT_FALSE(rows_of_head(96, 5));
-  EXPECT_FALSE(rows_of_head(9, 3));
+  EXPECT_EQ(count_head_rows(96, 4), 24U);
+  EXPECT_FALSE(count_head_rows(96, 0));
+  EXPECT_FALSE(count_head_rows(96, 5));
+  EXPECT_FALSE(count_head_rows(9, 3));
 }
 
 }  // namespace

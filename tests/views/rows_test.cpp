@@ -40,10 +40,10 @@ std::vector<unsigned> bytes_of(const Tensor& tensor, std::string_view role) {
 }
 
 TEST(Rows, EveryRowOfNumbers) {
-  const Tensor rows = every_row(counted({2, 4, 2}), 1, 1, 2);
+  const Tensor rows = select_rows(counted({2, 4, 2}), 1, 1, 2);
   EXPECT_EQ(rows.shape, Shape({2, 2}));
   EXPECT_THAT(values(rows), ElementsAre(10, 11, 14, 15));
-  const Tensor of_vectors = every_row(counted({2, 4}), 1, 1, 2);
+  const Tensor of_vectors = select_rows(counted({2, 4}), 1, 1, 2);
   EXPECT_EQ(of_vectors.shape, Shape({2}));
   EXPECT_THAT(values(of_vectors), ElementsAre(5, 7));
 }
@@ -59,12 +59,13 @@ TEST(Rows, InterleavedNumbers) {
 
 TEST(Rows, CodesStayInWholeRows) {
   const Tensor stack = make_mxfp4("x", {2, 2, 32}, counted_bytes(64), counted_bytes(4));
-  const Tensor row = every_row(stack, 1, 1, 2);
+  const Tensor row = select_rows(stack, 1, 1, 2);
   EXPECT_TRUE(is_mxfp4(row));
   EXPECT_EQ(row.shape, Shape({1, 32}));
   EXPECT_EQ(bytes_of(row, "data").front(), 48U);
   EXPECT_THAT(bytes_of(row, "scales"), ElementsAre(3));
-  const Tensor blocks = interleaved(make_blocks("x", {2, 2, 32}, *block_type_named("mxfp4"), counted_bytes(68)), 2);
+  const Tensor blocks =
+      interleaved(make_blocks("x", {2, 2, 32}, *find_named_block_type("mxfp4"), counted_bytes(68)), 2);
   EXPECT_EQ(blocks.shape, Shape({1, 4, 32}));
   const auto bytes = bytes_of(blocks, "data");
   EXPECT_THAT((std::vector{bytes[0], bytes[17], bytes[34], bytes[51]}), ElementsAre(0, 34, 17, 51));
@@ -82,7 +83,7 @@ TEST(Rows, StacksHaveACommonType) {
 
 TEST(Rows, OnlyNumbersAreRows) {
   const Tensor bytes = make_dense("y", {2}, DType::u8, counted_bytes(2));
-  EXPECT_THAT(error_of([&] { dense_numbers(bytes); }).message(),
+  EXPECT_THAT(error_of([&] { make_dense_numbers(bytes); }).message(),
               HasSubstr("tensor y: it is stored as u8, expected numbers"));
 }
 

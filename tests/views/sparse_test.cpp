@@ -127,7 +127,7 @@ TEST(Sparse, EmptyTensors) {
 
 std::vector<std::string> problems(const Tensor& tensor, std::size_t most = 99) {
   std::vector<std::string> problems;
-  const SparseFaults faults = sparse_faults(tensor, SparseRules::any_order, most);
+  const SparseFaults faults = find_sparse_faults(tensor, SparseRules::any_order, most);
   for (const SparseFault& fault : faults.first)
     problems.push_back(fmt::format("{} at {} of {}", fault.problem, fault.byte, fault.part->role));
   if (faults.count > faults.first.size()) problems.push_back(fmt::format("{} in all", faults.count));

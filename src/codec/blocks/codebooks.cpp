@@ -55,7 +55,7 @@ void DecodeMxfp4(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t numbers[32];
   for (; count > 0; --count, block += 17, out += 32) {
     LookUp(book, block + 1, numbers);
-    const float scale = mxfp4_scale(std::to_integer<unsigned>(block[0]));
+    const float scale = decode_mxfp4_scale(std::to_integer<unsigned>(block[0]));
     Scale<32, 32>(numbers, &scale, out);
   }
 }
@@ -68,7 +68,7 @@ void DecodeNvfp4(const std::byte* block, std::size_t count, float* out) {
   for (; count > 0; --count, block += 36, out += 64) {
     HWY_ALIGN std::uint8_t codes[64];
     for (std::size_t i = 0; i < 4; ++i) {
-      scales[i] = nvfp4_scale(std::to_integer<unsigned>(block[i]));
+      scales[i] = decode_nvfp4_scale(std::to_integer<unsigned>(block[i]));
       const auto pairs = load_le<std::uint64_t>(block + 4 + 8 * i);
       store_le(codes + 16 * i, pairs & 0x0f0f0f0f0f0f0f0fU);
       store_le(codes + 16 * i + 8, pairs >> 4 & 0x0f0f0f0f0f0f0f0fU);

@@ -15,13 +15,13 @@ inline constexpr std::array<std::int8_t, 16> kIq4Numbers = {-127, -104, -83, -65
 inline constexpr std::array<std::int8_t, 16> kFp4Numbers = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 // 2^(exponent - 128): half of E8M0's value, since the numbers are twice E2M1's. 255 is 2^127, not NaN.
-constexpr float mxfp4_scale(unsigned exponent) {
+constexpr float decode_mxfp4_scale(unsigned exponent) {
   return std::bit_cast<float>(exponent < 2 ? 0x00200000U << exponent : (exponent - 1) << 23);
 }
 
 // Returns half of E4M3's value, without a sign bit: exponents of 8 and more are those of seven bits and one. 0x7f is 0,
 // not NaN; 0xff is 240.
-constexpr float nvfp4_scale(unsigned code) {
+constexpr float decode_nvfp4_scale(unsigned code) {
   if (code == 0x7f) return 0;
   const unsigned exponent = code >> 3 & 15U;
   const auto mantissa = static_cast<float>(code & 7U);

@@ -145,7 +145,7 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
     for (std::size_t lane = 0; lane < hn::Lanes(Floats()); ++lane) {
       const std::uint8_t exponent = Mxfp4Exponent(peaks[lane]);
       if (lane < to.live) to.blocks[lane * to.stride] = static_cast<std::byte>(exponent);
-      peaks[lane] = mxfp4_scale(exponent);
+      peaks[lane] = decode_mxfp4_scale(exponent);
     }
     const auto scale = hn::Load(Floats(), peaks);
     // Numbers beyond the middle between two numbers get the greater one's code.

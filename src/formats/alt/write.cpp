@@ -88,7 +88,7 @@ HintsByTensor make_all_hints(const std::vector<const Tensor*>& tensors) {
 // Returns the tensors in canonical order, with qint4 codes packed.
 std::deque<Tensor> pack_tensors(const Model& model) {
   std::deque<Tensor> tensors;
-  for (const Tensor* tensor : sort_canonically(model)) tensors.push_back(with_packed_codes(*tensor));
+  for (const Tensor* tensor : sort_canonically(model)) tensors.push_back(pack_affine_codes(*tensor));
   return tensors;
 }
 
@@ -145,7 +145,7 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
   require_held_config(model);
   plan.bytes = CanonicalFile(model).bytes();
   for (const Tensor& tensor : model.tensors())
-    plan.tensor_bytes.push_back(with_packed_codes(tensor).require("data").blob->size());
+    plan.tensor_bytes.push_back(pack_affine_codes(tensor).require("data").blob->size());
   return plan;
 }
 

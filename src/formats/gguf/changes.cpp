@@ -28,7 +28,7 @@ Tensor reorder_head_rows(Tensor tensor, Change change, const Heads& heads, RowOr
   if (count == 0)
     throw Error(kind,
                 fmt::format("tensor {}: the configuration does not say how many heads its rows are", tensor.name));
-  const auto head_rows = rows_of_head(rows, count);
+  const auto head_rows = count_head_rows(rows, count);
   if (!head_rows)
     throw Error(kind, fmt::format("tensor {}: its {} rows are not {} heads of an even number of rows", tensor.name,
                                   rows, count));
@@ -38,7 +38,7 @@ Tensor reorder_head_rows(Tensor tensor, Change change, const Heads& heads, RowOr
 }
 
 Tensor shift_norm(const Tensor& tensor, UnitShift shift) {
-  return make_dense(tensor.name, tensor.shape, DType::f32, shift_by_one(dense_blob(tensor, DType::f32), shift));
+  return make_dense(tensor.name, tensor.shape, DType::f32, shift_by_one(make_dense_blob(tensor, DType::f32), shift));
 }
 
 // Returns true if transposed() gives a matrix of numbers or of blocks along rows.

@@ -163,7 +163,7 @@ class FileAudit {
   std::uint64_t data_begin_ = 0;
 };
 
-bool is_known_layout(std::string_view layout) { return block_layout_named(layout).has_value(); }
+bool is_known_layout(std::string_view layout) { return find_block_layout(layout).has_value(); }
 
 }  // namespace
 

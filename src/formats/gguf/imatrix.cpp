@@ -30,7 +30,7 @@ std::vector<float> read_floats(const Tensor& tensor, const std::string& path) {
   if (!has_float_elements(tensor))
     throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: expected floating-point numbers", tensor.name),
                 path);
-  const std::vector<std::byte> bytes = read_all(*dense_blob(tensor, DType::f32));
+  const std::vector<std::byte> bytes = read_all(*make_dense_blob(tensor, DType::f32));
   std::vector<float> numbers(bytes.size() / sizeof(float));
   std::ranges::copy(bytes, std::as_writable_bytes(std::span(numbers)).begin());
   return numbers;

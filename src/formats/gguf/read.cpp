@@ -97,7 +97,7 @@ class TensorAdder {
   std::optional<std::uint64_t> known_bytes(const TensorInfo& info) const {
     const auto elements = element_count(info.shape);
     if (!elements) fail(info, fmt::format("shape {} overflows", poise::to_string(info.shape)));
-    const BlockType* type = block_type_numbered(info.type);
+    const BlockType* type = find_numbered_block_type(info.type);
     if (type == nullptr && !dtype_spelled(kSpellings, info.type)) {
       require_place(info, 0);
       return std::nullopt;
@@ -192,7 +192,7 @@ class TensorAdder {
   }
 
   const BlockType* readable_blocks(const TensorInfo& info) const {
-    const BlockType* type = block_type_numbered(info.type);
+    const BlockType* type = find_numbered_block_type(info.type);
     return type != nullptr && file_->big_endian && !type->swapped ? nullptr : type;
   }
 
@@ -213,7 +213,7 @@ class TensorAdder {
       return make_blocks(info.name, info.shape, *type, std::move(blob));
     }
     Tensor listed = make_dense(info.name, info.shape, DType::u8, std::move(blob));
-    listed.layout = TensorLayout::other(type_name(info, block_type_numbered(info.type)));
+    listed.layout = TensorLayout::other(type_name(info, find_numbered_block_type(info.type)));
     return listed;
   }
 

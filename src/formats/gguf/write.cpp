@@ -82,7 +82,7 @@ class Preparer {
     Tensor changed = name ? apply_change(tensor, name->change, hyperparameters_.heads) : tensor;
     if (architecture_ != nullptr && is_vector(changed) && changed.layout == Layout::dense &&
         has_float_elements(changed) && element_type(changed) != DType::f64) {
-      changed = make_dense(changed.name, changed.shape, DType::f32, dense_blob(changed, DType::f32));
+      changed = make_dense(changed.name, changed.shape, DType::f32, make_dense_blob(changed, DType::f32));
     }
     if (blocks_along(changed.layout) == BlocksAlong::columns)
       refuse_tensor("gguf", tensor, "its blocks run along columns");

@@ -69,12 +69,12 @@ class TensorReader {
     Tensor tensor;
     tensor.name = std::move(name);
     tensor.shape = {array.rows, array.columns};
-    tensor.attributes = byte_code_attributes(header_.group_size, 1, 128);
+    tensor.attributes = make_byte_code_attributes(header_.group_size, 1, 128);
     tensor.parts.push_back({.role = "packed_weight",
                             .dtype = DType::u8,
                             .blob = make_flipped_signs_blob(split_rows(array, codes, array.columns))});
     tensor.parts.push_back({.role = "scales", .dtype = DType::f32, .blob = split_rows(array, scales, groups * 4)});
-    tensor.layout = group_layout(read_group_scheme(tensor, GroupWords::zt2));
+    tensor.layout = make_group_layout(read_group_scheme(tensor, GroupWords::zt2));
     tensor.file_name = std::make_shared<const std::string>(array.file_name);
     model_.add(std::move(tensor));
   }

@@ -516,7 +516,7 @@ Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFi
        .dtype = DType::i64,
        .blob = make_coordinates(make_tensor(proto.indices, source, files), proto.dims, values.shape[0])});
   tensor.layout = TensorLayout::Sparse{Layout::sparse_coo, false};
-  if (const auto fault = sparse_structure_fault(tensor)) fail(*fault);
+  if (const auto fault = find_sparse_structure_fault(tensor)) fail(*fault);
   return tensor;
 }
 

@@ -258,7 +258,7 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) {
     add("indptr", make_dense_part("crow_indices", parts[0]));
     tensor.layout = TensorLayout::Sparse{Layout::sparse_csr, false};
   }
-  if (const auto fault = sparse_structure_fault(tensor)) throw Error(ErrorKind::invalid_file, *fault);
+  if (const auto fault = find_sparse_structure_fault(tensor)) throw Error(ErrorKind::invalid_file, *fault);
   return tensor;
 }
 
@@ -317,7 +317,7 @@ Tensor TensorBuilder::quantized(std::string name, const Making& making) {
   } else {
     add_scales(tensor, quantizer);
   }
-  tensor.layout = group_layout(read_group_scheme(tensor, GroupWords::zt2));
+  tensor.layout = make_group_layout(read_group_scheme(tensor, GroupWords::zt2));
   return tensor;
 }
 
@@ -332,8 +332,8 @@ void TensorBuilder::add_scale(Tensor& tensor, const Quantizer& quantizer) {
       {.role = "scales",
        .dtype = DType::f32,
        .blob = make_strided_blob(one, {.shape = {rows}, .strides = {0}, .item_bytes = sizeof(float)})});
-  tensor.attributes = byte_code_attributes(std::max<std::uint64_t>(1, row), tensor.shape.size() - 1,
-                                           read_zero(quantizer.parameters[1]) + quantizer.zero);
+  tensor.attributes = make_byte_code_attributes(std::max<std::uint64_t>(1, row), tensor.shape.size() - 1,
+                                                read_zero(quantizer.parameters[1]) + quantizer.zero);
 }
 
 // Adds a scale for each index along an axis. Those of a matrix's rows are groups along the rows, which more programs
@@ -366,7 +366,7 @@ void TensorBuilder::add_scales(Tensor& tensor, const Quantizer& quantizer) {
        .dtype = zeros.dtype,
        .blob = is_integer ? BlobPtr(make_raised_integers_blob(zeros.blob, quantizer.zero)) : zeros.blob});
   const bool is_row = axis == 0 && tensor.shape.size() == 2 && tensor.shape[1] > 0;
-  tensor.attributes = byte_code_attributes(is_row ? tensor.shape[1] : 0, is_row ? 1 : axis, std::nullopt);
+  tensor.attributes = make_byte_code_attributes(is_row ? tensor.shape[1] : 0, is_row ? 1 : axis, std::nullopt);
 }
 
 float TensorBuilder::read_scale(Id id) {

@@ -20,7 +20,7 @@ namespace {
 float check_finite_number(const Tensor& tensor, const Attributes& map, std::string_view key) {
   const Value* value = map.find(key);
   if (const auto found = number(value); found && std::isfinite(*found)) return static_cast<float>(*found);
-  fail_affine(tensor, fmt::format("{}: expected a finite number, found {}", key, found_value(value)));
+  fail_affine(tensor, fmt::format("{}: expected a finite number, found {}", key, format_found_value(value)));
 }
 
 Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
@@ -65,7 +65,7 @@ void convert_stored_affine(Tensor& tensor) {
   if (value == nullptr && packed) fail_affine(tensor, "it is missing");
   if (value == nullptr || (tensor.layout != Layout::dense && !packed)) return;
   const auto* map = value->get_if<Attributes>();
-  if (map == nullptr) fail_affine(tensor, fmt::format("expected a map, found {}", found_value(value)));
+  if (map == nullptr) fail_affine(tensor, fmt::format("expected a map, found {}", format_found_value(value)));
   const float bits = check_finite_number(tensor, *map, "bits");
   if (bits != 8.0F && bits != 4.0F) fail_affine(tensor, "bits: expected 8 or 4");
   if (packed && bits != 4.0F) fail_affine(tensor, "bits: packed codes have 4");

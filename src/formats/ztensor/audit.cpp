@@ -63,7 +63,7 @@ void add_superseded(const SourcePtr& source, ManifestRange manifest, std::vector
 
 std::vector<Finding> audit_version_1(const Input& input, const Model& model) {
   std::vector<Finding> findings;
-  std::vector<FileRange> known = ranges_of_parts(model, *input.source);
+  std::vector<FileRange> known = list_part_ranges(model, *input.source);
   known.push_back({0, kMagic1.size()});
   known.push_back({find_manifest_begin1(*input.source), input.source->size()});
   find_unused_bytes(input.source, std::move(known), std::array{kAlignment1}, findings);
@@ -77,7 +77,7 @@ std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   const ManifestRange range = find_manifest2(*input.source);
   audit_reserved(input.source, findings);
   if (range.end == 0) return findings;
-  std::vector<FileRange> known = ranges_of_parts(model, *input.source);
+  std::vector<FileRange> known = list_part_ranges(model, *input.source);
   const std::uint64_t alignment = guess_alignment(known, range);
   known.push_back({range.begin, range.end});
   known.push_back({0, kMagic2.size()});

@@ -31,7 +31,7 @@ std::uint64_t require_number(const Tensor& tensor, std::string_view key) {
   const Value* value = tensor.attributes.find(key);
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
   if (number == nullptr)
-    fail(tensor, fmt::format("attribute {}: expected an unsigned integer, found {}", key, found_value(value)));
+    fail(tensor, fmt::format("attribute {}: expected an unsigned integer, found {}", key, format_found_value(value)));
   return *number;
 }
 
@@ -172,7 +172,7 @@ constexpr std::array kIdentifiers = {Identifier{&layouts::sparse_csr, kCsr}, Ide
 const LayoutType* find_layout(std::string_view id) {
   const auto* const renamed = std::ranges::find(kIdentifiers, id, &Identifier::id);
   if (renamed != kIdentifiers.end()) return renamed->type;
-  for (const LayoutType* type : layout_types()) {
+  for (const LayoutType* type : list_layout_types()) {
     if (type->name != id || type == &layouts::affine || type == &layouts::blocks) continue;
     return std::ranges::find(kIdentifiers, type, &Identifier::type) == kIdentifiers.end() ? type : nullptr;
   }
@@ -233,7 +233,7 @@ void check_layout2(const Tensor& tensor) {
 }
 
 bool is_known_layout2(std::string_view layout) {
-  return find_layout(layout) != nullptr || layout == kAffineLayout || block_layout_named(layout);
+  return find_layout(layout) != nullptr || layout == kAffineLayout || find_block_layout(layout);
 }
 
 void convert_stored2(Tensor& tensor, std::string_view layout) {
@@ -241,12 +241,12 @@ void convert_stored2(Tensor& tensor, std::string_view layout) {
   if (type == &layouts::sparse_csr || type == &layouts::sparse_coo) {
     tensor.layout = TensorLayout::Sparse{type == &layouts::sparse_csr ? Layout::sparse_csr : Layout::sparse_coo, true};
   } else if (type == &layouts::groups) {
-    tensor.layout = group_layout(read_groups(tensor));
+    tensor.layout = make_group_layout(read_groups(tensor));
   } else if (type != nullptr) {
     tensor.layout = type->read(tensor, layout).value();
   } else {
     tensor.layout = TensorLayout::other(std::string(layout));
-    if (auto blocks = block_layout_named(layout)) read_blocks(tensor, std::move(*blocks));
+    if (auto blocks = find_block_layout(layout)) read_blocks(tensor, std::move(*blocks));
   }
   check_layout2(tensor);
   if (has_known_types(tensor)) convert_stored_affine(tensor);

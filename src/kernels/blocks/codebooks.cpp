@@ -20,7 +20,7 @@ namespace poise::HWY_NAMESPACE {
 // Half of E8M0's value, since the numbers are twice E2M1's. (ggml's blocks have a number for 255, which is NaN here.)
 constexpr auto kMxScaleOf = [] {
   std::array<float, 256> scales{};
-  for (unsigned code = 0; code < 255; ++code) scales[code] = mxfp4_scale(code);
+  for (unsigned code = 0; code < 255; ++code) scales[code] = decode_mxfp4_scale(code);
   scales[255] = std::numeric_limits<float>::quiet_NaN();
   return scales;
 }();
@@ -158,7 +158,7 @@ struct Mxfp4Type : Fp4Numbers<32, 17, 32> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t i = 0; i < blocks; ++i, start += kBytes) {
-      for (std::size_t r = 0; r < 4; ++r) out.scales[i][r] = mxfp4_scale(rows[r][start]);
+      for (std::size_t r = 0; r < 4; ++r) out.scales[i][r] = decode_mxfp4_scale(rows[r][start]);
     }
     out.rescale(blocks);
   }
@@ -194,7 +194,7 @@ struct Nvfp4Type : Fp4Numbers<64, 36, 16> {
  private:
   static constexpr auto kScaleOf = [] {
     std::array<float, 256> scales{};
-    for (unsigned code = 0; code < 256; ++code) scales[code] = nvfp4_scale(code);
+    for (unsigned code = 0; code < 256; ++code) scales[code] = decode_nvfp4_scale(code);
     return scales;
   }();
 };

@@ -26,10 +26,11 @@ std::unique_ptr<Step> make_cast_step(const Conversion& conversion) {
       const DType from = plan.tensor.require("values").dtype;
       if (from == to) return;
       plan.cast = {plan.tensor.name, from, to};
-      plan.tensor = with_cast_values(std::move(plan.tensor), to, &plan.cast->blob);
+      plan.tensor = cast_values(std::move(plan.tensor), to, &plan.cast->blob);
     } else {
       plan.cast = {plan.tensor.name, element_type(plan.tensor), to};
-      Tensor cast = make_dense(plan.tensor.name, plan.tensor.shape, to, dense_blob(plan.tensor, to, &plan.cast->blob));
+      Tensor cast =
+          make_dense(plan.tensor.name, plan.tensor.shape, to, make_dense_blob(plan.tensor, to, &plan.cast->blob));
       // Attributes of other layouts describe their codes.
       if (plan.tensor.layout == Layout::dense) cast.attributes = plan.tensor.attributes;
       plan.tensor = std::move(cast);
@@ -170,7 +171,7 @@ namespace {
 Tensor transpose_matrix(const Tensor& matrix) {
   if (blocks_along(matrix.layout) == BlocksAlong::columns) return transposed(matrix);
   const bool is_narrow = info(element_type(matrix)).bits < 8;
-  return transposed(is_narrow ? make_dense(matrix.name, matrix.shape, DType::f32, dense_blob(matrix, DType::f32))
+  return transposed(is_narrow ? make_dense(matrix.name, matrix.shape, DType::f32, make_dense_blob(matrix, DType::f32))
                               : make_dense_tensor(matrix));
 }
 

@@ -31,7 +31,7 @@ void require_castable(DType dtype) {
 StoredType choose_type_for_rows(StoredType type, std::uint64_t columns) {
   const BlockType* wanted = block_type(type);
   if (wanted == nullptr) return type;
-  const BlockType* fitting = block_type_for_rows(*wanted, columns);
+  const BlockType* fitting = choose_block_type_for_rows(*wanted, columns);
   if (fitting == nullptr) return StoredType{DType::f16};
   type.blocks = fitting->name;
   return type;

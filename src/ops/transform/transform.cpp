@@ -133,7 +133,7 @@ MergedTypes rename_types(const MergedTypes& merged, const Model& input, const Mo
 
 // Counts a matrix that adapters changed by the type that it got. True if that is its own.
 bool count_merged(const Tensor& tensor, const std::string& own, std::vector<MergedMatrices>& merged) {
-  const std::string type = stored_type_name(tensor);
+  const std::string type = describe_stored_type(tensor);
   auto row = std::ranges::find(merged, type, &MergedMatrices::type);
   if (row == merged.end()) row = merged.insert(row, {type, 0});
   ++row->matrices;

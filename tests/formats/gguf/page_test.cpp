@@ -94,7 +94,7 @@ TEST(GgufPage, BlockTypes) {
   const Table rows = table("gguf", "| type | number | elements | bytes |");
   EXPECT_EQ(rows.size(), block_types().size());
   for (const Row& row : rows) {
-    const BlockType* const type = block_type_named(code(row.at(0)));
+    const BlockType* const type = find_named_block_type(code(row.at(0)));
     ASSERT_NE(type, nullptr) << row.at(0);
     SCOPED_TRACE(std::string(type->name));
     EXPECT_EQ(type->number, count(row.at(1)));
@@ -252,7 +252,7 @@ TEST(GgufPage, FormulasOfBlocks) {
     const auto found = std::ranges::find(cases, code(row.at(0)), &FormulaCase::type);
     if (found == cases.end()) continue;
     checked.insert(found->type);
-    const BlockType& type = *block_type_named(found->type);
+    const BlockType& type = *find_named_block_type(found->type);
     for (const bool has_ones : {false, true}) {
       std::string block(type.bytes, has_ones ? '\xff' : '\0');
       for (const auto& [at, bytes] : found->fixed) block.replace(at, bytes.size(), bytes);
@@ -312,7 +312,7 @@ TEST(GgufPage, FileTypes) {
     ASSERT_NE(type, gguf::kFileTypes.end()) << row.at(0);
     EXPECT_EQ(code(row.at(1)), type->name) << row.at(0);
     const std::string of_most = code(row.at(2));
-    const BlockType* const blocks = block_type_named(of_most);
+    const BlockType* const blocks = find_named_block_type(of_most);
     const auto plain = dtype_from_name(of_most);
     ASSERT_TRUE(blocks != nullptr || plain) << of_most;
     EXPECT_EQ(blocks != nullptr ? blocks->number : spelling_in(gguf::kSpellings, *plain), type->type) << row.at(0);

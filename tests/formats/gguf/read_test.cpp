@@ -28,7 +28,7 @@ using testing::HasSubstr;
 Model read(const std::string& bytes) { return open(support::source(bytes, "test.gguf")); }
 
 std::vector<float> values(const Tensor& tensor) {
-  const auto bytes = read_all(*dense_blob(tensor, DType::f32));
+  const auto bytes = read_all(*make_dense_blob(tensor, DType::f32));
   std::vector<float> numbers(bytes.size() / sizeof(float));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
   return numbers;

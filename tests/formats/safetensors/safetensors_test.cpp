@@ -89,7 +89,7 @@ TEST(Safetensors, ReadsFnuzNumbers) {
                                     "test.safetensors");
   const auto numbers = [&](const char* name) {
     std::vector<float> result(4);
-    dense_blob(*model.find(name), DType::f32)->read(0, std::as_writable_bytes(std::span(result)));
+    make_dense_blob(*model.find(name), DType::f32)->read(0, std::as_writable_bytes(std::span(result)));
     return result;
   };
   EXPECT_THAT(numbers("a"), ElementsAre(0x1p-10F, 1, 240, -240));

@@ -71,7 +71,7 @@ std::string type_of(const Value& value) {
 // The attributes of a table, those of a map as "map key", and their types. `zero`: the zero point.
 std::map<std::string, std::string> group_attributes(std::optional<std::int64_t> zero) {
   std::map<std::string, std::string> types;
-  for (const auto& [key, value] : byte_code_attributes(1, 0, zero)) {
+  for (const auto& [key, value] : make_byte_code_attributes(1, 0, zero)) {
     types[key] = type_of(value);
     const auto* map = value.get_if<Attributes>();
     if (map == nullptr) continue;

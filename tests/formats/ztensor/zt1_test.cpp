@@ -399,7 +399,7 @@ TEST(Zt1, SparseIndicesOfEveryTypeAreReadAndWritten) {
     SCOPED_TRACE(model.tensors()[0].require("indices").type_name());
     EXPECT_EQ(same.tensors()[0].require("indices").dtype, model.tensors()[0].require("indices").dtype);
     for (const Model* each : {&model, &same, &newer}) {
-      EXPECT_EQ(support::to_string(read_all(*dense_blob(each->tensors()[0], DType::f32))),
+      EXPECT_EQ(support::to_string(read_all(*make_dense_blob(each->tensors()[0], DType::f32))),
                 elements<float>({0, 1.5F, 0, 2.5F, 0, 0}));
     }
   }

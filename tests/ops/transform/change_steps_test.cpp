@@ -24,7 +24,7 @@ Tensor matrix_of(const std::vector<float>& values, Shape shape) {
 }
 
 std::vector<float> values_of(const Tensor& tensor) {
-  const BlobPtr blob = dense_blob(tensor, DType::f32);
+  const BlobPtr blob = make_dense_blob(tensor, DType::f32);
   std::vector<float> values(static_cast<std::size_t>(blob->size()) / sizeof(float));
   blob->read(0, std::as_writable_bytes(std::span(values)));
   return values;
