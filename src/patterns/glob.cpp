@@ -89,9 +89,8 @@ bool match_token(std::string_view& pattern, std::string_view& name) {
   return true;
 }
 
-}  // namespace
-
-bool matches_glob(std::string_view pattern, std::string_view name) {
+// Appends what each star matches, unless `stars` is null.
+bool match(std::string_view pattern, std::string_view name, std::vector<std::string_view>* stars) {
   // Where to continue after a mismatch: at the last star, which then matches one more character. Earlier stars need no
   // retry, since the text between two stars may match as early as possible.
   std::optional<std::pair<std::string_view, std::string_view>> retry;
@@ -99,13 +98,35 @@ bool matches_glob(std::string_view pattern, std::string_view name) {
     if (pattern.starts_with('*')) {
       pattern.remove_prefix(1);
       retry.emplace(pattern, name);
+      if (stars != nullptr) stars->push_back(name.substr(0, 0));
     } else if (pattern.empty() || name.empty() || !match_token(pattern, name)) {
       if (!retry || retry->second.empty()) return false;
-      pop_character(retry->second);
+      const std::size_t more = pop_character(retry->second).size();
+      if (stars != nullptr) stars->back() = {stars->back().data(), stars->back().size() + more};
       std::tie(pattern, name) = *retry;
     }
   }
   return true;
+}
+
+}  // namespace
+
+bool matches_glob(std::string_view pattern, std::string_view name) { return match(pattern, name, nullptr); }
+
+std::optional<std::vector<std::string_view>> find_glob_stars(std::string_view pattern, std::string_view name) {
+  std::vector<std::string_view> stars;
+  if (!match(pattern, name, &stars)) return std::nullopt;
+  return stars;
+}
+
+std::size_t count_glob_stars(std::string_view pattern) {
+  std::size_t stars = 0;
+  while (!pattern.empty()) {
+    const std::string_view first = pop_character(pattern);
+    if (first == "*") ++stars;
+    if (first == "[") match_set(pattern, "a");
+  }
+  return stars;
 }
 
 }  // namespace poise

@@ -1,7 +1,10 @@
 // Shell patterns over tensor names.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 namespace poise {
 
@@ -10,5 +13,12 @@ namespace poise {
 // stands for itself. Characters are UTF-8; an invalid byte counts as one character. Takes at most one attempt for each
 // character of the name.
 bool matches_glob(std::string_view pattern, std::string_view name);
+
+// Returns the texts that the pattern's stars match, in order; std::nullopt when the name does not match. A star matches
+// as little as the rest of the pattern allows, the first star first. Views of `name`.
+std::optional<std::vector<std::string_view>> find_glob_stars(std::string_view pattern, std::string_view name);
+
+// Returns how many stars the pattern has. A star in a set stands for itself.
+std::size_t count_glob_stars(std::string_view pattern);
 
 }  // namespace poise

@@ -96,10 +96,16 @@ Regex::~Regex() = default;
 Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
+std::size_t Regex::groups() const {
+  std::uint32_t count = 0;
+  pcre2_pattern_info_8(code_->code.get(), PCRE2_INFO_CAPTURECOUNT, &count);
+  return count;
+}
+
 struct RegexMatcher::State {
-  explicit State(const Regex::Code& of)
+  State(const Regex::Code& of, std::size_t groups)
       : code(of),
-        data(check_allocated(pcre2_match_data_create_8(1, nullptr))),
+        data(check_allocated(pcre2_match_data_create_8(static_cast<std::uint32_t>(groups + 1), nullptr))),
         context(check_allocated(pcre2_match_context_create_8(nullptr))) {
     pcre2_set_match_limit_8(context.get(), of.jit ? kMatchLimit : kSlowMatchLimit);
     pcre2_set_heap_limit_8(context.get(), kHeapLimitKiB);
@@ -129,7 +135,9 @@ struct RegexMatcher::State {
   std::chrono::steady_clock::time_point deadline;
 };
 
-RegexMatcher::RegexMatcher(const Regex& regex) : state_(std::make_unique<State>(*regex.code_)) {}
+RegexMatcher::RegexMatcher(const Regex& regex) : RegexMatcher(regex, 0) {}
+RegexMatcher::RegexMatcher(const Regex& regex, std::size_t groups)
+    : state_(std::make_unique<State>(*regex.code_, groups)) {}
 RegexMatcher::~RegexMatcher() = default;
 RegexMatcher::RegexMatcher(RegexMatcher&&) noexcept = default;
 
@@ -167,6 +175,13 @@ bool RegexMatcher::search(std::size_t& begin, std::size_t& end) {
     from = last;
     while (from < size && (static_cast<unsigned char>(state.text[from]) & 0xC0) == 0x80) ++from;
   }
+}
+
+std::string_view RegexMatcher::find_group(std::size_t number) const {
+  const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer_8(state_->data.get());
+  const PCRE2_SIZE begin = offsets[2 * number];
+  const PCRE2_SIZE end = offsets[2 * number + 1];
+  return begin == PCRE2_UNSET || end < begin ? std::string_view() : state_->text.substr(begin, end - begin);
 }
 
 bool RegexMatcher::next(std::size_t& begin, std::size_t& end) {

@@ -18,6 +18,9 @@ class Regex {
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
 
+  // Returns how many groups the expression captures.
+  std::size_t groups() const;
+
  private:
   friend class RegexMatcher;
   struct Code;
@@ -28,6 +31,8 @@ class Regex {
 class RegexMatcher {
  public:
   explicit RegexMatcher(const Regex& regex);
+  // `groups`: how many of the expression's groups find_group() finds.
+  RegexMatcher(const Regex& regex, std::size_t groups);
   ~RegexMatcher();
   RegexMatcher(RegexMatcher&&) noexcept;
 
@@ -38,6 +43,9 @@ class RegexMatcher {
   // Returns the next match; false at the end. An empty match never follows directly after another match. Throws
   // unsupported when searches take longer than any real expression does.
   bool next(std::size_t& begin, std::size_t& end);
+  // Returns the text of a group of the last match, numbered from 1; empty if it took no part. Requires: the last call
+  // of next() returned true; number <= groups.
+  std::string_view find_group(std::size_t number) const;
 
  private:
   struct State;

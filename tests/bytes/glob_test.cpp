@@ -1,6 +1,9 @@
 #include "patterns/glob.hpp"
 
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -64,6 +67,26 @@ TEST(Glob, ManyStarsTakeNoTime) {
   for (int i = 0; i < 200; ++i) pattern += "*a";
   EXPECT_FALSE(matches_glob(pattern + "b", std::string(100'000, 'a')));
   EXPECT_TRUE(matches_glob(pattern, std::string(100'000, 'a')));
+}
+
+// A star takes as little as the rest allows, the first one first.
+TEST(Glob, FindsWhatStarsMatch) {
+  using Texts = std::vector<std::string_view>;
+  EXPECT_EQ(find_glob_stars("a.*.*", "a.0.x.y"), (Texts{"0", "x.y"}));
+  EXPECT_EQ(find_glob_stars("*.weight", "a.weight.weight"), Texts{"a.weight"});
+  EXPECT_EQ(find_glob_stars("*a*b", "xaabab"), (Texts{"x", "aba"}));
+  EXPECT_EQ(find_glob_stars("**", "ab"), (Texts{"", "ab"}));
+  EXPECT_EQ(find_glob_stars("*?*", "\u00fcx"), (Texts{"", "x"}));
+  EXPECT_EQ(find_glob_stars("[*]*[a-c]", "*xyb"), Texts{"xy"});
+  EXPECT_EQ(find_glob_stars("ab", "ab"), Texts{});
+  EXPECT_EQ(find_glob_stars("a*", "b"), std::nullopt);
+}
+
+TEST(Glob, CountsStarsOutsideOfSets) {
+  EXPECT_EQ(count_glob_stars(""), 0U);
+  EXPECT_EQ(count_glob_stars("a*.**"), 3U);
+  EXPECT_EQ(count_glob_stars("[*]x[!*a]*"), 1U);
+  EXPECT_EQ(count_glob_stars("[*"), 1U);  // no set: the bracket stands for itself
 }
 
 }  // namespace

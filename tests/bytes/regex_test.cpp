@@ -95,5 +95,25 @@ TEST(Regex, WhatCostsTooMuchIsAnError) {
   EXPECT_THROW(Regex("[a", "test"), Error);
 }
 
+TEST(Regex, FindsGroups) {
+  const Regex regex(R"((\d+)-(x)?(y)?)", "test");
+  EXPECT_EQ(regex.groups(), 3U);
+  RegexMatcher matcher(regex, regex.groups());
+  const std::string text = "12-y 3-x";
+  matcher.allow(text.size());
+  matcher.begin(text);
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  ASSERT_TRUE(matcher.next(begin, end));
+  EXPECT_EQ(matcher.find_group(1), "12");
+  EXPECT_EQ(matcher.find_group(2), "");
+  EXPECT_EQ(matcher.find_group(3), "y");
+  ASSERT_TRUE(matcher.next(begin, end));
+  EXPECT_EQ(matcher.find_group(1), "3");
+  EXPECT_EQ(matcher.find_group(2), "x");
+  EXPECT_EQ(matcher.find_group(3), "");
+  EXPECT_FALSE(matcher.next(begin, end));
+}
+
 }  // namespace
 }  // namespace poise
