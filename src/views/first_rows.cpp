@@ -1,0 +1,50 @@
+#include "views/first_rows.hpp"
+
+#include "tensor/block_layout.hpp"
+#include "tensor/group_scheme.hpp"
+#include "views/layout_type.hpp"
+#include "views/mx.hpp"
+#include "views/row_order.hpp"
+#include "views/strided.hpp"
+
+namespace poise {
+namespace {
+
+bool is_of_whole_bytes(const Tensor& tensor) {
+  return tensor.layout == Layout::dense && info(tensor.require("data").dtype).bits % 8 == 0;
+}
+
+// True if each part has the rows one after the other, all of the same number of whole bytes.
+bool has_rows_in_order(const Tensor& tensor) {
+  if (block_type(tensor.layout) != nullptr) return blocks_along(tensor.layout) == BlocksAlong::rows;
+  if (is_of_whole_bytes(tensor) || is_mxfp4(tensor)) return true;
+  const std::size_t last = tensor.shape.size() - 1;
+  const std::uint64_t columns = *element_count(Shape(tensor.shape.begin() + 1, tensor.shape.end()));
+  if (tensor.layout == Layout::affine) return columns * info(tensor.require("data").dtype).bits % 8 == 0;
+  const GroupScheme* groups = group_scheme(tensor.layout);
+  return groups != nullptr && last > 0 && groups->axis == last && groups->packing_axis == last &&
+         groups->group_size > 0 && groups->zeros != GroupScheme::Zeros::packed && columns % groups->per_word == 0;
+}
+
+}  // namespace
+
+Tensor keep_first_rows(const Tensor& tensor, std::uint64_t rows) {
+  if (!has_rows_in_order(tensor)) return keep_first_rows(make_dense_numbers(tensor), rows);
+  check_parts(tensor);
+  Tensor result = tensor;
+  result.shape.front() = rows;
+  for (Part& part : result.parts) {
+    const std::uint64_t bytes = part.blob->size() / tensor.shape.front() * rows;
+    part.blob = make_strided_blob(part.blob, {.shape = {bytes}, .strides = {1}, .item_bytes = 1});
+    part.digest = {};
+  }
+  if (!is_mxfp4(tensor)) return result;
+  return make_mxfp4(result.name, result.shape, result.parts[0].blob, result.parts[1].blob);
+}
+
+Tensor keep_first_columns(const Tensor& matrix, std::uint64_t columns) {
+  const bool is_movable = is_of_whole_bytes(matrix) || blocks_along(matrix.layout) == BlocksAlong::columns;
+  return transposed(keep_first_rows(transposed(is_movable ? matrix : make_dense_numbers(matrix)), columns));
+}
+
+}  // namespace poise

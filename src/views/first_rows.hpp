@@ -1,0 +1,18 @@
+// keep_first_rows: the beginning of a matrix, as a view.
+#pragma once
+
+#include <cstdint>
+
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+// Returns the first rows of a matrix, or elements of a vector. Stays in its layout where the parts have the rows one
+// after the other, else makes dense numbers. Stored rows are a range of the file. Throws invalid_file (without path)
+// for parts that do not fit the shape. Requires: the tensor has that many rows, and one or more.
+Tensor keep_first_rows(const Tensor& tensor, std::uint64_t rows);
+
+// Returns the first columns of a matrix in the same way. Requires: it has that many.
+Tensor keep_first_columns(const Tensor& matrix, std::uint64_t columns);
+
+}  // namespace poise
