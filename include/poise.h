@@ -588,6 +588,16 @@ typedef struct poise_lora {
   double scale;  // times the adapter's own scale; usually 1
 } poise_lora;
 
+// Another name for tensors, and another value for a key.
+typedef struct poise_rename {
+  const char* pattern;  // a shell pattern, or a regular expression after "re:"
+  const char* name;     // each * is what that * of the pattern matched; $1 is a group of the expression
+} poise_rename;
+typedef struct poise_setting {
+  const char* key;   // "card.FIELD", "config.KEY", or an attribute
+  const char* text;  // becomes a value of the old one's type; of a new key of the configuration, JSON
+} poise_setting;
+
 // The options of `poise convert`. Patterns are shell patterns: * ? [a-z]. Everything that the pointers point to is read
 // during the call.
 typedef struct poise_convert_options {
@@ -617,11 +627,22 @@ typedef struct poise_convert_options {
                         // NULL: none
   const poise_lora* lora;  // adapters that are merged into the input, in this order, before anything else
   size_t lora_count;
+  // Changes of the whole model, in this order, after the adapters. The other options see their results.
+  const char* strip_prefix;    // removed from the beginning of names; NULL: none
+  const poise_rename* rename;  // the first pattern that matches a name counts
+  size_t rename_count;
+  const char* add_prefix;  // put in front of all names; NULL: none
+  const char* layers;      // those that stay: "0:12,16:32", without the ends of ranges; NULL: all
+  uint64_t vocab_size;     // keeps the first tokens, with their rows of embedding and output matrix; 0: all
+  const poise_setting* set;
+  size_t set_count;
+  uint64_t drop_rows;  // 1: leave out the rows that no token of the vocabulary has
 } poise_convert_options;
 // clang-format off
 #define POISE_CONVERT_OPTIONS_INIT                                                                          \
   { sizeof(poise_convert_options), NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0.5,      \
-    POISE_DENSE, POISE_DTYPE_UNKNOWN, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0, NULL, NULL, 0 }
+    POISE_DENSE, POISE_DTYPE_UNKNOWN, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0, NULL, NULL, 0,            \
+    NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0 }
 // clang-format on
 
 typedef struct poise_convert_report {
@@ -632,8 +653,8 @@ typedef struct poise_convert_report {
   uint64_t bytes_in;
   uint64_t bytes_out;
   double seconds;
-  poise_string details;  // owned. JSON: {"outputs": [..], "warnings": [..], "losses": [..], "casts": [{..}],
-                         // "quantized": [{..}]}
+  poise_string details;  // owned. JSON: {"outputs": [..], "warnings": [..], "losses": [..], "changes": [..],
+                         // "casts": [{..}], "quantized": [{..}]}
 } poise_convert_report;
 #define POISE_CONVERT_REPORT_INIT                                  \
   {                                                                \

@@ -10,11 +10,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <poise/format.hpp>
 #include <poise/lora.hpp>
 #include <poise/stored_type.hpp>
+#include <poise/value.hpp>
 
 namespace poise {
 
@@ -43,6 +45,30 @@ struct ConvertOptions {
     StoredType type;
   };
   std::vector<Keep> keep = {};
+
+  // Changes of the whole model, in this order, after lora and before everything else. Other options see their results:
+  // new names, and layers by their new numbers (docs/rename-and-cut.md).
+  //
+  // Names. strip_prefix is removed where a name begins with it, add_prefix is put in front of every name. `rename`: the
+  // first pattern that matches a name counts. A shell pattern matches the whole name, and the k-th * of the new name
+  // stands for what the k-th * of the pattern matched. After "re:" it is a regular expression: every match in a
+  // name is replaced, and $1 or \1 is a group.
+  struct Rename {
+    std::string pattern;
+    std::string name;
+  };
+  std::string strip_prefix = {};
+  std::vector<Rename> rename = {};
+  std::string add_prefix = {};
+  // The layers that stay, in ascending ranges without their ends: "0:12,16:32". They are numbered from 0. After
+  // "PREFIX=" those of another list than the model's layers: "encoder.block=0:6". Empty: all.
+  std::string layers = {};
+  // Keeps the first rows of the embedding and of the output matrix, and the tokens of the vocabulary that have them.
+  std::optional<std::uint64_t> vocab_size = {};
+  bool drop_rows = false;  // vocab_size is the number of the vocabulary's tokens, without unused ones at its end
+  // Values of "card.FIELD", "config.KEY" and attributes; a name alone is the model's attribute, else a field of the
+  // card, else a key of its configuration, else a new attribute. Text becomes a value of the old one's type.
+  std::vector<std::pair<std::string, Value>> set = {};
 
   // Shell patterns over tensor names, Poise's or those in the file: * any run, ? one character, [a-z] one of. `only`
   // empty: all.
@@ -100,7 +126,8 @@ struct Plan {
   std::string format;                  // to be written
   std::filesystem::path output;        // the file that will open the model, or the directory; empty without a path
   std::vector<PlannedTensor> tensors;  // to be written, in the model's order
-  std::vector<std::string> skipped;    // names of those that only and skip leave out
+  std::vector<std::string> skipped;    // names in the input of those that layers, only and skip leave out
+  std::vector<std::string> changes;    // of names, layers, vocabulary and keys, one sentence each
   std::vector<Finding> warnings;       // about the input
   std::vector<std::string> losses;     // what the output's format cannot hold
   // The size of all files. std::nullopt if it depends on the tensors' bytes (compression, sparse layouts) or on the
@@ -132,14 +159,15 @@ struct ConvertReport {
   // The written files: first the file that opens the model, then the others. Or the
   // directory.
   std::vector<std::filesystem::path> outputs;
-  std::size_t tensors = 0;          // written
-  std::size_t skipped = 0;          // by only and skip
-  std::uint64_t bytes_in = 0;       // files read
-  std::uint64_t bytes_out = 0;      // files written
-  std::uint64_t bytes_padding = 0;  // zero bytes among these for alignment; holes if the file system has them
-  double seconds = 0;               // of wall time
-  std::vector<Finding> warnings;    // about the input
-  std::vector<std::string> losses;  // what the output's format cannot hold
+  std::size_t tensors = 0;           // written
+  std::size_t skipped = 0;           // by layers, only and skip
+  std::uint64_t bytes_in = 0;        // files read
+  std::uint64_t bytes_out = 0;       // files written
+  std::uint64_t bytes_padding = 0;   // zero bytes among these for alignment; holes if the file system has them
+  double seconds = 0;                // of wall time
+  std::vector<Finding> warnings;     // about the input
+  std::vector<std::string> losses;   // what the output's format cannot hold
+  std::vector<std::string> changes;  // as in Plan
 
   // One entry per pair of types that was cast, such as bf16 -> f16.
   struct Cast {

@@ -41,6 +41,9 @@ _STORAGE = """
     "group8", "group4", "q4_k", ..., or what a recipe gives them: "q4_k_m", ... (docs/quantization.md). group_size:
     codes of a group, 128 without it. imatrix: a file of llama-imatrix, by which the errors of blocks are weighed.
     lora: a directory of PEFT's that is merged first, or {directory: scale} for several.
+    strip_prefix, rename, add_prefix: other names for tensors, {"a.*": "b.*", "re:(x+)": "$1"}. layers: those that stay,
+    "0:12,16:32". vocab_size: how many tokens stay; drop_rows: those without unused rows (docs/rename-and-cut.md).
+    set: {"card.license": ..., "config.rope_theta": ..., "note": ...}, values of card, configuration and attributes.
     keep: {pattern: type} for tensors that become something else. only, skip: patterns (or a list of them) of names.
     sparse: "csr" or "coo" where at least min_sparsity of the elements, half of them without it, are zero.
     card: {"author": ..., ...}, fields that replace the model's.
@@ -66,8 +69,7 @@ def _select_given(arguments: typing.Mapping[str, typing.Any]) -> dict[str, typin
     if "keep" in options:
         kept = as_dict("keep", options["keep"]) or {}
         options["keep"] = {pattern: normalize_name(dtype) for pattern, dtype in kept.items()}
-    if "card" in options:
-        options["card"] = as_dict("card", options["card"])
+    options.update({name: as_dict(name, options[name]) for name in ("card", "rename", "set") if name in options})
     options.update({name: _make_list(options[name]) for name in ("only", "skip") if name in options})
     return options
 

@@ -72,6 +72,7 @@ class ConvertReport(_Short):
     seconds: float
     warnings: list[Finding]
     losses: list[str]  #: what the format cannot hold, a sentence each
+    changes: list[str]  #: of names, layers, vocabulary and keys, a sentence each
     casts: list[Cast]
     quantized: list[Quantized]
 
@@ -102,6 +103,7 @@ class Plan(_Short):
     skipped: list[str]
     warnings: list[Finding]
     losses: list[str]
+    changes: list[str]  #: of names, layers, vocabulary and keys, a sentence each
     bytes_out: int | None
     exact: bool  #: False: bytes_out is the most there can be
 

@@ -67,6 +67,13 @@ class SaveOptions(typing.TypedDict, total=False):
     group_size: "int | None"
     imatrix: "Path | None"
     lora: "Path | typing.Mapping[Path, float] | None"
+    strip_prefix: "str | None"
+    rename: "typing.Mapping[str, str] | None"
+    add_prefix: "str | None"
+    layers: "str | None"
+    vocab_size: "int | None"
+    drop_rows: Annotated[bool, False]
+    set: "typing.Mapping[str, typing.Any] | None"
     keep: "typing.Mapping[str, DType] | None"
     only: "Patterns | None"
     skip: "Patterns | None"

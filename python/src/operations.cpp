@@ -106,6 +106,17 @@ void add_lora(const Given& given, ConvertOptions& to) {
   }
 }
 
+// A dict of patterns to names, in order.
+void add_renames(const Given& given, ConvertOptions& to) {
+  for (const auto& [pattern, name] : given.dict("a dict of patterns to names"))
+    to.rename.push_back({utf8(pattern), utf8(name)});
+}
+
+void add_settings(const Given& given, ConvertOptions& to) {
+  const py::dict settings = given.dict("a dict of keys to values");
+  for (const auto& [key, value] : attributes_from(settings)) to.set.emplace_back(key, value);
+}
+
 IoMode io_from(const Given& given) { return given.choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
 
 // Reads the keywords of ConvertOptions in poise/_types.py. A later one may need the value of an earlier one.
@@ -126,6 +137,14 @@ constexpr std::array kOptions = std::to_array<Option>({
     {"group_size", [](const Given& given, ConvertOptions& to) { set_group_size(given, to.quantize); }},
     {"imatrix", [](const Given& given, ConvertOptions& to) { to.imatrix = given.path(); }},
     {"lora", add_lora},
+    {"strip_prefix", [](const Given& given, ConvertOptions& to) { to.strip_prefix = given.text(); }},
+    {"rename", &add_renames},
+    {"add_prefix", [](const Given& given, ConvertOptions& to) { to.add_prefix = given.text(); }},
+    {"layers", [](const Given& given, ConvertOptions& to) { to.layers = given.text(); }},
+    {"vocab_size",
+     [](const Given& given, ConvertOptions& to) { to.vocab_size = given.as<std::uint64_t>("a number of tokens"); }},
+    {"drop_rows", [](const Given& given, ConvertOptions& to) { to.drop_rows = given.truth(); }},
+    {"set", &add_settings},
     {"keep", &add_kept},
     {"only", [](const Given& given, ConvertOptions& to) { to.only = given.patterns(); }},
     {"skip", [](const Given& given, ConvertOptions& to) { to.skip = given.patterns(); }},
@@ -189,8 +208,8 @@ py::dict report_to_python(const ConvertReport& report) {
   return py::dict("format"_a = text(report.format), "outputs"_a = outputs, "tensors"_a = report.tensors,
                   "skipped"_a = report.skipped, "bytes_in"_a = report.bytes_in, "bytes_out"_a = report.bytes_out,
                   "bytes_padding"_a = report.bytes_padding, "seconds"_a = report.seconds,
-                  "warnings"_a = to_python(report.warnings), "losses"_a = to_python(report.losses), "casts"_a = casts,
-                  "quantized"_a = quantized);
+                  "warnings"_a = to_python(report.warnings), "losses"_a = to_python(report.losses),
+                  "changes"_a = to_python(report.changes), "casts"_a = casts, "quantized"_a = quantized);
 }
 
 py::dict plan_to_python(const Plan& plan) {
@@ -203,7 +222,8 @@ py::dict plan_to_python(const Plan& plan) {
   }
   return py::dict("format"_a = text(plan.format), "tensors"_a = tensors, "skipped"_a = to_python(plan.skipped),
                   "warnings"_a = to_python(plan.warnings), "losses"_a = to_python(plan.losses),
-                  "bytes_out"_a = make_optional_number(plan.bytes_out), "exact"_a = plan.exact);
+                  "changes"_a = to_python(plan.changes), "bytes_out"_a = make_optional_number(plan.bytes_out),
+                  "exact"_a = plan.exact);
 }
 
 // Returns the named format, or the one of the output's name.

@@ -87,7 +87,7 @@ POISE_ENDS_WITH(poise_part_hash, sha256);
 POISE_ENDS_WITH(poise_model_hash, content);
 POISE_ENDS_WITH(poise_storage, shard_size);
 POISE_ENDS_WITH(poise_card, uuid);
-POISE_ENDS_WITH(poise_convert_options, lora_count);
+POISE_ENDS_WITH(poise_convert_options, drop_rows);
 POISE_ENDS_WITH(poise_convert_report, details);
 POISE_ENDS_WITH(poise_writer_options, reserved);
 POISE_ENDS_WITH(poise_tensor_plan, reserved);

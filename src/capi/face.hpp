@@ -81,6 +81,8 @@ void copy_text(std::string_view text, std::span<char> out) noexcept;
 template <typename Struct>
 constexpr std::size_t kFirstSize = sizeof(Struct);
 template <>
+inline constexpr std::size_t kFirstSize<poise_convert_options> = offsetof(poise_convert_options, strip_prefix);
+template <>
 inline constexpr std::size_t kFirstSize<poise_session_options> = offsetof(poise_session_options, exact);
 template <>
 inline constexpr std::size_t kFirstSize<poise_generate_options> = offsetof(poise_generate_options, min_p);

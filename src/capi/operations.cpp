@@ -66,6 +66,18 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   options.imatrix = copy_optional_text(from.imatrix).value_or("");
   for (const poise_lora& lora : view_items(from.lora, from.lora_count, "lora"))
     options.lora.push_back({std::string(require_text(lora.path, "lora.path")), lora.scale});
+  options.strip_prefix = copy_optional_text(from.strip_prefix).value_or("");
+  for (const poise_rename& rename : view_items(from.rename, from.rename_count, "rename")) {
+    options.rename.push_back({std::string(require_text(rename.pattern, "rename.pattern")),
+                              std::string(require_text(rename.name, "rename.name"))});
+  }
+  options.add_prefix = copy_optional_text(from.add_prefix).value_or("");
+  options.layers = copy_optional_text(from.layers).value_or("");
+  if (from.vocab_size != 0) options.vocab_size = from.vocab_size;
+  options.drop_rows = from.drop_rows != 0;
+  for (const poise_setting& setting : view_items(from.set, from.set_count, "set")) {
+    options.set.emplace_back(std::string(require_text(setting.key, "set.key")), require_text(setting.text, "set.text"));
+  }
   options.card = card_from(from.card);
   options.read = read_options(from.io);
   options.write.overwrite = from.overwrite != 0;
@@ -88,6 +100,7 @@ std::string write_details(const poise::ConvertReport& report) {
   return poise::to_json(Attributes{{"outputs", poise::list_outputs(report)},
                                    {"warnings", poise::list_messages(report.warnings)},
                                    {"losses", Value::Array(report.losses.begin(), report.losses.end())},
+                                   {"changes", Value::Array(report.changes.begin(), report.changes.end())},
                                    {"casts", poise::list_casts(report)},
                                    {"quantized", std::move(quantized)}});
 }

@@ -13,7 +13,8 @@
 namespace poise::cli {
 namespace {
 
-constexpr std::array<std::string_view, 5> kOptions = {"only", "skip", "keep", "align", "imatrix"};
+constexpr std::array<std::string_view, 11> kOptions = {
+    "only", "skip", "keep", "align", "imatrix", "rename", "layers", "set", "strip_prefix", "vocab_size", "drop_rows"};
 
 // Returns one piece of advice for all tensors with one kind of remedy: "--skip 'a' --skip 'b' leave them out".
 std::string advise_for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind kind) {
@@ -51,9 +52,11 @@ std::string make_text(const Remedy& remedy, const std::vector<Remedy>& all) {
 std::string add_option_names(const Error& error) {
   std::string text = error.what();
   if (error.kind() != ErrorKind::bad_argument) return text;
-  const bool is_option = std::ranges::any_of(
-      kOptions, [&](std::string_view option) { return text.starts_with(fmt::format("{}: ", option)); });
-  return is_option ? "--" + text : text;
+  const auto* option = std::ranges::find_if(
+      kOptions, [&](std::string_view name) { return text.starts_with(fmt::format("{}: ", name)); });
+  if (option == kOptions.end()) return text;
+  std::ranges::replace(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(option->size()), '_', '-');
+  return "--" + text;
 }
 
 }  // namespace

@@ -115,6 +115,10 @@ std::string describe_merged(const std::vector<MergedMatrices>& merged) {
   return fmt::format("  {} merged with adapters: {}\n", all == 1 ? "1 matrix" : group_digits(all) + " matrices", types);
 }
 
+void print_changes(const std::vector<std::string>& changes) {
+  for (const std::string& change : changes) fmt::print("  {}\n", make_printable(change));
+}
+
 // Reports codes that were decoded without a request.
 void print_decoded(const DecodedTensors& decoded, std::string_view format) {
   if (decoded.tensors == 0) return;
@@ -164,6 +168,7 @@ void print_conversion(const ConvertReport& report, const std::string& input, con
              report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "", format_bytes(report.bytes_in),
              format_bytes(report.bytes_out), report.seconds, format_rate(report.bytes_out, report.seconds));
   print_padding(report, options.write);
+  print_changes(report.changes);
   fmt::print("{}", describe_merged(report.merged));
   for (const ConvertReport::Cast& cast : report.casts) {
     fmt::print("  {} -> {}: {} values, worst absolute error {}, {} fell to zero, {} to subnormal{}\n",
@@ -184,6 +189,7 @@ void print_plan(const Plan& plan, const std::string& input, const ConvertOptions
   fmt::print("  {}{}{}\n", format_count(plan.tensors.size(), "tensor"),
              plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()),
              describe_planned_size(plan));
+  print_changes(plan.changes);
   fmt::print("{}", describe_merged(plan.merged));
   if (!plan.tensors.empty()) {
     Table table({"tensor", "shape", "from", "to", "bytes in", "bytes out"}, {false, false, false, false, true, true});
@@ -215,6 +221,7 @@ void print_plan_json(const Plan& plan, const std::string& input, const ConvertOp
                                         {"bytes_out_at_most", make_number_or_null(plan.bytes_out)},
                                         {"warnings", list_messages(plan.warnings)},
                                         {"losses", Value::Array(plan.losses.begin(), plan.losses.end())},
+                                        {"changes", Value::Array(plan.changes.begin(), plan.changes.end())},
                                         {"decoded", make_attributes(plan.decoded)},
                                         {"merged", make_attributes(plan.merged)},
                                         {"skipped", Value::Array(plan.skipped.begin(), plan.skipped.end())},
@@ -244,6 +251,7 @@ void print_report_json(const ConvertReport& report, const std::string& input) {
                                         {"seconds", report.seconds},
                                         {"warnings", list_messages(report.warnings)},
                                         {"losses", Value::Array(report.losses.begin(), report.losses.end())},
+                                        {"changes", Value::Array(report.changes.begin(), report.changes.end())},
                                         {"decoded", make_attributes(report.decoded)},
                                         {"merged", make_attributes(report.merged)},
                                         {"casts", list_casts(report)},

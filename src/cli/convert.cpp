@@ -8,14 +8,17 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/utf8.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
+#include "cli/set_option.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "io/streams.hpp"
 #include "model/card.hpp"
+#include "model/limits.hpp"
 #include "ops/block_recipe.hpp"
 #include "ops/conversion.hpp"
 #include "ops/option_words.hpp"
@@ -28,6 +31,7 @@ struct ConvertArguments {
   std::string input;
   std::string output;
   ConvertOptions convert;
+  std::vector<std::string> set;
   TokenizerPaths tokenizer;
   ProgressOptions progress;
   bool table = false;
@@ -204,6 +208,44 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
                   [&options](const std::string& text) { options.keep.push_back(parse_keep(text)); });
 }
 
+// "PATTERN=NAME", divided at the last "=": regular expressions may contain others.
+ConvertOptions::Rename parse_rename(const std::string& text) {
+  const auto equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || !is_utf8(text)) refuse("--rename", text, "PATTERN=NAME");
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+// Options that change the model before its tensors are converted.
+void add_revision_options(CLI::App& command, ConvertArguments& options) {
+  constexpr const char* kGroup = "Names, layers, vocabulary, keys";
+  ConvertOptions& convert = options.convert;
+  add_parsed_list(
+      command, "--rename", "PATTERN=NAME",
+      "Give tensors whose name matches another one: a * of NAME is what that * of PATTERN matched; after re: "
+      "a regular expression, whose groups are $1, $2",
+      [&convert](const std::string& text) { convert.rename.push_back(parse_rename(text)); })
+      ->allow_extra_args(false)
+      ->group(kGroup);
+  add_text(command, "--strip-prefix", convert.strip_prefix, "TEXT", "Remove this from the beginning of names")
+      ->group(kGroup);
+  add_text(command, "--add-prefix", convert.add_prefix, "TEXT", "Put this in front of all names")->group(kGroup);
+  add_text(
+      command, "--layers", convert.layers, "RANGES",
+      "Keep these layers, without the end of each range, and number them from 0: 0:12,16:32; those of another list "
+      "of layers as PREFIX=0:6")
+      ->group(kGroup);
+  auto* size =
+      add_number(command, "--vocab-size", convert.vocab_size,
+                 "Keep the first N tokens, with their rows of the embedding and the output matrix", {1, kMaxTokens});
+  size->group(kGroup);
+  command.add_flag("--drop-rows", convert.drop_rows, "Leave out the rows that no token of the vocabulary has")
+      ->excludes(size)
+      ->group(kGroup);
+  add_set_option(command, options.set,
+                 "Set card.FIELD, config.KEY or an attribute to this text, or to that of a file, as edit does")
+      ->group(kGroup);
+}
+
 void add_sparse_options(CLI::App& command, ConvertOptions& options) {
   auto* sparse = add_choice<std::optional<Layout>, Layout>(
       command, "--sparse", options.sparse, {{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}},
@@ -269,6 +311,7 @@ void add_convert(CLI::App& app) {
                  "Report the loss of every quantized tensor, not only of each type and the worst tensors")
       ->excludes(dry_run);
   add_quantize_options(*command, convert_options);
+  add_revision_options(*command, *options);
   add_text(*command, "--dialect", convert_options.write.dialect, "NAME",
            "Write as another program does; alt: alt.c (metadata only)");
   add_sparse_options(*command, convert_options);
@@ -282,6 +325,7 @@ void add_convert(CLI::App& app) {
   command->callback([options] {
     options->convert.vocab = options->tokenizer.vocab;
     options->convert.merges = options->tokenizer.merges;
+    options->convert.set = parse_settings(options->set);
     require_one_type(options->convert);
     require_known_extension(*options);
     if (options->json && writes_stream(*options) && !options->dry_run)

@@ -5,16 +5,13 @@
 
 #include <poise/edit.hpp>
 #include <poise/error.hpp>
-#include <poise/source.hpp>
 
-#include "bytes/utf8.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
-#include "cli/standard_input.hpp"
+#include "cli/set_option.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "io/hub_cache.hpp"
-#include "io/source_range.hpp"
 
 namespace poise::cli {
 namespace {
@@ -26,37 +23,6 @@ struct EditArguments {
   bool copy = false;
   std::string output;  // of the copy; empty: in place of the file
 };
-
-constexpr std::uint64_t kMostFileBytes = 64 << 20;
-
-// Returns the whole of a text file, to the byte. "-": standard input.
-std::string read_value(const std::string& path) {
-  std::string text;
-  if (path == "-") {
-    text = TextInput().all();
-  } else {
-    const SourcePtr source = Source::open(path, IoMode::read);
-    if (source->size() > kMostFileBytes)
-      throw Error(ErrorKind::bad_argument, fmt::format("--set: a value has at most {} bytes", kMostFileBytes), path);
-    text = read_text(*source, source->size());
-  }
-  if (!is_utf8(text)) throw Error(ErrorKind::bad_argument, "--set: the file is not UTF-8", path);
-  return text;
-}
-
-// "KEY=TEXT", divided at the first "="; "KEY=@FILE" has the file's text, and "KEY=@@TEXT" the text "@TEXT".
-std::pair<std::string, std::string> parse_set(const std::string& given) {
-  const auto equals = given.find('=');
-  if (equals == std::string::npos || equals == 0) refuse("--set", given, "KEY=TEXT or KEY=@FILE");
-  if (!is_utf8(given)) refuse("--set", given, "UTF-8");
-  std::string text = given.substr(equals + 1);
-  if (text.starts_with("@@")) {
-    text.erase(0, 1);
-  } else if (text.starts_with('@')) {
-    text = read_value(text.substr(1));
-  }
-  return {given.substr(0, equals), std::move(text)};
-}
 
 // Returns the words for the way in which an edit changed the file, or would change it.
 std::string_view describe_action(EditReport::Way way, bool is_dry_run) {
@@ -82,7 +48,7 @@ EditReport make_edit(const EditArguments& options) {
 }
 
 void run(EditArguments& options) {
-  for (const std::string& text : options.set) options.changes.set.push_back(parse_set(text));
+  options.changes.set = parse_settings(options.set);
   const EditReport report = make_edit(options);
   const bool is_dry_run = options.changes.dry_run;
   fmt::print("{}: {} set{}, {} deleted; {} {}{}\n", make_printable(options.path), options.changes.set.size(),
@@ -102,13 +68,8 @@ void add_edit(CLI::App& app) {
                    fmt::format("A file of these formats: {}",
                                list_format_names([](const Format& format) { return format.edit != nullptr; })))
       ->required();
-  command
-      ->add_option("--set", options->set,
-                   "Set an attribute to this text, or to that of a file (@@ begins a text with @); a list is JSON")
-      ->type_name("KEY=TEXT|@FILE")
-      ->expected(1)
-      ->allow_extra_args(false)  // else CLI11 splits text in brackets
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_set_option(*command, options->set,
+                 "Set an attribute to this text, or to that of a file (@@ begins a text with @); a list is JSON");
   command->add_option("--delete", options->changes.erase, "Remove an attribute")
       ->type_name("KEY")
       ->expected(1)

@@ -84,7 +84,7 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
            fmt::format("Begin every part at a multiple of this many bytes, a power of two ({})", list_alignments()))
       ->group(kGroup);
   add_size(
-      command, "--shard-size", options.shard_size,
+      command, "--max-shard-size,--shard-size", options.shard_size,
       with_formats("Spread the parts over files of at most this size, or of one part if that is larger: 2GB, 500MiB",
                    [](const HonouredOptions& has) { return has.shard_size; }))
       ->group(kGroup);

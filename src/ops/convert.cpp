@@ -19,6 +19,7 @@
 #include "ops/digest_check.hpp"
 #include "ops/lora.hpp"
 #include "ops/shared_bytes.hpp"
+#include "ops/transform/revision.hpp"
 #include "tokenizer/files/files.hpp"
 #include "views/dense.hpp"
 
@@ -97,14 +98,16 @@ bool has_digests(const Model& model, const Tensor& tensor) {
 }
 
 // Checks the tensors of the input that are written, under their names or as other tensors; none unless `verify`.
-// Requires: `input` outlives the check.
-DigestCheck check_digests(const Model& input, bool verify, const Transformed& made, const PreparedFile& file) {
+// `revised`: the input with other names. Requires: `input` outlives the check.
+DigestCheck check_digests(const Model& input, bool verify, const RevisedModel& revised, const Transformed& made,
+                          const PreparedFile& file) {
   std::unordered_set<std::string_view> replaced;
   if (made.converted) replaced.insert(made.converted->replaced.begin(), made.converted->replaced.end());
   std::optional<bool> has_tensors;  // false for a file of metadata alone; asked only if there are digests
   return DigestCheck(verify ? std::vector{&input} : std::vector<const Model*>(), [&](const Tensor& tensor) {
     if (!has_digests(input, tensor)) return false;
-    if (made.model.find(tensor.name) == nullptr && !replaced.contains(tensor.name)) return false;
+    const std::string_view name = revised.find_name(tensor.name);
+    if (made.model.find(name) == nullptr && !replaced.contains(name)) return false;
     if (!has_tensors) has_tensors = !file.plan().tensor_bytes.empty();
     return *has_tensors;
   });
@@ -125,11 +128,13 @@ std::vector<std::string> list_losses(const Transformed& made, const PreparedFile
 }
 
 // `input`: the model that was transformed.
-Plan describe_conversion(const Model& input, const Transformed& made, const PreparedFile& file,
+Plan describe_conversion(const RevisedModel& input, const Transformed& made, const PreparedFile& file,
                          const fs::path& output) {
   const FilePlan written = file.plan();
   Plan plan;
-  plan.skipped = made.skipped;
+  plan.skipped = input.left_out;
+  std::ranges::copy(made.skipped, std::back_inserter(plan.skipped));
+  plan.changes = input.changes;
   plan.warnings = made.model.warnings;
   plan.losses = list_losses(made, file);
   if (made.perhaps_sparse.empty()) plan.bytes_out = written.bytes;
@@ -139,7 +144,7 @@ Plan describe_conversion(const Model& input, const Transformed& made, const Prep
   plan.output = output;
   if (!output.empty() && file.main_name) plan.output.replace_filename(file.main_name(output.filename().string()));
   plan.tensors.reserve(written.tensor_bytes.size());
-  const Model& before = made.converted ? made.converted->model : input;
+  const Model& before = made.converted ? made.converted->model : *input.model;
   for (std::size_t i = 0; i < written.tensor_bytes.size(); ++i) {
     const Tensor& to = made.model.tensors()[i];
     const Tensor& from = *before.find(to.name);
@@ -150,13 +155,15 @@ Plan describe_conversion(const Model& input, const Transformed& made, const Prep
   return plan;
 }
 
-ConvertReport make_report(const Model& input, const Transformed& made, const PreparedFile& file, SavedOutput& output) {
+ConvertReport make_report(const RevisedModel& input, const Transformed& made, const PreparedFile& file,
+                          SavedOutput& output) {
   ConvertReport report;
   report.bytes_padding = output.padding();
   report.outputs = output.paths();
   report.tensors = made.model.size();
-  report.skipped = made.skipped.size();
-  report.bytes_in = count_bytes(input);
+  report.skipped = input.left_out.size() + made.skipped.size();
+  report.changes = input.changes;
+  report.bytes_in = count_bytes(*input.model);
   report.warnings = made.model.warnings;
   report.losses = list_losses(made, file);
   report.decoded = made.decoded;
@@ -173,20 +180,22 @@ Plan plan_conversion(const Model* model, const fs::path& input, const fs::path& 
   const auto opened = model == nullptr ? std::make_shared<const Model>(open(input, options.read))
                                        : std::shared_ptr<const Model>(std::shared_ptr<const Model>(), model);
   // Merge adapters, before anything else: what follows is done to the sums.
-  const MergedModel merged = merge_adapters(opened, options.lora);
+  MergedModel merged = merge_adapters(opened, options.lora);
   // Refuse an output that would replace the input, or anything else without permission.
   const std::vector<fs::path> inputs = list_inputs(*merged.model, options);
   const std::string replaces =
       output.empty() ? "" : require_output_possible(target, output, options.write.overwrite, inputs);
+  // Change names, layers, vocabulary and keys.
+  const RevisedModel revised = revise_model(std::move(merged), options);
   // Store the weights in the convention of the target's readers, then take each tensor through the steps of
   // ops/transform: select, choose a type, cast or quantize, fit the target's layouts. The results are lazy.
-  const auto made = std::make_shared<Transformed>(transform(*merged.model, target, options, &merged.types));
+  const auto made = std::make_shared<Transformed>(transform(*revised.model, target, options, &revised.types));
   replace_vocabulary(made->model, options);
   if (options.strict) refuse_warnings(made->model.warnings);
   const auto losses = std::make_shared<const MeasuredLosses>(*made);
   // Prepare the output: the target's writer refuses what the file cannot hold.
   const auto file = std::make_shared<PreparedFile>(prepare_file(made->model, target, options.write));
-  Plan plan = describes ? describe_conversion(*merged.model, *made, *file, output) : Plan();
+  Plan plan = describes ? describe_conversion(revised, *made, *file, output) : Plan();
   plan.format = target.info.name;
   if (!replaces.empty()) plan.warnings.push_back({Severity::warning, replaces, {}, std::nullopt});
   const auto carry_out = [=, &target](SavedOutput* given, const fs::path& place) {
@@ -200,12 +209,12 @@ Plan plan_conversion(const Model* model, const fs::path& input, const fs::path& 
     // Check that it fits: a full disk is found before hours of work.
     require_room(made->model, *file, place);
     // Write, which computes the lazy tensors, and check the input's digests a batch ahead of the writer.
-    DigestCheck check = check_digests(*opened, options.verify, *made, *file);
+    DigestCheck check = check_digests(*opened, options.verify, revised, *made, *file);
     const std::uint64_t bytes = check.run_checked(options.write.progress, [&](const Progress& progress) {
       file->write(saved, progress);
       return saved.bytes();
     });
-    ConvertReport report = make_report(*merged.model, *made, *file, saved);
+    ConvertReport report = make_report(revised, *made, *file, saved);
     report.bytes_out = bytes;
     // Commit: all files appear.
     saved.commit();

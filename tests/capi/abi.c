@@ -153,6 +153,12 @@ int main(void) {
   FIELD(poise_storage, zstd_level);
   FIELD(poise_storage, align);
   FIELD(poise_storage, shard_size);
+  STRUCT(poise_rename);
+  FIELD(poise_rename, pattern);
+  FIELD(poise_rename, name);
+  STRUCT(poise_setting);
+  FIELD(poise_setting, key);
+  FIELD(poise_setting, text);
   STRUCT(poise_lora);
   FIELD(poise_lora, path);
   FIELD(poise_lora, scale);
@@ -193,6 +199,15 @@ int main(void) {
   FIELD(poise_convert_options, imatrix);
   FIELD(poise_convert_options, lora);
   FIELD(poise_convert_options, lora_count);
+  FIELD(poise_convert_options, strip_prefix);
+  FIELD(poise_convert_options, rename);
+  FIELD(poise_convert_options, rename_count);
+  FIELD(poise_convert_options, add_prefix);
+  FIELD(poise_convert_options, layers);
+  FIELD(poise_convert_options, vocab_size);
+  FIELD(poise_convert_options, set);
+  FIELD(poise_convert_options, set_count);
+  FIELD(poise_convert_options, drop_rows);
   STRUCT(poise_convert_report);
   FIELD(poise_convert_report, size);
   FIELD(poise_convert_report, format);

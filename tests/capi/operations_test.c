@@ -153,6 +153,40 @@ static void merges(void) {
   CHECK_SAYS("lora");
 }
 
+static void renames_and_cuts(void) {
+  static const poise_rename rename[] = {{"layers.*.mlp.*", "layers.*.ff.*"}, {"re:^(norm)", "final.$1"}};
+  static const poise_setting set[] = {{"card.license", "mit"}, {"note", "x"}};
+  poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
+  poise_convert_report report = POISE_CONVERT_REPORT_INIT;
+  poise_model* model = NULL;
+  poise_tensor_info info = POISE_TENSOR_INFO_INIT;
+  options.strip_prefix = "model.";
+  options.rename = rename;
+  options.rename_count = 2;
+  options.add_prefix = "net.";
+  options.layers = "1:3";
+  options.set = set;
+  options.set_count = 2;
+  CHECK_OK(poise_convert(example("nano-mistral"), scratch("named.zt"), &options, &report, &error));
+  CHECK(report.tensors == 21 && report.skipped == 18);
+  CHECK(strstr(report.details.data, "\"changes\":[\"39 tensors have another name: ") != NULL);
+  poise_string_free(&report.details);
+  CHECK_OK(poise_open(scratch("named.zt"), NULL, &model, &error));
+  CHECK_OK(poise_tensor_describe(tensor_named(model, "net.layers.1.ff.up_proj.weight"), &info, &error));
+  CHECK_OK(poise_tensor_describe(tensor_named(model, "net.final.norm.weight"), &info, &error));
+  poise_model_free(model);
+  options.rename = NULL;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), scratch("no.zt"), &options, NULL, &error));
+  CHECK_SAYS("rename");
+  options.rename_count = 0;
+  options.vocab_size = 961;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), scratch("no.zt"), &options, NULL, &error));
+  CHECK_SAYS("vocab_size");
+  options.drop_rows = 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), scratch("no.zt"), &options, NULL, &error));
+  CHECK_SAYS("exclude each other");
+}
+
 static void converts(void) {
   static const char* const only[] = {"model.layers.0.*", "model.norm.weight"};
   static const char* const skip[] = {"*_proj.weight"};
@@ -310,6 +344,7 @@ void test_operations(void) {
   verifies();
   hashes();
   merges();
+  renames_and_cuts();
   converts();
   never_replaces_an_input();
   refuses_what_makes_no_sense();

@@ -326,6 +326,41 @@ def test_disk_errors_are_os_errors(nano):
             poise.save(nano, "/nothing.zt")
 
 
+def test_names_layers_tokens_and_keys_change(examples, nano, tmp_path):
+    source, out = examples / "nano-mistral", tmp_path / "out.zt"
+    report = poise.convert(
+        source,
+        out,
+        rename={"model.layers.*.mlp.*": "model.layers.*.ff.*", "re:^lm_(.*)": "$1"},
+        layers="1:3",
+        set={"card.license": "mit", "note": 3, "config.rope_theta": 20000.0},
+    )
+    assert report.skipped == 18 and len(report.changes) == 6
+    made = poise.open(out)
+    assert made.attributes["note"] == 3 and made.config["num_hidden_layers"] == 2
+    for name, before in (
+        ("model.layers.1.ff.up_proj.weight", "model.layers.2.mlp.up_proj.weight"),
+        ("head.weight", "lm_head.weight"),
+    ):
+        assert np.array_equal(made[name].numpy(dtype="f32"), nano[before].numpy(dtype="f32"))
+    poise.save(nano, tmp_path / "few.zt", strip_prefix="model.", add_prefix="x.", vocab_size=900)
+    few = poise.open(tmp_path / "few.zt")
+    assert few["x.embed_tokens.weight"].shape == (900, 128)
+    whole = nano["model.embed_tokens.weight"].numpy(dtype="f32")
+    assert np.array_equal(few["x.embed_tokens.weight"].numpy(dtype="f32"), whole[:900])
+    assert poise.plan(source, tmp_path / "no.zt", layers="0").changes[0].startswith("1 of 4 layers stay")
+    for wrong in (
+        {"rename": {"a": "b"}},
+        {"layers": "0:9"},
+        {"vocab_size": 961},
+        {"vocab_size": 900, "drop_rows": True},
+    ):
+        with pytest.raises(poise.BadArgumentError):
+            poise.convert(source, tmp_path / "no.zt", **wrong)
+    with pytest.raises(TypeError):
+        poise.convert(source, tmp_path / "no.zt", rename="a=b")
+
+
 def _write_adapter(directory, factor):
     """A PEFT adapter of one matrix, and the change that it makes by PEFT's formula."""
     thin = np.random.default_rng(32).normal(0, 0.05, (2, 2, 128)).astype(np.float32)

@@ -1,0 +1,63 @@
+#include "cli/set_option.hpp"
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/source.hpp>
+
+#include "bytes/utf8.hpp"
+#include "cli/standard_input.hpp"
+#include "cli/values.hpp"
+#include "io/source_range.hpp"
+
+namespace poise::cli {
+namespace {
+
+constexpr std::uint64_t kMostFileBytes = 64 << 20;
+
+// Returns the whole of a text file, to the byte. "-": standard input.
+std::string read_value(const std::string& path) {
+  std::string text;
+  if (path == "-") {
+    text = TextInput().all();
+  } else {
+    const SourcePtr source = Source::open(path, IoMode::read);
+    if (source->size() > kMostFileBytes)
+      throw Error(ErrorKind::bad_argument, fmt::format("--set: a value has at most {} bytes", kMostFileBytes), path);
+    text = read_text(*source, source->size());
+  }
+  if (!is_utf8(text)) throw Error(ErrorKind::bad_argument, "--set: the file is not UTF-8", path);
+  return text;
+}
+
+// "KEY=TEXT", divided at the first "="; "KEY=@FILE" has the file's text, and "KEY=@@TEXT" the text "@TEXT".
+std::pair<std::string, std::string> parse_setting(const std::string& given) {
+  const auto equals = given.find('=');
+  if (equals == std::string::npos || equals == 0) refuse("--set", given, "KEY=TEXT or KEY=@FILE");
+  if (!is_utf8(given)) refuse("--set", given, "UTF-8");
+  std::string text = given.substr(equals + 1);
+  if (text.starts_with("@@")) {
+    text.erase(0, 1);
+  } else if (text.starts_with('@')) {
+    text = read_value(text.substr(1));
+  }
+  return {given.substr(0, equals), std::move(text)};
+}
+
+}  // namespace
+
+CLI::Option* add_set_option(CLI::App& command, std::vector<std::string>& values, const std::string& description) {
+  return command.add_option("--set", values, description)
+      ->type_name("KEY=TEXT|@FILE")
+      ->expected(1)
+      ->allow_extra_args(false)  // else CLI11 splits text in brackets
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+std::vector<std::pair<std::string, Value>> parse_settings(const std::vector<std::string>& values) {
+  std::vector<std::pair<std::string, Value>> settings;
+  for (const std::string& value : values) settings.push_back(parse_setting(value));
+  return settings;
+}
+
+}  // namespace poise::cli

@@ -1,0 +1,54 @@
+// LayerList: the layers of a model of any family, by the names of its tensors: PREFIX.NUMBER.REST.
+//
+// For a family that Poise knows, PREFIX is that of its table, in any of its spellings. For other models it is the list
+// of the configuration's number of layers, or else the longest one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+
+#include "family/family.hpp"
+
+namespace poise {
+
+// A name with the number of a layer.
+struct LayerName {
+  std::string_view prefix;  // with its dot
+  std::uint64_t number;
+  std::string_view rest;  // begins with a dot, or is empty
+};
+
+struct LayerList {
+  std::vector<std::string> prefixes;
+  std::uint64_t count = 0;         // layers; no more than the model has tensors
+  const Family* family = nullptr;  // null: an unknown one, or a list outside the family's table
+  std::string object;              // of the configuration that describes it; empty: the configuration itself
+
+  std::optional<LayerName> split(std::string_view name) const;
+};
+
+// The layers of a list that stay.
+struct LayerCut {
+  LayerList list;
+  std::vector<std::uint64_t> kept;  // their numbers, ascending
+
+  // Returns the new number of a layer; std::nullopt if it is left out. Layers after the last one, which predict further
+  // tokens, stay behind the others.
+  std::optional<std::uint64_t> find_new_number(std::uint64_t layer) const;
+};
+
+// Returns the cut that the option `layers` describes. Throws bad_argument.
+LayerCut parse_layer_cut(const Model& model, std::string_view text);
+
+// The object of a configuration that describes a list.
+const Attributes& find_layer_keys(const Attributes& config, const LayerList& list);
+
+// True for a key that has the number of layers of the list.
+bool counts_layers(std::string_view key, const LayerList& list);
+
+}  // namespace poise

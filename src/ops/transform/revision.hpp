@@ -1,0 +1,57 @@
+// Revision: one change of a whole model before a conversion treats its tensors one by one.
+//
+// revision.cpp has the list, in order. A new revision is one file in this folder, its line among the declarations
+// below, and its row in the list.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <poise/convert.hpp>
+
+#include "bytes/function_ref.hpp"
+#include "ops/lora.hpp"
+
+namespace poise {
+
+// A model on its way through the revisions.
+struct Revision {
+  Model model;
+  std::vector<std::string> sources;   // for each tensor, its name in the input
+  std::vector<std::string> left_out;  // names in the input
+  std::vector<std::string> changes;   // one sentence each
+
+  // Calls change(tensor) for each tensor in order, and leaves out those for which it returns false. A tensor with
+  // another name loses its name in the file.
+  void change_tensors(FunctionRef<bool(Tensor&)> change);
+};
+
+// Each does nothing if its options are not set. Throws bad_argument for options that do not fit the model.
+using Revise = void (*)(Revision& revision, const ConvertOptions& options);
+
+// Throws bad_argument: "layers: PROBLEM".
+[[noreturn]] void refuse_option(std::string_view option, std::string_view problem);
+
+void rename_tensors(Revision& revision, const ConvertOptions& options);  // strip_prefix, rename, add_prefix
+void cut_layers(Revision& revision, const ConvertOptions& options);      // layers
+void cut_vocabulary(Revision& revision, const ConvertOptions& options);  // vocab_size, drop_rows
+void set_keys(Revision& revision, const ConvertOptions& options);        // set
+
+// A model after all revisions. Its tensors are views of the input's.
+struct RevisedModel : MergedModel {
+  std::vector<std::string> left_out;  // names in the input
+  std::vector<std::string> changes;   // one sentence each
+  // By the names in the input. Null: no option changes the model.
+  std::shared_ptr<const std::unordered_map<std::string, std::string>> names = nullptr;
+
+  // Returns the name that a tensor of the input has now; empty if it is left out.
+  std::string_view find_name(const std::string& input_name) const;
+};
+
+// Throws what the revisions throw. Warns of a model that its family cannot compute any more. Reads no tensor's bytes.
+RevisedModel revise_model(MergedModel merged, const ConvertOptions& options);
+
+}  // namespace poise

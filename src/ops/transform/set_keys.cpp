@@ -1,0 +1,222 @@
+// Set keys: gives fields of the card, keys of the configuration and attributes other values.
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/short_text.hpp"
+#include "bytes/utf8.hpp"
+#include "family/config_json.hpp"
+#include "family/families.hpp"
+#include "model/card.hpp"
+#include "ops/transform/revision.hpp"
+#include "tokenizer/tokens/kept_files.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kSet = "set";  // the option
+constexpr std::string_view kCardPrefix = "card.";
+constexpr std::string_view kConfigPrefix = "config.";
+constexpr std::string_view kTemplate = "tokenizer.chat_template";  // as GGUF has it
+constexpr std::size_t kMostValue = 60;                             // bytes of a value in a message
+
+struct CardField {
+  std::string_view name;
+  std::string Card::*field;
+};
+constexpr std::array<CardField, 7> kCardFields = {{{"model_type", &Card::model_type},
+                                                   {"base_model", &Card::base_model},
+                                                   {"author", &Card::author},
+                                                   {"created_at", &Card::created_at},
+                                                   {"last_modified", &Card::last_modified},
+                                                   {"license", &Card::license},
+                                                   {"uuid", &Card::uuid}}};
+
+const CardField* find_field(std::string_view name) {
+  const auto* found = std::ranges::find(kCardFields, name, &CardField::name);
+  return found == kCardFields.end() ? nullptr : found;
+}
+
+enum class KeyPlace { card, config, attributes, chat_template };
+
+struct FoundKey {
+  KeyPlace place;
+  std::string name;
+};
+
+// A prefix names the place. Without one it is where the model has the name: an attribute, a field of the card, a key of
+// the configuration; else a new attribute.
+FoundKey find_key(const Model& model, const std::string& key) {
+  if (model.attributes.find(key) != nullptr) return {KeyPlace::attributes, key};
+  if (key == kTemplate && model.vocabulary) return {KeyPlace::chat_template, key};
+  if (key.starts_with(kConfigPrefix)) return {KeyPlace::config, key.substr(kConfigPrefix.size())};
+  const Attributes config = whole_config(model);
+  const bool is_field = key.starts_with(kCardPrefix) || find_field(key) != nullptr;
+  if (is_field) {
+    std::string name = key.starts_with(kCardPrefix) ? key.substr(kCardPrefix.size()) : key;
+    const bool is_type = name == "model_type" && !config.empty();  // the card's follows
+    return {is_type ? KeyPlace::config : KeyPlace::card, std::move(name)};
+  }
+  const bool has_key = config.find(key) != nullptr || family_keys(family_of(model), config).find(key) != nullptr;
+  return {has_key ? KeyPlace::config : KeyPlace::attributes, key};
+}
+
+std::optional<Value> parse_value(const std::string& text) {
+  try {
+    return parse_json(text, {});
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Texts, truth values, numbers, lists and maps.
+enum class ValueKind { none, text, truth, number, list, map };
+
+ValueKind find_kind(const Value& value) {
+  if (value.get_if<std::string>() != nullptr) return ValueKind::text;
+  if (value.get_if<bool>() != nullptr) return ValueKind::truth;
+  if (value.get_if<Value::Array>() != nullptr) return ValueKind::list;
+  if (value.get_if<Attributes>() != nullptr) return ValueKind::map;
+  const bool is_number = value.get_if<std::uint64_t>() != nullptr || value.get_if<std::int64_t>() != nullptr ||
+                         value.get_if<double>() != nullptr;
+  return is_number ? ValueKind::number : ValueKind::none;
+}
+
+std::string_view describe_kind(ValueKind kind) {
+  constexpr std::array<std::string_view, 6> kNames = {"null",     "text",   "true or false",
+                                                      "a number", "a list", "an object"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+// Text becomes a value of the old one's type. Where there is no old value it is what JSON makes of it in a
+// configuration, and text elsewhere.
+Value convert_text(const std::string& key, const Value& given, const Value* before, KeyPlace place) {
+  const auto* text = given.get_if<std::string>();
+  const ValueKind kind = before == nullptr ? ValueKind::none : find_kind(*before);
+  if (text == nullptr || kind == ValueKind::text) return given;
+  if (kind == ValueKind::none) return place == KeyPlace::config ? parse_value(*text).value_or(given) : given;
+  auto parsed = parse_value(*text);
+  if (parsed && (find_kind(*parsed) == kind || (place == KeyPlace::config && *parsed == Value())))
+    return *std::move(parsed);
+  refuse_option(kSet, fmt::format("{} is {}, and \"{}\" is not; lists and objects are JSON", key, describe_kind(kind),
+                                  shorten(*text, kMostValue)));
+}
+
+std::string show_value(const Value& value) { return shorten(to_json(value), kMostValue); }
+
+class KeyChanges {
+ public:
+  explicit KeyChanges(Revision& revision) : revision_(revision), model_(revision.model) {}
+
+  void set(const std::string& key, const Value& given) {
+    if (key.empty() || !is_utf8(key)) refuse_option(kSet, "a key is empty, or not UTF-8");
+    const FoundKey target = find_key(model_, key);
+    if (target.name.empty()) refuse_option(kSet, fmt::format("\"{}\" has no name after its prefix", key));
+    std::string whole = fmt::format("{}{}", find_prefix(target.place), target.name);
+    if (std::ranges::find(set_, whole) != set_.end()) refuse_option(kSet, fmt::format("{} is given twice", whole));
+    set_.push_back(std::move(whole));
+    switch (target.place) {
+      case KeyPlace::card: return set_card(target.name, given);
+      case KeyPlace::config: return set_config(target.name, given);
+      case KeyPlace::attributes: return set_attribute(target.name, given);
+      case KeyPlace::chat_template: return set_chat_template(given);
+    }
+  }
+
+  // Parses the configuration again, with all changes.
+  void finish() {
+    if (config_.empty()) return;
+    try {
+      change_config(model_, config_, model_.origin.path.string());
+    } catch (const Error& error) {
+      throw Error(ErrorKind::bad_argument, fmt::format("set: {}", error.message()), error.path());
+    }
+  }
+
+ private:
+  static std::string_view find_prefix(KeyPlace place) {
+    return place == KeyPlace::card ? kCardPrefix : place == KeyPlace::config ? kConfigPrefix : std::string_view();
+  }
+
+  void report(const std::string& key, const Value* before, const Value& now) {
+    if (before == nullptr) {
+      revision_.changes.push_back(fmt::format("{} is new: {}", key, show_value(now)));
+    } else if (!(*before == now)) {
+      revision_.changes.push_back(fmt::format("{} was {}, is {}", key, show_value(*before), show_value(now)));
+    }
+  }
+
+  void set_card(const std::string& name, const Value& given) {
+    const CardField* field = find_field(name);
+    if (field == nullptr) {
+      std::vector<std::string_view> names;
+      for (const CardField& row : kCardFields) names.push_back(row.name);
+      refuse_option(kSet, fmt::format("the card has no field \"{}\": {}", name, list_names(names, names.size())));
+    }
+    const auto* text = given.get_if<std::string>();
+    if (text == nullptr) refuse_option(kSet, fmt::format("card.{} is text, and {} is not", name, show_value(given)));
+    const Value before(model_.card.*field->field);
+    Card card = model_.card;
+    card.*field->field = *text;
+    model_.card = checked_card(std::move(card));
+    report(fmt::format("card.{}", name), before == Value("") ? nullptr : &before, Value(model_.card.*field->field));
+  }
+
+  void set_config(const std::string& name, const Value& given) {
+    const Attributes config = whole_config(model_);
+    const Value* before = family_keys(family_of(model_), config).find(name);
+    if (before == nullptr) before = config.find(name);
+    Value value = convert_text(fmt::format("config.{}", name), given, before, KeyPlace::config);
+    report(fmt::format("config.{}", name), before, value);
+    config_.set(name, std::move(value));
+  }
+
+  void set_attribute(const std::string& name, const Value& given) {
+    const Value* before = model_.attributes.find(name);
+    Value value = convert_text(name, given, before, KeyPlace::attributes);
+    report(name, before, value);
+    model_.attributes.set(name, std::move(value));
+  }
+
+  // In place of all templates that the tokenizer's files have.
+  void set_chat_template(const Value& given) {
+    if (given.get_if<std::string>() == nullptr) refuse_option(kSet, fmt::format("{} is text", kTemplate));
+    Vocabulary& vocabulary = *model_.vocabulary;
+    const Value before = vocabulary.chat_template;
+    vocabulary.chat_template = given;
+    const auto is_template = [](std::string_view name) {
+      return name == kChatTemplate || name == kChatTemplateJson || is_additional_template(name);
+    };
+    std::vector<Attributes::Entry> files;
+    std::ranges::copy_if(vocabulary.files, std::back_inserter(files),
+                         [&](const Attributes::Entry& file) { return !is_template(file.first); });
+    vocabulary.files = Attributes::from_unique(std::move(files));
+    std::erase_if(model_.origin.other_files, [&](const DirectoryFile& file) { return is_template(file.name); });
+    report(std::string(kTemplate), before == Value() ? nullptr : &before, given);
+  }
+
+  Revision& revision_;
+  Model& model_;
+  Attributes config_;
+  std::vector<std::string> set_;
+};
+
+}  // namespace
+
+void set_keys(Revision& revision, const ConvertOptions& options) {
+  if (options.set.empty()) return;
+  KeyChanges keys(revision);
+  for (const auto& [key, value] : options.set) keys.set(key, value);
+  keys.finish();
+}
+
+}  // namespace poise
