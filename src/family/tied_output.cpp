@@ -112,6 +112,22 @@ std::optional<Model> resolve_tied_output(const Model& model) {
   return resolved;
 }
 
+std::optional<ConvertedWeights> store_tied_output(const Model& model) {
+  if (!model.config || !model.config->tie_word_embeddings) return std::nullopt;
+  const Family& family = family_of(model);
+  const Tensor* embedding = find_weight(model, family, family.embedding);
+  if (embedding == nullptr || family.output.empty() || find_weight(model, family, family.output) != nullptr)
+    return std::nullopt;
+  Tensor output = *embedding;
+  output.name = std::string(family.output);
+  ConvertedWeights stored{copy_of(model, nullptr), {}, {}};
+  stored.model.add(std::move(output));
+  untie_output(stored.model);
+  stored.losses.push_back(
+      fmt::format("the file has {} twice, as {} too: its readers require both", embedding->name, family.output));
+  return stored;
+}
+
 std::optional<Model> resolve_aliases(const Model& model) {
   std::vector<std::pair<std::string, const Tensor*>> aliases;
   for (const auto& [key, value] : model.attributes) {

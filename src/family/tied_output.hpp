@@ -5,6 +5,8 @@
 
 #include <poise/model.hpp>
 
+#include "family/family.hpp"
+
 namespace poise {
 
 // Returns the model as its stored matrices have it, if its configuration ties the output to the embedding and the
@@ -19,6 +21,10 @@ std::optional<Model> resolve_tied_output(const Model& model);
 
 // Sets tie_word_embeddings to false wherever the configuration has it. Requires: model.config.
 void untie_output(ModelHeader& model);
+
+// Returns the model with the embedding as its output matrix, too, for readers that require one. std::nullopt if the
+// output is not tied or is stored, and without an embedding.
+std::optional<ConvertedWeights> store_tied_output(const Model& model);
 
 // Adds the tensors that the metadata of a safetensors file names as aliases of stored ones, and drops these entries.
 // save_model() of safetensors.torch stores tensors that share memory once, under one name, and adds

@@ -131,6 +131,8 @@ struct Format {
   bool holds_more_parts = false;             // of dense tensors, besides data
   bool has_whole_card = false;               // its files have each field of a card, known or not
   WeightReader weights = WeightReader::any;  // who reads its files, for weights stored in several ways
+  // True if its readers require the output matrix of such a model, even one that is the embedding. Null: they never do.
+  bool (*requires_output)(const Model& model) = nullptr;
   // For files of such a model: true for a tensor whose numbers they store as float32, whatever its type. Looks at card
   // and configuration of the model once, for all its tensors. Null: never.
   std::function<bool(const Tensor& tensor)> (*stored_as_f32)(const Model& model) = nullptr;
@@ -193,9 +195,11 @@ struct Opened {
   Model model;
   std::vector<Finding> faults = {};
 };
-Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options);
+// Returns the file or directory at a path; for an index of shards, its directory. Throws what Source::open() throws.
+Input open_input(const std::filesystem::path& path, const ReadOptions& options);
+Opened open_with_format(Input input, const ReadOptions& options);
 // Does not throw a FaultyModel: opens the sound rest, and returns the faults.
-Opened open_sound_rest(const std::filesystem::path& path, const ReadOptions& options);
+Opened open_sound_rest(Input input, const ReadOptions& options);
 
 // Returns those of the opened file. Throws unsupported, naming the formats with keys, if its format has none.
 std::vector<MetadataKey> metadata_keys(const Opened& opened);

@@ -114,7 +114,7 @@ struct Architecture {
   std::uint64_t usual_window = 0;      // the default if llama.cpp asks for a window; 0: none
   bool explicit_windows = false;       // transformers has no such period: reading adds the list of layers
   std::uint64_t unrotated_period = 0;  // every such layer does not rotate, in any file; 0: all rotate
-  bool needs_output = false;           // the file has an output matrix, even if it equals the embedding
+  bool needs_output = false;           // llama.cpp requires an output matrix, even one that equals the embedding
   // The configuration gives the number that scales attention. llama.cpp uses the head's length or, for models with this
   // many layers, hidden_size / num_attention_heads. 0: the configuration gives none.
   std::uint64_t wide_scale_layers = 0;

@@ -36,6 +36,7 @@ const Format kGguf = {
     .holds_bf16 = true,
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::blocks; },
     .weights = WeightReader::llama_cpp,
+    .requires_output = gguf::requires_output,
     .stored_as_f32 = gguf::stored_as_f32,
     .sniff = sniff,
     .read = gguf::read,

@@ -35,6 +35,9 @@ bool transposes(const Model& model, std::string_view tensor);
 // vectors and biases of models that it knows. Codes and float64 stay.
 std::function<bool(const Tensor& tensor)> stored_as_f32(const Model& model);
 
+// Returns true for models for which llama.cpp requires an output matrix, even one that equals the embedding.
+bool requires_output(const Model& model);
+
 // Writes GGUF version 3, as llama.cpp loads it.
 PreparedFile prepare(const Model& model, const WriteOptions& options);
 

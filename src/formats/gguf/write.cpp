@@ -14,6 +14,8 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"
+#include "family/check.hpp"
+#include "family/families.hpp"
 #include "formats/gguf/changes.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/types.hpp"
@@ -30,6 +32,7 @@
 namespace poise::gguf {
 namespace {
 
+constexpr std::string_view kEmbedding = "token_embd.weight";
 constexpr std::string_view kOutput = "output.weight";
 
 struct Stored {
@@ -65,7 +68,7 @@ const Architecture* find_architecture(const Model& model) {
 
 class Preparer {
  public:
-  explicit Preparer(const Model& model) : architecture_(find_architecture(model)) {
+  explicit Preparer(const Model& model) : architecture_(find_architecture(model)), family_(&family_of(model)) {
     if (architecture_ != nullptr) hyperparameters_ = hyperparameters_of(model, *architecture_);
   }
 
@@ -74,6 +77,16 @@ class Preparer {
 
   std::optional<TensorName> known(const Tensor& tensor) const {
     return architecture_ == nullptr ? std::nullopt : gguf_name(*architecture_, tensor.name);
+  }
+
+  // True for a tensor that the configuration implies and that llama.cpp has no name for.
+  bool is_computed(const Tensor& tensor) const {
+    return architecture_ != nullptr && !known(tensor) && computed_tensor(*family_, tensor.name) != nullptr;
+  }
+
+  // Names with that prefix are llama.cpp's own.
+  bool has_place(const Tensor& tensor) const {
+    return known(tensor) || is_computed(tensor) || tensor.name.starts_with("blk.");
   }
 
   Stored prepare(const Tensor& tensor) const {
@@ -98,6 +111,7 @@ class Preparer {
 
  private:
   const Architecture* architecture_;
+  const Family* family_;
   Hyperparameters hyperparameters_;
 };
 
@@ -153,18 +167,78 @@ void require_own_adapter(const Model& model) {
       .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
 }
 
-// GGUF files are for llama.cpp. A model with a model_type has to be one whose names in llama.cpp Poise writes.
-void require_runnable(const Model& model) {
-  const std::string& type = model.card.model_type;
-  const bool has_config = model.config || !model.config_json.empty();
-  if (type.empty() || !has_config || model.origin.format.starts_with("gguf") || architecture_of(type) != nullptr)
-    return;
-  throw Error(ErrorKind::unsupported,
-              fmt::format("gguf: llama.cpp could not run the file: Poise writes llama.cpp's names for {}, not for {} "
-                          "models. zt, safetensors and huggingface hold the model; llama.cpp's own "
-                          "convert_hf_to_gguf.py may convert a Hugging Face directory",
-                          fmt::join(list_model_types(), ", "), type));
-}
+// GGUF files are for llama.cpp. A model that states its configuration has to be one that llama.cpp can run from the
+// file; a GGUF file of another program is written as it is, and parts of a model may be missing (losses()).
+class RunnableCheck {
+ public:
+  explicit RunnableCheck(const Model& model) : model_(model) {
+    const bool has_config = model.config || !model.config_json.empty();
+    is_needed_ = !model.card.model_type.empty() && has_config && !model.origin.format.starts_with("gguf");
+  }
+
+  void require_architecture() const {
+    if (!is_needed_ || architecture_of(model_.card.model_type) != nullptr) return;
+    refuse(fmt::format("Poise writes llama.cpp's names for {}, not for {} models", fmt::join(list_model_types(), ", "),
+                       model_.card.model_type),
+           "; llama.cpp's own convert_hf_to_gguf.py may convert a Hugging Face directory");
+  }
+
+  // llama.cpp has as many tensors as the architecture has names.
+  void require_names(const Preparer& preparer) const {
+    if (!is_needed_ || preparer.architecture() == nullptr) return;
+    std::vector<std::string_view> strangers;
+    for (const Tensor& tensor : model_.tensors()) {
+      if (!preparer.has_place(tensor)) strangers.push_back(tensor.name);
+    }
+    if (strangers.empty()) return;
+    Error error = refusal(
+        fmt::format("it has no name for {} in {} models", list_names(strangers), preparer.architecture()->model_type));
+    // Other weights of the family change what it computes.
+    const std::vector<std::string_view> unknown = unknown_weights(model_);
+    const Family& family = family_of(model_);
+    for (const std::string_view name : strangers) {
+      const bool is_weight =
+          family.tensors.has(table_name(family, name)) && std::ranges::find(unknown, name) == unknown.end();
+      if (!is_weight) error = std::move(error).with({.kind = Remedy::Kind::skip, .tensor = std::string(name)});
+    }
+    throw error;
+  }
+
+  // `least`: the experts of the smallest stack.
+  void require_experts(const Preparer& preparer, std::uint64_t least) const {
+    if (!is_needed_ || preparer.architecture() == nullptr) return;
+    const std::string key = fmt::format("{}.expert_count", preparer.architecture()->name);
+    for (const auto& [name, value] : preparer.hyperparameters().entries) {
+      const auto* count = name == key ? value.get_if<std::uint64_t>() : nullptr;
+      if (count != nullptr && least < *count)
+        refuse(fmt::format("it loads all experts of a layer as one tensor, here a layer has {} of {}", least, *count));
+    }
+  }
+
+  // A conversion stores the output of a tied model; a writer that is given tensors may not.
+  void require_output(const Preparer& preparer, const std::vector<Stored>& tensors) const {
+    const auto has = [&](std::string_view name) {
+      return std::ranges::find(tensors, name, &Stored::name) != tensors.end();
+    };
+    if (!is_needed_ || !requires_output(model_) || !has(kEmbedding) || has(kOutput)) return;
+    if (model_.config && !model_.config->tie_word_embeddings) return;  // it is missing, as other tensors may be
+    refuse(fmt::format("it requires {} of {} models, even one that equals the embedding", kOutput,
+                       preparer.architecture()->model_type));
+  }
+
+ private:
+  Error refusal(const std::string& reason, const std::string& more = {}) const {
+    return {ErrorKind::unsupported, fmt::format("gguf: llama.cpp could not run the file: {}. zt, safetensors and "
+                                                "huggingface hold the model{}",
+                                                reason, more)};
+  }
+  [[noreturn]] void refuse(const std::string& reason, const std::string& more = {}) const {
+    throw refusal(reason, more);
+  }
+
+  const Model& model_;
+  bool is_needed_ = false;
+};
 
 class GgufFile {
  public:
@@ -175,8 +249,12 @@ class GgufFile {
                   fmt::format("align: expected a power of two from {}, with less llama.cpp exits, to {}, found {}",
                               kLeastAlignment, kMaxAlignment, alignment_));
     require_own_adapter(model);
-    require_runnable(model);
+    const RunnableCheck check(model);
+    check.require_architecture();
+    check.require_names(preparer_);
     add_tensors();
+    check.require_experts(preparer_, least_experts_);
+    check.require_output(preparer_, tensors_);
     metadata_ = make_metadata(model, preparer_.architecture(), preparer_.hyperparameters(),
                               choose_file_type(tensors_, model.origin.recipe), count_tensors());
     cut(options.shard_size);
@@ -186,39 +264,32 @@ class GgufFile {
   FilePlan plan() const {
     FilePlan plan;
     plan.bytes = bytes();
-    for (const Tensor& tensor : model_.tensors()) plan.tensor_bytes.push_back(preparer_.prepare(tensor).bytes());
+    for (const Tensor& tensor : model_.tensors())
+      plan.tensor_bytes.push_back(preparer_.is_computed(tensor) ? 0 : preparer_.prepare(tensor).bytes());
     return plan;
   }
 
   std::vector<std::string> losses() const {
     std::vector<std::string> losses = metadata_.losses;
     if (preparer_.architecture() == nullptr) return losses;
-    const std::string experts = fmt::format("{}.expert_count", preparer_.architecture()->name);
-    for (const auto& [key, value] : preparer_.hyperparameters().entries) {
-      const auto* count = key == experts ? value.get_if<std::uint64_t>() : nullptr;
-      if (count != nullptr && least_experts_ < *count)
-        losses.push_back(
-            fmt::format("llama.cpp will not load the file: a layer has {} of {} experts", least_experts_, *count));
-    }
     // Names from a file of llama.cpp are llama.cpp's.
     if (model_.origin.format.starts_with("gguf")) return losses;
     if (const auto found = find_quantization(model_.config_json)) {
       losses.push_back(
           fmt::format("llama.cpp ignores {}, whose quant_method is {}", found->key, to_json(Value(found->method))));
     }
-    std::vector<std::string> strangers;
+    std::vector<std::string> computed;
     for (const Tensor& tensor : model_.tensors()) {
-      // Names with this prefix are llama.cpp's own.
-      if (!preparer_.known(tensor) && !tensor.name.starts_with("blk.")) strangers.push_back(tensor.name);
+      if (preparer_.is_computed(tensor)) computed.push_back(tensor.name);
     }
-    if (!strangers.empty())
-      losses.push_back(fmt::format("llama.cpp will not load the file: it has no name for {}", list_names(strangers)));
-    if (preparer_.architecture()->needs_output &&
-        std::ranges::find(tensors_, kOutput, &Stored::name) == tensors_.end()) {
+    if (!computed.empty())
       losses.push_back(
-          fmt::format("llama.cpp will not load the file: it asks {} models for {}, here it is the embedding",
-                      preparer_.architecture()->name, kOutput));
-    }
+          fmt::format("left out: {}, which llama.cpp computes from the configuration", list_names(computed)));
+    std::vector<Finding> faults = consistency_findings(model_);
+    std::erase_if(faults, [](const Finding& finding) { return finding.tensor.empty(); });
+    if (!faults.empty())
+      losses.push_back(fmt::format("llama.cpp may not load the file: {}{}", faults.front().message,
+                                   faults.size() == 1 ? "" : fmt::format(" (and {} more)", faults.size() - 1)));
     return losses;
   }
 
@@ -276,6 +347,7 @@ class GgufFile {
     std::map<std::string, Experts> experts;  // by the name of the stacked tensor
     std::map<std::string, std::size_t> places;
     for (const Tensor& tensor : model_.tensors()) {
+      if (preparer_.is_computed(tensor)) continue;
       Stored stored = preparer_.prepare(tensor);
       const auto known = preparer_.known(tensor);
       if (known && known->expert) {
@@ -351,6 +423,11 @@ class GgufFile {
 };
 
 }  // namespace
+
+bool requires_output(const Model& model) {
+  const Architecture* architecture = find_architecture(model);
+  return architecture != nullptr && architecture->needs_output;
+}
 
 bool transposes(const Model& model, std::string_view tensor) {
   const Architecture* architecture = architecture_of(model.card.model_type);

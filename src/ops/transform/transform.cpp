@@ -13,6 +13,7 @@
 #include "bytes/short_text.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
+#include "family/tied_output.hpp"
 #include "formats/fold.hpp"
 #include "model/card.hpp"
 #include "schemes/scheme.hpp"
@@ -202,6 +203,9 @@ std::optional<ConvertedWeights> convert_convention(const Format& target, const M
     if (auto next = fold_for_numbers(model)) changes.change(*std::move(next));
   }
   if (auto next = convert_weights(changes.now(), target.weights, numbers)) changes.change(*std::move(next));
+  if (target.requires_output != nullptr && target.requires_output(changes.now())) {
+    if (auto next = store_tied_output(changes.now())) changes.change(*std::move(next));
+  }
   if (has_parts) {
     const auto stays = [&](const Tensor& tensor) { return holds_layout(target, layout_type(tensor.layout)); };
     if (auto next = split_quantized_parts(changes.now(), stays)) changes.change(*std::move(next));

@@ -23,6 +23,7 @@
 #include "formats/registry.hpp"
 #include "ops/transform/transform.hpp"
 #include "support/bytes.hpp"
+#include "support/directories.hpp"
 #include "support/errors.hpp"
 #include "support/model_files.hpp"
 #include "views/dense.hpp"
@@ -229,12 +230,14 @@ TEST(GgufArchitectures, ExpertsThatDoNotStackAreRefused) {
   EXPECT_THAT(refusal(DType::f32, "18446744073709551615"), HasSubstr("expert 1 is not there"));
 }
 
-TEST(GgufArchitectures, ExpertsThatAreMissingAreTold) {
+TEST(GgufArchitectures, MissingExpertsAreRefused) {
   Model model = model_of(kTwoExpertsOfQwen, "qwen3_moe");
   model.vocabulary.emplace();
   model.add(make_dense("model.layers.0.mlp.experts.0.up_proj.weight", {1, 2}, DType::f32,
                        make_memory_blob(std::vector<std::byte>(8), "0")));
-  EXPECT_THAT(losses_of(model, kGguf, {}), Contains("llama.cpp will not load the file: a layer has 1 of 2 experts"));
+  EXPECT_THAT(support::error_of([&] { support::written(model, kGguf); }).message(),
+              HasSubstr("llama.cpp could not run the file: it loads all experts of a layer as one tensor, here a layer "
+                        "has 1 of 2. zt, safetensors and huggingface hold the model"));
   model.add(make_dense("model.layers.0.mlp.experts.1.up_proj.weight", {1, 2}, DType::f32,
                        make_memory_blob(std::vector<std::byte>(8), "1")));
   EXPECT_THAT(losses_of(model, kGguf, {}), testing::Not(Contains(HasSubstr("experts"))));
@@ -696,24 +699,72 @@ TEST(GgufArchitectures, WhatLlamaCppComputesOtherwiseIsSaid) {
               ElementsAre(HasSubstr("leaves positions out of each 4th layer")));
   EXPECT_THAT(said(R"(, "no_rope_layer_interval": 3)", "smollm3"),
               ElementsAre(HasSubstr("leaves positions out of each 4th layer")));
-  EXPECT_THAT(
-      said("", "olmo2"),
-      ElementsAre(
-          "llama.cpp will not load the file: it asks olmo2 models for output.weight, here it is the embedding"));
-  Model biased = model_of(
-      R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64})",
-      "qwen3");
-  biased.add(make_tensor("model.layers.0.self_attn.o_proj.bias", {8}, std::vector<float>(8)));
-  EXPECT_THAT(losses(biased),
-              ElementsAre("llama.cpp will not load the file: it has no name for model.layers.0.self_attn.o_proj.bias"));
+  EXPECT_THAT(said("", "olmo2"), IsEmpty());
   Model bare;
   bare.card.model_type = "gemma";
   bare.config_json = {{"num_attention_heads", 2}};
   EXPECT_THAT(losses(bare), Contains("llama.cpp will not load the file: the configuration lacks its block_count"));
-  Model strange = model_of(R"({"n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 4, "n_inner": 4})", "gpt2");
-  strange.add(make_tensor("transformer.h.0.attn.strange", {1}, {1}));
-  EXPECT_THAT(losses(strange),
-              ElementsAre("llama.cpp will not load the file: it has no name for transformer.h.0.attn.strange"));
+}
+
+constexpr auto kSmall =
+    R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64, "tie_word_embeddings": true})";
+
+// llama.cpp counts the tensors of a file: one without a name ends it. Those that nothing computes with can be left out.
+TEST(GgufArchitectures, TensorsWithoutANameAreRefused) {
+  const auto refusal = [](const char* config, const char* type, const char* name) {
+    Model model = model_of(config, type);
+    model.add(make_tensor(name, {8}, std::vector<float>(8)));
+    const Error error = support::error_of([&] { support::written(model, kGguf); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.message(), HasSubstr("zt, safetensors and huggingface hold the model"));
+    return error;
+  };
+  const Error bias = refusal(kSmall, "qwen3", "model.layers.0.self_attn.o_proj.bias");
+  EXPECT_THAT(bias.message(), HasSubstr("gguf: llama.cpp could not run the file: it has no name for "
+                                        "model.layers.0.self_attn.o_proj.bias in qwen3 models"));
+  const Error strange = refusal(R"({"n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 4, "n_inner": 4})", "gpt2",
+                                "transformer.h.0.attn.strange");
+  ASSERT_EQ(strange.remedies().size(), 1U);
+  EXPECT_EQ(strange.remedies().front(), (Remedy{.kind = Remedy::Kind::skip, .tensor = "transformer.h.0.attn.strange"}));
+  EXPECT_EQ(refusal(kSmall, "llama", "vision_tower.norm.weight").remedies().size(), 1U);
+}
+
+// Old checkpoints store numbers that every reader computes.
+TEST(GgufArchitectures, ComputedTensorsAreLeftOut) {
+  Model model = model_of(kSmall, "llama");
+  model.add(make_tensor("model.layers.0.self_attn.rotary_emb.inv_freq", {2}, {1, 0.5F}));
+  EXPECT_THAT(losses(model), Contains("left out: model.layers.0.self_attn.rotary_emb.inv_freq, which llama.cpp "
+                                      "computes from the configuration"));
+  EXPECT_EQ(read_again(model).size(), 0U);
+}
+
+// llama.cpp's olmo2.cpp and openai-moe.cpp ask for output.weight; other architectures use the embedding.
+TEST(GgufArchitectures, TheOutputOfATiedModelIsStoredWhereItIsRequired) {
+  const support::TemporaryDirectory folder;
+  for (const std::string type : {"olmo2", "llama"}) {
+    Model model = model_of(kSmall, type);
+    model.add(make_tensor("model.embed_tokens.weight", {3, 8}, std::vector<float>(24, 0.5F)));
+    const auto path = folder.path() / (type + ".gguf");
+    const SaveReport report = save(model, path);
+    const Model reread = open(path);
+    const Tensor* output = reread.find("lm_head.weight");
+    EXPECT_EQ(output != nullptr, type == "olmo2");
+    EXPECT_EQ(reread.config->tie_word_embeddings, type != "olmo2");
+    EXPECT_THAT(reread.warnings, IsEmpty());
+    if (output == nullptr) continue;
+    EXPECT_EQ(bytes_of(reread, "lm_head.weight"), bytes_of(model, "model.embed_tokens.weight"));
+    EXPECT_THAT(report.losses, Contains(HasSubstr("the file has model.embed_tokens.weight twice, as lm_head.weight")));
+    // A writer that is given the tensors themselves.
+    EXPECT_THAT(support::error_of([&] { support::written(model, kGguf); }).message(),
+                HasSubstr("it requires output.weight of olmo2 models"));
+  }
+}
+
+// A part of a model is a file for other programs.
+TEST(GgufArchitectures, MissingTensorsAreTold) {
+  Model model = model_of(kSmall, "llama");
+  model.add(make_tensor("model.norm.weight", {8}, std::vector<float>(8)));
+  EXPECT_THAT(losses(model), ElementsAre(testing::StartsWith("llama.cpp may not load the file: tensor ")));
 }
 
 struct Configuration {
