@@ -68,7 +68,7 @@ std::vector<std::string> tensors_of(const Model& model) {
 // The content to compare before and after.
 struct Content {
   explicit Content(const fs::path& path) {
-    const Opened opened = open_with_format(path, {});
+    const Opened opened = open_with_format(open_input(path, {}), {});
     model_type = opened.model.card.model_type;
     if (opened.model.config) config = to_json(config_to_attributes(*opened.model.config, model_type));
     tensors = tensors_of(opened.model);

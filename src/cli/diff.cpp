@@ -149,8 +149,8 @@ void add_diff(CLI::App& app) {
   const auto options = std::make_shared<DiffArguments>();
   CLI::App* command =
       app.add_subcommand("diff", "Compare two models: metadata, shapes, values; exit 1 when they differ");
-  command->add_option("A", options->a, "Model file or directory")->required();
-  command->add_option("B", options->b, "Model file or directory")->required();
+  command->add_option("A", options->a, "Model file or directory; - is standard input")->required();
+  command->add_option("B", options->b, "Model file or directory; - is standard input")->required();
   command->add_flag("--json", options->json, "Print the differences as JSON");
   add_pattern_options(*command, options->diff.only, options->diff.skip, "Compare");
   add_number(*command, "--tolerance", options->diff.tolerance, "Numbers that differ by at most this are equal",

@@ -51,7 +51,7 @@ void add_hash(CLI::App& app) {
   CLI::App* command = app.add_subcommand("hash",
                                          "Print the SHA-256 of every tensor part over decoded bytes, and one for the "
                                          "model; for zt, its content digest as well");
-  command->add_option("PATH", options->path, "Model file or directory")->required();
+  command->add_option("PATH", options->path, "Model file or directory; - is standard input")->required();
   command->add_flag("--json", options->json, "Print the hashes as JSON");
   add_progress_options(*command, options->progress, "No progress");
   add_read_options(*command, options->read);

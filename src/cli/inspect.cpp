@@ -9,6 +9,7 @@
 
 #include "bytes/short_text.hpp"
 #include "cli/commands.hpp"
+#include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
@@ -155,7 +156,7 @@ void print_text(const Model& model, const InspectArguments& options,
 void inspect(const InspectArguments& options) {
   // Never destroyed: freeing 100,000 tensors takes longer than listing them, and the program ends here. (Static, so
   // that leak checkers accept it.)
-  static const Opened& opened = *new Opened(open_with_format(options.path, options.read));
+  static const Opened& opened = *new Opened(open_with_format(open_input(options.path, options.read), options.read));
   std::optional<std::vector<MetadataKey>> keys;
   if (options.keys) keys = metadata_keys(opened);
   if (options.json) {
@@ -171,7 +172,7 @@ void add_inspect(CLI::App& app) {
   const auto options = std::make_shared<InspectArguments>();
   CLI::App* command =
       app.add_subcommand("inspect", "Show what is inside a model file or directory; reads headers only");
-  command->add_option("PATH", options->path, "Model file or directory")->required();
+  command->add_option("PATH", options->path, "Model file or directory; - is standard input")->required();
   command->add_flag("--json", options->json, "Print everything as JSON");
   command->add_flag("--tensors", options->tensors, "List every tensor");
   const auto choose_names = [options](const std::string& names) {

@@ -12,22 +12,24 @@
 #include <unistd.h>
 
 #include <poise/error.hpp>
+#include <poise/sampling_defaults.hpp>
 
 #include "cli/advice.hpp"
+#include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "formats/format.hpp"
 #include "formats/input.hpp"
 #include "io/file_descriptor.hpp"
 #include "io/streams.hpp"
 #include "kernels/cache_type.hpp"
-#include "runtime/sampling_defaults.hpp"
 #include "runtime/stop_texts.hpp"
 
 namespace poise::cli {
 
 Model open_to_compute(const std::string& path, const ReadOptions& options, bool quiet) {
-  Model model = open(path, options);
-  if (model.config) return model;
+  Model model = cli::open_model(path, options);
+  if (model.config || is_stream(path)) return model;
   std::optional<Model> whole = open_with_directory(path, model.origin.format, options);
   if (!whole) return model;
   if (!quiet)
@@ -218,9 +220,7 @@ bool is_pipe(const std::string& path) {
 }
 
 SourcePtr read_standard_input() {
-  static bool is_read = false;
-  if (std::exchange(is_read, true))
-    throw Error(ErrorKind::bad_argument, "standard input can be read only once: \"-\" stands for one model");
+  claim_standard_input();
   if (::isatty(STDIN_FILENO) != 0)
     throw Error(ErrorKind::bad_argument, "\"-\" reads a model from standard input, which is a terminal");
   return read_stream(STDIN_FILENO, "standard input");
@@ -236,9 +236,15 @@ SourcePtr read_pipe(const std::string& path) {
 
 bool is_stream(const std::string& path) { return path == "-" || is_pipe(path); }
 
+Input open_input(const std::string& path, const ReadOptions& options) {
+  if (!is_stream(path)) return poise::open_input(path, options);
+  SourcePtr source = path == "-" ? read_standard_input() : read_pipe(path);
+  const std::filesystem::path name = source->name();
+  return {name, std::move(source), false};
+}
+
 Model open_model(const std::string& path, const ReadOptions& options) {
-  if (path == "-") return open(read_standard_input(), options);
-  return is_pipe(path) ? open(read_pipe(path), options) : open(path, options);
+  return open_with_format(open_input(path, options), options).model;
 }
 
 }  // namespace poise::cli

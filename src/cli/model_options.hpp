@@ -14,6 +14,7 @@
 #include <poise/weights.hpp>
 
 #include "cli/options.hpp"
+#include "formats/input.hpp"
 
 namespace poise::cli {
 
@@ -61,8 +62,10 @@ void check_generate_options(const GenerateOptions& options);
 // Returns true for "-", which is standard input, and for pipes.
 bool is_stream(const std::string& path);
 
-// Returns the model at a path, or in a stream. Throws what open() throws, io, and bad_argument for a terminal and for a
-// second use of standard input.
+// Returns the file or directory at a path, or the file in a stream. Throws what Source::open() throws, and bad_argument
+// for a terminal and for a second use of standard input.
+Input open_input(const std::string& path, const ReadOptions& options);
+// Returns its model. Throws what open() throws, too.
 Model open_model(const std::string& path, const ReadOptions& options);
 
 }  // namespace poise::cli

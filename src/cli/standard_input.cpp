@@ -17,9 +17,13 @@ namespace {
 constexpr std::size_t kPiece = 1 << 16;      // what a pipe holds
 constexpr std::size_t kMostInput = 1 << 28;  // bounds the memory for an endless input
 
-bool is_standard_input_read = false;
-
 }  // namespace
+
+void claim_standard_input() {
+  static bool is_claimed = false;
+  if (std::exchange(is_claimed, true))
+    throw Error(ErrorKind::bad_argument, "standard input can be read only once: \"-\" stands for one text or model");
+}
 
 File open_file(const std::string& path, const char* mode) {
   File file(std::fopen(path.c_str(), mode));
@@ -69,8 +73,7 @@ bool TextInput::line(std::string& line) {
 }
 
 bool TextInput::fill() {
-  const bool is_second = file_ == stdin && !has_begun_ && std::exchange(is_standard_input_read, true);
-  if (is_second) throw Error(ErrorKind::bad_argument, "standard input can be read for one option only");
+  if (file_ == stdin && !has_begun_) claim_standard_input();
   has_begun_ = true;
   buffer_.erase(0, std::exchange(begin_, 0));
   const std::size_t before = buffer_.size();

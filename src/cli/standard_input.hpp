@@ -16,6 +16,9 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 // Throws not_found or io.
 File open_file(const std::string& path, const char* mode);
 
+// Throws bad_argument if a text or a model has been read from standard input already.
+void claim_standard_input();
+
 class TextInput {
  public:
   // Requires: the file outlives this, and nothing else has read from it: a second Input that reads standard input

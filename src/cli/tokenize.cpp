@@ -46,7 +46,9 @@ class Tokenize {
  private:
   Vocabulary find_vocabulary() const {
     if (auto given = options_.tokenizer.read()) return *std::move(given);
-    if (auto found = read_vocabulary(options_.path, options_.read.io)) return *std::move(found);
+    if (!is_stream(options_.path)) {
+      if (auto found = read_vocabulary(options_.path, options_.read.io)) return *std::move(found);
+    }
     const Model model = open_to_compute(options_.path, options_.read, true);
     if (auto found = make_vocabulary(model)) {
       const std::size_t rows = embedding_rows(model).value_or(found->size());

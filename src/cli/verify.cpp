@@ -10,10 +10,12 @@
 #include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "cli/commands.hpp"
+#include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "ops/check_hub.hpp"
+#include "ops/verify_input.hpp"
 
 namespace poise::cli {
 namespace {
@@ -71,8 +73,12 @@ class Verification {
   void verify_one(const std::string& path) {
     VerifyReport report;
     try {
-      report = verify(path, options_.read, make_progress(options_.progress, "verify"));
-      if (!options_.sha256.empty()) check_known_digest(path, report);
+      const Progress progress = make_progress(options_.progress, "verify");
+      const bool has_stream = is_stream(path);
+      const Input stream = has_stream ? open_input(path, options_.read) : Input();
+      report = has_stream ? verify_input(stream, options_.read, progress) : verify(path, options_.read, progress);
+      if (!options_.sha256.empty())
+        check_known_digest(has_stream ? stream.source : Source::open(path, options_.read.io), report);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
       good_ = false;
@@ -88,8 +94,8 @@ class Verification {
     }
   }
 
-  void check_known_digest(const std::string& path, VerifyReport& report) {
-    HubCheck check = check_sha256(path, options_.sha256, options_.read.io, make_progress(options_.progress, "verify"));
+  void check_known_digest(const SourcePtr& file, VerifyReport& report) {
+    HubCheck check = check_sha256(file, options_.sha256, make_progress(options_.progress, "verify"));
     report.has_digests = true;
     report.file_digests += check.files;
     std::ranges::move(check.findings, std::back_inserter(report.faults));
@@ -140,9 +146,10 @@ void add_verify(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "verify", "Check structure, digests and every value; list all faults; exit 1 if there are any");
   command
-      ->add_option(
-          "PATH", options->paths,
-          "Model files or directories, repositories of the Hugging Face cache (models--ORG--NAME), or the whole cache")
+      ->add_option("PATH", options->paths,
+                   "Model files or directories, repositories of the Hugging Face cache (models--ORG--NAME), or the "
+                   "whole cache; - "
+                   "is standard input")
       ->required();
   add_parsed(*command, "--sha256", "HEX", "Expected SHA-256 of the file; for one PATH",
              [options](const std::string& text) { options->sha256 = parse_sha256(text); });

@@ -57,17 +57,6 @@ bool has_extension(const Format& format, const std::string& found) {
                                 std::ranges::find(format.extensions, extension) != format.extensions.end());
 }
 
-Input make_input(const std::filesystem::path& path, const ReadOptions& options) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return {path, nullptr};
-  const bool is_index = std::ranges::any_of(kFormats, [&](const Format* format) {
-    return format->weight_files && path.filename() == format->weight_files->index;
-  });
-  if (is_index && std::filesystem::is_regular_file(path, ignored))
-    return {path.has_parent_path() ? path.parent_path() : std::filesystem::path("."), nullptr};
-  return {path, Source::open(path, options.io)};
-}
-
 Model read_with(const Format& format, const Input& input, const ReadOptions& options) {
   if (format.read == nullptr)
     throw Error(ErrorKind::unsupported, fmt::format("{} files can be written, not read", format.info.name),
@@ -279,12 +268,21 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
   return nullptr;
 }
 
-Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options) {
-  return read_input(make_input(path, options), options);
+Input open_input(const std::filesystem::path& path, const ReadOptions& options) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return {path, nullptr};
+  const bool is_index = std::ranges::any_of(kFormats, [&](const Format* format) {
+    return format->weight_files && path.filename() == format->weight_files->index;
+  });
+  if (is_index && std::filesystem::is_regular_file(path, ignored))
+    return {path.has_parent_path() ? path.parent_path() : std::filesystem::path("."), nullptr};
+  return {path, Source::open(path, options.io)};
 }
 
-Opened open_sound_rest(const std::filesystem::path& path, const ReadOptions& options) {
-  return read_input(make_input(path, options), options, IfFaulty::open_rest);
+Opened open_with_format(Input input, const ReadOptions& options) { return read_input(std::move(input), options); }
+
+Opened open_sound_rest(Input input, const ReadOptions& options) {
+  return read_input(std::move(input), options, IfFaulty::open_rest);
 }
 
 std::vector<MetadataKey> metadata_keys(const Opened& opened) {
@@ -300,7 +298,7 @@ std::vector<MetadataKey> metadata_keys(const Opened& opened) {
 }
 
 Model open(const std::filesystem::path& path, const ReadOptions& options) {
-  return open_with_format(path, options).model;
+  return open_with_format(open_input(path, options), options).model;
 }
 
 Model open(SourcePtr source, const ReadOptions& options) {

@@ -40,7 +40,8 @@ struct NamedFile {
   fs::path blob;  // where its bytes are
   std::string digest;
   BlobName kind = BlobName::sha256;
-  bool is_blob = true;  // the digest is its name
+  bool is_blob = true;    // the digest is its name
+  SourcePtr source = {};  // null: `blob` is opened
   std::uint64_t size = 0;
   std::optional<Finding> finding = {};
 };
@@ -124,8 +125,8 @@ class HubChecker {
     }
   }
 
-  void add_known(const fs::path& path, std::string_view digits) {
-    files_.push_back({path, path, std::string(digits), BlobName::sha256, false});
+  void add_known(const SourcePtr& file, std::string_view digits) {
+    files_.push_back({file->name(), file->name(), std::string(digits), BlobName::sha256, false, file});
   }
 
   // Reads the files.
@@ -134,7 +135,7 @@ class HubChecker {
     std::uint64_t total = 0;
     for (NamedFile& file : files_) {
       std::error_code ignored;
-      const std::uintmax_t size = fs::file_size(file.blob, ignored);
+      const std::uintmax_t size = file.source ? file.source->size() : fs::file_size(file.blob, ignored);
       file.size = ignored ? 0 : size;
       sizes.push_back(file.size);
       total = saturating_add(total, file.size);
@@ -162,7 +163,7 @@ class HubChecker {
 
   Visit visit(NamedFile& file, Meter& meter) const {
     try {
-      const SourcePtr source = Source::open(file.blob, io_);
+      const SourcePtr source = file.source ? file.source : Source::open(file.blob, io_);
       const bool is_sha256 = file.kind == BlobName::sha256;
       return {make_source_blob(source, 0, source->size()), is_sha256,
               std::make_unique<FileVisitor>(file, source->size(), meter)};
@@ -295,10 +296,9 @@ HubCheck check_hub_files(const fs::path& path, IoMode io, const Progress& progre
   return checker.run();
 }
 
-HubCheck check_sha256(const fs::path& path, std::string_view digits, IoMode io, const Progress& progress) {
-  (void)Source::open(path, io);  // throws if it is not a file
-  HubChecker checker(io, progress);
-  checker.add_known(path, digits);
+HubCheck check_sha256(const SourcePtr& file, std::string_view digits, const Progress& progress) {
+  HubChecker checker(IoMode::map, progress);
+  checker.add_known(file, digits);
   return checker.run();
 }
 

@@ -29,8 +29,7 @@ HubCheck check_hub_cache(const std::filesystem::path& path, IoMode io, const Pro
 // other paths.
 HubCheck check_hub_files(const std::filesystem::path& path, IoMode io, const Progress& progress);
 
-// Checks a file whose SHA-256 its user knows. `digits`: 64 of them, in lower case. Throws what Source::open() throws,
-// cancelled.
-HubCheck check_sha256(const std::filesystem::path& path, std::string_view digits, IoMode io, const Progress& progress);
+// Checks a file whose SHA-256 its user knows. `digits`: 64 of them, in lower case. Throws cancelled.
+HubCheck check_sha256(const SourcePtr& file, std::string_view digits, const Progress& progress);
 
 }  // namespace poise

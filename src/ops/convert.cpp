@@ -55,20 +55,6 @@ void replace_vocabulary(Model& model, const ConvertOptions& options) {
                                                *Source::open(options.merges, IoMode::read));
 }
 
-// Throws the first warning, errors before others.
-void refuse_warnings(const std::vector<Finding>& warnings) {
-  if (warnings.empty()) return;
-  const auto error = std::ranges::find(warnings, Severity::error, &Finding::severity);
-  const Finding& first = error == warnings.end() ? warnings.front() : *error;
-  const std::size_t more = warnings.size() - 1;
-  throw Error(ErrorKind::invalid_file,
-              fmt::format("the strict conversion stops at a warning: {}{}", first.message,
-                          more == 0   ? std::string()
-                          : more == 1 ? " (and 1 more warning)"
-                                      : fmt::format(" (and {} more warnings)", more)),
-              first.path, first.offset);
-}
-
 // Throws io when the file system cannot hold what will certainly be written. Holes and what may be shared with the
 // input do not count.
 void require_room(const Model& model, const PreparedFile& file, const fs::path& output) {
@@ -244,6 +230,19 @@ ConvertReport carry_out(const Plan& plan, SavedOutput* given, const fs::path& pl
 }
 
 }  // namespace
+
+void refuse_warnings(const std::vector<Finding>& warnings) {
+  if (warnings.empty()) return;
+  const auto error = std::ranges::find(warnings, Severity::error, &Finding::severity);
+  const Finding& first = error == warnings.end() ? warnings.front() : *error;
+  const std::size_t more = warnings.size() - 1;
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("the strict conversion stops at a warning: {}{}", first.message,
+                          more == 0   ? std::string()
+                          : more == 1 ? " (and 1 more warning)"
+                                      : fmt::format(" (and {} more warnings)", more)),
+              first.path, first.offset);
+}
 
 Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes) {
   if (!changes.format.empty() && changes.format != format)

@@ -113,7 +113,7 @@ struct ReadyEdit {
 
 // Checks the whole structure, and what the changes break, before anything changes.
 ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges& changes) {
-  ReadyEdit ready{open_with_format(path, {}), nullptr};
+  ReadyEdit ready{open_with_format(open_input(path, {}), {}), nullptr};
   const Opened& opened = ready.opened;
   if (opened.format->edit == nullptr) {
     throw Error(ErrorKind::unsupported,

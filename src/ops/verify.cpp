@@ -20,6 +20,7 @@
 #include "ops/check_headers.hpp"
 #include "ops/check_hub.hpp"
 #include "ops/shared_bytes.hpp"
+#include "ops/verify_input.hpp"
 #include "ops/verify_part.hpp"
 #include "pack/scan.hpp"
 #include "views/dense.hpp"
@@ -252,11 +253,10 @@ void add_code(const SourcePtr& source, VerifyReport& report) {
 }
 
 // The same for a file that cannot be opened as a model: the code in it is the reason not to load it elsewhere.
-void add_code_of(const std::filesystem::path& path, IoMode io, VerifyReport& report) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return;
+void add_code_of(const Input& input, VerifyReport& report) {
+  if (!input.source) return;
   try {
-    add_code(Source::open(path, io), report);
+    add_code(input.source, report);
   } catch (const Error& error) {
     if (!is_about_the_file(error)) throw;  // the report has an error already
   }
@@ -276,6 +276,39 @@ std::size_t VerifyReport::errors() const {
 
 std::size_t VerifyReport::warnings() const { return faults.size() - errors(); }
 
+VerifyReport verify_input(const Input& given, const ReadOptions& options, const Progress& progress) {
+  VerifyReport report;
+  const auto check_tensors = [&](const Model& model) {
+    report.format = model.origin.format;
+    report.tensors = model.size();
+    report.has_digests = has_digests(model);
+    ModelCheck check(model, options.io, progress);
+    check.run(report);
+    return check.file_findings();
+  };
+  try {
+    const auto [format, input, model, faults] = open_sound_rest(given, options);
+    report.faults = faults;
+    std::ranges::copy(model.warnings, std::back_inserter(report.faults));
+    // Without faulty tensors, a model lacks some, and bytes of the file belong to none; checksums are of all bytes.
+    const bool is_whole = faults.empty();
+    if (is_whole) std::ranges::move(check_headers(model, given.path, !options.raw), std::back_inserter(report.faults));
+    std::vector<Finding> of_files = check_tensors(model);
+    if (format->audit != nullptr && (is_whole || format->checksums != nullptr))
+      std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
+    const bool looks_for_code = format->dangerous_code != nullptr || format->holds_in_archive != nullptr;
+    if (input.source && !looks_for_code) add_code(input.source, report);
+    if (format->checksums != nullptr) report.checksums = format->checksums(input, model);
+    report.has_digests = report.has_digests || report.checksums > 0;
+    std::ranges::move(of_files, std::back_inserter(report.faults));
+  } catch (const Error& error) {
+    if (!is_about_the_file(error)) throw;
+    report.faults.push_back(make_finding(error));
+    add_code_of(given, report);
+  }
+  return report;
+}
+
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress) {
   VerifyReport report;
   const auto add = [&](HubCheck check) {
@@ -289,34 +322,7 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
     report.bytes = add(check_hub_cache(path, options.io, progress));
     return report;
   }
-  const auto check_tensors = [&](const Model& model) {
-    report.format = model.origin.format;
-    report.tensors = model.size();
-    report.has_digests = has_digests(model);
-    ModelCheck check(model, options.io, progress);
-    check.run(report);
-    return check.file_findings();
-  };
-  try {
-    const auto [format, input, model, faults] = open_sound_rest(path, options);
-    report.faults = faults;
-    std::ranges::copy(model.warnings, std::back_inserter(report.faults));
-    // Without faulty tensors, a model lacks some, and bytes of the file belong to none; checksums are of all bytes.
-    const bool is_whole = faults.empty();
-    if (is_whole) std::ranges::move(check_headers(model, path, !options.raw), std::back_inserter(report.faults));
-    std::vector<Finding> of_files = check_tensors(model);
-    if (format->audit != nullptr && (is_whole || format->checksums != nullptr))
-      std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
-    const bool looks_for_code = format->dangerous_code != nullptr || format->holds_in_archive != nullptr;
-    if (input.source && !looks_for_code) add_code(input.source, report);
-    if (format->checksums != nullptr) report.checksums = format->checksums(input, model);
-    report.has_digests = report.has_digests || report.checksums > 0;
-    std::ranges::move(of_files, std::back_inserter(report.faults));
-  } catch (const Error& error) {
-    if (!is_about_the_file(error)) throw;
-    report.faults.push_back(make_finding(error));
-    add_code_of(path, options.io, report);
-  }
+  report = verify_input(open_input(path, options), options, progress);
   add(check_hub_files(path, options.io, progress));
   return report;
 }
