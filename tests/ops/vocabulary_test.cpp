@@ -19,6 +19,7 @@
 #include <poise/model.hpp>
 #include <poise/tokenizer.hpp>
 #include <poise/values.hpp>
+#include <poise/verify.hpp>
 
 #include "bytes/utf8.hpp"
 #include "family/config_json.hpp"
@@ -126,6 +127,18 @@ Vocabulary sentencepiece(VocabularyKind kind, bool bytes) {
                  TokenType::normal);
   for (const char* text : {"ab", "\u2581a", "go", "\u2581", "a", "b", "e", "x", "<", ">", "s", "g", "o"})
     add(vocabulary, text);
+  return vocabulary;
+}
+
+Vocabulary tiny_llama() {
+  Vocabulary vocabulary;
+  vocabulary.kind = VocabularyKind::byte_pair;
+  for (const char* text : {"<unk>", "<pad>", "<bos>", "<eos>", "a", "b", "x", " ", "ab"}) add(vocabulary, text);
+  vocabulary.unk_id = 0;
+  vocabulary.pad_id = 1;
+  vocabulary.bos_id = 2;
+  vocabulary.eos_id = 3;
+  vocabulary.merges = {{"a", "b"}};
   return vocabulary;
 }
 
@@ -302,6 +315,9 @@ const Case kCases[] = {
     {"sentencepiece_denormalizer", kSp, pieces([](Vocabulary& v) {
        set_denormalizer(v, {.charsmap = charsmap(), .add_dummy_prefix = false, .remove_extra_whitespaces = false});
      })},
+    {"sentencepiece_repeated", kSp, pieces([](Vocabulary& v) { add(v, "ab"); })},
+    {"sentencepiece_repeated_control", kSp, pieces([](Vocabulary& v) { add(v, "</s>", TokenType::control); })},
+    {"sentencepiece_empty", kSp, pieces([](Vocabulary& v) { add(v, ""); })},
     {"sentencepiece_unused", kSp, pieces([](Vocabulary& v) { add(v, "xa", TokenType::unused); })},
     {"sentencepiece_user_defined", kSp, pieces([](Vocabulary& v) { add(v, "<go>", TokenType::user_defined); })},
     {"sentencepiece_pad", kSp, pieces([](Vocabulary& v) {
@@ -355,6 +371,7 @@ const Case kCases[] = {
        set_denormalizer(v, {.charsmap = charsmap(), .add_dummy_prefix = false, .remove_extra_whitespaces = false});
      })},
     {"sentencepiece_unigram_user_defined", kUni, sums([](Vocabulary& v) { add(v, "<go>", TokenType::user_defined); })},
+    {"sentencepiece_unigram_repeated", kUni, sums([](Vocabulary& v) { v.add("ab", 5, TokenType::normal); })},
     {"sentencepiece_unigram_unused", kUni, sums([](Vocabulary& v) { v.add("xa", 5, TokenType::unused); })},
     {"sentencepiece_unigram_eos", kUni, sums([](Vocabulary& v) { set_special_around(v, false, true); })},
     {"sentencepiece_unigram_added", kUni, sums(with_added())},
@@ -363,20 +380,20 @@ const Case kCases[] = {
        prepend_to_first(v);
      })},
     {"sentencepiece_unigram_added_lstrip", kUni, sums(with_added("lstrip"))},
-    {"tiny_llama", "",
+    {"tiny_llama", "", [] { return Kind{tiny_llama()}; }},
+    {"tiny_llama_repeated", "tiny_llama",
      [] {
-       Kind kind{Vocabulary()};
-       kind.vocabulary->kind = VocabularyKind::byte_pair;
-       for (const char* text : {"<unk>", "<pad>", "<bos>", "<eos>", "a", "b", "x", " ", "ab"})
-         add(*kind.vocabulary, text);
-       kind.vocabulary->unk_id = 0;
-       kind.vocabulary->pad_id = 1;
-       kind.vocabulary->bos_id = 2;
-       kind.vocabulary->eos_id = 3;
-       kind.vocabulary->merges = {{"a", "b"}};
+       Kind kind{tiny_llama()};
+       add(*kind.vocabulary, "ab");
        return kind;
      }},
     {kByteLevel, "", [] { return byte_level(""); }},
+    {"byte_level_repeated", kByteLevel,
+     [] {
+       Kind kind = byte_level("");
+       add(*kind.vocabulary, "ab");
+       return kind;
+     }},
     {"byte_level_prefix", kByteLevel,
      [] {
        return Kind{json(tokenizer_json(
@@ -448,6 +465,12 @@ const Case kCases[] = {
     {"spaced_whole_words", "spaced",
      [] { return Kind{json(tokenizer_json(kSpaced, spaced_model(R"("ignore_merges": true, )")))}; }},
     {kUnigram, "", [] { return Kind{json(tokenizer_json(kMetaspace, unigram_model()))}; }},
+    {"unigram_repeated", kUnigram,
+     [] {
+       Kind kind{json(tokenizer_json(kMetaspace, unigram_model()))};
+       add(*kind.vocabulary, "a");
+       return kind;
+     }},
     {"unigram_removal", kUnigram, [] { return Kind{json(tokenizer_json(kRemoval + kMetaspace, unigram_model()))}; }},
     {"unigram_double_scores", kUnigram,
      [] { return Kind{json(tokenizer_json(kMetaspace, unigram_model("-2.4999999999")))}; }},
@@ -459,6 +482,12 @@ const Case kCases[] = {
                                        R"({"id": 6, "content": "<go>", "lstrip": true, "special": true})"))};
      }},
     {"wordpiece", "", [] { return Kind{json(tokenizer_json(bert(""), wordpiece_model(), kBertSpecial))}; }},
+    {"wordpiece_repeated", "wordpiece",
+     [] {
+       Kind kind{json(tokenizer_json(bert(""), wordpiece_model(), kBertSpecial))};
+       add(*kind.vocabulary, "ab");
+       return kind;
+     }},
     {"wordpiece_cased", "wordpiece",
      [] { return Kind{json(tokenizer_json(bert(R"(, "lowercase": false)"), wordpiece_model(), kBertSpecial))}; }},
     {"wordpiece_accents", "wordpiece",
@@ -488,6 +517,14 @@ const Case kCases[] = {
                                    {{"tokenizer.ggml.merges", Value::Array{"a b", "\u0120 ab"}},
                                     {"tokenizer.ggml.bos_token_id", std::uint64_t{6}},
                                     {"tokenizer.ggml.add_bos_token", true}})};
+     }},
+    {"gguf_repeated", "",
+     [] {
+       return Kind{{},
+                   gguf_attributes("gpt2", "gpt-2", {"a", "b", "x", "\u0120", "ab", "\u0120ab", "<s>", "</s>", "ab"},
+                                   {1, 1, 1, 1, 1, 1, 3, 3},
+                                   {{"tokenizer.ggml.merges", Value::Array{"a b", "\u0120 ab"}},
+                                    {"tokenizer.ggml.bos_token_id", std::uint64_t{6}}})};
      }},
     {"gguf_t5", "",
      [] {
@@ -528,6 +565,7 @@ std::string difference(const Answers& found, const Answers& expected) {
 
 struct Outcome {
   bool refused = false;
+  std::string fault;  // for which the reader refuses the file, or verify() does
   std::vector<std::string> losses;
   std::string difference;
 
@@ -549,11 +587,20 @@ Outcome through(const Kind& kind, const Format& format, const std::filesystem::p
     return outcome;
   }
   const Answers expected = answers(make_vocabulary(model).value());
+  std::optional<Vocabulary> vocabulary;
   try {
-    const Model reread = open(path);
-    const auto vocabulary = make_vocabulary(reread);
-    outcome.difference = vocabulary ? difference(answers(*vocabulary), expected) : "there is no vocabulary";
+    vocabulary = make_vocabulary(open(path));
+    if (vocabulary) (void)Tokenizer(*vocabulary);
+    const std::vector<Finding> findings = verify(path).faults;
+    const auto wrong = std::ranges::find(findings, Severity::error, &Finding::severity);
+    if (wrong != findings.end()) outcome.fault = wrong->message;
   } catch (const Error& error) {
+    outcome.fault = error.message();
+    return outcome;
+  }
+  try {
+    outcome.difference = vocabulary ? difference(answers(*vocabulary), expected) : "there is no vocabulary";
+  } catch (const Error& error) {  // a text without a token
     outcome.difference = error.message();
   }
   return outcome;
@@ -584,6 +631,7 @@ TEST_P(VocabularyThroughFormats, MakesTheSameTokensOrItIsTold) {
     const Outcome outcome = through(kind, *format, path);
     if (outcome.refused) continue;
     ++written;
+    EXPECT_EQ(outcome.fault, "") << "no writer writes what its reader refuses";
     if (outcome.same()) continue;
     const std::vector<std::string> usual = usual_losses(GetParam(), *format, path);
     // The number of attributes does not describe a vocabulary.
