@@ -49,7 +49,8 @@ _STORAGE = """
     card: {"author": ..., ...}, fields that replace the model's.
     compress: "zstd" or "zstd:LEVEL". digest: "xxh3", "sha256", "crc32c" or "none". align, shard_size: bytes, 4096 or
     "4KiB". dialect: "alt.c". vocab, merges: a Tiny Llama's tokenizer files.
-    overwrite: replace an existing file. verify: compare the bytes with the digests that the input has for them."""
+    overwrite: replace an existing file. verify: compare the bytes with the digests that the input has for them.
+    strict: refuse an input with warnings, such as a pickle that names code; nothing is written."""
 _PROGRESS = """
     progress: True: a bar, or lines where there is no terminal; "plain": lines; or a callable (done, total, item) in
     bytes, which may return False to stop."""
@@ -235,16 +236,33 @@ def hash(model: Model | Path | Arrays, *, progress: Progress = None) -> ModelHas
 
 
 def diff(
-    a: Model | Path | Arrays, b: Model | Path | Arrays, *, verify: bool = True, progress: Progress = None
+    a: Model | Path | Arrays,
+    b: Model | Path | Arrays,
+    *,
+    only: Patterns | None = None,
+    skip: Patterns | None = None,
+    tolerance: float = 0.0,
+    values: bool = False,
+    verify: bool = True,
+    progress: Progress = None,
 ) -> DiffReport:
-    """Compares two models across formats: metadata, shapes, values. a, b: Models, paths, or dicts of arrays. verify:
-    check the files' digests on the way."""
+    """Compares two models across formats: metadata, shapes, values.
+
+    a, b: Models, paths, or dicts of arrays. only, skip: patterns (or a list of them) of names. tolerance: numbers that
+    differ by at most this are equal. values: compare names, shapes and numbers alone, not metadata and types. verify:
+    check the files' digests on the way. progress: as in convert().
+    Raises BadArgumentError for a pattern that matches no tensor, InvalidFileError for a wrong digest.
+    """
+    options: dict[str, typing.Any] = {"tolerance": tolerance, "values": values, "verify": verify}
+    options.update({name: _listed(given) for name, given in (("only", only), ("skip", skip)) if given is not None})
     left, right = _open_model(a), _open_model(b)
     with watched(progress, "diff") as callback:
-        report = _poise.diff(left._core, right._core, verify, callback)
+        report = _poise.diff(left._core, right._core, options, callback)
     fields = [FieldDifference(**one) for one in report["fields"]]
     tensors = [TensorDifference(**one) for one in report["tensors"]]
-    return DiffReport(fields, tensors, report["equal_tensors"], report["equal_as_numbers"])
+    warnings = [Finding(*one) for one in report["warnings"]]
+    counts = [report[name] for name in ("equal_tensors", "equal_as_numbers", "within_tolerance")]
+    return DiffReport(fields, tensors, *counts, warnings)
 
 
 def edit(

@@ -175,6 +175,8 @@ class TensorDifference:
     different: int | None = None  #: elements; None where they cannot be compared
     max_absolute: float | None = None
     rms: float | None = None
+    max_relative: float | None = None  #: largest |a - b| / |a| of the elements of `a` that are not zero
+    signal_to_noise_db: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,7 +184,9 @@ class DiffReport(_Short):
     fields: list[FieldDifference] = field(default_factory=list)
     tensors: list[TensorDifference] = field(default_factory=list)
     equal_tensors: int = 0
-    equal_as_numbers: int = 0  # of these, those whose bytes differ: 0.0 and -0.0, or NaNs
+    equal_as_numbers: int = 0  #: of these, those whose bytes differ: 0.0 and -0.0, or NaNs; with values, types too
+    within_tolerance: int = 0  #: of these, those whose numbers differ by at most the tolerance
+    warnings: list[Finding] = field(default_factory=list)  #: digests that could not be checked
 
     @property
     def same(self) -> bool:
@@ -191,6 +195,7 @@ class DiffReport(_Short):
     def _shown(self) -> str:
         differ = f"{_count_noun(len(self.fields), 'field')} and {_count_noun(len(self.tensors), 'tensor')} differ"
         numbers = f", {self.equal_as_numbers} as numbers alone" if self.equal_as_numbers else ""
+        numbers += f", {self.within_tolerance} within the tolerance" if self.within_tolerance else ""
         return (
             f"{'nothing differs' if self.same else differ}, {_count_noun(self.equal_tensors, 'equal tensor')}{numbers}"
         )

@@ -89,6 +89,7 @@ class SaveOptions(typing.TypedDict, total=False):
     merges: "Path | None"
     overwrite: Annotated[bool, False]
     verify: Annotated[bool, True]
+    strict: Annotated[bool, False]
 
 
 class ConvertOptions(SaveOptions, total=False):

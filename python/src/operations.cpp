@@ -1,6 +1,9 @@
 // Operations on whole files: convert, save, plan, verify, hash, diff, edit. Options are a dict, whose keys Python's
 // functions name; reports are dicts.
+#include <algorithm>
 #include <array>
+#include <iterator>
+#include <span>
 
 #include <fmt/ranges.h>
 
@@ -18,6 +21,7 @@
 #include "long_call.hpp"
 #include "memory.hpp"
 #include "ops/check_headers.hpp"
+#include "ops/conversion.hpp"
 #include "ops/option_words.hpp"
 
 namespace poise::python {
@@ -119,12 +123,15 @@ void add_settings(const Given& given, ConvertOptions& to) {
 
 IoMode io_from(const Given& given) { return given.choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
 
-// Reads the keywords of ConvertOptions in poise/_types.py. A later one may need the value of an earlier one.
+// A keyword of a function. A later one may need the value of an earlier one.
+template <typename Options>
 struct Option {
   std::string_view name;
-  void (*set)(const Given& given, ConvertOptions& to);
+  void (*set)(const Given& given, Options& to);
 };
-constexpr std::array kOptions = std::to_array<Option>({
+
+// The keywords of ConvertOptions in poise/_types.py.
+constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
     {"format", [](const Given& given, ConvertOptions& to) { to.format = given.text(); }},
     {"dtype",
      [](const Given& given, ConvertOptions& to) {
@@ -173,13 +180,24 @@ constexpr std::array kOptions = std::to_array<Option>({
     {"merges", [](const Given& given, ConvertOptions& to) { to.merges = given.path(); }},
     {"overwrite", [](const Given& given, ConvertOptions& to) { to.write.overwrite = given.truth(); }},
     {"verify", [](const Given& given, ConvertOptions& to) { to.verify = given.truth(); }},
+    {"strict", [](const Given& given, ConvertOptions& to) { to.strict = given.truth(); }},
     {"io", [](const Given& given, ConvertOptions& to) { to.read.io = io_from(given); }},
 });
 
+// The keywords of diff().
+constexpr std::array kDiffOptions = std::to_array<Option<DiffOptions>>({
+    {"only", [](const Given& given, DiffOptions& to) { to.only = given.patterns(); }},
+    {"skip", [](const Given& given, DiffOptions& to) { to.skip = given.patterns(); }},
+    {"tolerance", [](const Given& given, DiffOptions& to) { to.tolerance = given.as<double>("a number"); }},
+    {"values", [](const Given& given, DiffOptions& to) { to.values = given.truth(); }},
+    {"verify", [](const Given& given, DiffOptions& to) { to.verify = given.truth(); }},
+});
+
 // Requires: every key names an option.
-ConvertOptions options_from(const py::dict& given) {
-  ConvertOptions to;
-  for (const Option& option : kOptions) {
+template <typename Options>
+Options options_from(const py::dict& given, std::span<const Option<Options>> known) {
+  Options to;
+  for (const Option<Options>& option : known) {
     const py::str name(option.name.data(), option.name.size());
     if (!given.contains(name)) continue;
     py::object value = given[name];
@@ -187,6 +205,8 @@ ConvertOptions options_from(const py::dict& given) {
   }
   return to;
 }
+
+ConvertOptions options_from(const py::dict& given) { return options_from<ConvertOptions>(given, kOptions); }
 
 py::dict report_to_python(const ConvertReport& report) {
   using namespace py::literals;
@@ -264,8 +284,11 @@ py::dict save_model(const Owner& owner, const py::object& to, const py::dict& gi
   LongCall call(progress);
   options.write.progress = call.progress();
   return report_to_python(call.run([&] {
+    std::vector<Finding> of_headers;
+    warn_of_headers(*model, of_headers);
+    if (options.strict) refuse_warnings(of_headers);
     ConvertReport report = write(plan(*model, format, options), output);
-    warn_of_headers(*model, report.warnings);
+    std::ranges::copy(of_headers, std::back_inserter(report.warnings));
     return report;
   }));
 }
@@ -291,6 +314,7 @@ py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& gi
     const Released released;
     Plan plan_of = plan(*model, format, options);
     warn_of_headers(*model, plan_of.warnings);
+    if (options.strict) refuse_warnings(plan_of.warnings);
     return plan_of;
   }();
   return plan_to_python(made);
@@ -321,14 +345,14 @@ py::dict hash_model(const Owner& owner, const py::object& progress) {
                   "content"_a = result.content.empty() ? py::object(py::none()) : text(result.content));
 }
 
-py::dict diff_models(const Owner& a, const Owner& b, const py::object& verify, const py::object& progress) {
+py::dict diff_models(const Owner& a, const Owner& b, const py::dict& given, const py::object& progress) {
   using namespace py::literals;
-  const bool verified = parse_truth("verify", verify);
+  auto options = options_from<DiffOptions>(given, kDiffOptions);
   const auto left = a->use();
   const auto right = b->use();
   LongCall call(progress);
-  const Progress watched = call.progress();
-  const DiffReport report = call.run([&] { return diff(*left, *right, watched, verified); });
+  options.progress = call.progress();
+  const DiffReport report = call.run([&] { return diff(*left, *right, options); });
   py::list fields;
   for (const FieldDifference& field : report.fields)
     fields.append(py::dict("field"_a = text(field.field), "a"_a = text(field.a), "b"_a = text(field.b)));
@@ -339,11 +363,14 @@ py::dict diff_models(const Owner& a, const Owner& b, const py::object& verify, c
       entry["different"] = tensor.values->different;
       entry["max_absolute"] = tensor.values->max_absolute;
       entry["rms"] = tensor.values->rms;
+      entry["max_relative"] = tensor.values->max_relative;
+      entry["signal_to_noise_db"] = tensor.values->signal_to_noise_db;
     }
     tensors.append(entry);
   }
   return py::dict("fields"_a = fields, "tensors"_a = tensors, "equal_tensors"_a = report.equal_tensors,
-                  "equal_as_numbers"_a = report.equal_as_numbers);
+                  "equal_as_numbers"_a = report.equal_as_numbers, "within_tolerance"_a = report.within_tolerance,
+                  "warnings"_a = to_python(report.warnings));
 }
 
 py::dict edit_file(const py::object& given, const py::dict& set, const std::vector<std::string>& erase,
@@ -415,7 +442,7 @@ void declare_operations(py::module_& module) {
   module.def("plan_model", &plan_model, py::arg("model").none(false), py::arg("to"), py::arg("options"));
   module.def("verify", &verify_file);
   module.def("hash", &hash_model, py::arg("model").none(false), py::arg("progress"));
-  module.def("diff", &diff_models, py::arg("a").none(false), py::arg("b").none(false), py::arg("verify"),
+  module.def("diff", &diff_models, py::arg("a").none(false), py::arg("b").none(false), py::arg("options"),
              py::arg("progress"));
   module.def("edit", &edit_file);
   module.def("formats", &all_formats);
