@@ -619,10 +619,10 @@ typedef struct poise_convert_options {
   poise_layout sparse;           // POISE_SPARSE_CSR, POISE_SPARSE_COO; POISE_DENSE: no change
   poise_dtype dtype;  // POISE_F32, POISE_F16, POISE_BF16: for floating-point tensors; POISE_DTYPE_UNKNOWN: no change
   poise_progress progress;
-  poise_io io;        // how the input is read
-  int32_t overwrite;  // 1: replace an existing output
-  int32_t verify;     // 1: check the digests of the input while it is read; 0: trust it
-  int32_t reserved;
+  poise_io io;          // how the input is read
+  int32_t overwrite;    // 1: replace an existing output
+  int32_t verify;       // 1: check the digests of the input while it is read; 0: trust it
+  int32_t strict;       // 1: refuse an input with warnings (pickles that name code, ...): nothing is written
   const char* imatrix;  // weights for the errors of blocks, as llama-imatrix measured them (GGUF, or its older format);
                         // NULL: none
   const poise_lora* lora;  // adapters that are merged into the input, in this order, before anything else
@@ -662,9 +662,9 @@ typedef struct poise_convert_report {
   }
 
 // Converts a file or directory. The output appears whole or not at all. POISE_INVALID_FILE when the bytes read
-// from the input have another digest than it gives. POISE_NOT_FOUND for the input; POISE_BAD_ARGUMENT for
-// invalid options, an output that exists without `overwrite`, and one that is an input; POISE_UNSUPPORTED for
-// what the output's format cannot hold. `report` may be NULL; otherwise free report->details with
+// from the input have another digest than it gives, and for a warning if `strict`. POISE_NOT_FOUND for the input;
+// POISE_BAD_ARGUMENT for invalid options, an output that exists without `overwrite`, and one that is an input;
+// POISE_UNSUPPORTED for what the output's format cannot hold. `report` may be NULL; otherwise free report->details with
 // poise_string_free.
 poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options,
                            poise_convert_report* report, poise_error* error);
@@ -759,10 +759,24 @@ poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char
 // vocabulary has it.
 poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size,
                                                  poise_tokens* tokens, poise_error* error);
+typedef struct poise_chat_template {
+  size_t size;
+  poise_text name;  // "chatml"
+  poise_text end;   // ends an answer: as poise_generate_options.stop_id if it is a token, else as a text to stop at;
+                    // empty: the vocabulary's EOS does
+} poise_chat_template;
+#define POISE_CHAT_TEMPLATE_INIT                        \
+  {                                                     \
+    sizeof(poise_chat_template), {NULL, 0}, { NULL, 0 } \
+  }
+
+// The built-in chat templates (docs/chat.md) by index from 0, those that are used most first. The texts are static.
+// POISE_NOT_FOUND past the last.
+poise_status poise_chat_template_at(size_t index, poise_chat_template* chat_template, poise_error* error);
 // Renders a conversation in JSON (docs/chat.md) with a chat template, as text and as tokens: either may be NULL, and is
-// freed with poise_string_free or poise_tokens_free. `jinja`: the template; NULL: the vocabulary's. Each text has the
-// size that follows it. POISE_UNSUPPORTED if there is no template, POISE_INVALID_FILE for a malformed template or
-// conversation, POISE_BAD_ARGUMENT for a conversation that the template rejects.
+// freed with poise_string_free or poise_tokens_free. `jinja`: the template, or the name of a built-in one; NULL: the
+// vocabulary's. Each text has the size that follows it. POISE_UNSUPPORTED if there is no template, POISE_INVALID_FILE
+// for a malformed template or conversation, POISE_BAD_ARGUMENT for a conversation that the template rejects.
 poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const char* jinja, size_t jinja_size,
                                          const char* conversation, size_t size, poise_string* text,
                                          poise_tokens* tokens, poise_error* error);
@@ -908,6 +922,11 @@ typedef struct poise_generate_options {
 } poise_generate_options;
 #define POISE_GENERATE_OPTIONS_INIT \
   { sizeof(poise_generate_options), 128, 0, 0, 0.0f, 1.0f, -1, 0, 0.0f, 1.0f, 0.0f, 0.0f, NULL, 0, NULL, 0 }
+
+// Sets the fields of sampling that the model's files state, in generation_config.json or general.sampling.*, as `poise
+// run` does; the others stay as they are. `options` begins with its initializer.
+poise_status poise_model_sampling_defaults(const poise_model* model, poise_generate_options* options,
+                                           poise_error* error);
 
 typedef enum poise_stop_reason POISE_ENUM {
   POISE_STOP_END_OF_TEXT = 0,

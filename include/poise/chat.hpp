@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <poise/model.hpp>
 #include <poise/tokenizer.hpp>
@@ -31,6 +32,16 @@ Conversation parse_conversation(std::string_view json, const std::string& name);
 
 bool has_chat_template(const Vocabulary& vocabulary);
 
+// A template that Poise has for models whose files have none (docs/chat.md).
+struct BuiltInTemplateInfo {
+  std::string_view name;  // "chatml"
+  // The text that ends an answer: the token of that text (GenerateOptions::stop_id), else a text to stop at. Empty: the
+  // vocabulary's EOS.
+  std::string_view end;
+};
+// The ones that are used most first.
+std::vector<BuiltInTemplateInfo> list_built_in_templates();
+
 class ChatTemplate {
  public:
   // The vocabulary's template: among several, "tool_use" if `has_tools`, else "default". Throws unsupported if there is
@@ -38,6 +49,8 @@ class ChatTemplate {
   explicit ChatTemplate(const Vocabulary& vocabulary, bool has_tools = false);
   // A given template with the vocabulary's special tokens (bos_token, eos_token, ...). `name` begins messages.
   ChatTemplate(std::string_view source, const Vocabulary& vocabulary, std::string name = "chat template");
+  // The built-in template of that name; else a given template, as above.
+  static ChatTemplate find(std::string_view name_or_source, const Tokenizer& tokenizer);
   ~ChatTemplate();
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;

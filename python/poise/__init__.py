@@ -32,7 +32,7 @@ from ._errors import (
 from ._model import Model, open, open_bytes
 from ._operations import convert, diff, edit, formats, hash, plan, save, verify
 from ._perplexity import PerplexityResult, perplexity
-from ._poise import TextStream, Tokenizer, Vocabulary, read_tokenizer
+from ._poise import TextStream, Tokenizer, Vocabulary, chat_templates, read_tokenizer
 from ._reports import (
     Cast,
     ConvertReport,
@@ -97,6 +97,7 @@ __all__ = [
     "Vocabulary",
     "Weights",
     "__version__",
+    "chat_templates",
     "convert",
     "dequantize",
     "diff",

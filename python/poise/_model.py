@@ -127,6 +127,13 @@ class Model(collections.abc.Mapping[str, Tensor]):
         return self._tokenizer
 
     @property
+    def sampling_defaults(self) -> dict[str, typing.Any]:
+        """The sampling that the model's files ask for, as keywords of Session.generate(); those that they state.
+
+        As in poise run, from generation_config.json or general.sampling.*."""
+        return self._core.sampling_defaults
+
+    @property
     def warnings(self) -> list[Finding]:
         """Findings about a file that was read although it is unusual."""
         return [Finding(*finding) for finding in self._core.warnings]

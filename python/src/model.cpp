@@ -1,12 +1,14 @@
 // Models: opening, making from arrays, and everything besides tensors.
 
 #include <poise/format.hpp>
+#include <poise/sampling_defaults.hpp>
 #include <poise/source.hpp>
 
 #include "elements.hpp"
 #include "family/config_json.hpp"
 #include "formats/metadata.hpp"
 #include "model/card.hpp"
+#include "numeric/float_formats.hpp"
 #include "views/dense.hpp"
 
 namespace poise::python {
@@ -196,6 +198,21 @@ void declare_vocabulary(py::module_& module) {
       .def_property_readonly("unk_id", [](const Vocabulary& v) { return make_optional_id(v.unk_id); });
 }
 
+// The stated values, by the keywords of generate().
+py::dict sampling_defaults(const OpenModel& owner) {
+  const SamplingDefaults stated = read_sampling_defaults(*owner.use());
+  py::dict result;
+  const auto add_number = [&](const char* name, const std::optional<float>& number) {
+    if (number) result[name] = shortest(*number);
+  };
+  add_number("temperature", stated.temperature);
+  if (stated.top_k) result["top_k"] = *stated.top_k;
+  add_number("top_p", stated.top_p);
+  add_number("min_p", stated.min_p);
+  add_number("repetition_penalty", stated.repetition_penalty);
+  return result;
+}
+
 }  // namespace
 
 void declare_model(py::module_& module) {
@@ -230,6 +247,7 @@ void declare_model(py::module_& module) {
       .def_property_readonly("config", [](const OpenModel& owner) { return to_python(whole_config(*owner.use())); })
       .def_property_readonly("attributes", [](const OpenModel& owner) { return to_python(owner.use()->attributes); })
       .def_property_readonly("vocabulary", &vocabulary)
+      .def_property_readonly("sampling_defaults", &sampling_defaults)
       .def_property_readonly("warnings", [](const OpenModel& owner) { return to_python(owner.use()->warnings); });
 }
 

@@ -122,9 +122,8 @@ py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, 
   {
     const Released released;
     const Conversation talk = parse_conversation(to_json(conversation), "");
-    const Vocabulary& vocabulary = tokenizer->vocabulary();
     const ChatTemplate chat =
-        source ? ChatTemplate(*source, vocabulary) : ChatTemplate(vocabulary, talk.tools != Value());
+        source ? ChatTemplate::find(*source, *tokenizer) : ChatTemplate(tokenizer->vocabulary(), talk.tools != Value());
     made = chat.render(talk);
   }
   const Tokens ids = run_encoding(made.text.size(), [&] { return tokenizer->encode(made); });
@@ -152,9 +151,9 @@ void declare_tokenizer(py::module_& module) {
       .def("encode_chat", &encode_chat, py::arg("messages"), py::kw_only(), py::arg("tools") = py::none(),
            py::arg("documents") = py::none(), py::arg("template") = py::none(), py::arg("add_generation_prompt") = true,
            "What the chat template makes of messages, [{\"role\", \"content\"}, ...]: the text, and its ids, in which "
-           "what messages spell is not a special token. template: Jinja, in place of the model's own. Other keywords "
-           "are "
-           "variables of the template.\n\nRaises UnsupportedError where there is no template, InvalidFileError for a "
+           "what messages spell is not a special token. template: Jinja, or the name of a built-in template "
+           "(poise.chat_templates()), in place of the model's own. Other keywords are variables of the "
+           "template.\n\nRaises UnsupportedError where there is no template, InvalidFileError for a "
            "malformed one, and BadArgumentError for messages that it refuses.")
       .def(
           "decode",
@@ -207,6 +206,17 @@ void declare_tokenizer(py::module_& module) {
       .def(
           "finish", [](PyStream& stream) { return make_shown_text(stream.stream.finish()); },
           "The bytes held back so far; the stream then starts over.");
+  module.def(
+      "chat_templates",
+      [] {
+        py::dict ends;
+        for (const BuiltInTemplateInfo& built_in : list_built_in_templates())
+          ends[text(built_in.name)] = text(built_in.end);
+        return ends;
+      },
+      "The names of the built-in chat templates, those that are used most first, each with the text that ends an "
+      "answer: pass it as stop_id=tokenizer.id(text) where that is a token, else as stop=text. \"\": the vocabulary's "
+      "EOS ends it.");
   module.def("read_tokenizer", &read_tokenizer, py::arg("path"),
              "The tokenizer of tokenizer files alone: of a directory that holds some, or one of them (tokenizer.json, "
              "...); or of a model, such as "

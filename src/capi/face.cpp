@@ -92,6 +92,7 @@ POISE_ENDS_WITH(poise_convert_report, details);
 POISE_ENDS_WITH(poise_writer_options, reserved);
 POISE_ENDS_WITH(poise_tensor_plan, reserved);
 POISE_ENDS_WITH(poise_session_options, cancel_user);
+POISE_ENDS_WITH(poise_chat_template, end);
 POISE_ENDS_WITH(poise_session_info, layers);
 POISE_ENDS_WITH(poise_generate_options, stop_count);
 POISE_ENDS_WITH(poise_generation, last);

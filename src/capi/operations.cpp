@@ -84,6 +84,7 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   set_storage(from.storage, options.write);
   options.write.progress = progress_from(from.progress);
   options.verify = from.verify != 0;
+  options.strict = from.strict != 0;
   return options;
 }
 

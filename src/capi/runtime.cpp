@@ -1,5 +1,6 @@
 #include <poise/batch.hpp>
 #include <poise/chat.hpp>
+#include <poise/sampling_defaults.hpp>
 
 #include "capi/face.hpp"
 #include "family/check.hpp"
@@ -53,7 +54,7 @@ poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const
         poise::parse_conversation(view({conversation, size}, "conversation"), "conversation");
     const poise::ChatTemplate chat = jinja == nullptr
                                          ? poise::ChatTemplate(with.vocabulary(), talk.tools != poise::Value())
-                                         : poise::ChatTemplate(view({jinja, jinja_size}, "jinja"), with.vocabulary());
+                                         : poise::ChatTemplate::find(view({jinja, jinja_size}, "jinja"), with);
     const poise::ChatText made = chat.render(talk);
     poise_tokens ids = {};
     if (tokens != nullptr) ids = copy_tokens_out(with.encode(made));
@@ -66,6 +67,16 @@ poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const
       }
     }
     if (tokens != nullptr) *tokens = ids;
+  });
+}
+
+poise_status poise_chat_template_at(size_t index, poise_chat_template* chat_template, poise_error* error) {
+  return guard(error, [&] {
+    const std::vector<poise::BuiltInTemplateInfo> all = poise::list_built_in_templates();
+    if (index >= all.size())
+      refuse_missing(fmt::format("built-in template {} is out of range: there are {}", index, all.size()));
+    copy_struct_out(chat_template, "chat_template",
+                    {sizeof(poise_chat_template), lend(all[index].name), lend(all[index].end)});
   });
 }
 
@@ -206,6 +217,27 @@ poise_status poise_session_hidden_states(poise_session* session, const int32_t* 
     const std::span<const poise::TokenId> text = view_items(tokens, count, "tokens");
     of.cancel.run(
         [&](const std::stop_token& stop) { std::ranges::copy(of.session.hidden_states(text, layer, stop), out); });
+  });
+}
+
+poise_status poise_model_sampling_defaults(const poise_model* model, poise_generate_options* options,
+                                           poise_error* error) {
+  return guard(error, [&] {
+    const poise_generate_options usual = POISE_GENERATE_OPTIONS_INIT;
+    poise_generate_options filled = read_struct(at(options, "options"), usual);
+    const poise::SamplingDefaults stated = poise::read_sampling_defaults(at(model, "model").model);
+    const poise::SamplingOptions given{.temperature = filled.temperature,
+                                       .top_k = filled.top_k,
+                                       .top_p = filled.top_p,
+                                       .min_p = filled.min_p,
+                                       .repetition_penalty = filled.repetition_penalty};
+    const poise::SamplingOptions sampling = poise::apply_sampling_defaults(stated, given);
+    filled.temperature = sampling.temperature;
+    filled.top_k = sampling.top_k;
+    filled.top_p = sampling.top_p;
+    filled.min_p = sampling.min_p;
+    filled.repetition_penalty = sampling.repetition_penalty;
+    copy_struct_out(options, "options", filled);
   });
 }
 

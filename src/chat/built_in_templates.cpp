@@ -19,6 +19,8 @@
 #include <array>
 #include <vector>
 
+#include <poise/chat.hpp>
+
 namespace poise {
 namespace {
 
@@ -141,6 +143,12 @@ constexpr auto kBuiltIn = std::to_array<BuiltInTemplate>({
 }  // namespace
 
 std::span<const BuiltInTemplate> built_in_templates() { return kBuiltIn; }
+
+std::vector<BuiltInTemplateInfo> list_built_in_templates() {
+  std::vector<BuiltInTemplateInfo> all;
+  for (const BuiltInTemplate& row : kBuiltIn) all.push_back({row.name, row.end});
+  return all;
+}
 
 const BuiltInTemplate* find_built_in_template(std::string_view name) {
   const auto* const found = std::ranges::find(kBuiltIn, name, &BuiltInTemplate::name);

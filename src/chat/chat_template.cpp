@@ -8,6 +8,7 @@
 #include <poise/chat.hpp>
 #include <poise/error.hpp>
 
+#include "chat/built_in_templates.hpp"
 #include "jinja/template.hpp"
 #include "syntax/fields.hpp"
 #include "syntax/json.hpp"
@@ -148,6 +149,13 @@ ChatTemplate::ChatTemplate(const Vocabulary& vocabulary, bool has_tools)
 ChatTemplate::ChatTemplate(std::string_view source, const Vocabulary& vocabulary, std::string name)
     : parts_(
           std::make_unique<const Parts>(Parts{jinja::Template(source, std::move(name)), special_tokens(vocabulary)})) {}
+
+ChatTemplate ChatTemplate::find(std::string_view name_or_source, const Tokenizer& tokenizer) {
+  const BuiltInTemplate* const built_in = find_built_in_template(name_or_source);
+  if (built_in == nullptr) return ChatTemplate(name_or_source, tokenizer.vocabulary());
+  return ChatTemplate(make_built_in_source(*built_in, tokenizer), tokenizer.vocabulary(),
+                      fmt::format("template {}", built_in->name));
+}
 
 ChatTemplate::~ChatTemplate() = default;
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;

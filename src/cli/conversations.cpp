@@ -105,8 +105,7 @@ Conversation read_conversation(const ConversationOptions& options) {
 
 ChatTemplate read_template(const std::string& given, const Tokenizer& tokenizer, bool has_tools) {
   const Vocabulary& vocabulary = tokenizer.vocabulary();
-  if (const BuiltInTemplate* built_in = find_built_in_template(given))
-    return ChatTemplate(make_built_in_source(*built_in, tokenizer), vocabulary, "template " + given);
+  if (find_built_in_template(given) != nullptr) return ChatTemplate::find(given, tokenizer);
   if (!given.empty()) return ChatTemplate(read_template_file(given), vocabulary, name_text_file(given));
   if (!has_chat_template(vocabulary))
     throw Error(

@@ -1,4 +1,4 @@
-#include "runtime/sampling_defaults.hpp"
+#include <poise/sampling_defaults.hpp>
 
 #include <cmath>
 #include <limits>
@@ -123,6 +123,18 @@ SamplingDefaults read_sampling_defaults(const Model& model) {
   const bool samples = result.top_k || result.top_p || result.min_p;
   if (samples && !result.temperature) result.temperature = kAsTrained;
   return result;
+}
+
+SamplingOptions apply_sampling_defaults(const SamplingDefaults& defaults, SamplingOptions options) {
+  const auto apply = [](const auto& stated, auto& value) {
+    if (stated) value = *stated;
+  };
+  apply(defaults.temperature, options.temperature);
+  apply(defaults.top_k, options.top_k);
+  apply(defaults.top_p, options.top_p);
+  apply(defaults.min_p, options.min_p);
+  apply(defaults.repetition_penalty, options.repetition_penalty);
+  return options;
 }
 
 }  // namespace poise

@@ -195,7 +195,7 @@ int main(void) {
   FIELD(poise_convert_options, io);
   FIELD(poise_convert_options, overwrite);
   FIELD(poise_convert_options, verify);
-  FIELD(poise_convert_options, reserved);
+  FIELD(poise_convert_options, strict);
   FIELD(poise_convert_options, imatrix);
   FIELD(poise_convert_options, lora);
   FIELD(poise_convert_options, lora_count);
@@ -233,6 +233,10 @@ int main(void) {
   FIELD(poise_tensor_plan, affine);
   FIELD(poise_tensor_plan, dtype);
   FIELD(poise_tensor_plan, reserved);
+  STRUCT(poise_chat_template);
+  FIELD(poise_chat_template, size);
+  FIELD(poise_chat_template, name);
+  FIELD(poise_chat_template, end);
   STRUCT(poise_session_options);
   FIELD(poise_session_options, size);
   FIELD(poise_session_options, threads);

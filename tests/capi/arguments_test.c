@@ -36,6 +36,7 @@ static void reading(void) {
   NO_NULL("name", poise_open_memory("", 1, NULL, NULL, &model, &error));
   NO_NULL("model", poise_open_memory("", 1, "x", NULL, NULL, &error));
   NO_NULL("format", poise_format_at(0, NULL, &error));
+  NO_NULL("chat_template", poise_chat_template_at(0, NULL, &error));
   NO_NULL("info", poise_dtype_describe(POISE_F32, NULL, &error));
   NO_NULL("model", poise_model_describe(NULL, &info, &error));
   NO_NULL("info", poise_model_describe(model, NULL, &error));

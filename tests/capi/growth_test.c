@@ -129,6 +129,7 @@ static void refuses_structs_without_a_size(void) {
   poise_batch* none = NULL;
   size_t count = 0;
   NO_SIZE(poise_format, POISE_FORMAT_INIT, poise_format_at(0, &value, &error));
+  NO_SIZE(poise_chat_template, POISE_CHAT_TEMPLATE_INIT, poise_chat_template_at(0, &value, &error));
   NO_SIZE(poise_dtype_info, POISE_DTYPE_INFO_INIT, poise_dtype_describe(POISE_F32, &value, &error));
   NO_SIZE(poise_open_options, POISE_OPEN_OPTIONS_INIT, poise_open(input, &value, &other, &error));
   NO_SIZE(poise_model_info, POISE_MODEL_INFO_INIT, poise_model_describe(model, &value, &error));
@@ -210,8 +211,6 @@ static void refuses_reserved_fields(void) {
   RESERVED(poise_open_options, POISE_OPEN_OPTIONS_INIT, poise_open(input, &value, &other, &error));
   RESERVED(poise_open_options, POISE_OPEN_OPTIONS_INIT, poise_open_memory("", 0, "x", &value, &other, &error));
   RESERVED(poise_verify_options, POISE_VERIFY_OPTIONS_INIT, poise_verify(input, &value, NULL, NULL, NULL, &error));
-  RESERVED(poise_convert_options, POISE_CONVERT_OPTIONS_INIT,
-           poise_convert(input, scratch("none.zt"), &value, NULL, &error));
   RESERVED(poise_writer_options, POISE_WRITER_OPTIONS_INIT,
            poise_writer_create(scratch("none.zt"), NULL, &value, &writer, &error));
   RESERVED(poise_session_options, POISE_SESSION_OPTIONS_INIT, poise_session_create(model, &value, &session, &error));

@@ -340,6 +340,23 @@ static void trusts_only_when_asked_to(void) {
   CHECK_STATUS(POISE_INVALID_FILE, poise_convert(scratch("damaged.zt"), scratch("copy.zt"), &options, NULL, &error));
 }
 
+// A file whose name belongs to another format has a warning, and strict = 1 refuses it.
+static void refuses_warnings_when_asked_to(void) {
+  poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
+  size_t size;
+  unsigned char* file = read_file(example("nano-mistral/model.safetensors"), &size);
+  write_file(scratch("wrong-name.alt"), file, size);
+  free(file);
+  options.strict = 1;
+  CHECK_STATUS(POISE_INVALID_FILE, poise_convert(scratch("wrong-name.alt"), scratch("s.zt"), &options, NULL, &error));
+  CHECK_SAYS("the name ends in .alt");
+  CHECK(fopen(scratch("s.zt"), "rb") == NULL);
+  CHECK_OK(poise_convert(example("nano-mistral"), scratch("s.zt"), &options, NULL, &error));
+  options.strict = 0;
+  options.overwrite = 1;
+  CHECK_OK(poise_convert(scratch("wrong-name.alt"), scratch("s.zt"), &options, NULL, &error));
+}
+
 void test_operations(void) {
   verifies();
   hashes();
@@ -349,4 +366,5 @@ void test_operations(void) {
   never_replaces_an_input();
   refuses_what_makes_no_sense();
   trusts_only_when_asked_to();
+  refuses_warnings_when_asked_to();
 }

@@ -363,6 +363,42 @@ static void caches(const poise_model* model) {
   CHECK_SAYS("cache is 4, expected one of 0 (f32), 1 (f16), 2 (q8), 3 (default)");
 }
 
+// Forms that Poise has by name.
+static void lists_built_in_templates(void) {
+  poise_chat_template form = POISE_CHAT_TEMPLATE_INIT;
+  size_t count = 0;
+  CHECK_OK(poise_chat_template_at(0, &form, &error));
+  CHECK_TEXT("chatml", form.name);
+  CHECK_TEXT("<|im_end|>", form.end);
+  while (poise_chat_template_at(count, &form, &error) == POISE_OK) ++count;
+  CHECK(error.kind == POISE_NOT_FOUND && count == 14);  // the rows of docs/chat.md
+}
+
+// Fields that the files do not state keep the caller's values.
+static void samples_as_the_files_ask(void) {
+  poise_generate_options generate = POISE_GENERATE_OPTIONS_INIT;
+  poise_model* model = NULL;
+  poise_writer* writer = NULL;
+  CHECK_OK(poise_writer_create(scratch("sampling.zt"), NULL, NULL, &writer, &error));
+  CHECK_OK(poise_writer_set_attributes(
+      writer, "{\"general.sampling.top_k\": 7, \"general.sampling.min_p\": 0.25, \"general.sampling.top_p\": 3}",
+      &error));
+  CHECK_OK(poise_writer_finish(writer, &error));
+  poise_writer_free(writer);
+  CHECK_OK(poise_open(scratch("sampling.zt"), NULL, &model, &error));
+  generate.top_p = 0.5f;
+  generate.seed = 9;
+  CHECK_OK(poise_model_sampling_defaults(model, &generate, &error));
+  CHECK(generate.temperature == 1.0f && generate.top_k == 7 && generate.min_p == 0.25f);
+  CHECK(generate.top_p == 0.5f && generate.seed == 9 && generate.max_tokens == 128);  // 3 is not a probability
+  poise_model_free(model);
+  model = open_example();
+  generate.temperature = 0.75f;
+  CHECK_OK(poise_model_sampling_defaults(model, &generate, &error));
+  CHECK(generate.temperature == 0.75f);
+  poise_model_free(model);
+}
+
 // Chat templates, sessions that are cut back and fork, and the options that came later.
 static void holds_a_conversation(void) {
   static const char kJinja[] = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}";
@@ -391,6 +427,13 @@ static void holds_a_conversation(void) {
   CHECK(tokens.count == 5 && memcmp(tokens.data, kOnce, sizeof kOnce) == 0);
   CHECK_OK(
       poise_tokenizer_encode_chat(tokenizer, kJinja, sizeof kJinja - 1, kTalk, sizeof kTalk - 1, NULL, NULL, &error));
+  poise_string_free(&text);
+  poise_tokens_free(&tokens);
+  CHECK_OK(poise_tokenizer_encode_chat(tokenizer, "chatml", 6, kTalk, sizeof kTalk - 1, &text, NULL, &error));
+  CHECK(strcmp(text.data, "<s><|im_start|>user\nOnce upon a time<|im_end|>\n<|im_start|>assistant\n") == 0);
+  poise_string_free(&text);
+  CHECK_OK(poise_tokenizer_encode_chat(tokenizer, kJinja, sizeof kJinja - 1, kTalk, sizeof kTalk - 1, &text, &tokens,
+                                       &error));
   CHECK_OK(poise_session_create(model, NULL, &session, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_top_log_probabilities(session, 2, best, &error));
   CHECK_OK(poise_session_feed(session, tokens.data, tokens.count, &error));
@@ -478,6 +521,8 @@ static void is_cancelled(void) {
 }
 
 void test_runtime(void) {
+  lists_built_in_templates();
+  samples_as_the_files_ask();
   holds_a_conversation();
   turns_text_into_tokens();
   reads_tokenizer_files();

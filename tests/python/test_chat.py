@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import subprocess
 
 import pytest
@@ -11,6 +12,28 @@ import poise
 JINJA = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}{{ end }}"
 TALK = [{"role": "user", "content": "Once upon a time"}]
 PROMPT = "Once upon a time"
+
+
+def test_built_in_templates_by_name(nano):
+    ends = poise.chat_templates()
+    assert list(ends)[0] == "chatml" and ends["chatml"] == "<|im_end|>" and ends["zephyr"] == ""
+    tokenizer = nano.tokenizer
+    text, ids = tokenizer.encode_chat([{"role": "user", "content": "Hi"}], template="chatml")
+    assert text == "<s><|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n" and ids[0] == nano.vocabulary.bos_id
+    assert tokenizer.encode_chat(TALK, template="no-such-name")[0] == "no-such-name"  # Jinja without an expression
+
+
+def test_sampling_defaults(nano, examples, tmp_path):
+    assert nano.sampling_defaults == {}
+    folder = tmp_path / "model"
+    shutil.copytree(examples / "nano-mistral", folder)
+    stated = {"temperature": 0.6, "top_k": 20, "top_p": 0.95, "repetition_penalty": 1.1}
+    (folder / "generation_config.json").write_text(json.dumps({**stated, "do_sample": True, "min_p": 7}))
+    model = poise.open(folder)
+    assert model.sampling_defaults == stated
+    assert "".join(poise.Session(model).generate("Once", max_tokens=4, **model.sampling_defaults)) != ""
+    (folder / "generation_config.json").write_text(json.dumps(stated))
+    assert poise.open(folder).sampling_defaults == {"repetition_penalty": 1.1}  # the best token
 
 
 def test_a_conversation_becomes_a_text_and_tokens(nano):

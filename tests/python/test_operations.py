@@ -5,6 +5,7 @@ import hashlib
 import io
 import itertools
 import json
+import math
 import os
 import pathlib
 import pickle
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 import numpy as np
 import pytest
@@ -96,7 +98,27 @@ def test_diff(nano):
     by_name = {tensor.name: tensor for tensor in report.tensors}
     assert not report.same and by_name["a"].different == 1 and by_name["a"].max_absolute == 0.5
     assert by_name["b"].b == "-" and by_name["c"].a == "-" and by_name["b"].different is None
+    assert by_name["a"].max_relative == 0.25  # 2.5 for 2
+    assert abs(by_name["a"].signal_to_noise_db - 10 * math.log10(14 / 0.25)) < 1e-9
     assert poise.diff(nano, nano.path).same
+
+
+def test_options_of_diff(nano):
+    left = {"a.x": np.array([1.0, 2, 3], np.float32), "a.y": np.float32([1]), "b": np.float32([1])}
+    right = {"a.x": np.array([1.0, 2.5, 3], np.float32), "a.y": np.float32([1]), "b": np.float64([1])}
+    assert [one.name for one in poise.diff(left, right).tensors] == ["a.x", "b"]
+    assert [one.name for one in poise.diff(left, right, only="a.*").tensors] == ["a.x"]
+    assert [one.name for one in poise.diff(left, right, skip=["a.x"]).tensors] == ["b"]
+    report = poise.diff(left, right, tolerance=0.5)
+    assert [one.name for one in report.tensors] == ["b"] and report.within_tolerance == 1
+    report = poise.diff(left, right, values=True, skip=("a.x",))
+    assert report.same and report.equal_tensors == 2 and report.equal_as_numbers == 1
+    for wrong in ({"only": "no.such"}, {"skip": ["no.such"]}, {"tolerance": -1}):
+        with pytest.raises(poise.BadArgumentError):
+            poise.diff(left, right, **wrong)
+    for wrong in ({"only": 3}, {"tolerance": "x"}, {"values": "x"}):
+        with pytest.raises(TypeError):
+            poise.diff(left, right, **wrong)
 
 
 def test_convert_and_plan_agree_with_the_command(command, examples, tmp_path):
@@ -568,6 +590,37 @@ def test_a_configuration_that_does_not_fit_is_told(nano, tmp_path):
         )
     assert poise.plan(model, tmp_path / "b.zt").warnings == report.warnings
     assert poise.save(nano, tmp_path / "c.zt", config={"rope_theta": 5000.0}).warnings == []
+
+
+def checkpoint(path, code):
+    """A checkpoint of one tensor, as torch.save() writes it, with `code` as the value of another key."""
+
+    def text(word):
+        return b"X" + struct.pack("<I", len(word)) + word
+
+    rebuild = b"ctorch._utils\n_rebuild_tensor_v2\n((" + text(b"storage") + b"ctorch\nFloatStorage\n"
+    rebuild += text(b"0") + text(b"cpu") + b"K\2tQK\0K\2\x85K\1\x85\x89ccollections\nOrderedDict\n)RtR"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a/data.pkl", b"\x80\2}(" + text(b"w") + rebuild + text(b"x") + code + b"u.")
+        archive.writestr("a/data/0", bytes(8))
+
+
+def test_strict_refuses_warnings(nano, tmp_path):
+    checkpoint(tmp_path / "evil.bin", b"cos\nsystem\n(X\4\0\0\0truetR")
+    checkpoint(tmp_path / "good.bin", b"K\1")
+    evil, out = poise.open(tmp_path / "evil.bin"), tmp_path / "out.safetensors"
+    for call in (
+        lambda: poise.convert(tmp_path / "evil.bin", out, strict=True),
+        lambda: poise.save(evil, out, strict=True),
+        lambda: poise.plan(evil, out, strict=True),
+        lambda: poise.plan(tmp_path / "evil.bin", out, strict=True),
+        lambda: poise.save(nano, out, config={"num_hidden_layers": 5}, strict=True),  # verify() will refuse it
+    ):
+        with pytest.raises(poise.InvalidFileError, match="os.system|layer"):
+            call()
+        assert not out.exists()
+    poise.convert(tmp_path / "good.bin", out, strict=True)
+    assert "os.system" in str(poise.convert(tmp_path / "evil.bin", out, overwrite=True).warnings)
 
 
 def test_errors_list_what_there_is(nano, tmp_path):

@@ -1,7 +1,7 @@
 // The keys are those of transformers' GenerationConfig and of llama.cpp's gguf-py/gguf/constants.py
 // (general.sampling.*); the values that absent ones have are GenerationConfig's: temperature 1, top_k 50, do_sample
 // false.
-#include "runtime/sampling_defaults.hpp"
+#include <poise/sampling_defaults.hpp>
 
 #include <limits>
 

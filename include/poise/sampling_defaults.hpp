@@ -1,4 +1,4 @@
-// How a model's files ask for tokens to be chosen.
+// sampling_defaults: how a model's files ask for tokens to be chosen.
 #pragma once
 
 #include <optional>
@@ -25,5 +25,8 @@ struct SamplingDefaults {
 // token each time, and an absent temperature is 1, an absent top_k 50. Otherwise GGUF's keys general.sampling.*, as
 // llama.cpp reads them: where any of temp, top_k, top_p and min_p is stated, an absent temperature is 1.
 SamplingDefaults read_sampling_defaults(const Model& model);
+
+// Returns `options` with the values that the defaults state.
+SamplingOptions apply_sampling_defaults(const SamplingDefaults& defaults, SamplingOptions options = {});
 
 }  // namespace poise
