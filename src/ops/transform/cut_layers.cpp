@@ -267,6 +267,10 @@ std::string list_left_out(const LayerCut& cut) {
 
 void cut_layers(Revision& revision, const ConvertOptions& options) {
   if (options.layers.empty()) return;
+  if (!options.imatrix.empty())
+    refuse_option("layers",
+                  "an importance matrix has the layers of the whole model: quantize that first, then leave "
+                  "out layers of the result, whose codes stay");
   const LayerCut cut = parse_layer_cut(revision.model, options.layers);
   if (cut.kept.size() == cut.list.count) return;
   std::vector<std::string> keys = cut_config(revision.model, cut);

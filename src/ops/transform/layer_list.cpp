@@ -182,6 +182,7 @@ std::uint64_t last_number(const Model& model, const std::vector<std::string>& pr
 std::string find_longest(const Model& model, const Attributes& config) {
   const auto lists = find_lists(model);
   if (lists.empty()) refuse_option(kLayers, "no tensor's name has a number, so there are no layers");
+  constexpr std::size_t kMostLists = 1000;  // that are compared with the configuration, which may have many keys
   std::vector<std::string> best;
   const auto choose = [&](auto&& matches) {
     best.clear();
@@ -190,6 +191,7 @@ std::string find_longest(const Model& model, const Attributes& config) {
     }
   };
   choose([&](const std::string& prefix, const std::set<std::uint64_t>& numbers) {
+    if (lists.size() > kMostLists) return false;
     const Value* count = find_count(find_object_keys(config, find_object(config, prefix, nullptr)), prefix);
     return count != nullptr && *count == Value(static_cast<std::uint64_t>(numbers.size()));
   });
