@@ -341,6 +341,15 @@ def bench_checks(bench, single, files):
         "0.80",
     )
     bench.read("hash", ["hash", files["alt"]], "2 x openssl", openssl(files["alt"]), files["alt"], "0.80")
+    for name in ("safetensors", "f16"):
+        bench.read(
+            f"stats of {'bf16' if name == 'safetensors' else name}",
+            ["stats", files[name]],
+            "mapped read-sum, 2 threads",
+            lambda: bench.seconds_of_limit("sum", files[name], 2),
+            files[name],
+            "0.50",
+        )
     bench.read(
         "diff (equal)",
         ["diff", files["zt"], single],

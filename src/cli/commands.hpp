@@ -32,6 +32,7 @@ void add_inspect(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_hash(CLI::App& app);
+void add_stats(CLI::App& app);
 void add_diff(CLI::App& app);
 void add_edit(CLI::App& app);
 void add_run(CLI::App& app);

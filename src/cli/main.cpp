@@ -53,7 +53,7 @@ void name_arguments_once(CLI::App& command) {
 
 // Wherever a command takes a model, it takes the name of one in the cache of the Hugging Face Hub ("ORG/NAME").
 void find_models_in_cache(CLI::App& command) {
-  constexpr std::array<std::string_view, 6> kModels = {"PATH", "IN", "A", "B", "--draft", "--against"};
+  constexpr std::array<std::string_view, 7> kModels = {"PATH", "MODEL", "IN", "A", "B", "--draft", "--against"};
   for (CLI::Option* option : command.get_options()) {
     if (std::ranges::find(kModels, option->get_name()) != kModels.end()) option->transform(poise::find_model_path);
   }
@@ -87,8 +87,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "poise " POISE_VERSION);
   app.require_subcommand(1);
   app.formatter(make_help_formatter());
-  for (auto* const add_command : {add_inspect, add_verify, add_convert, add_hash, add_diff, add_edit, add_run, add_chat,
-                                  add_embed, add_tokenize, add_help})
+  for (auto* const add_command : {add_inspect, add_stats, add_verify, add_convert, add_hash, add_diff, add_edit,
+                                  add_run, add_chat, add_embed, add_tokenize, add_help})
     add_command(app);
   app.footer(fmt::format("{}\n{}", list_formats(), kExamples));
   for (CLI::App* command : app.get_subcommands({})) {

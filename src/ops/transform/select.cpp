@@ -1,50 +1,18 @@
 // Select: chooses which tensors are written.
 #include <algorithm>
 #include <iterator>
-#include <span>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "family/check.hpp"
+#include "ops/name_patterns.hpp"
 #include "ops/transform/transform.hpp"
-#include "patterns/glob.hpp"
 #include "schemes/scheme.hpp"
 
 namespace poise {
 namespace {
-
-// The patterns of one option, and which of them have matched.
-class Patterns {
- public:
-  Patterns(std::string_view option, const std::vector<std::string>& patterns) : option_(option) {
-    for (const std::string& pattern : patterns) patterns_.emplace_back(pattern, false);
-  }
-
-  bool empty() const { return patterns_.empty(); }
-
-  bool match(std::span<const std::string> names) {
-    bool any = false;
-    for (auto& [pattern, used] : patterns_) {
-      for (const std::string& name : names) {
-        if (matches_glob(pattern, name)) any = used = true;
-      }
-    }
-    return any;
-  }
-
-  void require_all_used() const {
-    for (const auto& [pattern, used] : patterns_) {
-      if (!used) refuse_pattern(option_, pattern);
-    }
-  }
-
- private:
-  std::string_view option_;
-  std::vector<std::pair<std::string, bool>> patterns_;
-};
 
 class Select final : public Step {
  public:
@@ -88,8 +56,8 @@ class Select final : public Step {
   }
 
   const Model& input_;
-  Patterns only_;
-  Patterns skip_;
+  NamePatterns only_;
+  NamePatterns skip_;
   bool has_skipped_ = false;
 };
 

@@ -1,0 +1,80 @@
+// compute_statistics: what the numbers of each tensor are like.
+//
+//   for (const poise::TensorStatistics& tensor : poise::compute_statistics(poise::open("model.gguf")).tensors)
+//     std::cout << tensor.name << " " << tensor.mean << " " << tensor.deviation << "\n";
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poise/model.hpp>
+#include <poise/progress.hpp>
+
+namespace poise {
+
+// A part of the numbers by size, from a sample. Each count is of an eighth of the range from `low` to `high`; numbers
+// outside count in the first and the last. The range is four standard deviations around the mean, without the ends in
+// which there are no numbers.
+struct Histogram {
+  double low = 0;
+  double high = 0;
+  std::array<std::uint64_t, 8> counts{};
+};
+
+// The numbers of one tensor: codes are decoded, booleans are 0 and 1, a sparse tensor has its zeros.
+struct TensorStatistics {
+  std::string name;
+  Shape shape;
+  std::string type;  // "bf16", "q4_k", "sparse_csr f16": how the elements are stored
+  std::uint64_t elements = 0;
+  // Why there are no numbers: they are complex, or their type, layout or encoding is unknown. Empty: there are.
+  std::string problem = {};
+
+  // Over the finite numbers; NaN if there are none. Exact, but for integers beyond 2^53, which are rounded to float64.
+  double min = std::numeric_limits<double>::quiet_NaN();
+  double max = std::numeric_limits<double>::quiet_NaN();
+  // Sums are float64 and merged in the order of the elements, so that every number of threads gives the same bits.
+  double mean = std::numeric_limits<double>::quiet_NaN();
+  double deviation = std::numeric_limits<double>::quiet_NaN();  // standard deviation, divided by the count
+  double rms = std::numeric_limits<double>::quiet_NaN();        // root of the mean square
+
+  // Of elements, exact. Subnormal: nearer to zero than the normal numbers of the type in which dense elements are
+  // stored; of float32, to which codes decode.
+  std::uint64_t zeros = 0;
+  std::uint64_t subnormals = 0;
+  std::uint64_t nans = 0;
+  std::uint64_t infinities = 0;
+  std::uint64_t outliers = 0;  // finite, and further from the mean than six standard deviations
+
+  // The index of the first dimension whose numbers have the largest rms: a row of a matrix, an element of a vector; the
+  // first of several. std::nullopt without a dimension or without elements.
+  struct Channel {
+    std::uint64_t index = 0;
+    double rms = 0;
+  };
+  std::optional<Channel> largest_channel = {};
+  std::optional<Histogram> histogram = {};  // std::nullopt without finite numbers
+};
+
+struct ModelStatistics {
+  std::vector<TensorStatistics> tensors;  // in the model's order
+};
+
+struct StatisticsOptions {
+  // Shell patterns over tensor names, as in ConvertOptions. `only` empty: all.
+  std::vector<std::string> only = {};
+  std::vector<std::string> skip = {};
+  Progress progress = {};
+};
+
+// Reads each tensor once, and again the pieces in which a guess of six standard deviations was too large. Uses all
+// processors. Memory: about a megabyte for each, the far numbers of the tensors in work, and what reading compressed
+// and sparse tensors takes. Does not check digests. Throws what reading the blobs throws, cancelled, and bad_argument
+// for a pattern that matches no tensor.
+ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options = {});
+
+}  // namespace poise

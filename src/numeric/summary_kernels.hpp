@@ -1,0 +1,90 @@
+// Summaries of numbers: counts, extremes, mean and standard deviation of a run, which can be added up.
+//
+// Sums are float64. Those of float32 numbers are of as many places by turns as vectors have, around a center, so that
+// the digits of a deviation that is small compared with the mean are not lost. Chan's formula merges the sums of
+// pieces.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <poise/dtype.hpp>
+
+namespace poise {
+
+// The finite numbers of a run: their mean is mean * 2^exponent, the sum of their squared distances from it is
+// squares * 4^exponent. The exponent is 0 unless float64 could not hold the squares.
+struct Moments {
+  std::uint64_t count = 0;
+  double mean = 0;
+  double squares = 0;
+  int exponent = 0;
+
+  void merge(Moments other);
+  // NaN without numbers.
+  double find_mean() const;
+  double find_deviation() const;  // divides by the count
+  double find_rms() const;
+};
+
+struct Summary {
+  Moments moments;
+  double min = std::numeric_limits<double>::infinity();  // over finite numbers
+  double max = -std::numeric_limits<double>::infinity();
+  std::uint64_t zeros = 0;
+  std::uint64_t subnormals = 0;
+  std::uint64_t nans = 0;
+  std::uint64_t infinities = 0;
+
+  void merge(const Summary& other);
+};
+
+// Collects the finite numbers of a piece that are further than `reach` from `center`: the only ones that may be
+// outliers, if the guess is good. Takes no more than `most`. One for each piece: extremes are not searched among near
+// numbers once there are far ones on both sides.
+struct FarNumbers {
+  float center = 0;  // of the sums, too
+  float reach = std::numeric_limits<float>::max();
+  std::size_t most = 0;
+  std::vector<float> numbers = {};
+  bool is_complete = true;
+  bool has_low = false;  // a number below the center, and one above
+  bool has_high = false;
+
+  // True when every number of the run that is below `low` or above `high` is collected.
+  bool covers(double low, double high) const;
+};
+
+// Numbers below `smallest_normal` that are not zero count as subnormal. Requires: at most 2^24 numbers.
+Summary summarize(std::span<const float> numbers, float smallest_normal, FarNumbers& far);
+// The same for numbers as they are stored, at twice the speed. Only for f16 and bf16, and around 0.
+std::optional<Summary> summarize_stored(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
+                                        FarNumbers& far);
+Summary summarize(std::span<const double> numbers, double smallest_normal);
+
+// The first row with the largest root mean square of its finite numbers. Requires: rows of `length` numbers, at least
+// one.
+struct LargestRow {
+  std::size_t row = 0;
+  double rms = 0;
+};
+LargestRow find_largest_row(std::span<const float> rows, std::size_t length);
+
+// How many finite numbers are below `low` or above `high`.
+std::uint64_t count_outside(std::span<const float> numbers, double low, double high);
+std::uint64_t count_outside(std::span<const double> numbers, double low, double high);
+
+// The smallest number of a floating-point type that is not subnormal; 0 for other types.
+double find_smallest_normal(DType dtype);
+
+// True for integers and booleans that float32 holds exactly.
+bool is_small_integer(DType dtype);
+// Requires: an integer type or boolean; for float32, a small one.
+void convert_integers(DType dtype, const std::byte* in, std::span<float> out);
+void convert_integers(DType dtype, const std::byte* in, std::span<double> out);
+
+}  // namespace poise

@@ -1,0 +1,35 @@
+// NamePatterns: the patterns of an option like --only. Each has to match a tensor.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+class NamePatterns {
+ public:
+  // `option`: its name in errors.
+  NamePatterns(std::string_view option, const std::vector<std::string>& patterns);
+
+  bool empty() const { return patterns_.empty(); }
+  // True if a pattern matches one of a tensor's names.
+  bool match(std::span<const std::string> names);
+  // Throws bad_argument for a pattern that has matched no tensor.
+  void require_all_used() const;
+
+ private:
+  std::string_view option_;
+  std::vector<std::pair<std::string, bool>> patterns_;  // and whether it has matched
+};
+
+// The tensors that `only` (empty: all) and `skip` select by their names in Poise and in the file. Throws bad_argument
+// for a pattern that matches no tensor.
+std::vector<const Tensor*> select_tensors(const Model& model, const std::vector<std::string>& only,
+                                          const std::vector<std::string>& skip);
+
+}  // namespace poise

@@ -1,0 +1,57 @@
+// TensorElements: the elements of a tensor as numbers, a block at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <poise/blob.hpp>
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+// float32 numbers, or float64 where float32 does not hold all of them.
+class TensorElements {
+ public:
+  // False for complex numbers, and where type or layout is unknown. Requires: not sparse.
+  static bool has_numbers(const Tensor& tensor) { return find_kind(tensor) != Kind::none; }
+
+  // Requires: has_numbers(tensor), not sparse.
+  explicit TensorElements(const Tensor& tensor);
+
+  bool is_wide() const { return kind_ == Kind::doubles || kind_ == Kind::integers; }
+  bool is_seekable() const { return blob_->seekable(); }
+  // Smaller numbers are subnormal in the type in which dense elements are stored, or in float32. 0: there are none.
+  double smallest_normal() const { return smallest_normal_; }
+  // Null if is_seekable().
+  std::unique_ptr<BlobStream> stream() const { return is_seekable() ? nullptr : blob_->stream(); }
+
+  // Reads elements from `first` on, or, if `stream` is not null, its next ones. `buffer`: of the caller, for stored
+  // bytes. Throws what reading the blob throws. Requires: float64 if and only if is_wide().
+  void read(BlobStream* stream, std::uint64_t first, std::span<float> out, std::vector<std::byte>& buffer) const;
+  void read(BlobStream* stream, std::uint64_t first, std::span<double> out, std::vector<std::byte>& buffer) const;
+
+  // The bytes of mapped elements that summarize_stored() accepts; empty for others.
+  std::span<const std::byte> find_stored(std::uint64_t first, std::size_t count) const {
+    return stored_.empty() ? stored_ : stored_.subspan(first * kStoredBytes, count * kStoredBytes);
+  }
+  static constexpr std::size_t kStoredBytes = 2;  // of such an element
+  float decode(std::span<const std::byte> stored) const;
+  DType dtype() const { return dtype_; }
+
+ private:
+  enum class Kind : std::uint8_t { none, floats, small_integers, doubles, integers };
+  static Kind find_kind(const Tensor& tensor);
+  template <typename Number>
+  void read_as(BlobStream* stream, std::uint64_t first, std::span<Number> out, std::vector<std::byte>& buffer) const;
+
+  Kind kind_;
+  DType dtype_;
+  BlobPtr blob_;
+  std::span<const std::byte> stored_ = {};
+  double smallest_normal_ = 0;
+};
+
+}  // namespace poise
