@@ -33,6 +33,7 @@ void add_verify(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_hash(CLI::App& app);
 void add_stats(CLI::App& app);
+void add_show(CLI::App& app);
 void add_diff(CLI::App& app);
 void add_edit(CLI::App& app);
 void add_run(CLI::App& app);
