@@ -29,21 +29,11 @@ constexpr std::string_view kConfigPrefix = "config.";
 constexpr std::string_view kTemplate = "tokenizer.chat_template";  // as GGUF has it
 constexpr std::size_t kMostValue = 60;                             // bytes of a value in a message
 
-struct CardField {
-  std::string_view name;
-  std::string Card::*field;
-};
-constexpr std::array<CardField, 7> kCardFields = {{{"model_type", &Card::model_type},
-                                                   {"base_model", &Card::base_model},
-                                                   {"author", &Card::author},
-                                                   {"created_at", &Card::created_at},
-                                                   {"last_modified", &Card::last_modified},
-                                                   {"license", &Card::license},
-                                                   {"uuid", &Card::uuid}}};
-
+// Returns null for a name that the card does not have.
 const CardField* find_field(std::string_view name) {
-  const auto* found = std::ranges::find(kCardFields, name, &CardField::name);
-  return found == kCardFields.end() ? nullptr : found;
+  const auto fields = card_fields();
+  const auto found = std::ranges::find(fields, name, &CardField::name);
+  return found == fields.end() ? nullptr : &*found;
 }
 
 enum class KeyPlace { card, config, attributes, chat_template };
@@ -159,16 +149,16 @@ class KeyChanges {
     const CardField* field = find_field(name);
     if (field == nullptr) {
       std::vector<std::string_view> names;
-      for (const CardField& row : kCardFields) names.push_back(row.name);
+      for (const CardField& row : card_fields()) names.push_back(row.name);
       refuse_option(kSet, fmt::format("the card has no field \"{}\": {}", name, list_names(names, names.size())));
     }
     const auto* text = given.get_if<std::string>();
     if (text == nullptr) refuse_option(kSet, fmt::format("card.{} is text, and {} is not", name, show_value(given)));
-    const Value before(model_.card.*field->field);
+    const Value before(model_.card.*field->text);
     Card card = model_.card;
-    card.*field->field = *text;
+    card.*field->text = *text;
     model_.card = checked_card(std::move(card));
-    report(fmt::format("card.{}", name), before == Value("") ? nullptr : &before, Value(model_.card.*field->field));
+    report(fmt::format("card.{}", name), before == Value("") ? nullptr : &before, Value(model_.card.*field->text));
   }
 
   void set_config(const std::string& name, const Value& given) {
