@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kThreshold = 1000;  // more elements are summarized
 constexpr std::uint64_t kEdge = 3;
-constexpr std::size_t kColumns = 75;
+constexpr std::size_t kLineColumns = 75;
 constexpr int kPrecision = 8;
 constexpr std::size_t kMostPrinted = 1 << 20;
 
@@ -218,8 +218,8 @@ std::string format_array(const Shape& shape, DType dtype,
     printed *= is_summarized && length > 2 * kEdge ? 2 * kEdge : length;
     if (printed > kMostPrinted)
       throw Error(ErrorKind::unsupported,
-                  fmt::format("shape {}: more than {} numbers would be printed; a slice prints fewer", to_string(shape),
-                              kMostPrinted));
+                  fmt::format("shape {}: more than {} numbers would be printed; a slice prints fewer",
+                              poise::to_string(shape), kMostPrinted));
   }
   std::vector<Number> numbers;
   std::vector<std::string> words;
@@ -241,7 +241,7 @@ std::string format_array(const Shape& shape, DType dtype,
   std::size_t widest = 0;
   for (const std::string& word : words) widest = std::max(widest, word.size());
   for (std::string& word : words) word = fmt::format("{:>{}}", word, widest);
-  return Printer(shape, is_summarized, std::move(words)).print(0, " ", kColumns);
+  return Printer(shape, is_summarized, std::move(words)).print(0, " ", kLineColumns);
 }
 
 }  // namespace poise::cli

@@ -48,7 +48,7 @@ struct Range {
 
 [[noreturn]] void refuse_slice(const std::string& slice, const Shape& shape, std::string_view problem) {
   throw Error(ErrorKind::bad_argument,
-              fmt::format("--slice \"{}\" of shape {}: {}", make_printable(slice), to_string(shape), problem));
+              fmt::format("--slice \"{}\" of shape {}: {}", make_printable(slice), poise::to_string(shape), problem));
 }
 
 // Python's rules: negative numbers count from the end, and ends beyond the dimension are cut.
@@ -215,7 +215,7 @@ void show(const ShowArguments& options) {
   if (!options.npy.empty()) return write_npy(make_slice(tensor, options.slice), options);
   const std::string numbers = options.raw ? "" : format_dense(make_slice(tensor, options.slice));
   fmt::print("{} {} {}\n", make_printable(tensor.name), make_printable(describe_stored_type(tensor)),
-             to_string(tensor.shape));
+             poise::to_string(tensor.shape));
   print_places(tensor);
   if (options.raw) return print_parts(tensor);
   fmt::print("\n{}\n", numbers);

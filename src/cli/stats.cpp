@@ -49,7 +49,7 @@ double loudness(const TensorStatistics& tensor) {
 }
 
 using TS = TensorStatistics;
-constexpr std::array<StatsColumn, 11> kColumns = {{
+constexpr std::array<StatsColumn, 11> kStatsColumns = {{
     {"min", [](const TS& t) { return four_digits(t.min); }, [](const TS& t) { return t.min; }},
     {"max", [](const TS& t) { return four_digits(t.max); }, [](const TS& t) { return t.max; }},
     {"mean", [](const TS& t) { return four_digits(t.mean); }, [](const TS& t) { return t.mean; }},
@@ -100,7 +100,7 @@ void sort_tensors(std::vector<TensorStatistics>& tensors, std::string_view colum
   }
   const auto key = [&](const TensorStatistics& tensor) {
     if (column == "elements") return static_cast<double>(tensor.elements);
-    const double number = std::ranges::find(kColumns, column, &StatsColumn::name)->key(tensor);
+    const double number = std::ranges::find(kStatsColumns, column, &StatsColumn::name)->key(tensor);
     return tensor.problem.empty() && !std::isnan(number) ? number : -HUGE_VAL;
   };
   std::ranges::stable_sort(tensors, std::ranges::greater(), key);
@@ -113,7 +113,7 @@ std::string_view shown_name(const Model& model, const TensorStatistics& tensor, 
 
 void print_table(const Model& model, const std::vector<TensorStatistics>& tensors, const StatsArguments& options) {
   std::vector<const StatsColumn*> columns;
-  for (const StatsColumn& column : kColumns) {
+  for (const StatsColumn& column : kStatsColumns) {
     const auto has = [&](const TensorStatistics& tensor) { return column.rare_count(tensor) > 0; };
     if (column.rare_count == nullptr || std::ranges::any_of(tensors, has)) columns.push_back(&column);
   }
@@ -130,7 +130,7 @@ void print_table(const Model& model, const std::vector<TensorStatistics>& tensor
   Table(header, right_aligned).print(tensors.size(), [&](std::size_t index, Table::Row& row) {
     const TensorStatistics& tensor = tensors[index];
     append_printable(row[0], shown_name(model, tensor, options.names_in_file));
-    row[1] = to_string(tensor.shape);
+    row[1] = poise::to_string(tensor.shape);
     append_printable(row[2], tensor.type);
     for (std::size_t i = 0; i < columns.size(); ++i)
       row[3 + i] = tensor.problem.empty() ? columns[i]->text(tensor) : "-";
@@ -227,7 +227,7 @@ void add_stats(CLI::App& app) {
   command->add_flag("--json", options->json, "Print the statistics as JSON");
   add_pattern_options(*command, options->statistics.only, options->statistics.skip, "Show");
   std::vector<std::pair<std::string_view, std::string>> sorts = {{"name", "name"}, {"elements", "elements"}};
-  for (const StatsColumn& column : kColumns) sorts.emplace_back(column.name, column.name);
+  for (const StatsColumn& column : kStatsColumns) sorts.emplace_back(column.name, column.name);
   add_choice(*command, "--sort", options->sort, sorts, "Order tensors by a column, the largest number first")
       ->type_name("COLUMN");
   add_choice<bool, bool>(*command, "--names", options->names_in_file, {{"file", true}, {"poise", false}},
