@@ -41,7 +41,7 @@ std::optional<TokenId> find_token(const Vocabulary& vocabulary, std::string_view
 
 // As if generation_config.json named it, besides what ends a text already.
 void add_end_token(Model& model, TokenId token) {
-  Attributes generation = generation_config(model);
+  Attributes generation = read_generation_config(model);
   Value::Array ends = {Value(std::int64_t{token})};
   if (const Value* given = generation.find("eos_token_id")) {
     if (const auto* list = given->get_if<Value::Array>()) {

@@ -102,7 +102,7 @@ class DefaultsReader {
 
 SamplingDefaults read_sampling_defaults(const Model& model) {
   constexpr float kAsTrained = 1;
-  const Attributes generation = generation_config(model);
+  const Attributes generation = read_generation_config(model);
   if (!generation.empty()) {
     SamplingDefaults result = DefaultsReader(generation, kGenerationKeys).read();
     const Value* const samples = generation.find("do_sample");

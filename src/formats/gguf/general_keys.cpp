@@ -135,7 +135,7 @@ class GeneralWriter {
   }
 
   void write_sampling() {
-    const Attributes generation = generation_config(model_);
+    const Attributes generation = read_generation_config(model_);
     for (const SamplingKey& row : kSamplingKeys) {
       const std::string key = fmt::format("{}{}", kSamplingPrefix, row.gguf);
       const Value* value = generation.find(row.gguf);

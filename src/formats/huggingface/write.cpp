@@ -112,7 +112,7 @@ bool is_model_type(std::string_view key, const Value& value) {
 }
 
 Attributes find_generation(const Model& model) {
-  return model.attributes.find(kGenerationConfig) != nullptr ? generation_config(model)
+  return model.attributes.find(kGenerationConfig) != nullptr ? read_generation_config(model)
                                                              : make_generation_config(model.attributes);
 }
 

@@ -14,7 +14,7 @@ using pickle::Id;
 using pickle::Kind;
 using pickle::Pickle;
 
-StorageName storage_name(const Pickle& pickle, Id id, const std::string& path) {
+StorageName read_storage_name(const Pickle& pickle, Id id, const std::string& path) {
   const auto fail = [&](ErrorKind kind, const std::string& problem) {
     return Error(kind, "pytorch: storage: " + problem, path, pickle.offset(id));
   };

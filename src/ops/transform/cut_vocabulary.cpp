@@ -148,7 +148,7 @@ std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t s
   }
   add_ids(model.config_json, "the configuration");
   if (const auto* text = model.config_json.get_if<Attributes>("text_config")) add_ids(*text, "text_config");
-  add_ids(generation_config(model), "generation_config");
+  add_ids(read_generation_config(model), "generation_config");
   return found;
 }
 

@@ -46,7 +46,7 @@ inline constexpr std::string_view kGenerationConfig = "generation_config";
 std::vector<TokenId> find_end_tokens(const Model& model, TokenId eos, std::size_t tokens);
 
 // Returns generation_config.json, stored in the model as a map or as text; else empty.
-Attributes generation_config(const Model& model);
+Attributes read_generation_config(const Model& model);
 
 // Returns the keys "general.sampling.*" of a GGUF file in the form of a generation_config.json; empty if it has none.
 Attributes make_generation_config(const Attributes& attributes);
