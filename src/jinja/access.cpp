@@ -57,6 +57,10 @@ std::optional<Object> find_python_attribute(Interpreter& in, const Object& of, s
     if (name == "stop") return range->stop;
     if (name == "step") return range->step;
   }
+  if (const auto* tuple = of.get_if<Tuple>(); tuple != nullptr && tuple->items->is_group) {
+    if (name == "grouper") return tuple->items->items[0];
+    if (name == "list") return tuple->items->items[1];
+  }
   if (auto found = find_number_attribute(of, name)) return found;
   const Method method = find_method(of, name);
   if (method == nullptr) return std::nullopt;
@@ -178,6 +182,14 @@ Object count_items(Interpreter& in, const Object& self, Parameters& given) {
 
 }  // namespace
 
+Object make_dict_from_keys(Interpreter& in, const Object&, Parameters& given) {
+  const Object keys = given.require("iterable");
+  const Object value = given.read("value").value_or(nullptr);
+  Dict dict;
+  for (const Object& key : read_items(in.budget(), keys)) dict.set(in.budget(), key, value);
+  return make_dict(std::move(dict));
+}
+
 Method find_dict_method(std::string_view name) {
   static const std::map<std::string_view, Method> kMethods = {
       {"keys", view<DictView::Of::keys>},
@@ -185,6 +197,7 @@ Method find_dict_method(std::string_view name) {
       {"items", view<DictView::Of::items>},
       {"get", get},
       {"copy", copy_dict},
+      {"fromkeys", make_dict_from_keys},
   };
   const auto found = kMethods.find(name);
   return found == kMethods.end() ? nullptr : found->second;

@@ -6,6 +6,7 @@
 #include <array>
 #include <ctime>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -54,6 +55,19 @@ Dict read_dict_arguments(Interpreter& in, Parameters& given) {
   return dict;
 }
 
+// The function dict(), which is a type in Python.
+class DictType final : public Thing {
+ public:
+  std::string type() const override { return "type"; }
+  std::string describe() const override { return "<class 'dict'>"; }
+  Object call(Interpreter& in, Parameters& given) override { return make_dict(read_dict_arguments(in, given)); }
+  std::optional<Object> find_attribute(Interpreter&, std::string_view name) override {
+    if (name != "fromkeys") return std::nullopt;
+    return ThingPtr(std::make_shared<Function>(
+        "fromkeys", [](Interpreter& in, Parameters& given) { return make_dict_from_keys(in, {}, given); }));
+  }
+};
+
 Object make_namespace_from(Interpreter& in, Parameters& given) {
   const Dict dict = read_dict_arguments(in, given);
   const Object made = in.make_namespace();
@@ -62,6 +76,50 @@ Object make_namespace_from(Interpreter& in, Parameters& given) {
     (*made.get_if<Namespace*>())->entries.emplace_back(*key.text(), value);
   }
   return made;
+}
+
+// The result of cycler("odd", "even").
+class Cycler final : public Thing, public std::enable_shared_from_this<Cycler> {
+ public:
+  explicit Cycler(std::vector<Object> items) : items_(std::move(items)), depth_(measure_depth_of_items(items_)) {}
+
+  std::string type() const override { return "Cycler"; }
+  std::string describe() const override { return "<Cycler>"; }
+  unsigned depth() const override { return depth_; }
+  bool is_callable() const override { return false; }
+  Object call(Interpreter&, Parameters&) override { fail("'Cycler' object is not callable"); }
+  std::optional<Object> find_attribute(Interpreter&, std::string_view name) override {
+    if (name == "current") return items_[at_];
+    if (name != "next" && name != "reset") return std::nullopt;
+    const bool advances = name == "next";
+    return ThingPtr(std::make_shared<Function>(
+        std::string(name),
+        [self = shared_from_this(), advances](Interpreter&, Parameters&) -> Object {
+          const std::size_t at = self->at_;
+          self->at_ = advances ? (at + 1) % self->items_.size() : 0;
+          return advances ? self->items_[at] : Object(nullptr);
+        },
+        depth_));
+  }
+
+ private:
+  std::vector<Object> items_;
+  unsigned depth_;
+  std::size_t at_ = 0;
+};
+
+Object make_cycler(Interpreter&, Parameters& given) {
+  std::vector<Object> items = given.read_positional();
+  if (items.empty()) fail("at least one item has to be provided");
+  return ThingPtr(std::make_shared<Cycler>(std::move(items)));
+}
+
+Object make_joiner(Interpreter& in, Parameters& given) {
+  const Text separator = to_text(in.budget(), given.read("sep").value_or(", "));
+  auto is_used = std::make_shared<bool>(false);
+  return ThingPtr(std::make_shared<Function>("joiner", [separator, is_used](Interpreter&, Parameters&) -> Object {
+    return std::exchange(*is_used, true) ? Object(separator) : Object("");
+  }));
 }
 
 Object raise_exception(Interpreter& in, Parameters& given) {
@@ -108,8 +166,10 @@ void add_functions(Interpreter&, Scope& globals) {
     globals.set(name, ThingPtr(std::make_shared<Function>(name, std::move(body))));
   };
   add("range", make_range);
-  add("dict", [](Interpreter& in, Parameters& given) { return make_dict(read_dict_arguments(in, given)); });
+  globals.set("dict", ThingPtr(std::make_shared<DictType>()));
   add("namespace", make_namespace_from);
+  add("cycler", make_cycler);
+  add("joiner", make_joiner);
   add("raise_exception", raise_exception);
   add("strftime_now", strftime_now);
 }

@@ -8,11 +8,11 @@
 namespace poise::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 14> kEscaping = {"capitalize", "center",  "ljust", "lower",  "lstrip",
-                                                        "partition",  "replace", "rjust", "rstrip", "rpartition",
-                                                        "strip",      "title",   "upper", "zfill"};
+constexpr std::array<std::string_view, 16> kEscaping = {
+    "capitalize", "center", "expandtabs", "ljust", "lower", "lstrip",   "partition", "replace",
+    "rjust",      "rstrip", "rpartition", "strip", "title", "swapcase", "upper",     "zfill"};
 // These methods escape some arguments only, or return several texts.
-constexpr std::array<std::string_view, 5> kOthers = {"format", "join", "rsplit", "split", "splitlines"};
+constexpr std::array<std::string_view, 6> kOthers = {"format", "format_map", "join", "rsplit", "split", "splitlines"};
 
 template <typename Names>
 bool is_one_of(const Names& names, std::string_view name) {

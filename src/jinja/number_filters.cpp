@@ -1,4 +1,5 @@
 // Filters that return numbers, or choose a value.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -165,12 +166,29 @@ Object filter_attr(Interpreter& in, const Object& value, Parameters& given) {
   return in.find_attribute(value, name.text()->bytes);
 }
 
+Object filter_filesizeformat(Interpreter&, const Object& value, Parameters& given) {
+  const bool is_binary = given.read_truth("binary", false);
+  const auto number = value.text() != nullptr ? parse_real(*value.text()) : value.number();
+  if (!number || !(std::abs(*number) < 1e300)) fail("filter 'filesizeformat' needs a number");
+  const double base = is_binary ? 1024 : 1000;
+  if (*number == 1) return "1 Byte";
+  if (*number < base) return Text{fmt::format("{} Bytes", static_cast<std::int64_t>(std::max(*number, -9e18)))};
+  double unit = base * base;
+  std::size_t i = 0;
+  constexpr std::string_view kPrefixes = "kMGTPEZY";
+  for (; i + 1 < kPrefixes.size() && *number >= unit; ++i) unit *= base;
+  const char prefix = is_binary && i == 0 ? 'K' : kPrefixes[i];
+  return Text{fmt::format("{:.1f} {}{}B", base * *number / unit, prefix, is_binary ? "i" : "")};
+}
+
 }  // namespace
 
 const Filters& number_filters() {
   static const Filters kFilters = {
-      {"int", filter_int},         {"float", filter_float}, {"abs", filter_abs},   {"round", filter_round},
-      {"default", filter_default}, {"d", filter_default},   {"attr", filter_attr},
+      {"int", filter_int},         {"float", filter_float},
+      {"abs", filter_abs},         {"round", filter_round},
+      {"default", filter_default}, {"d", filter_default},
+      {"attr", filter_attr},       {"filesizeformat", filter_filesizeformat},
   };
   return kFilters;
 }

@@ -36,7 +36,8 @@ using TextPtr = std::shared_ptr<const Text>;
 // Items of a list or tuple.
 struct SequenceObject {
   std::vector<Object> items;
-  unsigned depth = 1;  // of nested containers, this one included
+  unsigned depth = 1;     // of nested containers, this one included
+  bool is_group = false;  // a tuple of the filter groupby, with the attributes grouper and list
 };
 using SequencePtr = std::shared_ptr<const SequenceObject>;
 struct List {
@@ -104,6 +105,7 @@ class Thing {
   virtual std::string type() const = 0;
   virtual std::string describe() const = 0;
   virtual unsigned depth() const { return 0; }
+  virtual bool is_callable() const { return true; }
   virtual Object call(Interpreter& in, Parameters& parameters) = 0;
   virtual std::optional<Object> find_attribute(Interpreter& in, std::string_view name);
   // Returns the length as an iterable; std::nullopt if it has none.

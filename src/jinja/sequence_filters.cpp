@@ -1,5 +1,6 @@
 // These filters order sequences, and choose, change or add up their items.
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,6 +31,13 @@ Object filter_last(Interpreter& in, const Object& value, Parameters&) {
   require_reversible(value);
   const std::vector<Object> items = read_items(in.budget(), value);
   return items.empty() ? make_undefined("No last item, sequence was empty.") : items.back();
+}
+
+Object filter_random(Interpreter& in, const Object& value, Parameters&) {
+  const std::vector<Object> items = read_items(in.budget(), value);
+  if (items.empty()) return make_undefined("No random item, sequence was empty.");
+  std::random_device device;
+  return items[std::uniform_int_distribution<std::size_t>(0, items.size() - 1)(device)];
 }
 
 Object filter_list(Interpreter& in, const Object& value, Parameters&) {
@@ -159,6 +167,89 @@ Object filter_sum(Interpreter& in, const Object& value, Parameters& given) {
   return total;
 }
 
+std::int64_t require_integer(Parameters& given, std::string_view name) {
+  const auto number = given.require(name).integer();
+  if (!number) fail(fmt::format("'{}' has to be an integer", name));
+  return *number;
+}
+
+Object filter_batch(Interpreter& in, const Object& value, Parameters& given) {
+  const std::int64_t count = require_integer(given, "linecount");
+  const Object fill = given.read("fill_with").value_or(nullptr);
+  std::vector<Object> batches;
+  std::vector<Object> batch;
+  for (Object& item : read_items(in.budget(), value)) {
+    if (static_cast<std::int64_t>(batch.size()) == count)
+      batches.push_back(make_list(in.budget(), std::exchange(batch, {})));
+    batch.push_back(std::move(item));
+  }
+  if (!batch.empty()) {
+    if (!fill.is_none() && static_cast<std::int64_t>(batch.size()) < count) {
+      in.budget().charge(static_cast<std::uint64_t>(count), 64);
+      batch.resize(static_cast<std::size_t>(count), fill);
+    }
+    batches.push_back(make_list(in.budget(), std::move(batch)));
+  }
+  return make_iterator(in.budget(), std::move(batches));
+}
+
+Object filter_slice(Interpreter& in, const Object& value, Parameters& given) {
+  const std::int64_t count = require_integer(given, "slices");
+  const Object fill = given.read("fill_with").value_or(nullptr);
+  const std::vector<Object> items = read_items(in.budget(), value);
+  if (count == 0) fail("integer division or modulo by zero");
+  std::vector<Object> slices;
+  const std::size_t size = items.size();
+  const std::size_t parts = count < 0 ? 0 : static_cast<std::size_t>(count);
+  in.budget().charge(parts, 64);
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < parts; ++i) {
+    const bool has_more = i < size % parts;
+    const std::size_t end = begin + size / parts + (has_more ? 1 : 0);
+    std::vector<Object> slice(items.begin() + static_cast<std::ptrdiff_t>(begin),
+                              items.begin() + static_cast<std::ptrdiff_t>(end));
+    if (!fill.is_none() && !has_more) slice.push_back(fill);
+    slices.push_back(make_list(in.budget(), std::move(slice)));
+    begin = end;
+  }
+  return make_iterator(in.budget(), std::move(slices));
+}
+
+// Makes a tuple of a key and the items that have it; names reach both, too.
+Object make_group(Budget& budget, Object key, std::vector<Object> members) {
+  const Object pair = make_tuple(budget, {std::move(key), make_list(budget, std::move(members))});
+  SequenceObject group = *pair.get_if<Tuple>()->items;
+  group.is_group = true;
+  return Tuple{std::make_shared<const SequenceObject>(std::move(group))};
+}
+
+Object filter_groupby(Interpreter& in, const Object& value, Parameters& given) {
+  const Object attribute = given.require("attribute");
+  const Object otherwise = given.read("default").value_or(nullptr);
+  const bool with_case = given.read_truth("case_sensitive", false);
+  Key key(in, attribute, with_case);
+  Key shown(in, attribute, true);
+  if (!otherwise.is_none()) {
+    key.set_default(otherwise);
+    shown.set_default(otherwise);
+  }
+  std::vector<Object> items = read_items(in.budget(), value);
+  std::vector<Object> keys;
+  for (const Object& item : items) keys.push_back(key(item));
+  items = sort_by_keys(in, std::move(items), keys, false);
+  std::vector<Object> groups;
+  for (std::size_t begin = 0; begin < items.size();) {
+    const Object of_group = key(items[begin]);
+    std::size_t end = begin;
+    std::vector<Object> members;
+    while (end < items.size() && are_equal(in.budget(), key(items[end]), of_group)) members.push_back(items[end++]);
+    if (members.empty()) members.push_back(items[end++]);  // NaN does not equal itself
+    groups.push_back(make_group(in.budget(), shown(items[begin]), std::move(members)));
+    begin = end;
+  }
+  return make_list(in.budget(), std::move(groups));
+}
+
 // Returns no items, whatever the arguments are: jinja2 does not look at them when there is no value.
 Object skip_arguments(Interpreter& in, Parameters& given) {
   given.read_positional();
@@ -215,24 +306,30 @@ Object filter_select(Interpreter& in, const Object& value, Parameters& given) {
 }  // namespace
 
 const Filters& sequence_filters() {
-  static const Filters kFilters = {{"length", filter_length},
-                                   {"count", filter_length},
-                                   {"first", filter_first},
-                                   {"last", filter_last},
-                                   {"list", filter_list},
-                                   {"reverse", filter_reverse},
-                                   {"sort", filter_sort},
-                                   {"dictsort", filter_dictsort},
-                                   {"items", filter_items},
-                                   {"unique", filter_unique},
-                                   {"min", filter_extreme<false>},
-                                   {"max", filter_extreme<true>},
-                                   {"sum", filter_sum},
-                                   {"map", filter_map},
-                                   {"select", filter_select<true, false>},
-                                   {"reject", filter_select<false, false>},
-                                   {"selectattr", filter_select<true, true>},
-                                   {"rejectattr", filter_select<false, true>}};
+  static const Filters kFilters = {
+      {"length", filter_length},
+      {"count", filter_length},
+      {"first", filter_first},
+      {"last", filter_last},
+      {"random", filter_random},
+      {"list", filter_list},
+      {"reverse", filter_reverse},
+      {"sort", filter_sort},
+      {"dictsort", filter_dictsort},
+      {"items", filter_items},
+      {"unique", filter_unique},
+      {"min", filter_extreme<false>},
+      {"max", filter_extreme<true>},
+      {"sum", filter_sum},
+      {"batch", filter_batch},
+      {"slice", filter_slice},
+      {"groupby", filter_groupby},
+      {"map", filter_map},
+      {"select", filter_select<true, false>},
+      {"reject", filter_select<false, false>},
+      {"selectattr", filter_select<true, true>},
+      {"rejectattr", filter_select<false, true>},
+  };
   return kFilters;
 }
 

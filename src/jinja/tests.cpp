@@ -39,7 +39,10 @@ bool is_sequence(Interpreter&, const Object& value, Parameters&) {
 bool can_iterate(Interpreter&, const Object& value, Parameters&) {
   return is_iterable(value) || (value.is<ThingPtr>() && find_length(value).has_value());
 }
-bool can_call(Interpreter&, const Object& value, Parameters&) { return value.is_undefined() || value.is<ThingPtr>(); }
+bool can_call(Interpreter&, const Object& value, Parameters&) {
+  const auto* const thing = value.get_if<ThingPtr>();
+  return value.is_undefined() || (thing != nullptr && (*thing)->is_callable());
+}
 template <Case kCase>
 bool is_cased(Interpreter& in, const Object& value, Parameters&) {
   return has_case(to_text(in.budget(), value), kCase);

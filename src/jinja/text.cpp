@@ -54,8 +54,17 @@ std::string change_case(char32_t code, Case how) {
     case Case::lower: return of != nullptr ? std::string(of->lower) : single(utf8proc_tolower(wide));
     case Case::upper: return of != nullptr ? std::string(of->upper) : single(utf8proc_toupper(wide));
     case Case::title: return of != nullptr ? std::string(of->title) : single(utf8proc_totitle(wide));
+    case Case::swap: return change_case(code, is_upper(code) ? Case::lower : Case::upper);
+    case Case::fold: break;
   }
-  return {};
+  std::array<utf8proc_int32_t, 8> folded = {};
+  int last = 0;
+  const utf8proc_ssize_t count = utf8proc_decompose_char(
+      wide, folded.data(), static_cast<utf8proc_ssize_t>(folded.size()), UTF8PROC_CASEFOLD, &last);
+  std::string text;
+  for (utf8proc_ssize_t i = 0; i < count && i < static_cast<utf8proc_ssize_t>(folded.size()); ++i)
+    append_utf8(text, static_cast<char32_t>(folded[static_cast<std::size_t>(i)]));
+  return text;
 }
 
 bool is_cased(char32_t code) { return is_lower(code) || is_upper(code) || is_title(code); }
@@ -121,6 +130,10 @@ Text copy_part(const Text& text, std::size_t begin, std::size_t end) {
   Text result;
   append(result, text, begin, end);
   return result;
+}
+
+bool is_ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
 std::vector<std::size_t> find_characters(std::string_view text) {
@@ -200,7 +213,8 @@ bool is_word(char32_t code) { return code == '_' || is_alphabetic(code) || is_nu
 void append_cased(Text& to, const Text& from, std::size_t begin, std::size_t end, Case how) {
   for (std::size_t i = begin; i < end;) {
     const Decoded here = decode(from.bytes, i);
-    const bool is_sigma = how == Case::lower && here.code == 0x3A3;
+    const bool lowers = how == Case::lower || (how == Case::swap && is_upper(here.code));
+    const bool is_sigma = lowers && here.code == 0x3A3;
     append(to, is_sigma ? encode(ends_word(from.bytes, i, here.next) ? 0x3C2 : 0x3C3) : change_case(here.code, how),
            is_input(from, i));
     i = here.next;

@@ -40,6 +40,7 @@ bool is_input(const Text& text, std::size_t at);
 // Returns the beginning of each character, then the end of the text.
 std::vector<std::size_t> find_characters(std::string_view text);
 std::size_t count_characters(std::string_view text);
+bool is_ascii(std::string_view text);
 
 // Returns the number that a text of at most 9 decimal digits spells; std::nullopt for others.
 std::optional<std::int64_t> parse_index(std::string_view text);
@@ -64,7 +65,7 @@ bool is_printable(char32_t code);
 bool is_word(char32_t code);  // \w of a regular expression
 
 // Changes the case of each character; a changed input character stays input.
-enum class Case { lower, upper, title };
+enum class Case { lower, upper, title, swap, fold };
 Text change_case(const Text& text, Case to);
 void append_cased(Text& to, const Text& from, std::size_t begin, std::size_t end, Case how);
 

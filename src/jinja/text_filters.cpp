@@ -1,6 +1,7 @@
 // Filters that return texts.
 #include <fmt/format.h>
 
+#include "bytes/utf8.hpp"
 #include "jinja/filters.hpp"
 #include "jinja/formatting.hpp"
 #include "jinja/things.hpp"
@@ -59,6 +60,11 @@ Object filter_join(Interpreter& in, const Object& value, Parameters& given) {
   return join_texts(in.budget(), separator, items);
 }
 
+Object filter_center(Interpreter& in, const Object& value, Parameters& given) {
+  const std::int64_t width = given.read_integer("width", 80);
+  return pad_text(in.budget(), to_text(in.budget(), value), width, Text{" "}, Sides::both);
+}
+
 Object filter_indent(Interpreter& in, const Object& value, Parameters& given) {
   const Object width = given.read("width").value_or(4);
   const bool first = given.read_truth("first", false);
@@ -92,6 +98,31 @@ Object filter_indent(Interpreter& in, const Object& value, Parameters& given) {
   return out;
 }
 
+Object filter_truncate(Interpreter& in, const Object& value, Parameters& given) {
+  const std::int64_t length = given.read_integer("length", 255);
+  const bool cuts_words = given.read_truth("killwords", false);
+  const Object end = given.read("end").value_or("...");
+  const std::int64_t leeway = given.read_integer("leeway", 5);
+  if (end.text() == nullptr) fail("the end of filter 'truncate' has to be a text");
+  const auto given_size = find_length(value);
+  if (!given_size) fail(fmt::format("object of type '{}' has no len()", name_type(value)));
+  const auto end_length = static_cast<std::int64_t>(count_characters(end.text()->bytes));
+  if (length < end_length) fail(fmt::format("expected length >= {}, got {}", end_length, length));
+  if (leeway < 0) fail(fmt::format("expected leeway >= 0, got {}", leeway));
+  const auto size = static_cast<std::int64_t>(*given_size);
+  if (size <= length || size - length <= leeway) return value;
+  if (value.text() == nullptr) fail("filter 'truncate' needs a text");
+  const Text& text = *value.text();
+  const std::vector<std::size_t> begins = find_characters(text.bytes);
+  in.budget().charge(2 * text.size());
+  Text out = copy_part(text, 0, begins[static_cast<std::size_t>(length - end_length)]);
+  if (!cuts_words) {
+    if (const std::size_t space = out.bytes.rfind(' '); space != std::string::npos) out = copy_part(out, 0, space);
+  }
+  append(out, *end.text());
+  return out;
+}
+
 Object filter_format(Interpreter& in, const Object& value, Parameters& given) {
   std::vector<Object> items = given.read_positional();
   auto names = given.read_keywords();
@@ -117,6 +148,57 @@ Object filter_escape(Interpreter& in, const Object& value, Parameters&) {
   in.budget().charge(12);
   const Text* const text = value.text();
   return text != nullptr ? escape_markup(in.budget(), *text) : escape_markup(in.budget(), to_text(in.budget(), value));
+}
+
+Object filter_forceescape(Interpreter& in, const Object& value, Parameters&) {
+  return escape_markup(in.budget(), to_text(in.budget(), value));
+}
+
+Object filter_wordcount(Interpreter& in, const Object& value, Parameters&) {
+  const Text text = to_text(in.budget(), value);
+  std::int64_t count = 0;
+  bool in_word = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const Decoded here = decode(text.bytes, i);
+    if (is_word(here.code) && !in_word) ++count;
+    in_word = is_word(here.code);
+    i = here.next;
+  }
+  return count;
+}
+
+Text quote_url(Budget& budget, const Object& value, bool in_query) {
+  const Text text = to_text(budget, value);
+  budget.charge(6 * text.size());
+  Text out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text.bytes[i];
+    const bool is_safe = is_ascii_alphanumeric(c) || std::string_view("_.-~").find(c) != std::string_view::npos ||
+                         (c == '/' && !in_query);
+    if (is_safe) {
+      append(out, text, i, i + 1);
+    } else if (c == ' ' && in_query) {
+      append(out, "+", is_input(text, i));
+    } else {
+      append(out, fmt::format("%{:02X}", static_cast<unsigned char>(c)), is_input(text, i));
+    }
+  }
+  return out;
+}
+
+Object filter_urlencode(Interpreter& in, const Object& value, Parameters&) {
+  if (value.text() != nullptr || !is_iterable(value)) return quote_url(in.budget(), value, false);
+  std::vector<Object> pairs;
+  const Object items = value.is<DictPtr>() ? Object(DictView{DictView::Of::items, *value.get_if<DictPtr>()}) : value;
+  for (const Object& item : read_items(in.budget(), items)) {
+    const std::vector<Object> key_and_value = read_items(in.budget(), item);
+    if (key_and_value.size() != 2) fail("filter 'urlencode' needs pairs");
+    Text pair = quote_url(in.budget(), key_and_value[0], true);
+    append(pair, "=");
+    append(pair, quote_url(in.budget(), key_and_value[1], true));
+    pairs.emplace_back(std::move(pair));
+  }
+  return join_texts(in.budget(), Text{"&"}, pairs);
 }
 
 Object filter_tojson(Interpreter& in, const Object& value, Parameters& given) {
@@ -151,12 +233,17 @@ const Filters& text_filters() {
       {"trim", filter_trim},
       {"replace", filter_replace},
       {"join", filter_join},
+      {"center", filter_center},
       {"indent", filter_indent},
+      {"truncate", filter_truncate},
       {"format", filter_format},
       {"string", filter_string},
       {"safe", filter_safe},
       {"e", filter_escape},
       {"escape", filter_escape},
+      {"forceescape", filter_forceescape},
+      {"wordcount", filter_wordcount},
+      {"urlencode", filter_urlencode},
       {"tojson", filter_tojson},
   };
   return kFilters;

@@ -168,6 +168,23 @@ Object remove_affix(Interpreter& in, const Object& self, Parameters& given) {
 
 Object format(Interpreter& in, const Object& self, Parameters& given) { return format_braces(in, *self.text(), given); }
 
+Object format_map(Interpreter& in, const Object& self, Parameters& given) {
+  const Object map = given.require("mapping");
+  const auto* const dict = map.get_if<DictPtr>();
+  if (dict == nullptr) fail("format_map() needs a mapping");
+  Keywords names;
+  for (const auto& [key, value] : (*dict)->entries()) {
+    if (key.text() != nullptr) names.emplace_back(*key.text(), value);
+  }
+  Parameters all({}, std::move(names));
+  return format_braces(in, *self.text(), all);
+}
+
+// Chat templates have no bytes and no tables of characters.
+Object refuse(Interpreter&, const Object&, Parameters& given) {
+  fail(fmt::format("{} is not supported in chat templates", given.call_name()));
+}
+
 template <Case kCase>
 Object to_case(Interpreter& in, const Object& self, Parameters&) {
   in.budget().charge(2 * self.text()->size());
@@ -199,6 +216,28 @@ Object zfill(Interpreter& in, const Object& self, Parameters& given) {
   return out;
 }
 
+Object expandtabs(Interpreter& in, const Object& self, Parameters& given) {
+  const std::int64_t size = given.read_integer("tabsize", 8);
+  const Text& text = *self.text();
+  Text out;
+  std::int64_t column = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const Decoded here = decode(text.bytes, i);
+    if (here.code == '\t') {
+      const std::int64_t spaces = size > 0 ? size - column % size : 0;
+      in.budget().charge(static_cast<std::uint64_t>(spaces), 2);
+      append(out, std::string(static_cast<std::size_t>(spaces), ' '), is_input(text, i));
+      column += spaces;
+    } else {
+      append(out, text, i, here.next);
+      column = here.code == '\n' || here.code == '\r' ? 0 : column + 1;
+    }
+    i = here.next;
+  }
+  in.budget().charge(2 * out.size());
+  return out;
+}
+
 // Returns true when kIs holds for all characters, and there are any.
 template <bool (*kIs)(char32_t)>
 Object all_are(Interpreter& in, const Object& self, Parameters&) {
@@ -219,6 +258,37 @@ bool is_alphanumeric(char32_t code) {
 template <Case kCase>
 Object all_have_case(Interpreter&, const Object& self, Parameters&) {
   return has_case(*self.text(), kCase);
+}
+
+Object isascii(Interpreter&, const Object& self, Parameters&) { return is_ascii(self.text()->bytes); }
+
+Object isprintable(Interpreter& in, const Object& self, Parameters& given) {
+  return self.text()->empty() ? Object(true) : all_are<is_printable>(in, self, given);
+}
+
+Object isidentifier(Interpreter&, const Object& self, Parameters&) {
+  const std::string& text = self.text()->bytes;
+  for (std::size_t i = 0; i < text.size();) {
+    const Decoded here = decode(text, i);
+    if (!is_word(here.code) || (i == 0 && is_numeric(here.code))) return false;
+    i = here.next;
+  }
+  return !text.empty();
+}
+
+Object istitle(Interpreter&, const Object& self, Parameters&) {
+  const std::string& text = self.text()->bytes;
+  bool in_word = false;
+  bool has_any = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const Decoded here = decode(text, i);
+    const bool begins = is_upper(here.code) || is_title(here.code);
+    if (begins ? in_word : is_lower(here.code) && !in_word) return false;
+    in_word = begins || is_lower(here.code);
+    has_any |= in_word;
+    i = here.next;
+  }
+  return has_any;
 }
 
 }  // namespace
@@ -245,14 +315,21 @@ Method find_text_method(std::string_view name) {
       {"removeprefix", remove_affix<false>},
       {"removesuffix", remove_affix<true>},
       {"format", format},
+      {"format_map", format_map},
+      {"encode", refuse},
+      {"translate", refuse},
+      {"maketrans", refuse},
       {"lower", to_case<Case::lower>},
       {"upper", to_case<Case::upper>},
       {"title", to_case<Case::title>},
+      {"swapcase", to_case<Case::swap>},
+      {"casefold", to_case<Case::fold>},
       {"capitalize", capitalize},
       {"center", pad<Sides::both>},
       {"ljust", pad<Sides::right>},
       {"rjust", pad<Sides::left>},
       {"zfill", zfill},
+      {"expandtabs", expandtabs},
       {"isspace", all_are<is_space>},
       {"isalpha", all_are<is_alphabetic>},
       {"isdecimal", all_are<is_decimal>},
@@ -261,6 +338,10 @@ Method find_text_method(std::string_view name) {
       {"isalnum", all_are<is_alphanumeric>},
       {"islower", all_have_case<Case::lower>},
       {"isupper", all_have_case<Case::upper>},
+      {"isascii", isascii},
+      {"isprintable", isprintable},
+      {"isidentifier", isidentifier},
+      {"istitle", istitle},
   };
   const auto found = kMethods.find(name);
   return found == kMethods.end() ? nullptr : found->second;

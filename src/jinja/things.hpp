@@ -92,7 +92,10 @@ Object make_markup_method(const Object& markup, std::string_view name, Method of
 Method find_dict_method(std::string_view name);
 Method find_sequence_method(std::string_view name);
 
-// Adds namespace(), dict(), range() and the others.
+// Returns dict.fromkeys(keys, value=None).
+Object make_dict_from_keys(Interpreter& in, const Object& self, Parameters& given);
+
+// Adds namespace(), dict(), range(), cycler(), joiner() and the others.
 void add_functions(Interpreter& in, Scope& globals);
 
 // Filters and methods of texts share the following functions.

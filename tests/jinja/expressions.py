@@ -45,7 +45,7 @@ DICTS = ["d", "deep", "people[0]", "{'k': 1, 'j': [2]}", "{}", "dict(a=1, b='x')
 OTHERS = ["yes", "no", "none", "missing", "deep.missing", "people[9]", "d['zz']", "loop"]
 
 TEXT_METHODS = [
-    "upper()", "lower()", "title()", "capitalize()", "strip()", "lstrip()", "rstrip()", "strip('Hd')",
+    "upper()", "lower()", "title()", "capitalize()", "swapcase()", "strip()", "lstrip()", "rstrip()", "strip('Hd')",
     "split()",
     "split(',')", "split(' ', 1)", "rsplit(None, 1)", "rsplit(' ', 1)", "splitlines()", "splitlines(true)",
     "startswith('Hel')",
@@ -53,10 +53,10 @@ TEXT_METHODS = [
     "count('l')",
     "index('l')", "partition(',')", "rpartition(' ')", "zfill(15)", "center(20, '*')", "ljust(15)", "rjust(15, '.')",
     "isdigit()",
-    "isalpha()", "isalnum()", "isspace()", "islower()", "isupper()", "removeprefix('He')",
+    "isalpha()", "isalnum()", "isspace()", "islower()", "isupper()", "istitle()", "removeprefix('He')",
     "removesuffix('ld')",
-    "isnumeric()", "join(['a', 'b'])",
-    "format('A', 'B')", "append", "__class__", "nothing",
+    "casefold()", "expandtabs(4)", "isascii()", "isidentifier()", "isprintable()", "isnumeric()", "join(['a', 'b'])",
+    "format('A', 'B')", "encode", "append", "__class__", "nothing",
 ]  # fmt: skip
 DICT_METHODS = [
     "items()",
@@ -75,23 +75,26 @@ LIST_METHODS = ["index(2)", "count(1)", "append(3)", "copy()", "nothing", "0"]
 TEXT_FILTERS = [
     "upper", "lower", "title", "capitalize", "trim", "length", "list", "reverse", "replace('l', 'r')",
     "replace('l', 'r', 1)",
-    "indent", "indent(2, true)", "indent('>> ', blank=true)",
-    "e", "escape", "safe", "string", "int", "float", "int(5)", "default('D')",
+    "center(20)", "indent", "indent(2, true)", "indent('>> ', blank=true)", "truncate(9)", "truncate(9, true)",
+    "truncate(8, false, '~', 0)",
+    "wordcount", "urlencode", "e", "escape", "forceescape", "safe", "string", "int", "float", "int(5)", "default('D')",
     "d('D', true)",
-    "first", "last", "tojson", "tojson(ensure_ascii=true)", "join('-')", "format(1, 2)",
-    "sort|join",
+    "first", "last", "tojson", "tojson(ensure_ascii=true)", "join('-')", "format(1, 2)", "batch(3)|list",
+    "slice(3)|list", "sort|join",
     "unique|list", "trim('H ')", "count", "select|list", "attr('x')", "max", "min",
 ]  # fmt: skip
 LIST_FILTERS = [
     "length", "first", "last", "join", "join(', ')", "list", "reverse|list", "sort", "sort(reverse=true)",
     "sort(case_sensitive=true)",
-    "unique|list", "min", "max", "sum", "tojson", "tojson(indent=2)",
-    "map('upper')|list", "map('string')|join", "map(attribute='name')|list",
+    "unique|list", "min", "max", "sum", "tojson", "tojson(indent=2)", "batch(2)|list", "batch(2, 'x')|list",
+    "slice(2)|list",
+    "slice(2, 'x')|list", "map('upper')|list", "map('string')|join", "map(attribute='name')|list",
     "map(attribute='zz', default=1)|list",
     "select|list", "select('odd')|list", "reject('none')|list", "select('equalto', 2)|list",
     "select('in', [1, 2])|list",
     "selectattr('name')|list", "selectattr('age', '>', 26)|list",
     "rejectattr('extra', 'defined')|map(attribute='name')|list",
+    "groupby('age')", "groupby('age')|map(attribute='grouper')|list", "groupby('zz', default=0)|length",
     "sort(attribute='age')",
     "sort(attribute='age,name')|map(attribute='name')|join(',')", "map('length')|list", "string", "default('D')",
     "d('D', true)",
@@ -101,13 +104,13 @@ LIST_FILTERS = [
 DICT_FILTERS = [
     "length", "list", "dictsort", "dictsort(by='value')", "dictsort(true)", "dictsort(reverse=true)", "items|list",
     "tojson",
-    "tojson(indent=2)", "tojson(sort_keys=true)", "tojson(indent='\t')", "first", "string", "default(1)",
+    "tojson(indent=2)", "tojson(sort_keys=true)", "tojson(indent='\t')", "first", "string", "default(1)", "urlencode",
     "join(',')", "attr('a')",
 ]  # fmt: skip
 NUMBER_FILTERS = [
     "abs", "int", "float", "round", "round(1)", "round(1, 'floor')", "round(0, 'ceil')", "round(-1)", "string",
     "tojson",
-    "default(3)", "length", "list", "int(3)",
+    "filesizeformat", "filesizeformat(true)", "default(3)", "length", "list", "int(3)",
 ]  # fmt: skip
 OTHER_FILTERS = [
     "default('D')",

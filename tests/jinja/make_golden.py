@@ -45,6 +45,8 @@ BY_HAND = [
     "{% for x in [1] %}{% set loop = 1 %}{% endfor %}",
     "{% for loop in [1] %}{% endfor %}",
     "{% set loop = 1 %}{{ loop }}",
+    "{{ dict.fromkeys('aba') }}{{ {}.fromkeys([1, 2, 1], 'x') }}{{ dict.fromkeys(l)|list }}{{ dict }}{{ dict.fromkeys(5) }}",
+    "{{ dict.fromkeys('aba') }}{{ {}.fromkeys([1, 2, 1], 'x') }}{{ dict.fromkeys(l)|list }}{{ dict }}",
     # Markup escapes what it is given.
     "{{ '<%s|%5s|%r|%(a)s>'|safe % ('<a>', '&', '\"') if false }}{{ '<%s|%5s|%r>'|safe % ('<a>', '&', 'b') }}",
     "{{ '<%s|%s>'|safe|format('<a>'|safe, ['<', 1]) }}{{ '%(a)s'|safe % {'a': '<'} }}{{ '%d %.1f'|safe % (5, 2.5) }}",
@@ -55,7 +57,7 @@ BY_HAND = [
     "{{ ('a<b'|safe).replace('<', '>') }}{{ ('a&lt;b'|safe).replace('<', '>') }}{{ ('a'|safe).center(5, '-') is escaped }}",
     "{{ ('a<b'|safe).split('<') }}{{ ('a&lt;b'|safe).partition('<') }}{{ ('a b'|safe).split()[0] is escaped }}",
     "{{ ('ab'|safe).removeprefix('a') is escaped }}{{ ('ab'|safe).upper() is escaped }}{{ ('ab'|safe)[0] is escaped }}",
-    "{{ ('a\nb'|safe).splitlines() }}{{ ('<a'|safe).strip('<') }}{{ ('aB'|safe).isupper() is escaped }}",
+    "{{ ('a\nb'|safe).splitlines() }}{{ ('<a'|safe).strip('<') }}{{ ('aB'|safe).casefold() is escaped }}",
     "{{ 7 // 2 }} {{ -7 // 2 }} {{ 7 % -3 }} {{ 7 / 2 }} {{ 2 ** 10 }} {{ 2 ** -1 }} {{ 7.5 // 2 }} {{ -7.5 % 2 }} {{ 10 / 5 }}",
     "{{ '%s is %d years and %.1f' % ('Ann', 31, 0.25) }} {{ '%05.1f|%-5s|%+d|%x' | format(3.14159, 'ab', 5, 255) }}",
     "{{ '{:>6}|{:<6}|{:^6}|{:06.2f}|{!r}'.format('a', 'b', 'c', 3.14159, 'x') }}",
@@ -72,7 +74,7 @@ BY_HAND = [
     "{{ l.append }}",
     "{{ range(200000)|length }}",
     "{{ namespace(a=1).a }}{{ namespace({'b': 2}).b }}{{ dict(a=1) }}",
-    "{% for x in l %}{{ loop.cycle('a', 'b') }}{{ loop.changed(x) }}{% endfor %}",
+    "{{ cycler('a', 'b').next() }}{% set j = joiner(';') %}{{ j() }}{{ j() }}",
     "{{ t|trim|replace('\\t', ' ')|indent(3, first=true) }}",
     "{{ -3|abs }}{{ 2.5|round }}{{ 3.5|round }}{{ 2.675|round(2) }}{{ 1234|round(-2) }}",
     "{{ 'ß'.upper() }}{{ 'ΑΣ ΑΣΑ'.lower() }}{{ u.title() }}{{ u|length }}{{ u[-1] }}{{ u[::-1] }}",
@@ -88,6 +90,7 @@ BY_HAND = [
     "{{ 'a' 'b' \"c\" }}{{ ('x', )}}{{ (1) }}",
     "{{ d|items|list }}{{ missing|items|list }}",
     "{{ [3, 1, 2]|sort|first }}{{ ['b', 'A', 'c']|sort }}{{ [1, 1.0, true]|unique|list }}",
+    "{{ people|groupby('age') }}{% for g in people|groupby('age') %}{{ g.grouper }}:{{ g.list|length }};{% endfor %}",
 ]
 
 
