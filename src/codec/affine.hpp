@@ -13,7 +13,7 @@
 
 namespace poise {
 
-// The codes of one tensor, without their scale.
+// Describes the codes of one tensor, without their scale.
 struct CodeFormat {
   unsigned bits;     // 4 or 8
   bool is_unsigned;  // 0 to 15 or 255, for ranges; else two's complement
@@ -36,7 +36,7 @@ void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const
 // Decodes codes to numbers: q * delta or, for ranges, min + q * delta.
 void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out);
 
-// The first code that does not fit four bits although it takes a byte: its index, and the byte.
+// Reports the first code that takes a byte and does not fit four bits: its index, and the byte.
 struct BadCode {
   std::uint64_t element;
   std::byte byte;

@@ -1,5 +1,5 @@
-// The block types of ggml, as GGUF files store them: a block of a few bytes holds some neighbours of a row. One row for
-// each type.
+// The block types of ggml, as GGUF files store them: a block of a few bytes holds some neighbours of a row. Each type
+// has one row.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace poise {
 
-// The elements that share a scale, when Poise quantizes. docs/limits.md lists this limit for users.
+// The largest number of elements that share a scale, when Poise quantizes. docs/limits.md lists this limit for users.
 inline constexpr std::uint64_t kMaxGroupSize = 1 << 20;
 
-// The input of encoders: rows of float32, contiguous.
+// Is the input of encoders: rows of float32, contiguous.
 struct BlockRows {
   const float* values = nullptr;  // row_count * row_length
   std::size_t row_count = 0;
@@ -54,11 +54,11 @@ std::span<const BlockType> block_types();
 // Returns null if there is no such type.
 const BlockType* find_named_block_type(std::string_view name);
 const BlockType* find_numbered_block_type(std::uint32_t number);
-// Returns null if it is not a type of blocks. Throws bad_argument for unknown names.
+// Returns null if the type has no blocks. Throws bad_argument for unknown names.
 const BlockType* block_type(const StoredType& type);
 
-// Returns the type for rows of that length: the type itself if they are whole blocks, its fallback if they are blocks
-// of that. Null: float16.
+// Returns the type for rows of that length: the type itself if its blocks fill them, or its fallback if those do. Null:
+// float16.
 const BlockType* choose_block_type_for_rows(const BlockType& type, std::uint64_t row);
 
 // Swaps the bytes of blocks from a big-endian file, in place. Requires: type.swapped, whole blocks.

@@ -1,4 +1,4 @@
-// The table of block types: a row for each. Readers use block_type.hpp; tables with more columns are joined with this
+// The table of block types: each has a row. Readers use block_type.hpp; tables with more columns are joined with this
 // one by name at compile time.
 #pragma once
 

@@ -47,7 +47,8 @@ std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes)
   return whole;
 }
 
-// Losses, lane by lane. Squares of numbers and errors are in units of delta^2, since they might overflow float32.
+// Collects losses, lane by lane. Squares of numbers and errors are in units of delta^2, since they might overflow
+// float32.
 struct Losses {
   hn::Vec<Floats> worst, errors, values;
 
@@ -58,7 +59,7 @@ struct Losses {
     errors = hn::MulAdd(other.errors, square, errors);
     values = hn::MulAdd(other.values, square, values);
   }
-  // Adds the squares to the sums in double, and clears them.
+  // Adds the squares to the sums in float64, and clears them.
   HWY_INLINE void move_squares_to(QuantizationError& sums) {
     sums.squared_error += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), errors)));
     sums.squared_values += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), values)));
@@ -85,8 +86,8 @@ struct Coder {
     const hn::Rebind<std::uint8_t, Floats> bytes;
     const auto number = hn::LoadU(Floats(), in);
 #if HWY_NATIVE_FMA
-    // The quotient, rounded as in division (Markstein): an estimate and its remainder. A division would take as long as
-    // everything else.
+    // This quotient is rounded as in division (Markstein), by an estimate and its remainder. A division would take as
+    // long as everything else.
     const auto enormous = hn::Set(Floats(), 0x1p30F);  // clamped at the end, but not infinity
     const auto guess = hn::Max(hn::Neg(enormous), hn::Min(enormous, hn::Mul(number, units)));
     const auto exact = hn::MulAdd(hn::NegMulAdd(guess, scale, number), units, guess);

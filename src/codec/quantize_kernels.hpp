@@ -11,9 +11,9 @@
 
 namespace poise {
 
-// The numbers that determine the scale of a tensor.
+// Holds the numbers that determine the scale of a tensor.
 struct Extremes {
-  // The largest magnitude, as bits, which sort like the magnitudes; numbers that are not finite come last.
+  // The largest magnitude as bits, which sort like the magnitudes; the bits of numbers that are not finite come last.
   std::uint32_t largest = 0;
   float min;  // undefined if something is not finite
   float max;
@@ -21,10 +21,10 @@ struct Extremes {
   void merge(const Extremes& other);
 };
 
-// Requires: count > 0.
+// Requires: count is more than 0.
 Extremes find_extremes(const float* in, std::size_t count);
 
-// The range of codes.
+// Gives the range of codes.
 struct CodeRange {
   int lowest = 0;
   int highest = 0;
@@ -36,7 +36,7 @@ struct CodeRange {
 QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range,
                                   std::byte* codes);
 
-// The least and the greatest number of a group; undefined if something is not finite.
+// Holds the least and the greatest number of a group; undefined if something is not finite.
 struct Range {
   float min;
   float max;
@@ -46,7 +46,7 @@ struct Range {
 // Requires: in.size() is a multiple of ranges.size(), neither is zero.
 std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges);
 
-// How a group's numbers become codes from 0 on.
+// Says how a group's numbers become codes from 0 on.
 struct GroupFactor {
   float factor;
   int zero;
@@ -58,14 +58,14 @@ struct GroupFactor {
 QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors,
                                          int largest_code, std::byte* codes);
 
-// Adds the loss of a number that others replace, without counting it.
+// Adds the loss of a number that another one replaces, without counting the number.
 inline void add_loss(QuantizationError& error, double number, double lost) {
   error.worst = std::max(error.worst, std::abs(lost));
   error.squared_error += lost * lost;
   error.squared_values += number * number;
 }
 
-// Measures the loss when numbers are replaced by others: differences in float32, squares and their sums in float64.
+// Measures the loss where other numbers replace `in`: differences are float32, squares and their sums float64.
 QuantizationError measure_loss(const float* in, const float* decoded, std::size_t count);
 
 // Packs two codes to a byte, the even one in the low half; `out` may equal `codes`. An odd last code gets a zero as its

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// x / (1 + exp(-gain * x))
+// Returns x / (1 + exp(-gain * x)).
 template <typename V>
 HWY_INLINE V Swish(V x, float gain) {
   const auto most = hn::Set(Floats(), 88.0F);  // x / exp(88) is practically zero
@@ -21,7 +21,7 @@ HWY_INLINE V Swish(V x, float gain) {
   return hn::Div(x, hn::Add(hn::Set(Floats(), 1.0F), exponential));
 }
 
-// tanh(x); NaN stays NaN.
+// Returns tanh(x); NaN stays NaN.
 template <typename V>
 HWY_INLINE V HyperbolicTangent(V x) {
   const auto nan = hn::IsNaN(x);

@@ -5,19 +5,19 @@
 
 namespace poise {
 
-// x / (1 + exp(-x))
+// Computes in place x / (1 + exp(-x)).
 void silu(float* x, std::size_t count);
 void silu_product(float* gate, const float* up, std::size_t count);
 
-// The approximation by tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+// Computes in place the approximation by tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 void gelu_tanh(float* x, std::size_t count);
 void gelu_tanh_product(float* gate, const float* up, std::size_t count);
 
-// x / 2 * (1 + erf(x / sqrt(2)))
+// Computes in place x / 2 * (1 + erf(x / sqrt(2))).
 void gelu(float* x, std::size_t count);
 void gelu_product(float* gate, const float* up, std::size_t count);
 
-// max(x, 0)
+// Computes in place max(x, 0).
 void relu(float* x, std::size_t count);
 void relu_product(float* gate, const float* up, std::size_t count);
 

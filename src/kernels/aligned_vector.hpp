@@ -13,7 +13,7 @@ template <class T>
 using AlignedVector = std::vector<T, tbb::cache_aligned_allocator<T>>;
 using AlignedFloats = AlignedVector<float>;
 
-// A vector with it leaves new elements uninitialised.
+// Leaves new elements of a vector uninitialised.
 template <class T>
 struct UninitializedAllocator : tbb::cache_aligned_allocator<T> {
   template <class U>

@@ -16,12 +16,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Returns the largest number: of whole vectors first, then of single numbers. May ignore NaN.
+// Returns the largest number: compares whole vectors first, then single numbers. May ignore NaN.
 float Largest(const float* data, std::size_t count) {
   const std::size_t lanes = hn::Lanes(Floats());
   auto largest = hn::Set(Floats(), data[0]);
   std::size_t i = 0;
-  // Four, which do not wait for each other.
+  // Four maximums do not wait for each other.
   auto second = largest;
   auto third = largest;
   auto fourth = largest;
@@ -40,7 +40,7 @@ float Largest(const float* data, std::size_t count) {
 double Exponentials(float* scores, std::size_t count, float scale, const float* sink) {
   constexpr std::size_t kOfSum = 64;  // in float32, before they are added to the others
   const std::size_t lanes = hn::Lanes(Floats());
-  // Before they are scaled: of the differences the largest is 0 then, however large the scores are.
+  // The largest is subtracted before scaling: the largest difference is then 0, however large the scores are.
   const float of_sink = sink == nullptr ? -std::numeric_limits<float>::infinity() : *sink / scale;
   const float most = count == 0 ? of_sink : std::max(of_sink, Largest(scores, count));
   const auto factor = hn::Set(Floats(), scale);

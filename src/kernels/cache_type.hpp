@@ -16,7 +16,7 @@
 
 namespace poise {
 
-// Rows of numbers: row i begins at data + i * stride.
+// Refers to rows of numbers: row i begins at data + i * stride.
 struct FloatRows {
   const float* data = nullptr;
   std::size_t stride = 0;
@@ -33,12 +33,13 @@ double exponentials(float* scores, std::size_t count, float scale, const float* 
 
 // Computes in place exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all NaN.
 void softmax(float* scores, std::size_t count);
-// Computes out[q * size + j] += sum of weights[q][i] * values[i][j]; each row of `weights` has an entry for each value.
+// Computes out[q * size + j] += sum over i of weights[q][i] * values[i][j]; each row of `weights` has an entry for each
+// value.
 void add_weighted_rows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out);
 
 inline constexpr std::size_t kBlockPositions = 64;
 
-// Positions [first, first + count) of a block.
+// Refers to positions [first, first + count) of a block.
 struct CachedRun {
   const std::byte* block = nullptr;  // aligned for float32
   std::size_t first = 0;
@@ -47,16 +48,16 @@ struct CachedRun {
   std::size_t next_bytes = 0;
 };
 
-// For heads of `size` numbers. Numbers become float32 one vector at a time; sums are float32. A row gets the same bits
-// among any others.
+// Holds the loops for heads of `size` numbers. Numbers become float32 one vector at a time; sums are float32. A row
+// gets the same bits among any others.
 struct CacheKernels {
-  // scores[q * stride + i] = scale * (row q of the queries times key i of the run)
+  // Computes scores[q * stride + i] = scale * (row q of the queries times key i of the run).
   void (*scores)(const FloatRows& queries, const CachedRun& keys, std::size_t size, float scale, float* scores,
                  std::size_t stride);
-  // out[q * size + j] += sum of weights[q][i] * values[i][j], in the order of i
+  // Computes out[q * size + j] += sum over i of weights[q][i] * values[i][j], in the order of i.
   void (*add_values)(const FloatRows& weights, const CachedRun& values, std::size_t size, float* out);
-  // All numbers of a block: of keys [size, kBlockPositions], of values [kBlockPositions, size]. Returns whether all are
-  // finite.
+  // Decode all numbers of a block: of keys [size, kBlockPositions], of values [kBlockPositions, size]. They return
+  // whether all are finite.
   bool (*decode_keys)(const std::byte* block, std::size_t size, float* out);
   bool (*decode_values)(const std::byte* block, std::size_t size, float* out);
 };

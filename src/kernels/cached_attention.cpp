@@ -32,8 +32,8 @@ HWY_INLINE auto LoadCodesTail(const Code* from, std::size_t count) {
   return LoadCodes(buffer);
 }
 
-// How a type's blocks are read. Keys: `load` gives element e of keys from `at` on; elements [e, group_end(e)) share
-// scales, and `add` adds their products to a sum. Values are as AddWeightedRows() takes them.
+// Reads a type's blocks. Keys: `load` gives element e of keys from `at` on; elements [e, group_end(e)) share scales,
+// and `add` adds their products to a sum. Values are as AddWeightedRows() takes them.
 struct F32Blocks {
   struct Keys {
     const float* data;
@@ -102,7 +102,7 @@ struct Q8Blocks {
     std::size_t size;
     std::size_t groups;
 
-    // A vector is within a group.
+    // A vector lies within one group.
     static_assert(kCodeGroup % kMaxLanes == 0);
     HWY_INLINE auto scale(std::size_t i, std::size_t at) const {
       return hn::Set(Floats(), scales[i * groups + at / kCodeGroup]);
@@ -130,7 +130,7 @@ HWY_INLINE std::size_t ScoreSteps(std::size_t size) {
   return size * kBlockPositions / (kKeyVectors<kCount> * hn::Lanes(Floats()));
 }
 
-// out [kCount, kBlockPositions] = scale * (queries times the keys of a block)
+// Computes out [kCount, kBlockPositions] = scale * (queries times the keys of a block).
 template <std::size_t kCount, typename Keys>
 HWY_INLINE void ScoreBlock(const FloatRows& queries, std::size_t size, const Keys& keys, float scale,
                            const BlockAhead& ahead, float* out) {
@@ -193,7 +193,7 @@ void AddValues(const FloatRows& weights, const CachedRun& run, std::size_t size,
                   BlockAhead(run.next, run.next_bytes, run.count), out);
 }
 
-// Finds out whether all of some numbers are finite: zero times one that is not is NaN.
+// Finds out whether all numbers are finite: zero times any other is NaN.
 struct Finite {
   hn::Vec<Floats> products;
 
@@ -203,7 +203,7 @@ struct Finite {
     products = hn::MulAdd(hn::Zero(Floats()), numbers, products);
     return numbers;
   }
-  // Zero, or NaN.
+  // Returns zero, or NaN.
   HWY_INLINE float sum() const { return Sum(products); }
 };
 

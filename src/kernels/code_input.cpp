@@ -1,4 +1,4 @@
-// How the x of several tokens becomes integers for panels of codes.
+// This file converts the x of several tokens to integers for panels of codes.
 #include <cstring>
 
 #include "kernels/code_panel.hpp"

@@ -15,8 +15,8 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET <= HWY_AVX2
 
-// Where a panel's codes go, in bytes: a vector has 16 columns of each of its rows, whose words, in an order, make four
-// pieces.
+// Gives the places of a panel's codes, in bytes. A vector has 16 columns of each of its rows; their words, reordered,
+// make four pieces.
 struct CodePlaces {
   std::size_t row_step;
   std::size_t column_step;
@@ -35,7 +35,7 @@ struct CodePlaces {
   }
 };
 
-// Used where others sum a block, for the rows of one vector.
+// Takes the place of a class of sums: it puts the codes of a block into a panel, for the rows of one vector.
 struct CodePutter {
   struct Sum {
     static int total() { return 0; }
@@ -48,7 +48,7 @@ struct CodePutter {
 
   HWY_INLINE Codes load(std::size_t at) const { return LoadRows(CodeTag(), rows, start + at); }
 
-  // The i-th sixteen columns.
+  // Puts the i-th sixteen columns.
   HWY_INLINE void put(Codes codes, std::size_t i) const {
     const hn::Repartition<std::uint32_t, CodeTag> words;
     std::uint8_t* const to = out + 16 * i * places->column_step;
@@ -89,7 +89,7 @@ struct CodePutter {
 
  private:
 #if HWY_TARGET <= HWY_AVX3
-  // A quarter of a vector. (GCC 12 warns of its own intrinsic.)
+  // Stores a quarter of a vector. (GCC 12 warns of its own intrinsic.)
   template <int kQuarter>
   static HWY_INLINE void store(__m512i codes, std::uint8_t* to) {
     struct Four {
@@ -100,7 +100,7 @@ struct CodePutter {
 #endif
 };
 
-// The factors of groups of columns, for four rows.
+// Receives the factors of groups of columns, for four rows.
 struct FactorTable {
   float (*scales)[4];
   float (*mins)[4];
@@ -116,7 +116,7 @@ struct FactorTable {
   HWY_INLINE void rescale(std::size_t) {}
 };
 
-// The same of blocks whose scales are bytes times a number (MultiplySuperBlocks).
+// Puts the factors of blocks whose scales are bytes times a number (MultiplySuperBlocks).
 template <class Type>
 HWY_INLINE void PutSuperFactors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, FactorTable& out) {
   constexpr std::size_t kScales = 256 / Type::kScaled;
@@ -136,7 +136,7 @@ HWY_INLINE void PutSuperFactors(const Bytes (&rows)[4], std::size_t start, std::
   }
 }
 
-// Factors of four rows.
+// Writes the factors of four rows into the panel.
 template <class Type>
 HWY_INLINE void ExpandFactors(const StoredRows& matrix, const CodePart& part, const FourBytes& four, std::size_t row,
                               std::size_t start) {

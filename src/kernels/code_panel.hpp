@@ -38,15 +38,15 @@ struct CodePart {
   void (*between)() = nullptr;  // called after every kLargestBlock columns or so, unless it is null
 };
 
-// Where blocks have codes of four bits whose 32 columns share a scale: in 16 bytes, whose low halves are the first 16
-// columns, or in 32 bytes, whose low halves are 32 columns and whose high halves the next 32.
+// Gives the places of codes of four bits in blocks where 32 columns share a scale: in 16 bytes, whose low halves are
+// the first 16 columns, or in 32 bytes, whose low halves are 32 columns and whose high halves the next 32.
 struct NibblePlaces {
   std::size_t block_bytes = 0;  // 0: the codes are others
   std::size_t first = 0;        // byte of a block
   std::size_t together = 16;    // bytes
 };
 
-// How a stored type becomes panels.
+// Describes how a stored type becomes panels.
 struct CodeForm {
   void (*expand)(const StoredRows& matrix, const CodePart& part) = nullptr;  // null: it does not
   std::size_t elements = 0;                                                  // of a block of it: rows are whole blocks
@@ -59,7 +59,7 @@ struct CodeForm {
   NibblePlaces nibbles = {};
 };
 
-// How the x of some tokens is laid out for panels.
+// Describes how the x of some tokens is laid out for panels.
 struct CodeLayout {
   std::size_t columns = 0;
   std::size_t step = 0;  // columns that share a scale
@@ -70,10 +70,10 @@ struct CodeLayout {
   bool operator==(const CodeLayout&) const = default;
 
   // Returns how many bytes the integers of kCodeTokens tokens in a step take: [planes, step / 4, kCodeTokens, 4] or,
-  // for a matrix unit, [planes, kCodeTokens, step]. Of words the first plane has the upper bytes.
+  // for a matrix unit, [planes, kCodeTokens, step]. The first of two planes has the upper bytes of words.
   std::size_t integer_bytes() const { return (words ? 2 : 1) * step * kCodeTokens; }
-  // After them come, for each token: minus the offset times the sum of its integers, their scale, and the scale times
-  // that sum.
+  // Returns the bytes of a step. After the integers it has, for each token, minus the offset times the sum of its
+  // integers, their scale, and the scale times that sum.
   std::size_t step_bytes() const { return integer_bytes() + 128; }
   std::size_t groups(std::size_t tokens) const { return (tokens + kCodeTokens - 1) / kCodeTokens; }
   std::size_t blocks() const { return (columns + kCodeBlock - 1) / kCodeBlock; }
@@ -87,11 +87,11 @@ struct CodeLayout {
   }
 };
 
-// Returns how many columns share a scale in panels of a matrix, up to `most`; 0: it becomes no panels, on this
+// Returns how many columns share a scale in panels of a matrix, up to `most`; 0 if it becomes no panels on this
 // processor.
 std::size_t find_panel_step(const StoredRows& matrix, std::size_t most);
 
-// Returns the layout of a matrix that is multiplied as panels; a step of 0: it is not, on this processor.
+// Returns the layout of a matrix that is multiplied as panels. Its step is 0 if this processor does not multiply it so.
 CodeLayout make_code_layout(const StoredRows& matrix);
 
 }  // namespace poise

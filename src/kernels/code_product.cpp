@@ -40,7 +40,7 @@ constexpr std::size_t kTokensAtOnce = 8;  // 16 sums, of 32 registers
 constexpr std::size_t kTokensAtOnce = 4;
 #endif
 
-// The input of the steps of a block.
+// Is the input for the steps of a block.
 struct CodeTile {
   const std::uint8_t* codes;  // two vectors of rows, from the first on
   const float* scales;
@@ -58,7 +58,7 @@ HWY_INLINE auto FourColumns(const std::byte* x) {
   return hn::Set(Ints(), four);
 }
 
-// How four columns are multiplied: exactly in one instruction.
+// Multiplies four columns exactly, in one instruction.
 struct InOne {
   template <std::size_t kTokens>
   static HWY_INLINE void add(const std::uint8_t* codes, const std::byte* x, std::size_t columns,
@@ -88,7 +88,7 @@ HWY_INLINE auto MultiplyPairs(hn::Vec<Ints> codes, hn::Vec<Ints> x) {
 #endif
 }
 
-// In pairs, kFours times which 16 bits hold.
+// Multiplies in pairs; 16 bits hold the sum of kFours of them.
 template <std::size_t kFours>
 struct InPairs {
   template <std::size_t kTokens>
@@ -124,7 +124,7 @@ struct InPairs {
   }
 };
 
-// Adds to a vector of sums what the products of a step come to. `factors` are those of a token.
+// Adds the products of a step, times their scale, to a vector of sums. `factors` are those of a token.
 template <bool kMins>
 HWY_INLINE auto AddStep(hn::Vec<Ints> products, hn::Vec<Floats> scale, const float* mins, const std::byte* factors,
                         hn::Vec<Floats> sum) {
@@ -177,7 +177,7 @@ HWY_INLINE void MultiplyCodeTile(const CodeTile& tile) {
   }
 }
 
-// All rows of a panel and the first `tokens` of a group.
+// Multiplies all rows of a panel with the first `tokens` tokens of a group.
 template <class How, bool kWords, bool kMins>
 void MultiplyCodeGroup(CodeTile tile, std::size_t tokens) {
   for (std::size_t v = 0; v < kCodeRows; v += kTwo * kLanes) {
@@ -202,7 +202,7 @@ void MultiplyCodeGroup(CodeTile tile, std::size_t tokens) {
   }
 }
 
-// The same of words, with sums of products by a matrix unit.
+// Does the same for words; a matrix unit computes the sums of products.
 template <bool kMins>
 void MultiplyTiledGroup(CodeTile tile, std::size_t tokens) {
   constexpr std::size_t kOfStep = 2 * kTileTokens * kTileLanes;
@@ -220,7 +220,7 @@ void MultiplyTiledGroup(CodeTile tile, std::size_t tokens) {
       float* to = tile.sums + v;
       for (std::size_t t = 0; t < tokens; ++t, upper += kTileLanes, to += kCodeRows) {
         const auto lower = hn::LoadU(Ints(), upper + kCodeTokens * kTileLanes);
-        // 32 bits hold the sum of all three, and the rest does not matter.
+        // 32 bits hold the sum of all three; an overflow on the way does not matter.
         const auto sum =
             hn::Add(hn::Add(hn::ShiftLeft<8>(hn::LoadU(Ints(), upper)), lower), FourColumns(factors + 4 * t));
         hn::StoreU(AddStep<kMins>(sum, scale, tile.mins + s * kCodeRows + v, factors + 4 * t, Load(to)), Floats(), to);
@@ -251,7 +251,7 @@ MultiplyGroup ChosenGroup(const CodeForm& form, bool tiled) {
   return GroupOf<InPairs<1> >(form);
 }
 
-// A panel, and the sums of its rows for all tokens, [tokens, kCodeRows]. A thread keeps its memory.
+// Holds a panel, and the sums of its rows for all tokens, [tokens, kCodeRows]. A thread keeps its memory.
 struct PanelOfCodes {
   static PanelOfCodes& of_thread() {
     thread_local PanelOfCodes panel;
@@ -321,7 +321,7 @@ std::size_t find_panel_step(const StoredRows& matrix, std::size_t most) {
 
 CodeLayout make_code_layout(const StoredRows& matrix) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
-  // Those of 8 bits gain nothing: reading them takes as long.
+  // Codes of 8 bits gain nothing from a matrix unit: reading them takes as long.
   if (form.words && tile_unit() != TileUnit::none && stored_type(matrix).bits == 4) {
     const std::size_t step = find_panel_step(matrix, kMostTiledStep);
     if (step > 0 && step % kTileBytes == 0) return {matrix.columns, step, form.offset, true, true};

@@ -20,7 +20,8 @@ KernelInput::Form integer_form(const StoredRows& matrix) {
   return stored_type(matrix).kernels().multiply_bytes != nullptr ? KernelInput::Form::bytes : KernelInput::Form::words;
 }
 
-// Returns whether it becomes panels that meet x of 7 bits, four columns an instruction, or of 15 bits on a matrix unit.
+// Returns true if the matrix becomes panels that meet x of 7 bits, four columns an instruction, or x of 15 bits on a
+// matrix unit.
 bool has_fast_panels(const StoredRows& matrix) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
   const CodeLayout layout = make_code_layout(matrix);

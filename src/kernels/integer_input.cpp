@@ -38,7 +38,7 @@ std::uint32_t LargestMagnitude(const float* x, std::size_t count) {
   return hn::GetLane(hn::MaxOfLanes(bits, largest));
 }
 
-// Puts codes into planes.
+// Distributes codes over planes: plane p gets every kPlanes-th code, from the p-th on.
 template <std::size_t kPlanes>
 void Deinterleave(const std::int16_t* codes, std::size_t count, std::int16_t* out) {
   const Words words;
@@ -58,7 +58,7 @@ void Deinterleave(const std::int16_t* codes, std::size_t count, std::int16_t* ou
   }
 }
 
-// Returns the scale of a block and its codes, in order.
+// Returns the scale of a block, and writes its codes in order.
 float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int16_t* codes) {
   constexpr float kLargest = 32767;
   std::fill_n(codes, padded, std::int16_t{0});

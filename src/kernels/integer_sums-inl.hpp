@@ -21,7 +21,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// How many codes a word has, and the p-th of each word.
+// Says how many codes a word has, and extracts the p-th of each word.
 template <bool kSigned>
 struct EightBits {
   static constexpr std::size_t kPlanes = 2;
@@ -69,7 +69,7 @@ constexpr std::size_t kBlock = KernelInput::kIntegerBlock;
 #define POISE_HAVE_VNNI 0
 #endif
 
-// Exact sums of products of 16-bit numbers.
+// Sums products of 16-bit numbers exactly.
 template <bool kVnni, class D = Words>
 struct ExactSum {
   using Wide = hn::RepartitionToWide<D>;
@@ -93,7 +93,7 @@ struct ExactSum {
   HWY_INLINE auto floats() const { return hn::ConvertTo(hn::RebindToFloat<Wide>(), total()); }
 };
 
-// Four rows; the last one is repeated if there are fewer.
+// Refers to four rows; the last one is repeated if there are fewer.
 struct FourBytes {
   FourBytes(const StoredRows& matrix, std::size_t row_bytes, std::size_t r, std::size_t last) {
     for (std::size_t i = 0; i < 4; ++i)
@@ -116,22 +116,22 @@ HWY_INLINE hn::Vec<D> LoadWordsTail(D words, Bytes from, std::size_t bytes) {
   return hn::Load(words, reinterpret_cast<const std::int16_t*>(buffer));
 }
 
-// Integers of some tokens in planes: those of a plane are `run` after those of the one before, and those of a token
-// `stride` after those of the one before.
+// Refers to integers of some tokens in planes. A plane begins `run` integers after the one before, a token `stride`
+// integers after the one before.
 struct PlanesOfX {
   const std::int16_t* x;
   std::size_t run;
   std::size_t stride;
 };
 
-// The sums of some rows for some tokens.
+// Holds the sums of some rows for some tokens.
 template <bool kVnni, class D, std::size_t kRows, std::size_t kTokens>
 struct ExactSums {
   ExactSum<kVnni, D> of[kTokens][kRows];
 
   HWY_INLINE ExactSums() {}
 
-  // A plane of words that begin with the i-th.
+  // Adds the products of one plane of words, which begin with the i-th.
   template <class Unpack, int kPlane>
   HWY_INLINE void add_plane(const hn::Vec<D> (&words)[kRows], const PlanesOfX& in, std::size_t i) {
     hn::Vec<D> codes[kRows];
@@ -154,7 +154,7 @@ struct ExactSums {
     }
   }
 
-  // `bytes` bytes of rows, which are `begin` bytes after their start.
+  // Adds the products of `bytes` bytes of rows, which are `begin` bytes after their start.
   template <class Unpack>
   HWY_INLINE void add_bytes(const Bytes* rows, std::size_t bytes, NextRows& next, std::size_t begin,
                             const PlanesOfX& in) {
@@ -190,7 +190,7 @@ HWY_INLINE void Widen(const std::byte* halves, std::size_t count, float* out) {
   hn::Store(HalvesToFloats(Floats(), hn::Load(narrow, buffer)), Floats(), out + i);
 }
 
-// Scales of the groups of some rows, and scale * zero; both [rows, stride]. Each thread keeps the memory.
+// Holds the scales of the groups of some rows, and scale * zero; both [rows, stride]. Each thread keeps the memory.
 class GroupScales {
  public:
   static GroupScales& of_thread() {

@@ -58,8 +58,8 @@ HWY_INLINE void MultiplyTile(const float* panel, const float* x, std::size_t col
   }
 }
 
-// A panel of float32 weights and the sums of its rows, [tokens / kTogether, kPanelRows, kTogether]. Each thread keeps
-// the memory.
+// Holds a panel of float32 weights and the sums of its rows, [tokens / kTogether, kPanelRows, kTogether]. Each thread
+// keeps the memory.
 struct Panel {
   static Panel& of_thread() {
     thread_local Panel panel;
@@ -72,7 +72,7 @@ struct Panel {
     std::fill_n(sums.begin(), needed, 0.0F);
   }
 
-  // Products of a block of `rows` rows with `tokens` tokens. Later rows of the same tile keep their numbers.
+  // Adds the products of a block of `rows` rows with `tokens` tokens. Later rows of the same tile keep their numbers.
   void multiply(std::size_t rows, std::size_t columns, const float* x, std::size_t tokens, float* out) const {
     const std::size_t lanes = hn::Lanes(Floats());
     for (std::size_t r = 0; r < rows; r += kSumRows) {

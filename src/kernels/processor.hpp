@@ -5,8 +5,8 @@
 
 namespace poise {
 
-// AVX-512 VNNI has exact sums of products of 16-bit numbers in one instruction, AVX-512 BF16 rounds float32 numbers to
-// bfloat16. Processors with AVX-512 have them or not.
+// Lists features that processors with AVX-512 may lack. AVX-512 VNNI has exact sums of products of 16-bit numbers in
+// one instruction; AVX-512 BF16 rounds float32 numbers to bfloat16.
 struct ProcessorFeatures {
 #if HWY_ARCH_X86
   bool vnni = __builtin_cpu_supports("avx512vnni") != 0;
@@ -23,7 +23,7 @@ inline ProcessorFeatures& processor_features() {
 
 inline bool has_vnni() { return processor_features().vnni; }
 inline bool has_bfloat16() { return processor_features().bfloat16; }
-// For tests. Requires: `on` only where has_vnni() or has_bfloat16() has been true.
+// Lets tests switch the feature off. Requires: `on` only where has_vnni() or has_bfloat16() has been true.
 inline void choose_vnni(bool on) { processor_features().vnni = on; }
 inline void choose_bfloat16(bool on) { processor_features().bfloat16 = on; }
 

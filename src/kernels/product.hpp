@@ -37,14 +37,15 @@ namespace poise {
 // kernels know.
 bool takes_integers(const StoredRows& matrix);
 
-// How much a product may round.
+// Says how much a product may round.
 enum class Precision : std::uint8_t {
   fast,   // as described above
   exact,  // weights and x are float32 for any storage and processor; sums are float32
   apart,  // as `fast` for one token, also for each of several
 };
 
-// x [tokens, columns] in the form for products: the same for all matrices of one storage, columns and group size.
+// Holds x [tokens, columns] in the form for products, which is the same for all matrices of one storage, columns and
+// group size.
 class KernelInput {
  public:
   enum class Form : std::uint8_t { floats, words, bytes, tiles, panels };  // the structs below, in their order
@@ -54,9 +55,9 @@ class KernelInput {
   static constexpr std::size_t kByteBlock = 32;
   static constexpr std::size_t kPadding = 128;  // integers are padded with zeros to a multiple of it
 
-  // Up to kFewTokens tokens are multiplied one by one. More repay the unpacking of all weights: with a matrix unit
-  // earlier, and earlier still where panels of codes meet x of 7 bits by AVX-512 VNNI, or of 15 bits on a matrix unit.
-  // Up to kTokensOfPanels such panels are faster than all other ways.
+  // Up to kFewTokens tokens are multiplied one by one; more tokens repay the unpacking of all weights. A matrix unit
+  // repays it earlier, and panels of codes earlier still where they meet x of 7 bits by AVX-512 VNNI, or of 15 bits on
+  // a matrix unit. Up to kTokensOfPanels such panels are faster than all other ways.
   static constexpr std::size_t kFewTokens = 16;
   static constexpr std::size_t kFewTokensWithTiles = 8;
   static constexpr std::size_t kFewTokensWithPanels = 6;
@@ -70,9 +71,10 @@ class KernelInput {
 
     std::size_t blocks() const { return (columns + kFloatBlock - 1) / kFloatBlock; }
     std::size_t groups() const { return (tokens + kTogether - 1) / kTogether; }
-    // Of few tokens: x of the t-th, unchanged.
+    // Returns x of the t-th of few tokens, unchanged.
     const float* token(std::size_t t) const { return numbers.data() + t * columns; }
-    // For many: a block of columns of the g-th kTogether tokens, [columns, kTogether]; zeros for missing tokens.
+    // Returns, for many tokens, a block of columns of the g-th kTogether tokens, [columns, kTogether]. Missing tokens
+    // are zeros.
     const float* group(std::size_t g, std::size_t block) const {
       return numbers.data() + (block * groups() + g) * kFloatBlock * kTogether;
     }
@@ -83,8 +85,8 @@ class KernelInput {
     AlignedFloats numbers;
   };
 
-  // For few tokens: integers of 15 bits and a sign. Those of a block are `planes` runs: the first has columns 0,
-  // planes, 2 * planes, ..., the second 1, planes + 1, ...: the order of a weight's codes in 16-bit words.
+  // Holds x of few tokens as integers of 15 bits and a sign. Those of a block are `planes` runs: the first has columns
+  // 0, planes, 2 * planes, ..., the second 1, planes + 1, ...: the order of a weight's codes in 16-bit words.
   struct Words {
     Words(const StoredRows& matrix, std::size_t tokens);
     bool suits(const StoredRows& matrix) const;
@@ -114,17 +116,18 @@ class KernelInput {
     std::vector<float> sums;
   };
 
-  // For few tokens: integers of 7 bits and a sign, in the order of columns. Each kByteBlock columns have a factor.
+  // Holds x of few tokens as integers of 7 bits and a sign, in the order of columns. Each kByteBlock columns have a
+  // factor.
   struct Bytes {
     Bytes(const StoredRows& matrix, std::size_t tokens);
     bool suits(const StoredRows& matrix) const;
     void convert_token(const float* x, std::size_t t);
 
     const std::int8_t* integers(std::size_t t) const { return numbers.data() + t * columns; }
-    // For each group of columns, four times: the factor of its integers, and the factor times their sum.
+    // Return, for each group of columns, the factor of its integers, and the factor times their sum: each four times.
     const float* scales_of(std::size_t t) const { return scales.data() + t * sums_stride; }
     const float* sums_of(std::size_t t) const { return sums.data() + t * sums_stride; }
-    // For each kByteBlock columns, once: the same two.
+    // Return the same two for each kByteBlock columns, once.
     const float* block_scales_of(std::size_t t) const { return block_scales.data() + t * (columns / kByteBlock); }
     const float* block_sums_of(std::size_t t) const { return block_sums.data() + t * (columns / kByteBlock); }
     // Returns the sums of the integers of each 16 columns.
@@ -142,7 +145,7 @@ class KernelInput {
     std::vector<std::int16_t> integer_sums;
   };
 
-  // x of several tokens, in groups of as many as the layout has side by side.
+  // Holds x of several tokens, in groups of as many tokens as the layout has side by side.
   template <class Layout>
   struct LaidOut {
     // Returns a block of columns of the g-th group.
@@ -155,19 +158,19 @@ class KernelInput {
     UninitializedBytes numbers = {};
   };
 
-  // For several tokens, on a matrix unit.
+  // Holds x of several tokens for a matrix unit.
   struct Tiles : LaidOut<TileLayout> {
     Tiles(const StoredRows& matrix, std::size_t tokens);
     bool suits(const StoredRows& matrix) const;
     void convert(const InputPart& part);
 
-    // Requires: integers.
+    // Requires: x is integers.
     const CodeFactors& factors(std::size_t g, std::size_t block) const {
       return *reinterpret_cast<const CodeFactors*>(group(g, block) + layout.number_bytes(block));
     }
   };
 
-  // For several tokens: integers of 7 or 15 bits and a sign, for panels of codes.
+  // Holds x of several tokens as integers of 7 or 15 bits and a sign, for panels of codes.
   struct Panels : LaidOut<CodeLayout> {
     Panels(const StoredRows& matrix, std::size_t tokens);
     bool suits(const StoredRows& matrix) const;
@@ -177,7 +180,7 @@ class KernelInput {
   // Returns true if each of `tokens` tokens is multiplied as one alone.
   static bool is_few(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
-  // Requires: at least one token.
+  // Requires: there is at least one token.
   KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
 
   bool suits(const StoredRows& matrix) const;
@@ -195,7 +198,7 @@ class KernelInput {
   bool is_few() const { return is_few_; }
 
   Form form() const { return static_cast<Form>(form_.index()); }
-  // Requires: it has this form.
+  // Requires: x has this form.
   template <typename T>
   const T& as() const {
     return std::get<T>(form_);
@@ -213,7 +216,7 @@ class KernelInput {
   AnyForm form_;
 };
 
-// How rows are divided into calls.
+// Says how rows are divided into calls.
 struct RowsAtOnce {
   std::size_t least;  // calls that begin and end at multiples of it leave no lanes unused
   std::size_t most;   // more rows in a call gain nothing
@@ -226,8 +229,8 @@ void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last
                    std::size_t stride);
 
 // Multiplies with a matrix whose rows correspond to elements of x, as in [in, out] weights: y[t * columns + c] is the
-// sum of x[t * rows + r] times element c of row r, for c in [first, last) and every token. Always summed row by row.
-// Requires: `first` is a multiple of 16.
+// sum of x[t * rows + r] times element c of row r, for c in [first, last) and every token. Sums are always made row by
+// row. Requires: `first` is a multiple of 16.
 void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x,
                       std::size_t tokens, float* y);
 

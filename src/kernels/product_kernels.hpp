@@ -17,8 +17,8 @@ namespace poise {
 // Returns how products take x.
 KernelInput::Form choose_input_form(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
-// Columns [begin, begin + count) of rows [first, last) as float32, row r at out + (r - first) * stride. Requires:
-// `begin` is a multiple of 16.
+// Asks for columns [begin, begin + count) of rows [first, last) as float32, row r at out + (r - first) * stride.
+// Requires: `begin` is a multiple of 16.
 struct DecodedPart {
   std::size_t first;
   std::size_t last;
@@ -65,7 +65,7 @@ constexpr std::size_t count_tiled_rows(std::size_t tokens) {
 // Rows that products of several tokens convert to float32 at a time.
 inline constexpr std::size_t kPanelRows = 60;
 
-// multiply_rows() for several tokens, for each form of x.
+// Do the work of multiply_rows() for several tokens, one for each form of x.
 void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Floats& x,
                      float* y, std::size_t stride);
 void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& x,
@@ -73,19 +73,19 @@ void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_
 void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Panels& x,
                         float* y, std::size_t stride);
 
-// x of a few tokens, unchanged.
+// Refers to x of a few tokens, unchanged.
 struct FewFloats {
   const float* x;  // [tokens, columns]
   std::size_t tokens;
 };
 
-// multiply_rows() of few tokens.
+// Does the work of multiply_rows() for few tokens.
 template <class Input>
 using MultiplyFew = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y,
                              std::size_t stride);
 
-// Columns [begin, begin + count) of a row as bfloat16 numbers whose sum they are: parts[p][i] for the i-th. Requires:
-// `begin` is a multiple of 16.
+// Asks for columns [begin, begin + count) of a row as bfloat16 numbers: parts[p][i] are those whose sum is the i-th
+// number. Requires: `begin` is a multiple of 16.
 struct SplitRow {
   std::size_t row;
   std::size_t begin;
@@ -93,24 +93,25 @@ struct SplitRow {
   std::uint16_t* const* parts;
 };
 
-// The kernels of a stored type, for one kind of processor.
+// Lists the kernels of a stored type, for one kind of processor.
 struct TypeKernels {
   void (*decode)(const StoredRows& matrix, const DecodedPart& part) = nullptr;
-  // With x as floats, directly from the stored bytes. Null: rows become float32 first.
+  // Takes x as floats, and reads the stored bytes directly. Null: rows become float32 first.
   MultiplyFew<FewFloats> multiply_floats = nullptr;
-  // add_weighted_rows() of these rows, directly from the stored bytes. Null: rows become float32 first.
+  // Does the work of add_weighted_rows() for these rows, and reads the stored bytes directly. Null: rows become float32
+  // first.
   void (*add_rows)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x,
                    float* sums) = nullptr;
-  // With x as integers, at most one of these. Null: not supported.
+  // Take x as integers; at most one of these is set. Null: not supported.
   MultiplyFew<KernelInput::Words> multiply_words = nullptr;
   MultiplyFew<KernelInput::Bytes> multiply_bytes = nullptr;
   std::size_t least_group = 0;  // the smallest group that these take
   CodeForm panels = {};         // how many tokens meet it as codes
-  // As many parts as the type's TileForm has, directly from the stored bytes. Null: numbers become float32 first.
+  // Makes as many parts as the type's TileForm has, directly from the stored bytes. Null: numbers become float32 first.
   void (*split)(const StoredRows& matrix, const SplitRow& row) = nullptr;
 };
 
-// The form of weights for a matrix unit (tiles.hpp).
+// Says which form weights take for a matrix unit (tiles.hpp).
 enum class TileForm : std::uint8_t {
   rounded,      // to one bfloat16 number, x too: their codes have rounded them more
   two_parts,    // as sums of two bfloat16 numbers, x too

@@ -11,7 +11,7 @@ namespace poise {
 
 class Rotation {
  public:
-  // Of consecutive positions; both are [positions, frequencies].
+  // Holds the angles of consecutive positions; both are [positions, frequencies].
   struct Angles {
     std::vector<float> cosines;
     std::vector<float> sines;

@@ -22,10 +22,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int32_t kLargestWord = 32639;  // both bytes of it are below 128
 
-// Of at most sixteen lanes: steps are whole vectors.
+// A vector has at most sixteen lanes, since a step is whole vectors.
 using StepFloats = hn::CappedTag<float, 16>;
 
-// The scale of a step, and the sums of its first sixteen integers and of all.
+// Holds the scale of a step, and the sums of its first sixteen integers and of all.
 struct RoundedStep {
   float scale;
   std::int32_t first;
@@ -33,7 +33,7 @@ struct RoundedStep {
 };
 
 // Rounds `count` numbers, a multiple of sixteen: to 7 bits and a sign in `lower`, or, as words, to 15 bits and a sign,
-// where `upper` counts 256 times.
+// which are 256 * upper + lower.
 template <bool kWords>
 HWY_INLINE RoundedStep RoundStep(const float* x, std::size_t count, std::int8_t* upper, std::int8_t* lower) {
   const StepFloats floats;

@@ -100,7 +100,7 @@ HWY_INLINE void SumProducts(const Loader& loader, const Bytes* rows, std::size_t
 }
 
 // Multiplies few tokens, directly from the stored bytes. If there are fewer than four rows, the last is repeated. Where
-// x of all tokens is too large for the first cache, a block of it meets several times four rows.
+// x of all tokens is too large for the first cache, a block of it meets several groups of four rows.
 template <typename Loader>
 void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& in, float* y,
                     std::size_t stride) {
@@ -123,7 +123,7 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
           constexpr std::size_t kRows = RowsTogether(kTokens);
           hn::Vec<Floats> sums[kTokens][4];
           for (std::size_t i = 0; i < 4; i += kRows) {
-            // Prefetches the next rows in equal steps: each step is for these tokens and rows.
+            // The next rows are prefetched in equal steps: each step is for these tokens and rows.
             SumProducts<kRows>(loader, rows + i, begin, end, in.x + t * columns, columns, next,
                                4 * kRows * kTokens / in.tokens, sums, i);
           }
@@ -188,7 +188,7 @@ HWY_INLINE auto LoadNibbles(Bytes row, std::size_t i) {
 #endif
 }
 
-// The groups of columns of rows.
+// Finds the groups of columns of rows.
 struct ColumnGroups {
   explicit ColumnGroups(const StoredRows& rows) : matrix(rows) {}
   std::size_t group(std::size_t column) const { return column / matrix.group_size; }
@@ -197,7 +197,7 @@ struct ColumnGroups {
   const StoredRows& matrix;
 };
 
-// Unsigned codes, one a byte.
+// Loads unsigned codes, one a byte.
 struct Codes8 {
   explicit Codes8(const StoredRows&) {}
   static std::size_t bytes(std::size_t count) { return count; }
@@ -207,7 +207,7 @@ struct Codes8 {
   }
 };
 
-// Two codes a byte.
+// Loads unsigned codes, two a byte.
 struct Codes4 {
   explicit Codes4(const StoredRows&) {}
   static std::size_t bytes(std::size_t count) { return count / 2; }
@@ -217,10 +217,10 @@ struct Codes4 {
   }
 };
 
-// Decodes rows of groups. Numbers makes float32 of stored numbers, from an element of a row on; bytes(n) is the size of
-// n elements. Factors has the first group of a row, the group of a column, counted from there, and the column at which
-// it ends; and the scale and the zero point of a group in every lane. Groups are whole vectors, as columns of a part
-// are.
+// Decodes rows of groups. `Numbers` makes float32 of stored numbers, from an element of a row on; bytes(n) is the size
+// of n elements. `Factors` has the first group of a row, the group of a column, counted from there, and the column at
+// which the group ends. It also gives the scale and the zero point of a group, in every lane. Groups and parts have
+// whole vectors of columns.
 template <class Numbers, class Factors>
 void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
   const Numbers numbers(matrix);

@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Numbers [from, from + count).
+// Splits numbers [from, from + count).
 void SplitInWords(const float* x, std::size_t from, std::size_t count, std::span<std::uint16_t* const> parts) {
   const hn::RebindToSigned<Floats> words;
   const hn::RebindToUnsigned<Floats> bits;
@@ -38,7 +38,7 @@ void SplitInWords(const float* x, std::size_t from, std::size_t count, std::span
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-// 32 numbers at a time.
+// Splits 32 numbers at a time.
 void SplitByProcessor(const float* x, std::size_t count, std::span<std::uint16_t* const> parts) {
   const hn::FixedTag<std::uint16_t, 32> halves;
   const hn::Half<decltype(halves)> half;
@@ -50,7 +50,7 @@ void SplitByProcessor(const float* x, std::size_t count, std::span<std::uint16_t
     auto low = Load(x + i);
     auto high = Load(x + i + 16);
     auto part = RoundTwo(low, high);
-    // Infinities, NaN, and what would become an infinity.
+    // These 32 numbers have infinities, NaN, or numbers that rounding makes infinite.
     if (!hn::AllFalse(halves, hn::Eq(hn::And(part, exponent), exponent))) {
       SplitInWords(x, i, 32, parts);
       continue;

@@ -1,4 +1,5 @@
-// Weights stored as ggml's blocks: one row for each type that has its own products: all types that ggml decodes.
+// Weights stored as ggml's blocks. Each type that has its own products has one row, and all types that ggml decodes
+// have them.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -65,7 +66,7 @@ constexpr bool comes_once(const BlockRow& row) {
 }
 static_assert(std::ranges::all_of(kBlockRows, comes_once), "two rows have the name of one block type");
 
-// By the types' indices in their table.
+// The rows are in the order of the types' table.
 constexpr auto kTypes = [] {
   std::array<StoredTypeRow, kBlockTypes.size()> types;
   types.fill({.planes = 2, .kernels = decoding_kernels});

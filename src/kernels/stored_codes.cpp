@@ -26,7 +26,7 @@ HWY_INLINE auto SignExtend(Nibbles nibbles) {
   return hn::BitCast(signed_codes, hn::Sub(hn::Xor(nibbles, bit), bit));
 }
 
-// The scale of loaders of integer codes.
+// Applies the scale and the offset of integer codes: loaders derive from it.
 struct Scaled {
   explicit Scaled(const StoredRows& matrix) : scale(matrix.scale), offset(matrix.offset) {}
   template <typename Codes>
@@ -193,8 +193,8 @@ void MultiplyAnyWords(const StoredRows& matrix, std::size_t first, std::size_t l
 template <class Unpack>
 constexpr MultiplyFew<KernelInput::Words> kOfCodes = &MultiplyAnyWords<Unpack>;
 
-// 32 columns, as panels take them. Those with a sign have something added, so that no code is below 0; the others have
-// an offset.
+// Describes 32 columns as panels take them. Signed codes get something added, so that no code is below 0; the others
+// have an offset.
 template <std::size_t kStoredBytes, bool kMins, int kTaken>
 struct PlainCodes {
   template <std::size_t kTokens>

@@ -43,8 +43,8 @@ struct LoadBf16 {
   }
 };
 
-// Two parts are a float16 number exactly: the first rounds its 11 bits to 8, and what is left has fewer. Where they are
-// half way, they are rounded away from zero. An infinity has NaN as second part.
+// Two parts are exactly a float16 number: the first has its 11 bits rounded to 8, and the remainder has fewer. A number
+// half way is rounded away from zero. The second part of an infinity is NaN.
 void SplitF16(const StoredRows& matrix, const SplitRow& row) {
   const hn::RebindToUnsigned<Floats> words;
   const hn::Rebind<std::uint16_t, Floats> halves;

@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// The float16 scales and zero points of groups.
+// Loads the float16 scales and zero points of groups.
 class HalfFactors : public ColumnGroups {
  public:
   explicit HalfFactors(const StoredRows& rows) : ColumnGroups(rows), groups_(rows.columns / rows.group_size) {}
@@ -109,7 +109,7 @@ void MultiplyAnyGroups(const StoredRows& matrix, std::size_t first, std::size_t 
   MultiplyGrouped<false, Unpack>(matrix, first, last, in, y, stride);
 }
 
-// Some columns, as panels take them: minus the zero point times the scale is added.
+// Describes some columns as panels take them: minus the zero point times the scale is added.
 template <std::size_t kColumns>
 struct GroupCodes {
   template <std::size_t kTokens>

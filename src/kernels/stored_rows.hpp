@@ -8,7 +8,7 @@ namespace poise {
 
 struct BlockType;  // codec/block_type.hpp
 
-// Numbers, rows, ... [first, last).
+// Names numbers, rows, ... [first, last).
 struct IndexRange {
   std::size_t first = 0;
   std::size_t last = 0;
@@ -16,7 +16,7 @@ struct IndexRange {
   std::size_t size() const { return last - first; }
 };
 
-// How a weight is stored.
+// Says how a weight is stored.
 enum class Storage : std::uint8_t {
   f32,
   f16,
@@ -45,8 +45,8 @@ enum class Storage : std::uint8_t {
   blocks,      // of a type of ggml's (StoredRows::blocks); rows are whole blocks
 };
 
-// A matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups are within rows; their size
-// divides the columns and is a multiple of 16, as the columns are.
+// Refers to a matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups are within rows;
+// their size divides the columns and is a multiple of 16, as the columns are.
 struct StoredRows {
   Storage storage = Storage::f32;
   const std::byte* data = nullptr;
@@ -62,8 +62,8 @@ struct StoredRows {
   const std::uint32_t* row_groups = nullptr;  // of by_column8 and by_column4: the group of each row
 };
 
-// A part of x on its way into the form for products. Some columns of the x of some tokens: x[t * stride + c] is that of
-// token t in column c of the first block.
+// Refers to a part of x on its way into the form for products: some columns of some tokens. x[t * stride + c] is the
+// number of token t in column c of the first block.
 struct InputPart {
   const float* x = nullptr;
   std::size_t stride = 0;
@@ -74,7 +74,7 @@ struct InputPart {
 // Returns the bytes of that many elements of rows without gaps, without separate scales. Requires: whole blocks.
 std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements);
 
-// Returns the bytes of one of its scales; 0: there are none.
+// Returns the bytes of one of the matrix's scales; 0 if it has none.
 std::size_t scale_bytes(const StoredRows& matrix);
 
 // Decodes rows [first, first + count) to float32: out [count, columns].

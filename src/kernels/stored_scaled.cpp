@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Places in the matrix's table, two a byte.
+// Looks up numbers in the matrix's table. Two places in the table are a byte.
 struct OfCodebook {
   explicit OfCodebook(const StoredRows& matrix) { std::memcpy(table, matrix.table, sizeof table); }
   static std::size_t bytes(std::size_t count) { return count / 2; }
@@ -37,8 +37,8 @@ struct OfCodebook {
   alignas(64) float table[16];
 };
 
-// Sign, 4 bits of exponent and 3 of fraction, without infinities: the bits of a float16 number that is 256 times too
-// small. All bits set is NaN.
+// Loads numbers of a sign, 4 bits of exponent and 3 of fraction, without infinities: the bits of a float16 number that
+// is 256 times too small. All bits set is NaN.
 struct F8E4M3 {
   explicit F8E4M3(const StoredRows&) {}
   static std::size_t bytes(std::size_t count) { return count; }
@@ -53,7 +53,7 @@ struct F8E4M3 {
   }
 };
 
-// The upper half of a float16 number.
+// Loads numbers that are the upper half of a float16 number.
 struct F8E5M2 {
   explicit F8E5M2(const StoredRows&) {}
   static std::size_t bytes(std::size_t count) { return count; }
@@ -64,7 +64,7 @@ struct F8E5M2 {
   }
 };
 
-// The float32 scales of groups, and their zero points or the one of all.
+// Gives the float32 scales of groups, and their zero points or the one zero point of all.
 class FloatFactors : public ColumnGroups {
  public:
   explicit FloatFactors(const StoredRows& rows)
@@ -85,7 +85,8 @@ class FloatFactors : public ColumnGroups {
   std::size_t groups_;
 };
 
-// A vector of columns is a group whose lanes have factors of their own, which the rows of a group of rows share.
+// Gives the factors of columns. A vector of columns is a group whose lanes have factors of their own, which the rows of
+// a group of rows share.
 class ColumnFactors {
  public:
   explicit ColumnFactors(const StoredRows& matrix)

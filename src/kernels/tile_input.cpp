@@ -1,4 +1,4 @@
-// How the x of several tokens becomes tiles.
+// This file converts the x of several tokens to tiles.
 #include <algorithm>
 #include <limits>
 
@@ -21,7 +21,7 @@ void ConvertToTileIntegers(const InputPart&, KernelInput::Tiles&) {}
 
 #else
 
-// The exact sums of a block (tile_layout.hpp).
+// Sums of a block are exact (tile_layout.hpp).
 static_assert(kTileCodeBlock * kLargestWord * 128 <= std::numeric_limits<std::int32_t>::max());
 
 // Requires: the part begins with a multiple of kTileTokens. The numbers of missing tokens do not matter.

@@ -11,7 +11,7 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 #define POISE_HAS_AMX 1
-// Of functions that run the instructions. It does not make the compiler emit them elsewhere in the function.
+// Marks functions that run the instructions. It does not make the compiler emit them elsewhere in the function.
 #define POISE_AMX __attribute__((target("amx-tile,amx-int8,amx-bf16")))
 #else
 #define POISE_HAS_AMX 0
@@ -27,7 +27,7 @@ inline constexpr std::size_t kBytesOfRow = 64;
 inline constexpr std::size_t kSumsOfRow = 16;  // float32 or int32
 inline constexpr std::size_t kTiles = 8;
 
-// In ordinary code, for tests. Each thread has tiles of its own.
+// Runs the instructions in ordinary code, for tests. Each thread has tiles of its own.
 class PlainTiles {
  public:
   static void begin() {}
@@ -66,7 +66,7 @@ class PlainTiles {
     const auto number = [](auto byte) { return static_cast<std::int32_t>(byte); };
     multiply<std::int32_t, std::uint8_t, std::int8_t>(kSums, kWeights, kX, number);
   }
-  // The same with x as the first factor.
+  // Does the same with x as the first factor.
   template <int kSums, int kX, int kWeights>
   static void multiply_signed_bytes() {
     const auto number = [](auto byte) { return static_cast<std::int32_t>(byte); };
@@ -111,8 +111,8 @@ class PlainTiles {
 
 #if POISE_HAS_AMX
 
-// By the processor. (Instructions are written out: the compiler's functions for them take literals only, and do not say
-// that they read the whole of a configuration.)
+// Runs the instructions by the processor. (They are written out: the compiler's functions for them take literals only,
+// and do not declare that they read the whole of a configuration.)
 class AmxTiles {
  public:
   POISE_AMX static void begin() {

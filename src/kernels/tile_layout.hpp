@@ -14,7 +14,7 @@ namespace poise {
 inline constexpr std::size_t kTileBlock = 256;                 // bfloat16 numbers
 inline constexpr std::size_t kTileCodeBlock = 2 * kTileBlock;  // codes
 
-// The x of some tokens for the products with a matrix.
+// Describes how the x of some tokens is laid out for the products with a matrix.
 struct TileLayout {
   std::size_t columns = 0;
   std::size_t parts = 0;   // bfloat16 numbers in a number; 0: integers
@@ -24,7 +24,7 @@ struct TileLayout {
 
   std::size_t block() const { return parts == 0 ? kTileCodeBlock : kTileBlock; }
   std::size_t blocks() const { return (columns + block() - 1) / block(); }
-  // Of a block, padded with zeros to whole tiles.
+  // Returns the columns of a block, padded to whole tiles.
   std::size_t columns_of(std::size_t b) const {
     const std::size_t whole = parts == 0 ? kTileBytes : kTileColumns;
     return std::min(block(), (columns - b * block() + whole - 1) / whole * whole);
@@ -34,9 +34,9 @@ struct TileLayout {
   // Returns how many bytes the numbers of kTileTokens tokens in a block take: parts [parts, columns / 2, kTileTokens,
   // 2], or integers [2, columns / 4, kTileTokens, 4], the upper bytes first.
   std::size_t number_bytes(std::size_t b) const { return (parts == 0 ? 2 : 2 * parts) * columns_of(b) * kTileTokens; }
-  // Integers have CodeFactors behind them.
+  // Returns the bytes of a group of tokens in a block. CodeFactors follow integers.
   std::size_t group_bytes(std::size_t b) const;
-  // Returns where a block of the g-th kTileTokens tokens begins. `b` may be the number of blocks: the end.
+  // Returns where a block of the g-th kTileTokens tokens begins. If `b` is the number of blocks, this is the end.
   std::size_t place(std::size_t g, std::size_t b, std::size_t tokens) const {
     const std::size_t before = b == 0 ? 0 : b * groups(tokens) * group_bytes(0);
     if (b < blocks()) return before + g * group_bytes(b);
@@ -44,7 +44,7 @@ struct TileLayout {
   }
 };
 
-// Of kTileTokens tokens in a block: a token's integers times `scale` are its x.
+// Holds the factors of kTileTokens tokens in a block: a token's integers times its scale are its x.
 struct CodeFactors {
   std::int32_t starts[kTileTokens];  // minus the number subtracted from codes, times the sum of the integers
   float scales[kTileTokens];
@@ -55,13 +55,13 @@ inline std::size_t TileLayout::group_bytes(std::size_t b) const {
   return number_bytes(b) + (parts == 0 ? sizeof(CodeFactors) : 0);
 }
 
-// Returns the layout for a matrix. Products of a block have exact sums of integers: 32 bits hold kTileCodeBlock times
+// Returns the layout for a matrix. Integers have exact sums of products in a block: 32 bits hold kTileCodeBlock times
 // the largest integer times 128, which no code exceeds after the subtraction.
 TileLayout tile_layout(const StoredRows& matrix);
 
 // Rounds codes of a part of rows, times their scales, to bfloat16: out [kTileRows, stride]. NaN stays NaN, and an
-// infinite scale makes its numbers NaN. Expands the part, whose codes, scales and mins are working memory.
-// A count that is a multiple of 16 only is rounded up; codes and scales are read as far, whatever they are.
+// infinite scale makes its numbers NaN. Expands the part, whose codes, scales and mins are working memory. A count that
+// is only a multiple of 16 is rounded up; the function reads codes and scales up to there, whatever they are.
 void round_codes(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
                  std::size_t stride);
 
@@ -74,8 +74,8 @@ void store_tile_words(const void* tokens, std::size_t stride, std::size_t words,
 void store_tile_pairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
                       std::size_t step);
 
-// Adds the products for sums of codes and integers of tokens, without the weights' scale: to sums [kTileRows,
-// kTileTokens], or to zero.
+// Adds the products for sums of codes and integers of tokens, without the weights' scale. Adds them to sums [kTileRows,
+// kTileTokens], or to zero if they are the first.
 void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, bool is_first,
                    float* sums);
 

@@ -17,10 +17,10 @@ namespace poise::HWY_NAMESPACE {
 
 static_assert(kCodeRows == kTileRows && kTileTokens == 16);
 
-// At most as many as columns share a scale, and as a tile has tokens.
+// A vector has at most as many numbers as columns share a scale, and as a tile has tokens.
 using Numbers = hn::CappedTag<float, 16>;
 
-// The factor of a row's codes, and the number of a code of 0.
+// Holds the factor of a row's codes, and the number that a code of 0 stands for.
 struct Factors {
   hn::Vec<Numbers> scale;
   hn::Vec<Numbers> start;
@@ -30,9 +30,9 @@ struct Factors {
         start(hn::Set(Numbers(), part.mins[step * kTileRows + row])) {}
 };
 
-// Makes `mins` the numbers of a code of 0. Lanes are rows.
+// Sets `mins` to the numbers that codes of 0 stand for. Lanes are rows.
 void PrepareFactors(const CodePart& part, const CodeForm& form) {
-  // The upper half of its bits is NaN, too, after an addition for rounding.
+  // The upper half of this NaN's bits is NaN, too, after an addition for rounding.
   const auto nan = hn::Set(Numbers(), std::numeric_limits<float>::quiet_NaN());
   const auto quiet = [&](auto number) HWY_ATTR { return hn::IfThenElse(hn::Eq(number, number), number, nan); };
   const auto taken = hn::Set(Numbers(), static_cast<float>(-form.offset));
@@ -54,7 +54,7 @@ HWY_INLINE auto NumbersOf(const std::uint8_t* codes, const Factors& factors) {
                     factors.start);
 }
 
-// How two vectors of codes, each with its factors, become bfloat16.
+// Turns two vectors of codes, each with its factors, into bfloat16.
 struct InWords {
   Factors first;
   Factors second;
@@ -82,7 +82,7 @@ struct ByProcessor {
   }
 };
 
-// Of codes below 16, whose numbers are a table: that of the second vector follows that of the first.
+// Does so by a table of the numbers of codes below 16: the table of the second vector follows that of the first.
 struct ByTable {
   __m512i tables;
 
@@ -99,7 +99,7 @@ struct ByTable {
 };
 #endif
 
-// Two vectors have the factors of one step, or of a step each.
+// Rounds rows. Two vectors have the factors of one step, or of a step each.
 template <class How>
 void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
   const std::size_t pair = 2 * hn::Lanes(Numbers());
@@ -121,7 +121,7 @@ void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
 }
 
 #if HWY_TARGET <= HWY_AVX3
-// As RoundRows<ByTable>() of codes of four bits, which stay in their blocks.
+// Does what RoundRows<ByTable>() does, for codes of four bits, which stay in their blocks.
 template <std::size_t kTogether>
 void RoundNibbles(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
                   std::size_t stride) {
@@ -175,7 +175,7 @@ void RoundCodes(const StoredRows& matrix, CodePart part, const CodeForm& form, s
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Four words of each of as many rows as fill a vector. The rows are four apart; strides are in words.
+// Returns four words of each of as many rows as fill a vector. The rows are four apart; strides are in words.
 template <class D>
 HWY_INLINE hn::Vec<D> EveryFourthRow(D tag, const std::uint32_t* from, std::size_t stride) {
   if constexpr (hn::MaxLanes(D()) == 4) {
@@ -251,7 +251,7 @@ void AddCodeSums(const std::int32_t* upper, const std::int32_t* lower, const Cod
     const auto scale = hn::LoadU(numbers, factors.scales + t);
     for (std::size_t r = 0; r < kTileRows; ++r) {
       const std::size_t at = r * kTileTokens + t;
-      // 32 bits hold the sum of all three, and the rest does not matter.
+      // 32 bits hold the sum of all three; an overflow on the way does not matter.
       const auto sum =
           hn::Add(hn::Add(hn::ShiftLeft<8>(hn::LoadU(integers, upper + at)), start), hn::LoadU(integers, lower + at));
       const auto before = is_first ? hn::Zero(numbers) : hn::LoadU(numbers, sums + at);

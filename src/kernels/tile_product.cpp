@@ -9,12 +9,12 @@
 namespace poise {
 namespace {
 
-// From row to row in a panel: numbers, or codes of a byte, and bytes.
+// Strides from row to row in a panel: in numbers (or codes of a byte each), and in bytes.
 constexpr std::size_t kRowStride = find_tile_row_stride(kTileBlock);
 constexpr std::size_t kRowBytes = 2 * kRowStride;
 static_assert(kRowBytes > kTileCodeBlock && kTileBlock % CodePart::kLargestBlock == 0);
 
-// How weights become tiles.
+// Describes how weights become tiles.
 struct TileWeights {
   explicit TileWeights(const StoredRows& rows)
       : matrix(rows),
@@ -30,7 +30,7 @@ struct TileWeights {
   std::size_t parts_of_x() const {
     return form == TileForm::codes ? 0 : form == TileForm::rounded ? 1 : form == TileForm::three_parts ? 3 : 2;
   }
-  // Is subtracted from each code: no code is then larger than 128.
+  // Returns the number that is subtracted from each code: no code is then larger than 128.
   std::int32_t offset() const { return panels.offset == 0 && panels.largest > 128 ? 128 : panels.offset; }
 
   const StoredRows& matrix;
@@ -40,7 +40,7 @@ struct TileWeights {
   std::size_t step;  // columns of a panel of codes that share a scale; 0: they become no panel
 };
 
-// A block of the columns of kTileRows rows, as tiles.
+// Holds a block of the columns of kTileRows rows, as tiles.
 class TilePanel {
  public:
   // Takes up to kTileRows rows from a column on. Missing rows keep old numbers: a row's sums depend on that row only.
@@ -134,7 +134,7 @@ std::array<float, kTileTokens> added_to_codes(const TileWeights& weights, const 
   return added;
 }
 
-// The products of some rows. A thread keeps its memory.
+// Multiplies some rows. A thread keeps its memory.
 class TiledRows {
  public:
   static TiledRows& of_thread() {
@@ -186,8 +186,9 @@ class TiledRows {
     }
   }
 
-  // Prefetches the panel that follows that of a row and a block of columns: the next rows or, after the last of those
-  // that are taken together, the first ones in the next columns or, at their end, the rows that come then.
+  // Prefetches the panel that comes after that of a row and a block of columns. The next rows come first; after the
+  // last rows that are taken together, their first rows come with the next columns; after the last columns, the rows
+  // that follow.
   static void prefetch_next(const TileWeights& weights, const IndexRange& rows, std::size_t row, std::size_t block) {
     const StoredRows& matrix = weights.matrix;
     std::size_t column = block * weights.block();

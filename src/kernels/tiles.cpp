@@ -21,15 +21,16 @@ static_assert(kTileRows == 2 * kRowsOfTile && kTileTokens == kRowsOfTile && 2 * 
 constexpr std::size_t kSumsOfTile = kRowsOfTile * kSumsOfRow;
 static_assert(kTileSums == 2 * kSumsOfTile);
 
-// The pairs of parts of weights and x to multiply, for three of each, smallest products first.
+// Names a part of the weights and a part of x. The table has the pairs to multiply where both have three parts,
+// smallest products first.
 struct TilePair {
   std::size_t weights;
   std::size_t x;
 };
 constexpr std::array<TilePair, 6> kPairsOfThree = {{{0, 2}, {1, 1}, {2, 0}, {0, 1}, {1, 0}, {0, 0}}};
 
-// Products of bfloat16. Tiles 0 and 1 hold the sums of the upper and the lower rows with the first tokens, 2 and 3
-// those with the next tokens (kWide). 4 and 5 hold weights of the upper and the lower rows, 6 and 7 x of both: four
+// Multiplies bfloat16 numbers. Tiles 0 and 1 hold the sums of the upper and the lower rows with the first tokens, 2 and
+// 3 those with the next tokens (kWide). 4 and 5 hold weights of the upper and the lower rows, 6 and 7 x of both: four
 // loads for four products. A tile is loaded right before the first product that takes it.
 template <class Unit, bool kWide>
 struct NumberTiles {
@@ -56,7 +57,7 @@ struct NumberTiles {
     Unit::template multiply_bfloat16<1, 5, 6>();
     if constexpr (kWide) Unit::template multiply_bfloat16<3, 5, 7>();
   }
-  // Multiplies with weights that are loaded already.
+  // Multiplies x with weights that are already loaded.
   POISE_AMX void multiply_loaded_weights(const std::uint16_t* x, std::size_t column) const {
     load_x<false>(x, column);
     Unit::template multiply_bfloat16<0, 4, 6>();
@@ -67,7 +68,7 @@ struct NumberTiles {
       Unit::template multiply_bfloat16<3, 5, 7>();
     }
   }
-  // Multiplies with x that is loaded already.
+  // Multiplies weights with x that is already loaded.
   POISE_AMX void multiply_loaded_x(const std::uint16_t* weights, std::size_t column) const {
     load_weights<false>(weights, column);
     Unit::template multiply_bfloat16<0, 4, 6>();
@@ -104,7 +105,7 @@ struct NumberTiles {
   }
 
  private:
-  // Adds the products of one part of each.
+  // Adds the products where weights and x have one part.
   POISE_AMX void add_one_part(const std::uint16_t* weights, const std::uint16_t* x) const {
     for (std::size_t i = 0; i < block.columns; i += kTileColumns) multiply(weights, x, i);
   }
@@ -117,7 +118,7 @@ struct NumberTiles {
     }
   }
 
-  // From sums of the upper rows to those of the lower ones.
+  // Returns the distance from sums of the upper rows to those of the lower ones.
   POISE_AMX std::size_t lower() const { return kRowsOfTile * block.row_step; }
 
   template <int kTile>
@@ -152,8 +153,8 @@ void add_numbers(const TileBlock& block, float* sums) {
   if (pairs < block.groups) add_groups<Unit, false>(block, pairs, block.groups, sums);
 }
 
-// Tiles 0 and 1 hold the sums of the upper and the lower rows with the upper bytes, 2 and 3 those with the lower bytes.
-// 4 and 5 hold codes of the upper and the lower rows, 6 and 7 both bytes of x.
+// Multiplies codes with integers. Tiles 0 and 1 hold the sums of the upper and the lower rows with the upper bytes, 2
+// and 3 those with the lower bytes. 4 and 5 hold codes of the upper and the lower rows, 6 and 7 both bytes of x.
 template <class Unit>
 POISE_AMX void sum_codes(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums) {
   Unit::template clear<0>();
@@ -176,8 +177,9 @@ POISE_AMX void sum_codes(const CodeTiles& block, std::int32_t* upper_sums, std::
   Unit::template store<3>(lower_sums + kSumsOfTile, kBytesOfRow);
 }
 
-// Tiles 0 and 1 hold the sums of both halves of the rows, 4 x of tokens, 6 and 7 codes of both halves; 2, 3 and 5 the
-// same of the columns that follow. A product waits for the one before it in its tile: two pairs take turns.
+// Multiplies codes in the order for vectors. Tiles 0 and 1 hold the sums of both halves of the rows, 4 x of tokens, 6
+// and 7 codes of both halves; 2, 3 and 5 hold the same for the columns that follow. A product waits for the one before
+// it in its tile: two pairs take turns.
 template <class Unit, bool kTwo>
 POISE_AMX void sum_panel(const PanelTiles& panel, std::int32_t* sums) {
   Unit::template clear<0>();

@@ -36,7 +36,7 @@ enum class TileUnit : std::uint8_t {
 // and first products came out right; else none. (The OS grants it once per process, permanently; signal stacks must
 // then hold 8 KiB more.)
 TileUnit tile_unit();
-// For tests. Requires: `amx` only if tile_unit() has returned it.
+// Lets tests choose the unit. Requires: `amx` only if tile_unit() has returned it.
 void choose_tile_unit(TileUnit unit);
 
 inline constexpr std::size_t kTileRows = 32;     // of weights, multiplied at once
@@ -46,7 +46,7 @@ inline constexpr std::size_t kTileBytes = 64;    // bytes in it
 inline constexpr std::size_t kMostTileParts = 3;
 inline constexpr std::size_t kTileSums = kTileRows * kTileTokens;  // of kTileRows rows and kTileTokens tokens
 
-// Returns how many numbers apart rows begin that become tiles: rows a power of two apart would share lines of the
+// Returns the distance, in numbers, of rows that become tiles: rows a power of two apart would share lines of the
 // cache.
 constexpr std::size_t find_tile_row_stride(std::size_t columns) { return columns + kTileColumns; }
 
@@ -59,11 +59,11 @@ class TileScope {
   TileScope& operator=(const TileScope&) = delete;
 };
 
-// The parts of some numbers, one array for each; null for missing ones. A tile's row that crossed cache lines would be
-// read twice: they begin at whole lines.
+// Refers to the parts of some numbers, one array for each; null for missing ones. Arrays begin at whole cache lines: a
+// tile's row that crossed lines would be read twice.
 using TileParts = std::array<const std::uint16_t*, kMostTileParts>;
 
-// Some columns, a multiple of kTileColumns, of kTileRows rows and of some tiles of tokens, as bfloat16.
+// Refers to some columns, a multiple of kTileColumns, of kTileRows rows and of some tiles of tokens, as bfloat16.
 struct TileBlock {
   TileParts weights = {};  // each [kTileRows, stride]
   std::size_t stride = 0;  // numbers
@@ -77,13 +77,13 @@ struct TileBlock {
   std::size_t group_step = kTileSums;
 };
 
-// Adds the products of a block to sums [groups, kTileRows, kTileTokens], whose steps may be others. Sums those of three
-// parts separately first, the smallest before the others: rounding then costs no more than for whole numbers. Requires:
-// a TileScope of this thread; these steps where three parts are added to sums.
+// Adds the products of a block to sums [groups, kTileRows, kTileTokens], whose steps may be others. Where there are
+// three parts, it sums their products separately first, the smallest before the others: rounding then costs no more
+// than for whole numbers. Requires: a TileScope of this thread; the default steps where three parts are added to sums.
 void multiply_tiles(const TileBlock& block, float* sums);
 
-// The same of one tile of tokens, as codes and the upper and the lower bytes of integers. `columns` is a multiple of
-// kTileBytes.
+// Refers to columns for one tile of tokens, as codes and as the upper and the lower bytes of integers. `columns` is a
+// multiple of kTileBytes.
 struct CodeTiles {
   const std::uint8_t* codes = nullptr;  // [kTileRows, stride]
   std::size_t stride = 0;
@@ -95,13 +95,14 @@ struct CodeTiles {
 // Computes sums of products with both bytes, each [kTileRows, kTileTokens]: exact where 32 bits hold them.
 void multiply_code_tiles(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums);
 
-// Some columns of a panel of codes in the order for vectors (code_panel.hpp), and of integers of half as many tokens as
-// a tile has. Here x is the first factor: the upper bytes of all tokens, then the lower ones.
+// Refers to some columns of a panel of codes in the order for vectors (code_panel.hpp), and of integers of half as many
+// tokens as a tile has. Here x is the first factor: the upper bytes of all tokens, then the lower ones.
 struct PanelTiles {
   const std::uint8_t* codes = nullptr;  // [columns / 4, kTileRows, 4]
   const std::int8_t* x = nullptr;       // [kTileTokens, columns]
   std::size_t columns = 0;              // a multiple of kTileBytes
-  // Bytes from x to that of as many columns that follow these and have sums of their own. 0: there are none.
+  // The number of bytes from x to the x of the same number of columns after these, which have sums of their own. 0:
+  // there are none.
   std::size_t next = 0;
 };
 
@@ -109,11 +110,12 @@ struct PanelTiles {
 // Exact where 32 bits hold them.
 void multiply_panel_tiles(const PanelTiles& panel, std::int32_t* sums);
 
-// Is called between products, every hundred cycles or so: a matrix unit that waits longer begins slowly, with a product
-// in 75 cycles instead of 16. Changes no sums that are in use. Requires: a TileScope of this thread.
+// Keeps a matrix unit ready. Callers call it between products, every hundred cycles or so: a unit that waits longer
+// begins slowly, with a product in 75 cycles instead of 16. Changes no sums that are in use. Requires: a TileScope of
+// this thread.
 void keep_tiles_awake();
 
-// How many instructions this thread has run with TileUnit::plain: the unit of a processor runs the same.
+// Counts the instructions that this thread has run with TileUnit::plain: the unit of a processor runs the same.
 struct TileCounts {
   std::uint64_t loads = 0;
   std::uint64_t stores = 0;

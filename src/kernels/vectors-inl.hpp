@@ -31,12 +31,12 @@ HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
 }
 
 // Prefetches the bytes after the current four rows, as one run of memory: four rows at a time are too short for the
-// hardware prefetcher. Far ahead for the second-level cache, which allows more misses at once than the first, then for
-// the first. Addresses after the last row are harmless.
+// hardware prefetcher. It prefetches far ahead into the second-level cache, which allows more misses at once than the
+// first, and later into the first. Addresses after the last row are harmless.
 class NextRows {
  public:
   explicit HWY_INLINE NextRows(const std::uint8_t* rows) : NextRows(rows, kToSecondCache, kToFirstCache) {}
-  // For rows that are read together, not one after the other: prefetches the bytes `ahead` bytes behind them.
+  // Serves rows that are read together, not one after the other: prefetches the bytes `ahead` bytes behind them.
   HWY_INLINE NextRows(const std::uint8_t* rows, std::size_t ahead) : NextRows(rows, ahead, 0) {}
 
   // Prefetches the counterpart of the first `read` bytes of the rows, which are being read.
@@ -46,7 +46,7 @@ class NextRows {
       hwy::Prefetch(rows_ + first_ + prefetched_);
     }
   }
-  // Does so for more bytes.
+  // Does so for the next `bytes` bytes.
   HWY_INLINE void prefetch_more(std::size_t bytes) { prefetch(read_ += bytes); }
 
  private:
@@ -123,7 +123,8 @@ HWY_INLINE float Sum(V lanes) {
   return hn::GetLane(hn::SumOfLanes(Floats(), lanes));
 }
 
-// Four sums: the products of four rows. (The compiler generates implicit constructors without a target processor.)
+// Holds four sums: the products of four rows. (The compiler generates implicit constructors without a target
+// processor.)
 struct FourSums {
 #if HWY_TARGET == HWY_SCALAR
   float lanes[4];
@@ -176,7 +177,7 @@ struct FourSums {
     return of(tag, rows[0], rows[1], rows[2], rows[3]);
   }
 
-  // Stores the first `count` alone, if they are fewer than four.
+  // Stores the first `count` sums alone, if these are fewer than four.
   HWY_INLINE void store(float* to, std::size_t count) const {
     if (count >= 4) return store(to);
     float buffer[4];

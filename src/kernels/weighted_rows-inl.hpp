@@ -25,8 +25,8 @@ constexpr bool kManyRegisters = true;  // 32: 16 sums and what they are made of
 constexpr bool kManyRegisters = false;
 #endif
 
-// Calls f for groups of eight queries if there are registers for them, of four, then for two and one remaining ones,
-// with their number as a constant.
+// Calls f for groups of queries, with their number as a constant: of eight if there are registers for them, of four,
+// then of two and of one.
 template <typename F>
 HWY_INLINE void ForQueries(std::size_t count, const F& f) {
   static_assert(kQueriesTogether == 8);
@@ -42,8 +42,8 @@ HWY_INLINE void ForQueries(std::size_t count, const F& f) {
   if (q < count) f(q, std::integral_constant<std::size_t, 1>());
 }
 
-// Prefetches a block a step at a time, while another one is computed with: into the second cache, which waits for more
-// lines at once than the first.
+// Prefetches a block step by step while the caller computes with another one: into the second cache, which waits for
+// more lines at once than the first.
 class BlockAhead {
  public:
   BlockAhead() = default;  // nothing
@@ -61,8 +61,8 @@ class BlockAhead {
   std::size_t step_ = 0;
 };
 
-// Rows of float32 numbers. `load` gives a vector of row i from column `at` on, `load_tail` the last numbers of the row,
-// padded with zeros.
+// Loads rows of float32 numbers. `load` gives a vector of row i from column `at` on, `load_tail` the last numbers of
+// the row, padded with zeros.
 struct FloatValues {
   const float* data;
   std::size_t stride;
@@ -109,7 +109,8 @@ HWY_INLINE void AddToTail(const float* weights, const Values& values, std::size_
   std::memcpy(out + at, buffer, sizeof(float) * count);
 }
 
-// out[q * size + j] += sum of weights[q][i] * values[i][j] over the rows, in their order. `ahead`: a step for each row.
+// Computes out[q * size + j] += sum over i of weights[q][i] * values[i][j], with the rows in their order. `ahead` has a
+// step for each row.
 template <typename Values>
 HWY_INLINE void AddWeightedRows(const FloatRows& weights, const Values& values, std::size_t rows, std::size_t size,
                                 BlockAhead ahead, float* out) {

@@ -27,7 +27,7 @@ void require_fitting(std::string_view tensor, const CodeFormat& format, std::uin
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, to_string(*bad, first)));
 }
 
-// The elements as float32. Reading throws invalid_file for an invalid scale or code.
+// Decodes the elements to float32. Reading throws invalid_file for an invalid scale or code.
 class DecodedBlob final : public FloatBlob {
  public:
   explicit DecodedBlob(const Tensor& tensor)
@@ -114,7 +114,7 @@ std::vector<Finding> affine_faults(const Tensor& tensor) {
 ValueRules affine_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   if (part.role != "data") return rules;
-  // The scale itself may not be computed yet.
+  // The scale itself may not yet be computed.
   const AffineSource& affine = *tensor.layout.affine();
   if (part.dtype != DType::qint4) return rules;
   if (affine.packed()) {
@@ -130,7 +130,7 @@ std::string affine_type(const Tensor& tensor) {
                               tensor.layout.affine()->ranged() ? ScaleRule::range : ScaleRule::largest});
 }
 
-// Codes clipped where the error was least stay the same: they satisfy both rules without a range.
+// Clipped codes whose error was least stay the same: they satisfy both rules without a range.
 bool is_stored_as_affine(const Tensor& tensor, const StoredType& type) {
   return !type.grouped() && type.blocks.empty() && tensor.require("data").dtype == type.dtype &&
          tensor.layout.affine()->ranged() == (type.scale == ScaleRule::range);

@@ -13,8 +13,8 @@
 
 namespace poise {
 
-// Returns a qint4 tensor with one code a byte with two codes a byte. Reading throws invalid_file for a code that
-// does not fit four bits. Other tensors are returned unchanged.
+// Returns a qint4 tensor that has one code a byte with two codes a byte instead. Reading throws invalid_file for a code
+// that does not fit four bits. Other tensors are returned unchanged.
 Tensor pack_affine_codes(const Tensor& tensor);
 
 // Returns the same elements as an affine tensor, whose qint4 codes are packed, or as a tensor of groups. Lazy: the
@@ -23,7 +23,7 @@ Tensor pack_affine_codes(const Tensor& tensor);
 // has_float_elements(tensor) and type.quantized().
 Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
-// A weight for the squared error of each element of a row: how much the model's output depends on it (llama.cpp's
+// Holds a weight for the squared error of each element of a row: how much the model's output depends on it (llama.cpp's
 // imatrix).
 using Importance = std::shared_ptr<const std::vector<float>>;
 

@@ -57,7 +57,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     std::vector<float> decoded;
   };
 
-  // Whole rows from front to back: the stream of elements cannot go back by half a row.
+  // Streams whole rows from front to back: the stream of elements cannot go back by half a row.
   class Rows final : public BlobStream {
    public:
     explicit Rows(const BlockEncodedBlob& blob) : blob_(blob), elements_(blob.elements_->stream()) {}
@@ -227,7 +227,7 @@ class BlockDecodedBlob final : public Blob {
 
 std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { return find_block_layout(name); }
 
-// Returns true for types with numbers.
+// Returns true for types that decode to numbers.
 bool has_numbers(const Tensor& tensor) { return block_type(tensor.layout)->decode != nullptr; }
 
 BlobPtr block_elements(const Tensor& tensor) {

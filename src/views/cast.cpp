@@ -84,12 +84,12 @@ class CastBlob final : public LossyBlob<CastStats> {
           first_in_byte(first));
   }
 
-  // Starts at a whole byte; types with two elements a byte have only finite ones.
+  // Starts at a whole byte: types with two elements a byte have only finite ones.
   std::uint64_t count_not_finite(const std::byte* elements, std::size_t count) const {
     return from_bits_ < 8 ? 0 : find_bad_values(from_, {elements, count * (from_bits_ / 8)}).count;
   }
 
-  // The buffers one reader needs to convert a block.
+  // Holds the buffers that one reader needs to convert a block.
   class Block {
    public:
     Block(const CastBlob& blob, bool counts)
@@ -133,7 +133,7 @@ class CastBlob final : public LossyBlob<CastStats> {
                                      : narrow_bf16(floats_.data(), out, count, stats);
     }
 
-    // Directly from double: rounding twice, through float32, could miss the nearest value.
+    // Converts directly from float64: rounding twice, through float32, could miss the nearest value.
     std::size_t from_f64(const std::byte* in, std::size_t count, CastStats& stats) {
       for (std::size_t i = 0; i < count; ++i) {
         const auto value = load_le<double>(in + 8 * i);
@@ -161,7 +161,7 @@ class CastBlob final : public LossyBlob<CastStats> {
 
     double smallest_normal() const { return blob_.to_ == DType::f16 ? 0x1p-14 : 0x1p-126; }
 
-    // `value`: a float64, which may not fit float32.
+    // Throws. `value` is float64, since it may not fit float32.
     [[noreturn]] void overflow(std::uint64_t element, double value) const {
       constexpr double kLargest = std::numeric_limits<float>::max();
       const bool is_single = std::abs(value) <= kLargest;

@@ -24,12 +24,12 @@
 
 namespace poise {
 
-// Elements whose source, float32 numbers and codes fit the first-level cache together. Even, so that a block of 4-bit
-// codes begins at a whole byte.
+// The number of elements in a block. Their source, float32 numbers and codes fit the first-level cache together. It is
+// even, so that a block of 4-bit codes begins at a whole byte.
 inline constexpr std::size_t kBlockSize = 4096;
 
-// All bytes of a blob: borrowed, or copied where they cannot be borrowed. Throws unsupported when a compressed blob
-// would take more memory than its file justifies.
+// Holds all bytes of a blob: borrowed, or copied where they cannot be borrowed. Throws unsupported when a compressed
+// blob would take more memory than its file justifies.
 class LoadedBlob {
  public:
   explicit LoadedBlob(BlobPtr blob) : blob_(justified(std::move(blob))) {}
@@ -65,7 +65,7 @@ class LoadedBlob {
 };
 
 // Copies bytes [offset, offset + out.size()) of numbers or blocks that take `unit` bytes each. make(first, count)
-// returns the bytes of the next ones, at most `most` at a time.
+// returns the bytes of the next `count`, which is at most `most`.
 template <typename Make>
 void read_units(std::uint64_t offset, std::span<std::byte> out, std::size_t unit, std::size_t most, const Make& make) {
   while (!out.empty()) {
@@ -79,7 +79,7 @@ void read_units(std::uint64_t offset, std::span<std::byte> out, std::size_t unit
   }
 }
 
-// Float32 numbers, computed in blocks when read.
+// Computes float32 numbers in blocks when they are read.
 class FloatBlob : public Blob {
  public:
   // Requires: the bytes of `elements` numbers fit 64 bits.
@@ -108,11 +108,11 @@ class FloatBlob : public Blob {
   std::uint64_t elements_;
 };
 
-// Computed bytes that lose information, and measure the loss. `Loss` can be added up: CastStats, QuantizationError.
+// Computes bytes that lose information, and measures the loss. `Loss` can be added up: CastStats, QuantizationError.
 template <typename Loss>
 class LossyBlob : public Blob {
  public:
-  // Reads, and adds to `loss` (may be null) the loss in the elements that these bytes belong to.
+  // Reads, and adds the loss in the elements that these bytes belong to. `loss` may be null.
   virtual void read_measured(std::uint64_t offset, std::span<std::byte> out, Loss* loss) const = 0;
 
   void read(std::uint64_t offset, std::span<std::byte> out) const final { read_measured(offset, out, nullptr); }
@@ -121,13 +121,13 @@ class LossyBlob : public Blob {
 template <typename Loss>
 using LossyBlobPtr = std::shared_ptr<const LossyBlob<Loss>>;
 
-// Returns true if a number of the part passes the test. Reads no further. Requires: floating-point numbers of whole
-// bytes.
+// Returns true if a number of the part passes the test. Reads up to this number. Requires: floating-point numbers of
+// whole bytes.
 bool has_number(const Part& part, bool (*is_wanted)(float));
 
-// Returns the same numbers, which are infinite only where their inputs are. Reading throws unsupported, "WHAT: element
-// 7 is too large for f32", when one is infinite although no floating-point number of the inputs is; all of those are
-// read then. Requires: `numbers` is float32; inputs of known types.
+// Returns the same numbers, and checks that they are infinite only where their inputs are. Reading throws unsupported,
+// "WHAT: element 7 is too large for f32", when a number is infinite although no floating-point number of the inputs is;
+// to find out, it reads all inputs. Requires: `numbers` is float32; inputs of known types.
 BlobPtr make_finite_blob(std::string what, BlobPtr numbers, std::vector<Part> inputs);
 
 // Returns the same tensor, whose values are checked while they are read: no writer copies a fault that verify()

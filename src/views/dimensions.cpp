@@ -76,7 +76,7 @@ class BoxCopy {
   std::size_t closest_;  // the dimension with the smallest stride
 };
 
-// Copies elements of sizes without a loop of their own.
+// Copies elements of sizes that have no loop of their own.
 void copy_any(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte*& to) {
   if (box.empty()) {
     std::memcpy(to, from, item);

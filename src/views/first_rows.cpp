@@ -14,7 +14,7 @@ bool is_of_whole_bytes(const Tensor& tensor) {
   return tensor.layout == Layout::dense && info(tensor.require("data").dtype).bits % 8 == 0;
 }
 
-// True if each part has the rows one after the other, all of the same number of whole bytes.
+// Returns true if each part has the rows one after the other, all of the same number of whole bytes.
 bool has_rows_in_order(const Tensor& tensor) {
   if (block_type(tensor.layout) != nullptr) return blocks_along(tensor.layout) == BlocksAlong::rows;
   if (is_of_whole_bytes(tensor) || is_mxfp4(tensor)) return true;

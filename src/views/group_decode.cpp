@@ -19,7 +19,7 @@
 namespace poise {
 namespace {
 
-// Words that codes are packed in.
+// Reads the words that codes are packed in.
 class CodeWords {
  public:
   CodeWords(const GroupScheme& scheme, BlobPtr words, const Shape& shape)
@@ -33,7 +33,7 @@ class CodeWords {
     flat_ = scheme.packing_axis + 1 == shape.size();
   }
 
-  // The codes of elements that are neighbours in row-major order.
+  // Unpacks the codes of elements that are neighbours in row-major order.
   void unpack(std::uint64_t first, std::span<std::uint32_t> codes) const {
     const bool as_bytes = flat_ && !high_bits_first_ && std::size_t{per_word_} * bits_ == 8 * word_bytes_;
     if (as_bytes && bits_ == 8) {
@@ -49,7 +49,8 @@ class CodeWords {
 
   std::uint64_t at(std::uint64_t element) const {
     if (flat_) return code(element / per_word_, static_cast<unsigned>(element % per_word_));
-    // Neighbours along another axis share a word: words are in the order of the codes, with that axis shortened.
+    // Neighbours along another axis share a word: the words have the order that the codes would have if that axis were
+    // shorter.
     const std::uint64_t inner = element % stride_;
     const std::uint64_t middle = element / stride_ % along_;
     const std::uint64_t outer = element / stride_ / along_;
@@ -92,10 +93,10 @@ std::vector<float> numbers_of(const Part& part) {
   return numbers;
 }
 
-// Scales, zero points and the group of every element.
+// Finds the scale, the zero point and the group of every element.
 class GroupNumbers {
  public:
-  // `index`: for each index along the axis its group, u32; null when neighbours share a group.
+  // Takes `index`, u32, which gives each index along the axis its group; null when neighbours share a group.
   GroupNumbers(const Tensor& tensor, const GroupScheme& scheme, const BlobPtr& index) : scheme_(scheme) {
     const Part& scales = tensor.require("scales");
     scales_ = numbers_of(scales);

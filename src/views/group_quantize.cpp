@@ -30,13 +30,13 @@ constexpr std::size_t kGroupsPerTask = 512;          // per task of a thread
 constexpr std::uint32_t kInfinity = 0x7f800000;
 constexpr std::uint16_t kSmallestHalf = 1;  // 2^-24
 
-// How the numbers of a group become codes: code = round(number / factor) + zero.
+// Says how the numbers of a group become codes: code = round(number / factor) + zero.
 struct GroupScale {
   std::uint16_t half;  // the stored factor: float16
   std::uint8_t zero;
 };
 
-// Scales and zero points of all groups, each computed on first use. Two threads may compute the same one.
+// Holds scales and zero points of all groups, each computed on first use. Two threads may compute the same one.
 class GroupScales {
  public:
   GroupScales(std::string name, BlobPtr elements, const Groups& groups)
@@ -48,13 +48,13 @@ class GroupScales {
   std::uint64_t count() const { return count_; }
   int largest_code() const { return (1 << groups_.bits) - 1; }
 
-  // The scales so far; after release() they are computed again on demand.
+  // Holds the scales so far; after release() they are computed again on demand.
   class Table {
    public:
     explicit Table(const GroupScales& scales) : scales_(scales), found_(static_cast<std::size_t>(scales.count_)) {}
 
-    // Scales of groups from `first` on, whose numbers are given. Throws unsupported for a number that is not finite or
-    // too large.
+    // Gets the scales of groups from `first` on, whose numbers are given. Throws unsupported for a number that is not
+    // finite or too large.
     void get(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) {
       const auto found = std::span(found_).subspan(static_cast<std::size_t>(first), scales.size());
       bool all = true;
@@ -68,7 +68,7 @@ class GroupScales {
       for (std::size_t i = 0; i < found.size(); ++i) found[i].store(packed(scales[i]), std::memory_order_relaxed);
     }
 
-    // Returns the same without the numbers.
+    // Gets a scale without the numbers.
     GroupScale get(std::uint64_t g) {
       if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0)
         return unpacked(bits);
@@ -84,14 +84,14 @@ class GroupScales {
       return scale;
     }
 
-    // Computes the missing ones.
+    // Computes the missing scales.
     void find_all() {
       std::call_once(all_, [this] {
         if (!scales_.elements_->seekable()) return find_in_stream();
         const auto look_at = [this](const tbb::blocked_range<std::uint64_t>& range) {
           for (std::uint64_t g = range.begin(); g < range.end(); ++g) get(g);
         };
-        // Isolated: a thread that waits here must not take other work that may ask for these scales.
+        // The task is isolated: a thread that waits here must not take other work that may ask for these scales.
         tbb::this_task_arena::isolate(
             [&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, scales_.count_, kGroupsPerTask), look_at); });
       });
@@ -131,7 +131,7 @@ class GroupScales {
   bool seekable() const { return elements_->seekable(); }
 
  private:
-  // Groups from `first` on. Requires: at most kMostGroups.
+  // Finds the scales of groups from `first` on. Requires: at most kMostGroups.
   void find(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) const {
     std::array<Range, kMostGroups> ranges;
     if (find_ranges(numbers, std::span(ranges).first(scales.size())) >= kInfinity) {
@@ -234,7 +234,7 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
   }
 
  private:
-  // For the first and the last group, which may be cut, so that only some of their numbers are given.
+  // Encodes the first or the last group, which may be cut, so that only some of its numbers are given.
   QuantizationError encode(GroupScales::Table& table, std::uint64_t first, std::span<const float> numbers,
                            std::byte* codes) const {
     const auto size = static_cast<std::size_t>(groups_.size);
@@ -262,7 +262,7 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
     return error;
   }
 
-  // Groups of one size.
+  // Encodes groups of one size.
   QuantizationError encode_groups(std::span<const float> numbers, std::span<const GroupScale> scales,
                                   std::byte* codes) const {
     const std::size_t size = numbers.size() / scales.size();

@@ -27,13 +27,13 @@ std::optional<std::uint64_t> find_group_size(const Groups& groups, std::uint64_t
 // codes. Requires: has_float_elements(tensor), rank >= 1.
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
-// Returns the elements of a group-quantized tensor as float32, computed when read. `index`: for each index along the
-// axis its group, u32; null when neighbours share a group. Reading throws what check_group_parts() throws, and
+// Returns the elements of a group-quantized tensor as float32, computed when read. `index`, u32, gives each index along
+// the axis its group; null when neighbours share a group. Reading throws what check_group_parts() throws, and
 // invalid_file for a group that the tensor does not have. Requires: Layout::quantized_group with a scheme.
 BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index = nullptr);
 
-// Reads such an index. Throws the same, with the place if it is known. Requires: it has an element for each index along
-// the axis.
+// Reads such an index. Throws invalid_file for a group that the tensor does not have, with the place if it is known.
+// Requires: it has an element for each index along the axis.
 std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupScheme& scheme, const Blob& index);
 
 // Groups of codes that are not neighbours (indexed_groups.cpp describes the parts).
@@ -44,16 +44,17 @@ inline constexpr std::string_view kIndexedGroups = "poise.quant_group_indexed/1"
 // and attribute when they are invalid.
 TensorLayout make_indexed_groups_layout(const Tensor& tensor);
 
-// The same numbers in groups of neighbours, with columns in the order of their groups.
+// Holds the same numbers in groups of neighbours, with columns in the order of their groups.
 struct SortedGroups {
   Tensor groups;                     // of zt.quant_group/1
   std::vector<std::uint32_t> order;  // which column of the matrix each of these columns is; empty: in order
 };
-// Reads the index. Returns std::nullopt for groups along columns, and for tensors that are not matrices, or whose codes
-// or zero points are packed in a way that the order of columns cannot change. Throws what checking the parts throws.
+// Reads the index and sorts the groups. Returns std::nullopt for groups along columns, and for tensors that are not
+// matrices, or whose codes or zero points are packed in a way that the order of columns cannot change. Throws what
+// checking the parts throws.
 std::optional<SortedGroups> sort_groups(const Tensor& tensor);
 
-// Groups along columns.
+// Holds the same numbers in groups along columns.
 struct RowGroups {
   Tensor groups;                     // of zt.quant_group/1, without the index
   std::vector<std::uint32_t> index;  // the group of each row
@@ -64,7 +65,8 @@ std::optional<RowGroups> row_groups(const Tensor& tensor);
 
 inline constexpr std::string_view kCodebook = "poise.codebook/1";
 
-// Returns the layout, and the attributes that describe it, for blocks of `block` elements. Requires: block > 0.
+// Returns the layout, and the attributes that describe it, for blocks of `block` elements. Requires: `block` is above
+// 0.
 TensorLayout make_codebook_layout(std::uint64_t block);
 Attributes make_codebook_attributes(std::uint64_t block);
 // Returns the block of such a tensor.
@@ -81,7 +83,7 @@ struct BlockShape {
   friend bool operator==(const BlockShape&, const BlockShape&) = default;
 };
 
-// Returns the layout, and the attributes that describe it. Requires: neither is 0.
+// Returns the layout, and the attributes that describe it. Requires: neither number of the shape is 0.
 TensorLayout make_block_scaled_layout(const BlockShape& shape);
 Attributes make_block_scaled_attributes(const BlockShape& shape);
 // Returns the shape of a block of such a tensor.

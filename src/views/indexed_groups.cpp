@@ -65,7 +65,8 @@ bool are_rows(const Tensor& groups, const GroupScheme& scheme) {
          std::ranges::all_of(groups.parts, [](const Part& part) { return info(part.dtype).bits % 8 == 0; });
 }
 
-// Returns the size of groups of neighbours, once columns are in the order of their groups: these may have any sizes.
+// Returns the size of groups of neighbours, once columns are in the order of their groups. The groups may have
+// different sizes.
 std::uint64_t common_size(const std::vector<std::uint32_t>& index, std::uint64_t groups) {
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(groups));
   for (const std::uint32_t group : index) ++sizes[group];

@@ -23,7 +23,7 @@ void reverse_numbers(std::span<std::byte> bytes) {
   }
 }
 
-// Requires: whole numbers.
+// Requires: the bytes are whole numbers.
 void reverse_each(std::span<std::byte> bytes, unsigned width) {
   switch (width) {
     case 2: return reverse_numbers<std::uint16_t>(bytes);

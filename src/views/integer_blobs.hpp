@@ -24,8 +24,8 @@ BlobPtr make_flipped_signs_blob(BlobPtr blob);
 // Requires: the blob's size is a multiple of 8.
 BlobPtr make_raised_integers_blob(BlobPtr integers, std::int64_t addend);
 
-// A matrix of codes of up to eight bits. Neighbours along one axis form a stream of bits, low bits of a byte first: the
-// bytes of a row, or the 32-bit words of a column.
+// Describes a matrix of codes of up to eight bits. Neighbours along one axis form a stream of bits, low bits of a byte
+// first: the bytes of a row, or the 32-bit words of a column.
 struct PackedCodes {
   enum class Along : std::uint8_t { rows, columns };
 
@@ -34,7 +34,7 @@ struct PackedCodes {
   std::uint64_t columns = 0;  // of codes
   unsigned bits = 0;
   Along along = Along::rows;
-  // The position in the stream of each of that many neighbours; empty: in order.
+  // The position in the stream of each of some neighbours, as many as repeat; empty: in order.
   std::span<const std::uint8_t> order = {};
   unsigned add = 0;             // added to each code, modulo 2^bits
   std::uint64_t row_bytes = 0;  // along rows: from one row to the next; 0: rows follow each other
@@ -48,7 +48,7 @@ enum class MatrixOrder : std::uint8_t { same, transposed };
 // whole bytes, those of a column whole words, and `words` has that many.
 BlobPtr make_codes_blob(const PackedCodes& codes, MatrixOrder order, unsigned bits);
 
-// Returns the same codes as float16 numbers, with stored_as(). Requires: the same.
+// Returns the same codes as float16 numbers, with stored_as(). Requires: what make_codes_blob() requires.
 BlobPtr make_code_numbers_blob(const PackedCodes& codes, MatrixOrder order);
 
 }  // namespace poise

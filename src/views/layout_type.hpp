@@ -46,7 +46,7 @@ std::uint64_t require_positive_attribute(const Tensor& tensor, std::string_view 
 
 struct BlockType;
 
-// The values that a part may hold, given its type and its tensor's layout.
+// Says which values a part may hold, given its type and its tensor's layout.
 struct ValueRules {
   enum class LastHalf : std::uint8_t { used, unused, without_code };  // the high half of the last byte
   enum class ByteCodes : std::uint8_t { any, signed4, unsigned4 };    // one a byte, for codes of four bits
@@ -70,13 +70,13 @@ std::string describe_bad_element(DType dtype, std::uint64_t element);
 // Returns the fault of the last byte of a part, if it has one.
 std::optional<std::string> find_problem_with_last(ValueRules::LastHalf half, std::byte last);
 
-// The comment of a column that may be null gives the default.
+// Is a row of the table. The comment of a column that may be null gives the default.
 struct LayoutType {
   std::string_view name;   // "sparse_csr", "zt.mx/1"
   bool quantized = false;  // elements are codes, with parts or attributes that decode them
 
-  // The layout that this name, with the attributes and parts of the tensor, describes; std::nullopt if another row has
-  // the name. Throws invalid_file (without path) naming tensor and attribute when they are invalid.
+  // Returns the layout that this name, with the attributes and parts of the tensor, describes; std::nullopt if another
+  // row has the name. Throws invalid_file (without path) naming tensor and attribute when they are invalid.
   std::optional<TensorLayout> (*read)(const Tensor& tensor, std::string_view name) = nullptr;
 
   // Throws invalid_file (without path) naming tensor and part where parts do not fit layout and shape. Reads no data.
@@ -86,29 +86,30 @@ struct LayoutType {
   // Throws invalid_file naming tensor and part where the content of a part contradicts the others; reads that part.
   // Null: none can. Requires: check() passes, and the types and sizes of all parts are known.
   void (*check_content)(const Tensor& tensor) = nullptr;
-  // Faults of the scheme itself, such as a scale that is not finite. Null: none.
+  // Returns faults of the scheme itself, such as a scale that is not finite. Null: there are none.
   std::vector<Finding> (*scheme_faults)(const Tensor& tensor) = nullptr;
-  // Which values a part may hold. Null: any of its type.
+  // Returns which values a part may hold. Null: any of its type.
   ValueRules (*value_rules)(const Tensor& tensor, const Part& part) = nullptr;
 
-  // True when the elements are real floating-point numbers that elements() computes. Null: no.
+  // Returns true when the elements are real floating-point numbers that elements() computes. Null: false.
   bool (*has_float_elements)(const Tensor& tensor) = nullptr;
-  // The type that elements() gives. Null: f32.
+  // Returns the type that elements() gives. Null: f32.
   DType (*element_type)(const Tensor& tensor) = nullptr;
-  // All elements in row-major order, computed when read. Null: not available. Requires: has_float_elements(tensor), or
-  // a layout whose elements may be of any type.
+  // Returns all elements in row-major order, computed when read. Null: not available. Requires:
+  // has_float_elements(tensor), or a layout whose elements may be of any type.
   BlobPtr (*elements)(const Tensor& tensor) = nullptr;
 
-  // How the elements are stored, in the notation of StoredType: "bf16", "group4:128". Null: the layout's name.
+  // Returns how the elements are stored, in the notation of StoredType: "bf16", "group4:128". Null: the layout's name.
   std::string (*stored_type)(const Tensor& tensor) = nullptr;
-  // True when the tensor is stored as `type` already. Null: no.
+  // Returns true when the tensor is stored as `type` already. Null: false.
   bool (*is_stored_as)(const Tensor& tensor, const StoredType& type) = nullptr;
 
-  // For two tensors of this layout and of one shape: true when equal bytes in all parts mean equal elements. Null: yes.
+  // Compares two tensors of this layout and of one shape: returns true when equal bytes in all parts mean equal
+  // elements. Null: true.
   bool (*same_scheme)(const Tensor& a, const Tensor& b) = nullptr;
-  // True for attributes that describe the scheme. Null: no.
+  // Returns true for attributes that describe the scheme. Null: false.
   bool (*spells_scheme)(std::string_view attribute) = nullptr;
-  // The meaning of a part's type, where several types mean the same. std::nullopt, or null: the type itself.
+  // Returns the meaning of a part's type, where several types mean the same. std::nullopt, or null: the type itself.
   std::optional<std::string> (*type_meaning)(const Part& part) = nullptr;
 };
 
@@ -133,9 +134,9 @@ std::span<const LayoutType* const> list_layout_types();
 
 const LayoutType& layout_type(const TensorLayout& layout);
 
-// Throws invalid_file (without path), naming the tensor: for check().
+// Throws invalid_file (without path), naming the tensor. check() calls it.
 [[noreturn]] void fail_parts(const Tensor& tensor, std::string_view problem);
-// Returns the part data; throws if it is missing.
+// Returns the part `data`; throws if it is missing.
 const Part& require_data(const Tensor& tensor);
 
 // Returns the layout of tensors stored as that type.

@@ -29,7 +29,7 @@ std::vector<float> transposed(const std::vector<float>& matrix, std::size_t rows
 
 bool is_finite(float number) { return std::isfinite(number); }
 
-// Both thin matrices, the left one with the scale.
+// Holds both thin matrices, the left one times the scale.
 class Factors {
  public:
   explicit Factors(const LowRank& change) : rank_(static_cast<std::size_t>(change.right.shape[0])) {
@@ -64,7 +64,7 @@ class Factors {
   }
 
  private:
-  // Adds columns [column, column + count) of a row, and of the next one unless it is null.
+  // Adds columns [column, column + count) of a row and, unless it is null, of the next row.
   void add_to_rows(std::size_t row, std::size_t column, std::size_t count, std::array<float*, 2> out) const {
     const std::array<const float*, 2> weights = {left_.data() + row * rank_, left_.data() + (row + 1) * rank_};
     const std::size_t rows = out[1] == nullptr ? 1 : 2;
@@ -118,7 +118,7 @@ class Factors {
   std::vector<float> strips_;  // of the right one's columns: [rank, kStrip] each, the last filled up with zeros
 };
 
-// A matrix's change, for sums of both types.
+// Adds a matrix's change and checks the sums, which are of either type.
 class LowRankSum {
  public:
   LowRankSum(const Tensor& matrix, LowRank change)
@@ -129,7 +129,7 @@ class LowRankSum {
     factors()->add(static_cast<std::size_t>(first / columns_), static_cast<std::size_t>(first % columns_), out);
   }
 
-  // `own`: the matrix's elements from `first` on.
+  // Takes `own`, the matrix's elements from `first` on.
   template <typename Number>
   void check(std::uint64_t first, std::span<const Number> own, std::span<const Number> sums) const {
     for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -182,7 +182,7 @@ class LowRankBlob final : public FloatBlob {
   LowRankSum sum_;
 };
 
-// Sums of float64 numbers and float32 products.
+// Computes sums of float64 numbers and float32 products.
 class LowRankBlob64 final : public Blob {
  public:
   LowRankBlob64(const Tensor& matrix, LowRank change)

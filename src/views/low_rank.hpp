@@ -5,7 +5,7 @@
 
 namespace poise {
 
-// scale * left right, of [rows, rank] and [rank, columns].
+// Describes the change scale * left right, of matrices [rows, rank] and [rank, columns].
 struct LowRank {
   Tensor left;
   Tensor right;

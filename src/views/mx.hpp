@@ -28,7 +28,7 @@ Tensor convert_mxfp4_to_blocks(const Tensor& tensor);
 Tensor convert_blocks_to_mxfp4(const Tensor& blocks);
 bool is_mxfp4_blocks(const Tensor& tensor);
 
-// Requires: 16 bytes of codes for each byte of the scales.
+// Requires: `codes` has 16 bytes for each byte of the scales.
 BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales);
 
 // Return the codes and the scales of blocks. Requires: whole blocks.

@@ -29,7 +29,7 @@ std::uint64_t find_place(const PackedCodes& codes, std::uint64_t i) {
   return i / turn * turn + codes.order[static_cast<std::size_t>(i % turn)];
 }
 
-// Returns true if neighbours in row-major order are those of a stream.
+// Returns true if neighbours in row-major order are neighbours in a stream.
 bool are_lines(const PackedCodes& codes, MatrixOrder order) {
   return (codes.along == PackedCodes::Along::rows) == (order == MatrixOrder::same);
 }
@@ -88,7 +88,8 @@ class Codes {
   }
 
  private:
-  // Where a code is, in bytes from the beginning of its period. A code within one byte has it twice.
+  // Gives the place of a code, in bytes from the beginning of its period. If one byte has the code, both places are
+  // that byte.
   struct Place {
     std::uint64_t low;
     std::uint64_t high;
@@ -98,7 +99,7 @@ class Codes {
   std::uint8_t code(const std::byte* at, const Place& place) const {
     const unsigned low = std::to_integer<unsigned>(at[place.low]);
     const unsigned high = std::to_integer<unsigned>(at[place.high]);
-    // The mask drops what is above a code, the second copy of a byte, too.
+    // The mask drops the bits above a code, which include those of a byte that was read twice.
     return static_cast<std::uint8_t>((((low | high << 8U) >> place.shift) + add_) & mask_);
   }
 
@@ -156,7 +157,7 @@ std::optional<ByteMap> byte_map(const PackedCodes& codes, MatrixOrder order, uns
   return map;
 }
 
-// Bytes of codes, each from a byte at the same place.
+// Makes bytes of codes, each from a byte at the same place.
 class MappedBytes final : public Blob {
  public:
   MappedBytes(BlobPtr bytes, std::uint64_t size, const ByteMap& map)
@@ -175,12 +176,12 @@ class MappedBytes final : public Blob {
   ByteMap map_;
 };
 
-// Codes in `bits` bits each, or as float16 numbers.
+// Makes codes of `bits` bits each, or float16 numbers.
 class CodesBlob final : public Blob {
  public:
   static constexpr unsigned kNumbers = 16;
 
-  // `map`: the result of byte_map() for these.
+  // Takes `map`, the result of byte_map() for these codes.
   CodesBlob(PackedCodes codes, MatrixOrder order, unsigned bits, const std::optional<ByteMap>& map)
       : codes_(std::move(codes)),
         words_{.change = StoredAs::Change::codes, .blob = codes_.words},

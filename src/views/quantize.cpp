@@ -87,7 +87,7 @@ Summary summarize_seekable(const Blob& elements, bool with_bins) {
       summary.add(first, part);
     }
   };
-  // Isolated: a thread that waits here must not take other work that may ask for this scale.
+  // The task is isolated: a thread that waits here must not take other work that may ask for this scale.
   tbb::this_task_arena::isolate(
       [&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count, kChunk), look_at); });
   Summary all = empty_summary(with_bins);
@@ -109,7 +109,7 @@ Summary summarize_stream(const Blob& elements, bool with_bins) {
   return all;
 }
 
-// The squared error of clipping at a magnitude, from a histogram.
+// Computes, from a histogram, the squared error of clipping at a magnitude.
 class ClippingError {
  public:
   ClippingError(const std::vector<std::uint64_t>& bins, int levels) : levels_(static_cast<double>(levels)) {
@@ -214,7 +214,7 @@ class ScaleOfElements final : public AffineSource {
   mutable Affine affine_;
 };
 
-// Numbers to codes, one to a byte. Requires: they are finite.
+// Turns numbers into codes, one to a byte. Requires: the numbers are finite.
 class Encoder {
  public:
   Encoder(DType dtype, const Affine& affine) : affine_(affine), format_(code_format(dtype, affine)) {}
@@ -235,7 +235,7 @@ class Encoder {
     return error;
   }
 
-  // In double: the difference of two float32 numbers may overflow float32.
+  // Computes in float64: the difference of two float32 numbers may overflow float32.
   QuantizationError encode_range(std::span<const float> numbers, std::span<std::byte> codes) const {
     QuantizationError error;
     error.values = numbers.size();
@@ -290,7 +290,7 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
   }
 
  private:
-  // The largest code times the scale overflows float32, although the number itself does not.
+  // Throws where the largest code times the scale overflows float32, although the number itself does not.
   [[noreturn]] void refuse(std::uint64_t element) const {
     throw Error(ErrorKind::unsupported, fmt::format("tensor {}: elements from {} on become codes of numbers that are "
                                                     "not finite, because they are as large as float32 allows",

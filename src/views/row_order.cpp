@@ -63,7 +63,7 @@ class RowOrderBlob final : public Blob {
   RowOrder to_;
 };
 
-// Copies the elements of a row in that order, several in a byte.
+// Copies the elements of a row in that order; a byte has several.
 template <unsigned kBits>
 void gather_codes(const std::byte* row, const std::uint32_t* order, std::span<std::byte> out) {
   constexpr unsigned kPerByte = 8 / kBits;
@@ -140,7 +140,7 @@ bool is_stored_alike(const Tensor& tensor, const Tensor& other) {
   return tensor.layout == other.layout && std::ranges::equal(tensor.parts, other.parts, {}, &Part::dtype, &Part::dtype);
 }
 
-// Some rows: the strides between them along each axis, and the first, counted in rows.
+// Names some rows: the strides between them along each axis, and the first, counted in rows.
 struct RowPlaces {
   Shape shape;
   std::vector<std::uint64_t> strides;
@@ -158,7 +158,7 @@ Tensor rows_of(const Tensor& stack, const RowPlaces& places, Shape as) {
   result.shape = std::move(as);
   result.parts.clear();
   for (const Part& part : stack.parts) {
-    // Numbers one by one, so that a few of a row can be read; codes only as whole rows.
+    // Numbers are read one by one, so that a few of a row can be read; codes only as whole rows.
     const std::uint64_t row_bytes = rows == 0 || columns == 0 ? 1 : part.blob->size() / rows;
     const std::uint64_t item = dense ? info(part.dtype).bits / 8 : row_bytes;
     if (item > UINT32_MAX)
@@ -189,7 +189,7 @@ class JoinedBlob final : public Blob {
   bool seekable() const override {
     return std::ranges::all_of(blobs_, [](const BlobPtr& blob) { return blob->seekable(); });
   }
-  // Returns that of the blobs if they agree and no blob ends within it.
+  // Returns the blobs' grain if they agree and no blob ends within it.
   std::uint64_t grain() const override {
     const std::uint64_t grain = blobs_.front()->grain();
     return std::ranges::all_of(blobs_,

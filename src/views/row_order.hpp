@@ -31,8 +31,8 @@ constexpr std::uint64_t find_row_in_halves(std::uint64_t row, std::uint64_t head
 // Returns how many rows a head has; std::nullopt if the rows do not divide into heads of an even number of rows.
 std::optional<std::uint64_t> count_head_rows(std::uint64_t rows, std::uint64_t heads);
 
-// Returns the rows in the order `to`, from the other one. In halves they have stored_as(), which the way back uses.
-// Requires: the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows is even.
+// Returns the rows in the order `to`; they are in the other one. Rows in halves have stored_as(), which the way back
+// uses. Requires: the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows is even.
 BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to);
 
 // Returns rows whose i-th element is element order[i] of a row of `rows`, which has `columns` of them without gaps.
@@ -56,8 +56,9 @@ Tensor convert_to_whole_rows(const Tensor& tensor);
 // made the stack; its rows are a multiple of `step`.
 Tensor select_rows(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step);
 
-// Returns [n * turns, rows, columns] as [n, rows * turns, columns]: rows of `turns` neighbours by turns. Requires:
-// convert_to_whole_rows() made the stack; its matrices are a multiple of `turns`.
+// Returns [n * turns, rows, columns] as [n, rows * turns, columns]: row r of each of `turns` neighbouring matrices
+// comes before row r + 1 of any. Requires: convert_to_whole_rows() made the stack; its matrices are a multiple of
+// `turns`.
 Tensor interleaved(const Tensor& stack, std::uint64_t turns);
 
 // Returns [tensors, shape...]: of numbers or blocks, in their common layout; else dense numbers of their common type or

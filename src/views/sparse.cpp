@@ -1,4 +1,4 @@
-// The rules of sparse tensors: what sizes show, and what needs a pass over all indices.
+// Checks the rules of sparse tensors: those that sizes show, and those that need a pass over all indices.
 #include "views/sparse.hpp"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ Fault coo_fault(const Tensor& tensor) {
   return values_fault(tensor, coords.blob->size() / width);
 }
 
-// `problem` begins with the role of the faulty part, if there is one.
+// Throws invalid_file. `problem` begins with the role of the faulty part, if there is one.
 [[noreturn]] void fail_sparse(const Tensor& tensor, std::string_view problem) {
   const Part* const part = tensor.part(problem.substr(0, problem.find(':')));
   Place place = part != nullptr ? find_place(*part->blob) : Place();
@@ -193,7 +193,7 @@ void check_coo(const Tensor& tensor, const Report& report) {
   const std::uint64_t nonzeros = coords.bytes().size() / index_bytes(part) / rank;
   visit_integer(part.dtype, [&](auto zero) {
     using Coordinate = decltype(zero);
-    // The first dimension in which an element is out of bounds.
+    // Finds the first dimension in which an element is out of bounds.
     const auto outside = [&](std::uint64_t i) -> std::optional<std::size_t> {
       for (std::size_t d = 0; d < rank; ++d) {
         const Coordinate coordinate = coords.at<Coordinate>(d * nonzeros + i);
@@ -201,7 +201,7 @@ void check_coo(const Tensor& tensor, const Report& report) {
       }
       return std::nullopt;
     };
-    // In row-major numbering.
+    // Returns the cell in row-major numbering.
     const auto cell = [&](std::uint64_t i) {
       std::uint64_t number = 0;
       for (std::size_t d = 0; d < rank; ++d)
@@ -323,7 +323,7 @@ constexpr LayoutType sparse_row(std::string_view name) {
   };
 }
 
-// The elements of a validated tensor, by cell.
+// Holds the elements of a validated tensor, by cell.
 class Entries {
  public:
   explicit Entries(const Tensor& tensor)
@@ -333,7 +333,7 @@ class Entries {
     return values_.bytes().data() + entry.place * width;
   }
 
-  // Returns those with cells in [begin, end).
+  // Returns the entries with cells in [begin, end).
   std::span<const SparseEntry> between(std::uint64_t begin, std::uint64_t end) const {
     const auto first = std::ranges::lower_bound(entries_, begin, {}, &SparseEntry::cell);
     const auto last = std::ranges::lower_bound(entries_, end, {}, &SparseEntry::cell);

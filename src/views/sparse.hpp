@@ -37,7 +37,7 @@ std::uint64_t count_stored_elements(const Tensor& tensor);
 // Layout::sparse_csr or sparse_coo.
 void validate_sparse(const Tensor& tensor, SparseRules rules);
 
-// A wrong index: a sentence that begins with the role of its part, and where it is in the part.
+// Reports a wrong index: a sentence that begins with the role of its part, and where it is in the part.
 struct SparseFault {
   std::string problem;
   const Part* part = nullptr;
@@ -48,11 +48,11 @@ struct SparseFaults {
   std::uint64_t count = 0;  // of all
 };
 
-// Returns all faults of indices that validate_sparse() finds; describes the first `most`. Throws what it throws for the
-// structure, and what reading the parts throws. Uses as much memory.
+// Returns all faults of indices that validate_sparse() finds; describes the first `most`. Throws what validate_sparse()
+// throws for the structure, and what reading the parts throws. Uses as much memory.
 SparseFaults find_sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most);
 
-// A stored element: its cell in row-major numbering, and its index among the values.
+// Names a stored element: its cell in row-major numbering, and its index among the values.
 struct SparseEntry {
   std::uint64_t cell = 0;
   std::uint64_t place = 0;
@@ -81,10 +81,10 @@ BlobPtr densify(const Tensor& tensor);
 // no data.
 bool may_become_sparse(const Tensor& dense, Layout layout);
 
-// Returns a dense tensor as csr or coo with u64 indices; reading the parts finds its elements again. std::nullopt when
-// fewer than `least_zeros` (0 to 1) of its elements are zero, when it is empty, or when it is not a matrix and csr is
-// asked for. An element is zero when all of its bits are. Reads the data once. Throws unsupported for elements of less
-// than a byte.
+// Returns a dense tensor as csr or coo with u64 indices; reading the parts finds its elements again. Returns
+// std::nullopt when fewer than `least_zeros` (0 to 1) of its elements are zero, when it is empty, or when it is not a
+// matrix and the layout is csr. An element is zero when all of its bits are. Reads the data once. Throws unsupported
+// for elements of less than a byte.
 std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_zeros);
 
 }  // namespace poise

@@ -23,7 +23,7 @@ bool is_zero(std::span<const std::byte> element) {
   return std::ranges::all_of(element, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-// The nonzero elements of a dense tensor, numbered in row-major order.
+// Finds the nonzero elements of a dense tensor, numbered in row-major order.
 class Nonzeros {
  public:
   explicit Nonzeros(const Tensor& dense)
@@ -36,7 +36,7 @@ class Nonzeros {
   std::uint64_t width() const { return width_; }
   const Shape& shape() const { return shape_; }
 
-  // Calls `use` with the cell and the bytes of each of the nonzeros [first, first + count).
+  // Calls `use` with the cell and the bytes of each nonzero in [first, first + count).
   void visit(std::uint64_t first, std::uint64_t count,
              const std::function<void(std::uint64_t, std::span<const std::byte>)>& use) const {
     auto block = static_cast<std::uint64_t>(std::ranges::upper_bound(before_block_, first) - before_block_.begin() - 1);
@@ -99,7 +99,7 @@ class Nonzeros {
   std::vector<std::uint64_t> before_block_;  // nonzeros before each block, and the total
 };
 
-// A blob of one fixed-size item per nonzero, `repeats` times over.
+// Has one item of a fixed size for each nonzero, `repeats` times over.
 class NonzeroBlob : public Blob {
  public:
   NonzeroBlob(std::shared_ptr<const Nonzeros> nonzeros, std::uint64_t item_bytes, std::uint64_t repeats)
@@ -150,7 +150,7 @@ class ValuesBlob final : public NonzeroBlob {
   }
 };
 
-// Coordinates in the dimensions from `first` on, dimension by dimension.
+// Has the coordinates in the dimensions from `first` on, dimension by dimension.
 class CoordinatesBlob final : public NonzeroBlob {
  public:
   CoordinatesBlob(const std::shared_ptr<const Nonzeros>& nonzeros, std::size_t first)
@@ -199,7 +199,7 @@ Order ascending_order(const Tensor& tensor) {
   return order;
 }
 
-// The elements of a blob in another order.
+// Has the elements of a blob in another order.
 class ReorderedBlob final : public Blob {
  public:
   ReorderedBlob(const BlobPtr& blob, std::shared_ptr<const Order> order, std::uint64_t width)

@@ -9,7 +9,7 @@
 namespace poise {
 namespace {
 
-// A part of the blob's bytes: elements that begin in [begin, end) are whole in it.
+// Holds a part of the blob's bytes: elements that begin in [begin, end) are whole in it.
 struct Window {
   std::uint64_t begin;
   std::uint64_t end;
@@ -18,7 +18,7 @@ struct Window {
   bool holds(std::uint64_t first, std::uint64_t last) const { return first >= begin && last < end; }
 };
 
-// A dimension of a box, with its stride in the copy.
+// Describes a dimension of a box, with its stride in the copy.
 struct Axis {
   std::uint64_t count;
   std::uint64_t stride;
@@ -26,7 +26,7 @@ struct Axis {
   std::uint64_t reach;  // from the first to the last element of the axes after this one
 };
 
-// A box whose strides are not negative and descend, so that the elements in a window are found without a search.
+// Copies a box whose strides are not negative and descend, so that the elements in a window are found without a search.
 class Box {
  public:
   Box(const PlacedBox& placed, std::size_t item) : item_(item), position_(placed.position), to_(placed.to) {
@@ -58,7 +58,7 @@ class Box {
       return;
     }
     const Axis& axis = axes_[d];
-    // The indices whose elements are in the window, at least in part.
+    // These are the indices whose elements are in the window, at least in part.
     std::uint64_t index = 0;
     std::uint64_t end = axis.count;
     if (axis.stride == 0) {
@@ -71,7 +71,7 @@ class Box {
     const auto at = [&](std::uint64_t i) { return position + i * axis.stride; };
     const auto place = [&](std::uint64_t i) { return to + static_cast<std::ptrdiff_t>(i) * axis.to_stride; };
     while (index < end) {
-      // All that is whole in the window is copied without further questions.
+      // If all is whole in the window, it is copied without further questions.
       if (d + 2 == axes_.size() && window.holds(at(index), at(index) + axis.reach)) {
         std::uint64_t whole = index + 1;
         while (whole < end && window.holds(at(whole), at(whole) + axis.reach)) ++whole;
@@ -95,7 +95,7 @@ class Box {
       std::memcpy(to + static_cast<std::ptrdiff_t>(i) * axis.to_stride, from + i * axis.stride, item_);
   }
 
-  // Some rows at a time, so that neighbours in the copy are written together.
+  // Copies some rows at a time, so that neighbours in the copy are written together.
   void copy_matrix(const std::byte* from, const Axis& rows, std::uint64_t count, const Axis& row, std::byte* to) const {
     constexpr std::uint64_t kTile = 64;
     for (std::uint64_t left = 0; left < row.count; left += kTile) {

@@ -62,8 +62,8 @@ class Elements {
   std::vector<std::byte> bytes_;
 };
 
-// A matrix with small strides along its columns, in a blob that must be read: `width` columns at a time become rows,
-// and stay in memory until the thread reads others. Reading one element decodes its neighbours, too.
+// Reads a matrix with small strides along its columns, in a blob that must be read: `width` columns at a time become
+// rows, and stay in memory until the thread reads others. Reading one element decodes its neighbours, too.
 class Bands {
  public:
   // Returns std::nullopt if the last two dimensions have other strides, or a column takes more memory than a band.
@@ -85,13 +85,13 @@ class Bands {
   std::uint64_t columns() const { return columns_.count; }
   std::uint64_t first_of(std::uint64_t column) const { return column - column % width_; }
 
-  // Returns the columns from that one on, contiguous, of the matrix that begins at `position`. Valid until the thread
-  // reads others. Requires: a column that first_of() gave.
+  // Returns the columns from `column` on, contiguous, of the matrix that begins at `position`. They are valid until the
+  // thread reads others. Requires: first_of() gave the column.
   std::span<const std::byte> get(const Blob& blob, std::uint64_t position, std::uint64_t column) const {
     thread_local Band band;
     if (band.owner == owner_ && band.position == position && band.column == column) return band.bytes;
     const std::uint64_t width = std::min(width_, columns_.count - column);
-    // Not one for each thread: the blob may be a StridedBlob, too.
+    // The bytes do not belong to the thread: the blob may be a StridedBlob, too.
     std::vector<std::byte> bytes(static_cast<std::size_t>(width * rows_.count * item_));
     fill(blob, moved(position, column, columns_.stride), width, bytes.data());
     band = {owner_, position, column, std::move(bytes)};
@@ -139,9 +139,9 @@ class Bands {
   std::uint64_t owner_;  // unique: identifies whose band a thread has
 };
 
-// Consecutive elements of a blob that can only be read from front to back: as many at a time as the stored bytes
-// justify, and more where that would take many passes over the blob and the memory for it is left. Each time takes a
-// pass. They stay in memory until every byte of them has been read once.
+// Holds consecutive elements of a blob that can only be read from front to back. It holds as many at a time as the
+// stored bytes justify, and more where that would take many passes over the blob and the memory for it is left. Each
+// time takes a pass. Elements stay in memory until every byte of them has been read once.
 class Slabs {
  public:
   struct Slab {
@@ -155,7 +155,7 @@ class Slabs {
     ~Slab() { free_memory() += shared; }
   };
 
-  // `size`: of the view.
+  // Takes `size`, that of the view.
   Slabs(const Blob& blob, std::size_t item, std::uint64_t size) : size_(size) {
     const auto at = blob.stored();
     const std::uint64_t most = at ? std::max(kLeastBytes, compute_decoded_limit(at->length)) : size;
@@ -164,7 +164,7 @@ class Slabs {
 
   bool is_single() const { return slab_bytes_ == size_; }
 
-  // Copies from the slab with that byte; returns how many bytes. make(begin, bytes) fills a slab.
+  // Copies from the slab that has the byte; returns how many bytes. make(begin, bytes) fills a slab.
   template <typename Make>
   std::size_t read(std::uint64_t offset, std::span<std::byte> out, const Make& make) const {
     const std::shared_ptr<const Slab> slab = get(offset, make);
@@ -193,13 +193,13 @@ class Slabs {
     return slab_ = std::move(slab);
   }
 
-  // Bytes that all views of the program may still take together, besides what each may always take.
+  // Returns the bytes that all views of the program may still take together, besides those that each may always take.
   static std::atomic<std::uint64_t>& free_memory() {
     static std::atomic<std::uint64_t> bytes = kSharedBytes;
     return bytes;
   }
 
-  // Reserves at most `wanted` bytes of it, in multiples of `unit`; returns how many.
+  // Reserves at most `wanted` bytes of free memory, in multiples of `unit`; returns how many.
   static std::uint64_t reserve(std::uint64_t wanted, std::uint64_t unit) {
     std::uint64_t left = free_memory();
     for (;;) {
@@ -221,7 +221,7 @@ class Slabs {
 
 class StridedBlob final : public Blob {
  public:
-  // Requires: the dimensions' elements are in the blob.
+  // Requires: the blob has all elements of the dimensions.
   StridedBlob(BlobPtr blob, const Strided& layout, Dimensions dimensions, std::uint64_t size)
       : blob_(std::move(blob)),
         first_(layout.offset),

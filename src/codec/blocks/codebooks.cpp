@@ -13,14 +13,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// The numbers for 16 bytes of codes: first those of the low halves, then those of the high ones.
+// Looks up the numbers for 16 bytes of codes: first those of the low halves, then those of the high ones.
 HWY_INLINE void LookUp(Bytes16 book, const std::byte* from, std::int8_t* out) {
   const Bytes16 pairs = Bytes16::load(from);
   book.look_up(pairs & Bytes16::all(15)).store(out);
   book.look_up(pairs.shift_right<4>()).store(out + 16);
 }
 
-// 0: a float16 scale; 2: 32 codes.
+// A block has, by offset, 0: a float16 scale; 2: 32 codes.
 void DecodeIq4_Nl(const std::byte* block, std::size_t count, float* out) {
   const Bytes16 book = Bytes16::load(kIq4Numbers.data());
   HWY_ALIGN std::int8_t numbers[32];
@@ -31,7 +31,8 @@ void DecodeIq4_Nl(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: a float16 factor; 2: the high two bits of eight scales; 4: their low four bits; 8: 256 codes, 32 for each scale.
+// A block has, by offset, 0: a float16 factor; 2: the high two bits of eight scales; 4: their low four bits; 8: 256
+// codes, 32 for each scale.
 void DecodeIq4_Xs(const std::byte* block, std::size_t count, float* out) {
   const Bytes16 book = Bytes16::load(kIq4Numbers.data());
   HWY_ALIGN std::int8_t numbers[256];
@@ -49,7 +50,7 @@ void DecodeIq4_Xs(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: the exponent of the scale; 1: 32 codes.
+// A block has, by offset, 0: the exponent of the scale; 1: 32 codes.
 void DecodeMxfp4(const std::byte* block, std::size_t count, float* out) {
   const Bytes16 book = Bytes16::load(kFp4Numbers.data());
   HWY_ALIGN std::int8_t numbers[32];
@@ -60,7 +61,8 @@ void DecodeMxfp4(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: four scales; 4: 64 codes, 16 for each scale: of eight bytes first the low halves, then the high ones.
+// A block has, by offset, 0: four scales; 4: 64 codes, 16 for each scale: of eight bytes first the low halves, then the
+// high ones.
 void DecodeNvfp4(const std::byte* block, std::size_t count, float* out) {
   const Bytes16 book = Bytes16::load(kFp4Numbers.data());
   HWY_ALIGN std::int8_t numbers[64];

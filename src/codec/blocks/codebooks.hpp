@@ -14,7 +14,7 @@ inline constexpr std::array<std::int8_t, 16> kIq4Numbers = {-127, -104, -83, -65
 // Twice the numbers of E2M1.
 inline constexpr std::array<std::int8_t, 16> kFp4Numbers = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-// 2^(exponent - 128): half of E8M0's value, since the numbers are twice E2M1's. 255 is 2^127, not NaN.
+// Returns 2^(exponent - 128): half of E8M0's value, since the numbers are twice E2M1's. 255 is 2^127, not NaN.
 constexpr float decode_mxfp4_scale(unsigned exponent) {
   return std::bit_cast<float>(exponent < 2 ? 0x00200000U << exponent : (exponent - 1) << 23);
 }

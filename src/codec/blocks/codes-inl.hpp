@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Sixteen bytes.
+// Holds sixteen bytes in a vector.
 class Bytes16 {
  public:
 #if HWY_TARGET == HWY_SCALAR
@@ -59,7 +59,7 @@ class Bytes16 {
   HWY_INLINE Bytes16 shift_left() const {
     return each(*this, [](unsigned a, unsigned) { return a << kBits; });
   }
-  // Permutes the bytes of this by `indices`, each below 16.
+  // Looks up bytes of this by `indices`, each below 16.
   HWY_INLINE Bytes16 look_up(const Bytes16& indices) const {
     return each(indices, [this](unsigned, unsigned index) { return unsigned{bytes_[index]}; });
   }
@@ -98,7 +98,7 @@ class Bytes16 {
     if constexpr (kBits == 0) return *this;
     return Bytes16(hn::ShiftLeft<kBits>(bytes_));
   }
-  // Permutes the bytes of this by `indices`, each below 16.
+  // Looks up bytes of this by `indices`, each below 16.
   HWY_INLINE Bytes16 look_up(const Bytes16& indices) const {
     return Bytes16(hn::TableLookupBytes(bytes_, indices.bytes_));
   }
@@ -150,7 +150,7 @@ HWY_AFTER_NAMESPACE();
 #endif
 
 #ifndef POISE_EXPORT_DECODER
-// Defines decode_*() with dispatch to the running processor's kind.
+// Defines decode_*(), which calls the function for the running processor.
 #define POISE_EXPORT_DECODER(name, Function)                          \
   HWY_EXPORT(Function);                                               \
   void name(const std::byte* blocks, std::size_t count, float* out) { \

@@ -18,7 +18,7 @@ constexpr std::size_t kGroup = 32;  // numbers that share a scale
 
 HWY_INLINE float Iq4Middle(std::size_t i) { return 0.5F * static_cast<float>(kIq4Numbers[i] + kIq4Numbers[i + 1]); }
 
-// Returns the nearest number of the book; of two equally near, the greater.
+// Returns the nearest number of the book; of two equally near numbers, the greater.
 HWY_INLINE Numbers NearestIq4(Numbers x) {
   auto nearest = Set(kIq4Numbers[0]);
   for (std::size_t i = 0; i < 15; ++i)
@@ -32,7 +32,7 @@ HWY_INLINE Codes Iq4Code(Numbers x) {
   return hn::ConvertTo(Integers(), code);
 }
 
-// Returns the best scale, by least squares, of sixteen near the one that gives the peak the last code.
+// Returns the best scale, by least squares, of sixteen. They are near the scale that gives the peak the last code.
 HWY_INLINE Numbers FindIq4Scale(const float* x, const float* weights) {
   constexpr int kTries = 7;
   const auto lowest = static_cast<float>(kIq4Numbers[0]);
@@ -62,7 +62,7 @@ HWY_INLINE Numbers FindIq4Scale(const float* x, const float* weights) {
   return hn::IfThenZeroElse(nothing, scale);
 }
 
-// Weights of squared errors of group `group` of blocks of kElements numbers.
+// Computes the weights of squared errors for group `group` of blocks of kElements numbers.
 template <std::size_t kElements>
 HWY_INLINE void WeighIq4(const LaneBlocks& block, std::size_t group, Numbers mean, float* weights) {
   for (std::size_t i = 0; i < kGroup; ++i) {
@@ -129,7 +129,7 @@ void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
   });
 }
 
-// ggml's exponent for a block with this peak, including its conversion to a byte below 0.
+// Returns ggml's exponent for a block with this peak, including its conversion to a byte below 0.
 HWY_INLINE std::uint8_t Mxfp4Exponent(float peak) {
   if (!(peak > 0) || !std::isfinite(peak)) return 0;
   return static_cast<std::uint8_t>(static_cast<int>(std::floor(std::log2(peak)) - 2 + 127));
@@ -148,7 +148,7 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
       peaks[lane] = decode_mxfp4_scale(exponent);
     }
     const auto scale = hn::Load(Floats(), peaks);
-    // Numbers beyond the middle between two numbers get the greater one's code.
+    // A number beyond the middle between two numbers gets the code of the greater one.
     constexpr float kMiddles[7] = {0.5F, 1.5F, 2.5F, 3.5F, 5.0F, 7.0F, 10.0F};
     const auto code = [&](std::size_t i) HWY_ATTR {
       const auto x = At(block.x, i);

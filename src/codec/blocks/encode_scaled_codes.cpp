@@ -16,7 +16,7 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 32;
 
-// Weights of squared errors.
+// Computes the weights of squared errors.
 HWY_INLINE void Weigh(const LaneBlocks& block, float* weights) {
   for (std::size_t i = 0; i < kElements; ++i) {
     const auto x = At(block.x, i);
@@ -24,13 +24,13 @@ HWY_INLINE void Weigh(const LaneBlocks& block, float* weights) {
   }
 }
 
-// Codes of four bits, element i next to element 16 + i.
+// Stores codes of four bits: element i shares a byte with element 16 + i.
 template <typename Code>
 HWY_INLINE void StoreNibbles(const LaneOutput& out, std::size_t offset, Code code) {
   StoreBytes(out, offset, 16, [&](std::size_t i) HWY_ATTR { return hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16))); });
 }
 
-// Codes of five bits: the fifth ones, then the others.
+// Stores codes of five bits: first the fifth bits, then the other four.
 template <typename Code>
 HWY_INLINE void StoreFiveBits(const LaneOutput& out, std::size_t offset, Code code) {
   const auto nibble = SetCode(15);
@@ -45,7 +45,7 @@ HWY_INLINE void StoreFiveBits(const LaneOutput& out, std::size_t offset, Code co
   out.store_words(fifth, offset);
 }
 
-// Codes from 0 to 2 * kLargest - 1, kLargest for 0.
+// Makes codes from 0 to 2 * kLargest - 1; 0 becomes kLargest.
 template <int kLargest, typename Store>
 HWY_INLINE void EncodeSymmetric(const LaneBlocks& block, const LaneOutput& out, Store store) {
   if (block.importance != nullptr) {
@@ -67,7 +67,7 @@ HWY_INLINE void EncodeSymmetric(const LaneBlocks& block, const LaneOutput& out, 
   });
 }
 
-// Codes from 0 to kLargest, 0 for the least number.
+// Makes codes from 0 to kLargest; the least number becomes 0.
 template <int kLargest, typename Store>
 HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Store store) {
   if (block.importance != nullptr) {
@@ -96,8 +96,8 @@ HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Stor
   });
 }
 
-// Encodes blocks of one scale without a search in place, without transposing. Finds the scales of several blocks first,
-// so that their divisions overlap.
+// Encodes blocks of one scale, without a search, in place: their numbers stay where they are, not one block in each
+// lane. Finds the scales of several blocks first, so that their divisions overlap.
 constexpr std::size_t kTogether = 16;
 
 using Words = hn::Rebind<std::int16_t, Floats>;
@@ -109,7 +109,7 @@ HWY_INLINE float LargestMagnitude(const float* x) {
   return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
 }
 
-// Returns the number of largest magnitude, the first of several; 0, not -0, if all are 0.
+// Returns the number of largest magnitude, the first of several; returns 0, not -0, if all are 0.
 HWY_INLINE float PeakOf(const float* x) {
   auto least = Zero();
   auto greatest = Zero();

@@ -27,13 +27,14 @@ HWY_INLINE void EncodeTernary(const BlockRows& rows, std::byte* out, Store store
   });
 }
 
-// Returns the base 3 digits of kDigits elements, from the first on, `apart` from each other, as a byte: their fraction.
+// Returns a byte with the base 3 digits of kDigits elements as a fraction. The elements begin with `first` and are
+// `apart` from each other.
 template <int kDigits, typename Code>
 HWY_INLINE Codes Digits(std::size_t first, std::size_t apart, Code code) {
   auto digits = code(first);
   for (std::size_t i = 1; i < kDigits; ++i) digits = hn::Add(hn::Mul(digits, SetCode(3)), code(first + i * apart));
   if (kDigits == 4) digits = hn::Mul(digits, SetCode(3));
-  // Times 256 / 243, rounded up.
+  // The digits are multiplied by 256 / 243, and rounded up.
   const hn::RebindToUnsigned<Integers> unsigned_integers;
   const auto scaled = hn::BitCast(unsigned_integers, hn::Add(hn::ShiftLeft<8>(digits), SetCode(242)));
   return hn::BitCast(Integers(), hn::ShiftRight<24>(hn::Mul(scaled, hn::Set(unsigned_integers, 69043U))));

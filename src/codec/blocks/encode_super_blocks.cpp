@@ -39,11 +39,11 @@ HWY_INLINE Numbers WeighByImportance(const LaneBlocks& block, std::size_t group,
   return sum;
 }
 
-// Four bytes of each block, filled one by one.
+// Collects four bytes of each block, one by one.
 class Word {
  public:
   HWY_INLINE Word() : word_(SetCode(0)) {}
-  // Requires: below 256.
+  // Requires: the byte is below 256.
   HWY_INLINE void add(Codes byte, std::size_t i) {
     word_ = hn::Or(word_, hn::ShiftLeftSame(byte, static_cast<int>(8 * i)));
   }
@@ -53,7 +53,7 @@ class Word {
   Codes word_;
 };
 
-// Codes of groups with a scale and a minimum: 0 to kLargest.
+// Finds codes of groups with a scale and a minimum: 0 to kLargest.
 template <std::size_t kSize, int kLargest>
 class RangeGroups {
  public:
@@ -98,8 +98,8 @@ class RangeGroups {
   HWY_ALIGN float starts_[kGroups * kMaxLanes];
 };
 
-// Positive numbers as codes times a factor: the largest gets kTop. (Negative ones would become whatever ggml makes of
-// them.)
+// Turns positive numbers into codes times a factor: the largest number gets the code kTop. (Negative ones would become
+// whatever ggml makes of them.)
 template <std::size_t kCount, int kTop>
 HWY_INLINE Numbers CodesOfLargest(const float* numbers, Codes* codes) {
   constexpr auto kLast = static_cast<float>(kTop);

@@ -33,7 +33,7 @@ HWY_INLINE Numbers Set(float x) { return hn::Set(Floats(), x); }
 HWY_INLINE Codes SetCode(int code) { return hn::Set(Integers(), code); }
 HWY_INLINE Numbers Zero() { return hn::Zero(Floats()); }
 
-// Element i of each lane's block.
+// Returns element i of each lane's block.
 HWY_INLINE Numbers At(const float* lanes, std::size_t i) { return hn::Load(Floats(), lanes + i * hn::Lanes(Floats())); }
 HWY_INLINE void Put(Numbers x, float* lanes, std::size_t i) { hn::Store(x, Floats(), lanes + i * hn::Lanes(Floats())); }
 
@@ -59,33 +59,33 @@ HWY_INLINE Codes RoundAndClamp(Numbers x, int lowest, int highest) {
 
 HWY_INLINE Numbers ToNumbers(Codes codes) { return hn::ConvertTo(Floats(), codes); }
 
-// C's conversion to int on x86-64: rounds towards zero; 0 in the low bits for numbers outside int.
+// Converts to int as C does on x86-64: rounds towards zero; numbers outside int give 0 in the low bits.
 HWY_INLINE Codes Truncate(Numbers x) {
   return hn::ConvertTo(Integers(), hn::IfThenElseZero(hn::Lt(hn::Abs(x), Set(0x1p31F)), x));
 }
 
-// C's round(), which takes halves away from zero, as an int.
+// Rounds as C's round() does, halves away from zero, to an int.
 HWY_INLINE Codes RoundHalvesAway(Numbers x) {
-  // The float32 number before a half: with a half itself, 0.49999997 would become 1.
+  // Adds the float32 number before a half: with a half itself, 0.49999997 would become 1.
   return Truncate(hn::Add(x, hn::CopySign(Set(0x1.fffffep-2F), x)));
 }
 
-// 1 / x, or 0 for 0.
+// Returns 1 / x, or 0 for 0.
 HWY_INLINE Numbers InverseOrZero(Numbers x) { return hn::IfThenZeroElse(hn::Eq(x, Zero()), hn::Div(Set(1), x)); }
 
-// A block of the output for each lane, or fewer at the end.
+// Is the output: a block for each lane, or fewer at the end.
 struct LaneOutput {
   std::byte* blocks;
   std::size_t stride;
   std::size_t live;
 
-  // Four bytes of each block, lowest first.
+  // Stores four bytes of each block, the lowest first.
   HWY_INLINE void store_words(Codes words, std::size_t offset) const {
     HWY_ALIGN std::int32_t all[kMaxLanes];
     hn::Store(words, Integers(), all);
     for (std::size_t lane = 0; lane < live; ++lane) std::memcpy(blocks + lane * stride + offset, &all[lane], 4);
   }
-  // Returns the stored values.
+  // Stores numbers as float16, and returns the stored values.
   HWY_INLINE Numbers store_halves(Numbers x, std::size_t offset) const {
     HWY_ALIGN float all[kMaxLanes];
     hn::Store(x, Floats(), all);
@@ -117,7 +117,7 @@ HWY_INLINE void StoreBytes(const LaneOutput& out, std::size_t offset, std::size_
   }
 }
 
-// Element i of block b goes to i * lanes + b. Requires: count is a multiple of 4.
+// Transposes: element i of block b goes to i * lanes + b. Requires: count is a multiple of 4.
 HWY_INLINE void ToLanes(const std::array<const float*, kMaxLanes>& blocks, std::size_t count, float* lanes) {
 #if HWY_TARGET == HWY_SCALAR
   std::memcpy(lanes, blocks[0], count * sizeof(float));
@@ -145,12 +145,12 @@ HWY_INLINE void ToLanes(const std::array<const float*, kMaxLanes>& blocks, std::
 #endif
 }
 
-// The mean squares of rows, each summed in order.
+// Computes the mean squares of rows, each summed in order.
 class RowMeans {
  public:
   explicit RowMeans(const BlockRows& rows) : rows_(rows) {}
 
-  // Requires: rows in order, except the most recent ones.
+  // Requires: rows come in order, but the most recent ones may come again.
   HWY_INLINE float operator()(std::size_t row) {
     if (row >= end_) advance(row);
     return means_[row % kAtOnce];
@@ -183,7 +183,7 @@ class RowMeans {
   std::array<float, kAtOnce> means_;
 };
 
-// Blocks in lanes.
+// Is the input: a block in each lane.
 struct LaneBlocks {
   const float* x;           // element i of each block
   const float* importance;  // of these, or null
@@ -220,7 +220,7 @@ HWY_INLINE void ForLanes(const BlockRows& rows, std::byte* out, Encode encode) {
   }
 }
 
-// The element of largest magnitude, the first of several.
+// Finds the element of largest magnitude, the first of several.
 struct Peak {
   Numbers magnitude, value;
 
@@ -240,7 +240,7 @@ HWY_AFTER_NAMESPACE();
 #endif
 
 #ifndef POISE_EXPORT_ENCODER
-// Defines encode_*() with dispatch to the running processor's kind.
+// Defines encode_*(), which calls the function for the running processor.
 #define POISE_EXPORT_ENCODER(name, Function) \
   HWY_EXPORT(Function);                      \
   void name(const BlockRows& rows, std::byte* out) { HWY_DYNAMIC_DISPATCH(Function)(rows, out); }

@@ -13,7 +13,7 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 32;
 
-// Code i is the low half of byte i, code 16 + i the high one.
+// Unpacks codes of four bits: code i is the low half of byte i, code 16 + i the high half.
 struct Nibbles {
   Bytes16 low, high;
 
@@ -21,7 +21,7 @@ struct Nibbles {
       : low(Bytes16::load(from) & Bytes16::all(15)), high(Bytes16::load(from).shift_right<4>()) {}
 };
 
-// Bit i of 32 as 16 in byte i.
+// Writes 16 to byte i if bit i of 32 is set, else 0.
 HWY_INLINE void FifthBits(const std::byte* from, std::uint8_t* out) {
   static constexpr auto kSpread = [] {
     std::array<std::uint64_t, 256> spread{};

@@ -20,7 +20,7 @@ constexpr float kNearlyZero = 1e-15F;  // groups of smaller numbers have the sca
 
 HWY_INLINE Choice Both(Choice a, Choice b) { return hn::And(a, b); }
 
-// x is about scale * (code - kLargest), with codes up to 2 * kLargest - 1.
+// Stands for x as about scale * (code - kLargest), with codes up to 2 * kLargest - 1.
 struct SymmetricScale {
   Numbers scale;
   Numbers factor;  // code = RoundBetween(factor * x, -kLargest, kLargest - 1) + zero
@@ -32,7 +32,7 @@ struct SymmetricScale {
   }
 };
 
-// Returns the best scale, by least squares, of nineteen near the one that gives the peak the last code.
+// Returns the best scale, by least squares, of nineteen. They are near the scale that gives the peak the last code.
 template <std::size_t kSize, int kLargest>
 HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weights) {
   const Peak peak(kSize, [x](std::size_t i) HWY_ATTR { return At(x, i); });
@@ -67,9 +67,9 @@ HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weight
           hn::IfThenZeroElse(nothing, Set(kTop))};
 }
 
-// The same by changing codes one at a time, with squares as weights, for contiguous groups of kSize numbers: the steps
-// of a group are sequential, and those of several groups overlap. Writes codes, as numbers, to `codes`, and scales to
-// `scales`.
+// Finds such scales by changing codes one at a time, with squares as weights, for contiguous groups of kSize numbers.
+// The steps of a group are sequential, and those of several groups overlap. Writes codes, as numbers, to `codes`, and
+// scales to `scales`.
 template <std::size_t kSize, int kLargest, std::size_t kTogether>
 HWY_INLINE void FindCodes(const float* x, float* codes, float* scales) {
   struct State {
@@ -130,7 +130,7 @@ HWY_INLINE void FindCodes(const float* x, float* codes, float* scales) {
   }
 }
 
-// x is about scale * code + min, with codes up to kLargest.
+// Stands for x as about scale * code + min, with codes up to kLargest.
 struct ScaleAndMin {
   Numbers scale;
   Numbers min;     // not above 0

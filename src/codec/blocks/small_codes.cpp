@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// 0: scale; 2: 128 bits, the first in the lowest: 1 for plus, 0 for minus.
+// A block has, by offset, 0: a scale; 2: 128 bits, the first in the lowest: 1 is plus, 0 is minus.
 void DecodeQ1_0(const std::byte* block, std::size_t count, float* out) {
   static constexpr auto kSigns = [] {
     std::array<std::uint64_t, 256> signs{};
@@ -28,7 +28,7 @@ void DecodeQ1_0(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: scale; 2: 64 codes of two bits, the first in the lowest: -1 to 2.
+// A block has, by offset, 0: a scale; 2: 64 codes of two bits, the first in the lowest: -1 to 2.
 void DecodeQ2_0(const std::byte* block, std::size_t count, float* out) {
   static constexpr auto kFours = [] {
     std::array<std::uint32_t, 256> fours{};
@@ -46,8 +46,8 @@ void DecodeQ2_0(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// Fractions in base 3: a byte stands for byte / 256, rounded up; its digit i is the integer part of 3^(i + 1) times
-// that, modulo 3. (Constexpr, so that the table below is, too.)
+// A byte is a fraction in base 3: it stands for byte / 256, rounded up. Its digit i is the integer part of 3^(i + 1)
+// times that, modulo 3. (Constexpr, so that the table below is, too.)
 constexpr auto kDigits = [] {
   std::array<std::array<std::int8_t, 256>, 5> digits{};
   unsigned power = 1;
@@ -59,8 +59,8 @@ constexpr auto kDigits = [] {
   return digits;
 }();
 
-// 0: 32 bytes of five digits, digit i of byte j for element 32 i + j; 32: 16 bytes, likewise, for the next 80; 48: four
-// bytes of four digits; 52: scale.
+// A block has, by offset, 0: 32 bytes of five digits, digit i of byte j for element 32 i + j; 32: 16 bytes, likewise,
+// for the next 80; 48: four bytes of four digits; 52: a scale.
 void DecodeTq1_0(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[256];
   for (; count > 0; --count, block += 54, out += 256) {
@@ -77,7 +77,8 @@ void DecodeTq1_0(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: codes of two bits, those of 32 neighbours in the same bits of 32 bytes: -1 to 2; 64: scale.
+// A block has, by offset, 0: codes of two bits, -1 to 2, those of 32 neighbours in the same bits of 32 bytes; 64: a
+// scale.
 void DecodeTq2_0(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[256];
   const Bytes16 mask = Bytes16::all(3);

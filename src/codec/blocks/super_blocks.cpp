@@ -14,8 +14,8 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
 
-// Codes of two bits: those of 32 neighbours are in bits 0 and 1 of 32 bytes, of the next 32 in bits 2 and 3 of the same
-// bytes, and so on. Calls use(i, the codes of elements [i, i + 16)).
+// Reads codes of two bits: those of 32 neighbours are in bits 0 and 1 of 32 bytes, of the next 32 in bits 2 and 3 of
+// the same bytes, and so on. Calls use(i, the codes of elements [i, i + 16)).
 template <typename Use>
 HWY_INLINE void ForTwoBits(const std::byte* from, Use use) {
   const Bytes16 mask = Bytes16::all(3);
@@ -30,8 +30,8 @@ HWY_INLINE void ForTwoBits(const std::byte* from, Use use) {
   }
 }
 
-// 0: scales and minimums of 16, four bits each; 16: codes of two bits; 80: factor of the scales; 82: factor of the
-// minimums.
+// A block has, by offset, 0: scales and minimums of 16 elements, four bits each; 16: codes of two bits; 80: the factor
+// of the scales; 82: the factor of the minimums.
 void DecodeQ2_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::int8_t factors[32];
@@ -50,8 +50,8 @@ void DecodeQ2_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: a third bit of the codes, those of 32 neighbours in the same bit of 32 bytes; 32: the low two bits; 96: scales of
-// 16, six bits each; 108: factor of the scales.
+// A block has, by offset, 0: a third bit of the codes, those of 32 neighbours in the same bit of 32 bytes; 32: the low
+// two bits; 96: scales of 16 elements, six bits each; 108: the factor of the scales.
 void DecodeQ3_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t high[kElements];
@@ -88,10 +88,11 @@ void DecodeQ3_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// Q4_K and Q5_K: 0: factor of the scales; 2: factor of the minimums; 4: scales and minimums of 32, six bits each, in
-// twelve bytes. Bytes 0 to 3 have scales 0 to 3 in their low six bits, bytes 4 to 7 minimums 0 to 3; bytes 8 to 11 have
-// the low four bits of scales 4 to 7 in their low half, those of minimums 4 to 7 in their high half; the highest two
-// bits of these are the highest of bytes 0 to 3, and 4 to 7.
+// Decodes the first 16 bytes of Q4_K and Q5_K. By offset, these are 0: the factor of the scales; 2: the factor of the
+// minimums; 4: scales and minimums of 32 elements, six bits each, in twelve bytes. Bytes 0 to 3 of the twelve have
+// scales 0 to 3 in their low six bits, bytes 4 to 7 minimums 0 to 3. Bytes 8 to 11 have the low four bits of scales 4
+// to 7 in their low half, and those of minimums 4 to 7 in their high half. The highest two bits of bytes 0 to 3 belong
+// to scales 4 to 7, those of bytes 4 to 7 to minimums 4 to 7.
 HWY_INLINE void GroupScales(const std::byte* block, float* scales, float* offsets) {
   const auto first = load_le<std::uint64_t>(block + 4);
   const auto last = load_le<std::uint32_t>(block + 12);
@@ -109,7 +110,8 @@ HWY_INLINE void GroupScales(const std::byte* block, float* scales, float* offset
   Scale<8, 8>(factors + 8, &min, offsets);
 }
 
-// 16: codes of four bits, those of 32 neighbours in the low halves of 32 bytes, of the next 32 in the high halves.
+// A block has, at offset 16, codes of four bits: those of 32 neighbours in the low halves of 32 bytes, of the next 32
+// in the high halves.
 void DecodeQ4_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -126,7 +128,8 @@ void DecodeQ4_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 16: a fifth bit of the codes, those of 32 neighbours in the same bit of 32 bytes; 48: the low four bits, as in Q4_K.
+// A block has, by offset, 16: a fifth bit of the codes, those of 32 neighbours in the same bit of 32 bytes; 48: the low
+// four bits, as in Q4_K.
 void DecodeQ5_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -155,8 +158,9 @@ void DecodeQ5_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: the low four bits of the codes, those of 64 neighbours in the low halves of 64 bytes, of the next 64 in the high
-// halves; 128: the high two bits, as in Q2_K; 192: scales of 16, eight bits each; 208: factor of the scales.
+// A block has, by offset, 0: the low four bits of the codes, those of 64 neighbours in the low halves of 64 bytes, of
+// the next 64 in the high halves; 128: the high two bits, as in Q2_K; 192: scales of 16 elements, eight bits each; 208:
+// the factor of the scales.
 void DecodeQ6_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t high[kElements];
@@ -175,7 +179,7 @@ void DecodeQ6_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: a float32 scale; 4: codes of eight bits; 260: their sums by sixteen, unused in decoding.
+// A block has, by offset, 0: a float32 scale; 4: codes of eight bits; 260: their sums by sixteen, unused in decoding.
 void DecodeQ8_K(const std::byte* block, std::size_t count, float* out) {
   for (; count > 0; --count, block += 292, out += kElements) {
     const auto scale = load_le<float>(block);

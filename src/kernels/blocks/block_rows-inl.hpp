@@ -84,7 +84,7 @@ HWY_INLINE void ForHalves(const Bytes (&rows)[4], std::size_t at, std::size_t st
   for (; i < count; ++i, at += stride) put(FourFloats(), i, FourHalves(rows, at));
 }
 
-// Sixteen bytes of each row, turned: word r of the i-th vector is word i of row r.
+// Holds sixteen bytes of each row, turned: word r of the i-th vector is word i of row r.
 struct TurnedWords {
   hn::Vec<FourWords> words[4];
 
@@ -104,8 +104,8 @@ struct TurnedWords {
   }
 };
 
-// Calls put(which, tag, i, numbers): factors[r] times the i-th byte of word r, which is a number of 8 bits and a sign
-// at most, for four rows; of a vector of eight, and then byte i + 1.
+// Calls put(which, tag, i, numbers) for four rows. The numbers are factors[r] times the i-th byte of word r, a number
+// of at most 8 bits and a sign; a vector of eight has those of byte i + 1, too.
 template <class Put>
 HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Put put) {
   using Zero = std::integral_constant<int, 0>;
@@ -136,14 +136,14 @@ HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors
 #endif
 }
 
-// The scales of groups `at` to at + 3.
+// Puts the scales of groups `at` to at + 3.
 template <class Sink>
 HWY_INLINE void PutScales(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
   ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
     out.template scale<decltype(which)::value>(floats, at + i, numbers);
   });
 }
-// Their minimums.
+// Puts the minimums of these groups.
 template <class Sink>
 HWY_INLINE void PutMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
   ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
@@ -151,7 +151,8 @@ HWY_INLINE void PutMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, S
   });
 }
 
-// Scales [first, first + count) of rows [row, row + 4); those from `last` on are row last - 1.
+// Names scales [first, first + count) of rows [row, row + 4). Row last - 1 stands in where rows from `last` on would
+// be.
 struct ScalesApart {
   std::size_t row;
   std::size_t last;
@@ -159,11 +160,11 @@ struct ScalesApart {
   std::size_t count;
 };
 
-// Four bits of each byte.
+// Returns four bits of each byte.
 HWY_INLINE Codes LowHalf(Codes codes) { return hn::And(codes, hn::Set(CodeTag(), 15)); }
 HWY_INLINE Codes HighHalf(Codes codes) { return hn::ShiftRight<4>(codes); }
 
-// 32 codes of four bits with one scale, two a byte: the even column has the low half.
+// Multiplies 32 codes of four bits, which have one scale. A byte has two: the even column has the low half.
 template <class Into>
 HWY_INLINE void MultiplyNibblePairs(Into& sums, Codes pairs) {
   const Codes low = LowHalf(pairs);
@@ -182,7 +183,8 @@ HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
   if constexpr (kBits < 0) return hn::BitCast(CodeTag(), hn::ShiftRight<-kBits>(hn::BitCast(words, bits)));
 }
 
-// 0xff in byte i of sixteen where bit i of two bytes is 1: bytes kFirst and kSecond of the sixteen of a row.
+// Returns 0xff in byte i of sixteen where bit i of two bytes is 1. Of the sixteen bytes of a row, these are bytes
+// kFirst and kSecond.
 template <std::uint8_t kFirst, std::uint8_t kSecond>
 HWY_INLINE Codes SpreadBits(Codes bytes) {
   alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,
@@ -216,7 +218,8 @@ HWY_INLINE hn::Vec512<std::int16_t> MultiplyPairs(hn::Vec512<std::uint8_t> codes
 }
 #endif
 
-// Products of unsigned codes and signed x of 8 bits, those of two columns added. Requires: these come to 32767 at most.
+// Returns the products of unsigned codes and signed x of 8 bits, where those of two columns are added. Requires: these
+// come to 32767 at most.
 HWY_INLINE hn::Vec<CodeWords> PairProducts(Codes codes, hn::Vec<CodeSigned> x) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
   return MultiplyPairs(codes, x);
@@ -228,7 +231,7 @@ HWY_INLINE hn::Vec<CodeWords> PairProducts(Codes codes, hn::Vec<CodeSigned> x) {
 #endif
 }
 
-// x with its sign changed where a number is below 0; any x where it is 0. Requires: x is more than -128.
+// Returns x with its sign changed where a number is below 0; any x where it is 0. Requires: x is more than -128.
 HWY_INLINE hn::Vec<CodeSigned> WithSigns(hn::Vec<CodeSigned> x, hn::Vec<CodeSigned> numbers) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3 && HWY_TARGET > HWY_AVX3
   return TakeSigns(x, numbers);
@@ -238,7 +241,7 @@ HWY_INLINE hn::Vec<CodeSigned> WithSigns(hn::Vec<CodeSigned> x, hn::Vec<CodeSign
 #endif
 }
 
-// Sums of neighbours: of words 0 and 1, of words 2 and 3 and so on, in any order.
+// Returns sums of neighbours: of words 0 and 1, of words 2 and 3 and so on, in any order.
 HWY_INLINE hn::Vec<CodeInts> SumsOfPairs(hn::Vec<CodeWords> words) {
   auto odd = hn::Zero(CodeInts());
   const auto even =
@@ -246,7 +249,7 @@ HWY_INLINE hn::Vec<CodeInts> SumsOfPairs(hn::Vec<CodeWords> words) {
   return hn::Add(even, odd);
 }
 
-// Sums of products of neighbours: of words 0 and 1, of words 2 and 3 and so on.
+// Returns sums of products of neighbours: of words 0 and 1, of words 2 and 3 and so on.
 HWY_INLINE hn::Vec<CodeInts> NeighbourProducts(hn::Vec<CodeWords> a, hn::Vec<CodeWords> b) {
 #if HWY_ARCH_X86
   auto none = hn::Zero(CodeInts());

@@ -1,6 +1,6 @@
 // Products with IQ4_NL, IQ4_XS, MXFP4, NVFP4: codes of four bits that name one of sixteen numbers.
-// codec/blocks/codebooks.cpp has the layouts. And with MX numbers of four bits, which have their codes in one place
-// and their scales in another.
+// codec/blocks/codebooks.cpp has the layouts. The file also multiplies with MX numbers of four bits, which have their
+// codes in one place and their scales in another.
 #include <algorithm>
 #include <limits>
 
@@ -17,7 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Half of E8M0's value, since the numbers are twice E2M1's. (ggml's blocks have a number for 255, which is NaN here.)
+// A scale is half of E8M0's value, since the numbers are twice E2M1's. (ggml's blocks have a number for 255, which is
+// NaN here.)
 constexpr auto kMxScaleOf = [] {
   std::array<float, 256> scales{};
   for (unsigned code = 0; code < 255; ++code) scales[code] = decode_mxfp4_scale(code);
@@ -26,7 +27,7 @@ constexpr auto kMxScaleOf = [] {
 }();
 
 #if HWY_TARGET != HWY_SCALAR
-// A group's 32 numbers.
+// Decodes the 32 numbers of a group.
 HWY_INLINE void DecodeMxGroup(Bytes pairs, float factor, float* out) {
   const hn::FixedTag<std::uint8_t, 16> codes;
   const hn::Rebind<std::int8_t, Floats> narrow;
@@ -82,7 +83,7 @@ struct NamedNumbers : CodeBlock<kBlockElements, kBlockBytes, kGroup, false, kTak
   }
 };
 
-// 32 numbers with one scale: the low halves of 16 bytes index the first, the high halves the others.
+// Multiplies 32 numbers with one scale: the low halves of 16 bytes index the first, the high halves the others.
 template <std::size_t kBlockElements, std::size_t kBlockBytes>
 struct Iq4Numbers : NamedNumbers<kBlockElements, kBlockBytes, 32, 0> {
   template <class Into>
@@ -92,7 +93,7 @@ struct Iq4Numbers : NamedNumbers<kBlockElements, kBlockBytes, 32, 0> {
   }
 };
 
-// FP4 numbers plus twelve, so that none is negative.
+// Adds twelve to FP4 numbers, so that none is negative.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup>
 struct Fp4Numbers : NamedNumbers<kBlockElements, kBlockBytes, kGroup, 12> {
   static HWY_INLINE Codes raised(Codes codes) { return Fp4Numbers::named(kRaised, codes); }
@@ -142,7 +143,7 @@ struct Iq4_XsType : Iq4Numbers<256, 136> {
   }
 
  private:
-  // Scale kScale: four bits and two, less 32.
+  // Puts scale kScale: 32 less than a number of six bits. `low` has four of them, `high` the other two.
   template <int kScale, class Sink>
   static HWY_INLINE void put(hn::Vec<FourWords> low, hn::Vec<FourWords> high, hn::Vec<FourFloats> factor, Sink& out,
                              std::size_t at) {

@@ -16,10 +16,10 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// A block of 256.
+// Describes a block of 256 codes.
 template <std::size_t kBlockBytes, std::size_t kGroup>
 struct GridBlock : CodeBlock<256, kBlockBytes, kGroup> {
-  // Eight scales, which are odd numbers: twice the halves of four bytes, and 1.
+  // Puts eight scales, which are odd numbers: twice the halves of four bytes, plus 1.
   template <class Sink>
   static HWY_INLINE void put_odd_halves(FourBytesEach bytes, hn::Vec<FourFloats> factor, Sink& out, std::size_t at) {
     PutScales(Odd(HalvesOfBytes(bytes)), factor, out, at);
@@ -27,13 +27,13 @@ struct GridBlock : CodeBlock<256, kBlockBytes, kGroup> {
   }
 };
 
-// Returns the products of points and x, in pairs; minus is 0xff for negative coordinates.
+// Returns the products of points and x, in pairs; `minus` is 0xff for negative coordinates.
 HWY_INLINE hn::Vec<CodeWords> PairsWithSigns(hn::Vec<CodeSigned> x, Codes points, Codes minus) {
   const auto sign = hn::BitCast(CodeSigned(), minus);
   return PairProducts(points, hn::Sub(hn::Xor(x, sign), sign));
 }
 
-// A block of 256 with one float16 number, at its start, and odd integers as scales.
+// Describes a block of 256 codes with a float16 number at its start, and odd integers as scales.
 template <std::size_t kBlockBytes>
 struct OddScales {
   template <std::size_t kTokens>
@@ -43,7 +43,7 @@ struct OddScales {
   static constexpr bool kHasMins = false;
   static constexpr float kOffset = 0;
 
-  // Returns twice each and 1.
+  // Returns twice each byte, plus 1.
   static HWY_INLINE Codes odd(Codes bytes) { return hn::Or(hn::Add(bytes, bytes), hn::Set(CodeTag(), 1)); }
 
   // Adds 32 columns of the kAt-th group. Bytes kSigns and the next three have the signs.
@@ -61,7 +61,7 @@ struct OddScales {
 struct Iq2_XxsType : OddScales<66> {
   static constexpr float kUnit = 0.125F;
 
-  // Words of signs are every other one, and their highest four bits are scales.
+  // Every other word is a word of signs, and its highest four bits are a scale.
   template <class From>
   static HWY_INLINE Codes factors(const From& sums) {
     return odd(hn::Or(hn::Or(scales<0>(sums), scales<1>(sums)), hn::Or(scales<2>(sums), scales<3>(sums))));
@@ -104,7 +104,7 @@ struct Iq2_XxsType : OddScales<66> {
   }
 };
 
-// The last eight bytes of a block are sixteen scales, in halves of bytes.
+// Reads sixteen scales from the last eight bytes of a block: each half of a byte is one.
 template <std::size_t kBlockBytes>
 struct SixteenScales : OddScales<kBlockBytes> {
   using Block = OddScales<kBlockBytes>;
@@ -115,7 +115,7 @@ struct SixteenScales : OddScales<kBlockBytes> {
     const Codes last = sums.load(kBlockBytes - 16);
     return Block::odd(hn::InterleaveUpper(CodeTag(), LowHalf(last), HighHalf(last)));
   }
-  // Adds groups 2 * kTwo and the next. Four bytes have the signs: kSigns and those kStep further each.
+  // Adds groups 2 * kTwo and 2 * kTwo + 1. Four bytes, which begin with kSigns and are kStep apart, have the signs.
   template <std::size_t kTwo, std::uint8_t kSigns, std::uint8_t kStep, class Into>
   static HWY_INLINE void add_two(Into& sums, Codes first, Codes second, Codes signs) {
     const Codes minus = SpreadBits<kSigns, kSigns + kStep>(signs);
@@ -360,7 +360,7 @@ struct Iq1_MType : GridBlock<56, 16> {
   static HWY_INLINE FourBytesEach bits(FourBytesEach words, std::uint32_t mask) {
     return hn::And(words, hn::Set(FourWords(), mask));
   }
-  // Four times three bits as bytes of odd numbers.
+  // Returns numbers of three bits, four in each word, as bytes of odd numbers.
   static HWY_INLINE FourBytesEach scales(FourBytesEach words) {
     return Odd(hn::Or(hn::Or(bits(words, 7), bits(hn::ShiftLeft<5>(words), 0x700)),
                       hn::Or(bits(hn::ShiftLeft<10>(words), 0x70000), bits(hn::ShiftLeft<15>(words), 0x7000000))));

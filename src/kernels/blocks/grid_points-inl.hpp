@@ -18,7 +18,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// at(row, 0) and at(row, 1), eight bytes each, of as many rows as a vector has.
+// Gathers at(row, 0) and at(row, 1), eight bytes each, of as many rows as a vector has.
 template <class D, class At>
 HWY_INLINE hn::Vec<D> GatherRows(D tag, std::size_t row, const At& at) {
   if constexpr (hn::MaxLanes(D()) == 16) {
@@ -31,7 +31,7 @@ HWY_INLINE hn::Vec<D> GatherRows(D tag, std::size_t row, const At& at) {
   }
 }
 
-// Returns the same of four bytes each: *at(row, 0) to *at(row, 3).
+// Gathers four values of four bytes each: *at(row, 0) to *at(row, 3).
 template <class D, class At>
 HWY_INLINE hn::Vec<D> GatherFours(D tag, std::size_t row, const At& at) {
   if constexpr (hn::MaxLanes(D()) == 16) {
@@ -62,7 +62,7 @@ HWY_INLINE Codes EvenSigns(Codes seven) {
   return hn::Or(seven, hn::TableLookupBytes(hn::LoadDup128(CodeTag(), kEighth), folded));
 }
 
-// Words of four times seven signs, as bytes.
+// Returns the same for words that each hold four times seven signs.
 HWY_INLINE Codes EvenSignsOfWords(Codes four) {
   const hn::Repartition<std::uint32_t, CodeTag> tag;
   const auto words = hn::BitCast(tag, four);
@@ -74,7 +74,7 @@ HWY_INLINE Codes EvenSignsOfWords(Codes four) {
 
 using FourBytesEach = hn::Vec<FourWords>;  // four bytes of each of four rows
 
-// Halves of bytes as bytes, the lower first, of the lower two bytes.
+// Returns the halves of the lower two bytes as bytes, the lower half first.
 HWY_INLINE FourBytesEach HalvesOfBytes(FourBytesEach bytes) {
   const auto first = hn::And(bytes, hn::Set(FourWords(), 0x0000000f));
   const auto second = hn::And(hn::ShiftLeft<4>(bytes), hn::Set(FourWords(), 0x00000f00));
@@ -83,7 +83,7 @@ HWY_INLINE FourBytesEach HalvesOfBytes(FourBytesEach bytes) {
   return hn::Or(hn::Or(first, second), hn::Or(third, fourth));
 }
 
-// Returns twice each byte and 1.
+// Returns twice each byte, plus 1.
 HWY_INLINE FourBytesEach Odd(FourBytesEach bytes) {
   return hn::Or(hn::ShiftLeft<1>(bytes), hn::Set(FourWords(), 0x01010101));
 }

@@ -22,13 +22,13 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// x with 7 bits or 15.
+// Is the form of x with 7 bits, or with 15.
 template <bool kBytes>
 using InputOf = std::conditional_t<kBytes, KernelInput::Bytes, KernelInput::Words>;
 
-// Receives the factors of groups of columns for four rows, and stores scales for multiply(); for one token with x of 8
-// bits multiplied by those of x. Multiplies minimums, or offsets of codes, by sums of x and adds them up. A vector has
-// the factors of one group or two.
+// Receives the factors of groups of columns for four rows, and stores scales for multiply(). For one token with x of 8
+// bits, it multiplies them by the scales of x first. It multiplies minimums, or offsets of codes, by sums of x and adds
+// them up. A vector has the factors of one group or two.
 template <class Type, std::size_t kTokens>
 struct FactorSink {
   using EightFloats = hn::CappedTag<float, 8>;
@@ -55,7 +55,8 @@ struct FactorSink {
       for (std::size_t t = 0; t < kTokens; ++t) x_sums[t] = in.sums_of(first + t) + b * kOfBlock;
     }
   }
-  // For the i-th group (in a vector of eight, also the next). Vectors of even and odd kWhich are independent.
+  // Receives the scales of the i-th group (in a vector of eight, also of the next). Vectors of even and odd kWhich are
+  // independent.
   template <int kWhich, class D>
   HWY_INLINE void scale(D floats, std::size_t i, hn::Vec<D> factors) {
     if constexpr (Type::kOffset != 0) weigh<kWhich>(floats, i, factors);
@@ -66,7 +67,7 @@ struct FactorSink {
   HWY_INLINE void min(D floats, std::size_t i, hn::Vec<D> factors) {
     weigh<kWhich>(floats, i, factors);
   }
-  // `scales` has received the scales of `count` groups one by one.
+  // Handles the scales of `count` groups that were written to `scales` one by one.
   HWY_INLINE void rescale(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) scale<0>(FourFloats(), i, hn::Load(FourFloats(), scales[i]));
   }
@@ -89,7 +90,7 @@ struct FactorSink {
   }
 };
 
-// The factors of a block and the results of some tokens, for the rows of one vector.
+// Holds the factors of a block and the results of some tokens, for the rows of one vector.
 template <std::size_t kTokens>
 struct RowSums {
   const Bytes* rows;
@@ -111,7 +112,7 @@ struct RowSums {
   }
   HWY_INLINE hn::Vec<CodeSums> sum(std::size_t t) const { return hn::Add(sum_[t], before_[t]); }
 
-  // Of each row the i-th.
+  // Returns the i-th scale of each row.
   HWY_INLINE hn::Vec<CodeSums> scale(std::size_t i) const {
     const float* const of_rows = scales[i];
     if constexpr (kRowsOfVector == 1) {
@@ -133,7 +134,7 @@ struct RowSums {
   hn::Vec<CodeSums> before_[kTokens];
 };
 
-// With x of 15 bits.
+// Computes sums with x of 15 bits.
 template <std::size_t kTokens>
 struct WordSums : RowSums<kTokens> {
   static constexpr bool kBytes = false;
@@ -179,7 +180,7 @@ struct WordSums : RowSums<kTokens> {
   }
 };
 
-// Sums with x of 8 bits, where kScaled columns share a scale.
+// Computes sums with x of 8 bits, where kScaled columns share a scale.
 template <std::size_t kTokens, std::size_t kScaled>
 struct ByteSums : RowSums<kTokens> {
   static constexpr bool kBytes = true;
@@ -201,16 +202,16 @@ struct ByteSums : RowSums<kTokens> {
     x_scales += 4 * (columns / kScaled);
   }
 
-  // x of the i-th sixteen columns.
+  // Returns x of the i-th sixteen columns.
   HWY_INLINE hn::Vec<CodeSigned> x_of(std::size_t t, std::size_t i) const {
     return hn::LoadDup128(CodeSigned(), x + t * x_stride + 16 * i);
   }
-  // Products of sixteen unsigned codes and x of the i-th sixteen columns, in pairs.
+  // Returns the products of sixteen unsigned codes and x of the i-th sixteen columns, in pairs.
   HWY_INLINE hn::Vec<CodeWords> pairs(std::size_t t, Codes codes, std::size_t i) const {
     return PairProducts(codes, x_of(t, i));
   }
 
-  // Ends the sums total(t) of products with the i-th scale, of each token.
+  // Ends, for each token, the sums total(t) of products with the i-th scale.
   template <class Total>
   HWY_INLINE void finish_each(std::size_t i, const Total& total) {
     const auto scale = this->scale(i);
@@ -222,11 +223,11 @@ struct ByteSums : RowSums<kTokens> {
     }
   }
 
-  // Sixteen codes of the i-th scale, each at most 128.
+  // Multiplies sixteen codes of the i-th scale. Requires: each is at most 128.
   HWY_INLINE void multiply16(Codes codes, std::size_t i) {
     finish_each(i, [&](std::size_t t) HWY_ATTR { return SumsOfPairs(pairs(t, codes, i)); });
   }
-  // 32 codes of the i-th scale, each at most 64: sums of four products have 16 bits.
+  // Multiplies 32 codes of the i-th scale. Requires: each is at most 64, so that 16 bits hold sums of four products.
   HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) {
     finish_each(i, [&](std::size_t t)
                        HWY_ATTR { return SumsOfPairs(hn::Add(pairs(t, first, 2 * i), pairs(t, second, 2 * i + 1))); });
@@ -245,8 +246,8 @@ struct ByteSums : RowSums<kTokens> {
   }
 };
 
-// With x of 8 bits and scales that are integers of 8 bits times a number of the block of 256. Products are multiplied
-// with the integer before they are summed, so that 32 columns, which have one scale of x, make one sum.
+// Computes sums with x of 8 bits. A scale is an integer of 8 bits times a number of the block of 256. Products are
+// multiplied by the integer before they are summed, so that 32 columns, which have one scale of x, make one sum.
 template <std::size_t kTokens>
 struct ScaledSums : ByteSums<kTokens, 32> {
   const float* x_sums;             // of each 32 columns of the block, for the first token
@@ -256,7 +257,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
 
   HWY_INLINE ScaledSums() : x_sums(nullptr), x_integers(nullptr) {}
 
-  // From the b-th 256 columns on, for tokens from `first` on.
+  // Begins with the b-th 256 columns, for tokens from `first` on.
   HWY_INLINE void begin_block(const KernelInput::Bytes& in, std::size_t first, std::size_t b) {
     this->x = in.integers(first) + 256 * b;
     this->x_stride = in.columns;
@@ -278,19 +279,20 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     twice[2] = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), high, high));
     twice[3] = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), high, high));
   }
-  // 32 codes of the kAt-th factor, each at most 64.
+  // Multiplies 32 codes of the kAt-th factor. Requires: each is at most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply32(Codes first, Codes second) {
     add32<kAt>([&](std::size_t t)
                    HWY_ATTR { return hn::Add(this->pairs(t, first, 2 * kAt), this->pairs(t, second, 2 * kAt + 1)); });
   }
-  // Sixteen codes of the 2 kAt-th factor and sixteen of the next, each at most 64.
+  // Multiplies sixteen codes of factor 2 * kAt and sixteen of the next. Requires: each is at most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply_two16(Codes first, Codes second) {
     add_two16<kAt>([&](std::size_t t) HWY_ATTR { return this->pairs(t, first, 2 * kAt); },
                    [&](std::size_t t) HWY_ATTR { return this->pairs(t, second, 2 * kAt + 1); });
   }
-  // The same for sums of products of each token: of four each for the kAt-th factor, or of two each for two factors.
+  // Add sums of products that the caller computed for each token: of four products for the kAt-th factor, or of two for
+  // each of two factors.
   template <std::size_t kAt, class Sums>
   HWY_INLINE void add32(const Sums& fours) {
     const auto factor = words<kAt>();
@@ -305,7 +307,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     for (std::size_t t = 0; t < kTokens; ++t)
       add(t, hn::Add(NeighbourProducts(first(t), factor), NeighbourProducts(second(t), next)), kAt);
   }
-  // Sums of x times factors, one for each sixteen columns.
+  // Returns the sums of x times factors; each sixteen columns have a factor.
   HWY_INLINE hn::Vec<CodeSums> of_factors(std::size_t t) const {
     const std::size_t columns = this->x_stride;
     const auto products = [&](std::size_t i) HWY_ATTR {
@@ -320,13 +322,13 @@ struct ScaledSums : ByteSums<kTokens, 32> {
   HWY_INLINE hn::Vec<CodeSums> sums_of_x(std::size_t t, std::size_t i) const {
     return hn::LoadDup128(CodeSums(), x_sums + t * (this->x_stride / 32) + 4 * i);
   }
-  // 256 times the sums of the block, before its number multiplies them.
+  // Returns 256 times the sums of the block, before its number multiplies them.
   HWY_INLINE hn::Vec<CodeSums> block(std::size_t t) const { return hn::Add(block_[t][0], block_[t][1]); }
 
  private:
   hn::Vec<CodeSums> block_[kTokens][2];
 
-  // 256 times the kAt-th factor.
+  // Returns 256 times the kAt-th factor.
   template <std::size_t kAt>
   HWY_INLINE hn::Vec<CodeWords> words() const {
     return hn::BitCast(CodeWords(), hn::Broadcast<kAt % 4>(twice[kAt / 4]));

@@ -14,7 +14,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// A block of 32. It begins with the scale; a minimum follows.
+// Describes a block of 32 codes, which begins with the scale; a minimum may follow.
 template <template <std::size_t> class SumsOfTokens, std::size_t kBlockBytes, bool kMins, int kTaken = 0>
 struct ScaledCodes : CodeBlock<32, kBlockBytes, 32, kMins, kTaken> {
   template <std::size_t kTokens>

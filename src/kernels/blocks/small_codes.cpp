@@ -14,7 +14,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// A block of small codes with one scale, at kScale. x has a scale for each 32.
+// Describes a block of small codes with one scale, at kScale. x has a scale for each 32.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kScale>
 struct SmallCodes : CodeBlock<kBlockElements, kBlockBytes, 32, false, 1> {
   template <class Sink>
@@ -38,7 +38,7 @@ struct Q1_0Type : SmallCodes<128, 18, 0> {
   }
 
  private:
-  // 2 for each bit of two bytes that is set.
+  // Returns 2 for each bit of two bytes that is set, else 0.
   template <std::uint8_t kFirst>
   static HWY_INLINE Codes codes(Codes bytes) {
     return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 2));
@@ -54,7 +54,7 @@ struct Q2_0Type : SmallCodes<64, 18, 0> {
   }
 
  private:
-  // Four neighbours are in a byte.
+  // Returns the codes in four bytes from kFirst on: each byte has four neighbours.
   template <std::uint8_t kFirst>
   static HWY_INLINE Codes codes(Codes bytes) {
     alignas(16) static constexpr std::uint8_t kPlaces[16] = {
@@ -96,7 +96,7 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
 
  private:
   static HWY_INLINE Codes thrice(Codes bytes) { return hn::Add(hn::Add(bytes, bytes), bytes); }
-  // Three times the byte, divided by 256.
+  // Returns three times each byte, divided by 256.
   static HWY_INLINE Codes first_digit(Codes bytes) {
     const auto least = [&](std::uint8_t number) HWY_ATTR {
       return hn::VecFromMask(CodeTag(), hn::Eq(hn::Max(bytes, hn::Set(CodeTag(), number)), bytes));  // 255 is -1

@@ -21,7 +21,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// The sizes of a block of codes that MultiplyFourRows() takes with x of 8 bits.
+// Gives the sizes of a block of codes that MultiplyFourRows() takes with x of 8 bits.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup, bool kMins = false, int kTaken = 0>
 struct CodeBlock {
   template <std::size_t kTokens>
@@ -45,11 +45,11 @@ constexpr std::size_t ElementsOf() {
 
 template <class Type>
 constexpr bool kTakesBytes = Type::template Sums<1>::kBytes;
-// The form of x that a type takes.
+// Is the form of x that a type takes.
 template <class Type>
 using XOf = InputOf<kTakesBytes<Type>>;
 
-// Rows [row, row + 4); those from `last` on are row last - 1.
+// Names rows [row, row + 4). Row last - 1 stands in where rows from `last` on would be.
 struct FourRowsOf {
   FourBytes bytes;
   std::size_t row;

@@ -91,7 +91,8 @@ struct Q3_KType : CodeBlock<256, 110, 16, false, 4> {
   }
 
  private:
-  // Returns six bits less 32.
+  // Returns the layout of a matrix that is multiplied as panels. Its step is 0 if this processor does not multiply it
+  // so.
   static HWY_INLINE FourBytesEach factor(FourBytesEach low, FourBytesEach high) {
     const hn::Repartition<std::uint8_t, FourWords> bytes;
     return hn::BitCast(FourWords(), hn::Sub(hn::BitCast(bytes, hn::Or(low, high)), hn::Set(bytes, 32)));
@@ -102,7 +103,7 @@ struct Q3_KType : CodeBlock<256, 110, 16, false, 4> {
   }
 };
 
-// Q4_K and Q5_K have the same scales and minimums.
+// Decodes the scales and minimums of Q4_K and Q5_K, which store them alike.
 template <std::size_t kBlockBytes>
 struct SixBitFactors {
   template <std::size_t kTokens>
@@ -115,9 +116,10 @@ struct SixBitFactors {
   static constexpr bool kHasMins = true;
   static constexpr float kOffset = 0;
 
-  // Returns eight scales and then eight minimums. The block has three times four bytes: the first four scales, with two
-  // bits of the other four above them; the same of minimums; and four bits of each of the others, scales in the low
-  // halves.
+  // Returns eight scales and then eight minimums. The block stores them in three times four bytes. The first four bytes
+  // have four scales, and above them two bits of each of the other four scales. The next four bytes have minimums in
+  // the same way. The last four bytes have four bits of each of the other scales, in the low halves, and of the other
+  // minimums.
   template <class Into>
   static HWY_INLINE Codes factors(const Into& sums) {
     alignas(16) static constexpr std::uint8_t kLow[16] = {4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 128, 128, 128, 128};
@@ -157,7 +159,7 @@ struct Q4_KType : SixBitFactors<144> {
   }
 
  private:
-  // Groups 2 * kTwo and the next.
+  // Adds groups 2 * kTwo and 2 * kTwo + 1.
   template <std::size_t kTwo, class Into>
   static HWY_INLINE void add_two(Into& sums) {
     const Codes first = sums.load(16 + 32 * kTwo);
@@ -181,7 +183,8 @@ struct Q5_KType : SixBitFactors<176> {
   }
 
  private:
-  // Groups 2 * kTwo and the next. A byte has four bits; two of them are the fifth bits of these groups.
+  // Adds groups 2 * kTwo and 2 * kTwo + 1. A byte of codes has four of the five bits; two bits of a byte of `bits` are
+  // the fifth bits for these groups.
   template <std::size_t kTwo, class Into>
   static HWY_INLINE void add_two(Into& sums, const Codes (&bits)[2]) {
     const Codes first = sums.load(48 + 32 * kTwo);
