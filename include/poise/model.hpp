@@ -137,7 +137,7 @@ class MergeList {
     const std::size_t left = ends_[rank].left - begin_of(rank);
     return {text.substr(0, left), text.substr(left)};
   }
-  // Left and right as one text. Requires: rank < size().
+  // Returns the left and the right text as one. Requires: rank < size().
   std::string_view joined(std::size_t rank) const {
     return std::string_view(arena_).substr(begin_of(rank), ends_[rank].right - begin_of(rank));
   }

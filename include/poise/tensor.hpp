@@ -102,14 +102,15 @@ class TensorLayout {
 
   // Returns null for other kinds.
   const AffineSource* affine() const;
-  // Internal: the scheme given to described(). Null for schemes of another type, and for layouts without one.
+  // Internal: returns the scheme that described() was given. Null for schemes of another type, and for layouts without
+  // one.
   template <typename Scheme>
   const Scheme* scheme() const {
     return std::any_cast<Scheme>(scheme_.get());
   }
-  // The layout is listed and carried, not interpreted.
+  // Returns true if the layout is listed and carried, not interpreted.
   bool is_carried() const { return kind_ == Layout::other && scheme_ == nullptr; }
-  // The file promises that columns ascend. False for other kinds.
+  // Returns true if the file promises that columns ascend; false for other kinds.
   bool is_ascending() const { return ascending_; }
 
  private:

@@ -51,7 +51,7 @@ std::vector<std::filesystem::path> ModelOptions::files() const {
   for (const std::string& file : {tokenizer.vocab, tokenizer.merges}) {
     if (!file.empty()) all.emplace_back(file);
   }
-  // Files of a directory.
+  // A directory stands for all files in it.
   for (std::size_t i = 0, given = all.size(); i < given; ++i) {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(all[i], ignored)) all.push_back(entry.path());

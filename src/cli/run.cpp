@@ -69,7 +69,7 @@ class Run {
 
   // From the arguments to the text on standard output.
   void execute() {
-    // Refuse arguments that contradict each other, and with --verify damaged files, before any work.
+    // Contradictory arguments and, with --verify, damaged files are refused before any work.
     check_generate_options(options_.generate);
     require_conversation();
     if (options_.verify) require_verified(options_.model.path);

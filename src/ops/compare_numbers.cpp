@@ -112,7 +112,7 @@ class Squares {
   double root_mean(std::uint64_t count) const {
     return count == 0 ? 0 : largest_ * std::sqrt(sum_ / static_cast<double>(count));
   }
-  // 10 log10 of the sum; minus infinity for zeros.
+  // Returns 10 log10 of the sum of squares; minus infinity for zeros.
   double decibels() const { return 20 * std::log10(largest_) + 10 * std::log10(sum_); }
 
  private:

@@ -66,7 +66,7 @@ struct Plan::Rest {
   std::function<ConvertReport(SavedOutput* given, const std::filesystem::path& place)> carry_out;
 };
 
-// Return arrays for reports in JSON: objects, and texts.
+// Return arrays for reports in JSON. list_casts() has objects, the others have texts.
 Value::Array list_casts(const ConvertReport& report);
 Value::Array list_outputs(const ConvertReport& report);
 Value::Array list_messages(const std::vector<Finding>& findings);

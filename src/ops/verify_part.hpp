@@ -23,7 +23,7 @@ namespace poise {
 
 // Checks of verify() on the values of one part: each check sees the part's decoded bytes once and collects faults.
 
-// A faulty value.
+// Describes a value that a part must not hold.
 struct BadValue {
   Severity severity = Severity::error;
   std::string problem;     // "element 7 is not finite"

@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// Heads of a layer. Consecutive query heads share one of keys and values.
+// Describes the heads of a layer. Consecutive query heads share one head of keys and values.
 struct AttentionHeads {
   std::size_t count = 0;     // of queries
   std::size_t kv_count = 0;  // of keys and values; divides count
@@ -20,7 +20,7 @@ struct AttentionHeads {
   const float* sinks = nullptr;  // a score for each query head that takes its share without a value; null: none
 };
 
-// A token: the cache of its sequence, with its keys and values.
+// Names a token: the cache of its sequence, with its keys and values.
 struct AttentionToken {
   const KvCache* cache = nullptr;
   std::size_t position = 0;
@@ -36,8 +36,8 @@ void attend(std::span<const AttentionToken> tokens, std::size_t layer, const Att
 // Attention of many tokens of a sequence on a matrix unit (kernels/tiles.hpp): queries, keys, values and weights are
 // sums of two bfloat16 numbers, so that a product is within 2^-15.
 
-// Consecutive tokens of a sequence and query heads that share a head of keys and values: they read each block of it
-// once.
+// Names consecutive tokens of a sequence and query heads that share a head of keys and values: they read each block of
+// it once.
 struct AttentionTask {
   std::span<const AttentionToken> tokens;
   std::size_t layer;
@@ -49,15 +49,15 @@ struct AttentionTask {
 // Returns the positions that a token sees.
 IndexRange find_seen(const AttentionToken& token, std::size_t window);
 
-// Turns a row's scores into weights, in place; its sink's, if any, follows them.
+// Turns a row's scores into weights, in place. If there is a sink, its weight follows them.
 void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head);
 
-// Returns whether attend_on_tiles() takes heads of this size: they are whole tiles.
+// Returns true if attend_on_tiles() takes heads of this size, since they are whole tiles.
 bool takes_tiles(std::size_t size);
 
-// Queries and out begin with the first token's first head. Returns false, with nothing computed, if a key or value is
-// not finite: one that a token does not see would spoil its sums. Results are the same to the bit for any tokens and
-// heads of a task. Requires: takes_tiles(heads.size), and a matrix unit.
+// Attends for one task. `queries` and `out` begin with the first token's first head. Returns false, with nothing
+// computed, if a key or value is not finite: one that a token does not see would spoil its sums. Results are the same
+// to the bit for any tokens and heads of a task. Requires: takes_tiles(heads.size), and a matrix unit.
 bool attend_on_tiles(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
                      float* out);
 

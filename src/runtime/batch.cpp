@@ -68,13 +68,13 @@ class BatchGenerator::State : public Computation {
     BatchGenerator::Finished result;
   };
 
-  // Tokens of a text in a step.
+  // Names tokens of a text that a step computes.
   struct Part {
     BatchText* text;
     std::size_t count;
   };
 
-  // Computes the parts, and chooses the next token of the texts that have no others left.
+  // Computes the parts, and chooses the next token of texts whose tokens are then all computed.
   void advance(const std::vector<Part>& parts, const std::stop_token& stop) {
     compute(parts, stop);
     std::vector<std::size_t> rows;
@@ -94,7 +94,7 @@ class BatchGenerator::State : public Computation {
     }
   }
 
-  // Texts that are generating come first, so that long prompts do not delay them.
+  // Chooses the parts of a step. Texts that are generating come first, so that long prompts do not delay them.
   std::vector<Part> choose_parts() {
     std::vector<Part> parts;
     std::size_t room = Transformer::kMaxBatch;

@@ -26,7 +26,7 @@ class Computation {
  protected:
   // Throws bad_argument for options that the model or the system does not allow. Requires: weights.
   Computation(std::shared_ptr<const Weights> weights, const SessionOptions& options);
-  // With memory of its own.
+  // Copies the computation; the copy has memory of its own.
   Computation(const Computation& other);
   ~Computation() = default;
 
@@ -44,7 +44,8 @@ class Computation {
   Workspace memory_;
 };
 
-// In a cancelled computation the loops of oneTBB that a call has started end early; their results must not be used.
+// Throws cancelled. In a cancelled computation the loops of oneTBB that a call has started end early; their results
+// must not be used.
 [[noreturn]] inline void throw_cancelled() { throw Error(ErrorKind::cancelled, "the computation was stopped"); }
 
 // Throws cancelled when the calling task's group is cancelled.

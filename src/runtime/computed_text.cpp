@@ -28,7 +28,7 @@ void require_finite(std::string_view name, std::span<const float> numbers, Error
                 path);
 }
 
-// A tensor of a layer's cache: codes, or their scales where the cache has any.
+// Describes a tensor of a layer's cache: codes, or their scales where the cache has any.
 struct CachedPart {
   std::string_view name;
   Cached what;
@@ -42,7 +42,7 @@ constexpr CachedPart kCachedParts[] = {{"keys", Cached::keys, false},
                                        {"values", Cached::values, false},
                                        {"values.scales", Cached::values, true}};
 
-// A row of codes and scales: as a cache stores a position's keys or values.
+// Holds a row of codes and scales, in the form in which a cache stores a position's keys or values.
 class CachedRow {
  public:
   explicit CachedRow(const KvCache& cache)
@@ -70,7 +70,7 @@ class CachedRow {
   std::vector<float> scales_;
 };
 
-// A part of a layer from a position on.
+// Streams a part of a layer from a position on.
 class CachedRows final : public Blob {
  public:
   CachedRows(const KvCache& cache, std::size_t layer, std::size_t first, std::size_t last, const CachedPart& part)
@@ -106,7 +106,7 @@ BlobPtr copied(const std::vector<Number>& numbers, const char* name) {
   return make_memory_blob({bytes.begin(), bytes.end()}, name);
 }
 
-// Reads a text. Throws for a fault, with its description.
+// Reads a text. Throws if it has a fault, and describes the fault.
 class Reader {
  public:
   Reader(const Model& model, const Transformer& transformer, std::size_t context, ComputedText& text)
@@ -153,7 +153,7 @@ class Reader {
                      value == nullptr ? "nothing" : to_json(*value)));
   }
 
-  // Files of programs that knew no other type do not name it.
+  // Files lack this key if their program had only one type of cache.
   void require_cache(const Attributes& about) const {
     const Value* value = about.find("cache");
     const std::string_view wanted = text_.sequence.cache.type().name;
@@ -166,7 +166,7 @@ class Reader {
         path());
   }
 
-  // Returns a dense tensor of this type and rank.
+  // Returns the dense tensor with this name. Throws for another type or rank.
   const Tensor& tensor(const std::string& name, DType dtype, std::size_t rank) {
     const Tensor* found = model_.find(name);
     if (found == nullptr) fail(fmt::format("tensor {} is missing", name));
@@ -226,7 +226,7 @@ class Reader {
       }
       cache.resume(layer, position - static_cast<std::size_t>(parts.front()->shape[0]), position);
     }
-    // Before memory is reserved: tensors justify it.
+    // This check comes before memory is reserved, so that tensors justify the memory.
     if (!transformer_.truncate(position, text_.sequence))
       fail(fmt::format("keys and values that {} tokens need are missing", position));
     cache.reserve(position);
@@ -276,7 +276,7 @@ bool is_session(const Model& model) { return model.attributes.find(kAttribute) !
 
 Model to_model(const ComputedText& text, const std::string& fingerprint) {
   const KvCache& cache = text.sequence.cache;
-  // A sequence may be ahead of its text, on guesses.
+  // A sequence may be ahead of its text if a draft guessed tokens.
   const std::size_t position = std::min(text.sequence.position, text.tokens.size());
   Model model;
   Attributes about = {{"version", kVersion},

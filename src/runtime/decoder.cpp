@@ -40,7 +40,7 @@ class PlannedTransformer final : public Transformer {
   Sequence begin(std::size_t context, CacheType cache) const override {
     std::vector<std::size_t> positions;
     for (const LayerPlan& layer : plan_.layers) {
-      // With a window: what the first token of a batch sees, and the batch itself.
+      // A layer with a window keeps the positions that the first token of a batch sees, and the batch itself.
       positions.push_back(layer.window == 0 ? context : std::min(context, layer.window + kMaxBatch - 1));
     }
     return Sequence(KvCache(cache, {.count = plan_.kv_heads, .size = plan_.head_size}, positions));
@@ -134,7 +134,7 @@ class PlannedTransformer final : public Transformer {
     memory.add(memory.projected);
   }
 
-  // Keeps the hidden states of a layer if the caller wants them; those of the last one after the final norm.
+  // Keeps the hidden states of a layer if the caller wants them. Those of the last layer are kept after the final norm.
   void keep(std::size_t layer, std::size_t count, Workspace& memory) const {
     if (memory.kept_layer != layer) return;
     memory.kept.assign(memory.x.begin(), memory.x.begin() + static_cast<std::ptrdiff_t>(count * plan_.hidden));
@@ -148,7 +148,7 @@ class PlannedTransformer final : public Transformer {
     return memory.normed.data();
   }
 
-  // Computes x += the norm of the projection, which is the sum of those of all ranks
+  // Computes x += norm(projection). The projection is the sum of the projections of all ranks.
   void add_projected(const Norm& norm, std::size_t count, Workspace& memory) const {
     if (ranks_.sum) ranks_.sum(memory.projected);
     if (norm) norm.apply(memory.projected.data(), count, memory.projected.data());

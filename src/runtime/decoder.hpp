@@ -19,7 +19,7 @@ namespace poise {
 // Requires: the plan of the model's family, and checked configuration and tensors.
 std::unique_ptr<const Transformer> make_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks);
 
-// A matrix and a bias.
+// Holds a matrix and a bias.
 struct Projection {
   std::unique_ptr<Matrix> matrix;
   std::vector<float> bias = {};  // empty: none
@@ -27,13 +27,13 @@ struct Projection {
   std::size_t outputs() const { return matrix->outputs(); }
 };
 
-// The output of a projection: [tokens, width].
+// Receives the output of a projection: [tokens, width].
 struct Target {
   float* data = nullptr;
   std::size_t width = 0;
 };
 
-// How one matrix for all parts orders their numbers.
+// Says how one matrix for all parts orders their numbers.
 enum class Fused : std::uint8_t {
   in_turn,   // those of the first part, then those of the next
   by_turns,  // the first of each, then the second of each
@@ -45,7 +45,7 @@ void project(std::span<const Projection> projections, const float* x, std::size_
              std::span<const Target> parts, std::vector<float>& scratch, Fused fused = Fused::in_turn);
 void project(const Projection& projection, const float* x, std::size_t tokens, Precision precision, float* out);
 
-// A network for all tokens of a layer, or an expert, which some tokens use.
+// Holds a network for all tokens of a layer, or an expert, which some tokens use.
 struct FeedForward {
   std::vector<Projection> in;  // gate and up, in one matrix or two; or one without a gate
   Projection down;
@@ -78,7 +78,7 @@ struct Norm {
   std::vector<float> bias = {};
 
   explicit operator bool() const { return !weight.empty(); }
-  // Norms rows as long as the weight. Requires: there is one. `out` may be x.
+  // Norms rows as long as the weight. `out` may be x. Requires: there is a weight.
   void apply(const float* x, std::size_t rows, float* out) const;
 };
 
@@ -97,7 +97,7 @@ struct DecoderLayer {
   Norm mlp_post_norm;
 };
 
-// The weights of a decoder, by the names in its plan.
+// Holds the weights of a decoder, by the names in its plan.
 struct DecoderWeights {
   std::unique_ptr<Matrix> embedding;
   std::unique_ptr<Matrix> positions;  // null: none

@@ -21,7 +21,7 @@ std::vector<float> part_of(const std::vector<float>& numbers, const IndexRange& 
           numbers.begin() + static_cast<std::ptrdiff_t>(range.last)};
 }
 
-// One of the parts that a fused matrix has in turn: its length, and the share of a rank.
+// Describes one of the parts that a fused matrix has in turn: its length, and the share of a rank.
 struct FusedPart {
   std::size_t width;
   IndexRange share;
@@ -64,14 +64,15 @@ class Loader {
   Projection projection(const std::string& prefix, const Linear& linear, Orientation orientation,
                         const MatrixPart& part = {}) const {
     Projection result = {load_matrix(tensor(weight_name(prefix, linear)), orientation, part)};
-    // A sum over ranks has the bias of the first.
+    // In a sum over ranks only the first rank adds the bias.
     if (!linear.bias || (part.of == MatrixPart::Of::inputs && ranks_.rank > 0)) return result;
     result.bias = load_vector(tensor(fmt::format("{}{}.bias", prefix, linear.module)));
     if (part.of == MatrixPart::Of::outputs) result.bias = part_of(result.bias, part.range);
     return result;
   }
 
-  // Returns the outputs of modules that make the parts: each its own, or one all of them in turn.
+  // Returns the projections of modules that make the parts: each module makes its own part, or one module makes all of
+  // them in turn.
   std::vector<Projection> projections(const std::string& prefix, const std::vector<Linear>& linears,
                                       const std::vector<FusedPart>& parts) const {
     std::vector<Projection> result;
@@ -184,7 +185,8 @@ class Loader {
     return fmt::format("{}{}.weight", prefix, linear.module);
   }
 
-  // Returns this rank's inner numbers: as many as can be taken together out of the matrices that give and take them.
+  // Returns this rank's share of the inner numbers. It consists of whole steps, which can be cut out of all matrices
+  // that give and take these numbers.
   IndexRange inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down,
                          Orientation orientation) const {
     if (ranks_.count == 1) return {0, inner};

@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-// A text that is computed.
+// Holds a text that is being computed.
 struct PooledText {
   std::size_t number;  // among all
   std::span<const TokenId> left;
@@ -69,7 +69,7 @@ class Embedder::State : public Computation {
       fail(fmt::format("{} tokens do not fit the context of {} tokens", text.size(), context_));
   }
 
-  // Begins texts while there is room. Returns how many tokens of each running one are computed next.
+  // Begins texts while there is room. Returns, for each running text, how many tokens are computed next.
   std::vector<std::size_t> fill(std::span<const std::vector<TokenId>> texts, std::size_t& begun,
                                 std::vector<PooledText>& running) const {
     std::vector<std::size_t> counts;

@@ -31,14 +31,14 @@ const Activation& activation_of(ActivationKind kind) {
   return *std::ranges::find(kActivations, kind, &Activation::kind);
 }
 
-// A token that chose an expert.
+// Names a token that chose an expert.
 struct Choice {
   std::size_t expert;
   std::size_t token;
   float weight;
 };
 
-// Chooses the best `used` of a token's scores, with their weights.
+// Chooses the best `used` experts by a token's scores, with their weights.
 void choose(const Experts& experts, float* scores, std::size_t token, std::vector<std::size_t>& order,
             std::vector<Choice>& choices) {
   const std::size_t count = experts.all.size();
@@ -93,7 +93,7 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
   }
 }
 
-// Returns false, without products, if the network is not computed a block at a time.
+// Returns false, and computes nothing, if the network cannot be computed a block at a time.
 bool run_in_blocks(const FeedForward& network, const Activation& activation, const float* x, std::size_t tokens,
                    Precision precision, float* out) {
   const auto has_bias = [](const Projection& projection) { return !projection.bias.empty(); };

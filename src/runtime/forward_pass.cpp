@@ -41,7 +41,7 @@ void ForwardPass::logits(std::size_t first, std::size_t count, std::vector<float
 
 namespace {
 
-// Formats spell the same token in several ways: "▁the" and " the".
+// Compares texts, too, since formats spell the same token in several ways: "▁the" and " the".
 bool is_same(const Tokenizer& a, const Tokenizer& b, TokenId token) {
   const auto text = [&](const Tokenizer& of) { return of.decode(std::array{token}, SpecialTokens::shown); };
   return a.piece(token) == b.piece(token) || text(a) == text(b);

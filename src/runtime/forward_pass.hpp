@@ -23,7 +23,7 @@ namespace poise {
 
 class ForwardPass : public Computation {
  public:
-  // Throws bad_argument.
+  // Throws bad_argument for options that the model or the system does not allow.
   ForwardPass(std::shared_ptr<const Weights> weights, const SessionOptions& options);
 
   // Begins a text. Throws bad_argument for an unknown id and for more tokens than the context has positions. Requires:
@@ -38,7 +38,7 @@ class ForwardPass : public Computation {
   // on. Throws cancelled.
   void logits(std::size_t first, std::size_t count, std::vector<float>& out, const std::stop_token& stop = {});
 
-  // Returns the most positions of a text.
+  // Returns the largest number of positions of a text.
   std::size_t positions() const { return context_; }
 
   // Runs `work` on the threads of this pass. Throws cancelled.
@@ -50,8 +50,8 @@ class ForwardPass : public Computation {
 };
 
 // Checks that the scores of two models are of the same tokens. Throws bad_argument, naming the difference, for other
-// numbers of scores, and for ids that are different texts in both. One of two vocabularies may be longer, by names for
-// rows that pad the embedding, or absent.
+// numbers of scores, and for ids that are different texts in both. One of two vocabularies may be absent, or longer by
+// names for rows that pad the embedding.
 void require_same_vocabulary(const Weights& model, const Weights& base);
 
 // Returns "\"token\" (17)".

@@ -14,7 +14,7 @@ std::size_t whole_blocks(std::size_t positions) {
   return (positions + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
 }
 
-// The places of a position's numbers in a block's codes or scales: the first, and the distance between two.
+// Gives the places of a position's numbers in a block's codes or scales: the first, and the distance between two.
 struct Places {
   std::size_t first;
   std::size_t step;
@@ -78,7 +78,7 @@ void KvCache::clear() {
 
 void KvCache::resume(std::size_t layer, std::size_t first, std::size_t last) {
   Layer& ring = layers_[layer];
-  // A ring that has gone on this far has dropped what came before `first`.
+  // With this end, the ring has no position before `first`, since it keeps `capacity` positions.
   ring.end = first == 0 ? last : std::max(last, first + ring.capacity);
 }
 

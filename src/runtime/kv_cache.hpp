@@ -18,7 +18,7 @@ namespace poise {
 
 enum class Cached : std::uint8_t { keys, values };
 
-// The cache of a layer for one position: as many heads of keys as of values.
+// Gives the size of a layer's cache for one position. It has the same number of heads of keys and of values.
 struct CachedHeads {
   std::size_t count = 0;
   std::size_t size = 0;
@@ -28,10 +28,10 @@ struct CachedHeads {
 
 class KvCache {
  public:
-  // `positions`: how many each layer holds at least.
+  // Takes the smallest number of positions that each layer must hold.
   KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions);
 
-  // Reserves memory for positions up to `end`. Called before put() of new positions.
+  // Reserves memory for positions up to `end`. Callers do so before put() of new positions.
   void reserve(std::size_t end);
 
   // Returns the first position that the layer still has; rings drop old ones.
@@ -47,16 +47,16 @@ class KvCache {
   // Makes room in an empty layer for positions [first, last), except those that do not fit; store() fills them in.
   void resume(std::size_t layer, std::size_t first, std::size_t last);
 
-  // Stores key and value [width]. Throws unsupported for numbers that the type does not hold.
+  // Stores a key and a value, [width] each. Throws unsupported for numbers that the type does not hold.
   void put(std::size_t layer, std::size_t position, const float* key, const float* value);
 
-  // Load and store the codes [width] of the keys or values of a position, and their scales [scales]: as they are
-  // stored, head by head. Requires: the layer has the position.
+  // Load and store the codes [width] of the keys or values of a position, and their scales [scales], head by head, as
+  // the cache has them. Requires: the layer has the position.
   void load(Cached what, std::size_t layer, std::size_t position, std::byte* codes, float* scales) const;
   void store(Cached what, std::size_t layer, std::size_t position, const std::byte* codes, const float* scales);
 
-  // Returns positions [first, last) of a head. Requires: the layer has them, and they are in one block: first and last
-  // - 1 have the same quotient by kBlockPositions.
+  // Returns positions [first, last) of a head. Requires: the layer has them, and one block has them all: `first` and
+  // `last` - 1 have the same quotient by kBlockPositions.
   CachedRun run(Cached what, std::size_t layer, std::size_t head, std::size_t first, std::size_t last) const;
 
  private:
@@ -81,7 +81,7 @@ class KvCache {
   std::vector<Layer> layers_;
 };
 
-// The state of one text in a transformer: its cached keys and values, and its position.
+// Holds the state of one text in a transformer: its cached keys and values, and its position.
 struct Sequence {
   explicit Sequence(KvCache empty) : cache(std::move(empty)) {}
 
@@ -97,7 +97,7 @@ struct Sequence {
   }
 };
 
-// Tokens to append to a sequence.
+// Names tokens to append to a sequence.
 struct SequenceTokens {
   Sequence* sequence = nullptr;
   std::span<const TokenId> tokens = {};

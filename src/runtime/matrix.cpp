@@ -40,7 +40,7 @@ class StoredMatrix final : public Matrix {
   std::vector<std::uint32_t> row_groups_;
 };
 
-// Some rows of a matrix in memory. Requires: they begin at a whole byte.
+// Refers to some rows of a matrix in memory. Requires: they begin at a whole byte.
 class MatrixSlice final : public Matrix {
  public:
   MatrixSlice(std::shared_ptr<const Matrix> all, std::size_t first, std::size_t rows, Orientation orientation)
@@ -58,10 +58,10 @@ class MatrixSlice final : public Matrix {
   std::shared_ptr<const Matrix> all_;
 };
 
-// The same bytes of consecutive rows, read row by row: no byte between them.
+// Reads the same bytes of each of some consecutive rows, and joins them without gaps.
 class RowParts final : public Blob {
  public:
-  // `first` is where the first row's part begins.
+  // Takes `first`, the place where the first row's part begins.
   RowParts(BlobPtr blob, std::uint64_t first, std::uint64_t row_bytes, std::uint64_t part_bytes, std::size_t rows)
       : blob_(std::move(blob)), first_(first), row_bytes_(row_bytes), part_bytes_(part_bytes), rows_(rows) {}
 
@@ -85,18 +85,18 @@ class RowParts final : public Blob {
   std::size_t rows_;
 };
 
-// Rows and columns of a stored matrix.
+// Names rows and columns of a stored matrix.
 struct Box {
   IndexRange rows;
   IndexRange columns;
 };
 
-// Returns true if the part is of stored rows.
+// Returns true if the part consists of stored rows.
 bool is_of_rows(MatrixPart::Of of, Orientation orientation) {
   return (of == MatrixPart::Of::outputs) == (orientation == Orientation::out_in);
 }
 
-// Returns the part of a matrix [rows, columns].
+// Returns the rows and columns of a part of a matrix [rows, columns].
 Box box_of(const MatrixPart& part, Orientation orientation, std::size_t rows, std::size_t columns) {
   if (part.of == MatrixPart::Of::all) return {{0, rows}, {0, columns}};
   return is_of_rows(part.of, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
@@ -107,7 +107,7 @@ bool has_float_scales(const StoredRows& rows) { return scale_bytes(rows) == size
 
 bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && stored_bytes(rows, 2) < 2; }
 
-// Returns the numbers of a row that cannot be parted.
+// Returns how many neighbours in a row a cut must not separate.
 std::size_t column_step(const StoredRows& rows) {
   if (rows.blocks != nullptr) return rows.blocks->elements;
   if (has_float_scales(rows)) return 1;
@@ -147,8 +147,8 @@ StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns
           .column_order = form.column_order};
 }
 
-// Borrows rows that are stored in pairs instead of copying them in halves. Returns the rows of a head; 0 if there is
-// nothing to borrow.
+// Borrows rows that are stored in pairs instead of copying them in halves. Returns the rows of a head, or 0 if it
+// borrows none.
 std::size_t borrow_pairs(StoredForm& form, std::size_t rows) {
   const StoredAs* const stored = find_change(*form.data, StoredAs::Change::rows_interleaved);
   if (stored == nullptr || form.scales != nullptr || stored->row_bytes * rows != form.data->size() ||
@@ -159,11 +159,11 @@ std::size_t borrow_pairs(StoredForm& form, std::size_t rows) {
   return head_rows;
 }
 
-// Loads rows and columns of the matrix [rows, last axis] that the tensor's elements are.
+// Loads some rows and columns of a tensor, whose elements are taken as a matrix [rows, last axis].
 std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const Box& box, Orientation orientation) {
   const std::size_t columns = tensor.shape.back();
   StoredForm form = find_stored_form(tensor);
-  // Columns in another order are those of all inputs.
+  // A matrix with columns in another order must have all its columns, and they must be inputs.
   if (!form.column_order.empty() && (orientation == Orientation::in_out || box.columns.size() != columns))
     form = make_float_form(tensor);
   const std::uint64_t needed = stored_bytes(form.rows, tensor.elements());

@@ -18,13 +18,13 @@
 
 namespace poise {
 
-// Which numbers form a row of a stored matrix.
+// Says which numbers form a row of a stored matrix.
 enum class Orientation : std::uint8_t {
   out_in,  // those that make one output
   in_out,  // those that meet one input
 };
 
-// Some outputs or inputs of a matrix.
+// Names some outputs or inputs of a matrix.
 struct MatrixPart {
   enum class Of : std::uint8_t { all, outputs, inputs } of = Of::all;
   IndexRange range = {};
@@ -69,9 +69,9 @@ class Matrix {
 };
 
 // Loads a tensor of rank 2 [rows, columns], or of rank 1 as one row. Types without kernels become float32 in memory.
-// Throws unsupported, naming the tensor, without floating-point elements (integers without a scale), for a part that
-// does not begin and end at multiples of find_part_step(), and what reading its blobs throws. Reads only the bytes of
-// the part. Requires: the tensor has the part.
+// Throws unsupported, naming the tensor, for elements that are not floating-point numbers (integers without a scale)
+// and for a part that does not begin and end at multiples of find_part_step(), and what reading its blobs throws. Reads
+// only the bytes of the part. Requires: the tensor has the part.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in,
                                     const MatrixPart& part = {});
 
@@ -87,13 +87,13 @@ std::size_t find_part_step(const Tensor& tensor, Orientation orientation, Matrix
 std::vector<float> load_vector(const Tensor& tensor);
 
 // Computes y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena. A
-// token gets the same bits alone and among few (KernelInput::is_few()), and among any numbers of tokens whose x has the
-// same form (KernelInput::Form); with Precision::exact among any. With Precision::apart each gets those that
-// Precision::fast gives it by itself, and each weight still comes from memory once.
+// token gets the same bits alone and among few (KernelInput::is_few()), and among any number of tokens whose x has the
+// same form (KernelInput::Form); with Precision::exact among any tokens. With Precision::apart each token gets the bits
+// that it gets alone with Precision::fast, and each weight still comes from memory once.
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y,
               Precision precision = Precision::fast);
 
-// Several products of the same x at once, which keeps threads busier than one by one.
+// Names one of several products of the same x. Computing them at once keeps threads busier than one by one.
 struct Product {
   const Matrix* matrix = nullptr;
   float* y = nullptr;
@@ -101,8 +101,8 @@ struct Product {
 void multiply(std::span<const Product> products, const float* x, std::size_t tokens,
               Precision precision = Precision::fast);
 
-// A gated network: its x meets two matrices, or the rows of one from `first` on, and the combination of their numbers
-// meets a third.
+// Names the matrices of a gated network. Its x meets two matrices, or the rows of one from `first` on; `combine`
+// combines their numbers, and the results meet a third matrix.
 struct GatedProduct {
   struct Rows {
     const Matrix* matrix = nullptr;
@@ -119,7 +119,8 @@ struct GatedProduct {
 // without products, for few tokens, and where rows or columns of a matrix are stored in another order.
 bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision);
 
-// A weight tensor in the form for kernels. The blobs hold the bytes for `rows`; scales and zeros are those of groups.
+// Holds a weight tensor in the form for kernels. The blobs hold the bytes for `rows`; scales and zeros are those of
+// groups.
 struct StoredForm {
   StoredRows rows;
   BlobPtr data;
@@ -133,11 +134,11 @@ struct StoredForm {
 // Returns all elements as float32, which takes memory.
 StoredForm make_float_form(const Tensor& tensor);
 
-// Returns the form that kernels read. Types without kernels become float32. Throws unsupported, naming the tensor,
-// without floating-point elements; and what checking its parts throws.
+// Returns the form that kernels read. Types without kernels become float32. Throws unsupported, naming the tensor, for
+// elements that are not floating-point numbers, and what checking its parts throws.
 StoredForm find_stored_form(const Tensor& tensor);
 
-// Throws unsupported: the tensor cannot be used as a weight.
+// Throws unsupported, because the tensor cannot be used as a weight.
 [[noreturn]] void refuse_weight(const Tensor& tensor, std::string_view reason);
 
 }  // namespace poise

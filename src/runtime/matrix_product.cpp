@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-// x for kernels, its elements in the order of stored columns.
+// Holds x for kernels, with its elements in the order of stored columns.
 struct Input {
   std::span<const std::uint32_t> order;  // empty: the order of x
   KernelInput x;
@@ -45,7 +45,7 @@ Input take_input(const Matrix& matrix, const float* x, std::size_t tokens, Preci
   return input;
 }
 
-// The products with one x, cut into units of outputs for threads.
+// Computes the products with one x, cut into units of outputs for threads.
 class Work {
  public:
   Work(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision)
@@ -57,7 +57,8 @@ class Work {
       input_of_.push_back(product.matrix->orientation() == Orientation::out_in ? take(*product.matrix) : 0);
     }
   }
-  // With x that has the form for kernels already. Requires: it suits the product's matrix, whose orientation is out_in.
+  // Takes x that already has the form for kernels. Requires: it suits the product's matrix, whose orientation is
+  // out_in.
   Work(const Product& product, Input input, Precision precision)
       : products_(&product, 1), tokens_(input.x.tokens()), precision_(precision), outputs_(product.matrix->outputs()) {
     units_ = units_of(*product.matrix);
@@ -76,7 +77,7 @@ class Work {
     if (summed_ > 0) of_thread = std::move(sums_);
   }
 
-  // Computes the same by pieces: begin(), all units in any order, finish().
+  // These functions compute the same by pieces: begin(), all units in any order, finish().
   std::size_t units() const { return units_; }
   // Returns the units of a task: one of fewer products costs more to schedule than to run.
   std::size_t grain() const {
@@ -129,7 +130,7 @@ class Work {
     return is_summed(matrix) ? units_of(matrix) * matrix.outputs() : 0;
   }
 
-  // Returns which of the inputs the matrix takes.
+  // Returns the index of the input that the matrix takes; makes the input if it is missing.
   std::size_t take(const Matrix& matrix) {
     const auto found = std::ranges::find_if(inputs_, [&](const Input& input) { return input.suits(matrix); });
     if (found != inputs_.end()) return static_cast<std::size_t>(found - inputs_.begin());
@@ -200,7 +201,7 @@ class Work {
   std::vector<std::size_t> input_of_;  // of each product
 };
 
-// A single token is summed in another order. Together with a copy of itself it is not single.
+// Multiplies a single token together with a copy of itself, since a token alone is summed in another order.
 void multiply_with_copy(std::span<const Product> products, const float* x, Precision precision) {
   const std::size_t inputs = products.front().matrix->inputs();
   std::vector<float> rows(x, x + inputs);
@@ -214,8 +215,8 @@ void multiply_with_copy(std::span<const Product> products, const float* x, Preci
     std::copy_n(sums[i].data(), products[i].matrix->outputs(), products[i].y);
 }
 
-// Multiplies each token as if it were alone. Rows are unpacked once for kFewTokens of them; rows that are summed stay
-// in the cache until all tokens have used them.
+// Multiplies each token as if it were alone. Rows are unpacked once for kFewTokens tokens; rows that are summed stay in
+// the cache until all tokens have used them.
 void multiply_apart(std::span<const Product> products, const float* x, std::size_t tokens) {
   const bool is_summed = std::ranges::any_of(
       products, [](const Product& product) { return product.matrix->orientation() == Orientation::in_out; });
@@ -244,7 +245,7 @@ void multiply_apart(std::span<const Product> products, const float* x, std::size
   for (const Work& work : works) work.finish();
 }
 
-// Returns whether each output is a sum over a row in the order of x, of several tokens at once.
+// Returns true if the products are sums over rows in the order of x, for several tokens at once.
 bool has_plain_rows(const Matrix& matrix, std::size_t tokens, Precision precision) {
   return matrix.orientation() == Orientation::out_in && matrix.paired_rows() == 0 && matrix.column_order().empty() &&
          precision != Precision::apart && !KernelInput::is_few(matrix.stored(), tokens, precision);
@@ -277,7 +278,8 @@ bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tok
   const std::size_t block = of_down.block_columns();
   const std::size_t stride = find_tile_row_stride(block);
   const std::size_t size = 2 * tokens * stride;  // of the numbers of a block: from gate, and from up
-  // Columns [first, last) of down's x, which are rows of the others, to where those of a block begin with its first.
+  // Computes columns [first, last) of down's x, which are rows of the other matrices. `numbers` begins with the first
+  // column of a block.
   const auto multiply_part = [&](std::size_t first, std::size_t last, float* numbers) {
     float* const to = numbers + first % block;
     multiply_rows(gate.stored(), product.gate.first + first, product.gate.first + last, of_gate.x, to, stride);
@@ -291,7 +293,7 @@ bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tok
     of_down.convert({numbers, stride, some, {b, b + 1}});
   };
 
-  // As many blocks for each thread; then all threads share each of the others.
+  // Each thread gets the same number of blocks; then all threads share each of the remaining blocks.
   const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
   const std::size_t alone = of_down.blocks() / threads * threads;
   tbb::parallel_for(std::size_t{0}, alone, [&](std::size_t b) {

@@ -18,7 +18,7 @@ constexpr unsigned kMaxThreads = 1024;
 int concurrency(unsigned threads) {
   if (threads > kMaxThreads)
     throw Error(ErrorKind::bad_argument, fmt::format("{} threads, at most {} make sense", threads, kMaxThreads));
-  // oneTBB prints a warning when it is asked for more threads than there are processors.
+  // oneTBB prints a warning when a program asks for more threads than there are processors.
   const int processors = tbb::info::default_concurrency();
   return threads == 0 ? processors : std::min(static_cast<int>(threads), processors);
 }

@@ -13,13 +13,13 @@ namespace poise {
 
 class SessionThreads {
  public:
-  // At most that many; 0: one for each processor. Throws bad_argument for an absurd number.
+  // Begins with at most `threads` threads; 0: one for each processor. Throws bad_argument for an absurd number.
   explicit SessionThreads(unsigned threads);
-  // The same number of threads.
+  // Begins with the same number of threads.
   SessionThreads(const SessionThreads& other) : count_(other.count_), arena_(count_) {}
 
-  // Runs `work` on them. A stop request cancels the loops of the work; then throws cancelled.
-  // Safe from several threads.
+  // Runs `work` on the threads. A stop request cancels the loops of the work; then throws cancelled. Safe from several
+  // threads.
   void run(const std::stop_token& stop, const std::function<void()>& work) const;
 
  private:

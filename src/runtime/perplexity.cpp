@@ -17,10 +17,10 @@
 
 namespace poise {
 
-// Named, unlike the functions below: a class with linkage holds these.
+// This namespace has a name, unlike the next one: a class with linkage holds these types.
 namespace perplexity {
 
-// The mean of a sample, and its variance, by Welford's algorithm.
+// Computes the mean of a sample, and its variance, by Welford's algorithm.
 class Mean {
  public:
   void add(double x) {
@@ -43,7 +43,7 @@ class Mean {
   double squares_ = 0;
 };
 
-// The predictions of two models for one token.
+// Holds the predictions of two models for one token.
 struct Prediction {
   double log_probability = 0;
   double of_base = 0;
@@ -51,7 +51,7 @@ struct Prediction {
   bool same_top = false;
 };
 
-// The scores of tokens of a text, a row each.
+// Holds the scores of tokens of a text, a row each.
 class Rows {
  public:
   explicit Rows(std::size_t width) : width_(width) {}
@@ -67,10 +67,10 @@ class Rows {
 
 namespace {
 
-// Scores that are kept at a time, for each model. More than one: a single token would be summed in another order.
+// The number of rows of scores that each model keeps at a time. A single row would be summed in another order.
 constexpr std::size_t kRows = 64;
 
-// sum of P ln(P / Q), with the logarithms of the sums of both distributions
+// Returns the sum of P ln(P / Q). p_sum and q_sum are compute_log_sum() of both.
 double divergence(std::span<const float> p, double p_sum, std::span<const float> q, double q_sum) {
   double sum = 0;
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -90,7 +90,7 @@ perplexity::Prediction predict(TokenId token, std::span<const float> scores, std
   if (of_base.empty()) return result;
   const double base_sum = compute_log_sum(of_base);
   result.of_base = static_cast<double>(of_base[at]) - base_sum;
-  // max(NaN, 0) would hide what is not a number.
+  // max(NaN, 0) would hide a NaN.
   const bool are_numbers = std::isfinite(sum) && std::isfinite(base_sum);
   result.divergence = are_numbers ? divergence(of_base, base_sum, scores, sum) : sum - base_sum;
   result.same_top = top(scores) == top(of_base);
@@ -176,7 +176,7 @@ class Perplexity::State {
     perplexity::Mean same_top;
   };
 
-  // Tokens of a document that are computed by themselves.
+  // Names tokens of a document that are computed by themselves.
   struct Window {
     std::size_t begin = 0;
     std::size_t size = 0;

@@ -20,7 +20,7 @@ TokenId best_of(std::span<const float> logits) {
 }
 
 void require_numbers(std::span<const float> logits) {
-  // Without a branch for each score: infinity is less than no number, and NaN compares as false.
+  // The loop has no branch for each score: infinity is not less than itself, and NaN compares as false.
   const auto is_number = [](float logit) { return logit < std::numeric_limits<float>::infinity(); };
   std::size_t numbers = 0;
   for (const float logit : logits) numbers += is_number(logit) ? 1 : 0;
@@ -154,7 +154,7 @@ TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
   for (Candidate& candidate : candidates_)
     candidate.weight = std::max(0.0, candidate.weight / total - drawn[static_cast<std::size_t>(candidate.token)]);
   const double rest = total_weight();
-  // Nothing is left where rounding alone rejected the guess.
+  // Only rounding rejected the guess if no weight is left.
   return rest > 0 ? draw(rest) : guess.token;
 }
 
@@ -172,13 +172,13 @@ TokenId Sampler::draw(double total) {
     sum += candidate.weight;
     if (place < sum) return candidate.token;
   }
-  // The product was rounded up to the total.
+  // Rounding has made the product equal to the total.
   const auto last =
       std::find_if(candidates_.rbegin(), candidates_.rend(), [](const Candidate& of) { return of.weight > 0; });
   return last == candidates_.rend() ? candidates_.front().token : last->token;
 }
 
-// Chooses those that top_k, top_p and min_p leave, in the order of their ids. Sorts nothing: a vocabulary may have
+// Chooses the tokens that top_k, top_p and min_p leave, in the order of their ids. Sorts nothing: a vocabulary may have
 // hundreds of thousands of tokens.
 void Sampler::choose_candidates(std::span<const float> logits) {
   const TokenId best_token = best_of(logits);
@@ -202,23 +202,24 @@ void Sampler::choose_candidates(std::span<const float> logits) {
   }
   if (options_.top_p < 1) keep_nucleus();
   if (options_.min_p == 0) return;
-  // The best has weight 1.
+  // The best token has weight 1.
   std::erase_if(candidates_, [least = static_cast<double>(options_.min_p)](const Candidate& candidate) {
     return candidate.weight < least;
   });
 }
 
-// Keeps the fewest of the best that together have top_p of the weight.
+// Keeps the smallest number of best tokens that together have top_p of the weight.
 void Sampler::keep_nucleus() {
   const double total = total_weight();
   double wanted = static_cast<double>(options_.top_p) * total;
-  // Tokens with less than an even share of what may be left out weigh less than that together: none of them is in the
-  // nucleus.
+  // The tokens outside the nucleus may together weigh total - wanted. Tokens below an even share of that weigh less
+  // than that together, so none of them is in the nucleus.
   const double least = (total - wanted) / static_cast<double>(candidates_.size());
   ranked_.clear();
   std::ranges::copy_if(candidates_, std::back_inserter(ranked_),
                        [&](const Candidate& candidate) { return candidate.weight >= least; });
-  // Its last token is in [begin, end), after better ones that `wanted` no longer counts. Halves that: linear time.
+  // The last token of the nucleus is in [begin, end), after better ones that `wanted` no longer counts. Each round
+  // halves this range, which takes linear time in all.
   auto begin = ranked_.begin();
   for (auto end = ranked_.end(); end - begin > 1;) {
     const auto middle = begin + (end - begin) / 2;

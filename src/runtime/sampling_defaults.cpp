@@ -15,7 +15,7 @@
 namespace poise {
 namespace {
 
-// A method that Sampler lacks, with the value that switches it off.
+// Names a method that Sampler lacks, with the value that switches it off.
 struct UnknownKey {
   std::string_view key;
   double neutral;

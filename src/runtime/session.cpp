@@ -64,7 +64,8 @@ class Session::State : public Computation {
     text_.logits.clear();
   }
 
-  // Feeds tokens batch by batch; after each, calls `visit` with the index of its first token and their number.
+  // Feeds tokens batch by batch. After each batch, calls `visit` with the index of its first token and the number of
+  // its tokens.
   template <typename Visit>
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop, const Progress& progress, Visit&& visit) {
     check(tokens);

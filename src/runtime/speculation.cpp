@@ -85,7 +85,7 @@ class ModelDraft final : public Draft {
   }
 
  private:
-  // Feeds what the session does not have of the text.
+  // Feeds the tokens of the text that the session lacks.
   void follow(std::span<const TokenId> tokens) {
     const std::span<const TokenId> known = session_.tokens();
     const auto differs = std::mismatch(tokens.begin(), tokens.end(), known.begin(), known.end()).first;
@@ -107,15 +107,15 @@ class LookupDraft final : public Draft {
     const std::size_t begin = place_after_same(tokens);
     std::vector<Guess> guesses;
     if (begin == 0) return guesses;
-    // Where the text ends, its guesses go on: they repeat what they follow.
+    // The guesses continue after the end of the text: from there they repeat themselves.
     for (std::size_t i = begin; guesses.size() < most; ++i)
       guesses.push_back({i < tokens.size() ? tokens[i] : guesses[i - tokens.size()].token});
     return guesses;
   }
 
  private:
-  // Returns the place after the longest run of tokens that the text ends with, too; of equally long ones the last. 0:
-  // none.
+  // Finds the longest earlier run of tokens with which the text ends, too, and returns the place after it; of equally
+  // long runs, the last one. Returns 0 if there is none.
   static std::size_t place_after_same(std::span<const TokenId> tokens) {
     constexpr std::size_t kLeast = 2;
     constexpr std::size_t kLongest = 8;
@@ -152,7 +152,7 @@ Speculation::Speculation(const Speculation& other)
 
 TokenId Speculation::sample(Sampler& sampler, std::span<const float> scores) {
   const TokenId token = ahead_.empty() ? sampler.sample(scores) : sampler.sample(scores, ahead_.front().guess);
-  // The guesses after this token are drawn apart from the tokens of the text.
+  // The draft draws the guesses after this token with random numbers of their own, apart from those of the text.
   if (draws_ && (ahead_.empty() || ahead_.front().guess.token != token)) sampler_ = sampler.branch();
   return token;
 }
@@ -181,7 +181,7 @@ bool Speculation::feed(TokenId token, ComputedText& text, std::size_t room, Sess
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   const std::size_t size = transformer_.vocabulary_size();
   std::vector<float> scores(rows.size() * size);
-  // The scores that each token would have by itself.
+  // Each token gets the scores that it would have by itself.
   const Precision precision = memory.precision;
   if (precision == Precision::fast) memory.precision = Precision::apart;
   const auto restore = [&] { memory.precision = precision; };

@@ -37,8 +37,9 @@ std::unique_ptr<Draft> make_lookup_draft();
 // Returns a draft from another model. Throws bad_argument, naming the difference, for one with another vocabulary.
 std::unique_ptr<Draft> make_model_draft(const Weights& weights, const SessionOptions& options);
 
-// How many tokens to guess: more after guesses that were right, fewer after wrong ones, and none for a while after
-// guesses that cost more than they saved. Depends on nothing else, so that a seed gives the same text each time.
+// Decides how many tokens to guess: more after guesses that were right, fewer after wrong ones, and none for a while
+// after guesses that cost more than they saved. The number depends on nothing else, so that a seed gives the same text
+// each time.
 class GuessPace {
  public:
   explicit GuessPace(std::size_t most) : most_(most), size_(std::min<std::size_t>(most, 8)) {}
@@ -54,19 +55,20 @@ class GuessPace {
   std::size_t next_pause_ = 1;  // the length of the next one
 };
 
-// The tokens that a session computes ahead of its text, on guesses of a draft.
+// Holds the tokens that a session computes ahead of its text, on guesses of a draft.
 class Speculation {
  public:
   // Throws bad_argument for options.draft that makes no sense. Requires: options.draft; the weights outlive this.
   Speculation(const Weights& weights, const SessionOptions& options);
-  // For a copy of the text that was not computed ahead.
+  // Copies for a text without the tokens that were computed ahead.
   Speculation(const Speculation& other);
 
   // Returns the next token by the scores of the text.
   TokenId sample(Sampler& sampler, std::span<const float> scores);
 
-  // Appends the pending token to a text with room for it: from what was computed ahead, or with guesses of what
-  // follows. False, and nothing is ahead: there are no guesses. Throws cancelled, with the text as it was.
+  // Appends the pending token to a text with room for it: takes it from the tokens computed ahead, or computes it with
+  // guesses of the next ones. Returns false, with no token ahead, if there are no guesses. Throws cancelled, with the
+  // text as it was.
   bool feed(TokenId token, ComputedText& text, std::size_t room, SessionThreads& threads, Workspace& memory,
             const std::stop_token& stop);
 

@@ -27,7 +27,7 @@ std::string StopTexts::add(std::string_view piece) {
     held_.resize(begin);
     return std::exchange(held_, {});
   }
-  // The longest suffix that begins a stop.
+  // Finds the longest suffix that begins a stop text.
   std::size_t kept = 0;
   for (const std::string& stop : stops_) {
     for (std::size_t length = std::min(held_.size(), stop.size() - 1); length > kept; --length) {
@@ -44,7 +44,7 @@ std::string StopTexts::finish() { return found_ ? std::string() : std::exchange(
 ContinuationStream::ContinuationStream(const Tokenizer& tokenizer, std::span<const TokenId> before,
                                        const std::vector<std::string>& stops)
     : stream_(tokenizer), stops_(stops) {
-  // The last tokens decide on the space before the first word, and on a character's first bytes. Decoding that many
+  // The last tokens decide on the space before the first word, and on a character's first bytes. Decoding this many
   // takes less than a millisecond.
   constexpr std::size_t kLooksBack = 1024;
   for (const TokenId token : before.last(std::min(before.size(), kLooksBack))) {

@@ -1,5 +1,6 @@
-// StopTexts: cuts a text that arrives in pieces where one of several stop texts begins: the one that is complete first;
-// of several that end there, the longest. How the text is divided makes no difference.
+// StopTexts: cuts a text that arrives in pieces where a stop text begins. Of several stop texts the one that is
+// complete first counts; of several that end at the same place, the longest. The division into pieces makes no
+// difference.
 #pragma once
 
 #include <span>
@@ -16,8 +17,8 @@ class StopTexts {
   // Throws bad_argument for an empty text.
   explicit StopTexts(std::vector<std::string> stops);
 
-  // Returns the text that certainly precedes a stop, after this piece: holds back a suffix that may begin a stop. Empty
-  // after a stop was found.
+  // Returns the text that certainly precedes a stop text, after this piece: holds back a suffix that may begin one.
+  // Returns an empty text after it has found a stop text.
   std::string add(std::string_view piece);
   // Returns the text held back, if it ends without a stop.
   std::string finish();
@@ -29,11 +30,11 @@ class StopTexts {
   bool found_ = false;
 };
 
-// The text of generated tokens, in pieces of whole characters, cut where a stop text begins.
+// Makes the text of generated tokens, in pieces of whole characters, cut where a stop text begins.
 class ContinuationStream {
  public:
-  // `before`: the tokens that the text continues; padding of the embedding may be among them. Throws bad_argument for
-  // an empty stop text. Requires: the tokenizer outlives this.
+  // Takes `before`, the tokens that the text continues; padding of the embedding may be among them. Throws bad_argument
+  // for an empty stop text. Requires: the tokenizer outlives this.
   ContinuationStream(const Tokenizer& tokenizer, std::span<const TokenId> before,
                      const std::vector<std::string>& stops);
 

@@ -21,7 +21,7 @@
 namespace poise {
 namespace {
 
-// The kernels' names of element types.
+// Names the kernels' form of an element type.
 struct FloatForm {
   DType dtype;
   Storage storage;
@@ -76,7 +76,7 @@ std::optional<StoredForm> affine_form(const Tensor& tensor) {
                     data.blob};
 }
 
-// The numbers that share a scale: `group` columns of `rows` rows.
+// Describes the numbers that share a scale: `group` columns of `rows` rows.
 struct ScaleShape {
   std::uint64_t rows = 1;
   std::uint64_t group = 0;
@@ -99,7 +99,8 @@ std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, Blo
   return form;
 }
 
-// Adds zero points next to float32 scales: numbers, or the same for all. Returns false for others.
+// Adds zero points next to float32 scales: zero points that are numbers, or one for all. Returns false for other zero
+// points.
 bool store_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& scheme) {
   using Zeros = GroupScheme::Zeros;
   form.rows.offset = static_cast<float>(scheme.zero);
@@ -110,8 +111,8 @@ bool store_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& sche
   return true;
 }
 
-// Returns the form of groups of codes along rows, or of a scale a row, with zero points that are numbers or the same
-// for all.
+// Returns the form of groups of codes along rows, or of rows with a scale each. Zero points are numbers, or one for
+// all.
 std::optional<StoredForm> scaled_group_form(const Tensor& tensor, const GroupScheme& scheme, Storage storage,
                                             BlobPtr codes) {
   const bool is_row = scheme.group_size == 0 && scheme.axis == 0 && tensor.shape.size() == 2;
@@ -151,7 +152,7 @@ std::optional<StoredForm> column_group_form(const Tensor& tensor, std::vector<st
   return store_zeros(form, tensor, scheme) ? std::optional(std::move(form)) : std::nullopt;
 }
 
-// Returns the form of groups along rows, or of a scale a row; std::nullopt for other schemes.
+// Returns the form of groups along rows, or of rows with a scale each; std::nullopt for other schemes.
 std::optional<StoredForm> group_form(const Tensor& tensor) {
   check_group_parts(tensor);
   const GroupScheme& scheme = *group_scheme(tensor.layout);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kParts = 2;
 static_assert(kBlockPositions % (2 * kTileTokens) == 0 && kBlockPositions % kTileColumns == 0);
 
-// Numbers as two parts. The second begins `apart` numbers after the first.
+// Refers to numbers as two parts. The second begins `apart` numbers after the first.
 struct Parts {
   std::uint16_t* data;
   std::size_t apart;
@@ -38,8 +38,8 @@ void put_pairs(const float* first, const float* second, std::size_t count, const
   }
 }
 
-// Turns scores without `scale`, in place, into weights times their sum; those outside of `seen` become 0. Returns the
-// factor that makes them weights.
+// Turns scores, which are not yet multiplied by `scale`, into weights in place, but does not divide them by their sum.
+// Scores outside of `seen` become 0. Returns 1 / sum, the factor that makes them weights that add up to 1.
 float weigh_without_sum(float* scores, std::size_t count, const IndexRange& seen, float scale,
                         const AttentionHeads& heads, std::size_t head) {
   if (heads.cap != 0.0F) {
@@ -53,7 +53,7 @@ float weigh_without_sum(float* scores, std::size_t count, const IndexRange& seen
   return static_cast<float>(1.0 / exponentials(scores, count, scale, sink));
 }
 
-// Some rows of queries, keys, values and weights as tiles. A thread keeps its memory.
+// Attends with rows of queries, keys, values and weights as tiles. A thread keeps its memory.
 class TiledAttention {
  public:
   static TiledAttention& of_thread() {
@@ -86,7 +86,7 @@ class TiledAttention {
     return {values_.data() + number / kTileTokens * kParts * numbers, numbers};
   }
 
-  // Slots of positions that are not there have zeros or older numbers, which get no weight.
+  // Loads keys and values as tiles. Slots without a position have zeros or older numbers, which get no weight.
   bool load_cached(const AttentionTask& task, std::size_t end) {
     const KvCache& cache = *task.tokens.front().cache;
     const CacheKernels& kernels = cache.type().kernels();
@@ -118,7 +118,7 @@ class TiledAttention {
     const std::size_t apart = heads.count * size_;  // numbers between two tokens
     const auto place = [&](std::size_t row) { return row / task.count * apart + row % task.count * size_; };
     const auto token = [&](std::size_t row) -> const AttentionToken& { return task.tokens[row / task.count]; };
-    // Blocks that one of the rows sees.
+    // These are the blocks that at least one of the rows sees.
     const std::size_t first =
         (find_seen(token(rows.first), heads.window).first - begin_) / kBlockPositions * kBlockPositions;
     const std::size_t last =

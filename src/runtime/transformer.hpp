@@ -25,14 +25,14 @@
 
 namespace poise {
 
-// The working memory of a feed-forward network.
+// Holds the working memory of a feed-forward network.
 struct NetworkMemory {
   std::vector<float> gate;
   std::vector<float> up;
   std::vector<float> fused;
 };
 
-// A transformer's working memory. Callers keep one, so that it is not allocated for each token.
+// Holds a transformer's working memory. Callers keep one, so that it is not allocated for each token.
 struct Workspace {
   Precision precision = Precision::fast;  // of products with weights
 
@@ -104,22 +104,23 @@ class Transformer {
   // Returns false for a decoder that was saved without its output matrix: it has hidden states, and no scores.
   bool has_output() const { return sizes_.has_output; }
 
-  // Returns how many of the `left` tokens of a text are computed next, at most `most`. Leaves no last one by itself,
-  // which would be summed in another order. (So are the last few, KernelInput::Form.)
+  // Returns how many of the `left` tokens of a text are computed next, at most `most`. Never leaves the last token
+  // alone: a single token would be summed in another order. (So are the last few, KernelInput::Form.)
   static std::size_t count_next(std::size_t left, std::size_t most = kMaxBatch) {
     return left == most + 1 ? most - 1 : std::min(most, left);
   }
 
-  // Callers recompute a sequence that grows beyond that many tokens from the first, with Sequence::is_long; 0: never.
+  // Returns the number of tokens beyond which callers recompute a sequence from the first token, with
+  // Sequence::is_long; 0: they never do.
   virtual std::size_t recompute_after() const = 0;
-  // Returns whether a sequence of that many tokens is long.
+  // Returns true if a sequence of that many tokens is long.
   bool is_long(std::size_t tokens) const { return recompute_after() != 0 && tokens > recompute_after(); }
 
   // Returns an empty sequence for up to `context` positions, whose keys and values are stored as that type.
   virtual Sequence begin(std::size_t context, CacheType cache) const = 0;
 
-  // Cuts a sequence back to its first `position` tokens, so that forward() continues from there, and returns whether it
-  // could: layers with a window drop what they no longer see. Requires: at most as many as it has.
+  // Cuts a sequence back to its first `position` tokens, so that forward() continues from there, and returns true if it
+  // could: layers with a window drop positions that they no longer see. Requires: the sequence has that many tokens.
   virtual bool truncate(std::size_t position, Sequence& sequence) const = 0;
 
   // Appends tokens to sequences that begin() made, and multiplies the tokens of all of them by each weight once. Keeps

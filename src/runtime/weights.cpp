@@ -125,7 +125,7 @@ class PartFingerprint final : public Visitor {
   std::unique_ptr<Hasher> hasher_ = make_xxh3();
 };
 
-// Returns all of a part but its bytes.
+// Returns a text with everything about a part except its bytes.
 std::string described(const Tensor& tensor, const Part& part) {
   std::string text =
       fmt::format("{}/{} {} {} {} {}", std::string_view(tensor.name), std::string_view(part.role),

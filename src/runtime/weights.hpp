@@ -54,12 +54,14 @@ std::size_t find_context(const Weights& weights, const SessionOptions& options);
 // Returns how a session with these options keeps keys and values.
 CacheType choose_cache_type(const SessionOptions& options);
 
-// Returns the scores of tokens with a text; an embedding may have more rows, as padding. All without a tokenizer.
+// Returns the scores of tokens with a text; an embedding may have more rows, as padding. Returns all scores if there is
+// no tokenizer.
 std::span<const float> choices(const Weights& weights, std::span<const float> logits);
 
-// Returns a fingerprint of a model, whatever file it comes from: "xxh3:" and 16 digits, of names, shapes, types and all
-// bytes of the tensors, in any order, and of the configuration. Reads them once: about as long as one token takes. It
-// tells models apart by chance, not against somebody who wants two to look alike. Throws what reading the blobs throws.
+// Returns a fingerprint of a model, whatever file it comes from: "xxh3:" and 16 digits. It covers names, shapes, types
+// and all bytes of the tensors, in any order, and the configuration. Reads the bytes once, which takes about as long as
+// one token. Different models rarely have equal fingerprints by chance, but somebody can make two that do. Throws what
+// reading the blobs throws.
 std::string fingerprint(const std::vector<Tensor>& tensors, const Attributes& config);
 
 }  // namespace poise

@@ -335,7 +335,8 @@ class StridedBlob final : public Blob {
              [&](PlacedBox box) { elements.copy(box.position, std::move(box.dimensions), box.to); });
   }
 
-  // The fewest boxes with `count` elements from `first` on of the dimensions from `d` on, which begin at `position`.
+  // Calls `use` with the smallest number of boxes that hold elements [first, first + count) of dimensions `d` and
+  // later, which begin at `position`.
   template <typename Use>
   void each_box(std::size_t d, std::uint64_t position, std::uint64_t first, std::uint64_t count, std::byte* to,
                 const Use& use) const {

@@ -13,7 +13,7 @@
 
 namespace poise {
 
-// The places of a tensor's elements in a blob.
+// Gives the places of a tensor's elements in a blob.
 struct Strided {
   Shape shape;
   // In bytes, one for each dimension: from an element to the next along it. Negative for reversed order, 0 for a
@@ -61,7 +61,7 @@ inline const std::byte* moved(const std::byte* position, std::uint64_t steps, st
   return position + static_cast<std::ptrdiff_t>(steps) * static_cast<std::ptrdiff_t>(stride);
 }
 
-// The range [begin, end) of bytes that holds the elements.
+// Names the range [begin, end) of bytes that holds the elements.
 struct ElementRange {
   std::uint64_t begin;
   std::uint64_t end;
@@ -83,16 +83,16 @@ void copy_box(std::span<const Dimension> box, std::size_t item, const std::byte*
 void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::size_t item, std::byte* to,
                   std::size_t to_stride);
 
-// Elements that go to contiguous places, in row-major order.
+// Names elements that go to contiguous places, in row-major order.
 struct PlacedBox {
   std::uint64_t position;  // of the first element in the blob
   Dimensions dimensions;
   std::byte* to;
 };
 
-// Copies the elements, of `item` bytes each, in one pass over the blob, which may only be
-// readable from front to back, as far as its last element. Takes constant
-// memory. Throws what reading the blob throws. Requires: the elements are in the blob.
+// Copies the elements, of `item` bytes each, in one pass over the blob up to its last element. The blob need only be
+// readable from front to back. Takes constant memory. Throws what reading the blob throws. Requires: the elements are
+// in the blob.
 void gather_from_stream(const Blob& blob, std::span<const PlacedBox> boxes, std::size_t item);
 
 }  // namespace poise

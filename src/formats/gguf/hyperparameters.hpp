@@ -110,8 +110,8 @@ const Architecture* architecture_in(const Entries& entries, std::string_view nam
 
 Heads heads_in(const Entries& entries, const Architecture& architecture);
 
-// Removes the entries that are keys of config.json. `model` has the file's tensors under canonical names; `factors` are
-// those that become configuration.
+// Removes the entries that are keys of config.json, and returns them as that configuration. `model` has the file's
+// tensors under canonical names; `factors` are those that become configuration.
 Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model,
                      const RopeFactors& factors);
 

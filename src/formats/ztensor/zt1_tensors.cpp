@@ -96,7 +96,7 @@ class ModelBuilder1::Impl {
 
   void sort_tensors() {
     if (std::ranges::is_sorted(beginnings_)) return;
-    // Pairs are sorted faster than places by what they refer to.
+    // Sorting pairs is faster than sorting indices by the places that they refer to.
     std::vector<std::pair<std::uint64_t, std::uint32_t>> places;
     places.reserve(beginnings_.size());
     for (const std::uint64_t begin : beginnings_) places.emplace_back(begin, static_cast<std::uint32_t>(places.size()));

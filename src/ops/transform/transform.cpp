@@ -123,7 +123,7 @@ void count_decoded(const TensorPlan& plan, DecodedTensors& decoded) {
   decoded.bytes_out = saturating_add(decoded.bytes_out, plan.tensor.size_bytes());
 }
 
-// `merged` by the names of `model`, whose reader may spell them in another way than the input.
+// Returns `merged` by the names of `model`, whose reader may spell them in another way than the input.
 MergedTypes rename_types(const MergedTypes& merged, const Model& input, const Model& model) {
   MergedTypes renamed;
   const Family& family = family_of(input);

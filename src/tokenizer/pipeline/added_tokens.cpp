@@ -26,7 +26,7 @@ bool starts_with_word(std::string_view text) {
   return !text.empty() && unicode::is_word(unicode::decode(text, 0).code);
 }
 
-// Returns the place where the white space at the end begins, at or after `from`.
+// Returns the place where the white space at the end of the text begins, at or after `from`.
 std::size_t space_at_end(std::string_view text, std::size_t from) {
   std::size_t end = text.size();
   while (end > from) {

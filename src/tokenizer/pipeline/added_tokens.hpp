@@ -35,13 +35,13 @@ std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vo
 // Finds added tokens in texts.
 class AddedTokenFinder {
  public:
-  // Finds those for normalized text, or the others. Requires: the tokens outlive this.
+  // Finds the tokens for normalized text, or all others. Requires: the tokens outlive this.
   AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized);
 
-  // Calls visit(run, id) for the whole text, from front to back; -1 for text between tokens. Like Hugging Face's
-  // library, searches white space that a token consumes for further tokens: their runs overlap. A token with `lstrip`
-  // needs some white space of its own, though. `input`: empty, or a byte for each byte of the text; no special token is
-  // found where one of them is not 0.
+  // Calls visit(run, id) for the whole text, from front to back; the id is -1 for text between tokens. Like Hugging
+  // Face's library, searches white space that a token consumes for further tokens: their runs overlap. But a token with
+  // `lstrip` needs some white space of its own. `input` is empty, or has a byte for each byte of the text; no special
+  // token is found where one of these bytes is not 0.
   template <typename Visit>
   void for_each(std::string_view text, Visit&& visit, std::string_view input = {}) const {
     std::size_t done = 0;
@@ -64,9 +64,9 @@ class AddedTokenFinder {
     std::size_t end = 0;
     std::size_t next = 0;  // where to continue
   };
-  // Moves `at` to the next place where a token may begin; false if there is none.
+  // Moves `at` to the next place where a token may begin; returns false if there is none.
   bool find(std::string_view text, std::size_t& at) const;
-  // `space_end`: the end of the last consumed white space, so that it is measured once.
+  // Takes `space_end`, the end of the last consumed white space, so that it is measured once.
   Found found_at(std::string_view text, std::string_view input, std::size_t at, std::size_t done,
                  std::size_t& space_end) const;
 

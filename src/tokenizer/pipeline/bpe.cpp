@@ -42,7 +42,7 @@ class Bpe final : public PieceModel {
         ignore_merges_(fields.boolean("ignore_merges", false)),
         merges_(fields, vocabulary_, ids_, prefix_) {
     if (const auto unknown = fields.text("unk_token")) {
-      // A file may name one that it lacks, as long as no text needs it.
+      // A file may name an unknown token that it lacks, as long as no text needs it.
       unknown_ = context.ids.find(*unknown).value_or(kNoToken);
       unknown_named_ = true;
     }
@@ -96,8 +96,8 @@ class Bpe final : public PieceModel {
     return std::ranges::any_of(bytes_, [](TokenId token) { return token != kNoToken; });
   }
 
-  // Returns true when each character of a text is a token. Others may vanish, which makes neighbours of those around
-  // them.
+  // Returns true when each character of a text is a token. A character without a token may vanish, and then the
+  // characters on both sides become neighbours.
   bool has_characters_of(std::string_view text) const {
     while (!text.empty()) {
       const auto next = unicode::decode(text, 0);
@@ -173,7 +173,7 @@ class Bpe::AtWork final : public PieceEncoder {
   // Shorter pieces rarely have boundaries.
   static constexpr std::size_t kWord = 24;
 
-  // `whole`: a word that is a token stays that token, whatever merges make of it.
+  // Encodes a word. With `whole`, a word that is a token stays that token, whatever merges make of it.
   void encode_word(std::string_view word, bool whole, WordCache& cache, std::vector<TokenId>& tokens) {
     EncodingStop::check();
     const bool short_word = word.size() <= WordCache::kLongestWord;
@@ -204,8 +204,8 @@ class Bpe::AtWork final : public PieceEncoder {
 
   void read_symbols(std::string_view word) {
     const bool affixes = !of_.prefix_.empty() || !of_.suffix_.empty();
-    // As the library has it: an unknown token comes before the next character that is a token or unknown, too, or at
-    // the end. Bytes of other characters go in front of it.
+    // Hugging Face's library puts an unknown token before the next character that is a token or unknown, too, or at the
+    // end. Bytes of other characters go in front of it.
     bool waits = false;
     std::string text;
     std::size_t at = 0;
@@ -241,7 +241,7 @@ class Bpe::AtWork final : public PieceEncoder {
     return true;
   }
 
-  // Without an unknown token, text without tokens vanishes.
+  // Text without tokens vanishes if there is no unknown token.
   bool is_unknown(std::string_view text) const {
     if (of_.unknown_named_ && of_.unknown_ == kNoToken)
       throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", text));

@@ -23,7 +23,7 @@ class CharsMap {
 
   bool empty() const { return units_.empty(); }
 
-  // The longest prefix of `text` that has a replacement.
+  // Describes the longest prefix of a text that has a replacement.
   struct Match {
     std::size_t length = 0;
     std::string_view replacement;
@@ -33,12 +33,12 @@ class CharsMap {
   // Replaces as Hugging Face's library does: graphemes of less than 6 bytes, then characters, by the shortest prefix
   // that has a replacement.
   std::string apply_to_graphemes(std::string_view text) const;
-  // Returns how many bytes at the front of its result that library attributes to the first `front` bytes of the text.
+  // Returns how many bytes at the front of the result of apply_to_graphemes() Hugging Face's library attributes to the
+  // first `front` bytes of the text.
   std::size_t measure_front(std::string_view text, std::size_t front) const;
 
  private:
-  // Calls visit(part, replacement) for the parts in order, until it returns false; without a replacement the part
-  // stays.
+  // Calls visit(part, replacement) for the parts in order, until it returns false. A part without a replacement stays.
   template <typename Visit>
   void visit_graphemes(std::string_view text, Visit&& visit) const;
   // Calls visit(length, value) for the prefixes of `text` that have a value, the shortest first, until it returns

@@ -19,7 +19,7 @@
 namespace poise::decoders {
 namespace {
 
-// A step that needs whole tokens.
+// Collects the parts of each token, for steps that need whole tokens.
 class WholeTokens : public DecodeSink {
  public:
   explicit WholeTokens(DecodeSink& next) : next_(next) {}
@@ -64,7 +64,8 @@ class Replace final : public WholeTokens {
   }
 
  private:
-  // The bytes by which steps may enlarge a text: a chain of steps could make any text of one letter.
+  // The number of bytes by which steps may enlarge a text: a chain of steps could turn one letter into a text of any
+  // length.
   static constexpr std::size_t kMostGrowth = std::size_t{16} << 20;
 
   void token(std::string_view text) override {
@@ -150,7 +151,8 @@ class Fuse final : public DecodeSink {
   bool begun_ = false;
 };
 
-// Removes up to a number of one character from both ends of each token.
+// Removes the text `content` from the beginning of each token, at most `start` times, and from its end, at most `stop`
+// times.
 class Strip final : public DecodeSink {
  public:
   struct Options {
@@ -175,7 +177,7 @@ class Strip final : public DecodeSink {
     }
     for (; left_ > 0 && text.starts_with(content); --left_) text.remove_prefix(content.size());
     if (!text.empty()) left_ = 0;
-    // Holds back what may be the end.
+    // The last characters are held back, since they may be the end.
     std::uint64_t tail = 0;
     std::string_view front = text;
     while (tail < options_.stop && front.ends_with(content)) {

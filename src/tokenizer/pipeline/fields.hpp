@@ -26,7 +26,7 @@ const auto& find_row(const Rows& rows, const Fields& fields) {
 // Counts one more step of a part. Throws when there are too many, which also bounds how deep sequences nest.
 void count_step(const Fields& fields, std::size_t& steps);
 
-// A text or a regular expression, {"String": "..."} or {"Regex": "..."}.
+// Holds a text or a regular expression, {"String": "..."} or {"Regex": "..."}.
 class Pattern {
  public:
   // Throws invalid_file for other fields.

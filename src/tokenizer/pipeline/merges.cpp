@@ -93,7 +93,7 @@ void Merges::read_list(const Fields& model) {
   if (const std::size_t first = std::min(first_missing, first_unknown); first < merges.size()) refuse(model, first);
 }
 
-// Returns the rank of the first merge whose parts are not tokens, or the number of merges.
+// Returns the rank of the first merge that has a part without a token, or the number of merges.
 std::size_t Merges::first_of_no_tokens() const {
   const MergeList& merges = vocabulary_.merges;
   constexpr std::size_t kAtOnce = 4096;
@@ -123,7 +123,8 @@ void Merges::refuse(const Fields& model, std::size_t rank) const {
                                                                                 : joined));
 }
 
-// Compares merges that make one token; the texts are tokens that would make it.
+// Returns true if the merge is this pair. Both make the same token, so that comparing lengths suffices without a
+// prefix.
 bool Merges::is_pair(std::uint32_t rank, std::string_view left, std::string_view right) const {
   const auto [first, second] = vocabulary_.merges[rank];
   return first.size() == left.size() && (prefix_.empty() || second == right);

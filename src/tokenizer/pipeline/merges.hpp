@@ -19,7 +19,7 @@
 
 namespace poise {
 
-// Caches for pairs of tokens how early they merge, and into which token, or that they do not.
+// Caches for pairs of tokens how early they merge, and into which token, or that they do not merge.
 class MergeTable {
  public:
   struct Merge {
@@ -33,7 +33,7 @@ class MergeTable {
   // Prefetches the memory for find().
   void prefetch(TokenId left, TokenId right) const { __builtin_prefetch(&slots_[hash(key_of(left, right)) & mask_]); }
 
-  // Null if the pair is unknown. Valid until the next add().
+  // Returns null if the pair is unknown. The result is valid until the next add().
   const Merge* find(TokenId left, TokenId right) const {
     const std::uint64_t key = key_of(left, right);
     for (std::size_t at = hash(key) & mask_;; at = (at + 1) & mask_) {
@@ -81,11 +81,11 @@ class Merges {
  public:
   // Uses the vocabulary's list; if the model has "merge_by_score", two tokens merge when their concatenation is a
   // token, the highest score first. Throws invalid_file for a merge that makes no token, except with
-  // "skip_unknown_merges", which GGUF files need. `prefix`: of tokens inside a word. Requires: vocabulary and ids
-  // outlive this.
+  // "skip_unknown_merges", which GGUF files need. `prefix` is that of tokens inside a word. Requires: vocabulary and
+  // ids outlive this.
   Merges(const Fields& model, const Vocabulary& vocabulary, const TokenIndex& ids, std::string_view prefix);
 
-  // `buffer`: scratch space. Requires: tokens that `ids` finds.
+  // Returns how two tokens merge. `buffer` is scratch space. Requires: `ids` finds both tokens.
   MergeTable::Merge find(TokenId left, TokenId right, std::string& buffer) const;
 
   // Returns true when some merge uses a byte token like <0x0A>.
@@ -110,15 +110,15 @@ class Merges {
   std::size_t longest_ = 0;  // token, in bytes
   bool by_score_;
   bool has_bytes_ = false;
-  // By token: with scores, its rank; else the rank of the last merge that makes it. By rank: the previous merge that
-  // makes the same token.
+  // If there are scores, has the rank of each token; else, the rank of the last merge that makes it. Then has, by rank,
+  // the previous merge that makes the same token.
   std::vector<std::uint32_t, HugePages<std::uint32_t>> ranks_;
   std::vector<std::uint32_t, HugePages<std::uint32_t>> before_;
 };
 
 // Two tokens merge by scores if their concatenation is a token, the highest score first.
 
-// In bytes. Merges make no longer tokens: finding their parts takes quadratic time.
+// The most bytes of a token that merges make: finding its parts takes quadratic time.
 inline constexpr std::size_t kLongestMergedToken = 4096;
 
 struct ScoreMerge {
@@ -128,10 +128,10 @@ struct ScoreMerge {
   std::uint32_t rank;  // equal for equal scores
 };
 
-// Returns by token how many of the scores in `ids` are better; UINT32_MAX for other tokens and scores of NaN.
+// Returns, by token, how many of the scores in `ids` are better; UINT32_MAX for other tokens and scores of NaN.
 std::vector<std::uint32_t> rank_merges(const Vocabulary& vocabulary, const TokenIndex& ids);
 
-// Visits all pairs of tokens that make a token, by rank. `ids`: the tokens that count.
+// Visits all pairs of tokens that make a token, by rank. Only tokens in `ids` count.
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
                           FunctionRef<void(const ScoreMerge&)> visit);
 

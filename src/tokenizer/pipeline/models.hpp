@@ -20,7 +20,7 @@
 
 namespace poise {
 
-// A model's encoder, with its own memory.
+// Encodes pieces with a model, and with memory of its own.
 class PieceEncoder {
  public:
   virtual ~PieceEncoder() = default;
@@ -31,11 +31,11 @@ class PieceEncoder {
 class PieceModel {
  public:
   virtual ~PieceModel() = default;
-  // Requires: this outlives it.
+  // Requires: this outlives the encoder.
   virtual std::unique_ptr<PieceEncoder> start() const = 0;
 };
 
-// The input of the functions that make models.
+// Is the input of the functions that make models.
 struct ModelContext {
   const Vocabulary& vocabulary;
   const TokenIndex& ids;  // of the tokens that the model knows
@@ -78,9 +78,10 @@ class TokenScheme {
       : vocabulary_(vocabulary), around_(find_special_around(vocabulary)) {}
   virtual ~TokenScheme() = default;
 
-  // See Tokenizer::encode().
+  // Does what Tokenizer::encode() promises.
   virtual std::vector<TokenId> encode(std::string_view text) const = 0;
-  // See Tokenizer::encode(ChatText). Kinds that never find special tokens in texts encode them as any text.
+  // Does what Tokenizer::encode(ChatText) promises. Kinds that never find special tokens in texts encode them as any
+  // text.
   virtual std::vector<TokenId> encode_chat(std::string_view text, std::string_view) const { return encode(text); }
   // Puts the special tokens around a text's tokens (special_around.hpp).
   std::vector<TokenId> add_special(std::vector<TokenId> tokens) const {

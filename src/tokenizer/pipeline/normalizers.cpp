@@ -16,7 +16,7 @@ namespace {
 
 using Made = std::unique_ptr<const Normalizer>;
 
-// Steps that enlarge a text more than this are an attack.
+// A text that grows by more than this factor is an attack.
 constexpr std::size_t kMostGrowth = 64;
 constexpr std::size_t kAlwaysAllowed = 1 << 20;
 
@@ -44,7 +44,7 @@ void apply_by_character(Function function, FrontedText& text) {
   text.text = function(text.text);
 }
 
-// A normalizer that is a function.
+// Wraps a function as a normalizer.
 class Simple final : public Normalizer {
  public:
   explicit Simple(Function function) : function_(function) {}
@@ -54,7 +54,7 @@ class Simple final : public Normalizer {
   Function function_;
 };
 
-// Characters combine and split; the library counts them from the front.
+// Makes a normal form. Characters combine and split; Hugging Face's library counts them from the front.
 class NormalForm final : public Normalizer {
  public:
   explicit NormalForm(unicode::Form form) : form_(form) {}

@@ -53,7 +53,7 @@ void add_template(const Fields& fields, const Context& context, SpecialAround& a
   add_around(around, before, after);
 }
 
-// ["[CLS]", 101]
+// Reads an id from ["[CLS]", 101].
 TokenId read_pair_id(const Fields& fields, std::string_view key, const Context& context) {
   const auto* pair = fields.get_if<Value::Array>(key);
   if (pair == nullptr || pair->size() != 2) fields.fail(key, "expected a text and an id");
@@ -98,7 +98,7 @@ SpecialAround read_post_processor(const Fields& fields, std::size_t vocabulary_s
 
 namespace {
 
-// Returns the merges of tokens that are left, which make one that is left.
+// Returns the merges that are left: those whose tokens are all left.
 MergeList left_merges(const Vocabulary& whole, std::size_t rows) {
   std::unordered_set<std::string_view> gone;
   for (std::size_t id = rows; id < whole.size(); ++id) gone.insert(whole.text(id));

@@ -12,7 +12,7 @@
 namespace poise::pre_tokenizers {
 namespace {
 
-// How runs that match become pieces.
+// Says how runs that match become pieces.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 struct BehaviorRow {
@@ -178,7 +178,7 @@ PreTokenizer join(std::vector<PreTokenizer> steps) {
   return [all = std::move(steps)](PieceSink& next) { return std::make_unique<Chain>(all, next); };
 }
 
-// GPT-2's expression.
+// GPT-2 uses this expression.
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // Maps bytes to characters.
@@ -334,7 +334,7 @@ PreTokenizer make_whitespace_split(const Fields&) {
   return make_character_split(unicode::is_white_space, Behavior::removed);
 }
 
-// Words, and runs that are neither word nor space.
+// Makes pieces of words, and of runs that are neither word nor space.
 PreTokenizer make_whitespace(const Fields& fields) {
   constexpr std::string_view kExpression =
       R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\s\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+)";

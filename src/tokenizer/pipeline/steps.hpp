@@ -18,7 +18,7 @@
 
 namespace poise {
 
-// A row for each type except Sequence. `Made`: a normalizer, a pre-tokenizer or a decoder.
+// Is a row of a table that has each type except Sequence. `Made` is a normalizer, a pre-tokenizer or a decoder.
 template <typename Made>
 struct StepRow {
   std::string_view type;
@@ -43,7 +43,7 @@ Made make_steps(std::span<const StepRow<Made>> rows, std::string_view list, Made
   return join(std::move(all));
 }
 
-// A step of decoding: gets the texts of tokens, perhaps in parts, and passes texts to the next sink.
+// Is a step of decoding: gets the texts of tokens, perhaps in parts, and passes texts to the next sink.
 class DecodeSink {
  public:
   virtual ~DecodeSink() = default;
@@ -62,8 +62,8 @@ Decoder make_pipeline_decoder(const Fields& fields);
 // Makes the decoder for files without one: it puts a space between tokens.
 Decoder make_space_decoder();
 
-// A text during normalization. Hugging Face's library tracks the original character of each byte, and a piece counts as
-// the beginning of the text if it begins with a byte of the first character: these are the bytes in front.
+// Holds a text during normalization. Hugging Face's library tracks the original character of each byte. A piece counts
+// as the beginning of the text if it begins with a byte of the first character: these are the bytes in front.
 struct FrontedText {
   std::string text;
   std::size_t front = 0;  // bytes, counted as that library counts what its normalizers add and remove
@@ -83,7 +83,7 @@ class Normalizer {
 // Selects a row of normalizers.cpp by the field's "type". Throws invalid_file and unsupported.
 std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields);
 
-// A part of a text, which the model tokenizes alone.
+// Refers to a part of a text, which the model tokenizes alone.
 struct Piece {
   std::string_view text;  // never empty
   std::size_t front = 0;  // bytes in front that belong to the first character of the whole text (FrontedText)
@@ -102,7 +102,7 @@ class PieceSink {
   virtual void accept(Piece piece) = 0;
 };
 
-// A running pre-tokenizer: accepts pieces, and passes smaller ones on.
+// Cuts texts as a running pre-tokenizer: accepts pieces, and passes smaller ones on.
 class Cutter : public PieceSink {
  public:
   // Begins a text of that many bytes.
@@ -115,10 +115,10 @@ using PreTokenizer = std::function<std::unique_ptr<Cutter>(PieceSink& next)>;
 // Selects a row of pre_tokenizers.cpp by the field's "type". Throws invalid_file and unsupported.
 PreTokenizer make_pre_tokenizer(const Fields& fields);
 
-// Makes a vocabulary for a model whose embedding has fewer rows than it has tokens: the tokens with ids below `rows`,
-// and what is left of everything that names others: merges, added tokens, special ids and the tokens around texts. An
-// encoder of it makes no id from `rows` on. The same vocabulary where it has no more tokens. Throws what
-// find_special_around() throws.
+// Makes a vocabulary for a model whose embedding has fewer rows than it has tokens. It keeps the tokens with ids below
+// `rows`, and leaves out merges, added tokens, special ids and tokens around texts that need others. An encoder of it
+// makes no id from `rows` on. Returns the same vocabulary if it has no more tokens. Throws what find_special_around()
+// throws.
 Vocabulary keep_first_tokens(Vocabulary vocabulary, std::size_t rows);
 
 }  // namespace poise

@@ -46,7 +46,7 @@ class Unigram final : public PieceModel {
  private:
   class AtWork;
 
-  // Reads "scores", which has those that do not fit the vocabulary's type of number.
+  // Reads "scores", which has scores that do not fit the vocabulary's type of number.
   void read_scores(const Fields& fields, const Vocabulary& vocabulary) {
     for (std::size_t id = 0; id < vocabulary.size(); ++id) scores_.push_back(static_cast<double>(vocabulary.score(id)));
     const Value* value = fields.find("scores");
@@ -95,7 +95,7 @@ class Unigram::AtWork final : public PieceEncoder {
   }
 
  private:
-  // The best path to a place.
+  // Describes the best path to a place.
   struct Place {
     double score = 0;
     std::uint32_t from = UINT32_MAX;  // not reached
@@ -147,7 +147,7 @@ class Unigram::AtWork final : public PieceEncoder {
       append(piece.substr(cut->begin, cut->end - cut->begin), cut->id, tokens);
   }
 
-  // Appends the tokens of a run. An unknown one may be the text of a token that was not a choice.
+  // Appends the tokens of a run. A run of the unknown token may be the text of a token that was not a choice.
   void append(std::string_view text, TokenId id, std::vector<TokenId>& tokens) const {
     if (id != of_.unknown_) return tokens.push_back(id);
     if (const TokenId found = of_.token_of(text); found >= 0) return tokens.push_back(found);

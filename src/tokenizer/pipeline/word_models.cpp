@@ -9,7 +9,7 @@
 namespace poise {
 namespace {
 
-// An encoder without memory of its own.
+// Encodes without memory of its own.
 template <typename Model>
 class WordEncoder final : public PieceEncoder {
  public:
