@@ -65,22 +65,24 @@ const std::map<std::string, std::set<std::string>> kAllowed = [] {
 }();
 
 // The lowest room whose types each public header declares. io implements Source, and readers in bytes use it.
-const std::map<std::string, std::string> kPublic = {{"error.hpp", "bytes"},       {"finding.hpp", "bytes"},
-                                                    {"source.hpp", "bytes"},      {"blob.hpp", "io"},
-                                                    {"progress.hpp", "io"},       {"dtype.hpp", "numeric"},
-                                                    {"dtype.def", "numeric"},     {"value.hpp", "syntax"},
-                                                    {"digest.hpp", "pack"},       {"affine.hpp", "codec"},
-                                                    {"stored_type.hpp", "codec"}, {"tensor.hpp", "tensor"},
-                                                    {"values.hpp", "views"},      {"model.hpp", "model"},
-                                                    {"format.hpp", "formats"},    {"edit.hpp", "formats"},
-                                                    {"convert.hpp", "ops"},       {"verify.hpp", "ops"},
-                                                    {"hash.hpp", "ops"},          {"diff.hpp", "ops"},
-                                                    {"statistics.hpp", "ops"},    {"tokenizer.hpp", "tokenizer/tokens"},
-                                                    {"weights.hpp", "runtime"},   {"session.hpp", "runtime"},
-                                                    {"sampler.hpp", "runtime"},   {"tiny_llama.hpp", "api"},
-                                                    {"chat.hpp", "chat"},         {"lora.hpp", "ops"},
-                                                    {"batch.hpp", "runtime"},     {"perplexity.hpp", "runtime"},
-                                                    {"embedder.hpp", "runtime"},  {"cache_type.hpp", "kernels"}};
+const std::map<std::string, std::string> kPublic = {
+    {"error.hpp", "bytes"},        {"finding.hpp", "bytes"},
+    {"source.hpp", "bytes"},       {"blob.hpp", "io"},
+    {"progress.hpp", "io"},        {"dtype.hpp", "numeric"},
+    {"dtype.def", "numeric"},      {"value.hpp", "syntax"},
+    {"digest.hpp", "pack"},        {"affine.hpp", "codec"},
+    {"stored_type.hpp", "codec"},  {"tensor.hpp", "tensor"},
+    {"values.hpp", "views"},       {"model.hpp", "model"},
+    {"format.hpp", "formats"},     {"edit.hpp", "formats"},
+    {"convert.hpp", "ops"},        {"verify.hpp", "ops"},
+    {"hash.hpp", "ops"},           {"diff.hpp", "ops"},
+    {"statistics.hpp", "ops"},     {"tokenizer.hpp", "tokenizer/tokens"},
+    {"weights.hpp", "runtime"},    {"session.hpp", "runtime"},
+    {"sampler.hpp", "runtime"},    {"sampling_defaults.hpp", "runtime"},
+    {"tiny_llama.hpp", "api"},     {"chat.hpp", "chat"},
+    {"lora.hpp", "ops"},           {"batch.hpp", "runtime"},
+    {"perplexity.hpp", "runtime"}, {"embedder.hpp", "runtime"},
+    {"cache_type.hpp", "kernels"}};
 
 fs::path root() { return poise::source_directory(); }
 

@@ -254,7 +254,7 @@ def diff(
     Raises BadArgumentError for a pattern that matches no tensor, InvalidFileError for a wrong digest.
     """
     options: dict[str, typing.Any] = {"tolerance": tolerance, "values": values, "verify": verify}
-    options.update({name: _listed(given) for name, given in (("only", only), ("skip", skip)) if given is not None})
+    options.update({name: _make_list(given) for name, given in (("only", only), ("skip", skip)) if given is not None})
     left, right = _open_model(a), _open_model(b)
     with watched(progress, "diff") as callback:
         report = _poise.diff(left._core, right._core, options, callback)

@@ -296,7 +296,8 @@ TEST_F(PlanTest, RefusesWhatConvertRefuses) {
   ConvertOptions other;
   other.format = "zt1";
   const Model model = untouchable_model();
-  EXPECT_THAT(refusal([&] { plan(model, "zt", other); }, ErrorKind::bad_argument), HasSubstr("zt and zt1"));
+  EXPECT_THAT(refusal([&] { plan(model, "zt", other); }, ErrorKind::bad_argument),
+              HasSubstr("the plan's format is zt, but the options ask for zt1"));
 }
 
 TEST_F(PlanTest, IsCarriedOutOnce) {
@@ -304,7 +305,7 @@ TEST_F(PlanTest, IsCarriedOutOnce) {
   const Plan planned = plan(model, "zt");
   write(planned, file("a.zt"));
   EXPECT_THAT(refusal([&] { write(planned, file("b.zt")); }, ErrorKind::bad_argument), HasSubstr("already"));
-  EXPECT_THAT(refusal([&] { write(Plan{}, file("b.zt")); }, ErrorKind::bad_argument), HasSubstr("none"));
+  EXPECT_THAT(refusal([&] { write(Plan{}, file("b.zt")); }, ErrorKind::bad_argument), HasSubstr("is empty"));
 }
 
 TEST_F(PlanTest, SaveTellsLosses) {
