@@ -21,7 +21,7 @@ namespace poise {
 
 class ByteReader {
  public:
-  // `context` begins every error message: "alt v2". Requires: the source outlives the reader.
+  // Begins every error message with `context`: "alt v2". Requires: the source outlives the reader.
   ByteReader(const Source& source, std::string context);
   ByteReader(const Source& source, std::string context, std::uint64_t begin, std::uint64_t end);
 

@@ -40,7 +40,7 @@ bool is_large(std::string_view text) {
   const std::size_t leading = std::min(text.find_first_not_of('0'), text.size());
   text.remove_prefix(leading);
   const std::size_t whole = count_digits(text);
-  // The place of the first significant digit, left of the point: 2 of 12.3, 0 of 0.5, -1 of 0.05.
+  // This is the place of the first significant digit, left of the point: 2 of 12.3, 0 of 0.5, -1 of 0.05.
   auto place = static_cast<std::int64_t>(whole);
   text.remove_prefix(whole);
   if (text.starts_with('.')) {

@@ -17,11 +17,11 @@ std::optional<Number> parse_number_text(std::string_view text);
 // texts.
 std::optional<double> parse_double(std::string_view text);
 
-// Parses "512", "64KiB", "2GB", "1 MB": units of 1000 or, with an i, 1024; upper or lower case. Returns std::nullopt for
-// other texts and for 2^64 or more.
+// Parses "512", "64KiB", "2GB", "1 MB": units of 1000 or, with an i, 1024; upper or lower case. Returns std::nullopt
+// for other texts and for 2^64 or more.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 
-// For errors: the spelling of a size above zero.
+// Errors describe the size that they expect with this text.
 constexpr std::string_view kSizeExpected = "a size of 1 byte or more: 4096, 64KiB, 2GB";
 
 }  // namespace poise

@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-// True when a value, which is not null, does not change the computation. `config` is null for unknown families.
+// Returns true when a value, which is not null, does not change the computation. `config` is null for unknown families.
 using Harmless = bool (*)(const Value& value, const Config* config);
 
 bool is_number(const Value& value, double wanted) { return number(&value) == wanted; }

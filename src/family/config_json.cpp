@@ -24,13 +24,14 @@ Attributes hyperparameters_of(const Attributes& map, std::string model_type) {
   }
 }
 
-// Poise itself writes every key of a Config, for any family: then no default applies.
+// Returns the configuration if Poise wrote it: it writes every key of a Config, for any family, so that no default
+// applies.
 std::optional<Config> spelled_by_poise(const Attributes& map, std::string model_type) {
   if (map.empty() || !(hyperparameters_of(map, model_type) == map)) return std::nullopt;
   return config_from_attributes(map, model_type, {});
 }
 
-// In the nested objects that take precedence over the top-level key.
+// Sets rope_theta in the nested objects that take precedence over the top-level key.
 void set_rope_theta(Attributes& map, const Value& theta) {
   for (const std::string_view key : kRopeObjects) {
     const auto* found = map.get_if<Attributes>(key);

@@ -15,7 +15,7 @@
 
 namespace poise {
 
-// How a checkpoint stores the matrices of experts.
+// Says how a checkpoint stores the matrices of experts.
 enum class ExpertsStored : std::uint8_t {
   separate,        // a tensor for each expert
   stacked_in_out,  // one for all of them: [experts, in, out]
@@ -25,7 +25,7 @@ enum class ExpertsStored : std::uint8_t {
 // Newer files keep rope_theta, and more, in a nested object. The last object with the key counts.
 inline constexpr std::array<std::string_view, 2> kRopeObjects = {"rope_parameters", "rope_scaling"};
 
-// Typed look-ups in a config.json. Requires: map and path outlive this.
+// Looks up keys of a config.json by type. Requires: map and path outlive this.
 class ConfigKeys : public Fields {
  public:
   // Errors show `path`.

@@ -42,7 +42,7 @@ struct Linear {
   friend bool operator==(const Linear&, const Linear&) = default;
 };
 
-// Rotary embedding.
+// Describes a rotary embedding.
 struct RopePlan {
   std::vector<float> frequencies;  // for the first half of the rotated part of a head
   float factor = 1;                // scales the rotated part

@@ -63,7 +63,7 @@ const Tensor& ExpertLayer::stack_of(const ExpertStack& stack) {
   return tensor;
 }
 
-// [experts, out, in] as numbers [experts, in, out], and the other way.
+// Turns [experts, out, in] into numbers [experts, in, out], and back.
 Tensor ExpertLayer::in_out(const ExpertStack& stack) { return transposed(make_dense_numbers(stack_of(stack))); }
 
 void ExpertLayer::add(std::string_view name, Tensor tensor) {

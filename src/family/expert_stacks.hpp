@@ -13,8 +13,8 @@
 
 namespace poise {
 
-// A stack NAME of all experts' matrices, with biases NAME_bias, and the modules whose rows it has by turns: expert 7
-// has 7.MODULE.weight and 7.MODULE.bias.
+// Describes a stack NAME of all experts' matrices, with biases NAME_bias, and the modules whose rows it has by turns:
+// expert 7 has 7.MODULE.weight and 7.MODULE.bias.
 struct ExpertStack {
   std::string_view name;
   std::span<const std::string_view> modules;
@@ -23,7 +23,7 @@ struct ExpertStack {
 // Converts the experts of one layer of a model. Requires: model, stacks and `out` outlive it.
 class ExpertLayer {
  public:
-  // `prefix`: of the names above. Converted tensors are added to `out`.
+  // Takes `prefix`, that of the names above. Adds converted tensors to `out`.
   ExpertLayer(const Model& model, std::string prefix, std::span<const ExpertStack> stacks, Model& out);
 
   // Codes stay only between stacks [experts, out, in] in the layout of MXFP4 and separate blocks of MXFP4, which

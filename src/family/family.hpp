@@ -19,22 +19,22 @@ namespace poise {
 
 struct DecoderPlan;
 
-// The programs that read weights, which a family can store in several ways.
+// Names the programs that read weights, which a family can store in several ways.
 enum class WeightReader : std::uint8_t { any, transformers, llama_cpp };
 
-// A tensor that some checkpoints store although the configuration implies it.
+// Describes a tensor that some checkpoints store although the configuration implies it.
 struct ComputedTensor {
   std::string_view ending;  // of its name
   std::string_view from;    // the key of config.json that implies it
 };
 
-// Another prefix of some tensors' names in some checkpoints.
+// Describes another prefix that names of some tensors have in some checkpoints.
 struct NameBeginning {
   std::string_view canonical;
   std::string_view other;
 };
 
-// A model whose weights are stored in another way.
+// Holds a model whose weights are stored in another way.
 struct ConvertedWeights {
   Model model;
   std::vector<std::string> replaced;  // the original tensors

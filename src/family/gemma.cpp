@@ -37,7 +37,8 @@ Config read_gemma2(const ConfigKeys& keys) {
                                     .hidden_act_key = "hidden_activation"});
 }
 
-// rope_theta belongs to the layers without a window. Newer files have an object for each kind of layers.
+// Returns the rope_theta of a kind of layers. The top-level key belongs to the layers without a window; newer files
+// have an object for each kind.
 float theta_in(const ConfigKeys& keys, std::string_view kind, float by_default) {
   const Attributes* parameters = keys.object("rope_parameters");
   const auto* object = get_member<Attributes>(parameters, kind);
@@ -61,7 +62,8 @@ Config read_gemma3(const ConfigKeys& keys) {
   return config;
 }
 
-// The first files of Gemma have "gelu" but were trained with its tanh approximation; transformers uses that, too.
+// Returns the activation. The first files of Gemma have "gelu" but were trained with its tanh approximation;
+// transformers uses that, too.
 ActivationKind activation(const ConfigView& view) {
   // transformers replaces "gelu" only in the first files' hidden_act, not in hidden_activation.
   const bool is_first = view.config.hidden_act == "gelu" && !view.keys().text("hidden_activation");
@@ -104,7 +106,7 @@ bool is_no_sixth(const ConfigView& view, std::int64_t layer) {
   return (layer + 1) % std::max<std::int64_t>(1, view.keys().integer("sliding_window_pattern").value_or(6)) != 0;
 }
 
-// Newer files describe both kinds of layers in rope_parameters; the rest of the plan ignores it.
+// Plans Gemma 3. Newer files describe both kinds of layers in rope_parameters; the rest of the plan ignores it.
 DecoderPlan plan_gemma3(const ConfigView& view) {
   const Attributes* scaling = rope_scaling(view);
   const Attributes* full = get_member<Attributes>(scaling, "full_attention");

@@ -133,7 +133,7 @@ ExpertsStored experts_stored(const Model& model) {
   return is_mx ? ExpertsStored::stacked_out_in : ExpertsStored::stacked_in_out;
 }
 
-// llama.cpp needs separate experts, transformers stacks.
+// Converts weights for a reader: llama.cpp needs separate experts, transformers stacks.
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers) {
   const Family& family = family_of(model);
   const ExpertsStored from = experts_stored(model);

@@ -18,7 +18,7 @@ namespace {
 
 bool always(const ConfigView&) { return true; }
 
-// The window counts only with use_sliding_window.
+// Reads the configuration. The window counts only with use_sliding_window.
 Config read_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
   Config config = read_decoder_config(keys, defaults);
   if (!keys.boolean("use_sliding_window").value_or(false)) config.sliding_window = 0;
@@ -66,7 +66,7 @@ bool has_experts(const ConfigView& view, std::int64_t layer) {
 }
 bool has_mlp(const ConfigView& view, std::int64_t layer) { return !has_experts(view, layer); }
 
-// transformers 5 writes num_local_experts.
+// Returns the key for the number of experts; transformers 5 writes num_local_experts.
 std::string_view experts_key(const ConfigView& view) {
   return view.keys().integer("num_local_experts") ? "num_local_experts" : "num_experts";
 }

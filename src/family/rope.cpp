@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 5> kNotFollowed = {"llama_4_scaling_beta"
   throw Error(kind, std::move(reason), {});
 }
 
-// The input of every type.
+// Is the input of every type.
 struct Rope {
   const ConfigView& view;
   const ConfigKeys scaling;
@@ -42,7 +42,7 @@ struct Rope {
   }
   double factor() const { return positive("factor", required("factor")); }
 
-  // For i below size / 2.
+  // Returns the i-th frequency. Requires: i < size / 2.
   double frequency(std::size_t i) const {
     return 1.0 / std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(size));
   }
@@ -56,7 +56,7 @@ struct Rope {
     if (!positions && usual_positions > 0) positions = usual_positions;
     return positions ? std::optional(positive(kKey, static_cast<double>(*positions))) : std::nullopt;
   }
-  // By default the current positions.
+  // Returns the original positions; by default the current ones.
   double original_positions() const {
     return stated_positions().value_or(static_cast<double>(view.config.max_position_embeddings));
   }
@@ -82,7 +82,8 @@ RopePlan linear(const Rope& rope) {
   return {.frequencies = rope.frequencies([&](std::size_t, double frequency) { return frequency / factor; })};
 }
 
-// Other frequencies apply only beyond max_position_embeddings, which is the longest sequence here.
+// Plans type "dynamic". Other frequencies apply only beyond max_position_embeddings, which is the longest sequence
+// here.
 RopePlan dynamic(const Rope& rope) {
   rope.factor();
   return usual(rope);
@@ -113,7 +114,7 @@ RopePlan yarn(const Rope& rope) {
                                 : yarn_attention(factor);
   const auto said = rope.scaling.number("attention_factor");
 
-  // The indices between which frequencies go from unchanged to divided by the factor.
+  // These are the indices between which frequencies change from unchanged ones to ones divided by the factor.
   const auto index_of = [&](std::string_view key, double usual_rotations) {
     const double rotations =
         rope.positive(key, static_cast<double>(rope.scaling.number(key).value_or(static_cast<float>(usual_rotations))));

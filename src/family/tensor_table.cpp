@@ -48,7 +48,7 @@ std::vector<ExpectedTensor> expected(std::span<const TensorRow> rows, const Conf
   return tensors;
 }
 
-// A "*" matches any number below `copies`.
+// Returns true if the row has that name. A "*" matches any number below `copies`.
 bool is_named(const TensorRow& row, std::string_view name, std::uint64_t copies) {
   const auto star = row.name.find('*');
   if (star == std::string_view::npos) return row.name == name;

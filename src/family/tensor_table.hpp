@@ -15,13 +15,13 @@
 
 namespace poise {
 
-// A weight that a model of a certain configuration must have.
+// Describes a weight that a model of a certain configuration must have.
 struct ExpectedTensor {
   std::string name;
   Shape shape;
 };
 
-// A layer's number and the name after it.
+// Holds a layer's number and the name after it.
 struct NumberedName {
   std::int32_t number;
   std::string_view rest;
@@ -29,7 +29,7 @@ struct NumberedName {
 // Splits "17.self_attn.q_proj.weight". Returns std::nullopt without a number, or with leading zeros.
 std::optional<NumberedName> split_number(std::string_view name);
 
-// The length of an axis, or a number of tensors. Requires: a checked configuration.
+// Returns the length of an axis, or a number of tensors. Requires: a checked configuration.
 using Length = std::uint64_t (*)(const ConfigView& view);
 using Needed = bool (*)(const ConfigView& view);
 

@@ -9,9 +9,9 @@
 
 namespace poise {
 
-// Family::convert_weights() of families whose weights are stored in one way. Keeps only the text model of a
-// configuration with text_config and drops the other tensors; changes the prefixes of names to the table's.
-// std::nullopt for other readers, or if nothing changes.
+// Is Family::convert_weights() of families whose weights are stored in one way. Keeps only the text model of a
+// configuration with text_config and drops the other tensors; changes the prefixes of names to the table's. Returns
+// std::nullopt for other readers, or if all stays as it is.
 std::optional<ConvertedWeights> text_model(const Model& model, WeightReader reader, bool numbers);
 
 }  // namespace poise

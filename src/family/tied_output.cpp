@@ -50,7 +50,7 @@ bool have_same_numbers(const Tensor& a, const Tensor& b) {
   }
 }
 
-// The file stores the numbers once, as PyTorch does with tensors that share memory.
+// Returns true if the file stores the numbers once, as PyTorch does with tensors that share memory.
 bool share_bytes(const Tensor& a, const Tensor& b) {
   return std::ranges::all_of(a.parts, [&](const Part& part) {
     const Part* other = b.part(part.role);

@@ -214,7 +214,7 @@ void AtomicFile::do_write(std::span<const std::byte> bytes) {
   }
 }
 
-// A hole costs two system calls, but saves writing its blocks.
+// Writes a hole, which costs two system calls, but saves writing its blocks.
 void AtomicFile::do_pad(std::uint64_t count) {
   if (count < kLeastHoleBytes) return Sink::do_pad(count);
   flush_buffer();

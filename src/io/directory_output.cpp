@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr int kNameAttempts = 16;
 
-// "out/" becomes "out".
+// Returns "out" for "out/".
 fs::path remove_slash(const fs::path& path) {
   fs::path target = path.has_filename() ? path : path.parent_path();
   const std::string name = target.filename().string();
@@ -131,7 +131,7 @@ DirectoryOutput::~DirectoryOutput() {
   if (!hidden_.empty()) remove_directory(hidden_);
 }
 
-// Every save to a target uses the same hidden name, unless another one is running.
+// Makes the hidden directory. Every save to a target uses the same hidden name, unless another one is running.
 void DirectoryOutput::make_hidden() {
   fs::path name = make_finished_name(target_);
   for (int attempt = 0;; ++attempt) {

@@ -23,7 +23,7 @@ namespace poise {
 
 class DirectoryOutput final : public SavedOutput {
  public:
-  // Why a directory of files with these names, sorted, must not be replaced; empty if it may be.
+  // Returns why a directory of files with these names, sorted, must not be replaced; an empty text if it may be.
   using RefusalToReplace = std::function<std::string(const std::vector<std::string>& names)>;
 
   // Throws the bad_argument that the constructor would throw. Creates nothing. Returns a sentence that names the files

@@ -100,7 +100,8 @@ class FileStamp {
   State before_;
 };
 
-// A run of bytes between holes: ranges that were never written, read as zeros and take no space on disk.
+// Names a run of bytes between holes. Holes are ranges that were never written: they read as zeros and take no space on
+// disk.
 struct Written {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;

@@ -30,7 +30,7 @@ std::string_view read_environment(const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-// "~" and "~/..." are in the home directory, as Python's expanduser() has it.
+// Replaces "~" and "~/..." by the home directory, as Python's expanduser() does.
 fs::path expand_home(std::string_view path) {
   if (path != "~" && !path.starts_with("~/")) return path;
   return fs::path(read_environment("HOME")) / path.substr(std::min<std::size_t>(2, path.size()));

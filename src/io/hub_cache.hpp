@@ -31,7 +31,7 @@ std::filesystem::path find_hub_blob(const std::filesystem::path& path);
 // Returns "ORG/NAME" for "models--ORG--NAME". Requires: the folder of a repository.
 std::string make_repository_name(const std::filesystem::path& repository);
 
-// How the name of a blob is computed from its bytes.
+// Says how the name of a blob is computed from its bytes.
 enum class BlobName { sha256, git_sha1, unknown };
 BlobName classify_blob_name(std::string_view name);
 

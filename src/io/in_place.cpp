@@ -63,7 +63,7 @@ void remove_undo_file(const fs::path& name) { ::unlink(name.c_str()); }
 // Reads an undo file in chunks: a stranger may have put it there.
 class Undo {
  public:
-  // The length is 0 unless the undo file fits a file of `size` bytes.
+  // Opens the undo file. Its length is 0 unless it fits a file of `size` bytes.
   Undo(const fs::path& path, std::uint64_t size) : source_(Source::open(make_undo_name(path), IoMode::read)) {
     std::array<std::byte, kHeadBytes> head{};
     if (source_->size() < head.size()) return;

@@ -10,13 +10,13 @@
 
 namespace poise {
 
-// Thread-safe; calls the callback from one thread at a time.
+// Counts bytes for a progress callback. Thread-safe; calls the callback from one thread at a time.
 class Meter {
  public:
   Meter() = default;
   Meter(Progress progress, std::uint64_t total) : progress_(std::move(progress)), total_(total) {}
 
-  // `item` names the owner of the bytes; it must live only until this returns.
+  // Counts bytes of the owner `item`, a text that must live only until this returns.
   void advance(std::uint64_t bytes, std::string_view item) {
     const std::lock_guard lock(mutex_);
     done_ += bytes;

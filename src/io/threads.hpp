@@ -31,7 +31,7 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
     std::exception_ptr failure;
     std::atomic<bool> busy = false;
   };
-  // One item for each processor and, if that is not too much, one waiting.
+  // There is one item for each processor and, if that is not too much, one waiting item.
   const auto processors = static_cast<std::size_t>(tbb::info::default_concurrency());
   const std::size_t count = std::min(2 * processors + 1, std::max(kMostItems, processors + 1));
   std::vector<Slot> slots(count);
@@ -68,7 +68,7 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
 template <typename T>
 class LazyValue {
  public:
-  // make() returns a std::shared_ptr<T>; other threads wait for it.
+  // Returns the value, which the first call makes. make() returns a std::shared_ptr<T>; other threads wait for it.
   template <typename Make>
   std::shared_ptr<T> get(const Make& make) const {
     const std::scoped_lock lock(mutex_);

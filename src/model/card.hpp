@@ -16,7 +16,7 @@ namespace poise {
 // other texts and for days that do not exist.
 std::optional<std::string> day_of(std::string_view text);
 
-// The texts of a card, in the order of ALT's general section.
+// Describes a text of a card. The table is in the order of ALT's general section.
 struct CardField {
   std::string_view name;
   std::string Card::*text;

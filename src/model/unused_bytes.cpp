@@ -28,7 +28,7 @@ std::optional<std::uint64_t> first_nonzero(const SourcePtr& source, const FileRa
   return std::nullopt;
 }
 
-// Only zero bytes up to the next multiple are padding. A longer gap may have been a part, even when it is all zero.
+// Returns true for zero bytes up to the next multiple. A longer gap may have been a part, even when it is all zero.
 bool is_padding(const FileRange& gap, std::span<const std::uint64_t> alignments) {
   return std::ranges::any_of(
       alignments, [&](std::uint64_t alignment) { return gap.end % alignment == 0 && gap.end - gap.begin < alignment; });

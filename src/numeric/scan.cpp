@@ -28,13 +28,13 @@ BadValues find(std::span<const std::byte> bytes, IsBad is_bad) {
   return result;
 }
 
-// In IEEE formats, codes with all exponent bits set are infinities and NaN.
+// Finds infinities and NaN of IEEE formats: codes with all exponent bits set.
 template <typename Word, Word exponent>
 BadValues find_exponent(std::span<const std::byte> bytes) {
   return find<Word>(bytes, [](Word word) { return (word & exponent) == exponent; });
 }
 
-// An element is bad when its real or its imaginary part is.
+// Finds bad complex elements: those whose real or imaginary part is bad.
 template <typename Word, Word exponent>
 BadValues find_complex(std::span<const std::byte> bytes) {
   struct Complex {
@@ -46,7 +46,7 @@ BadValues find_complex(std::span<const std::byte> bytes) {
   });
 }
 
-// A byte is bad when all of its bits under the mask are set.
+// Finds bad bytes: those whose bits under the mask are all set.
 BadValues find_bits(std::uint8_t mask, std::span<const std::byte> bytes) {
   return find<std::uint8_t>(bytes, [=](std::uint8_t code) { return (code & mask) == mask; });
 }

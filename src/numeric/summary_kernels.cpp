@@ -27,7 +27,7 @@ namespace poise {
 
 inline constexpr std::size_t kPrefetchedBytes = 1024;  // ahead of the loop
 
-// Of the finite numbers of a run.
+// Sums up the finite numbers of a run.
 struct FloatSums {
   std::uint64_t count = 0;
   double distances = 0;  // from the center
@@ -94,7 +94,7 @@ const hn::Rebind<std::uint16_t, FloatTag> kSixteenBits;
 constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
 constexpr std::size_t kStep = 2 * kLanes;
 
-// How numbers are stored.
+// Loads numbers as they are stored.
 struct StoredF32 {
   static constexpr std::size_t kBytes = 4;
   static HWY_INLINE FloatVec Load(const std::byte* in) {
@@ -125,7 +125,7 @@ HWY_INLINE DoubleVec WidenLower(FloatVec numbers) {
   return hn::PromoteTo(kDoubles, hn::LowerHalf(numbers));
 #endif
 }
-// Of one lane, there is no upper half.
+// Widens the upper half, which a vector of one lane lacks.
 HWY_INLINE DoubleVec WidenUpper(FloatVec numbers) {
 #if HWY_TARGET == HWY_SCALAR
   (void)numbers;

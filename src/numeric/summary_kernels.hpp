@@ -16,7 +16,7 @@
 
 namespace poise {
 
-// The finite numbers of a run: their mean is mean * 2^exponent, the sum of their squared distances from it is
+// Sums up the finite numbers of a run: their mean is mean * 2^exponent, the sum of their squared distances from it is
 // squares * 4^exponent. The exponent is 0 unless float64 could not hold the squares.
 struct Moments {
   std::uint64_t count = 0;
@@ -25,7 +25,7 @@ struct Moments {
   int exponent = 0;
 
   void merge(Moments other);
-  // NaN without numbers.
+  // Returns NaN if there are no numbers.
   double find_mean() const;
   double find_deviation() const;  // divides by the count
   double find_rms() const;
@@ -55,33 +55,33 @@ struct FarNumbers {
   bool has_low = false;  // a number below the center, and one above
   bool has_high = false;
 
-  // True when every number of the run that is below `low` or above `high` is collected.
+  // Returns true when every number of the run that is below `low` or above `high` is collected.
   bool covers(double low, double high) const;
 };
 
 // Numbers below `smallest_normal` that are not zero count as subnormal. Requires: at most 2^24 numbers.
 Summary summarize(std::span<const float> numbers, float smallest_normal, FarNumbers& far);
-// The same for numbers as they are stored, at twice the speed. Only for f16 and bf16, and around 0.
+// Does the same for numbers as they are stored, at twice the speed. Only for f16 and bf16, and around 0.
 std::optional<Summary> summarize_stored(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
                                         FarNumbers& far);
 Summary summarize(std::span<const double> numbers, double smallest_normal);
 
-// The first row with the largest root mean square of its finite numbers. Requires: rows of `length` numbers, at least
-// one.
+// Finds the first row with the largest root mean square of its finite numbers. Requires: rows of `length` numbers, at
+// least one row.
 struct LargestRow {
   std::size_t row = 0;
   double rms = 0;
 };
 LargestRow find_largest_row(std::span<const float> rows, std::size_t length);
 
-// How many finite numbers are below `low` or above `high`.
+// Returns how many finite numbers are below `low` or above `high`.
 std::uint64_t count_outside(std::span<const float> numbers, double low, double high);
 std::uint64_t count_outside(std::span<const double> numbers, double low, double high);
 
-// The smallest number of a floating-point type that is not subnormal; 0 for other types.
+// Returns the smallest number of a floating-point type that is not subnormal; 0 for other types.
 double find_smallest_normal(DType dtype);
 
-// True for integers and booleans that float32 holds exactly.
+// Returns true for integers and booleans that float32 holds exactly.
 bool is_small_integer(DType dtype);
 // Requires: an integer type or boolean; for float32, a small one.
 void convert_integers(DType dtype, const std::byte* in, std::span<float> out);

@@ -34,8 +34,9 @@ class Container {
   // Returns true for a file or anything else of that name; false if it cannot be known.
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;
-  // Opens a member: a stored one is a part of the archive, a deflated one is decoded. Throws not_found, io, and unsupported for more
-  // than 1 GiB of a deflated member, and for more of all together than compute_decoded_limit() of the archive.
+  // Opens a member: a stored one is a part of the archive, a deflated one is decoded. Throws not_found, io, and
+  // unsupported for more than 1 GiB of a deflated member, and for more of all together than compute_decoded_limit() of
+  // the archive.
   virtual SourcePtr open(std::string_view name) const = 0;
 
   // Returns a folder of the container; its names are relative to the folder.
@@ -56,7 +57,8 @@ class Container {
 // Returns std::nullopt for a file that is not a container. Null is a directory. Looks at a few bytes.
 std::optional<ContainerKind> find_container_kind(const SourcePtr& source);
 
-// `io`: how files of a directory are opened. Throws invalid_file, unsupported, io. Requires: the kind of that source.
+// Opens a container. `io` says how files of a directory are opened. Throws invalid_file, unsupported, io. Requires: the
+// source is of that kind.
 std::unique_ptr<const Container> open_container(ContainerKind kind, const std::filesystem::path& path,
                                                 const SourcePtr& source, IoMode io = IoMode::map);
 

@@ -21,7 +21,7 @@
 namespace poise {
 namespace {
 
-// SHA-256 and SHA-1.
+// Computes SHA-256 and SHA-1.
 class OpenSslDigest final : public Hasher {
  public:
   explicit OpenSslDigest(const EVP_MD* kind) : context_(EVP_MD_CTX_new()) {

@@ -9,12 +9,12 @@
 
 namespace poise {
 
-// An incremental digest.
+// Computes a digest piece by piece.
 class Hasher {
  public:
   virtual ~Hasher() = default;
   virtual void update(std::span<const std::byte> bytes) = 0;
-  // Lower-case hexadecimal digits. Called once, at the end.
+  // Returns lower-case hexadecimal digits. Callers call it once, at the end.
   virtual std::string finish() = 0;
 };
 

@@ -36,7 +36,7 @@ BlobPtr find_digested_blob(const BlobPtr& blob, const Digest& digest);
 // Returns null for `none`. Throws internal for `unknown`.
 std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm);
 
-// How Poise writes digests of an algorithm: the text before the digits, and the alphabet of sixteen digits.
+// Says how Poise writes digests of an algorithm: the text before the digits, and the alphabet of sixteen digits.
 struct DigestSpelling {
   std::string_view begin;
   std::string_view digits;
@@ -68,8 +68,9 @@ class DigestClaim {
   // Returns true if find_mismatch() needs the scan's SHA-256 of the blob.
   bool needs_sha256() const { return !stored_ && digest_.algorithm == DigestAlgorithm::sha256; }
   void update(std::span<const std::byte> bytes);
-  // Returns "the digest is xxh3:..., the file states xxh3:..."; std::nullopt if they are equal. Computes a digest of the stored
-  // form of a compressed blob here: throws what reading that throws. Called once. Requires: update() saw all bytes.
+  // Returns "the digest is xxh3:..., the file states xxh3:..."; std::nullopt if they are equal. Computes a digest of
+  // the stored form of a compressed blob here: throws what reading that throws. Called once. Requires: update() saw all
+  // bytes.
   std::optional<std::string> find_mismatch(std::string sha256);
 
  private:

@@ -18,8 +18,9 @@ using ChunkBuffer = std::unique_ptr<std::byte[]>;
 
 }  // namespace
 
-// The decoded chunks of all blobs, and the threads that make the next ones. The reader of the current blob decodes it
-// by itself, or the next ones while a thread has begun the current one; threads decode the next ones.
+// Holds the decoded chunks of all blobs, and the threads that make the next ones. The reader of the current blob
+// decodes it by itself, or decodes the next blobs while a thread works on the current one; threads decode the next
+// blobs.
 class ReadAhead::Window {
  public:
   Window(const std::vector<const Blob*>& blobs, std::size_t threads, const Limits& limits)
@@ -133,7 +134,7 @@ class ReadAhead::Window {
                       [&](const Item& item) { return !is_done(item); }));
   }
 
-  // The loop of a thread, which stays with an item while there is room.
+  // Runs a thread, which stays with an item while there is room.
   void run() {
     std::unique_lock lock(mutex_);
     while (Item* item = find_item(current_ + 1)) {

@@ -43,8 +43,8 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // A blob with the same bytes, whose first stream has been decoded ahead. Streams are read on one thread at a time.
-  // Throws what the blob throws when its bytes are asked for. Valid while this lives.
+  // Returns a blob with the same bytes, whose first stream has been decoded ahead. Streams are read on one thread at a
+  // time. The blob throws what the original throws when its bytes are asked for. It is valid while this lives.
   const Blob& operator[](std::size_t index) const;
 
  private:

@@ -45,7 +45,7 @@ void Scan::start() {
 
 void Scan::finish() { tasks_.wait(); }
 
-// The work of one thread.
+// Does the work of one thread.
 void Scan::visit_blobs() {
   for (std::size_t i = next_++; i < order_.size(); i = next_++) {
     if (oneapi::tbb::is_current_task_group_canceling()) return;

@@ -29,8 +29,8 @@ class Visitor {
   virtual void update(std::span<const std::byte> bytes) = 0;
   // Ends the blob. `sha256`: of all bytes, 64 lower-case digits; empty unless the visit asks for it.
   virtual void end(std::string sha256) = 0;
-  // Called when reading or end() threw; it is the last call. An error that it throws ends the scan. `cancelled` ends
-  // the scan without this call.
+  // Handles an error that reading or end() threw; it is the last call. An error that it throws ends the scan.
+  // `cancelled` ends the scan without this call.
   virtual void fail(const Error& error) { throw Error(error); }
 };
 
@@ -61,7 +61,7 @@ class Scan {
   // Waits for the end; the calling thread helps. Throws the error that ended the scan.
   void finish();
 
-  // How far a scan should run ahead of a reader of the same bytes: they stay in the page cache.
+  // The distance by which a scan should run ahead of a reader of the same bytes: they stay in the page cache.
   static constexpr std::uint64_t kBatchBytes = std::uint64_t{256} << 20;
 
  private:

@@ -29,7 +29,7 @@ constexpr std::uint16_t kHasDescriptor = 8;
 constexpr std::uint16_t kEncrypted = 1 | 1 << 6 | 1 << 13;  // the last two: strongly, and the directory, too
 constexpr std::uint16_t kPatch = 1 << 5;
 
-// The place of the central directory (APPNOTE.TXT, 4.3.12).
+// Gives the place of the central directory (APPNOTE.TXT, 4.3.12).
 struct Directory {
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
@@ -37,7 +37,7 @@ struct Directory {
   std::uint64_t end_record = 0;  // the first record after it
 };
 
-// The end of central directory record (APPNOTE.TXT, 4.3.16).
+// Holds the end of central directory record (APPNOTE.TXT, 4.3.16).
 struct EndRecord {
   std::uint64_t at = 0;
   std::uint16_t disk = 0;
@@ -87,8 +87,8 @@ class Reader {
   }
 
  private:
-  // Some readers search for the signature of the end record from the end of the file, others also look at the length
-  // of the comment that ends it. The last signature has to be the record for both.
+  // Finds the end record. Some readers search for its signature from the end of the file, others also look at the
+  // length of the comment that ends it. The last signature has to be the record for both.
   std::uint64_t find_end() {
     constexpr std::string_view kSignature = "PK\5\6";
     const std::uint64_t size = source_->size();
@@ -237,7 +237,7 @@ class Reader {
           *number = list.u64("zip64 extra field");
         }
       } else if (kind == kUnicodePathExtra && length > kUnicodePathHeadBytes) {
-        // Python from 3.13 on and Info-ZIP give the member this name.
+        // Python 3.13 and later and Info-ZIP give the member this name.
         list.skip(kUnicodePathHeadBytes, "Unicode path");
         if (list.text(length - kUnicodePathHeadBytes, "Unicode path") != member.name)
           list.fail("Unicode path", fmt::format("another name than \"{}\"", member.name), at);
@@ -256,7 +256,7 @@ class Reader {
     if (!is_zip_name(name)) list.fail("name", fmt::format("\"{}\" leads out of the archive", name), at);
   }
 
-  // Two names are the same if they lead to one file when the archive is unpacked.
+  // Throws if two names are the same: if they lead to one file when the archive is unpacked.
   void require_distinct(const std::vector<ZipMember>& members, const std::vector<std::uint64_t>& entries) const {
     std::unordered_map<std::string_view, std::size_t> seen;
     seen.reserve(members.size());
@@ -277,7 +277,7 @@ class Reader {
     }
   }
 
-  // Every byte before the directory is a member's.
+  // Reads the members' own headers. Every byte before the directory is a member's.
   void read_headers(std::vector<ZipMember>& members, std::uint64_t directory) {
     std::vector<ZipMember*> order;
     order.reserve(members.size());
@@ -312,8 +312,8 @@ class Reader {
     }
   }
 
-  // A member's own header gives where its bytes begin; its other fields must match the directory. True where a
-  // descriptor follows the bytes.
+  // Reads a member's own header, which gives where its bytes begin; its other fields must match the directory. Returns
+  // true if a descriptor follows the bytes.
   bool read_header(ByteReader& headers, ZipMember& member) {
     const std::uint64_t at = member.header;
     headers.seek(at);
@@ -374,7 +374,8 @@ class Reader {
     headers.seek(extra);
   }
 
-  // Other fields need not be well-formed: some programs align members by zeros.
+  // Finds the wide sizes among the extra fields. Other fields need not be well-formed: some programs align members by
+  // zeros.
   static std::optional<HeaderSizes> find_wide_sizes(ByteReader& headers, std::uint16_t extra_bytes) {
     if (extra_bytes > headers.remaining()) headers.skip(extra_bytes, "extra fields");
     const std::uint64_t end = headers.position() + extra_bytes;
@@ -394,7 +395,7 @@ class Reader {
     return std::nullopt;
   }
 
-  // CRC-32 and both sizes, of 32 or 64 bits, with or without a signature: they fill the bytes up to `next`.
+  // Reads CRC-32 and both sizes, of 32 or 64 bits, with or without a signature: they fill the bytes up to `next`.
   static void read_descriptor(ByteReader& headers, const ZipMember& member, std::uint64_t next) {
     constexpr std::uint64_t kNarrowBytes = 12;
     constexpr std::uint64_t kWideBytes = 20;

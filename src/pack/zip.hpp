@@ -38,8 +38,8 @@ bool is_zip_name(std::string_view name);
 // Returns the name without the components "." and without empty ones; one slash at its end stays.
 std::string normalize_zip_name(std::string_view name);
 
-// A validated archive: every byte of the file belongs to one member, the directory or its end; no two members have the
-// same path, and none leads out of the folder; sizes are possible for stored or deflated bytes.
+// Holds a validated archive: every byte of the file belongs to one member, the directory or its end; no two members
+// have the same path, and none leads out of the folder; sizes are possible for stored or deflated bytes.
 class ZipArchive {
  public:
   // Throws invalid_file, unsupported (members that are encrypted, links, or compressed in other ways), io.

@@ -23,7 +23,7 @@ constexpr std::uint64_t kZip64HeaderExtraBytes = 20;  // both sizes
 bool is_wide(std::uint64_t number) { return number >= kWide; }
 std::uint32_t narrow(std::uint64_t number) { return is_wide(number) ? kWide : static_cast<std::uint32_t>(number); }
 
-// The fields that a header and an entry of the directory share.
+// Writes the fields that a header and an entry of the directory share.
 void add_common(ByteWriter& record, std::uint32_t crc32, std::uint64_t bytes, const std::string& name,
                 std::uint64_t extra_bytes) {
   record.u16(kVersion);

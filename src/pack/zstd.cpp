@@ -136,7 +136,7 @@ class ZstdBlob final : public Blob {
       Decoder(place_).fail(fmt::format("{} bytes cannot decode to {}", place_.length, size));
     if (size == 0) Decoder(place_).require_end(0);  // no later read would check it
   }
-  // `size` is called at most once at a time and may throw.
+  // Calls `size` at most once at a time; it may throw.
   ZstdBlob(StoredRange place, std::function<std::uint64_t()> size) : place_(std::move(place)), size_(std::move(size)) {}
 
   std::uint64_t size() const override {

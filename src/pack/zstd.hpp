@@ -35,9 +35,9 @@ class ZstdCompressor {
   explicit ZstdCompressor(int level);
   ~ZstdCompressor();
 
-  // A sink that compresses into `to` as one frame without content size. All threads work on a blob of several
-  // megabytes, a bounded number of jobs ahead; the same blob gives the same frame on every machine. Requires: `to` and
-  // this outlive the sink, and one sink lives at a time.
+  // Compresses into `to` as one frame without content size. All threads work on a blob of several megabytes, a bounded
+  // number of jobs ahead; the same blob gives the same frame on every machine. Requires: `to` and this outlive the
+  // sink, and one sink lives at a time.
   class Frame final : public Sink {
    public:
     Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t size);

@@ -189,7 +189,7 @@ class SeekableBlob final : public Blob {
 
   std::uint64_t size() const override { return size_; }
   std::optional<Stored> stored() const override { return Stored{place_, std::string(kZstdSeekable)}; }
-  // Larger frames are for streams only: each read of a piece would decode a whole frame.
+  // Returns false for larger frames, which are for streams only: each read of a piece would decode a whole frame.
   bool seekable() const override { return table().frame_bytes() <= kQuickFrameBytes; }
   std::unique_ptr<BlobStream> stream() const override;
 

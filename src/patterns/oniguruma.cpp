@@ -74,11 +74,11 @@ struct Set {
   bool negated = false;
   std::size_t length = 0;  // of its name in the expression
 
-  // True for \p{...} alone.
+  // Returns true for \p{...} alone.
   bool is_property() const { return contents.find('}') + 1 == contents.size(); }
 };
 
-// Oniguruma ignores case, spaces, "_" and "-" in names.
+// Finds a set by its name. Oniguruma ignores case, spaces, "_" and "-" in names.
 Set find_named_set(std::string_view name, bool negated, std::size_t length) {
   if (name.starts_with('^')) {
     name.remove_prefix(1);
@@ -172,7 +172,7 @@ class Translator {
     }
   }
 
-  // "{n,m}+" and "{n}?" repeat the interval: the first is not possessive, the second not lazy.
+  // Translates {n,m}. "{n,m}+" and "{n}?" repeat the interval: the first is not possessive, the second not lazy.
   void translate_interval() {
     const std::size_t end = rest_.find('}');
     const std::string_view inside = end == std::string_view::npos ? std::string_view() : rest_.substr(1, end - 1);

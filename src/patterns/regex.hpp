@@ -31,7 +31,7 @@ class Regex {
 class RegexMatcher {
  public:
   explicit RegexMatcher(const Regex& regex);
-  // `groups`: how many of the expression's groups find_group() finds.
+  // Takes `groups`: how many of the expression's groups find_group() finds.
   RegexMatcher(const Regex& regex, std::size_t groups);
   ~RegexMatcher();
   RegexMatcher(RegexMatcher&&) noexcept;

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 2> kParts = {".scales", ".qzeros"};
 // A word holds neighbours 0, 2, 4, 6, 1, 3, 5, 7, from its low bits up.
 constexpr std::array<std::uint8_t, 8> kPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
 
-// Older directories have AWQ's own spellings of keys.
+// Returns the number of a key. Older directories have AWQ's own spellings of keys.
 std::int64_t number(const QuantizationConfig& config, std::string_view key, std::string_view older) {
   const auto found = config.optional_number(key);
   return found ? *found : config.number(older);

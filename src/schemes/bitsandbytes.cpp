@@ -41,10 +41,10 @@ constexpr std::array<DType, 1> kCodes8 = {DType::i8};
 // The even code is in the high half.
 constexpr std::array<std::uint8_t, 2> kPlaces = {1, 0};
 
-// The JSON of a matrix.
+// Reads the JSON of a matrix.
 class State {
  public:
-  // "nf4" or "fp4", as the library decides by it.
+  // Returns "nf4" or "fp4", as bitsandbytes decides it.
   std::string type() const {
     const auto* text = keys_.get_if<std::string>("quant_type");
     return text != nullptr ? *text : tensor_->name.ends_with(kStates[0]) ? "nf4" : "fp4";
@@ -184,7 +184,7 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
                               .zeros = make_part("zeros", DType::f16, repeat_f16(128, weight.shape[0]))});
 }
 
-// The library computes with its own table for a type, and does not look at quant_map.
+// Lists doubts. bitsandbytes computes with its own table for a type, and does not look at quant_map.
 std::vector<std::string> doubts(const Model& model, const QuantizationConfig&, std::span<const std::string> matrices) {
   constexpr float kRounding = 1e-3F;
   static constexpr std::array<float, 16> kNf4 = {

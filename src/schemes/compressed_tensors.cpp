@@ -43,7 +43,7 @@ constexpr std::array<unsigned, 7> kWidths = {2, 3, 4, 5, 6, 7, 8};
 constexpr std::array<DType, 5> kPlainCodes = {DType::i8, DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3fnuz,
                                               DType::f8_e5m2fnuz};
 
-// An object of config_groups that describes how weights are stored.
+// Reads an object of config_groups that describes how weights are stored.
 struct WeightGroup {
   const Attributes* weights;
   const ModuleList* targets;  // null: none
@@ -240,7 +240,7 @@ struct Scales {
   Part part;
 };
 
-// Stored numbers of a grid, for each of the groups.
+// Spreads the stored numbers of a grid: each group gets its number.
 BlobPtr spread(BlobPtr numbers, DType type, const BlockGrid& grid, const Scales& scales) {
   if (Shape{grid.rows, grid.columns} == scales.shape) return numbers;
   const std::uint64_t columns = scales.shape[1] * scales.groups.size;
@@ -260,7 +260,7 @@ Scales scales_of(const MatrixParts& matrix, const Shape& shape, const Quantizati
   return result;
 }
 
-// How neighbours along an axis share words of 32 bits.
+// Says how neighbours along an axis share words of 32 bits.
 struct Packing {
   unsigned bits;
   bool has_gaps;  // codes do not go on in the next word
@@ -271,7 +271,7 @@ struct Packing {
   std::uint64_t per_word() const { return has_gaps ? 32 / bits : 0; }
 };
 
-// Zero points as they are, as unsigned ones: with the middle of the codes added.
+// Returns zero points that are not packed as unsigned ones: adds the middle of the codes.
 BlobPtr plain_zeros(const MatrixParts& matrix, const Tensor& zeros, float middle) {
   constexpr float kMost = 2048;  // float16 has all whole numbers up to here
   const BlobPtr numbers = make_f32_numbers(zeros);
@@ -332,7 +332,8 @@ Part zeros_of(const MatrixParts& matrix, const Scales& scales, const Packing& pa
   return make_part("zeros", DType::f16, spread(std::move(numbers), DType::f16, grid, scales));
 }
 
-// The library begins with -1 for all columns, and takes that for groups of neighbours.
+// Returns the index of groups; null if groups are neighbours. The library begins with -1 for all columns, and takes
+// that for groups of neighbours.
 BlobPtr index_of(const MatrixParts& matrix, std::uint64_t columns, const EvenGroups& groups) {
   constexpr std::string_view kIndex = ".weight_g_idx";
   const Tensor* index = matrix.find(kIndex);
@@ -427,7 +428,7 @@ Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) 
   return f8.scaled(grid.down, grid.across);
 }
 
-// NVFP4 has bytes instead.
+// Returns true if words hold packed codes; NVFP4 has bytes instead.
 bool is_packed(const MatrixParts& matrix) {
   const Tensor* weight = matrix.find(".weight_packed");
   return matrix.find(".weight_global_scale") == nullptr && !weight->parts.empty() &&

@@ -38,7 +38,7 @@ Tensor fold_inverse(const MatrixParts& matrix, const QuantizationConfig& config)
   return f8.scaled(size[0], size[1]);
 }
 
-// NVFP4 has bytes instead.
+// Returns false if the weights are bytes, as those of NVFP4 are.
 bool is_wide(const MatrixParts& matrix) {
   const Tensor* weight = matrix.find(".weight");
   return weight == nullptr || weight->parts.empty() || weight->parts[0].dtype != DType::u8;
@@ -48,7 +48,8 @@ Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) {
   return make_scaled_f8(matrix, ".weight_scale");
 }
 
-// The algorithm may be that of another matrix (MIXED_PRECISION): the shape of the scales shows blocks.
+// Folds a matrix of ModelOpt. The algorithm may be that of another matrix (MIXED_PRECISION): the shape of the scales
+// shows blocks.
 Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   matrix.require(".weight");
   if (matrix.require(".weight_scale").shape.size() != 4) return make_scaled_f8(matrix, ".weight_scale");

@@ -65,7 +65,7 @@ std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
   return all;
 }
 
-// GPTQModel writes `checkpoint_format`, later versions `format`, which counts there.
+// Names a format. GPTQModel writes `checkpoint_format`, later versions `format`, which counts there.
 struct FormatName {
   std::string_view key;
   std::string name;
@@ -121,7 +121,7 @@ GroupSettings find_settings(const MatrixParts& matrix, const QuantizationConfig&
   return settings;
 }
 
-// How the zero points of a matrix are stored.
+// Says how the zero points of a matrix are stored.
 struct ZeroPoints {
   unsigned add = 0;              // to each
   bool contradict_name = false;  // that of the format

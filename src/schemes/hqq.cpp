@@ -44,7 +44,7 @@ struct HqqPacking {
 constexpr std::array kPackings = std::to_array<HqqPacking>(
     {{"8bit_u8", 8, 1, 1}, {"4bit_u8", 4, 1, 2}, {"3bit_32", 3, 4, 10}, {"2bit_u8", 2, 1, 4}});
 
-// The codes in row-major order, low bits of a byte first.
+// Has the codes in row-major order, low bits of a byte first.
 class HqqCodes final : public Blob {
  public:
   // `part`: the codes, neighbours in the matrix, that have the same place in their words.
@@ -149,7 +149,7 @@ void require_plain_settings(const MatrixParts& matrix) {
   }
 }
 
-// For each row its group: 0, 1, ..., groups - 1, 0, 1, ...
+// Has the group of each row: 0, 1, ..., groups - 1, 0, 1, ...
 class GroupsOfRows final : public Blob {
  public:
   GroupsOfRows(std::uint64_t rows, std::uint64_t groups) : rows_(rows), groups_(groups) {}

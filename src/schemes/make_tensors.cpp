@@ -40,7 +40,7 @@ class ComputedBlob final : public FloatBlob {
 
 constexpr std::string_view kMixed = "MIXED_PRECISION";
 
-// The modules that a list names, as they are or by shell patterns.
+// Holds the modules that a list names, as they are or by shell patterns.
 class ListedModules {
  public:
   explicit ListedModules(const Value::Array& list) {
@@ -55,7 +55,7 @@ class ListedModules {
     }
   }
 
-  // At worst each byte of a pattern is compared with each one of a name.
+  // Returns true if matching could take long: at worst each byte of a pattern is compared with each byte of a name.
   bool takes_long(std::span<const std::string> modules) const {
     constexpr std::uint64_t kMostComparisons = 10'000'000;
     constexpr std::uint64_t kMostBytes = 2'000'000'000;

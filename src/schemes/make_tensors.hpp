@@ -45,13 +45,14 @@ void require_format(const MatrixParts& matrix, const QuantizationConfig& config,
 
 }  // namespace compressed_tensors
 
-// `weight` of f8 [out, in] and the tensor of its scales. Throws invalid_file (without path) for other types and ranks.
+// Holds `weight`, f8 [out, in], and the tensor of its scales. Throws invalid_file (without path) for other types and
+// ranks.
 struct F8Matrix {
   F8Matrix(const MatrixParts& matrix, std::string_view scales_ending,
            std::initializer_list<DType> types = {DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3fnuz,
                                                  DType::f8_e5m2fnuz});
 
-  // With a scale for each block of [rows, columns].
+  // Returns the tensor with a scale for each block of [rows, columns].
   Tensor scaled(std::uint64_t rows, std::uint64_t columns) const;
 
   const Tensor& weight;
@@ -59,7 +60,7 @@ struct F8Matrix {
   const Tensor& scales;
 };
 
-// Makes a tensor of `weight` of f8 [out, in] with scales: one number, or one for each row.
+// Makes a tensor from `weight`, f8 [out, in], with scales: one number for all rows, or one for each.
 Tensor make_scaled_f8(const MatrixParts& matrix, std::string_view scales_ending);
 
 // Returns the part with another role.
@@ -122,7 +123,7 @@ struct EvenGroups {
 // Requires: neither is 0.
 EvenGroups split_evenly(std::uint64_t columns, std::uint64_t wanted);
 
-// One number for each block of a matrix; the blocks of the last row and column may be cut.
+// Describes one number for each block of a matrix; the blocks of the last row and column may be cut.
 struct BlockGrid {
   std::uint64_t rows = 0;  // of numbers
   std::uint64_t columns = 0;

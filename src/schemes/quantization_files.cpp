@@ -20,7 +20,7 @@ constexpr std::string_view kLinear = "Linear";
 constexpr std::size_t kMostExpressions = 4096;  // of all lists
 constexpr std::chrono::seconds kLongest{5};     // of all matches, and of reading the expressions
 
-// By the habits of Python: modules have names in small letters.
+// Returns true for names of classes, by the habits of Python: modules have names in small letters.
 bool is_class(std::string_view target) {
   return !target.empty() && is_ascii_upper(target.front()) && target.find('.') == std::string_view::npos;
 }
@@ -105,7 +105,7 @@ ModuleLists::ModuleLists(const Attributes& config) {
 
 namespace {
 
-// {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", ...}}
+// Reads {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", ...}}.
 std::optional<Attributes> from_modelopt(const Attributes& file) {
   const Value* inner = file.find("quantization");
   const auto* keys = inner == nullptr ? &file : inner->get_if<Attributes>();
@@ -119,7 +119,8 @@ std::optional<Attributes> from_modelopt(const Attributes& file) {
   return config;
 }
 
-// {"bits": 4, "group_size": 128, "desc_act": false, ...}, or AWQ's {"w_bit": 4, "q_group_size": 128, "version": "GEMM"}
+// Reads {"bits": 4, "group_size": 128, "desc_act": false, ...}, or AWQ's {"w_bit": 4, "q_group_size": 128, "version":
+// "GEMM"}.
 std::optional<Attributes> from_older_key(const Attributes& file) {
   Attributes config = file;
   const Value* method = file.find("quant_method");
@@ -154,7 +155,7 @@ const Value* value_of(const Attributes& config, const DecidingKey& key) {
   return value == nullptr || *value == Value() ? nullptr : value;
 }
 
-// Long values are cut; letters are lower, as "GEMM" and "gemm" are the same.
+// Returns a value as text. Long values are cut; letters become lower case, since "GEMM" and "gemm" are the same.
 std::string lower_text(const Value& value) {
   constexpr std::size_t kMost = 60;
   const auto* text = value.get_if<std::string>();

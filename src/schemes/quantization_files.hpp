@@ -21,15 +21,16 @@
 
 namespace poise {
 
-// How a list names a module, the surest way last. Matrices are of the class Linear, because files do not name classes.
+// Says how a list names a module, the surest way last. Matrices are of the class Linear, because files do not name
+// classes.
 enum class Naming : std::uint8_t { none, by_other_class, by_class, by_expression, by_name };
 
-// The limits of all expressions of a configuration's lists together.
+// Limits all expressions of a configuration's lists together.
 struct ExpressionBudget {
   using Clock = std::chrono::steady_clock;
 
   // Each throws unsupported (without path): for more expressions than any real file has, and once they have taken
-  // longer than any real ones do.
+  // longer than those of any real file.
   void count();
   void spend(Clock::duration time);
 
@@ -38,7 +39,7 @@ struct ExpressionBudget {
   Clock::duration spent{};
 };
 
-// A list, read once: it owns its texts. Safe for threads.
+// Holds a list, read once: it owns its texts. Safe for threads.
 class ModuleList {
  public:
   struct Match {
@@ -46,8 +47,8 @@ class ModuleList {
     std::string_view target = {};  // of several expressions the first in the order of characters; a view of the list's
   };
 
-  // Other values than texts name nothing. Throws invalid_file (without path) for an invalid expression, and what
-  // ExpressionBudget throws.
+  // Reads a list. Values other than texts name no module. Throws invalid_file (without path) for an invalid expression,
+  // and what ExpressionBudget throws.
   ModuleList(const Value::Array& list, std::shared_ptr<ExpressionBudget> budget);
 
   // Throws what ExpressionBudget::spend() throws.
@@ -70,7 +71,7 @@ class ModuleList {
   std::string other_class_;
 };
 
-// The lists of a configuration of compressed-tensors.
+// Holds the lists of a configuration of compressed-tensors.
 struct ModuleLists {
   std::optional<ModuleList> ignored;                       // `ignore`
   std::map<std::string, ModuleList, std::less<>> targets;  // of `config_groups`, by the group's name

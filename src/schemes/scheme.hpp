@@ -20,7 +20,7 @@
 
 namespace poise {
 
-// The object in config.json that describes the quantization. Requires: it outlives this and does not change.
+// Reads the object in config.json that describes the quantization. Requires: it outlives this and does not change.
 class QuantizationConfig : public Fields {
  public:
   explicit QuantizationConfig(const Attributes& keys) : Fields(keys, "quantization_config") {}
@@ -40,7 +40,7 @@ class QuantizationConfig : public Fields {
 
 struct QuantizationScheme;
 
-// The tensors of a matrix, by the suffix after the matrix's name.
+// Finds the tensors of a matrix by the suffix after the matrix's name.
 class MatrixParts {
  public:
   MatrixParts(const Model& model, std::string name, const QuantizationScheme& scheme)
@@ -80,7 +80,7 @@ struct QuantizationScheme {
   std::span<const std::string_view> parts;          // suffixes of the other tensors that fold() takes
   std::span<const std::string_view> left_out = {};  // and of tensors that do not concern weights
   std::string_view folded = ".weight";              // of the matrix's own tensor
-  // Among matrices with the marker, true for the scheme's. Null: all are.
+  // Returns true for the scheme's matrices among those with the marker. Null: all are.
   bool (*holds)(const MatrixParts& matrix) = nullptr;
   // A matrix "X.weight" of one of these types makes sense only with the other parts of X.
   std::span<const DType> code_types = {};
@@ -94,11 +94,11 @@ struct QuantizationScheme {
   // Returns the tensors that fold() would make this one of, with their whole names; none for a tensor that it does not
   // make. Null: a folded model has no quantization_config any more, and its matrices stay folded.
   std::vector<Tensor> (*unfold)(const Tensor& matrix) = nullptr;
-  // With unfold: the quantization_config that directories usually have.
+  // Returns the quantization_config that directories usually have. Set with `unfold`.
   Attributes (*usual_config)() = nullptr;
 };
 
-// The quantization_config of a model.
+// Holds the quantization_config of a model.
 struct FoundQuantization {
   std::string_view key;
   std::string method;
@@ -134,7 +134,7 @@ std::optional<Model> merge_quantized_parts(const Model& model);
 // std::nullopt if there are none. Throws what fold_matrices() throws.
 std::optional<Model> fold_scaled_fp8(const Model& model);
 
-// The inverse of merge_quantized_parts(), except for tensors that stay. std::nullopt if all do.
+// Undoes merge_quantized_parts(), except for tensors that stay. Returns std::nullopt if all do.
 std::optional<Model> split_quantized_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays);
 
 // Drops the quantization_config of a reversible scheme. Returns what the usual one does not restore, as a sentence.
@@ -185,7 +185,8 @@ extern const QuantizationScheme kCompressed;
 
 namespace poise {
 
-// A model whose groups of codes are parts of matrices, as compressed-tensors' pack-quantized (compressed_tensors.cpp).
+// Holds a model whose groups of codes are parts of matrices, as in compressed-tensors' pack-quantized
+// (compressed_tensors.cpp).
 struct UnfoldedModel {
   Model model;
   Attributes config;                // quantization_config; empty: no matrix has codes

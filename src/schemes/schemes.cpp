@@ -48,7 +48,7 @@ void require_all_known(std::span<const QuantizationScheme* const> schemes, const
   }
 }
 
-// A matrix and its storage.
+// Names a matrix and its storage.
 struct Matrix {
   std::string name;
   const QuantizationScheme* scheme;
@@ -127,7 +127,8 @@ class Folding {
     std::ranges::for_each(scheme.parts, claim);
   }
 
-  // Of a matrix or of a module: self_attn.k_scale scales the cache of keys and values.
+  // Returns true for a tensor that is left out, of a matrix or of a module: self_attn.k_scale scales the cache of keys
+  // and values.
   bool leaves_out(const Tensor& tensor) {
     const bool is_left_out = !matrices_.empty() && std::ranges::any_of(schemes_, [&](const QuantizationScheme* scheme) {
       return std::ranges::any_of(

@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-// The parts by which programs store a matrix, where no scheme has folded them.
+// Names the parts by which programs store a matrix, where no scheme has folded them.
 struct PartNames {
   std::string_view codes;
   std::string_view scales;

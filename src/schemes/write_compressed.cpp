@@ -59,7 +59,7 @@ bool may_be_codes(const Part& zeros, unsigned bits) {
   return true;
 }
 
-// Zero points [rows, groups] as codes that share words along columns.
+// Has zero points [rows, groups] as codes that share words along columns.
 class ZeroWords final : public Blob {
  public:
   ZeroWords(const Tensor& tensor, unsigned bits, std::uint64_t groups)

@@ -111,7 +111,7 @@ inline std::string_view Cursor::find_last_string(const Head& item) const {
   return {reinterpret_cast<const char*>(content.data()), content.size()};
 }
 
-// RFC 8949, section 3.
+// Decodes a head by RFC 8949, section 3.
 Head Cursor::decode() {
   const std::size_t begin = at_;
   const unsigned first = read_number<std::uint8_t>(begin);
@@ -232,7 +232,7 @@ inline std::string_view Cursor::read_string(const Head& item) {
   return item.indefinite() ? join_pieces(item) : find_last_string(item);
 }
 
-// The pieces of an indefinite string are definite strings of its kind.
+// Joins the pieces of an indefinite string, which are definite strings of its kind.
 std::string_view Cursor::join_pieces(const Head& item) {
   std::string whole;
   while (!skip_break()) whole += add_piece(item.kind());

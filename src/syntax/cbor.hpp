@@ -45,7 +45,7 @@ enum class HeadKind : std::uint8_t {
   end
 };
 
-// One head, which fits two registers: a large manifest has two million heads, and members of single bytes would be
+// Holds one head in two registers: a large manifest has two million heads, and members of single bytes would be
 // assembled in memory.
 class Head {
  public:
@@ -72,8 +72,8 @@ enum class Keys : std::uint8_t { unique, checked_by_caller };
 
 class Cursor {
  public:
-  // `bytes` begin at `offset` of the file `path`; `context` begins every message: "zt 1.1: manifest". Requires: the
-  // bytes outlive the cursor.
+  // Reads `bytes`, which begin at `offset` of the file `path`. `context` begins every message: "zt 1.1: manifest".
+  // Requires: the bytes outlive the cursor.
   Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::string path, std::string context, Rules rules);
 
   // Returns the next item, which must be of that kind. Text lives as long as the cursor.
@@ -95,7 +95,7 @@ class Cursor {
   std::uint64_t position() const { return offset_ + at_; }
   std::uint64_t bytes_left() const { return bytes_.size() - at_; }
 
-  // "zt 1.1: manifest: objects: norm.weight: <problem>", kind invalid_file unless another is given.
+  // Throws "zt 1.1: manifest: objects: norm.weight: <problem>", of kind invalid_file unless another is given.
   [[noreturn]] void fail(std::string_view problem, std::uint64_t offset,
                          ErrorKind kind = ErrorKind::invalid_file) const;
   std::string describe(std::string_view problem) const;
@@ -152,7 +152,7 @@ class Cursor {
   std::vector<std::unique_ptr<KeySet>> key_sets_;  // by depth, of the open maps
 };
 
-// The entries of an array: for (auto items = in.array(); items.next();) in.u64();
+// Reads the entries of an array: for (auto items = in.array(); items.next();) in.u64();
 class Array {
  public:
   Array(const Array&) = delete;
@@ -220,8 +220,8 @@ class Map {
   std::unique_ptr<OtherKeys> other_;  // keys other than text; null: none yet
 };
 
-// The order of a map's keys: by their text (what zTensor 1.1's writer does), or by their encoding, shorter keys first
-// (RFC 8949 section 4.2.1).
+// Says how a map's keys are ordered: by their text (as zTensor 1.1's writer does), or by their encoding, shorter keys
+// first (RFC 8949 section 4.2.1).
 enum class KeyOrder { by_text, by_encoding };
 
 // Appends items to a growing string of bytes: shortest heads, definite lengths, shortest floats.
@@ -229,7 +229,7 @@ class Encoder {
  public:
   explicit Encoder(KeyOrder order) : order_(order) {}
 
-  // The entries of a map and the items of an array follow their head, in an order that the caller chooses.
+  // Begin a map or an array. Its entries or items follow the head, in an order that the caller chooses.
   void map(std::uint64_t entries) { head(5, entries); }
   void array(std::uint64_t items) { head(4, items); }
   void text(std::string_view text);  // throws unsupported unless it is UTF-8

@@ -111,7 +111,8 @@ class JsonParser {
 
   const char* end() const { return text_.data() + text_.size(); }
 
-  // After the root value. simdjson has skipped containers; a scalar is the only token of its text.
+  // Checks that the text ends after the root value. simdjson has skipped containers; a scalar is the only token of its
+  // text.
   void require_end(bool container) const {
     const char* place = end();
     if (container) {
@@ -144,7 +145,8 @@ class JsonParser {
     if (error != simdjson::SUCCESS) check(error, find_place());
   }
 
-  // simdjson takes four bytes for each token of the whole text before the first value is charged.
+  // Throws unless the file justifies the memory: simdjson takes four bytes for each token of the whole text before the
+  // first value is charged.
   void require_justified() const {
     const std::string_view text = text_;
     if (text.size() <= kLargeTextBytes) return;
@@ -356,7 +358,7 @@ class JsonParser {
     budget_ = before;
   }
 
-  // Open containers, the outermost first; a walked list uses none. Later containers reuse their memory.
+  // Holds open containers, the outermost first; a walked list uses none. Later containers reuse their memory.
   struct Level {
     KeySet keys;
     std::vector<Attributes::Entry> entries;
@@ -489,7 +491,7 @@ struct NumberForm {
   bool integer = false;
 };
 
-// number = [ "-" ] int [ frac ] [ exp ]
+// Parses number = [ "-" ] int [ frac ] [ exp ].
 NumberForm parse_number_form(std::string_view token) {
   std::string_view rest = token.substr(token.starts_with('-') ? 1 : 0);
   const std::size_t whole = count_digits(rest);
@@ -524,7 +526,7 @@ std::optional<Value> parse_json_number(std::string_view token, std::string_view&
     if (const auto number = parse_number_text<std::uint64_t>(token)) return *number;
     if (const auto number = parse_number_text<std::int64_t>(token)) return *number;
   }
-  // An integer of more than 64 bits, too.
+  // Integers of more than 64 bits become real numbers, too.
   if (const auto number = parse_double(token); number && std::isfinite(*number)) return *number;
   problem = "a number beyond double precision";
   return std::nullopt;

@@ -71,8 +71,8 @@ void append_quoted(std::string& out, std::string_view text);
 
 class JsonParser;  // json.cpp's own
 
-// A value during a walk through a text. The caller asks once, for the kind that it must have; otherwise it is skipped.
-// All functions throw invalid_file, with the place, for invalid JSON.
+// Is a value during a walk through a text. The caller asks once, for the kind that it must have; otherwise it is
+// skipped. All functions throw invalid_file, with the place, for invalid JSON.
 class JsonValue {
  public:
   using TakeMember = FunctionRef<void(std::string_view key, JsonValue& value)>;
@@ -81,7 +81,7 @@ class JsonValue {
   // Returns the offset in the file of the value, or of a member's key.
   std::uint64_t position() const { return position_; }
 
-  // Each returns std::nullopt, or false, for a value of another kind. Text is valid until the end of the walk.
+  // Each returns std::nullopt, or false, for a value of another kind. A text is valid until the end of the walk.
   std::optional<std::string_view> text();
   std::optional<std::uint64_t> unsigned_integer();
   bool items(TakeItem take);

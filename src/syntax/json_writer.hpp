@@ -21,10 +21,10 @@ namespace poise {
 
 class JsonWriter {
  public:
-  // How numbers that JSON lacks are written: null, or NaN, Infinity and -Infinity as in Python's json.
+  // Says how numbers that JSON lacks are written: null, or NaN, Infinity and -Infinity as in Python's json.
   enum class NotFinite : bool { null, named };
 
-  // `indent`: spaces a level; below 0: all in one line.
+  // Takes `indent`, the spaces of a level; below 0, all is in one line.
   explicit JsonWriter(int indent = -1, NotFinite not_finite = NotFinite::null)
       : indent_(indent), not_finite_(not_finite) {}
 

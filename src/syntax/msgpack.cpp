@@ -58,7 +58,7 @@ Item Reader::read_items(Item item, std::uint64_t count) {
   return item;
 }
 
-// The ranges of the specification's table "Formats".
+// Reads the next head, by the ranges of the specification's table "Formats".
 Item Reader::next() {
   Item item{.begin = in_.position()};
   const unsigned first = in_.u8("item");

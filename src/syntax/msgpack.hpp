@@ -26,7 +26,7 @@ enum class ItemKind : std::uint8_t { nil, boolean, natural, negative, real, text
 // Returns the kind as messages name it: "a map".
 std::string_view to_string(ItemKind kind);
 
-// The head of an item.
+// Is the head of an item.
 struct Item {
   ItemKind kind = ItemKind::nil;
   std::int8_t type = 0;     // of an extension
@@ -62,8 +62,8 @@ class Reader {
   ByteReader in_;
 };
 
-// A whole source as one item with all that is inside it: heads only. Items are numbered in the order of the file: after
-// an array or map come its items, which for a map are keys and values in turn.
+// Reads a whole source as one item with all that is inside it: heads only. Items are numbered in the order of the file:
+// after an array or map come its items, which for a map are keys and values in turn.
 class Tree {
  public:
   using Index = std::size_t;
@@ -84,7 +84,7 @@ class Tree {
 
   // Throws invalid_file for text that is not UTF-8. Requires: text.
   std::string text(Index item) const;
-  // An item with all that is inside it; `extension` gives the values of extensions. Charges the budget.
+  // Returns an item with all that is inside it; `extension` gives the values of extensions. Charges the budget.
   Value value(Index item, FunctionRef<Value(const Item&)> extension);
 
   // Returns the budget of the tree, of values, and of what a reader makes from both. charge() throws unsupported when
@@ -101,7 +101,7 @@ class Tree {
     std::size_t items = 1;  // itself, and all inside
   };
 
-  // A step on the path to an item: the key of a map, or its number in an array.
+  // Is a step on the path to an item: the key of a map, or its number in an array.
   struct PickleStep {
     std::optional<std::string> key = {};
     std::uint64_t number = 0;

@@ -156,7 +156,7 @@ class Machine {
     return std::string(line);
   }
 
-  // A view of bytes that may not be written to stands for these bytes.
+  // Requires that the object on top is bytes. A view of bytes that may not be written to stands for these bytes.
   void require_buffer() const {
     const Kind kind = result_.kind(stack_.top());
     if (kind == Kind::call || kind == Kind::persistent) program_.refuse("READONLY_BUFFER: expected bytes");

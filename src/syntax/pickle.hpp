@@ -47,7 +47,7 @@ struct Global {
   std::string_view name;
 };
 
-// The object that a call would make, and the changes that the pickle would apply to it.
+// Describes the object that a call would make, and the changes that the pickle would apply to it.
 struct Call {
   // function(*arguments), or class.__new__(class, *arguments, **keywords), which does not call __init__.
   enum class How : std::uint8_t { called, made_new };
@@ -72,7 +72,7 @@ class Pickle {
   // Returns the offset in the file of the step that made it.
   std::uint64_t offset(Id id) const { return begin_ + nodes_[id].at; }
 
-  // Each requires that kind.
+  // Each requires that the object is of that kind.
   bool boolean(Id id) const { return nodes_[id].first != 0; }
   std::int64_t integer(Id id) const { return static_cast<std::int64_t>(nodes_[id].first); }
   double real(Id id) const;
@@ -97,7 +97,8 @@ class Pickle {
   friend class Machine;
   // Marks Node::first of a text that is not in the pickle itself.
   static constexpr std::uint64_t kMade = std::uint64_t{1} << 63;
-  // The kind decides the meaning of `first` and `second`: a number; a place in another list; a place and a length.
+  // Stores an object. The kind decides the meaning of `first` and `second`: a number; a place in another list; a place
+  // and a length.
   struct Node {
     std::uint64_t first = 0;
     std::uint32_t second = 0;
@@ -109,7 +110,7 @@ class Pickle {
   std::uint64_t begin_ = 0;
   std::deque<Node> nodes_;  // grows without a copy of all
   std::vector<Id> tuples_;  // what tuples hold, one after the other
-  // The contents of a list, set or dict, and the place of the last step that changed it.
+  // Holds the contents of a list, set or dict, and the place of the last step that changed it.
   struct List {
     std::vector<Id> items;
     std::uint32_t changed_at = 0;
@@ -129,7 +130,8 @@ class Pickle {
 // whose objects take more memory than the bytes justify. Requires: the bytes outlive what this returns.
 Pickle run(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);
 
-// The objects up to the end, or up to the first step that run() would throw for; Python has run what comes before it.
+// Holds the objects up to the end, or up to the first step that run() would throw for; Python has run all steps before
+// it.
 struct Partial {
   Pickle pickle;              // without root() and size() if it was stopped
   std::optional<Error> stop;  // what run() would throw
@@ -141,7 +143,7 @@ Partial run_until_error(std::span<const std::byte> bytes, const std::string& nam
 // Numbers and texts of protocol 0, which a pickle spells on lines, as CPython reads them (Modules/_pickle.c, and
 // Lib/pickle.py where it accepts more).
 
-// An integer of any size.
+// Is an integer of any size.
 struct LineInteger {
   std::optional<std::int64_t> value;  // absent: it has more than 64 bits
   std::string bytes;                  // of a wide one: two's complement, lowest first; empty for more than 64 digits

@@ -154,7 +154,8 @@ void Builder::set_keywords(Id call, std::vector<Id> pairs) {
   result_.calls_[static_cast<std::size_t>(result_.nodes_[call].first)].keywords = std::move(pairs);
 }
 
-// A function, a class, a storage or an array of bytes may do anything with it; other objects have no such method.
+// Throws because the target is of another kind. A function, a class, a storage or an array of bytes may do anything
+// with the step; other objects have no such method.
 void Builder::stop_at(Id target, std::string_view what, std::string_view expected) const {
   const Kind kind = result_.kind(target);
   if (kind == Kind::global || kind == Kind::persistent || kind == Kind::bytes)
@@ -182,7 +183,7 @@ void Builder::set_state(Id target, Id state) {
   call.state = state;
 }
 
-// Without items, Python does not look at the target.
+// Extends the target. Without items, Python does not look at it.
 void Builder::extend(Id target, Kind kind, const std::vector<Id>& items, std::string_view what) {
   program_.charge(items.size() * sizeof(Id));
   if (items.empty()) return;
@@ -200,7 +201,7 @@ void Builder::append(Id target, const std::vector<Id>& items, std::string_view w
 
 void Builder::add(Id target, const std::vector<Id>& items) { extend(target, Kind::set, items, "ADDITEMS"); }
 
-// list[key] = value
+// Executes list[key] = value.
 void Builder::set_in_list(std::vector<Id>& list, Id key, Id value) const {
   const Kind kind = result_.kind(key);
   if (kind == Kind::call || kind == Kind::global || kind == Kind::persistent)

@@ -24,7 +24,7 @@ class Builder {
   Id integer(std::int64_t value) { return make(Kind::integer, static_cast<std::uint64_t>(value)); }
   Id integer(std::span<const std::byte> bytes);  // little-endian, of any length: the last ones read
   Id real(double value);
-  // These parse a line.
+  // These functions parse a line.
   Id add_line_integer(std::string_view text, std::string_view what);
   Id add_line_real(std::string_view text);
 

@@ -24,13 +24,13 @@ namespace poise::protobuf {
 class Message {
  public:
   enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-  // A run of bytes of the source.
+  // Names a run of bytes of the source.
   struct Place {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
   };
 
-  // `context` opens every error message. Requires: the source outlives the message.
+  // Begins every error message with `context`. Requires: the source outlives the message.
   Message(const Source& source, std::string context, std::uint64_t begin, std::uint64_t end);
 
   // Moves to the next field. False at the end of the message.
@@ -46,7 +46,7 @@ class Message {
   std::uint64_t integer(std::string_view field);
   bool boolean(std::string_view field) { return integer(field) != 0; }
   float f32(std::string_view field);
-  // Valid until the next call.
+  // Returns a text, which is valid until the next call.
   std::string_view text(std::string_view field);
   // Returns where the bytes of text, bytes and packed fields are.
   Place place(std::string_view field);

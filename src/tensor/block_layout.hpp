@@ -15,8 +15,8 @@
 
 namespace poise {
 
-// The direction of blocks: along the rows of a tensor, or along the columns of a matrix, which is then stored
-// transposed (as llama.cpp stores the matrices of GPT-2).
+// Says in which direction blocks lie: along the rows of a tensor, or along the columns of a matrix, which is then
+// stored transposed (as llama.cpp stores the matrices of GPT-2).
 enum class BlocksAlong : std::uint8_t { rows, columns };
 
 // Requires: a row of block_types().

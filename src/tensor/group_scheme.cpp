@@ -109,7 +109,7 @@ class SchemeReader {
     return error == std::errc() && stop == spelling.data() + middle && scheme_.per_word > 0 && is_integer(scheme_.word);
   }
 
-  // The profile lists widths of 3, 5 and 6 bits, which divide no word.
+  // Reads the attributes of version 2. The profile lists widths of 3, 5 and 6 bits, which divide no word.
   void read_version_2(const Attributes& packing) {
     if (scheme_.bits != 2 && scheme_.bits != 4 && scheme_.bits != 8)
       fail("bits", fmt::format("expected 2, 4 or 8, found {}", scheme_.bits));

@@ -22,7 +22,7 @@ constexpr std::uint64_t kIdsPerLine = 16;  // ids may have gaps, but the file's 
 
 bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 
-// A text file, line by line.
+// Reads a text file line by line.
 class Lines {
  public:
   explicit Lines(const Source& source) : name_(source.name()) {
@@ -64,7 +64,7 @@ struct Entry {
   bool negative = false;  // the id would be negative
 };
 
-// "token", or "token", white space and digits. The token itself may contain white space.
+// Parses "token", or "token", white space and digits. The token itself may contain white space.
 Entry parse_entry(std::string_view line) {
   std::size_t digits = line.size();
   while (digits > 0 && line[digits - 1] >= '0' && line[digits - 1] <= '9') --digits;
@@ -84,7 +84,7 @@ class VocabularyReader {
     for (const std::string_view token : kSpecial) place(token, tokens_.size());
   }
 
-  // By id; empty: no token. The texts live as long as this.
+  // Returns the texts by id; an empty one stands for no token. They live as long as this.
   const std::vector<std::string_view>& read() {
     std::uint64_t next = kSpecial.size();
     std::string_view line;

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{256} << 20;
 
-// The tokenizer files of one directory.
+// Finds the tokenizer files of one directory.
 class Files {
  public:
   using Has = std::function<bool(std::string_view name)>;

@@ -111,7 +111,7 @@ Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, cons
 // Sets the beginning, end and padding tokens and the chat template by tokenizer_config.json.
 void parse_tokenizer_config(Vocabulary& vocabulary, const Attributes& config);
 
-// A vocabulary as the files of a Hugging Face directory.
+// Holds a vocabulary as the files of a Hugging Face directory.
 struct TokenizerFiles {
   std::vector<TokenizerFile> files;
   std::vector<std::string> losses;  // one sentence each

@@ -19,9 +19,9 @@ struct GgufForm {
   std::vector<std::string> losses;         // one sentence each
 };
 
-// SentencePiece's BPE becomes "llama"; so does BPE of tokenizer.json with bytes as <0x00>, with scores that rank tokens
-// as its merges do. Byte-level BPE becomes "gpt2", with the name of an equivalent pre-tokenizer. `general_name`: see
-// GgufTokenizer.
+// Makes the form. SentencePiece's BPE becomes "llama"; so does BPE of tokenizer.json with bytes as <0x00>, with scores
+// that rank tokens as its merges do. Byte-level BPE becomes "gpt2", with the name of an equivalent pre-tokenizer.
+// `general_name` is explained at GgufTokenizer.
 GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name = {});
 
 // Converts a vocabulary of tokenizer.json with the form "llama" to SentencePiece's BPE, for formats of tokens and
@@ -53,7 +53,8 @@ struct Forming {
   // These report losses.
   void check_spaces();
   void check_decoder(const std::vector<std::string>& same);
-  // llama.cpp finds tokens in a prompt by their types; by the name, or not at all, which of them take white space.
+  // Checks added tokens. llama.cpp finds tokens in a prompt by their types; by the name, or not at all, which of them
+  // take white space.
   void check_added_tokens();
 
   const Vocabulary& vocabulary;
@@ -69,11 +70,11 @@ struct Forming {
 // Each returns why GGUF cannot hold the vocabulary, the end of "a vocabulary ..."; empty if it can.
 std::string form_sentencepiece_bpe(Forming& of);
 std::string form_sentencepiece_unigram(Forming& of);
-// For tokenizer.json. Require: its model has this type.
+// Forms vocabularies of tokenizer.json. Require: its model has this type.
 std::string form_unigram(Forming& of);
 std::string form_word_piece(Forming& of);
 
-// For BPE of tokenizer.json, after its tokens are converted.
+// Forms BPE of tokenizer.json, after its tokens are converted.
 std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields>& cuts);
 std::string form_llama(Forming& of, const Fields& model, const std::vector<Fields>& cuts);
 

@@ -99,7 +99,7 @@ bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
 
 }  // namespace
 
-// SentencePiece merges by scores, in any way that makes a token.
+// Forms a "llama" vocabulary. SentencePiece merges by scores, in any way that makes a token.
 std::string form_llama(Forming& of, const Fields& model, const std::vector<Fields>& cuts) {
   of.set_model("llama");
   if (!model.boolean("byte_fallback", false) || !escapes_spaces(of, cuts)) {
@@ -244,7 +244,8 @@ std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields
 
 namespace {
 
-// llama.cpp puts BOS and the separator around texts of such a vocabulary, whatever the file contains.
+// Converts the separator: llama.cpp puts BOS and the separator around texts of such a vocabulary, whatever the file
+// contains.
 void convert_separator(Forming& of) {
   const SpecialAround around = find_special_around(of.vocabulary);
   if (around.after.size() == 1) of.gguf.seperator_token_id = around.after.front();

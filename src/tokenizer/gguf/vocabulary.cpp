@@ -25,7 +25,7 @@ constexpr std::string_view kDefaultPre = "default";  // the pre-tokenizer of fil
 
 [[noreturn]] void refuse(ErrorKind kind, const std::string& problem) { throw Error(kind, "tokenizer.ggml." + problem); }
 
-// These describe parts of a pipeline as tokenizer.json spells them.
+// These functions describe parts of a pipeline as tokenizer.json spells them.
 Attributes split(std::string_view regex) {
   return {{"type", "Split"}, {"pattern", Attributes{{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
@@ -103,7 +103,7 @@ class Maker {
                gguf_.seperator_token_id.value_or(kBertSep));
   }
 
-  // SentencePiece's own unigram.
+  // Reads SentencePiece's own unigram.
   void t5() { kind_ = VocabularyKind::sentencepiece_unigram; }
 
  private:

@@ -15,7 +15,7 @@
 
 namespace poise {
 
-// The metadata keys "tokenizer.ggml.*" of those names, and "general.name". Empty if missing.
+// Holds the metadata keys "tokenizer.ggml.*" of those names, and "general.name". A missing key is empty.
 struct GgufTokenizer {
   std::string model;         // "llama", "gpt2", "bert", "t5", "gemma4"
   std::string pre;           // "llama-bpe", "qwen2", ...; of gpt2

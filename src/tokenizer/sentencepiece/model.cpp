@@ -26,7 +26,7 @@ constexpr std::string_view kContext = "SentencePiece model";
 
 using protobuf::Message;
 
-// The defaults of SentencePiece's message definitions.
+// Has the defaults of SentencePiece's message definitions.
 struct Trainer {
   enum class Type : std::uint8_t { unigram = 1, bpe = 2, word = 3, character = 4 } type = Type::unigram;
   bool byte_fallback = false;
@@ -49,7 +49,7 @@ struct Piece {
   std::uint64_t offset = 0;
 };
 
-// SentencePiece looks up pieces of these types first, by name, so that each kind has a separate name space.
+// Returns true for types that SentencePiece looks up first, by name, so that each kind has a separate name space.
 bool is_reserved(TokenType type) {
   return type == TokenType::control || type == TokenType::unknown || type == TokenType::byte;
 }
@@ -201,7 +201,7 @@ class SentencePieceReader {
                 source_.name());
   }
 
-  // SentencePiece uses the rules in the charsmap, not their name.
+  // Sets the normalization. SentencePiece uses the rules in the charsmap, not their name.
   void set_normalization(Vocabulary& result) {
     if (!normalizer_.rules.charsmap.empty())
       result.normalizer = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;

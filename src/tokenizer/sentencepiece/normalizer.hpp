@@ -23,7 +23,7 @@
 
 namespace poise {
 
-// The rules of a normalizer. The defaults are SentencePiece's, except for the charsmap.
+// Holds the rules of a normalizer. The defaults are SentencePiece's, except for the charsmap.
 struct NormalizerRules {
   std::string charsmap;  // its bytes; empty: no replacements
   bool add_dummy_prefix = true;
@@ -51,8 +51,8 @@ bool has_space_rules(const NormalizerRules& rules);
 
 class SentencePieceNormalizer {
  public:
-  // `kept`: texts that stay as they are; may be null. Throws invalid_file for an invalid charsmap. Requires: `kept`
-  // outlives this.
+  // Takes `kept`, texts that stay as they are; it may be null. Throws invalid_file for an invalid charsmap. Requires:
+  // `kept` outlives this.
   SentencePieceNormalizer(const NormalizerRules& rules, const PrefixTrie* kept);
 
   bool replaces() const { return !charsmap_.empty(); }
@@ -60,13 +60,13 @@ class SentencePieceNormalizer {
   std::string normalize(std::string_view text, bool first = true) const;
 
  private:
-  // A prefix of the text, and its replacement.
+  // Holds a prefix of the text, and its replacement.
   struct Chunk {
     std::size_t length;
     std::string_view text;
   };
   Chunk find_first_chunk(std::string_view text) const;
-  // `removed`: there were superfluous spaces in front.
+  // Returns true if a space is put in front. `removed` says that there were superfluous spaces.
   bool puts_space(std::string_view text, bool first, bool removed) const;
   void append_chunk(std::string_view chunk, bool& after_space, std::string& out) const;
 

@@ -31,7 +31,7 @@ void check_id(const JsonFile& file, std::string_view what, std::uint64_t id) {
 
 using ById = std::map<std::uint64_t, Attributes>;
 
-// {"32000": {"content": "<|im_end|>", "special": true, ...}}
+// Reads {"32000": {"content": "<|im_end|>", "special": true, ...}}.
 void add_decoder(const JsonFile& config, ById& tokens) {
   constexpr std::string_view kKey = "added_tokens_decoder";
   const Value* value = config.object.find(kKey);
@@ -55,7 +55,7 @@ void add_decoder(const JsonFile& config, ById& tokens) {
   }
 }
 
-// {"<|im_end|>": 32000}
+// Reads {"<|im_end|>": 32000}.
 void add_older(const JsonFile& added, const std::vector<std::string>& special, ById& tokens) {
   std::unordered_set<std::string> known;
   for (const auto& [id, token] : tokens) known.insert(*token.get_if<std::string>("content"));
@@ -76,8 +76,8 @@ void add_older(const JsonFile& added, const std::vector<std::string>& special, B
 
 constexpr float kScore = -1000;  // as llama.cpp's converter
 
-// The type of a token once it is listed. BOS, the unknown token and the like keep theirs; a byte token with another
-// text loses its type.
+// Returns the type of a token once it is listed. BOS, the unknown token and similar ones keep theirs; a byte token with
+// another text loses its type.
 TokenType listed_type(const Value& token, TokenType before) {
   const bool replaced = before == TokenType::normal || before == TokenType::unused ||
                         before == TokenType::user_defined || before == TokenType::byte;

@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// An object of a JSON file, empty if the file is missing.
+// Holds an object of a JSON file, empty if the file is missing.
 struct JsonFile {
   std::string path;
   Attributes object = {};
@@ -22,7 +22,8 @@ struct JsonFile {
 const std::string* find_named_text(const Value& value);
 const std::string* find_named_text(const Attributes& config, std::string_view key);
 
-// A key of tokenizer_config.json that names a token, the vocabulary's id of it, and its text in tokenizer.model.
+// Describes a key of tokenizer_config.json that names a token, the vocabulary's id of it, and its text in
+// tokenizer.model.
 struct NamedToken {
   const char* key;
   std::int32_t Vocabulary::*id;

@@ -39,7 +39,7 @@ class EncodingStop {
   const std::stop_token* before_;
 };
 
-// A run of the text. Empty after merging into its left neighbour.
+// Is a run of the text. It is empty after merging into its left neighbour.
 struct Symbol {
   std::string_view text;
   bool frozen = false;  // never merges

@@ -17,8 +17,8 @@ namespace poise {
 
 class TokenBoundaries {
  public:
-  // The units of tokens and texts: characters, or bytes in the alphabet of byte_level.hpp, where a token may hold a
-  // part of a character.
+  // Names the units of tokens and texts: characters, or bytes in the alphabet of byte_level.hpp, where a token may hold
+  // a part of a character.
   enum class Of { characters, bytes };
   explicit TokenBoundaries(Of of) : of_(of), pairs_((std::size_t{1} << kLogBits) / 64) {}
 
@@ -53,7 +53,7 @@ class TokenBoundaries {
  private:
   static constexpr unsigned kLogBits = 22;
 
-  // A character's bytes, or some at its front or end, as a number that includes their count.
+  // Is a character's bytes, or some at its front or end, as a number that includes their count.
   using Part = std::uint64_t;
   static Part make_part(std::string_view bytes) {
     Part part = 1;

@@ -18,7 +18,7 @@
 
 namespace poise {
 
-// All tokens of a vocabulary by their text. It copies no text, so that copies of the vocabulary share it.
+// Finds all tokens of a vocabulary by their text. It copies no text, so that copies of the vocabulary share it.
 class TokenTexts {
  public:
   explicit TokenTexts(const Vocabulary& vocabulary);
@@ -37,7 +37,7 @@ class TokenTexts {
   // Finds ids of tokens whose texts have the same hashes, in half the time. One in a billion is wrong.
   void guess_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
-  // A token whose text an earlier one has, and the first such token.
+  // Names a token whose text an earlier one has, and the first such token.
   struct Duplicate {
     TokenId id;
     TokenId first;
@@ -49,7 +49,7 @@ class TokenTexts {
   std::vector<Duplicate> duplicates_;
 };
 
-// An index of some tokens of a vocabulary.
+// Indexes some tokens of a vocabulary.
 class TokenIndex {
   auto text_at() const {
     return [this](std::uint32_t id) { return vocabulary_.text(id); };
@@ -140,7 +140,7 @@ class PrefixTrie {
     }
   }
 
-  // The longest text that is a prefix of `text`.
+  // Describes the longest text that is a prefix of `text`.
   struct Match {
     std::size_t length = 0;
     std::int32_t value = -1;  // none

@@ -51,7 +51,7 @@ Attributes read_generation_config(const Model& model);
 // Returns the keys "general.sampling.*" of a GGUF file in the form of a generation_config.json; empty if it has none.
 Attributes make_generation_config(const Attributes& attributes);
 
-// How a token appears in text, by its type.
+// Says how a token appears in text, by its type.
 enum class TokenDisplay : std::uint8_t { invisible, unknown, byte, text };
 
 // Returns the display of each token. Throws invalid_file for a byte token whose text names no byte.

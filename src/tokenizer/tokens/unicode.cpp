@@ -113,7 +113,7 @@ std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end)
       bytes.remove_prefix(length);
       continue;
     }
-    // The longest prefix that may begin a character.
+    // This is the length of the longest prefix that may begin a character.
     std::size_t begun = std::min<std::size_t>(bytes.size(), 3);
     while (begun > 1 && measure_incomplete_tail(bytes.substr(0, begun)) != begun) --begun;
     if (begun == bytes.size() && measure_incomplete_tail(bytes) == bytes.size() && !at_end) return bytes.size();
@@ -229,7 +229,8 @@ constexpr std::string_view kScripts =
     "Tale Talu Taml Tang Tavt Telu Tfng Tglg Thaa Thai Tibt Tirh Tnsa Toto Ugar Vaii Vith Wara Wcho Xpeo Xsux Yezi "
     "Yiii Zanb Zinh";
 
-// A run begins with a character of its script; spaces and characters without a script may follow.
+// Returns the expression of a run. It begins with a character of its script; spaces and characters without a script may
+// follow.
 std::string run(std::string_view script) { return fmt::format(R"([{0}][{0} \p{{sc:Zzzz}}]*)", script); }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace poise::unicode {
 
-// A character, and the number of its bytes.
+// Holds a character, and the number of its bytes.
 struct Character {
   char32_t code = 0;
   std::size_t bytes = 0;
