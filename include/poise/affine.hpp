@@ -3,8 +3,8 @@
 
 namespace poise {
 
-// One linear scale for a whole tensor (spec ALT v2, section 5). Symmetric when min == max: x = q * delta with q two's
-// complement. Otherwise x = min + q * delta with q unsigned.
+// Describes one linear scale for a whole tensor (spec ALT v2, section 5). It is symmetric when min == max: x = q *
+// delta with q two's complement. Otherwise x = min + q * delta with q unsigned.
 struct Affine {
   float delta = 0;
   float min = 0;

@@ -34,7 +34,7 @@ class BatchGenerator {
     std::string text;  // of the continuation alone, cut at options.stop; empty where there is no vocabulary
   };
 
-  // Each text has options.context positions. Throws bad_argument, for options.draft too.
+  // Begins without texts. Each text has options.context positions. Throws bad_argument, for options.draft too.
   explicit BatchGenerator(std::shared_ptr<const Weights> weights, const SessionOptions& options = {});
   ~BatchGenerator();
   BatchGenerator(BatchGenerator&&) noexcept;

@@ -16,7 +16,7 @@
 
 namespace poise {
 
-// A run of bytes of a source.
+// Names a run of bytes of a source.
 struct StoredRange {
   SourcePtr source;
   std::uint64_t offset = 0;
@@ -25,13 +25,13 @@ struct StoredRange {
   friend bool operator==(const StoredRange&, const StoredRange&) = default;
 };
 
-// A byte of a source.
+// Names a byte of a source.
 struct StoredByte {
   SourcePtr source;
   std::uint64_t offset = 0;
 };
 
-// The source of a blob's bytes. Blobs of equal size and equal source are equal.
+// Names the source of a blob's bytes. Blobs of equal size and equal source are equal.
 struct Stored : StoredRange {    // the stored bytes: after compression
   std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or the file's name of it
   unsigned swapped = 0;          // bytes of each number in reversed order; 0: none
@@ -41,7 +41,8 @@ struct Stored : StoredRange {    // the stored bytes: after compression
 
 class Blob;
 
-// A reader's change of stored bytes, for those who can use these as they are: kernels, and writers that would undo it.
+// Describes a reader's change of stored bytes, for those who can use these as they are: kernels, and writers that would
+// undo it.
 struct StoredAs {
   enum class Change : std::uint8_t {
     rows_interleaved,  // the file has the rows of the two halves of a head by turns; the blob has the halves in order
@@ -103,8 +104,8 @@ class Blob {
   // It belongs to the blob, so that a part with another blob does not keep it.
   virtual const StoredAs* stored_as() const { return nullptr; }
 
-  // For messages: the place in a source of the number to which decoded byte `offset` belongs. std::nullopt if unknown,
-  // as for compressed bytes. Requires: offset < size().
+  // Returns, for messages, the place in a source of the number to which decoded byte `offset` belongs. std::nullopt if
+  // unknown, as for compressed bytes. Requires: offset < size().
   virtual std::optional<StoredByte> stored_byte(std::uint64_t offset) const;  // default: by raw()
 
   // Returns false when the bytes cannot be decoded: size() is then a file's claim about an unknown encoding.
@@ -127,7 +128,7 @@ inline const StoredAs* find_change(const Blob& blob, StoredAs::Change change) {
 // Returns bytes [offset, offset + length) of a source. Throws internal when the source has fewer.
 BlobPtr make_source_blob(SourcePtr source, std::uint64_t offset, std::uint64_t length);
 
-// Owned bytes.
+// Returns a blob that owns its bytes.
 BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name);
 
 // Stored bytes that cannot be decoded: they have a size and a place, and reading them throws unsupported with the

@@ -13,7 +13,7 @@ enum class CacheType : std::uint8_t {
   q8,   // 8-bit codes, with a float32 scale for each 32 numbers of a head: 28 % of the memory
 };
 
-// "f32", "f16", "q8".
+// Returns "f32", "f16" or "q8".
 std::string_view to_string(CacheType type);
 std::optional<CacheType> cache_type_from_name(std::string_view name);
 

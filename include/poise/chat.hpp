@@ -26,30 +26,30 @@ struct Conversation {
   bool add_generation_prompt = true;  // ends with the opening of the model's answer
 };
 
-// JSON: a list of messages, or {"messages", "tools", "documents", "add_generation_prompt", other variables}. Throws
-// invalid_file, naming `name` and the message, unless it is a list of objects with a role.
+// Parses JSON: a list of messages, or {"messages", "tools", "documents", "add_generation_prompt", other variables}.
+// Throws invalid_file, naming `name` and the message, unless it is a list of objects with a role.
 Conversation parse_conversation(std::string_view json, const std::string& name);
 
 bool has_chat_template(const Vocabulary& vocabulary);
 
-// A template that Poise has for models whose files have none (docs/chat.md).
+// Describes a template that Poise has for models whose files have none (docs/chat.md).
 struct BuiltInTemplateInfo {
   std::string_view name;  // "chatml"
   // The text that ends an answer: the token of that text (GenerateOptions::stop_id), else a text to stop at. Empty: the
   // vocabulary's EOS.
   std::string_view end;
 };
-// The ones that are used most first.
+// Returns all built-in templates, those first that are used most.
 std::vector<BuiltInTemplateInfo> list_built_in_templates();
 
 class ChatTemplate {
  public:
-  // The vocabulary's template: among several, "tool_use" if `has_tools`, else "default". Throws unsupported if there is
-  // none, and invalid_file, with the line, for a malformed one.
+  // Takes the vocabulary's template: among several, "tool_use" if `has_tools`, else "default". Throws unsupported if
+  // there is none, and invalid_file, with the line, for a malformed one.
   explicit ChatTemplate(const Vocabulary& vocabulary, bool has_tools = false);
-  // A given template with the vocabulary's special tokens (bos_token, eos_token, ...). `name` begins messages.
+  // Takes a given template with the vocabulary's special tokens (bos_token, eos_token, ...). `name` begins messages.
   ChatTemplate(std::string_view source, const Vocabulary& vocabulary, std::string name = "chat template");
-  // The built-in template of that name; else a given template, as above.
+  // Returns the built-in template of that name; else a given template, as above.
   static ChatTemplate find(std::string_view name_or_source, const Tokenizer& tokenizer);
   ~ChatTemplate();
   ChatTemplate(ChatTemplate&&) noexcept;

@@ -96,7 +96,7 @@ struct ConvertOptions {
   WriteOptions write = {};
 };
 
-// A tensor of a conversion, before and after it.
+// Describes a tensor of a conversion, before and after it.
 struct PlannedTensor {
   std::string name;
   Shape shape;
@@ -121,7 +121,7 @@ struct MergedMatrices {
   std::size_t matrices = 0;
 };
 
-// The plan of a conversion, from headers alone.
+// Is the plan of a conversion, from headers alone.
 struct Plan {
   std::string format;                  // to be written
   std::filesystem::path output;        // the file that will open the model, or the directory; empty without a path
@@ -169,7 +169,7 @@ struct ConvertReport {
   std::vector<std::string> losses;   // what the output's format cannot hold
   std::vector<std::string> changes;  // as in Plan
 
-  // One entry per pair of types that was cast, such as bf16 -> f16.
+  // Describes a pair of types that was cast, such as bf16 -> f16; each pair has one entry.
   struct Cast {
     DType from;
     DType to;
@@ -181,7 +181,7 @@ struct ConvertReport {
   };
   std::vector<Cast> casts;
 
-  // One entry per tensor that was quantized.
+  // Describes a tensor that was quantized; each has one entry.
   struct Quantized {
     std::string tensor;
     StoredType type;
@@ -195,10 +195,10 @@ struct ConvertReport {
   std::vector<MergedMatrices> merged;
 };
 
-// plan() and write() together. Throws what open() and save() throw; bad_argument when the output is one of the input's
-// files or exists without options.write.overwrite, when a pattern matches no tensor, or options contradict each other;
-// invalid_file, naming the tensor, for a wrong digest in the input, and for a warning if `strict`; io when a file with
-// digests changes meanwhile. Then there is no output.
+// Does plan() and write() together. Throws what open() and save() throw; bad_argument when the output is one of the
+// input's files or exists without options.write.overwrite, when a pattern matches no tensor, or options contradict each
+// other; invalid_file, naming the tensor, for a wrong digest in the input, and for a warning if `strict`; io when a
+// file with digests changes meanwhile. Then there is no output.
 ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output,
                       const ConvertOptions& options = {});
 

@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// One field of card, config, vocabulary or attributes; "-" if absent.
+// Describes one field of card, config, vocabulary or attributes; "-" if absent.
 struct FieldDifference {
   std::string field;  // "config.hidden_size"
   std::string a;
@@ -20,7 +20,7 @@ struct FieldDifference {
 };
 
 struct TensorDifference {
-  // The first difference.
+  // Says what the first difference of two tensors is.
   enum class What : std::uint8_t {
     only_in_a,
     only_in_b,

@@ -16,7 +16,7 @@ enum class DType : std::uint8_t {
 
 enum class DTypeKind : std::uint8_t { floating, signed_integer, unsigned_integer, boolean, complex, quantized };
 
-// One row of the table.
+// Is one row of the table.
 struct DTypeInfo {
   DType dtype;
   std::string_view name;  // "f32", "bool", ...
@@ -27,7 +27,7 @@ struct DTypeInfo {
 // Requires: dtype is not `unknown` (throws internal).
 const DTypeInfo& info(DType dtype);
 
-// "f32"; "unknown" for DType::unknown.
+// Returns the name, such as "f32"; "unknown" for DType::unknown.
 std::string_view to_string(DType dtype);
 
 // Returns the type with that name ("f16"), if there is one.

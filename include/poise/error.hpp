@@ -25,8 +25,8 @@ enum class ErrorKind {
 
 std::string_view to_string(ErrorKind kind);
 
-// A remedy that the caller may try, if the library has one. Messages omit it, because each program has its own words
-// for it.
+// Describes a remedy that the caller may try, if the library has one. Messages omit it, because each program has its
+// own words for it.
 struct Remedy {
   enum class Kind : std::uint8_t {
     overwrite,   // WriteOptions::overwrite
@@ -49,7 +49,7 @@ struct Remedy {
 
 class Error : public std::runtime_error {
  public:
-  // `what()` is "path: message (at 0x1f4)", without unknown parts.
+  // Makes an error whose what() is "path: message (at 0x1f4)", without unknown parts.
   Error(ErrorKind kind, std::string message, std::string path = {}, std::optional<std::uint64_t> offset = {});
 
   ErrorKind kind() const { return kind_; }
@@ -59,7 +59,7 @@ class Error : public std::runtime_error {
 
   // Remedies, the best first. Often empty.
   const std::vector<Remedy>& remedies() const { return remedies_; }
-  // The same error with one more remedy.
+  // Returns the same error with one more remedy.
   Error with(Remedy remedy) &&;
 
  private:

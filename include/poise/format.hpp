@@ -58,7 +58,7 @@ SaveReport save(const Model& model, const std::filesystem::path& path, std::stri
 // bad_argument, too, for an unknown extension.
 SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
-// Every format, for `poise --help` and the README's table.
+// Describes a format, for `poise --help` and the README's table.
 struct FormatInfo {
   std::string_view name;         // "alt"
   std::string_view description;  // one line

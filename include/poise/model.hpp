@@ -27,11 +27,11 @@
 
 namespace poise {
 
-// An internal index.
+// Is an internal index.
 class TextTable;
 class TokenTexts;
 
-// The origin of the model. Empty strings: unknown.
+// Describes the origin of the model. Empty strings: unknown.
 struct Card {
   std::string model_type;  // "mistral", "llama", "tiny_llama": also decides which transformer runs it
   std::string base_model;  // "mistralai/Mistral-7B-v0.1"
@@ -65,7 +65,8 @@ struct Config {
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-// The attribute poise.vocabulary (docs/formats/ztensor.md) and POISE_TOKEN_... of <poise.h> have the same numbers.
+// Says what a token is for. The attribute poise.vocabulary (docs/formats/ztensor.md) and POISE_TOKEN_... of <poise.h>
+// have the same numbers.
 enum class TokenType : std::uint8_t {
   normal = 0,
   byte = 1,
@@ -80,7 +81,7 @@ enum class TokenType : std::uint8_t {
 
 std::string_view to_string(TokenType type);
 
-// The algorithm that turns text into tokens.
+// Names the algorithm that turns text into tokens.
 enum class VocabularyKind : std::uint8_t {
   sentencepiece_bpe,      // merges by score over characters
   sentencepiece_unigram,  // the cut with the largest sum of scores
@@ -88,10 +89,10 @@ enum class VocabularyKind : std::uint8_t {
   pipeline,               // tokenizer.json's: `pipeline` describes it
 };
 
-// The texts that merge, by rank. Kept in one arena, left and right next to each other.
+// Lists the texts that merge, by rank. They are in one arena, left and right next to each other.
 class MergeList {
  public:
-  // Left and right. Valid until the next pair is added.
+  // Holds left and right. Valid until the next pair is added.
   using value_type = std::pair<std::string_view, std::string_view>;
 
   class const_iterator {
@@ -168,7 +169,7 @@ struct SpecialIds {
   friend bool operator==(const SpecialIds&, const SpecialIds&) = default;
 };
 
-// All of a vocabulary except its tokens.
+// Holds all of a vocabulary except its tokens.
 struct VocabularySettings : SpecialIds {
   VocabularyKind kind = VocabularyKind::sentencepiece_bpe;
   std::int32_t max_length = 0;  // the longest sequence, in tokens; 0: unknown
@@ -204,7 +205,7 @@ struct VocabularySettings : SpecialIds {
 class Vocabulary : public VocabularySettings {
  public:
   Vocabulary() = default;
-  // No tokens yet.
+  // Begins without tokens.
   explicit Vocabulary(VocabularySettings settings) : VocabularySettings(std::move(settings)) {}
 
   const VocabularySettings& settings() const { return *this; }
@@ -239,20 +240,20 @@ class Vocabulary : public VocabularySettings {
   Index index_;
 };
 
-// The digest that a model's main file gives for another file.
+// Holds the digest that a model's main file gives for another file.
 struct FileDigest {
   std::string path;  // the name of the Source that holds its parts
   std::string what;  // "shard 00001"
   Digest digest;
 };
 
-// A file of a directory, unchanged.
+// Holds a file of a directory, unchanged.
 struct DirectoryFile {
   std::string name;
   SourcePtr source;
 };
 
-// Where a model was read from.
+// Says where a model was read from.
 struct Origin {
   std::filesystem::path path;
   std::string format;                        // "alt-v2", "safetensors", "huggingface", ...
@@ -268,7 +269,7 @@ struct Origin {
   std::vector<DirectoryFile> other_files = {};
 };
 
-// All of a model except its tensors.
+// Holds all of a model except its tensors.
 struct ModelHeader {
   Origin origin;
   Card card;
@@ -284,7 +285,7 @@ struct ModelHeader {
 class Model : public ModelHeader {
  public:
   Model() = default;
-  // No tensors yet.
+  // Begins without tensors.
   explicit Model(ModelHeader header) : ModelHeader(std::move(header)) {}
   Model(Model&&) = default;
   Model& operator=(Model&&) = default;
@@ -301,11 +302,11 @@ class Model : public ModelHeader {
   // Reorders tensors: the i-th becomes the one that is order[i]-th now. Requires: a permutation.
   void reorder(const std::vector<std::uint32_t>& order);
 
-  // In file order.
+  // Returns the tensors in file order.
   const std::deque<Tensor>& tensors() const { return tensors_; }
   std::size_t size() const { return tensors_.size(); }
 
-  // nullptr when absent; O(1).
+  // Returns nullptr when absent; takes O(1).
   const Tensor* find(std::string_view name) const;
   // Returns the tensors with another name in the file that they were read from, which is this one. O(size()).
   std::vector<const Tensor*> find_in_file(std::string_view file_name) const;

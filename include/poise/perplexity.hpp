@@ -26,7 +26,7 @@
 
 namespace poise {
 
-// A number computed from a sample of tokens.
+// Holds a number that is computed from a sample of tokens.
 struct Estimate {
   double value = 0;
   double standard_error = 0;  // as if tokens were independent of each other; NaN for a single token
@@ -50,7 +50,7 @@ struct PerplexityResult {
   std::optional<Comparison> against = {};
 };
 
-// How a document is computed that may be longer than the context: each window by itself, from its first token on.
+// Says how a document is computed that may be longer than the context: each window by itself, from its first token on.
 struct PerplexityWindows {
   std::size_t size = 512;  // tokens; 4 to the context
   // 0: as llama-perplexity of llama.cpp does. Windows follow each other; BOS takes the place of the first token of
@@ -63,8 +63,8 @@ struct PerplexityWindows {
 
 class Perplexity {
  public:
-  // With a base, both models predict the same tokens. Throws bad_argument for a base with another vocabulary, naming
-  // the difference, and for options as Session does.
+  // Begins without texts. With a base, both models predict the same tokens. Throws bad_argument for a base with another
+  // vocabulary, naming the difference, and for options as Session does.
   explicit Perplexity(std::shared_ptr<const Weights> model, std::shared_ptr<const Weights> base = nullptr,
                       const SessionOptions& options = {});
   ~Perplexity();
@@ -75,18 +75,18 @@ class Perplexity {
   // Throws unsupported without a vocabulary, and for probabilities that are not numbers; bad_argument for a text that
   // both models encode differently, and for one that is longer than the context; cancelled. The text is then left out.
   void add(std::string_view text, const Progress& progress = {}, const std::stop_token& stop = {});
-  // The same for token ids, without BOS and EOS around them. Throws bad_argument for an unknown id.
+  // Does the same for token ids, without BOS and EOS around them. Throws bad_argument for an unknown id.
   void add(std::span<const TokenId> tokens, const Progress& progress = {}, const std::stop_token& stop = {});
 
   // Adds a document in windows, as one text: BOS where the vocabulary has it, and its tokens. Throws what add() throws,
   // and bad_argument for windows that make no sense, and for a document without a token to predict.
   void add_windows(std::string_view document, const PerplexityWindows& windows, const Progress& progress = {},
                    const std::stop_token& stop = {});
-  // The same for token ids, without BOS before them.
+  // Does the same for token ids, without BOS before them.
   void add_windows(std::span<const TokenId> document, const PerplexityWindows& windows, const Progress& progress = {},
                    const std::stop_token& stop = {});
 
-  // Of all texts so far. Throws bad_argument when no token was predicted yet.
+  // Returns the result of all texts so far. Throws bad_argument when no token was predicted yet.
   PerplexityResult result() const;
 
  private:

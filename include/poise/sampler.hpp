@@ -27,25 +27,25 @@ struct SamplingOptions {
   std::vector<std::pair<TokenId, float>> logit_bias = {};  // added to the scores of these tokens
 };
 
-// The natural logarithm of a token's probability.
+// Holds the natural logarithm of a token's probability.
 struct TokenLogProbability {
   TokenId token = -1;
   double log_probability = 0;
 };
 // Returns the best `count` of them for a model's scores, without sampling options; of equal ones the lower id first.
 std::vector<TokenLogProbability> top_log_probabilities(std::span<const float> logits, std::size_t count);
-// Of one token. Requires: the scores have it.
+// Returns the log probability of one token. Requires: the scores have it.
 double log_probability(std::span<const float> logits, TokenId token);
 
-// A guess of what a sampler will choose.
+// Holds a guess: the token that a sampler may choose.
 struct Guess {
   TokenId token = -1;
   // The tokens that it was drawn from, with their probabilities; empty: it was not drawn.
   std::vector<std::pair<TokenId, double>> drawn_from = {};
 };
 
-// The same options and scores give the same tokens on every machine. A token is drawn with its probability, exactly but
-// for the rounding of float64 sums.
+// Chooses tokens by their scores. The same options and scores give the same tokens on every machine. A token is drawn
+// with its probability, exactly but for the rounding of float64 sums.
 class Sampler {
  public:
   // Throws bad_argument for invalid options.
@@ -61,9 +61,9 @@ class Sampler {
   // Draws a guess from the scores of a draft, with the same options. It does not count as a token of the text. Throws
   // what sample() throws.
   Guess guess(std::span<const float> logits);
-  // sample() with a guess: each token has the same probability as without, and is the guess as often as that allows
-  // (rejection sampling). A guess that no draft has drawn does not change which random numbers are used. Requires: a
-  // guess that was drawn has a random stream of its own.
+  // Does sample() with a guess: each token has the same probability as without, and is the guess as often as that
+  // allows (rejection sampling). A guess that no draft has drawn does not change which random numbers are used.
+  // Requires: a guess that was drawn has a random stream of its own.
   TokenId sample(std::span<const float> logits, const Guess& guess);
   // Returns a sampler in the same state that draws other random numbers: takes its seed from this one's.
   Sampler branch();

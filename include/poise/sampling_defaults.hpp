@@ -10,7 +10,7 @@
 
 namespace poise {
 
-// Each value that the files state, in the range that Sampler accepts.
+// Holds each value that the files state, in the range that Sampler accepts.
 struct SamplingDefaults {
   std::string source;  // "generation_config.json", or "general.sampling.*", keys of GGUF; empty: the files state none
   std::optional<float> temperature = {};

@@ -39,9 +39,9 @@
 
 namespace poise {
 
-// Speculation: a draft guesses tokens, and one pass of the model checks them all. The scores of each token are what
-// they are without, to the bit: so is a greedy text, and a sampled one with guesses of the text itself. Sampled with
-// guesses of a model, each token has the same probability (rejection sampling).
+// Asks for speculation: a draft guesses tokens, and one pass of the model checks them all. The scores of each token are
+// the same as without it, to the bit; so is a greedy text, and a sampled one with guesses of the text itself. Sampled
+// with guesses of a model, each token has the same probability (rejection sampling).
 struct DraftOptions {
   // A faster model with the same vocabulary. Null: guesses what followed the last tokens where the text had them
   // before.
@@ -77,7 +77,7 @@ struct GenerateOptions {
 };
 
 enum class StopReason { end_of_text, max_tokens, context_full, callback, stop_text };
-// "length" for max_tokens, "context" for context_full, else "stop": as JSON calls them.
+// Returns "length" for max_tokens, "context" for context_full, else "stop": as JSON calls them.
 std::string_view finish_reason(StopReason reason);
 
 struct Generation {
@@ -145,7 +145,7 @@ class Session {
   // Returns the next token, as the sampler chooses it. It is not fed, but pending until something is. Throws
   // bad_argument before the first token, and what Sampler throws.
   TokenId sample(Sampler& sampler);
-  // Since the session began, or was forked.
+  // Returns the counts since the session began, or was forked.
   DraftCounts draft_counts() const;
   // Returns the token that was generated last, which generate(text) feeds first; std::nullopt if something was fed
   // since.

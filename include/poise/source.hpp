@@ -14,8 +14,8 @@
 
 namespace poise {
 
-// How files are read. `map` borrows the page cache and copies nothing; SIGBUS if another program truncates the file.
-// `read` copies with pread; a truncated file is an Error.
+// Says how files are read. `map` borrows the page cache and copies nothing; SIGBUS if another program truncates the
+// file. `read` copies with pread; a truncated file is an Error.
 enum class IoMode { map, read };
 
 class Source {

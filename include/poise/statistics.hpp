@@ -16,16 +16,16 @@
 
 namespace poise {
 
-// A part of the numbers by size, from a sample. Each count is of an eighth of the range from `low` to `high`; numbers
-// outside count in the first and the last. The range is four standard deviations around the mean, without the ends in
-// which there are no numbers.
+// Counts a part of the numbers by size, from a sample. Each count is of an eighth of the range from `low` to `high`;
+// numbers outside count in the first and the last. The range is four standard deviations around the mean, without the
+// ends in which there are no numbers.
 struct Histogram {
   double low = 0;
   double high = 0;
   std::array<std::uint64_t, 8> counts{};
 };
 
-// The numbers of one tensor: codes are decoded, booleans are 0 and 1, a sparse tensor has its zeros.
+// Describes the numbers of one tensor: codes are decoded, booleans are 0 and 1, a sparse tensor has its zeros.
 struct TensorStatistics {
   std::string name;
   Shape shape;
@@ -50,8 +50,8 @@ struct TensorStatistics {
   std::uint64_t infinities = 0;
   std::uint64_t outliers = 0;  // finite, and further from the mean than six standard deviations
 
-  // The index of the first dimension whose numbers have the largest rms: a row of a matrix, an element of a vector; the
-  // first of several. std::nullopt without a dimension or without elements.
+  // Names the index of the first dimension whose numbers have the largest rms: a row of a matrix, an element of a
+  // vector; the first of several. std::nullopt without a dimension or without elements.
   struct Channel {
     std::uint64_t index = 0;
     double rms = 0;

@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// The range of the codes of a quantized tensor (docs/formats/alt.md).
+// Says how the range of the codes of a quantized tensor is chosen (docs/formats/alt.md).
 enum class ScaleRule : std::uint8_t {
   largest,        // symmetric, the largest magnitude gets the largest code: nothing is clipped
   range,          // from the smallest value to the largest: unsigned codes
@@ -41,11 +41,11 @@ struct StoredType {
   friend bool operator==(const StoredType&, const StoredType&) = default;
 };
 
-// "f16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64", "q4_k".
+// Parses "f16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64", "q4_k".
 std::optional<StoredType> stored_type_from_name(std::string_view name);
 std::string to_string(const StoredType& type);
 
-// The loss of storing values as codes.
+// Measures the loss of storing values as codes.
 struct QuantizationError {
   std::uint64_t values = 0;
   double worst = 0;           // max |x - decoded|
@@ -54,7 +54,7 @@ struct QuantizationError {
 
   void merge(const QuantizationError& other);
   double rms() const;  // of the error; 0 without values
-  // 10 log10(squared_values / squared_error); infinite without a loss.
+  // Returns 10 log10(squared_values / squared_error); infinite without a loss.
   double signal_to_noise_db() const;
 };
 

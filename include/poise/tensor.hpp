@@ -21,7 +21,7 @@
 
 namespace poise {
 
-// The length of each dimension, the outermost first.
+// Holds the length of each dimension, the outermost first.
 using Shape = std::vector<std::uint64_t>;
 
 // Returns the number of elements; 1 for rank 0; std::nullopt when the product overflows 64 bits.
@@ -30,7 +30,7 @@ std::optional<std::uint64_t> element_count(const Shape& shape);
 // Returns the bytes of that many elements packed densely, the last byte filled up; std::nullopt on overflow.
 std::optional<std::uint64_t> packed_bytes(DType dtype, std::uint64_t elements);
 
-// "[32000, 4096]"
+// Returns a text such as "[32000, 4096]".
 std::string to_string(const Shape& shape);
 
 enum class Layout : std::uint8_t {
@@ -43,7 +43,7 @@ enum class Layout : std::uint8_t {
 };
 
 std::string_view to_string(Layout layout);
-// Layout::other for every other name; affine has no name.
+// Returns Layout::other for every other name; affine has no name.
 Layout layout_from_name(std::string_view name);
 
 struct Part {
@@ -55,14 +55,14 @@ struct Part {
 
   // Returns the type's name in the file.
   std::string_view type_name() const { return spelling.empty() ? to_string(dtype) : std::string_view(spelling); }
-  // Poise's name of the type, or the file's if Poise does not know it.
+  // Returns Poise's name of the type, or the file's if Poise does not know it.
   std::string_view shown_type() const { return dtype == DType::unknown ? type_name() : to_string(dtype); }
 };
 
-// Part::spelling for a type with that name in a file.
+// Returns Part::spelling for a type with that name in a file.
 std::string spelling_of(DType dtype, std::string_view spelled);
 
-// The scale of an affine tensor: from a file, or computed by a pass over the data on first use.
+// Gives the scale of an affine tensor: from a file, or computed by a pass over the data on first use.
 class AffineSource {
  public:
   virtual ~AffineSource() = default;
@@ -75,7 +75,8 @@ class AffineSource {
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 };
 
-// How a tensor's parts make up its elements: the kind, and the scheme that the reader finds in the file's attributes.
+// Says how a tensor's parts make up its elements: the kind, and the scheme that the reader finds in the file's
+// attributes.
 class TensorLayout {
  public:
   struct Sparse {
@@ -84,20 +85,20 @@ class TensorLayout {
   };
 
   TensorLayout() = default;
-  // Dense, or sparse in any order. Throws internal for the kinds that need a scheme.
+  // Makes a dense layout, or a sparse one in any order. Throws internal for the kinds that need a scheme.
   TensorLayout(Layout plain);
   TensorLayout(Sparse sparse) : kind_(sparse.form), ascending_(sparse.ascending) {}
   // Requires: not null.
   TensorLayout(std::shared_ptr<const AffineSource> affine);
-  // Internal: a layout with its own scheme, such as the bits and sizes of groups. Users call read_layout(). Copies
-  // share the scheme, which is empty where name and shape describe the layout completely.
+  // Internal: returns a layout with its own scheme, such as the bits and sizes of groups. Users call read_layout().
+  // Copies share the scheme, which is empty where name and shape describe the layout completely.
   static TensorLayout described(std::string_view name, std::any scheme, Layout kind = Layout::other);
   // Returns a layout that is listed and carried, not interpreted.
   static TensorLayout other(std::string name);
 
   Layout kind() const { return kind_; }
   operator Layout() const { return kind(); }
-  // "dense", "sparse_csr", ...; for Layout::other the file's name.
+  // Returns "dense", "sparse_csr", ...; for Layout::other the file's name.
   std::string_view name() const;
 
   // Returns null for other kinds.
@@ -138,7 +139,7 @@ struct Tensor {
 
   // Returns the number of elements of the logical shape. Requires: the product fits, which every reader checks.
   std::uint64_t elements() const;
-  // Decoded bytes of all parts; UINT64_MAX on overflow.
+  // Returns the number of decoded bytes of all parts; UINT64_MAX on overflow.
   std::uint64_t size_bytes() const;
 };
 

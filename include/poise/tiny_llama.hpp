@@ -36,9 +36,9 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
-// Thrown by the document's loader for a file that is missing, has another magic number, version, configuration or
-// dimensions, is too short or too long, or cannot be read. kind(), path() and offset() identify the fault and its
-// place; the message names layer, matrix, what was expected and what was found.
+// Reports a bad document file: the loader throws it for a file that is missing, has another magic number, version,
+// configuration or dimensions, is too short or too long, or cannot be read. kind(), path() and offset() identify the
+// fault and its place; the message names layer, matrix, what was expected and what was found.
 class FileIOException : public Error {
  public:
   explicit FileIOException(const Error& cause) : Error(cause.kind(), cause.message(), cause.path(), cause.offset()) {}
@@ -64,7 +64,7 @@ class TinyLlamaModel {
   // the model is unchanged.
   void load_model_weights(const std::filesystem::path& path);
 
-  // vocab.txt and merges.txt. Throws FileIOException, also for more tokens than vocab_size.
+  // Loads vocab.txt and merges.txt. Throws FileIOException, also for more tokens than vocab_size.
   void load_tokenizer(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 
   // Logits [tokens, vocab_size]; row t predicts the token after t. Throws bad_argument for no tokens, for one out of
@@ -87,8 +87,7 @@ class TinyLlamaModel {
   std::unique_ptr<State> state_;
 };
 
-// vocab.txt and merges.txt as a vocabulary for any Model. Throws not_found, io, and invalid_file naming the
-// line.
+// Reads vocab.txt and merges.txt as a vocabulary for any Model. Throws not_found, io, and invalid_file naming the line.
 Vocabulary read_tiny_llama_vocabulary(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 
 }  // namespace poise

@@ -30,10 +30,10 @@ std::optional<Vocabulary> read_vocabulary(const std::filesystem::path& path, IoM
 
 using TokenId = std::int32_t;
 
-// How decoding treats BOS, EOS and other control tokens.
+// Says how decoding treats BOS, EOS and other control tokens.
 enum class SpecialTokens { hidden, shown };
 
-// The text that a chat template makes from messages, and which of its bytes come from messages.
+// Holds the text that a chat template makes from messages, and which of its bytes come from messages.
 struct ChatText {
   std::string text;
   std::string from_messages = {};  // empty: none; else a byte for each byte of the text, 1 for those

@@ -16,7 +16,7 @@ namespace poise {
 
 class Value;
 
-// A map with text keys in insertion order.
+// Is a map with text keys in insertion order.
 class Attributes {
  public:
   using Entry = std::pair<std::string, Value>;
@@ -52,7 +52,7 @@ class Value {
  public:
   using Bytes = std::vector<std::byte>;
   using Array = std::vector<Value>;
-  // A map with keys other than text, which CBOR allows inside attributes.
+  // Is a map with keys other than text, which CBOR allows inside attributes.
   using Pairs = std::vector<std::pair<Value, Value>>;
   using Storage = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Bytes, Array,
                                Attributes, Pairs>;
@@ -61,7 +61,7 @@ class Value {
   Value(std::nullptr_t) : storage_(nullptr) {}
   Value(bool value) : storage_(value) {}
   Value(int value) : Value(static_cast<std::int64_t>(value)) {}
-  // A non-negative integer is always stored as std::uint64_t, so that equal numbers are equal values.
+  // Always stores a non-negative integer as std::uint64_t, so that equal numbers are equal values.
   Value(std::int64_t value);
   Value(std::uint64_t value) : storage_(value) {}
   Value(double value) : storage_(value) {}
@@ -106,8 +106,8 @@ inline std::size_t Attributes::size() const { return entries_.size(); }
 inline std::vector<Attributes::Entry>::const_iterator Attributes::begin() const { return entries_.begin(); }
 inline std::vector<Attributes::Entry>::const_iterator Attributes::end() const { return entries_.end(); }
 
-// JSON text (one line, or indented by `indent` spaces). NaN and infinities become null, byte strings lower-case hex,
-// Pairs arrays of [key, value].
+// Returns JSON text (one line, or indented by `indent` spaces). NaN and infinities become null, byte strings lower-case
+// hex, Pairs arrays of [key, value].
 std::string to_json(const Value& value, int indent = -1);
 
 // Parses strict JSON; throws invalid_file on a syntax error, a duplicate key or nesting deeper than 64.
