@@ -236,7 +236,7 @@ std::optional<CacheType> parse_cache_type(poise_cache_type given) {
                      static_cast<int>(POISE_CACHE_DEFAULT)));
 }
 
-// More than 32 bits of threads are too many, too.
+// Returns the number of threads. A number of more than 32 bits is too large, too.
 unsigned limit_threads(std::uint64_t given) {
   return static_cast<unsigned>(std::min<std::uint64_t>(given, std::numeric_limits<unsigned>::max()));
 }

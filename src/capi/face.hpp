@@ -59,7 +59,7 @@ T& at(T* pointer, const char* parameter) {
   return *pointer;
 }
 
-// `count` items from a caller; NULL is valid only for zero items.
+// Returns `count` items from a caller; NULL is valid only for zero items.
 template <typename T>
 std::span<T> view_items(T* pointer, std::size_t count, const char* parameter) {
   if (count > 0) at(pointer, parameter);
@@ -76,8 +76,8 @@ poise_string copy_text_out(std::string_view text);  // throws bad_alloc
 // Fills a char array of a struct; cuts text that does not fit between two characters.
 void copy_text(std::string_view text, std::span<char> out) noexcept;
 
-// The size of a struct in version 0.2, the first with a stable layout. A struct that grows gets a row here, so that
-// programs that are older than its last fields still work.
+// Gives the size of a struct in version 0.2, the first with a stable layout. A struct that grows gets a row here, so
+// that programs that are older than its last fields still work.
 template <typename Struct>
 constexpr std::size_t kFirstSize = sizeof(Struct);
 template <>
@@ -155,11 +155,11 @@ poise_finding to_c_finding(const Finding& finding);
 poise_tokens copy_tokens_out(std::span<const TokenId> tokens);
 std::string_view view_input(const char* text, std::size_t size);
 
-// NULL: the usual options. Throw bad_argument for fields that make no sense.
+// Return the usual options for NULL. Throw bad_argument for fields that make no sense.
 SessionOptions read_session_options(const poise_session_options* given);
 GenerateOptions read_generate_options(const poise_generate_options* given);
 
-// Whether a C program wants long computations of a session or batch to end: its `cancel`.
+// Stops long computations of a session or batch if a C program wants them to end: its `cancel`.
 class Cancel {
  public:
   // Requires: read_session_options() has accepted them.
@@ -187,7 +187,7 @@ struct poise_part {
   std::string digest;  // empty: none
 };
 
-// A tensor in its model, and its parts, made on first use.
+// Holds a tensor in its model, and its parts, made on first use.
 struct poise_tensor {
   const poise_model* model = nullptr;
   std::size_t index = 0;

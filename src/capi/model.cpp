@@ -20,7 +20,7 @@ static_assert(static_cast<int>(VocabularyKind::sentencepiece_bpe) == POISE_SENTE
               static_cast<int>(VocabularyKind::byte_pair) == POISE_BYTE_PAIR &&
               static_cast<int>(VocabularyKind::pipeline) == POISE_PIPELINE);
 
-// The caller's bytes.
+// Borrows the caller's bytes.
 class BorrowedSource final : public poise::Source {
  public:
   BorrowedSource(std::span<const std::byte> bytes, std::string name)

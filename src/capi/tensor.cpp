@@ -93,7 +93,7 @@ poise::Shape shape_from(const uint64_t* dims, size_t rank) {
   return {given.begin(), given.end()};
 }
 
-// The caller's numbers, valid during a call.
+// Borrows the caller's numbers, which are valid during a call.
 class BorrowedNumbers final : public poise::Blob {
  public:
   explicit BorrowedNumbers(std::span<const std::byte> bytes) : bytes_(bytes) {}

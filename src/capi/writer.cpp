@@ -35,7 +35,7 @@ class FilledBlob final : public poise::Blob {
       : name_(plan.name), fill_(plan.fill), user_(plan.user), size_(size), mutex_(mutex) {}
 
   std::uint64_t size() const override { return size_; }
-  // Streamed where possible, as that suits callers best.
+  // Returns false, so that writers stream it where they can, as that suits callers best.
   bool seekable() const override { return false; }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(mutex_);
@@ -65,7 +65,7 @@ const poise::Format& find_format_for(const std::filesystem::path& path, const ch
   return poise::output_format(path);
 }
 
-// JSON from the caller: its faults are not a file's.
+// Parses JSON from the caller, whose faults are not a file's.
 template <typename Use>
 void with_json(const char* json, const char* parameter, Use&& use) {
   const std::string_view text = require_text(json, parameter);

@@ -9,7 +9,8 @@
 
 namespace poise::cli {
 
-// "--dtype f32 converts it, --skip 'a' leaves it out"; empty without remedies. Tensors' names are not escaped.
+// Returns "--dtype f32 converts it, --skip 'a' leaves it out"; an empty text without remedies. Tensors' names are not
+// escaped.
 std::string make_advice(const std::vector<Remedy>& remedies);
 
 // Returns the error's text, then the advice.

@@ -75,7 +75,7 @@ class Chat {
     if (reader_.is_terminal()) interrupts_.emplace();
   }
 
-  // False if a message that no person typed has no answer.
+  // Runs the conversation. Returns false if a message that no person typed has no answer.
   bool run() {
     if (reader_.is_terminal() && !options_.quiet)
       say("Ctrl-D ends the conversation, Ctrl-C an answer; /help has more.\n");
@@ -112,7 +112,7 @@ class Chat {
   static constexpr const char* kYou = "you> ";
   static constexpr std::string_view kModel = "model> ";
 
-  // A command of the conversation.
+  // Describes a command of the conversation.
   struct Command {
     std::string_view name;
     std::string_view argument;  // how help shows it
@@ -150,7 +150,7 @@ class Chat {
     return {std::move(session), std::move(chat), options_.system};
   }
 
-  // Only lines of a person are kept.
+  // Opens the history, where a person types: only lines of a person are kept.
   std::optional<HistoryFile> open_history() const {
     if (options_.no_history || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) return std::nullopt;
     return HistoryFile();
@@ -180,7 +180,7 @@ class Chat {
     return words;
   }
 
-  // Ctrl-C at an empty prompt says how to leave; a second one leaves.
+  // Returns false after a second Ctrl-C at an empty prompt; the first one prints how to leave.
   bool goes_on_after_interrupt() {
     print_now("\n");
     const bool is_second = std::exchange(has_interrupted_, reader_.was_empty());
@@ -190,10 +190,10 @@ class Chat {
     return true;
   }
 
-  // Ctrl-C was pressed at the prompt.
+  // Returns true if Ctrl-C was pressed at the prompt.
   bool is_interrupted() { return interrupts_ && interrupts_->take(); }
 
-  // Where a message has no next line: true after Ctrl-C, and after Ctrl-D, which ends the conversation.
+  // Handles a message without a next line: returns true after Ctrl-C, and after Ctrl-D, which ends the conversation.
   bool is_given_up() {
     if (is_interrupted()) {
       print_now("\n");
@@ -204,8 +204,8 @@ class Chat {
     return is_over_;
   }
 
-  // A message continues after a line that ends with a backslash, and between triple quotation marks. std::nullopt if
-  // the user gives it up; the end of an input without a terminal ends it.
+  // Reads a whole message. It continues after a line that ends with a backslash, and between triple quotation marks.
+  // Returns std::nullopt if the user gives it up; the end of an input without a terminal ends it.
   std::optional<std::string> read_whole_message(std::string text) {
     constexpr std::string_view kQuotes = "\"\"\"";
     if (text.starts_with(kQuotes)) {
@@ -229,7 +229,7 @@ class Chat {
     return text;
   }
 
-  // `work` answers a question, and prints the answer, with a token that Ctrl-C stops.
+  // Runs `work`, which answers a question and prints the answer, with a token that Ctrl-C stops.
   template <typename Work>
   void answer(const Work& work) {
     if (reader_.is_terminal()) print_now(kModel);
@@ -260,7 +260,7 @@ class Chat {
                            format_count(generate_.max_tokens, "token")));
   }
 
-  // False ends the conversation.
+  // Runs a command. Returns false to end the conversation.
   bool run_command(const std::string& line) {
     const std::size_t space = std::min(line.find_first_of(" \t"), line.size());
     const std::string name = line.substr(1, space - 1);
@@ -291,7 +291,7 @@ class Chat {
                          near == nullptr ? "/help lists them" : "the nearest is /" + *near));
   }
 
-  // The answer to a command that changes something.
+  // Answers a command that changes something.
   void confirm(std::string_view text) const {
     if (!options_.quiet) say(fmt::format("{}\n", text));
   }

@@ -185,7 +185,7 @@ void change_setting(const std::string& text, const Weights& weights, GenerateOpt
   app.set_help_flag();
   add_generate_options(app, changed);
   if (app.get_option_no_throw("--" + name) == nullptr) refuse_setting(name);
-  // From the last to the first, as CLI11 takes them.
+  // The arguments go from the last to the first, as CLI11 takes them.
   std::vector<std::string> arguments = {"--" + name};
   if (value_begin != std::string::npos) arguments.insert(arguments.begin(), text.substr(value_begin));
   try {

@@ -68,11 +68,12 @@ class ChatSession {
 // Returns names as on the command line, without dashes: "temperature", "top-k", ...
 std::vector<std::string> list_settings();
 
-// "temperature 0.7", "ignore-eos", or a line of several; a name may have underscores, and an equals sign after it.
-// Changes nothing where it throws bad_argument, with what was expected, for an unknown name or a wrong value.
+// Applies "temperature 0.7", "ignore-eos", or a line of several; a name may have underscores, and an equals sign after
+// it. Throws bad_argument, with what was expected, for an unknown name or a wrong value; then all options stay as they
+// were.
 void change_setting(const std::string& text, const Weights& weights, GenerateOptions& options);
 
-// "temperature 0.7, top-k 0, ..."
+// Returns "temperature 0.7, top-k 0, ...".
 std::string format_settings(const GenerateOptions& options);
 
 }  // namespace poise::cli

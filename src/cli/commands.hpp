@@ -50,10 +50,10 @@ void print_notes(const ConvertReport& report);
 // Sizes, casts, quantized types and the tensors that lost most, or all of them, on standard output.
 void print_conversion(const ConvertReport& report, const std::string& input, const ConvertOptions& options,
                       bool all_tensors);
-// The same and the notes as JSON (docs/json.md).
+// Prints the same and the notes as JSON (docs/json.md).
 void print_report_json(const ConvertReport& report, const std::string& input);
 
-// As a table, with notes on standard error unless `quiet`; as JSON (docs/plan.md).
+// Prints the plan as a table, with notes on standard error unless `quiet`; as JSON (docs/plan.md).
 void print_plan(const Plan& plan, const std::string& input, const ConvertOptions& options, bool quiet);
 void print_plan_json(const Plan& plan, const std::string& input, const ConvertOptions& options);
 
@@ -76,7 +76,7 @@ struct PerplexityOptions {
   std::optional<std::size_t> stride;
 };
 
-// --perplexity, --against, --window, --stride. Returns the first. Requires: the options outlive the command.
+// Adds --perplexity, --against, --window, --stride. Returns the first. Requires: the options outlive the command.
 CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& options);
 
 // Prints the perplexity as a table, or with `json` as an object. Returns the number of tokens that were predicted.
@@ -94,10 +94,10 @@ struct PromptsOptions {
   std::vector<std::filesystem::path> inputs;  // other files that the command reads: never the output
 };
 
-// Where the answers are until all of them are there.
+// Returns the name of the file with the answers, until all of them are there.
 std::string make_partial_name(const std::string& output);
 
-// --prompts, -o, --force, --parallel. Returns the first. Requires: the options outlive the command.
+// Adds --prompts, -o, --force, --parallel. Returns the first. Requires: the options outlive the command.
 CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options);
 
 struct PromptsSummary {
@@ -115,8 +115,8 @@ PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOpti
 
 // The message for a mapped file that another program truncates while it is read.
 
-// From now on, reading a missing page ends the process with a message and exit code 1 instead of a core dump. Programs
-// that use the library and must not end so open files with IoMode::read.
+// Sets a handler: from now on, reading a missing page ends the process with a message and exit code 1 instead of a core
+// dump. Programs that use the library and must not end so open files with IoMode::read.
 void report_files_that_shrink();
 
 }  // namespace poise::cli

@@ -14,7 +14,7 @@
 namespace poise::cli {
 namespace {
 
-// "chatml, llama2, ..."
+// Returns "chatml, llama2, ...".
 std::string list_built_ins() {
   std::vector<std::string_view> names;
   for (const BuiltInTemplate& row : built_in_templates()) names.push_back(row.name);
@@ -39,7 +39,7 @@ std::optional<TokenId> find_token(const Vocabulary& vocabulary, std::string_view
   return std::nullopt;
 }
 
-// As if generation_config.json named it, besides what ends a text already.
+// Adds an end token, as generation_config.json could name it, besides the tokens that end a text already.
 void add_end_token(Model& model, TokenId token) {
   Attributes generation = read_generation_config(model);
   Value::Array ends = {Value(std::int64_t{token})};

@@ -29,12 +29,13 @@ struct ConversationOptions {
   Error error(const std::string& message) const;
 };
 
-// --messages, --template, --parse-special; --no-generation-prompt if the command shows texts. Returns the first.
+// Adds --messages, --template, --parse-special; adds --no-generation-prompt if the command shows texts. Returns the
+// first.
 CLI::Option* add_conversation_options(CLI::App& command, ConversationOptions& options, bool shows_texts);
-// --template alone.
+// Adds --template alone.
 void add_template_option(CLI::App& command, std::string& given);
 
-// {"role", "content"}
+// Returns {"role", "content"}.
 Attributes make_message(std::string_view role, std::string_view content);
 // Reads the file, or standard input; or makes a conversation of the prompt.
 Conversation read_conversation(const ConversationOptions& options);

@@ -17,7 +17,7 @@ namespace {
 
 using Quantized = ConvertReport::Quantized;
 
-// The tensors that became one type, together.
+// Sums up the tensors that became one type.
 struct QuantizedSum {
   std::size_t tensors = 0;
   std::uint64_t bytes_in = 0;
@@ -48,7 +48,7 @@ void add_row(Table& table, const Quantized& tensor) {
   add_row(table, make_printable(tensor.tensor), to_string(tensor.type), sum);
 }
 
-// One row for each type, in order of appearance.
+// Prints one row for each type, in order of appearance.
 void print_types(const std::vector<Quantized>& quantized) {
   std::vector<std::pair<std::string, QuantizedSum>> types;
   QuantizedSum total;
@@ -103,7 +103,7 @@ void print_sentences(const std::vector<Finding>& warnings, const std::vector<std
   for (const std::string& loss : losses) complain("note: " + make_printable(loss));
 }
 
-// "224 matrices merged with adapters: 192 as q4_k, 32 as q6_k"; empty without adapters.
+// Returns "224 matrices merged with adapters: 192 as q4_k, 32 as q6_k"; an empty text without adapters.
 std::string describe_merged(const std::vector<MergedMatrices>& merged) {
   if (merged.empty()) return "";
   std::size_t all = 0;

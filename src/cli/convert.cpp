@@ -50,7 +50,7 @@ std::string_view find_target_format(const ConvertArguments& options) {
   return output_format(options.output).info.name;
 }
 
-// A conversion from or to a stream: the library converts between paths.
+// Converts from or to a stream: the library converts between paths.
 struct StreamConversion {
   explicit StreamConversion(const ConvertArguments& options)
       : format(find_target_format(options)),
@@ -110,7 +110,7 @@ void require_one_type(const ConvertOptions& options) {
               "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
 }
 
-// "PATTERN=TYPE", divided at the last "=": patterns may contain others.
+// Parses "PATTERN=TYPE", divided at the last "=": patterns may contain others.
 ConvertOptions::Keep parse_keep(const std::string& text) {
   const auto equals = text.rfind('=');
   const auto type =
@@ -208,7 +208,7 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
                   [&options](const std::string& text) { options.keep.push_back(parse_keep(text)); });
 }
 
-// "PATTERN=NAME", divided at the last "=": regular expressions may contain others.
+// Parses "PATTERN=NAME", divided at the last "=": regular expressions may contain others.
 ConvertOptions::Rename parse_rename(const std::string& text) {
   const auto equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0 || !is_utf8(text)) refuse("--rename", text, "PATTERN=NAME");

@@ -67,7 +67,8 @@ std::size_t count_other_types(const DiffReport& report) {
   return static_cast<std::size_t>(std::ranges::count_if(report.tensors, has_equal_numbers));
 }
 
-// ", 2 of these equal as numbers: 0.0 and -0.0, or NaNs, have different bytes"; nothing for none.
+// Returns ", 2 of these equal as numbers: 0.0 and -0.0, or NaNs, have different bytes"; an empty text if there are
+// none.
 std::string describe_other_equality(const DiffReport& report, const DiffOptions& options) {
   std::string text;
   if (report.equal_as_numbers > 0)
@@ -101,7 +102,7 @@ std::string_view to_string(TensorDifference::What what) {
   return {};
 }
 
-// See docs/json.md.
+// Prints the report as docs/json.md describes it.
 void print_json(const DiffReport& report) {
   JsonOutput json;
   json->begin_object();

@@ -71,7 +71,7 @@ class Embed {
     return tokens;
   }
 
-  // {"embedding", "tokens"}, a line for each text
+  // Prints {"embedding", "tokens"}, a line for each text.
   void print_vectors(const std::vector<Tokens>& texts) {
     const std::vector<float> all = embedder_.embed(texts);
     for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -21,7 +21,7 @@ struct HashArguments {
   bool json = false;
 };
 
-// See docs/json.md.
+// Prints the hash as docs/json.md describes it.
 void print_json(const ModelHash& hash) {
   JsonOutput json;
   json->begin_object();

@@ -43,7 +43,7 @@ void append_wrapped(std::string& out, std::string_view text, std::size_t indent,
   }
 }
 
-// "  NAME      description"
+// Returns "  NAME      description".
 std::string make_entry(std::string_view name, std::string_view description) {
   constexpr std::size_t kIndent = 26;
   std::string line = fmt::format("  {}", name);
@@ -63,7 +63,7 @@ bool takes_several(const CLI::Option& option) {
   return option.get_expected_max() >= CLI::detail::expected_max_vector_size;
 }
 
-// "-o OUT", "PATH...": how an argument or a required option is written.
+// Returns how an argument or a required option is written: "-o OUT", "PATH...".
 std::string describe_usage(const CLI::Option& option) {
   const std::string name = option.get_name(true, false);
   const std::string letter = option.get_snames().empty() ? "" : "-" + option.get_snames().front() + " ";
@@ -71,7 +71,7 @@ std::string describe_usage(const CLI::Option& option) {
   return option.get_required() ? text : "[" + text + "]";
 }
 
-// "-n, --max-tokens N"
+// Returns "-n, --max-tokens N".
 std::string format_option_name(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
@@ -175,14 +175,14 @@ void add_help(CLI::App& app) {
 
 namespace {
 
-// The parser's phrase between the names of two options, and ours.
+// Holds the parser's phrase between the names of two options, and ours.
 struct Phrase {
   std::string_view theirs;
   std::string_view ours;
 };
 constexpr std::array kPhrases = {Phrase{" excludes ", " cannot be used with "}, Phrase{" requires ", " needs "}};
 
-// "--prompt" of "--prompt: 1 required TEXT missing".
+// Returns "--prompt" of "--prompt: 1 required TEXT missing".
 std::string find_option_name(std::string_view message) { return std::string(message.substr(0, message.find(':'))); }
 
 const CLI::App& find_chosen_command(const CLI::App& app) {

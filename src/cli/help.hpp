@@ -13,7 +13,7 @@ namespace poise::cli {
 // Returns the layout of help: names in a column, descriptions next to them, each argument once.
 std::shared_ptr<CLI::FormatterBase> make_help_formatter();
 
-// "poise diff A B [OPTIONS]"
+// Returns "poise diff A B [OPTIONS]".
 std::string make_usage_line(const CLI::App& command);
 
 // Returns the screen of the whole command, independent of what was parsed.

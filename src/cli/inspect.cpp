@@ -84,7 +84,7 @@ void print_tensors(const Model& model, bool names_in_file) {
       });
 }
 
-// One row per stored type: how many tensors, elements and bytes.
+// Prints one row for each stored type: how many tensors, elements and bytes.
 void print_summary(const Model& model) {
   struct Sum {
     std::string type;
@@ -125,7 +125,7 @@ void print_heading(const Model& model, const InspectArguments& options) {
   if (!model.origin.recipe.empty()) print_field("quantization", model.origin.recipe);
 }
 
-// The file's own metadata, instead of Poise's view of it.
+// Prints the file's own metadata, instead of Poise's view of it.
 void print_keys(const std::vector<MetadataKey>& keys) {
   fmt::print("\n");
   Table({"key", "type", "value"}, {false, false, false}).print(keys.size(), [&](std::size_t index, Table::Row& row) {

@@ -36,7 +36,7 @@ Attributes describe_stored_as(const StoredAs& stored) {
   return map;
 }
 
-// Streamed: as values, tensors would take many times the model's memory and time.
+// Streams the JSON: as values, tensors would take many times the model's memory and time.
 class InspectionJson {
  public:
   void print(const Model& model, const std::string& path, const std::optional<std::vector<MetadataKey>>& keys) {

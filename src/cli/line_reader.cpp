@@ -24,7 +24,7 @@
 namespace poise::cli {
 namespace {
 
-// libedit drops characters that the locale does not have.
+// Sets a locale with UTF-8: libedit drops characters that the locale does not have.
 void use_utf8() {
   if (std::setlocale(LC_CTYPE, "") == nullptr || std::string_view(::nl_langinfo(CODESET)) != "UTF-8")
     std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -149,7 +149,7 @@ constexpr ::off_t kMostBytes = ::off_t{4} << 20;      // that are read, from the
 constexpr ::mode_t kPrivateFile = S_IRUSR | S_IWUSR;  // 0600
 constexpr ::mode_t kPrivateFolder = S_IRWXU;          // 0700
 
-// The XDG base directory specification: a relative path is ignored.
+// Finds the folder by the XDG base directory specification: a relative path is ignored.
 fs::path find_state_folder() {
   const auto absolute = [](const char* name) {
     const char* const value = std::getenv(name);
@@ -234,7 +234,7 @@ void HistoryFile::append(const std::string& text) {
   if (fd_ && !text.empty()) write_all(fd_.get(), to_line(text));
 }
 
-// The new file takes the place of the old one when it is whole.
+// Shortens the file. The new file takes the place of the old one when it is whole.
 void HistoryFile::shorten(const std::vector<std::string>& texts) {
   std::string bytes;
   for (const std::string& text : texts) bytes += to_line(text);

@@ -18,13 +18,13 @@ struct history;
 
 namespace poise::cli {
 
-// The words that may replace the last word of `line`, the text before the cursor; words that end with a slash go on.
-// std::nullopt where a tab is text.
+// Returns the words that may replace the last word of `line`, the text before the cursor; words that end with a slash
+// go on. Returns std::nullopt where a tab is text.
 using Completer = std::function<std::optional<std::vector<std::string>>(std::string_view line)>;
 
 class LineReader {
  public:
-  // `earlier`: lines of the history, the oldest first.
+  // Takes `earlier`, the lines of the history, the oldest first.
   explicit LineReader(Completer completer = {}, const std::vector<std::string>& earlier = {});
   ~LineReader();
   LineReader(const LineReader&) = delete;
@@ -61,12 +61,12 @@ class LineReader {
 
 // The lines that were typed in earlier conversations, for the arrow keys.
 
-// A line of the file is a JSON string, so that a text of several lines is one entry. Only its owner can read it. No
-// error of the file ends a conversation: it then keeps nothing.
+// Keeps the lines. A line of the file is a JSON string, so that a text of several lines is one entry. Only its owner
+// can read it. No error of the file ends a conversation: the history then stays empty.
 class HistoryFile {
  public:
-  // $XDG_STATE_HOME/poise/chat_history, below ~/.local/state where that is not an absolute path. Creates it, and its
-  // directories. Keeps nothing if neither has a place, and in anything but a regular file of this user.
+  // Opens $XDG_STATE_HOME/poise/chat_history, below ~/.local/state where that is not an absolute path. Creates it, and
+  // its directories. Keeps no lines if neither has a place, or if it is not a regular file of this user.
   HistoryFile();
 
   // Returns the last lines, the oldest first. A file with many more is shortened to them.
@@ -82,7 +82,7 @@ class HistoryFile {
 
 // Interrupts: Ctrl-C stops one piece of work instead of the program.
 
-// While it exists, Ctrl-C does not end the program.
+// Keeps Ctrl-C from ending the program while it exists.
 class Interrupts {
  public:
   Interrupts();

@@ -44,14 +44,14 @@ int report(const poise::Error& error) {
   return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
 }
 
-// CLI11 adds a type to the name of an argument: "PATH TEXT".
+// Removes the type that CLI11 adds to the name of an argument: "PATH TEXT".
 void name_arguments_once(CLI::App& command) {
   for (CLI::Option* option :
        command.get_options([](const CLI::Option* candidate) { return candidate->get_positional(); }))
     option->type_name("");
 }
 
-// Wherever a command takes a model, it takes the name of one in the cache of the Hugging Face Hub ("ORG/NAME").
+// Lets every command that takes a model take the name of one in the cache of the Hugging Face Hub ("ORG/NAME").
 void find_models_in_cache(CLI::App& command) {
   constexpr std::array<std::string_view, 7> kModels = {"PATH", "MODEL", "IN", "A", "B", "--draft", "--against"};
   for (CLI::Option* option : command.get_options()) {
@@ -73,7 +73,7 @@ int end_by_sigpipe() {
   return 128 + SIGPIPE;  // the signal is blocked
 }
 
-// A model may have thousands of shards, and all stay open.
+// Raises the limit on open files: a model may have thousands of shards, and all stay open.
 void allow_many_files() {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -152,8 +152,8 @@ namespace poise::cli {
 
 namespace {
 
-// The handler of SIGBUS, which a read from a mapped file raises after the file shrank; calls only async-signal-safe
-// functions. No output has its name yet. A hidden temporary file stays where the file system needs one.
+// Handles SIGBUS, which a read from a mapped file raises after the file shrank; calls only async-signal-safe functions.
+// No output has its name yet. A hidden temporary file stays where the file system needs one.
 void report(int) {
   constexpr std::string_view kMessage = "poise: a file changed while being read; --io read copes with that\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());

@@ -69,7 +69,7 @@ namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-// "ID=X"
+// Parses "ID=X".
 std::pair<TokenId, float> parse_bias(const std::string& text) {
   const std::size_t equals = text.find('=');
   const auto id = parse_number_text<TokenId>(std::string_view(text).substr(0, equals));

@@ -35,7 +35,7 @@ struct ModelOptions {
   std::vector<std::filesystem::path> files() const;
 };
 
-// --vocab, --merges, --lora, --io
+// Adds --vocab, --merges, --lora, --io.
 void add_model_options(CLI::App& command, ModelOptions& options);
 
 // Options of commands that generate text: sampling, and where the text ends.
@@ -46,12 +46,12 @@ std::vector<const CLI::Option*> add_generate_options(CLI::App& command, Generate
 // add_generate_options() returned.
 void use_sampling_defaults(const Model& model, const std::vector<const CLI::Option*>& given, SamplingOptions& sampling,
                            bool quiet);
-// --threads, --context, --exact, --cache
+// Adds --threads, --context, --exact, --cache.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
-// --draft
+// Adds --draft.
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft);
-// "lookup", or a model, which this opens; std::nullopt if empty.
+// Returns the draft for "lookup", or for a model, which this opens; std::nullopt if the text is empty.
 std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options, bool quiet);
 
 // Rejects invalid options before any work.

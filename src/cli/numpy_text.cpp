@@ -27,7 +27,7 @@ struct Number {
   DType dtype = DType::f64;  // whose shortest digits are printed
 };
 
-// The fewest significant digits that give the number back, in scientific form.
+// Returns the fewest significant digits that give the number back, in scientific form.
 std::string find_shortest(const Number& number) {
   if (number.dtype == DType::f32) return fmt::format("{:e}", static_cast<float>(number.value));
   const int most = number.dtype == DType::f16 ? 5 : 17;
@@ -39,7 +39,7 @@ std::string find_shortest(const Number& number) {
   return fmt::format("{:.{}e}", number.value, most);
 }
 
-// The digits after the first, without zeros at the end, and the exponent.
+// Holds the digits after the first, without zeros at the end, and the exponent.
 struct Digits {
   int count = 0;
   int exponent = 0;
@@ -62,7 +62,7 @@ Digits find_digits(const Number& number) {
   return {static_cast<int>(last - first), exponent};
 }
 
-// "1.5", "2.": the shortest digits, at most 8 after the point.
+// Returns "1.5", "2.": the shortest digits, at most 8 after the point.
 std::string format_positional(const Number& number) {
   if (number.value == 0) return std::signbit(number.value) ? "-0." : "0.";
   const Digits digits = find_digits(number);
@@ -131,7 +131,7 @@ std::vector<std::string> format_floats(const std::vector<Number>& numbers) {
   return texts;
 }
 
-// A scalar is printed as a number, with all of its digits.
+// Returns a scalar as a number, with all of its digits.
 std::string format_scalar(const Number& number) {
   if (!std::isfinite(number.value)) return fmt::format("{}", number.value);
   const Digits digits = find_digits(number);

@@ -14,8 +14,8 @@
 
 namespace poise::cli {
 
-// The numbers that are printed are read one at a time: `read` returns the bytes of the element at these indices.
-// Requires: a type of whole bytes: floating-point, integer or boolean.
+// Returns an array as NumPy prints it. The numbers that are printed are read one at a time: `read` returns the bytes of
+// the element at these indices. Requires: a type of whole bytes: floating-point, integer or boolean.
 std::string format_array(const Shape& shape, DType dtype,
                          FunctionRef<std::vector<std::byte>(std::span<const std::uint64_t> indices)> read);
 

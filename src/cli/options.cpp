@@ -16,7 +16,7 @@
 namespace poise::cli {
 namespace {
 
-// A number after the last colon is a scale.
+// Parses an adapter. A number after the last colon is a scale.
 LoraAdapter parse_lora(const std::string& text) {
   if (text.empty()) refuse("--lora", text, "PATH or PATH:SCALE");
   const auto colon = text.rfind(':');

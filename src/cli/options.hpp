@@ -15,23 +15,23 @@
 
 namespace poise::cli {
 
-// --io map|read
+// Adds --io map|read.
 void add_io_option(CLI::App& command, ReadOptions& options);
 
-// --lora PATH[:SCALE]
+// Adds --lora PATH[:SCALE].
 void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters);
 
-// --only and --skip: globs over tensor names. `verb` begins their descriptions: "Take"
+// Adds --only and --skip: globs over tensor names. `verb` begins their descriptions: "Take".
 void add_pattern_options(CLI::App& command, std::vector<std::string>& only, std::vector<std::string>& skip,
                          const std::string& verb);
 
-// --raw and --io
+// Adds --raw and --io.
 void add_read_options(CLI::App& command, ReadOptions& options);
 
-// --compress, --digest, --align, --shard-size: how a container stores its parts
+// Adds --compress, --digest, --align, --shard-size: how a container stores its parts.
 void add_storage_options(CLI::App& command, WriteOptions& options);
 
-// --vocab and --merges: the tokenizer files of a Tiny Llama
+// Holds --vocab and --merges: the tokenizer files of a Tiny Llama.
 struct TokenizerPaths {
   std::string vocab;
   std::string merges;
@@ -43,13 +43,13 @@ void add_tokenizer_options(CLI::App& command, TokenizerPaths& files);
 
 // Help about formats, from their rows.
 
-// "Formats:" and a line for each.
+// Returns "Formats:" and a line for each.
 std::string list_formats();
 
-// "zt, zt1": the formats for which `is_meant` is true.
+// Returns "zt, zt1": the formats for which `is_meant` is true.
 std::string list_format_names(FunctionRef<bool(const Format&)> is_meant);
 
-// "zt: at least 4096, default 65536; gguf: ...": each format's alignment of parts.
+// Returns each format's alignment of parts: "zt: at least 4096, default 65536; gguf: ...".
 std::string list_alignments();
 
 }  // namespace poise::cli

@@ -24,7 +24,7 @@ std::size_t sum_sizes(const std::vector<std::string>& texts) {
   return sum;
 }
 
-// Empty lines separate texts. Lines may end with a carriage return, which is dropped.
+// Splits a file at empty lines. Lines may end with a carriage return, which is dropped.
 std::vector<std::string> split_texts(std::string_view content) {
   std::vector<std::string> texts;
   bool goes_on = false;
@@ -71,7 +71,7 @@ void add_texts(Perplexity& perplexity, const std::vector<std::string>& texts, co
   }
 }
 
-// The whole file is one text, without the newline at its end, as llama.cpp reads it.
+// Adds the whole file as one text, without the newline at its end, as llama.cpp reads it.
 void add_document(Perplexity& perplexity, std::string_view content, const PerplexityOptions& options,
                   Progress progress) {
   if (content.ends_with('\n')) content.remove_suffix(1);

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The figures of an event that all displays show.
+// Holds the figures of an event that all displays show.
 struct State {
   State(const ProgressEvent& event, Clock::duration elapsed)
       : seconds(std::chrono::duration<double>(elapsed).count()),

@@ -30,7 +30,7 @@ struct ProgressOptions {
   bool quiet = false;
 };
 
-// --progress auto|plain|none and --quiet, described by `quiet`. Requires: `options` outlive the command.
+// Adds --progress auto|plain|none and --quiet, described by `quiet`. Requires: `options` outlive the command.
 void add_progress_options(CLI::App& command, ProgressOptions& options, const std::string& quiet);
 
 // Returns the display that the options ask for, which begins with `verb`; empty for none. The last copy of the returned
@@ -39,7 +39,7 @@ Progress make_progress(const ProgressOptions& options, const std::string& verb);
 
 // Totals of tensors, elements and bytes.
 
-// std::nullopt on overflow of 64 bits: sparse, compressed or shared parts may add up to that.
+// Is std::nullopt on overflow of 64 bits: sparse, compressed or shared parts may add up to that.
 using Total = std::optional<std::uint64_t>;
 
 inline Total add_totals(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }

@@ -30,13 +30,13 @@
 namespace poise::cli {
 namespace {
 
-// A line of the input.
+// Holds a line of the input.
 struct Prompt {
   std::optional<Value> id = {};
   std::vector<TokenId> tokens = {};
   std::size_t max_tokens = 0;
 
-  // 16 digits that differ from prompt to prompt.
+  // Returns 16 digits that differ from prompt to prompt.
   std::string key() const {
     const std::string about = fmt::format("{} {} ", id ? to_json(*id) : "", max_tokens);
     const auto hasher = make_xxh3();
@@ -144,7 +144,7 @@ class PromptReader {
     }
   }
 
-  // Read once.
+  // Returns the template, which is read once.
   const ChatTemplate& chat_template(bool has_tools) {
     const bool is_one = !conversation_.template_file.empty();
     std::optional<ChatTemplate>& chat = has_tools && !is_one ? with_tools_ : template_;
@@ -230,7 +230,7 @@ class AnswerWriter {
     return line;
   }
 
-  // After the last next_key(): cuts off a line that is not whole.
+  // Begins to write, after the last next_key(): cuts off a line that is not whole.
   void begin_writing() {
     if (::ftruncate(::fileno(file_.get()), static_cast<off_t>(kept_)) != 0 || std::fseek(file_.get(), 0, SEEK_END) != 0)
       throw_system_error("write", partial_);
@@ -304,7 +304,7 @@ std::string describe_run(const Weights& weights, const SessionOptions& session, 
   return to_json(run);
 }
 
-// The files that hold the tensors.
+// Adds the files that hold the tensors.
 void add_files_of(const Weights& weights, std::vector<std::filesystem::path>& files) {
   std::set<std::string> names;
   for (const Tensor& tensor : weights.parts().tensors) {

@@ -67,7 +67,7 @@ class Run {
  public:
   explicit Run(const RunArguments& options) : options_(options), generate_(options.generate) {}
 
-  // From the arguments to the text on standard output.
+  // Runs the command, from the arguments to the text on standard output.
   void execute() {
     // Contradictory arguments and, with --verify, damaged files are refused before any work.
     check_generate_options(options_.generate);
@@ -114,7 +114,7 @@ class Run {
   }
 
  private:
-  // These generate nothing.
+  // Notes options that have no effect without generation.
   void note_unused_options() const {
     const char* const what = options_.logits ? "--logits" : options_.perplexity.file.empty() ? nullptr : "--perplexity";
     if (what == nullptr || options_.progress.quiet) return;
@@ -127,7 +127,7 @@ class Run {
                            names.size() == 1 ? "has" : "have"));
   }
 
-  // --template and --parse-special only make sense with a conversation.
+  // Throws for --template and --parse-special without a conversation.
   void require_conversation() const {
     if (options_.conversation.is_given() || !options_.prompts.file.empty()) return;
     if (!options_.conversation.template_file.empty())
@@ -231,7 +231,7 @@ class Run {
     print_generated(stream.finish() + "\n");
   }
 
-  // In the form of --tokens.
+  // Prints ids in the form of --tokens.
   void print_ids(Session& session, const std::vector<TokenId>& prompt) {
     print_now(fmt::format("{}", fmt::join(prompt, ",")));
     generate(session, [](TokenId token) { print_now(fmt::format(",{}", token)); });

@@ -30,7 +30,7 @@ std::string read_value(const std::string& path) {
   return text;
 }
 
-// "KEY=TEXT", divided at the first "="; "KEY=@FILE" has the file's text, and "KEY=@@TEXT" the text "@TEXT".
+// Divides "KEY=TEXT" at the first "="; "KEY=@FILE" has the file's text, and "KEY=@@TEXT" the text "@TEXT".
 std::pair<std::string, std::string> parse_setting(const std::string& given) {
   const auto equals = given.find('=');
   if (equals == std::string::npos || equals == 0) refuse("--set", given, "KEY=TEXT or KEY=@FILE");

@@ -51,7 +51,7 @@ struct Range {
               fmt::format("--slice \"{}\" of shape {}: {}", make_printable(slice), poise::to_string(shape), problem));
 }
 
-// Python's rules: negative numbers count from the end, and ends beyond the dimension are cut.
+// Parses a range by Python's rules: negative numbers count from the end, and ends beyond the dimension are cut.
 Range parse_range(const std::string& text, std::uint64_t length, const std::string& slice, const Shape& shape) {
   std::vector<std::optional<std::int64_t>> numbers;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -107,8 +107,8 @@ std::vector<Range> parse_slice(const std::string& slice, const Shape& shape) {
   return ranges;
 }
 
-// The elements of the slice, computed when they are read: as they are stored, or as float32 where NumPy has no such
-// type.
+// Returns the elements of the slice, computed when they are read: as they are stored, or as float32 where NumPy has no
+// such type.
 Tensor make_slice(const Tensor& tensor, const std::string& slice) {
   const std::vector<Range> ranges = parse_slice(slice, tensor.shape);
   Tensor dense;
@@ -172,7 +172,7 @@ void print_places(const Tensor& tensor) {
   fmt::print("{}", table.text());
 }
 
-// Each part as a row of its numbers: codes, scales, indices.
+// Prints each part as a row of its numbers: codes, scales, indices.
 void print_parts(const Tensor& tensor) {
   for (const Part& part : tensor.parts) {
     const DType dtype = part.dtype == DType::unknown || part.dtype == DType::qint8 || part.dtype == DType::qint4 ||

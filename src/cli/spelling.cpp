@@ -19,7 +19,7 @@
 namespace poise::cli {
 namespace {
 
-// Other programs' names for commands and options of this one.
+// Holds another program's name for a command or option of this one.
 struct Synonym {
   std::string_view command;  // whose option it would be; empty for a command
   std::string_view given;
@@ -78,7 +78,7 @@ std::string_view remove_dashes(std::string_view name) {
   return name.substr(std::min(name.find_first_not_of('-'), name.size()));
 }
 
-// "; that is `poise convert ...`", "; the nearest is "verify"", or "". `command` is empty for commands.
+// Returns "; that is `poise convert ...`", "; the nearest is "verify"", or "". `command` is empty for commands.
 std::string suggest_meant(std::string_view command, std::string_view given, const std::vector<std::string>& names) {
   const auto synonym =
       std::ranges::find_if(kSynonyms, [&](const Synonym& row) { return row.command == command && row.given == given; });

@@ -47,7 +47,7 @@ class TextInput {
 // Returns the text of a file, which may be a pipe, or of standard input for "-". Throws not_found, io, unsupported for
 // more than 256 MiB, and bad_argument where another option has read standard input.
 std::string read_text_file(const std::string& path);
-// "standard input" for "-", else the path.
+// Returns "standard input" for "-", else the path.
 std::string name_text_file(const std::string& path);
 
 // Returns the text of a prompt: without the line break that ends a file's last line, as `echo` and editors write it.

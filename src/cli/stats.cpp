@@ -22,7 +22,7 @@
 namespace poise::cli {
 namespace {
 
-// A column of numbers: its text, and the number by which --sort orders the tensors.
+// Holds a column of numbers: its text, and the number by which --sort orders the tensors.
 struct StatsColumn {
   std::string_view name;
   std::string (*text)(const TensorStatistics& tensor);
@@ -81,7 +81,7 @@ struct StatsArguments {
   ReadOptions read;
 };
 
-// "▁▂▃▄▅▆▇█": the height of each count; a space for none.
+// Returns "▁▂▃▄▅▆▇█": the height of each count; a space for none.
 std::string draw(const Histogram& histogram) {
   constexpr std::array<std::string_view, 9> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const auto largest = static_cast<double>(std::max<std::uint64_t>(1, std::ranges::max(histogram.counts)));
@@ -91,7 +91,7 @@ std::string draw(const Histogram& histogram) {
   return text;
 }
 
-// The largest first; by name in the order of the letters. Tensors without numbers come last.
+// Sorts tensors, the largest first; by name in the order of the letters. Tensors without numbers come last.
 void sort_tensors(std::vector<TensorStatistics>& tensors, std::string_view column) {
   if (column.empty()) return;
   if (column == "name") {
@@ -140,7 +140,7 @@ void print_table(const Model& model, const std::vector<TensorStatistics>& tensor
              elements ? group_digits(*elements) : "2^64 or more", elements == 1U ? "" : "s");
 }
 
-// See docs/json.md.
+// Prints the statistics as docs/json.md describes them.
 class StatsJson {
  public:
   void print(const Model& model, const std::vector<TensorStatistics>& tensors) {

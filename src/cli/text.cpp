@@ -23,7 +23,7 @@ namespace {
 // Returns true for a continuation byte of UTF-8.
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
-// Terminal columns: one per code point is right for the names in tables.
+// Returns terminal columns: one per code point is right for the names in tables.
 std::size_t measure_width(const std::string& text) {
   return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, is_continuation));
 }

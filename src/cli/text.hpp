@@ -15,17 +15,17 @@
 
 namespace poise::cli {
 
-// "14.5 GB", "1.9 MB", "512 bytes": decimal units, as disks are sold.
+// Returns "14.5 GB", "1.9 MB", "512 bytes": decimal units, as disks are sold.
 std::string format_bytes(std::uint64_t bytes);
-// "1.2 GB/s"
+// Returns "1.2 GB/s".
 std::string format_rate(std::uint64_t bytes, double seconds);
-// "1.5 s", "42 s", "2 min 5 s", "3 h 20 min"
+// Returns "1.5 s", "42 s", "2 min 5 s", "3 h 20 min".
 std::string format_seconds(double seconds);
-// "14,483,464,192"
+// Returns "14,483,464,192".
 std::string group_digits(std::uint64_t number);
 void append_grouped(std::string& out, std::uint64_t number);
 
-// Three significant digits; "NaN" for either sign.
+// Returns three significant digits; "NaN" for either sign.
 std::string format_number(double number);
 // Returns a signal-to-noise ratio: "38.1"; "exact" for an infinite one.
 std::string format_decibels(double ratio);
@@ -52,14 +52,14 @@ void print_generated(std::string_view text);
 
 // Writes to standard error. Unlike fmt::print(), does not fail when it is closed.
 void say(std::string_view text);
-// The same: "poise: <text>".
+// Writes "poise: <text>" in the same way.
 void complain(std::string_view text);
 
 // Prints a finding about an input that is used all the same to standard error: as a note, or as a warning if the file
 // is faulty, as one with code in it is.
 void note(const Finding& finding);
 
-// "... (at 0x40)"
+// Returns the finding's text and place: "... (at 0x40)".
 std::string describe(const Finding& finding);
 
 // Returns a finding in the file at `path`: "error: tensor a: data: ... (at 0x40)"

@@ -42,10 +42,10 @@ Number parse_number(std::string_view option, std::string_view text, const Number
   refuse(option, text, bounded ? fmt::format("{} from {} to {}", kKind, range.least, range.most) : kKind);
 }
 
-// Token ids: "1,2,3". Throws what refuse() throws for other text.
+// Parses token ids: "1,2,3". Throws what refuse() throws for other text.
 std::vector<TokenId> parse_tokens(std::string_view option, std::string_view text);
 
-// "--max-tokens" of "-n,--max-tokens".
+// Returns "--max-tokens" of "-n,--max-tokens".
 std::string find_long_name(const std::string& names);
 
 // Adds an option whose value `parse` reads, which throws what refuse() throws. `type` names the value in help.
@@ -99,7 +99,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& valu
   return add_parsed(command, names, all("|"), description, set);
 }
 
-// For an option's check().
+// Return checks for an option's check().
 CLI::Validator not_empty();
 CLI::Validator is_text();
 

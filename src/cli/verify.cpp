@@ -129,7 +129,7 @@ class Verification {
   bool good_ = true;
 };
 
-// 64 digits, perhaps after the name of the digest.
+// Parses 64 digits, perhaps after the name of the digest.
 std::string parse_sha256(std::string text) {
   constexpr std::size_t kDigits = 64;
   text = to_lower_ascii(text);

@@ -23,7 +23,7 @@ inline constexpr std::string_view kAdapterConfig = "adapter_config";
 // describes, even in the directory of a model. Throws what open() throws.
 Model open_adapter(const std::filesystem::path& path);
 
-// The change of one matrix. Both thin matrices hold numbers, and their ranks agree.
+// Describes the change of one matrix. Both thin matrices hold numbers, and their ranks agree.
 struct AdaptedMatrix {
   std::string file_name;  // as the file calls the matrix, for messages
   std::string name;       // of the model's tensor, in the spelling of its family's table
@@ -53,13 +53,14 @@ struct Adapter {
 // its names are that model's, and its rows in the order of that model's; without, they stay the file's.
 std::optional<Adapter> adapter_in(const Model& file, const Model* base);
 
-// For people and scripts: {"kind": "lora", "rank": 8, "alpha": 16.0, "targets": ["q_proj"], "base_model": "..."}.
+// Returns a summary for people and scripts: {"kind": "lora", "rank": 8, "alpha": 16.0, "targets": ["q_proj"],
+// "base_model": "..."}.
 Attributes adapter_summary(const Adapter& adapter);
 
 // Returns the findings of verify() about a file that may be an adapter.
 std::vector<Finding> adapter_findings(const Model& file);
 
-// The thin matrices of one adapted matrix while tensors come in any order.
+// Collects the thin matrices of one adapted matrix while tensors come in any order.
 struct ThinMatrices {
   const Tensor* left = nullptr;   // B: [rows, rank]
   const Tensor* right = nullptr;  // A: [rank, columns]

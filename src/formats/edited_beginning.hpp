@@ -11,8 +11,8 @@
 
 namespace poise {
 
-// If the new header ends where the old one ends, writes only the bytes that differ, in place. Another one is written to
-// a new file, to which the kernel copies the data.
+// Edits the beginning of a file. If the new header ends where the old one ends, writes only the bytes that differ, in
+// place. Another header is written to a new file, to which the kernel copies the data.
 class EditedBeginning : public PreparedEdit {
  public:
   // Requires: the data begin at `old_data` in the input.

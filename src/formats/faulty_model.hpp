@@ -16,12 +16,13 @@ namespace poise {
 // Returns the first fault's message, with the number of others. Requires: there is a fault.
 std::string summary_of(const std::vector<Finding>& faults);
 
-// The message is summary_of(faults), unless the caller gives another.
+// Reports faults, and has the sound rest of the model. The message is summary_of(faults), unless the caller gives
+// another.
 class FaultyModel : public Error {
  public:
   // Requires: there is a fault.
   FaultyModel(std::string message, const std::string& path, std::vector<Finding> faults, Model sound);
-  // `kind`: of the first fault. Requires: there is one.
+  // Takes `kind`, that of the first fault. Requires: there is one.
   FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind = ErrorKind::invalid_file);
 
   const std::vector<Finding>& faults() const { return found_->faults; }
@@ -39,7 +40,7 @@ class FaultyModel : public Error {
 // Collects faults while a model is read.
 class Faults {
  public:
-  // `kinds`: of the errors that are faults.
+  // Takes `kinds`, those of the errors that are faults.
   explicit Faults(std::vector<ErrorKind> kinds = {ErrorKind::invalid_file}) : kinds_(std::move(kinds)) {}
 
   // Returns false if the step throws an error of these kinds; adds the fault. `tensor`: the one it is about, if it is.

@@ -55,7 +55,7 @@ Model without(const std::unordered_set<std::string_view>& names, Model model, st
 
 bool is_of_known_family(const Model& model) { return model.config && find_family(model.card.model_type) != nullptr; }
 
-// AutoGPTQ gives every quantized module a bias, of zeros where the model has none.
+// Leaves out biases of zeros that the family lacks: AutoGPTQ gives every quantized module a bias.
 Model without_zero_biases(Model model) {
   if (!is_of_known_family(model)) return model;
   std::unordered_set<std::string_view> zeros;

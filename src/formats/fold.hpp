@@ -22,9 +22,9 @@ Model fold_file(Model model, const std::filesystem::path& path, const ReadOption
 Model fold_directory(Model model, const std::filesystem::path& path, std::string_view quantization_file,
                      const ReadOptions& options);
 
-// For numbers, or formats without parts: a model that was opened `raw`, or made by a program, and the scaled numbers of
-// ComfyUI's files, which opening leaves as they are. std::nullopt if there are no parts. Throws invalid_file (without
-// path).
+// Folds for numbers, or for formats without parts: a model that was opened `raw`, or made by a program, and the scaled
+// numbers of ComfyUI's files, which opening leaves as they are. Returns std::nullopt if there are no parts. Throws
+// invalid_file (without path).
 std::optional<Model> fold_for_numbers(const Model& model);
 
 }  // namespace poise

@@ -26,13 +26,14 @@ struct LayoutType;  // views/layout_type.hpp
 class Output;       // io/sink.hpp
 class SavedOutput;
 
-// The alignment of parts in formats with a choice: a multiple of `usual`, or of another power of two from `least` on.
+// Says how parts are aligned in formats with a choice: to a multiple of `usual`, or of another power of two from
+// `least` on.
 struct Alignments {
   std::uint64_t usual = 0;
   std::uint64_t least = 0;
 };
 
-// The write options that a format honours; save() rejects the others.
+// Says which write options a format honours; save() rejects the others.
 struct HonouredOptions {
   bool dialect = false;
   bool zstd_level = false;
@@ -41,14 +42,14 @@ struct HonouredOptions {
   bool shard_size = false;
 };
 
-// A key of a file's own metadata, before a reader converts it to card, configuration and vocabulary.
+// Describes a key of a file's own metadata, before a reader converts it to card, configuration and vocabulary.
 struct MetadataKey {
   std::string key;
   std::string type;  // in the format's terms: "u32", "text[32000]"
   Value value;
 };
 
-// The sizes of a file to be written, from headers alone.
+// Holds the sizes of a file to be written, from headers alone.
 struct FilePlan {
   // For each tensor the bytes of its parts, as a reader of the file will find them, in the model's order; before
   // compression. Empty if the file will hold none of them.
@@ -68,19 +69,19 @@ struct WeightFiles {
   bool any_name = false;  // in a directory, the only file of the format holds the tensors, under any name
 };
 
-// A model that is about to be written.
+// Holds a model that is about to be written.
 struct PreparedFile {
   // Returns the sizes that write() will make. Reads no tensor's bytes; throws what write() throws, except for errors
   // that only these show.
   std::function<FilePlan()> plan;
   std::vector<std::string> losses;  // what the file loses, one sentence each
   std::function<void(Output& output, const Progress& progress)> write;
-  // The name of the file to open, for an output called `name`. Empty: the output's own name.
+  // Returns the name of the file to open, for an output called `name`. Empty: the output's own name.
   std::function<std::string(const std::string& name)> main_name = {};
   std::shared_ptr<const Model> checked = {};  // what is written, if values are checked meanwhile; see prepare_file()
 };
 
-// For formats whose queries share little: a function for each.
+// Prepares a file of a format whose queries share little: it has a function for each.
 template <FilePlan (*kPlan)(const Model&, const WriteOptions&),
           void (*kWrite)(const Model&, Output&, const WriteOptions&),
           std::vector<std::string> (*kLosses)(const Model&, const WriteOptions&)>
@@ -95,10 +96,10 @@ PreparedFile prepare_with(const Model& model, const WriteOptions& options) {
               }};
 }
 
-// An edit of attributes that is about to be written.
+// Is an edit of attributes that is about to be written.
 class PreparedEdit {
  public:
-  // `added`: see EditReport.
+  // Takes `added`, which EditReport explains.
   explicit PreparedEdit(std::vector<std::string> added) : added_(std::move(added)) {}
   virtual ~PreparedEdit() = default;
   // Returns the file after the edit.
@@ -131,25 +132,27 @@ struct Format {
   bool holds_more_parts = false;             // of dense tensors, besides data
   bool has_whole_card = false;               // its files have each field of a card, known or not
   WeightReader weights = WeightReader::any;  // who reads its files, for weights stored in several ways
-  // True if its readers require the output matrix of such a model, even one that is the embedding. Null: they never do.
+  // Returns true if its readers require the output matrix of such a model, even one that is the embedding. Null: they
+  // never do.
   bool (*requires_output)(const Model& model) = nullptr;
-  // For files of such a model: true for a tensor whose numbers they store as float32, whatever its type. Looks at card
-  // and configuration of the model once, for all its tensors. Null: never.
+  // Returns, for files of such a model, a function that is true for a tensor whose numbers they store as float32,
+  // whatever its type. Looks at card and configuration of the model once, for all its tensors. Null: never.
   std::function<bool(const Tensor& tensor)> (*stored_as_f32)(const Model& model) = nullptr;
 
-  // How its files are found, in stages. First by magic: true if the file is certainly meant to be of this format. Looks
-  // at a few bytes, never throws for their content. Null: the format has no magic of its own.
+  // Finds its files by magic, which comes first: returns true if the file is certainly meant to be of this format.
+  // Looks at a few bytes, never throws for their content. Null: the format has no magic of its own.
   bool (*sniff)(const Input& input) = nullptr;
-  // Where several formats share an extension, and a file with it begins like none: true if it ends like one of this
-  // format, whose reader then reports what is wrong with the beginning. Null: its files end in no way of their own.
+  // Finds its files by their end, where several formats share an extension and the beginning is unlike all of them.
+  // Returns true if the file ends like one of this format, whose reader then reports the fault of the beginning. Null:
+  // its files end in no way of their own.
   bool (*ends_alike)(const Input& input) = nullptr;
   // Then by its container, and the names of its members. Null: any names.
   std::optional<ContainerKind> container = {};
   bool (*holds)(const MemberNames& names) = nullptr;
-  // For formats of directories: true for the names in an archive that holds such a directory. Null: none does.
+  // Returns true, in formats of directories, for the names in an archive that holds such a directory. Null: none does.
   bool (*holds_in_archive)(const MemberNames& names) = nullptr;
-  // For formats of directories that can be written: why one with these file names must not be replaced; empty if it may
-  // be.
+  // Returns, for formats of directories that can be written, why a directory with these file names must not be
+  // replaced; an empty text if it may be.
   std::string (*refusal_to_replace)(const MemberNames& names) = nullptr;
   // Null if the format cannot be read or written. Requires of prepare: the model outlives the result, and does not
   // change.
@@ -167,8 +170,8 @@ struct Format {
   // Prepares changes of a file's attributes; writes nothing. Throws bad_argument for changes that the format does not
   // allow. Null: its files have no attributes.
   std::unique_ptr<PreparedEdit> (*edit)(const Input& input, const AttributeChanges& changes) = nullptr;
-  // A file's metadata, in order. Null: the format has no keys of its own. Throws unsupported if they take too much
-  // memory.
+  // Returns a file's metadata, in order. Null: the format has no keys of its own. Throws unsupported if they take too
+  // much memory.
   std::vector<MetadataKey> (*keys)(const Input& input) = nullptr;
 
   // How its files are found in a Hugging Face directory; std::nullopt: never.
@@ -177,18 +180,18 @@ struct Format {
   // The format's knowledge about models and tensors from any format. Each null: none.
   // True if the blocks of this matrix of the model run along its columns.
   bool (*transposes)(const Model& model, std::string_view tensor) = nullptr;
-  // The digest of a model's content, if its Origin::format is `origin`.
+  // Returns the digest of a model's content, if its Origin::format is `origin`.
   std::string (*content_digest)(const Model& model) = nullptr;
   // Fills in empty fields of the card of a model with that origin, for a format with `has_whole_card`. Null: they stay.
   void (*complete_card)(const Model& model, Card& card) = nullptr;
   std::string_view origin = {};
-  // The name of an unknown type in any spelling of the format's versions.
+  // Returns the name of an unknown type in any spelling of the format's versions.
   std::string_view (*unknown_type_name)(std::string_view spelled) = nullptr;
-  // The adapter that a model of the format, or one made of it, is. Null: it has none. See adapter_in().
+  // Returns the adapter that a model of the format, or one made of it, is. Null: it has none. See adapter_in().
   std::optional<Adapter> (*adapter)(const Model& file, const Model* base) = nullptr;
 };
 
-// An input with its format and its model.
+// Holds an input with its format and its model.
 struct Opened {
   const Format* format = nullptr;
   Input input;
@@ -223,7 +226,7 @@ bool holds_layout(const Format& format, const LayoutType& type);
 // has. An error of a format's reader becomes a finding. Throws io.
 std::vector<Finding> code_of_file(const SourcePtr& source, std::span<const Finding> known);
 
-// All of them, in the order of the checks.
+// Returns all formats, in the order of the checks.
 std::span<const Format* const> all_formats();
 
 // Returns the format of an input among these: by magic, else by its container and members' names; the first in order.
@@ -250,7 +253,7 @@ std::string require_output_possible(const Format& format, const std::filesystem:
 // the model outlives the result, and does not change.
 PreparedFile prepare_file(const Model& model, const Format& format, const WriteOptions& options);
 
-// For callers that only write.
+// Writes a model for callers that need no more.
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options);
 
 }  // namespace poise

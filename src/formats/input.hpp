@@ -17,7 +17,7 @@
 
 namespace poise {
 
-// A file (or memory) with its source, or a directory without one.
+// Is a file (or memory) with its source, or a directory without one.
 struct Input {
   std::filesystem::path path;
   SourcePtr source;        // null for a directory
@@ -43,8 +43,8 @@ MemberNames member_names(const Input& input, ContainerKind kind);
 // format's magic matches, and the reader that the name promises, if there is one, has rejected the file.
 void refuse_non_model(const Input& input);
 
-// The same for one of several files that a reader has opened: the one that its error is about, unless it has a format's
-// magic.
+// Does the same for one of several files that a reader has opened: the one that its error is about, unless it has a
+// format's magic.
 void refuse_non_model(const Error& error, std::span<const SourcePtr> opened);
 
 // Opens a file of weights with the config.json, the tokenizer and the other files next to it. `format`: of that file. A

@@ -11,15 +11,15 @@ namespace poise {
 
 class Losses {
  public:
-  // `format` begins the sentences: "alt", "a Tiny Llama weight file".
+  // Begins the sentences with `format`: "alt", "a Tiny Llama weight file".
   explicit Losses(std::string_view format) : format_(format) {}
 
-  // "alt cannot hold the chat template"
+  // Notes "alt cannot hold the chat template".
   void note(std::string_view what);
   void note_if(bool lost, std::string_view what) {
     if (lost) note(what);
   }
-  // "alt cannot hold 4 attributes (a, b, c, d)"; no sentence without names.
+  // Notes "alt cannot hold 4 attributes (a, b, c, d)"; without names, makes no sentence.
   void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of = {});
   // Adds a whole sentence.
   void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
@@ -36,8 +36,8 @@ class Losses {
   std::vector<std::string> sentences_;
 };
 
-// For a format that holds only names, shapes and elements: reports card, configuration, vocabulary, and attributes of
-// the model and its tensors, one sentence each.
+// Reports losses of a format that holds only names, shapes and elements: card, configuration, vocabulary, and
+// attributes of the model and its tensors, one sentence each.
 std::vector<std::string> metadata_losses(const Model& model, std::string_view format);
 
 // Returns the losses that metadata_losses() reports, without the beginnings of its sentences: "the card".

@@ -46,7 +46,7 @@ Card card_from(const Model& model, const Attributes& map) {
           text("last_modified"), text("license"),    text("uuid")};
 }
 
-// Poise's attribute with that key, if it exists; throws unless it is text.
+// Returns Poise's attribute with that key, if it exists; throws unless it is text.
 const std::string* json_text(const Model& model, std::string_view key) {
   const Value* value = model.attributes.find(key);
   if (value == nullptr) return nullptr;
@@ -90,7 +90,7 @@ std::optional<Attributes> parse_json_attribute(Model& model, std::string_view ke
 
 }  // namespace
 
-// JSON would turn them into null, which means the default.
+// Throws for numbers that are not finite: JSON would turn them into null, which means the default.
 void require_finite(const Attributes& map, std::string_view what) {
   for (const auto& [key, value] : map) {
     if (const auto number = number_beyond_json(value))
@@ -268,7 +268,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr std::array<std::pair<std::string_view, float>, 3> kNotFinite = {
     {{"inf", kInfinity}, {"-inf", -kInfinity}, {"nan", kNan}}};
 
-// JSON has no infinities and no NaN: they are stored as text.
+// Encodes a score. JSON has no infinities and no NaN: they are stored as text.
 Value encode_score(float score) {
   if (std::isfinite(score)) return static_cast<double>(score);
   return std::isnan(score) ? "nan" : score > 0 ? "inf" : "-inf";
@@ -398,7 +398,7 @@ class VocabularyJsonReader {
     fail("a token's hexadecimal text is broken");
   }
 
-  // A list, and the reader of its items.
+  // Names a list, and the reader of its items.
   struct List {
     std::string_view key;
     void (VocabularyJsonReader::*add)(JsonValue& item);

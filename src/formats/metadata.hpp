@@ -19,7 +19,8 @@ namespace poise {
 // Returns every value as text: JSON text unless it is text already.
 Attributes text_attributes(const Attributes& attributes);
 
-// A vocabulary that a model's attributes describe in GGUF's terms. std::nullopt if the model has its own, or none.
+// Holds a vocabulary that a model's attributes describe in GGUF's terms. std::nullopt if the model has its own, or
+// none.
 struct DescribedVocabulary {
   std::optional<Vocabulary> made;
   Attributes attributes;  // the model's, without those of the vocabulary

@@ -17,7 +17,7 @@ using pickle::Id;
 using pickle::Kind;
 using pickle::Pickle;
 
-// The state that BUILD may give to what a function makes.
+// Says which state BUILD may give to the result of a function.
 enum class State : std::uint8_t {
   none,
   fields,  // a dict of attributes
@@ -124,7 +124,7 @@ std::optional<std::string> change_by_attributes(const Pickle& pickle, Id state) 
   return std::nullopt;
 }
 
-// The arguments of a function that are its result's attributes, and its hooks: their places, 0 for none.
+// Names the arguments of a function that are its result's attributes, and its hooks: their places, 0 for none.
 struct Extras {
   std::string_view name;
   std::size_t attributes = 0;
@@ -159,7 +159,7 @@ std::optional<std::string> change_by_arguments(const Pickle& pickle, std::string
   return std::nullopt;
 }
 
-// (requires_grad, volatile, hooks); other forms set a tensor's data or storage.
+// Returns true for (requires_grad, volatile, hooks); other forms set a tensor's data or storage.
 bool is_tensor_state(const Pickle& pickle, Id state) {
   if (pickle.kind(state) != Kind::tuple || pickle.items(state).size() != 3) return false;
   const std::span<const Id> parts = pickle.items(state);
@@ -167,8 +167,8 @@ bool is_tensor_state(const Pickle& pickle, Id state) {
          is_empty_mapping(pickle, parts[2]);
 }
 
-// Of numpy.dtype: a version, an order, no parts, and flags that fit its word. NumPy believes the flags of a state: with
-// wrong ones, it takes the bytes of an array for the addresses of objects.
+// Returns the fault of the state of numpy.dtype: a version, an order, no parts, and flags that fit its word. NumPy
+// believes the flags of a state: with wrong ones, it takes the bytes of an array for the addresses of objects.
 std::optional<std::string> fault_of_type(const Pickle& pickle, const Call& call) {
   constexpr std::string_view kWords = "biufcSUVMm?O";
   constexpr std::int64_t kObjectFlags = 63;  // as numpy.dtype("O").__reduce__() gives them
@@ -197,7 +197,7 @@ std::optional<std::string> fault_of_type(const Pickle& pickle, const Call& call)
 
 bool is_type(const Pickle& pickle, Id id) { return called_name(pickle, id) == "numpy.dtype"; }
 
-// (version, shape, type, order, data); the oldest have no version.
+// Returns true for (version, shape, type, order, data); the oldest have no version.
 bool is_array_state(const Pickle& pickle, Id state) {
   if (pickle.kind(state) != Kind::tuple) return false;
   const std::span<const Id> parts = pickle.items(state);

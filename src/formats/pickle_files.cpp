@@ -30,7 +30,7 @@ constexpr std::uint64_t kMostUnpromised = 64 << 20;  // bytes of a pickle in a f
 constexpr std::array<std::string_view, 14> kPromises = {".npy",    ".npz", ".bin",    ".pt",   ".pth", ".ckpt", ".pkl",
                                                         ".pickle", ".pk",  ".joblib", ".dill", ".p",   ".th",   ".sav"};
 
-// How files begin in which those loaders, or people, find other files that Poise does not look into.
+// Describes the beginning of files in which those loaders, or people, find other files that Poise does not look into.
 struct Packed {
   std::string_view begin;
   std::string_view what;
@@ -74,7 +74,7 @@ class PickleBytes {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
-  // Valid while this lives.
+  // Returns objects that are valid while this lives.
   Partial run(std::uint64_t at, std::uint64_t most, const std::string& name) {
     constexpr std::uint64_t kFirst = 64 << 10;
     if (mapped_) {

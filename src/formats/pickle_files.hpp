@@ -24,7 +24,7 @@ inline constexpr std::string_view kMagicNumber = "\x6c\xfc\x9c\x46\xf9\x20\x6a\x
 bool is_magic_number(const pickle::Pickle& pickle);
 inline constexpr std::size_t kLegacyPickles = 5;
 
-// A place where pickles may be, and the words of its findings.
+// Names a place where pickles may be, and the words of its findings.
 struct PickleFile {
   BlobPtr bytes;
   std::string name;                          // of the file or member: its ending says if programs take it for a pickle

@@ -50,7 +50,7 @@ const auto& infos() {
   return table;
 }
 
-// In lower or upper case.
+// Compares the extension in lower or upper case.
 bool has_extension(const Format& format, const std::string& found) {
   const std::string extension = to_lower_ascii(found);
   return !extension.empty() && (format.info.extension == extension ||
@@ -69,7 +69,7 @@ Model read_with(const Format& format, const Input& input, const ReadOptions& opt
 
 enum class IfFaulty { fail, open_rest };
 
-// `faults`: of a model whose sound rest this is.
+// Reads the rest. `faults` are those of a model whose sound rest this is.
 Model read_sound_rest(const Format& format, const Input& input, const ReadOptions& options,
                       std::vector<Finding>& faults) {
   try {

@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// A row of such a table: text, a number, or another spelling.
+// Is a row of such a table: text, a number, or another spelling.
 template <typename Text>
 struct Spelling {
   DType dtype;

@@ -35,7 +35,7 @@ class Key {
   std::optional<Object> otherwise_;
 };
 
-// The style of Python's json.dumps().
+// Holds the style of Python's json.dumps().
 struct JsonStyle {
   bool ascii = false;
   bool sort_keys = false;

@@ -13,7 +13,7 @@ Object format_braces(Interpreter& in, const Text& text, Parameters& parameters);
 // Returns the text as markup: &, <, >, " and ' as entities; unchanged if it is markup already.
 Text escape_markup(Budget& budget, const Text& text);
 
-// A format specification for a number: [[fill]align][sign][#][0][width][,][.precision][type]
+// Holds a format specification for a number: [[fill]align][sign][#][0][width][,][.precision][type].
 struct FormatSpec {
   std::string fill = " ";
   char align = '\0';  // < > ^ =; 0: the type's default

@@ -21,7 +21,7 @@ namespace poise::jinja {
 // Names keep their marks: those after ** may be input.
 using Keywords = std::vector<std::pair<Text, Object>>;
 
-// The arguments of one call, which the callee reads one by one.
+// Holds the arguments of one call, which the callee reads one by one.
 class Parameters {
  public:
   Parameters() = default;
@@ -36,7 +36,7 @@ class Parameters {
   std::optional<Object> read(std::string_view name);
   Object require(std::string_view name);
   std::int64_t read_integer(std::string_view name, std::int64_t otherwise);
-  // None counts as left out.
+  // Reads an integer. None counts as left out.
   std::optional<std::int64_t> read_optional_integer(std::string_view name);
   bool read_truth(std::string_view name, bool otherwise);
   // Throws if it is not a text.
@@ -58,7 +58,7 @@ class Parameters {
   Keywords keywords_;
 };
 
-// The names of a block, and the enclosing scope.
+// Holds the names of a block, and the enclosing scope.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string, Object>> names = {};
@@ -69,7 +69,7 @@ struct Scope {
 };
 using ScopePtr = std::shared_ptr<Scope>;
 
-// The way in which a body ended.
+// Says in which way a body ended.
 enum class Flow : unsigned char { on, end_loop, next_item };
 
 class Interpreter {

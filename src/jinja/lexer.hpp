@@ -36,7 +36,7 @@ struct Token {
 
 inline constexpr std::size_t kMaxSource = std::size_t{1} << 20;  // bytes
 
-// A syntax error, with its line.
+// Is a syntax error, with its line.
 struct SyntaxFailure : Failure {
   SyntaxFailure(const std::string& message, std::size_t line_) : Failure(FailureKind::syntax, message), line(line_) {}
   std::size_t line;
@@ -45,7 +45,7 @@ struct SyntaxFailure : Failure {
 // Returns the tokens; the last one is `end`. Throws SyntaxFailure. Requires: UTF-8.
 std::vector<Token> tokenize(std::string_view source);
 
-// A parser's position in a template's tokens.
+// Is a parser's position in a template's tokens.
 class TokenStream {
  public:
   explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}

@@ -26,7 +26,7 @@ class Object;
 class Interpreter;
 class Parameters;
 
-// A missing name or attribute. Most uses fail, with this reason.
+// Stands for a missing name or attribute. Most uses fail, with this reason.
 struct Undefined {
   std::shared_ptr<const std::string> reason;
 };
@@ -80,7 +80,7 @@ struct RangeObject {
   friend bool operator==(const RangeObject&, const RangeObject&) = default;
 };
 
-// The result of dict.keys() and the like.
+// Is the result of dict.keys() and similar methods.
 struct DictView {
   enum class Of { keys, values, items } of = Of::keys;
   DictPtr dict;
@@ -95,7 +95,7 @@ struct Iterator {
 };
 using IteratorPtr = std::shared_ptr<Iterator>;
 
-// The result of namespace(). The interpreter owns it, so that namespaces may hold each other.
+// Is the result of namespace(). The interpreter owns it, so that namespaces may hold each other.
 struct Namespace;
 
 // Functions, methods, macros, loops, and other objects with attributes or calls.

@@ -102,7 +102,7 @@ class StatementParser {
     in_.refuse(fmt::format("there is no statement '{}'", name));
   }
 
-  // A loop must not assign to its own variable `loop`.
+  // Throws if a loop assigns to its own variable `loop`.
   void require_not_loop(const Expression& target) const {
     if (in_loops_ == 0) return;
     if (target.kind == ExpressionKind::name && target.name == "loop")

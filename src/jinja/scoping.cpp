@@ -24,7 +24,7 @@ class ScopeSearch {
   using Name = std::string_view;
   enum class Start : unsigned char { outer, unset };
 
-  // One scope with the names that it mentions itself.
+  // Holds one scope with the names that it mentions itself.
   struct Level {
     const Level* parent;
     std::unordered_map<Name, Start> refs = {};
@@ -40,7 +40,7 @@ class ScopeSearch {
   static void load(Level& level, Name name) {
     if (!is_known(&level, name)) level.refs.emplace(name, Start::outer);
   }
-  // A name that only a branch sets is not the scope's own from the beginning.
+  // Stores a name. A name that only a branch sets is not the scope's own from the beginning.
   static void store(Level& level, Name name) {
     if (level.refs.contains(name)) return;
     level.refs.emplace(name, level.branches > 0 || is_known(level.parent, name) ? Start::outer : Start::unset);
@@ -177,7 +177,7 @@ bool uses(const Statement& macro, std::string_view name) { return is_used_in(mac
 
 namespace {
 
-// jinja2's compiler calls code inside a condition soft, except for blocks with names of their own.
+// Says where code is. jinja2's compiler calls code inside a condition soft, except for blocks with names of their own.
 enum class Place { soft, hard };
 
 void check_names(const Body& body, Place place);

@@ -19,7 +19,7 @@
 
 namespace poise::jinja {
 
-// A value that a template may use under a name.
+// Holds a value that a template may use under a name.
 struct Variable {
   std::string name;
   Value value;
@@ -33,7 +33,7 @@ struct RenderOptions {
 
 class Template {
  public:
-  // `name` begins messages: "chat template". Throws invalid_file, with the line, for a malformed template.
+  // Begins messages with `name`: "chat template". Throws invalid_file, with the line, for a malformed template.
   Template(std::string_view source, std::string name);
   ~Template();
   Template(Template&&) noexcept;

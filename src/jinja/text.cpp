@@ -13,7 +13,7 @@ namespace {
 
 utf8proc_category_t find_category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
 
-// One of the characters that become several, from SpecialCasing.txt; utf8proc maps one to one.
+// Is one of the characters that become several, from SpecialCasing.txt; utf8proc maps one to one.
 struct Special {
   char32_t code;
   std::string_view lower, upper, title;

@@ -45,7 +45,7 @@ bool is_ascii(std::string_view text);
 // Returns the number that a text of at most 9 decimal digits spells; std::nullopt for others.
 std::optional<std::int64_t> parse_index(std::string_view text);
 
-// A character, and the position of the next one.
+// Holds a character, and the position of the next one.
 struct Decoded {
   char32_t code = 0;
   std::size_t next = 0;

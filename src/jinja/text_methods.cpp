@@ -10,7 +10,8 @@
 namespace poise::jinja {
 namespace {
 
-// The bytes in which str.find() and others search, from their arguments `start` and `end`, which count characters.
+// Names the bytes in which str.find() and others search, from their arguments `start` and `end`, which count
+// characters.
 struct Window {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -180,7 +181,7 @@ Object format_map(Interpreter& in, const Object& self, Parameters& given) {
   return format_braces(in, *self.text(), all);
 }
 
-// Chat templates have no bytes and no tables of characters.
+// Refuses methods that need bytes or tables of characters, which chat templates do not have.
 Object refuse(Interpreter&, const Object&, Parameters& given) {
   fail(fmt::format("{} is not supported in chat templates", given.call_name()));
 }

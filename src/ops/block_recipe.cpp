@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-// The use of a matrix, as far as recipes distinguish it.
+// Names the use of a matrix, as far as recipes distinguish it.
 enum class Use : std::uint8_t { output, embedding, values, keys, down, attention_output, other };
 
 struct UseRow {
@@ -119,7 +119,7 @@ bool is_weighty(std::int64_t layer, std::int64_t layers) {
 
 }  // namespace
 
-// The types that a recipe gives to uses; empty: the base. `weighty` applies to layers that is_weighty() selects,
+// Holds the types that a recipe gives to uses; empty: the base. `weighty` applies to layers that is_weighty() selects,
 // `early` to the first `early_of`-th of them.
 struct BlockRecipe::Row {
   struct Choice {

@@ -13,7 +13,7 @@
 
 namespace poise {
 
-// "q4_k_m", "q2_k:mix", ...
+// Returns "q4_k_m", "q2_k:mix", ...
 std::span<const std::string_view> list_block_recipes();
 bool is_block_recipe(std::string_view name);
 

@@ -72,7 +72,7 @@ class RunCheck {
     check_rope_divisors(family.plan(config_view(model_)));
   }
 
-  // A family multiplies with its tensors, so they have to be numbers.
+  // Requires that a family's tensors are numbers, because it multiplies with them.
   void check_weights(const Family& family) {
     for (const Tensor& tensor : model_.tensors()) {
       const std::string name = table_name(family, tensor.name);

@@ -34,7 +34,7 @@ constexpr std::uint64_t kMostRefBytes = 200;
 constexpr std::string_view kIncomplete = ".incomplete";
 constexpr std::string_view kIndex = ".index.json";
 
-// A file and the digest that it should have.
+// Names a file and the digest that it should have.
 struct NamedFile {
   fs::path path;  // for messages
   fs::path blob;  // where its bytes are
@@ -113,7 +113,7 @@ class HubChecker {
 
   void add_snapshot(const fs::path& snapshot, const fs::path& repository) { add_folder(snapshot, repository, 0); }
 
-  // A link of a snapshot, or a blob.
+  // Adds a link of a snapshot, or a blob.
   void add_file(const fs::path& path, const fs::path& blob) {
     const std::string name = blob.filename().string();
     const BlobName kind = classify_blob_name(name);
@@ -213,7 +213,7 @@ class HubChecker {
     add_file(link, blob);
   }
 
-  // The shards that an index names are next to it.
+  // Checks that the shards that an index names are next to it.
   void check_index(const fs::path& index, const std::vector<DirectoryEntry>& entries) {
     std::set<std::string> absent;
     try {

@@ -64,7 +64,7 @@ std::uint64_t magnitude(Integer value) {
   return std::cmp_less(value, 0) ? 0 - bits : bits;
 }
 
-// |a - b|
+// Returns |a - b|.
 template <typename A, typename B>
 double distance(A a, B b) {
   if constexpr (std::is_floating_point_v<A>) {
@@ -87,7 +87,7 @@ bool is_same(A a, B b) {
   }
 }
 
-// A sum of squares. Those of float64 numbers are in units of the largest one, so that they neither overflow nor vanish.
+// Sums up squares. Those of float64 numbers are in units of the largest one, so that they neither overflow nor vanish.
 class Squares {
  public:
   explicit Squares(bool of_doubles) : of_doubles_(of_doubles), largest_(of_doubles ? 0 : 1) {}
@@ -129,7 +129,7 @@ class Differences {
         signal_(a.number == DType::f64 || b.number == DType::f64),
         noise_(a.number == DType::f64 || b.number == DType::f64) {}
 
-  // `magnitude`: of the element of the first tensor.
+  // Takes `magnitude`, that of the element of the first tensor.
   void add(double magnitude) {
     if (std::isfinite(magnitude)) {
       signal_.add(magnitude);
@@ -138,7 +138,7 @@ class Differences {
     }
   }
 
-  // `distance`: of two elements that differ.
+  // Takes `distance`, that of two elements that differ.
   void add(double magnitude, double distance) {
     add(magnitude);
     // NaN against a number, and infinities of opposite sign, count as infinitely far apart.
@@ -236,7 +236,7 @@ TensorDifference::Values compare_runs(const Run& left, const Run& right, std::ui
   return differences.result(elements);
 }
 
-// The stored elements of a sparse tensor, by cell.
+// Finds the stored elements of a sparse tensor, by cell.
 class StoredElements {
  public:
   explicit StoredElements(const Tensor& tensor)
@@ -258,7 +258,7 @@ class StoredElements {
   std::vector<std::byte> bytes_;
 };
 
-// An element stored on one side only is compared with zero.
+// Compares stored elements. One that only one side stores is compared with zero.
 TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b, double tolerance,
                                         const std::function<void(std::uint64_t)>& compared) {
   static constexpr std::array<std::byte, 16> kZero{};

@@ -20,12 +20,12 @@ bool have_like_numbers(const Tensor& a, const Tensor& b);
 TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,
                                          const std::function<void(std::uint64_t)>& compared);
 
-// As ==, but NaN equals NaN.
+// Does what == does, but NaN equals NaN.
 bool is_same_number(float a, float b);
 
 // is_same_value: equality of attribute values, independent of the order of keys in maps.
 
-// As ==, but NaN equals NaN, and maps are equal when they have equal values under the same keys.
+// Does what == does, but NaN equals NaN, and maps are equal when they have equal values under the same keys.
 bool is_same_value(const Value& a, const Value& b);
 
 }  // namespace poise

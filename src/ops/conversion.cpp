@@ -25,7 +25,7 @@ class MeasuredBlob final : public Blob {
   std::uint64_t grain() const override { return blob_->grain(); }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<WholeBlocks>(*this); }
 
-  // A block counts as a whole when its first byte is first read.
+  // Reads a blob. A block counts as a whole when its first byte is first read.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     Loss loss;
     while (!out.empty()) {
@@ -81,7 +81,7 @@ class MeasuredBlob final : public Blob {
   mutable std::vector<std::atomic<std::uint8_t>> counted_;
 };
 
-// A blob that loses something, null for one that does not, and where that counts.
+// Holds a blob that loses something, null for one that does not, and where that counts.
 template <typename Loss>
 struct Counted {
   LossyBlobPtr<Loss> blob;

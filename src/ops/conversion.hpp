@@ -56,11 +56,11 @@ class MeasuredLosses {
   std::vector<std::pair<QuantizedTensor, std::shared_ptr<Tally<QuantizationError>>>> quantized_;
 };
 
-// ConvertOptions::strict: throws the first warning as invalid_file, errors before others. Does nothing without
-// warnings.
+// Does the work of ConvertOptions::strict: throws the first warning as invalid_file, errors before others. Does nothing
+// without warnings.
 void refuse_warnings(const std::vector<Finding>& warnings);
 
-// The part of a conversion that reads tensors' bytes.
+// Is the part of a conversion that reads tensors' bytes.
 struct Plan::Rest {
   // Writes into `given`, or into an output at `place` if that is null. Empty once it is called.
   std::function<ConvertReport(SavedOutput* given, const std::filesystem::path& place)> carry_out;

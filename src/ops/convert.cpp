@@ -113,7 +113,7 @@ std::vector<std::string> list_losses(const Transformed& made, const PreparedFile
   return losses;
 }
 
-// `input`: the model that was transformed.
+// Describes a conversion. `input` is the model that was transformed.
 Plan describe_conversion(const RevisedModel& input, const Transformed& made, const PreparedFile& file,
                          const fs::path& output) {
   const FilePlan written = file.plan();

@@ -35,7 +35,7 @@
 namespace poise {
 namespace {
 
-// JSON turns infinities into null, and bytes into text.
+// Returns a value as text. JSON would turn infinities into null, and bytes into text.
 std::string write_text(const Value& value) {
   if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number))
     return std::isnan(*number) ? "nan" : fmt::format("{}", *number);
@@ -129,7 +129,7 @@ std::string type_meaning(const Tensor& tensor, const Part& part) {
   return std::string(part.shown_type());
 }
 
-// "quantized_group f16+i32 [8, 64]": layout, types of the parts, each spelled by `type_of`, and shape.
+// Returns "quantized_group f16+i32 [8, 64]": layout, types of the parts, each spelled by `type_of`, and shape.
 template <typename TypeOf>
 std::string describe_kind(const Tensor& tensor, TypeOf&& type_of) {
   std::vector<const Part*> parts;

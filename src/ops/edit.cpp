@@ -134,7 +134,7 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
   return ready;
 }
 
-// The shards of a model are next to the file that names them.
+// Requires a whole model. The shards of a model are next to the file that names them.
 void require_whole(const Opened& opened, const std::filesystem::path& output) {
   const auto directory = [](const std::filesystem::path& path) {
     std::error_code ignored;

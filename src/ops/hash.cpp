@@ -22,8 +22,8 @@
 namespace poise {
 namespace {
 
-// A part, or a whole file that holds it. Its digest in the model's files, if any, must be right: the printed hash names
-// the intended bytes.
+// Is a part, or a whole file that holds it. Its digest in the model's files, if any, must be right: the printed hash
+// names the intended bytes.
 struct Item {
   const Tensor* tensor;
   const Part* part;

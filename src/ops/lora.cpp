@@ -108,7 +108,7 @@ class Merging {
     model.warnings.push_back({Severity::warning, std::move(text), file_.origin.path.string(), std::nullopt});
   }
 
-  // A tensor that the adapter changes.
+  // Is a tensor that the adapter changes.
   struct Target {
     std::string name;
     const Tensor* own;  // the model's; for the output matrix of a tied model the embedding
@@ -128,8 +128,8 @@ class Merging {
     return std::nullopt;
   }
 
-  // PEFT saves the embedding and the output matrix of the base with an adapter of them, and adds to these. A tied model
-  // has one matrix for both.
+  // Finds the base of a target. PEFT saves the embedding and the output matrix of the base with an adapter of them, and
+  // adds to these. A tied model has one matrix for both.
   const Tensor& find_base(const Target& target) const {
     const auto found = whole_.find(target.name);
     if (found != whole_.end()) return found->second;
@@ -140,8 +140,9 @@ class Merging {
     return *target.own;
   }
 
-  // PEFT changes the input side and the output side of a tied model each by itself. Adds the output matrix that such a
-  // change leaves as it was, and returns the warning about that. Empty: the tie stays, or the model has none.
+  // Separates the output matrix. PEFT changes the input side and the output side of a tied model each by itself. Adds
+  // the output matrix that such a change leaves as it was, and returns the warning about that. Empty: the tie stays, or
+  // the model has none.
   std::string separate_output(std::map<std::string, Tensor>& changed) const {
     if (tied_ == nullptr) return {};
     const std::string input(tied_->name);

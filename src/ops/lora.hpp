@@ -11,8 +11,8 @@
 
 namespace poise {
 
-// The type in which the model stores each tensor that adapters change, as describe_stored_type() has it: "bf16",
-// "q4_k".
+// Holds the type in which the model stores each tensor that adapters change, as describe_stored_type() spells it:
+// "bf16", "q4_k".
 using MergedTypes = std::map<std::string, std::string, std::less<>>;
 
 struct MergedModel {

@@ -13,11 +13,11 @@ namespace poise {
 
 class NamePatterns {
  public:
-  // `option`: its name in errors.
+  // Takes `option`, its name in errors.
   NamePatterns(std::string_view option, const std::vector<std::string>& patterns);
 
   bool empty() const { return patterns_.empty(); }
-  // True if a pattern matches one of a tensor's names.
+  // Returns true if a pattern matches one of a tensor's names.
   bool match(std::span<const std::string> names);
   // Throws bad_argument for a pattern that has matched no tensor.
   void require_all_used() const;
@@ -27,8 +27,8 @@ class NamePatterns {
   std::vector<std::pair<std::string, bool>> patterns_;  // and whether it has matched
 };
 
-// The tensors that `only` (empty: all) and `skip` select by their names in Poise and in the file. Throws bad_argument
-// for a pattern that matches no tensor.
+// Returns the tensors that `only` (empty: all) and `skip` select by their names in Poise and in the file. Throws
+// bad_argument for a pattern that matches no tensor.
 std::vector<const Tensor*> select_tensors(const Model& model, const std::vector<std::string>& only,
                                           const std::vector<std::string>& skip);
 

@@ -28,7 +28,7 @@ std::string list_kept_types();
 // Returns the sizes that is_group_size() accepts.
 std::string list_group_sizes(const Groups& groups);
 
-// "zstd", with the default level, or "zstd:LEVEL".
+// Parses "zstd", with the default level, or "zstd:LEVEL".
 std::optional<int> parse_zstd_level(std::string_view text);
 
 }  // namespace poise

@@ -10,7 +10,7 @@ namespace {
 
 bool has_place(const Part& part) { return part.blob->stored().has_value(); }
 
-// Everything that a check of a part's values depends on.
+// Holds everything that a check of a part's values depends on.
 struct CheckedValues {
   CheckedValues(const Tensor& tensor, const Part& part) : bytes(part), rules(value_rules(tensor, part)) {}
   friend auto operator<=>(const CheckedValues&, const CheckedValues&) = default;
@@ -19,7 +19,7 @@ struct CheckedValues {
   ValueRules rules;
 };
 
-// Everything that a check of a sparse tensor's indices depends on: not its values.
+// Holds everything that a check of a sparse tensor's indices depends on: not its values.
 struct CheckedIndices {
   // Requires: all parts have a location.
   explicit CheckedIndices(const Tensor& tensor)

@@ -17,8 +17,8 @@
 
 namespace poise {
 
-// The decoded bytes of a part and its digest in the file: everything that a digest check of the part depends on.
-// Borrowed: the part.
+// Holds the decoded bytes of a part and its digest in the file: everything that a digest check of the part depends on.
+// Borrows the part.
 struct DigestedBytes {
   // Requires: the part has a location.
   explicit DigestedBytes(const Part& part);
@@ -42,8 +42,8 @@ std::vector<PartRef> list_parts(const Model& model);
 
 using SameBefore = std::vector<std::optional<std::size_t>>;
 
-// For each of `count` things, the index of the first one with an equal key, if that is another one. The key comes with
-// its index; a thing without a key equals no other.
+// Returns, for each of `count` things, the index of the first one with an equal key, if that is another one. The key
+// comes with its index; a thing without a key equals no other.
 template <typename Key>
 SameBefore find_same_before(std::size_t count, std::vector<std::pair<Key, std::size_t>> keys) {
   SameBefore same(count);
@@ -58,11 +58,11 @@ SameBefore find_same_before(std::size_t count, std::vector<std::pair<Key, std::s
   return same;
 }
 
-// For parts with the same bytes and the same digest.
+// Finds parts with the same bytes and the same digest.
 SameBefore find_same_bytes_before(const std::vector<PartRef>& parts);
-// For parts whose values obey the same rules, too: verify() finds the same in them.
+// Finds parts whose values obey the same rules, too: verify() finds the same in them.
 SameBefore find_same_values_before(const std::vector<PartRef>& parts);
-// For sparse tensors with the same indices under the same rules; their values may differ.
+// Finds sparse tensors with the same indices under the same rules; their values may differ.
 SameBefore find_same_indices_before(const Model& model);
 
 // Completes errors with tensor, part and place: a decoder knows only the place in a file, casts and codes only the

@@ -35,10 +35,10 @@ constexpr double kHistogramDeviations = 4;
 constexpr std::uint64_t kSample = 1 << 14;  // elements for the histogram, or up to twice that many
 constexpr std::uint64_t kShortRow = 256;    // elements; shorter rows are summed up together
 
-// The sample has one of this number of elements. It is odd, so that rows of even length show all columns.
+// Returns the step between the elements of the sample. It is odd, so that rows of even length show all columns.
 std::uint64_t find_sample_step(std::uint64_t elements) { return elements < 2 * kSample ? 1 : (elements / kSample) | 1; }
 
-// A run of elements: whole rows, or a part of a single one.
+// Names a run of elements: whole rows, or a part of a single one.
 struct Piece {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -54,7 +54,7 @@ void choose_larger(std::optional<TensorStatistics::Channel>& largest, TensorStat
   if (!largest || next.rms > largest->rms) largest = next;
 }
 
-// A tensor in work. Of a sparse one, the stored values are read, as if they were one row.
+// Holds a tensor in work. Of a sparse one, the stored values are read, as if they were one row.
 struct Work {
   const Tensor& tensor;
   std::size_t index;  // among the results
@@ -81,10 +81,10 @@ struct Work {
     return std::min(count, begin + kMostInPiece / row_length * row_length);
   }
   bool has_long_rows() const { return row_length > kMostInPiece; }
-  // One thread reads all pieces: of a compressed stream, or with the places of stored values.
+  // Returns true if one thread reads all pieces: of a compressed stream, or with the places of stored values.
   bool is_whole() const { return stored_values || !elements->is_seekable(); }
 
-  // The bytes of the tensor that stand for the elements before this one.
+  // Returns the bytes of the tensor that stand for the elements before this one.
   std::uint64_t find_bytes_before(std::uint64_t element) const {
     if (element == 0 || element == count) return element == 0 ? 0 : tensor.size_bytes();
     return static_cast<std::uint64_t>(static_cast<double>(tensor.size_bytes()) * static_cast<double>(element) /
@@ -129,7 +129,7 @@ class PieceSums {
     if (has_short_rows()) add_short_rows(block, first / work_.row_length);
   }
 
-  // The same for stored numbers. Returns false if they have to become numbers for that.
+  // Does the same for stored numbers. Returns false if they have to become numbers for that.
   bool add_stored(std::span<const std::byte> stored, std::uint64_t first) {
     const TensorElements& elements = *work_.elements;
     if (stored.empty() || has_short_rows() || first == piece_.begin) return false;
@@ -211,7 +211,7 @@ void read_piece(const Work& work, Piece& piece, BlobStream* stream) {
   work.elements->is_wide() ? read_piece<double>(work, piece, stream) : read_piece<float>(work, piece, stream);
 }
 
-// The row of a sparse tensor with the largest rms.
+// Returns the row of a sparse tensor with the largest rms.
 std::optional<TensorStatistics::Channel> find_largest_sparse_row(const Work& work) {
   const Tensor& tensor = work.tensor;
   const std::vector<SparseEntry> entries = read_sparse_entries(tensor);
@@ -239,7 +239,7 @@ std::optional<TensorStatistics::Channel> find_largest_sparse_row(const Work& wor
   return largest;
 }
 
-// The statistics of a tensor so far.
+// Holds the statistics of a tensor so far.
 struct Sums {
   std::shared_ptr<Work> work;
   Summary summary;
@@ -277,7 +277,7 @@ Histogram make_histogram(const TensorStatistics& result, const std::vector<doubl
   return histogram;
 }
 
-// A part of a tensor whose outliers are counted by another pass.
+// Names a part of a tensor whose outliers are counted by another pass.
 struct Recount {
   std::shared_ptr<Work> work;
   std::uint64_t begin;
@@ -328,7 +328,7 @@ void finish(Sums& sums, TensorStatistics& result, std::vector<Recount>& recounts
   if (!is_constant) count_outliers(sums, result, recounts);
 }
 
-// Why a tensor has no numbers; empty if it has.
+// Returns why a tensor has no numbers; an empty text if it has.
 std::string find_problem(const Tensor& tensor) {
   for (const Part& part : tensor.parts) {
     if (part.blob->decodable()) continue;

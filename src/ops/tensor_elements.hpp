@@ -12,10 +12,10 @@
 
 namespace poise {
 
-// float32 numbers, or float64 where float32 does not hold all of them.
+// Gives elements as float32 numbers, or as float64 where float32 does not hold all of them.
 class TensorElements {
  public:
-  // False for complex numbers, and where type or layout is unknown. Requires: not sparse.
+  // Returns false for complex numbers, and where type or layout is unknown. Requires: not sparse.
   static bool has_numbers(const Tensor& tensor) { return find_kind(tensor) != Kind::none; }
 
   // Requires: has_numbers(tensor), not sparse.
@@ -23,9 +23,10 @@ class TensorElements {
 
   bool is_wide() const { return kind_ == Kind::doubles || kind_ == Kind::integers; }
   bool is_seekable() const { return blob_->seekable(); }
-  // Smaller numbers are subnormal in the type in which dense elements are stored, or in float32. 0: there are none.
+  // Returns the number below which numbers are subnormal in the type in which dense elements are stored, or in float32.
+  // 0: there are none.
   double smallest_normal() const { return smallest_normal_; }
-  // Null if is_seekable().
+  // Returns null if is_seekable().
   std::unique_ptr<BlobStream> stream() const { return is_seekable() ? nullptr : blob_->stream(); }
 
   // Reads elements from `first` on, or, if `stream` is not null, its next ones. `buffer`: of the caller, for stored
@@ -33,7 +34,7 @@ class TensorElements {
   void read(BlobStream* stream, std::uint64_t first, std::span<float> out, std::vector<std::byte>& buffer) const;
   void read(BlobStream* stream, std::uint64_t first, std::span<double> out, std::vector<std::byte>& buffer) const;
 
-  // The bytes of mapped elements that summarize_stored() accepts; empty for others.
+  // Returns the bytes of mapped elements that summarize_stored() accepts; no bytes for others.
   std::span<const std::byte> find_stored(std::uint64_t first, std::size_t count) const {
     return stored_.empty() ? stored_ : stored_.subspan(first * kStoredBytes, count * kStoredBytes);
   }

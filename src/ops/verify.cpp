@@ -246,13 +246,13 @@ class ModelCheck {
   std::optional<Scan> scan_;
 };
 
-// Of a file that is of no format whose reader looks for code: one that other programs take for a pickle.
+// Adds the code of a file that is of no format whose reader looks for code: one that other programs take for a pickle.
 void add_code(const SourcePtr& source, VerifyReport& report) {
   const std::vector<Finding> known = report.faults;
   std::ranges::move(code_of_file(source, known), std::back_inserter(report.faults));
 }
 
-// The same for a file that cannot be opened as a model: the code in it is the reason not to load it elsewhere.
+// Does the same for a file that cannot be opened as a model: the code in it is the reason not to load it elsewhere.
 void add_code_of(const Input& input, VerifyReport& report) {
   if (!input.source) return;
   try {

@@ -8,7 +8,7 @@
 
 namespace poise {
 
-// As verify(), without the comparison with names of the Hub's cache.
+// Does what verify() does, without the comparison with names of the Hub's cache.
 VerifyReport verify_input(const Input& input, const ReadOptions& options, const Progress& progress);
 
 }  // namespace poise

@@ -81,7 +81,7 @@ void PartCheck::report_values(bool complete) {
 
 namespace {
 
-// How many elements are bad, and the first of them.
+// Holds how many elements are bad, and the first of them.
 class BadElements {
  public:
   explicit BadElements(DType dtype) : dtype_(dtype) {}
@@ -93,7 +93,7 @@ class BadElements {
     count_ += bad.count;
   }
 
-  // `find_place` gives the place of an element.
+  // Adds elements. `find_place` gives the place of an element.
   template <typename PlaceOf>
   void report(const PlaceOf& find_place, std::vector<BadValue>& bad) const {
     if (count_ == 0) return;

@@ -10,7 +10,8 @@
 namespace poise {
 namespace {
 
-// Version 1 begins with "altc" and zeros; some files of version 2 begin with "altc", too, followed by fields.
+// Returns true for version 2. Version 1 begins with "altc" and zeros; some files of version 2 begin with "altc", too,
+// followed by fields.
 bool is_v2(const Input& input) {
   const auto bytes = first_bytes(input, 24);
   if (bytes.size() < 8) return false;

@@ -20,7 +20,7 @@
 
 namespace poise::alt {
 
-// A section whose marker and size have been read.
+// Is a section whose marker and size have been read.
 struct OpenSection {
   std::uint64_t begin = 0;
   std::int64_t size = 0;  // the section_size field
@@ -28,7 +28,7 @@ struct OpenSection {
 
 class FileReader {
  public:
-  // `context` begins every message: "alt v2". Requires: the source outlives the reader.
+  // Begins every message with `context`: "alt v2". Requires: the source outlives the reader.
   FileReader(const Source& source, std::string context)
       : bytes_(source, std::move(context)), file_bytes_(source.size()) {}
 
@@ -46,8 +46,8 @@ class FileReader {
 
   // Reads marker and size at the position, where a section begins.
   OpenSection open_section(Section section);
-  // After the last field: checks section_size against what was read, and skips the padding. `unsaid`: bytes that some
-  // writers do not count in section_size, or 0.
+  // Closes a section after its last field: checks section_size against the bytes that were read, and skips the padding.
+  // `unsaid` is the number of bytes that some writers do not count in section_size, or 0.
   void close_section(const OpenSection& section, std::uint64_t unsaid = 0);
   // Fails unless a section or the end marker begins here. Does not move the reader.
   void require_marker();
@@ -63,7 +63,7 @@ class FileReader {
   enum class Padding : std::uint8_t { clean, any };
   void require_padding(Padding padding) { padding_ = padding; }
 
-  // A position to return to when a reading does not fit.
+  // Is a position to return to when a reading does not fit.
   struct Mark {
     std::uint64_t position;
     std::size_t warnings;

@@ -28,7 +28,7 @@ constexpr std::int64_t kStartV2 = 0x616C7400;
 constexpr std::int64_t kStartAltc = 0x616C7463;  // "altc": version 1, and some files of version 2
 constexpr std::int64_t kEndMarker = 0x0FFFFFFF;
 
-// In file order.
+// Names the sections in file order.
 enum class Section { general, parameters, tokenizer, tensors };
 
 struct SectionInfo {
@@ -57,7 +57,7 @@ inline constexpr std::array kCodes = {
 // Each is decided independently, while the section that it concerns is read. A reading counts only if the section then
 // fits exactly: every field valid, section_size right by one of the rules, and a marker after the padding.
 
-// The bytes that a section_size counts.
+// Says which bytes a section_size counts.
 enum class SizeRule : std::uint8_t {
   whole,       // canonical: marker, size, fields and padding
   no_padding,  // marker, size and fields

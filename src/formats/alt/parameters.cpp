@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::int32_t kLargestHead = 65536;
 
-// The last four fields of version 2 in either order.
+// Holds the last four fields of version 2, which come in either order.
 struct Tail {
   std::uint32_t word[4];
 

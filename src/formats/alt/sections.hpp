@@ -32,7 +32,7 @@ void require_order(const SectionWriter& section, const Config& config, Parameter
 // field.
 std::optional<Config> read_parameters_v2(FileReader& reader);
 
-// Version 1 stores the model type here, and the longest sequence.
+// Holds the parameters of version 1, which stores the model type here, and the longest sequence.
 struct ParametersV1 {
   std::string model_type;
   std::optional<Config> config;
@@ -122,7 +122,7 @@ Hints make_hints(const TensorRole& role, std::int32_t other_block);
 // Returns true for the tensors that `unique_count` counts, outside the layers.
 bool is_unique(const TensorRole& role);
 
-// The counts of layers and of tensors outside them that the names imply.
+// Counts layers, and tensors outside them, as the names imply.
 struct BlockCounts {
   std::int64_t blocks = 0;
   std::int64_t unique = 0;

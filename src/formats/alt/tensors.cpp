@@ -37,7 +37,7 @@ constexpr std::uint64_t kLeastBytesV1 = 4 + 4 + 4;
 // Returns true for positive zero, which writers store.
 bool is_zero(float number) { return number == 0 && !std::signbit(number); }
 
-// The fields of both versions: counts, shapes, names and data.
+// Reads the fields of both versions: counts, shapes, names and data.
 class TensorsReader {
  public:
   TensorsReader(FileReader& reader, SourcePtr source, Model& model)
@@ -204,7 +204,7 @@ class ReaderV2 : private TensorsReader {
     return affine;
   }
 
-  // `at`: where min is; max follows.
+  // Checks a range. `at` is where min is; max follows.
   void check_range(Affine& affine, std::uint64_t at) {
     if (affine.min > affine.max)
       bytes_.fail("min", fmt::format("expected at most the max, which is {}, found {}", affine.max, affine.min), at);
@@ -215,7 +215,7 @@ class ReaderV2 : private TensorsReader {
     affine.min = affine.max = 0;
   }
 
-  // The name decides; warns about numbers that disagree.
+  // Warns about numbers that disagree with the name, which decides.
   void compare_hints() {
     std::size_t i = 0;
     std::int32_t other_block =
@@ -295,7 +295,7 @@ class ReaderV1 : private TensorsReader {
     model_.add(std::move(tensor));
   }
 
-  // Version 1 has no scales, so its "qint8" is a plain integer.
+  // Reads an element type. Version 1 has no scales, so its "qint8" is a plain integer.
   DType read_dtype() {
     const std::uint64_t at = bytes_.position();
     switch (const std::int32_t code = bytes_.i32("data_type")) {
@@ -318,7 +318,7 @@ void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model) 
 
 namespace {
 
-// One row per tensor of a layer, in canonical order.
+// Describes a tensor of a layer; the rows are in canonical order.
 struct LayerTensor {
   std::string_view name;  // after "model.layers.N."
   LayerPart layer;
@@ -361,7 +361,7 @@ int order_in_layer(const TensorRole& role) {
   return static_cast<int>(row - kLayerTensors.begin());
 }
 
-// The canonical order of tensors: (component's place, block, place in the layer).
+// Orders tensors canonically: (component's place, block, place in the layer).
 using CanonicalKey = std::tuple<int, std::int32_t, int>;
 
 CanonicalKey make_canonical_key(std::string_view name) {

@@ -99,7 +99,7 @@ std::vector<const Tensor*> list_pointers(const std::deque<Tensor>& tensors) {
   return pointers;
 }
 
-// The canonical form. All errors are thrown before the first byte is written.
+// Writes the canonical form. All errors are thrown before the first byte is written.
 class CanonicalFile {
  public:
   explicit CanonicalFile(const Model& model)
@@ -184,7 +184,7 @@ SectionWriter make_tensor_header_v1(const Tensor& tensor, const Affine&) {
   return out;
 }
 
-// All errors are thrown before the first byte is written.
+// Writes version 1. All errors are thrown before the first byte is written.
 struct FileV1 {
   explicit FileV1(const Model& model)
       : section(sort_canonically(model), make_tensor_header_v1, nullptr), sections(model, kVersion1) {
@@ -281,7 +281,7 @@ void note_attributes(const Model& model, Losses& losses) {
   losses.note_names(names, "tensor's attributes");
 }
 
-// The rules for tokenizing text; ALT has only the tokens.
+// Notes the loss of the rules for tokenizing text; ALT has only the tokens.
 void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   const Vocabulary usual;
   const std::optional<Vocabulary> ranked = make_sentencepiece_form(vocabulary);
@@ -344,7 +344,7 @@ void note_common(const Model& model, Losses& losses) {
   if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
 }
 
-// Reading version 1 fills in what it lacks; only differences from that are lost.
+// Notes losses of tokens. Reading version 1 fills in values that it lacks; only differences from these are lost.
 void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
   bool scores = false;
   bool types = false;

@@ -170,7 +170,7 @@ void write_end(Sink& sink, const WrittenForm& form) {
   sink.write(end.bytes());
 }
 
-// `uncounted`: bytes of fields that a size of SizeRule::too_small does not count.
+// Writes a section. `uncounted` is the number of bytes of fields that a size of SizeRule::too_small does not count.
 void write_section(Sink& sink, Section section, const SectionWriter& fields, const WrittenForm& form,
                    std::uint64_t uncounted = 0) {
   const std::uint64_t bytes = fields.fields().size();

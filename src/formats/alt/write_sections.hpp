@@ -24,7 +24,7 @@ struct BlockCounts;  // formats/alt/sections.hpp
 
 class SectionWriter {
  public:
-  // `section` begins every error: "parameters".
+  // Begins every error with `section`: "parameters".
   explicit SectionWriter(std::string section) : section_(std::move(section)) {}
 
   // These throw unsupported, naming section and field, for a value that does not fit int32, and for a negative count.
@@ -75,7 +75,7 @@ class TensorsSection {
 
 // ALT's sections for all three writers: each is defined once, and the writers' spellings are data.
 
-// The parameters section, with zeros for a model without configuration.
+// Holds the parameters section, with zeros for a model without configuration.
 struct ParameterFields {
   const Model& model;
   Config config;
@@ -85,7 +85,7 @@ struct ParameterField {
   void (*write)(SectionWriter& out, std::string_view name, const ParameterFields& of);
 };
 
-// A token of the tokenizer section.
+// Holds a token of the tokenizer section.
 struct TokenFields {
   const Vocabulary& vocabulary;
   std::size_t id;
@@ -95,7 +95,7 @@ struct TokenField {
   void (*write)(SectionWriter& out, const TokenFields& token);
 };
 
-// The differences between the files of the three writers.
+// Describes how the files of the three writers differ.
 struct WrittenForm {
   int version = 2;
   bool general = true;               // has a general section
@@ -118,7 +118,7 @@ class FileWriter {
 
   // Returns the size of the whole file.
   std::uint64_t bytes(const TensorsSection& tensors) const;
-  // Null: no tensors, as in alt.c's dialect.
+  // Writes the file. Null: without tensors, as in alt.c's dialect.
   void write(Sink& sink, const TensorsSection* tensors, const Progress& progress) const;
 
  private:

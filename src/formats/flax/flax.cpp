@@ -94,7 +94,7 @@ class FileReader {
       walk(j, join_names(name, std::to_string(number++), tree_[j].begin));
   }
 
-  // `unnamed`: the value whose key is left out of names.
+  // Walks a map. `unnamed` is the value whose key is left out of names.
   void walk_map(Tree::Index map, const std::string& name, std::optional<Tree::Index> unnamed) {
     for (Tree::Index i = map + 1; i < tree_.after(map); i = tree_.after(i + 1))
       walk(i + 1, unnamed == i + 1 ? name : join_names(name, tree_.text(i), tree_[i].begin));

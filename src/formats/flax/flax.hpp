@@ -37,7 +37,7 @@ struct FlaxArray {
   std::uint64_t begin = 0;  // of the elements, in the file
   std::uint64_t bytes = 0;
 
-  // std::nullopt: Poise has no such type.
+  // Returns std::nullopt if Poise has no such type.
   std::optional<DType> dtype() const;
   std::string explain_no_number() const;
 };
@@ -46,8 +46,8 @@ struct FlaxArray {
 // gives. `context` begins the messages.
 FlaxArray read_array(const Source& source, const std::string& context, const msgpack::Item& extension);
 
-// A map with kChunked: "shape", a map of "0", "1", ... to lengths, and "chunks", such a map of arrays of one dimension,
-// which hold the elements one after the other. Throws invalid_file.
+// Describes a map with kChunked: "shape", a map of "0", "1", ... to lengths, and "chunks", such a map of arrays of one
+// dimension, which hold the elements one after the other. Throws invalid_file.
 struct ChunkedArray {
   FlaxArray array;  // of all; its bytes are in the chunks
   std::vector<FlaxArray> chunks;

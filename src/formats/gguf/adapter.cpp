@@ -35,7 +35,7 @@ std::string base_model_of(const Model& file) {
   return file.card.base_model;
 }
 
-// One of the matrices that a tensor has stacked. Requires: three dimensions, and numbers.
+// Returns one of the matrices that a tensor has stacked. Requires: three dimensions, and numbers.
 Tensor matrix_of(const Tensor& stack, std::uint64_t number) {
   const Tensor dense = make_dense_tensor(stack);
   const Part& data = dense.require("data");
@@ -117,7 +117,7 @@ class Reading {
     }
   }
 
-  // The embedding's A is stored with its rows as columns.
+  // Returns the fault of a pair. The embedding's A is stored with its rows as columns.
   static std::optional<std::string> pair_fault(const std::string& name, const ThinMatrices& pair) {
     if (name != kEmbedding || pair.right == nullptr || pair.right->shape.size() != 2)
       return pair.fault("lora_b", "lora_a");

@@ -27,7 +27,7 @@ std::optional<std::uint64_t> number_in(std::string_view digits) {
   return number;
 }
 
-// Whether a name matches, and for which expert.
+// Says whether a name matches, and for which expert.
 struct Match {
   std::optional<std::uint64_t> expert;
 };

@@ -17,7 +17,7 @@
 
 namespace poise::gguf {
 
-// The changes of tensors by llama.cpp's conversion. Writing makes them, reading undoes them.
+// Names the changes of tensors by llama.cpp's conversion. Writing makes them, reading undoes them.
 enum class Change : std::uint8_t {
   none,
   queries,   // rows of rotated matrices: pairs of a head's rows are neighbours in llama.cpp, row i and row i + head_dim
@@ -35,7 +35,7 @@ struct NameRow {
   Change change = Change::none;
 };
 
-// A hyperparameter with two spellings.
+// Describes a hyperparameter with two spellings.
 struct KeyRow {
   enum class Kind : std::uint8_t { integer, number };
   std::string_view gguf;  // follows the architecture's name and a dot
@@ -50,14 +50,14 @@ struct KeyRow {
   std::optional<double> never_none = {};
 };
 
-// A hyperparameter without a key in llama.cpp, which computes with this value.
+// Describes a hyperparameter without a key in llama.cpp, which computes with this value.
 struct FixedKey {
   std::string_view config;
   std::variant<std::monostate, bool, std::string_view> value;  // the first: as if absent
   bool is_explicit;                                            // transformers has another default: reading adds the key
 };
 
-// A tensor of the first layer whose presence implies a configuration's key.
+// Describes a tensor of the first layer whose presence implies a configuration's key.
 struct ImpliedFlag {
   std::string_view tensor;
   std::string_view config;  // then true

@@ -11,7 +11,7 @@
 
 namespace poise::gguf {
 
-// The heads in a model's rotated matrices. 0: unknown.
+// Counts the heads in a model's rotated matrices. 0: unknown.
 struct Heads {
   std::uint64_t queries = 0;
   std::uint64_t keys = 0;
@@ -26,7 +26,7 @@ std::optional<Tensor> undo_change(Tensor tensor, Change change, const Heads& hea
 // dense, or blocks.
 Tensor apply_change(Tensor tensor, Change change, const Heads& heads);
 
-// The direction in which numbers change by 1.
+// Says in which direction numbers change by 1.
 enum class UnitShift : std::uint8_t { added, taken_away };
 
 // Returns the float32 numbers plus or minus 1, computed when read: llama.cpp stores the norms of Gemma so, whose

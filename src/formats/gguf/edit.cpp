@@ -34,7 +34,7 @@ constexpr std::size_t kMostShown = 100;  // bytes of a value in a message
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
-// An entry in the file.
+// Is an entry in the file.
 struct Entry {
   std::string key;
   EntryType type = {};
@@ -238,7 +238,8 @@ void require_first(const Header& header, const Input& input) {
 
 class EditedHeader final : public EditedBeginning {
  public:
-  // `has_config`: the header has poise.config. `problem`: why a change has no effect; empty if all have.
+  // Takes `has_config`, true if the header has poise.config, and `problem`, why a change has no effect; it is empty if
+  // all have.
   EditedHeader(const Input& input, const ByteWriter& header, std::uint64_t old_data, const AttributeChanges& changes,
                std::vector<std::string> added, bool has_config, std::string problem)
       : EditedBeginning(input, header.bytes(), old_data, std::move(added)), problem_(std::move(problem)) {
@@ -252,7 +253,8 @@ class EditedHeader final : public EditedBeginning {
          std::ranges::any_of(changes.set, [&](const auto& change) { return of_architecture(change.first); }));
   }
 
-  // poise.config takes precedence over other keys with the same value: then only llama.cpp would see the change.
+  // Throws for a change that only llama.cpp would see: poise.config takes precedence over other keys with the same
+  // value.
   void require_effect(const Model& before, const Model& after) const override {
     if (!problem_.empty())
       throw Error(ErrorKind::bad_argument, problem_, path().string()).with({.kind = Remedy::Kind::force});

@@ -50,7 +50,7 @@ Count count_parameters(const std::vector<CountedTensor>& tensors) {
   return count;
 }
 
-// Two digits at least: "8.0B", "124M".
+// Returns two digits at least: "8.0B", "124M".
 std::string format_rounded(std::uint64_t parameters) {
   struct Unit {
     double above;
@@ -122,7 +122,7 @@ class GeneralWriter {
 
   void write_text(std::string_view name, std::string_view text) { out_.text_if_new(make_key(name), text); }
 
-  // Of the first key of the model card that has any.
+  // Returns the values of the card's first key, of these, that has any.
   std::vector<std::string> find_values(std::initializer_list<std::string> keys) const {
     for (const std::string& key : keys) {
       if (std::vector<std::string> values = front_matter_values(readme_, key); !values.empty()) return values;
@@ -153,7 +153,7 @@ class GeneralWriter {
     }
   }
 
-  // The card counts first, then the name in config.json, then that of the directory or file.
+  // Writes the identity. The card counts first, then the name in config.json, then that of the directory or file.
   void write_identity() {
     std::vector<NameParts> names;
     const auto* text = model_.config_json.get_if<std::string>("_name_or_path");
@@ -189,7 +189,7 @@ class GeneralWriter {
     write_text("size_label", label.empty() ? make_size_label(count_) : label);
   }
 
-  // llama.cpp asks models with such a name for these tokens.
+  // Returns a token that llama.cpp needs for a model with such a name, and that the vocabulary lacks.
   std::string_view find_missing_token(const std::string& name) const {
     const std::string small = to_lower_ascii(name);
     if (!model_.vocabulary || (small.find("phi-3") == std::string::npos && small.find("phi3") == std::string::npos))
@@ -268,7 +268,7 @@ class GeneralWriter {
   std::vector<std::string> losses_;
 };
 
-// Of a GGUF file, whose other keys are attributes, and of tensors that no program runs.
+// Writes the card of a GGUF file, whose other keys are attributes, and of tensors that no program runs.
 void write_card(const Card& card, KeyValues& out) {
   out.text_if_new("general.author", card.author);
   out.text_if_new("general.license", card.license);

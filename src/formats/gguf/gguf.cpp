@@ -85,7 +85,7 @@ class FileAudit {
  private:
   static constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 
-  // llama.cpp ends at two tokens of one text. It names empty ones itself.
+  // Checks tokens. llama.cpp ends at two tokens of one text. It names empty ones itself.
   void check_tokens(MetadataValue& value) {
     std::unordered_map<std::string, std::size_t> first_with;
     std::size_t id = 0;
@@ -112,7 +112,7 @@ class FileAudit {
         {Severity::warning, fmt::format("tensor {}: {}", info.name, problem), source_->name(), info.position});
   }
 
-  // All bytes up to the next tensor, for types of unknown size.
+  // Returns all bytes up to the next tensor, for types of unknown size.
   std::uint64_t bytes_of(const TensorInfo& info) const {
     if (const auto bytes = count_stored_bytes(info.type, element_count(info.shape).value_or(0))) return *bytes;
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
@@ -128,7 +128,7 @@ class FileAudit {
                                          static_cast<unsigned>(static_cast<unsigned char>(*found))));
   }
 
-  // llama.cpp requires each tensor where the one before it in the header ends.
+  // Checks the order. llama.cpp requires each tensor where the one before it in the header ends.
   void check_order() {
     std::map<std::uint64_t, const TensorInfo*> first_at;
     const TensorInfo* early = nullptr;

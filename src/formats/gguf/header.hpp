@@ -27,31 +27,31 @@ constexpr std::uint32_t kLastVersion = 3;
 constexpr std::uint64_t kUsualAlignment = 32;
 constexpr std::string_view kAlignmentKey = "general.alignment";
 
-// The types of metadata values, by their numbers.
+// Names the types of metadata values, by their numbers.
 enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 
 bool is_integer(ValueType type);
 
-// "u8", "text", "array", ...
+// Returns "u8", "text", "array", ...
 std::string_view to_string(ValueType type);
 
 class HeaderReader;
 
-// A value, while its header is read. Callers ask once, for the kind that it must have; values that nobody asks for are
-// skipped.
+// Is a value, while its header is read. Callers ask once, for the kind that it must have; values that nobody asks for
+// are skipped.
 class MetadataValue {
  public:
-  // Where its type is in the file.
+  // Returns where its type is in the file.
   std::uint64_t position() const { return position_; }
   ValueType type() const { return type_; }
-  // Of an array.
+  // Returns the type of an array's items.
   ValueType item_type() const { return item_type_; }
   std::uint64_t count() const { return count_; }
 
-  // Each returns std::nullopt for a value of another kind. Text is valid until the next call on the reader.
+  // Each returns std::nullopt for a value of another kind. A text is valid until the next call on the reader.
   std::optional<std::string_view> text();
   std::optional<std::uint64_t> unsigned_integer();  // of any integer type
-  // Of any type but text and arrays; float32 as the double of the same shortest spelling.
+  // Returns a number of any type but text and arrays; float32 as the double of the same shortest spelling.
   std::optional<double> number();
   // Calls `take` for each item of an array of texts; false for another kind.
   bool texts(FunctionRef<void(std::string_view text)> take);
@@ -71,7 +71,7 @@ class MetadataValue {
   bool is_read_ = false;
 };
 
-// The header's description of a tensor.
+// Is the header's description of a tensor.
 struct TensorInfo {
   std::string name;
   Shape shape;  // outermost dimension first; last in the file
@@ -94,7 +94,7 @@ class HeaderReader {
   void metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> take);
   void tensors(FunctionRef<void(TensorInfo tensor)> take);
 
-  // Where the header ends. Requires: all of it has been read.
+  // Returns where the header ends. Requires: all of it has been read.
   std::uint64_t end() const { return in_.position(); }
 
   [[noreturn]] void fail(std::string_view what, std::string_view problem, std::uint64_t offset) const {

@@ -119,7 +119,7 @@ Attributes config_in(Entries& entries, const Architecture& architecture, const M
 // std::nullopt if it leaves out none. Requires: config_in() has not removed the entries.
 std::optional<std::string> unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
 
-// The inverse: a model's configuration in GGUF.
+// Holds the inverse: a model's configuration in GGUF.
 struct Hyperparameters {
   std::vector<Attributes::Entry> entries;
   RopeFactors factors;

@@ -43,7 +43,7 @@ class Entries {
   std::vector<Attributes::Entry> list_;
 };
 
-// The type of a value, and of its items if it is an array.
+// Holds the type of a value, and of its items if it is an array.
 struct EntryType {
   ValueType type = ValueType::text;
   ValueType items = ValueType::text;
@@ -51,11 +51,11 @@ struct EntryType {
   friend bool operator==(const EntryType&, const EntryType&) = default;
 };
 
-// "u8", "[i16]"
+// Returns "u8", "[i16]".
 std::string to_string(const EntryType& type);
 std::optional<EntryType> find_entry_type(std::string_view name);
 
-// Metadata in the form of a GGUF header, built entry by entry.
+// Builds metadata in the form of a GGUF header, entry by entry.
 class KeyValues {
  public:
   // Each writes an entry, and throws internal for a key that exists.

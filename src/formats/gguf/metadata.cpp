@@ -26,8 +26,8 @@ bool is_split_key(std::string_view key) {
   return key == "split.no" || key == "split.count" || key == "split.tensors.count";
 }
 
-// transformers stops at the ids of config.json. A file without poise.config is of another program, where the
-// vocabulary alone has them.
+// Sets the special ids. transformers stops at the ids of config.json. A file without poise.config is of another
+// program, where the vocabulary alone has them.
 void set_special_ids(Attributes& config, const SpecialIds& ids) {
   const auto set = [&](const char* key, std::int32_t id) {
     if (id >= 0) config.set(key, std::int64_t{id});
@@ -67,7 +67,7 @@ Metadata::Metadata(HeaderReader& header) {
   }
 }
 
-// llama.cpp accepts a number for each layer, too. Equal ones become one.
+// Reads one number for all layers. llama.cpp accepts a number for each layer, too; equal ones become one.
 void Metadata::read_one_for_all_layers(const std::string& architecture) {
   for (const std::string_view name : {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
     const std::string key = fmt::format("{}.{}", architecture, name);
@@ -80,7 +80,7 @@ void Metadata::read_one_for_all_layers(const std::string& architecture) {
   }
 }
 
-// An adapter has its model's architecture but no hyperparameters.
+// Returns false for an adapter, which has its model's architecture but no hyperparameters.
 bool Metadata::has_hyperparameters() const {
   return architecture_ != nullptr &&
          (entries_.find(fmt::format("{}.embedding_length", architecture_->name)) != nullptr ||

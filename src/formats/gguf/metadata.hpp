@@ -25,7 +25,7 @@ inline constexpr std::string_view kConfigKey = "poise.config";
 inline constexpr std::string_view kCreatedKey = "poise.created_at";
 inline constexpr std::string_view kModifiedKey = "poise.last_modified";
 
-// Which of several files this is.
+// Says which of several files this is.
 struct Split {
   std::uint64_t number = 0;
   std::uint64_t count = 0;    // 0: the file is whole
@@ -49,7 +49,7 @@ class Metadata {
   void move_into(Model& model, const RopeFactors& factors, const std::string& path);
 
  private:
-  // Poise's own keys in a file that it wrote.
+  // Reads Poise's own keys in a file that it wrote.
   std::optional<Attributes> read_rest(const std::string& path);
   std::string why_no_hyperparameters() const;
   void read_card(Card& card);
@@ -68,7 +68,7 @@ class Metadata {
 // throws.
 std::vector<MetadataKey> list_keys(const Input& input);
 
-// A tensor of the file.
+// Describes a tensor of the file.
 struct CountedTensor {
   std::string_view name;
   Shape shape;  // the innermost dimension last
@@ -85,7 +85,8 @@ struct WrittenGeneral {
 WrittenGeneral write_general(const Model& model, bool is_known, const std::vector<CountedTensor>& tensors,
                              KeyValues& out);
 
-// The parts of "org/Name-8B-Instruct-v0.3", each empty if it is not there. `parameters`: of the model; 0: unknown.
+// Holds the parts of "org/Name-8B-Instruct-v0.3", each empty if it is not there. `parameters` are those of the model;
+// 0: unknown.
 struct NameParts {
   std::string organization;
   std::string name;

@@ -60,7 +60,7 @@ class Pattern {
   std::string_view rest_;
 };
 
-// (v|iter)?\d+([.]\d+)*
+// Returns true for (v|iter)?\d+([.]\d+)*
 bool is_version(const std::string& small) {
   Pattern of(small);
   if (!of.skip("v")) of.skip("iter");
@@ -71,7 +71,7 @@ bool is_version(const std::string& small) {
   return of.at_end();
 }
 
-// i?q\d(_\w)*|b?fp?(16|32)
+// Returns true for i?q\d(_\w)*|b?fp?(16|32)
 bool is_type(const std::string& small) {
   Pattern blocks(small);
   blocks.skip("i");
@@ -88,7 +88,7 @@ bool is_type(const std::string& small) {
   return (floats.skip("16") || floats.skip("32")) && floats.at_end();
 }
 
-// ([A]|\d+[x])?\d+([._]\d+)?[KMBT][\d]?
+// Returns true for ([A]|\d+[x])?\d+([._]\d+)?[KMBT][\d]?
 bool is_counted_size(const std::string& small) {
   const auto rest_matches = [](Pattern of) {
     if (!of.skip_digits()) return false;

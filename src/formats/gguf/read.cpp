@@ -26,7 +26,7 @@
 namespace poise::gguf {
 namespace {
 
-// One file: its metadata, and where its tensors are.
+// Holds one file: its metadata, and where its tensors are.
 struct File {
   SourcePtr source;
   std::uint32_t version = 0;
@@ -138,7 +138,7 @@ class TensorAdder {
                                                   here.begin, file_->tensors[before.tensor].name));
   }
 
-  // All bytes up to the next tensor, for types of unknown size.
+  // Returns all bytes up to the next tensor, for types of unknown size.
   std::uint64_t bytes_to_next(const TensorInfo& info) const {
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
     return (next == offsets_.end() ? file_->data_bytes : *next) - info.offset;
@@ -196,12 +196,12 @@ class TensorAdder {
     return type != nullptr && file_->big_endian && !type->swapped ? nullptr : type;
   }
 
-  // Other tensors are listed and carried, and keep their name and order.
+  // Returns true for tensors that Poise interprets. Others are listed and carried, and keep their name and order.
   bool is_interpreted(const TensorInfo& info) const {
     return dtype_spelled(kSpellings, info.type) || readable_blocks(info) != nullptr;
   }
 
-  // As in the file.
+  // Returns the tensor as it is in the file.
   Tensor tensor(const TensorInfo& info, std::uint64_t bytes) const {
     BlobPtr blob = make_source_blob(file_->source, file_->data_begin + info.offset, bytes);
     if (const auto dtype = dtype_spelled(kSpellings, info.type)) {

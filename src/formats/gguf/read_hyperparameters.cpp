@@ -149,7 +149,7 @@ class HyperparameterReader {
     if (scaling) map_.set("rope_scaling", std::move(*scaling));
   }
 
-  // llama.cpp multiplies it by the attention factor that yarn computes.
+  // Reads yarn's attention factor, by which llama.cpp multiplies the factor that yarn computes.
   void read_yarn_attention(Attributes& scaling) {
     const auto said = remove({kAttentionFactor, {}, KeyRow::Kind::number});
     if (!said) return;

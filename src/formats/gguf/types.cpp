@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kUnknown = "llama_ftype ";
 
-// The recipe, by the type of a tensor whose name contains that text; the first match counts.
+// Names a recipe by the type of a tensor whose name contains that text; the first match counts.
 struct Variant {
   std::uint32_t most;
   std::string_view name;
@@ -41,7 +41,7 @@ constexpr std::array kVariants = std::to_array<Variant>({
     {11, "", 14, 11},             // Q3_K, an output matrix of Q6_K: Q3_K_S
 });
 
-// By the type of most layers: an embedding and an output matrix of another type may be larger.
+// Guesses the file type by the type of most layers: an embedding and an output matrix of another type may be larger.
 std::optional<std::uint32_t> guess_file_type(std::span<const TypedMatrix> matrices) {
   std::map<std::uint32_t, std::uint64_t> elements;
   const auto count = [&](auto counts) {

@@ -37,8 +37,8 @@ inline constexpr std::array kRemovedTypes = {
 // bits.
 std::optional<std::uint64_t> count_stored_bytes(std::uint32_t type, std::uint64_t elements);
 
-// A number of general.file_type (llama_ftype, of llama.h, v0.5.0), and the type of most tensors (llama-quant.cpp). Of
-// several rows with one type, the first is the usual one.
+// Holds a number of general.file_type (llama_ftype, of llama.h, v0.5.0), and the type of most tensors
+// (llama-quant.cpp). Of several rows with one type, the first is the usual one.
 struct FileType {
   std::uint32_t number;
   std::string_view name;
@@ -58,7 +58,7 @@ inline constexpr std::array kFileTypes = std::to_array<FileType>({
 // Returns the name of a number: that of Poise's recipe ("q4_k_m"), or "llama_ftype 43" for an unknown one.
 std::string find_file_type_name(std::uint32_t number);
 
-// A matrix of a file: its name and the number of its type.
+// Describes a matrix of a file: its name and the number of its type.
 struct TypedMatrix {
   std::string_view name;
   std::uint32_t type;

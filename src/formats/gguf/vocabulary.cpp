@@ -30,7 +30,7 @@ std::string name_in(const Value* value) {
   return text == nullptr ? std::string() : *text;
 }
 
-// 0 is undefined.
+// Returns the type of a number. 0 is undefined.
 TokenType type_of(std::int32_t number) {
   if (number == 0) return TokenType::unused;
   return number < 0 ? TokenType::normal
@@ -49,10 +49,10 @@ bool has_token(const Value* value, std::size_t count) {
 
 std::string make_key(std::string_view name) { return std::string(kTokenizer).append(name); }
 
-// Where files lack keys, or name special tokens that they lack (one after the last, or -1), llama.cpp takes defaults.
+// Finds llama.cpp's defaults, where files lack keys, or name special tokens that they lack (one after the last, or -1).
 class DefaultValues {
  public:
-  // `model`: tokenizer.ggml.model.
+  // Takes `model`, tokenizer.ggml.model.
   DefaultValues(const Entries& entries, std::string_view model, std::size_t count)
       : entries_(entries),
         model_(model),
@@ -60,7 +60,7 @@ class DefaultValues {
         pre_(name_in(entries.find(make_key("pre")))),
         ids_(find_default_gguf_ids(model, pre_)) {}
 
-  // Of a special token; -1: none.
+  // Returns the id of a special token; -1: none.
   std::int32_t id(std::string_view key) const {
     constexpr std::array kIds = std::to_array<std::pair<std::string_view, std::int32_t SpecialIds::*>>(
         {{"bos_token_id", &SpecialIds::bos_id},
@@ -103,7 +103,7 @@ class DefaultValues {
   SpecialIds ids_;
 };
 
-// For a vocabulary whose types are missing.
+// Returns the type of a token in a vocabulary without types.
 TokenType find_type_by_text(std::string_view text) {
   return parse_byte_piece(text) ? TokenType::byte : TokenType::normal;
 }

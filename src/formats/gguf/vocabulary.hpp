@@ -28,7 +28,7 @@ TokenType read_type(const Vocabulary& vocabulary, std::size_t id);
 std::vector<std::string> write_vocabulary(const Model& model, const std::string& name, std::uint64_t embeddings,
                                           KeyValues* out);
 
-// The arrays of a vocabulary, read with the header: as values they would take many times the memory.
+// Holds the arrays of a vocabulary, read with the header: as values they would take many times the memory.
 class Tokens {
  public:
   // Returns false for another key. Throws invalid_file for an array of another kind.

@@ -57,7 +57,7 @@ std::uint32_t find_type_number(const Tensor& tensor) {
 
 bool is_vector(const Tensor& tensor) { return tensor.shape.size() < 2 || tensor.name.ends_with(".bias"); }
 
-// Without a configuration llama.cpp could not use the tensors.
+// Returns the architecture; null for a model without a configuration, whose tensors llama.cpp could not use.
 const Architecture* find_architecture(const Model& model) {
   const Architecture* architecture = architecture_of(model.card.model_type);
   if (architecture == nullptr || (!model.config && model.config_json.empty())) return nullptr;
@@ -79,7 +79,7 @@ class Preparer {
     return architecture_ == nullptr ? std::nullopt : gguf_name(*architecture_, tensor.name);
   }
 
-  // True for a tensor that the configuration implies and that llama.cpp has no name for.
+  // Returns true for a tensor that the configuration implies and that llama.cpp has no name for.
   bool is_computed(const Tensor& tensor) const {
     return architecture_ != nullptr && !known(tensor) && computed_tensor(*family_, tensor.name) != nullptr;
   }
@@ -115,7 +115,7 @@ class Preparer {
   Hyperparameters hyperparameters_;
 };
 
-// The experts' matrices of one stacked tensor, by number.
+// Holds the experts' matrices of one stacked tensor, by number.
 using Experts = std::map<std::uint64_t, Stored>;
 
 Stored stack_experts(Experts experts) {
@@ -149,7 +149,7 @@ std::optional<std::uint32_t> choose_file_type(const std::vector<Stored>& tensors
   return find_file_type(matrices, recipe);
 }
 
-// The tensors [first, last) and the header before them.
+// Names the tensors [first, last) and the header before them.
 struct Part {
   std::size_t first = 0;
   std::size_t last = 0;
@@ -167,8 +167,9 @@ void require_own_adapter(const Model& model) {
       .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
 }
 
-// GGUF files are for llama.cpp. A model that states its configuration has to be one that llama.cpp can run from the
-// file; a GGUF file of another program is written as it is, and parts of a model may be missing (losses()).
+// Checks that llama.cpp can run a model from the file, since GGUF files are for llama.cpp: a model that states its
+// configuration has to be one. A GGUF file of another program is written as it is, and parts of a model may be missing
+// (losses()).
 class RunnableCheck {
  public:
   explicit RunnableCheck(const Model& model) : model_(model) {
@@ -183,7 +184,7 @@ class RunnableCheck {
            "; llama.cpp's own convert_hf_to_gguf.py may convert a Hugging Face directory");
   }
 
-  // llama.cpp has as many tensors as the architecture has names.
+  // Requires that the architecture has a name for each tensor: llama.cpp has no others.
   void require_names(const Preparer& preparer) const {
     if (!is_needed_ || preparer.architecture() == nullptr) return;
     std::vector<std::string_view> strangers;
@@ -204,7 +205,7 @@ class RunnableCheck {
     throw error;
   }
 
-  // `least`: the experts of the smallest stack.
+  // Requires experts. `least` is the number of experts of the smallest stack.
   void require_experts(const Preparer& preparer, std::uint64_t least) const {
     if (!is_needed_ || preparer.architecture() == nullptr) return;
     const std::string key = fmt::format("{}.expert_count", preparer.architecture()->name);
@@ -215,7 +216,7 @@ class RunnableCheck {
     }
   }
 
-  // A conversion stores the output of a tied model; a writer that is given tensors may not.
+  // Requires the output matrix. A conversion stores the output of a tied model; a writer that is given tensors may not.
   void require_output(const Preparer& preparer, const std::vector<Stored>& tensors) const {
     const auto has = [&](std::string_view name) {
       return std::ranges::find(tensors, name, &Stored::name) != tensors.end();
@@ -331,7 +332,7 @@ class GgufFile {
     return make_split_name(name, index, parts_.size());
   }
 
-  // The first part has the metadata; the others are found by its name.
+  // Opens a part. The first part has the metadata; the others are found by its name.
   Sink& open_sink(Output& output, std::size_t index) const {
     const std::string name = part_name(output.name(), index);
     return index == 0 ? output.open_main(name) : output.open_sibling(name);

@@ -47,7 +47,7 @@ class HyperparameterWriter {
   void add(std::string_view gguf, Value value) {
     result_.entries.emplace_back(fmt::format("{}.{}", architecture_.name, gguf), std::move(value));
   }
-  // As float32, which llama.cpp requires.
+  // Adds a number as float32, which llama.cpp requires.
   void add_number(std::string_view gguf, double value) { add(gguf, shortest(static_cast<float>(value))); }
   void differ(std::string sentence) { result_.differences.push_back(std::move(sentence)); }
 
@@ -58,7 +58,7 @@ class HyperparameterWriter {
   }
 
   static const Value* not_null(const Value* value) { return value == nullptr || *value == Value() ? nullptr : value; }
-  // Null counts as absent.
+  // Finds a value. Null counts as absent.
   const Value* find(std::string_view key) const { return not_null(config_.find(key)); }
 
   const Value* value_of(const KeyRow& row) const {
@@ -157,7 +157,8 @@ class HyperparameterWriter {
     add(kPattern, std::move(pattern));
   }
 
-  // If llama.cpp has a default window, one of all positions has no effect.
+  // Writes that there is no window: if llama.cpp has a default window, writes one of all positions, which has no
+  // effect.
   void write_no_window() {
     const std::string key = fmt::format("{}.{}", architecture_.name, kSlidingWindow);
     std::erase_if(result_.entries, [&](const Attributes::Entry& entry) { return entry.first == key; });
@@ -232,7 +233,8 @@ class HyperparameterWriter {
     }
   }
 
-  // llama.cpp ignores attention_factor and mscale, and multiplies yarn's attention factor by its own number.
+  // Writes yarn's attention factor. llama.cpp ignores attention_factor and mscale, and multiplies yarn's attention
+  // factor by its own number.
   void write_yarn_attention() {
     const auto in_scaling = [&](std::string_view key) { return number(not_null(rope_->find(key))); };
     const double factor = in_scaling("factor").value_or(1);

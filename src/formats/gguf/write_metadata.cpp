@@ -118,7 +118,7 @@ bool has_tokens(const Model& model) {
   return model.vocabulary || model.attributes.find(fmt::format("{}model", kTokenizer)) != nullptr;
 }
 
-// llama.cpp loads a file without tokens only if it states that there are none, and how many ids there are.
+// Writes that there are no tokens, and how many ids there are: llama.cpp loads no file without tokens otherwise.
 void write_no_vocabulary(std::uint64_t rows, const Architecture& architecture, KeyValues& out) {
   out.text(fmt::format("{}model", kTokenizer), kNoTokenizer);
   const std::string size = fmt::format("{}.vocab_size", architecture.name);
@@ -174,8 +174,8 @@ std::optional<Value> parse_number(const std::string& text) {
   return std::nullopt;
 }
 
-// In the form that llama.cpp requires: numbers for its own keys, which other formats store as texts, and bytes for the
-// rules of SentencePiece's normalizers.
+// Writes an attribute in the form that llama.cpp requires: numbers for its own keys, which other formats store as
+// texts, and bytes for the rules of SentencePiece's normalizers.
 void write_attribute(const std::string& key, const Value& value, const Model& model, std::string_view architecture,
                      KeyValues& out) {
   const auto* items = value.get_if<Value::Array>();

@@ -40,7 +40,7 @@ struct Pair : ThinMatrices {
 
 class Reading {
  public:
-  // `base`: the model that is to be changed; null: unknown.
+  // Takes `base`, the model that is to be changed; null: unknown.
   Reading(const Model& file, const Attributes& keys, const Model* base)
       : file_(file), base_(base), config_(keys, adapter_.faults, adapter_.refusals) {
     if (base != nullptr) plan_ = known_plan(*base);

@@ -225,7 +225,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The tensors of each shard, from the index.
+// Holds the tensors of each shard, from the index.
 using ShardMap = std::map<std::string, std::set<std::string>>;
 
 ShardMap read_index(DirectoryReader& directory, const std::string& index, std::vector<Finding>& warnings) {
@@ -276,7 +276,7 @@ class TensorCollector {
   TensorCollector(Model& model, const WeightFiles& files)
       : model_(model), files_read_(files), family_(model.config ? &family_of(model) : nullptr) {}
 
-  // `look_at` first gets the name of every tensor of the file.
+  // Adds a file. `look_at` first gets the name of every tensor of the file.
   void add(DirectoryReader& directory, const std::string& file, FunctionRef<void(const std::string& name)> look_at) {
     const SourcePtr source = directory.open(file);
     const std::string path = directory.path(file).string();
@@ -305,7 +305,7 @@ class TensorCollector {
   }
 
  private:
-  // Empty if it stays.
+  // Returns why a tensor is left out; an empty text if it stays.
   std::string why_left_out(std::string_view tensor) const {
     if (family_ == nullptr) return {};
     const ComputedTensor* computed = computed_tensor(*family_, tensor);

@@ -64,7 +64,7 @@ class DirectoryReader {
 // of files that contradict what counts. Throws invalid_file.
 std::string_view read_quantization_file(Model& model, DirectoryReader& directory);
 
-// The place of a directory's tensors.
+// Says where a directory's tensors are.
 struct LocatedWeights {
   const Format* format = nullptr;
   std::string name;  // of the only file, or of the index

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kMaxRank = 1 << 16;
 constexpr std::size_t kMaxPatterns = 4096;  // of one field
 
-// Long values are cut.
+// Returns a value as text; long values are cut.
 std::string shown(const Value& value) {
   constexpr std::size_t kMost = 60;
   const bool is_list = value.get_if<Value::Array>() != nullptr || value.get_if<Attributes>() != nullptr;
@@ -119,7 +119,7 @@ class PeftConfig::Reader {
 
   void refuse(std::string problem) { refusals_.push_back(std::move(problem)); }
 
-  // PEFT takes the adapter's beginning out of the model's own matrices when it loads these kinds.
+  // Refuses kinds with which PEFT takes the adapter's beginning out of the model's own matrices when it loads them.
   void refuse_changed_base() {
     constexpr std::string_view kKey = "init_lora_weights";
     const auto* word = keys_.get_if<std::string>(kKey);

@@ -17,13 +17,13 @@
 
 namespace poise::huggingface {
 
-// A pattern of modules' names, as PEFT matches them.
+// Is a pattern of modules' names, as PEFT matches them.
 class ModulePattern {
  public:
   enum class Matches : std::uint8_t { whole, ending };  // all of a name, or its end after a dot, too
 
-  // A regular expression, of Python's syntax as far as PCRE2 shares it. Throws invalid_file with the expression;
-  // `where` names the field that holds it.
+  // Compiles a regular expression, of Python's syntax as far as PCRE2 shares it. Throws invalid_file with the
+  // expression; `where` names the field that holds it.
   ModulePattern(std::string_view expression, Matches matches, const std::string& where);
 
   // Throws unsupported where that takes longer than any real expression does. Requires: a name of well-formed UTF-8.

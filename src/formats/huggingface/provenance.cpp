@@ -21,7 +21,7 @@ constexpr std::string_view kSite = "https://huggingface.co/";
 
 constexpr long long kLastDay = 253402300799;  // 9999-12-31
 
-// YYYY-MM-DD in UTC, of SOURCE_DATE_EPOCH; empty where that is not set.
+// Returns YYYY-MM-DD in UTC, of SOURCE_DATE_EPOCH; an empty text where that is not set.
 std::string read_source_date() {
   const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
   if (epoch == nullptr || *epoch == '\0') return {};

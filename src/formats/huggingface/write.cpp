@@ -46,7 +46,7 @@ std::string_view class_of(std::string_view model_type) {
   return family == nullptr ? std::string_view() : family->transformers_class;
 }
 
-// transformers' name for the type of most of the tensors' bytes; empty if it has none.
+// Returns transformers' name for the type of most of the tensors' bytes; an empty text if it has none.
 std::string_view torch_dtype(const Model& model) {
   std::map<DType, std::uint64_t> bytes;
   for (const Tensor& tensor : model.tensors()) {
@@ -58,7 +58,7 @@ std::string_view torch_dtype(const Model& model) {
   return row == kTorchNames.end() ? std::string_view() : row->second;
 }
 
-// Older and newer files have different keys for the type, some have both.
+// Sets the type. Older and newer files have different keys for it, some have both.
 bool set_dtype(Attributes& config, std::string_view dtype) {
   bool found = false;
   for (const std::string_view name : {"dtype", "torch_dtype"}) {
@@ -99,7 +99,7 @@ Attributes config_of(const Model& model) {
   return config;
 }
 
-// The model's vocabulary, and its attributes without those of the vocabulary.
+// Holds the model's vocabulary, and its attributes without those of the vocabulary.
 struct Described {
   std::optional<Vocabulary> vocabulary;
   Attributes attributes;
@@ -333,7 +333,7 @@ class Directory {
   std::vector<SafetensorsFile> shards_;
 };
 
-// A directory in PEFT's form.
+// Writes a directory in PEFT's form.
 class AdapterDirectory {
  public:
   AdapterDirectory(const Model& model, const Attributes& config)

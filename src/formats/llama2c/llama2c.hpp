@@ -48,7 +48,7 @@ std::optional<std::uint64_t> compute_file_size(const Header& header);
 // Returns true for a file of version 0, which has no magic: the numbers must describe a model of exactly its size.
 bool is_version_0(const Source& source);
 
-// An array of the file, for each layer if it belongs to layers.
+// Describes an array of the file, for each layer if it belongs to layers.
 struct FileArray {
   std::string_view name;       // of the tensor; in layers, what follows "model.layers.0."
   std::string_view file_name;  // the field of llama2.c's TransformerWeights, for all layers (run.c)

@@ -25,10 +25,10 @@ bool holds(const MemberNames& names) {
   return std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(kExtension); });
 }
 
-// PyTorch finds its pickle without regard to case.
+// Returns true for a pickle, which PyTorch finds without regard to case.
 bool is_pickle(std::string_view name) { return to_lower_ascii(name.substr(name.rfind('/') + 1)) == "data.pkl"; }
 
-// An array of an archive: a member, and what its bytes begin with.
+// Describes an array of an archive: a member, and the beginning of its bytes.
 struct ArrayMember {
   const ZipMember& member;
   std::string name;
@@ -155,7 +155,7 @@ std::vector<Finding> audit(const Input& input, const Model&) {
   return findings;
 }
 
-// The pickles of other members are read by the archives of PyTorch.
+// Finds dangerous code. The pickles of other members are read by the archives of PyTorch.
 std::vector<Finding> dangerous_code(const SourcePtr& source) {
   if (container_of({source->name(), source}) != ContainerKind::zip) return {};
   const ZipArchive archive(source);
@@ -174,7 +174,7 @@ std::string make_member_name(const Tensor& tensor) {
   return name;
 }
 
-// Without a meter: zero bytes instead of elements.
+// Writes the file. Without a meter, writes zero bytes instead of elements.
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   ZipWriter archive(sink, numpy::kAlignment);
   const ReadAhead ahead(ReadAhead::list_blobs(

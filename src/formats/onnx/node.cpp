@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kFloat = 1;  // ElementType::number
 constexpr std::uint64_t kInt64 = 7;
 
-// The attributes of a Constant that are not tensors: each is a field of an AttributeProto.
+// Holds the attributes of a Constant that are not tensors: each is a field of an AttributeProto.
 struct Constant {
   std::uint64_t field;
   std::string_view name;

@@ -95,7 +95,7 @@ class Reader {
     model_.warnings.push_back({Severity::warning, std::move(what), source_->name(), at});
   }
 
-  // A function without tensors loses nothing, as nodes do.
+  // Leaves out a function. Without tensors it loses nothing, as nodes do.
   void leave_out_function(Message function) {
     std::string name;
     bool has_tensors = false;
@@ -233,7 +233,7 @@ namespace poise {
 
 namespace {
 
-// The version comes first, as all programs write it.
+// Returns true for ONNX. The version comes first, as all programs write it.
 bool sniff(const Input& input) {
   const auto bytes = first_bytes(input, 1);
   constexpr std::byte kVersionTag{0x08};

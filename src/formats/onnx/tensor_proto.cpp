@@ -70,7 +70,7 @@ class IntegerStream final : public BlobStream {
   IntegerStream(const Source& source, const Places& places, Integers integers, const std::string& tensor)
       : source_(source), walk_(source, places), integers_(integers), tensor_(tensor) {}
 
-  // An element cut by the end of a call goes on in the next one.
+  // Reads numbers. An element cut by the end of a call goes on in the next one.
   std::size_t read(std::span<std::byte> out) override {
     std::size_t done = 0;
     while (done < out.size()) {
@@ -227,8 +227,8 @@ void require_bytes(const TensorProto& proto, const OnnxType& type, std::uint64_t
     fail(fmt::format("{}: {} bytes, {} of {} needs {}", where, found, to_string(proto.dims), type.name, expected));
 }
 
-// A hard link does not show where it comes from: an archive of a model may make one to a file of its reader's. onnx
-// refuses them, too (CVE-2026-34446).
+// Throws for a hard link, which does not show where it comes from: an archive of a model may make one to a file of its
+// reader's. onnx refuses them, too (CVE-2026-34446).
 void require_one_name(const Source& file, const std::string& name) {
   struct stat status {};
   if (::fstat(file.descriptor(), &status) != 0) throw_system_error("stat", file.name());
@@ -355,8 +355,8 @@ TensorProto read_tensor_proto(Message message) {
   return proto;
 }
 
-// A link may lead to a file of the directory that the model is in: the Hub's cache has links to both next to each
-// other.
+// Throws for a file outside. A link may lead to a file of the directory that the model is in: the Hub's cache has links
+// to both next to each other.
 void ExternalFiles::require_inside(const std::filesystem::path& path, const std::string& name) const {
   namespace fs = std::filesystem;
   std::error_code ignored;

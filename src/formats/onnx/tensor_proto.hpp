@@ -28,7 +28,7 @@ using Places = std::vector<protobuf::Message::Place>;
 // an integer.
 std::uint64_t count_integers(const Source& source, const Places& places);
 
-// The type of the elements.
+// Describes the type of the elements.
 struct Integers {
   unsigned bytes = 0;  // of one: 1, 2, 4 or 8
   bool is_signed = false;
@@ -89,7 +89,7 @@ inline constexpr std::array kElementTypes = std::to_array<OnnxType>({
 });
 inline constexpr std::uint64_t kText = 8;  // STRING
 
-// Null: not known.
+// Returns null for a type that is not known.
 inline const OnnxType* element_type(std::uint64_t number) {
   const auto* const row = std::ranges::find(kElementTypes, number, &OnnxType::number);
   return row == kElementTypes.end() ? nullptr : row;
@@ -119,13 +119,13 @@ struct TensorProto {
 TensorProto read_tensor_proto(Message message);
 // Appends a piece of a field. Throws invalid_file for too many.
 void add_piece(const Message& message, std::string_view field, Places& places, Message::Place place);
-// A field of dimensions. Throws invalid_file for negative ones, and more than a model has.
+// Reads a field of dimensions. Throws invalid_file for negative ones, and more than a model has.
 void read_dims(Message& message, Shape& dims);
 
-// The files in the model's directory that hold elements, each opened once.
+// Finds the files in the model's directory that hold elements, and opens each once.
 class ExternalFiles {
  public:
-  // In the model's directory. A model in memory has none.
+  // Looks in the model's directory. A model in memory has none.
   ExternalFiles(const Input& model, const ReadOptions& options)
       : model_(model.path), has_folder_(model.has_folder), options_(options) {}
 
@@ -142,12 +142,12 @@ class ExternalFiles {
   std::map<std::string, SourcePtr> opened_;
 };
 
-// A tensor whose type Poise does not have is carried only, under the layout "onnx.INT4". Throws (without path)
-// invalid_file where elements are missing, superfluous or not in their file; unsupported for types that are not known.
-// Requires: the type is not kText.
+// Makes a tensor. One whose type Poise does not have is carried only, under the layout "onnx.INT4". Throws (without
+// path) invalid_file where elements are missing, superfluous or not in their file; unsupported for types that are not
+// known. Requires: the type is not kText.
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files);
 
-// Of a tensor of texts: a text, or a list of them. std::nullopt if they are too many, or not UTF-8.
+// Reads a tensor of texts: a text, or a list of them. Returns std::nullopt if they are too many, or not UTF-8.
 std::optional<Value> read_texts(const TensorProto& proto, const Source& source);
 
 // A SparseTensorProto of onnx.proto, as a tensor of coordinates.

@@ -100,7 +100,8 @@ void report_others(const ZipArchive& archive, const std::string& root, const Arc
   }
 }
 
-// PyTorch finds members without regard to case, so that it may load another one than Poise reads.
+// Throws for two names that differ in case only: PyTorch finds members without regard to case, so that it may load
+// another one than Poise reads.
 void require_distinct_names(const ZipArchive& archive) {
   std::unordered_map<std::string, const ZipMember*> names;
   for (const ZipMember& member : archive.members()) {
@@ -114,7 +115,7 @@ void require_distinct_names(const ZipArchive& archive) {
   }
 }
 
-// The archive and the pickle of its objects.
+// Holds the archive and the pickle of its objects.
 struct ArchivePickle {
   explicit ArchivePickle(const SourcePtr& source)
       : archive(source),

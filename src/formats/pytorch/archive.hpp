@@ -15,7 +15,7 @@ namespace poise::pytorch {
 
 inline constexpr std::string_view kPickle = "data.pkl";
 
-// PyTorch finds the pickle without regard to case.
+// Returns true for the pickle's name, which PyTorch finds without regard to case.
 bool is_pickle_name(std::string_view member);
 
 Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take);
@@ -24,7 +24,7 @@ Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 // Poise does not, or a program of TorchScript, that is an error.
 std::vector<Finding> find_dangers_in_archive(const SourcePtr& source);
 
-// The same for the members of a checkpoint that read_archive() does not look at.
+// Does the same for the members of a checkpoint that read_archive() does not look at.
 std::vector<Finding> find_dangers_in_other_members(const ZipArchive& archive);
 
 }  // namespace poise::pytorch

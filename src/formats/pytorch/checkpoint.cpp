@@ -193,8 +193,8 @@ class Objects {
     }
   }
 
-  // The state of a dict besides its entries: for a state dict the versions of its modules, where 1 means the same as
-  // none.
+  // Reads the state of a dict besides its entries: for a state dict the versions of its modules, where 1 means the same
+  // as none.
   void read_state(Id id, const std::string& name) {
     if (pickle_.kind(id) != Kind::call || !pickle_.call(id).state) return;
     const Id state = *pickle_.call(id).state;
@@ -444,7 +444,7 @@ std::optional<Value> Values::convert_list(std::span<const Id> items, std::size_t
   return Value(std::move(list));
 }
 
-// With the last value of a key that comes several times, as in Python.
+// Converts a mapping. A key that comes several times has its last value, as in Python.
 std::optional<Value> Values::convert_mapping(const std::vector<Pair>& pairs, std::size_t depth, std::string& why) {
   const bool all_texts =
       std::ranges::all_of(pairs, [&](const Pair& pair) { return pickle_.kind(pair.key) == Kind::text; });

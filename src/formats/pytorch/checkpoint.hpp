@@ -18,7 +18,7 @@
 
 namespace poise::pytorch {
 
-// The content besides the tensors.
+// Holds the content besides the tensors.
 struct Rest {
   Attributes attributes;
   std::vector<Finding> findings;

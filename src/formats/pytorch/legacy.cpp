@@ -142,8 +142,8 @@ void require_little_endian(const Pickle& facts, const std::string& path) {
   }
 }
 
-// The five pickles at the beginning of a file. Throws invalid_file for another beginning, unsupported for numbers in
-// big-endian order.
+// Reads the five pickles at the beginning of a file. Throws invalid_file for another beginning, unsupported for numbers
+// in big-endian order.
 struct LegacyPickles {
   LegacyPickles(Front& front, const std::string& path) {
     const auto next = [&] {

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 2> kNames = {"pytorch_model.bin", "adapte
 
 bool holds(const MemberNames& names) { return std::ranges::any_of(names, pytorch::is_pickle_name); }
 
-// A file of before version 1.6.
+// Returns true for a file of before version 1.6.
 bool sniff(const Input& input) {
   const auto bytes = first_bytes(input, pytorch::kMagicWithin);
   return pytorch::has_legacy_magic({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -45,7 +45,7 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
-// The oldest checkpoints are tar archives of pickles, which torch.load() runs.
+// Describes the danger of the oldest checkpoints, which are tar archives of pickles that torch.load() runs.
 Finding describe_danger_of_tar(const Source& source) {
   const std::string extension = std::filesystem::path(source.name()).extension().string();
   const bool is_checkpoint = extension == kPytorch.info.extension || std::ranges::count(kExtensions, extension) > 0;

@@ -22,8 +22,8 @@ std::vector<std::string> losses(const Model& model, const WriteOptions& options)
 bool has_legacy_magic(std::string_view start);
 inline constexpr std::size_t kMagicWithin = 32;
 
-// All five pickles are searched for names that no checkpoint needs. Throws invalid_file for a file that is a tar
-// archive, too: torch.load() reads the pickles of that.
+// Reads such a file. All five pickles are searched for names that no checkpoint needs. Throws invalid_file for a file
+// that is a tar archive, too: torch.load() reads the pickles of that.
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
 // Checks the pickles of any file, for Format::dangerous_code. Reports an error for a checkpoint that is a tar archive,

@@ -12,7 +12,7 @@
 
 namespace poise::pytorch {
 
-// A run of bytes behind tensors, as a pickle names it.
+// Names a run of bytes behind tensors, as a pickle does.
 struct StorageName {
   std::string type;  // the class: "torch.FloatStorage"
   std::string_view key;

@@ -107,7 +107,7 @@ std::uint64_t TensorBuilder::read_natural(Id id, std::string_view field) const {
   fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a non-negative integer of 63 bits", field));
 }
 
-// A list that changed after the function got it had other numbers then.
+// Throws for a list that changed after the function got it: it had other numbers then.
 void TensorBuilder::refuse_changed(Id container, Id call, std::string_view field) const {
   if (pickle_.is_changed_after(container, call))
     fail(container, ErrorKind::unsupported,
@@ -160,7 +160,8 @@ TensorBuilder::View TensorBuilder::read_view(const Making& making) const {
   return view;
 }
 
-// torch 2 stores a conjugated or negated tensor as it was before, with a note that this is still to be done.
+// Throws for a tensor that torch 2 stores as it was before it was conjugated or negated, with a note that this is still
+// to be done.
 void TensorBuilder::refuse_pending(std::span<const Id> metadata) const {
   if (metadata.empty() || pickle_.kind(metadata[0]) != Kind::dict) return;
   const std::span<const Id> items = pickle_.items(metadata[0]);

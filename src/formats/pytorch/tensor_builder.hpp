@@ -33,7 +33,7 @@ class TensorBuilder {
   std::vector<Finding> findings() const;
 
  private:
-  // A function with its arguments.
+  // Holds a function with its arguments.
   struct Making {
     pickle::Id id = pickle::kNone;
     std::string function;
@@ -65,8 +65,8 @@ class TensorBuilder {
   Tensor make_dense_part(std::string name, pickle::Id id);
   Tensor sparse(std::string name, const Making& making);
   Tensor quantized(std::string name, const Making& making);
-  // The meaning of codes: scale, zero point and, for several, their axis; and the number that unsigned codes add to a
-  // zero point.
+  // Holds the meaning of codes: scale, zero point and, for several, their axis; and the number that unsigned codes add
+  // to a zero point.
   struct Quantizer {
     std::span<const pickle::Id> parameters;
     std::int64_t zero = 0;

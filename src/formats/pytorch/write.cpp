@@ -27,7 +27,7 @@ using pickle::PickleStep;
 constexpr std::string_view kRoot = "archive/";
 constexpr std::uint64_t kAlignment = 64;
 
-// The steps of a pickle of protocol 2.
+// Writes the steps of a pickle of protocol 2.
 class PickleWriter {
  public:
   void step(PickleStep step) { bytes_.u8(static_cast<std::uint8_t>(step)); }
@@ -163,7 +163,7 @@ void write_text(ZipWriter& archive, std::string_view name, std::string_view text
   archive.add(fmt::format("{}{}", kRoot, name), std::as_bytes(std::span(text.data(), text.size())));
 }
 
-// Without a meter: zero bytes instead of elements.
+// Writes the file. Without a meter, writes zero bytes instead of elements.
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   const WrittenStorages storages(model);
   ZipWriter archive(sink, kAlignment);

@@ -26,7 +26,7 @@ using namespace safetensors;
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
-// Where the member `__metadata__` is in a header; before all others if there is none.
+// Says where the member `__metadata__` is in a header; before all others if there is none.
 struct MetadataPlace {
   Attributes metadata;
   std::size_t begin = 0;

@@ -59,7 +59,7 @@ class Names {
   std::vector<Piece> pieces_;
 };
 
-// The header's description of a tensor. Headers have at most 100 MB, so positions fit 32 bits.
+// Is the header's description of a tensor. Headers have at most 100 MB, so positions fit 32 bits.
 struct Entry {
   Names::Name name;
   std::uint32_t position = 0;  // of the description in the file

@@ -8,7 +8,7 @@
 namespace poise {
 namespace {
 
-// White space before the object ends within the bytes that are looked at.
+// Returns true for safetensors. White space before the object ends within the bytes that are looked at.
 bool sniff(const Input& input) {
   constexpr std::size_t kBegin = safetensors::kSizeBytes;
   constexpr std::size_t kMostSpace = 64 << 10;

@@ -36,8 +36,8 @@ std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const Attribu
 // Writes a file with some tensors.
 class SafetensorsFile {
  public:
-  // `metadata`: texts. Throws unsupported, naming the tensor, for what such a file cannot hold. Requires: the tensors
-  // outlive this.
+  // Takes `metadata`, which is texts. Throws unsupported, naming the tensor, for tensors that such a file cannot hold.
+  // Requires: the tensors outlive this.
   SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata);
 
   std::uint64_t bytes() const;

@@ -24,7 +24,7 @@ namespace {
 
 using namespace safetensors;
 
-// The type depends on what a tensor is, not how it is packed.
+// Returns the element type, which depends on what a tensor is, not how it is packed.
 const ElementType& element_type(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
   const Part& data = tensor.require("data");
@@ -43,7 +43,7 @@ const ElementType& element_type(const Tensor& tensor) {
   return *type;
 }
 
-// A header cannot hold every name that other formats can.
+// Returns the name. A header cannot hold every name that other formats can.
 std::string_view check_name(const Tensor& tensor) {
   if (tensor.name == kMetadata)
     throw Error(ErrorKind::unsupported, fmt::format("safetensors reserves the name {}, which a tensor has", kMetadata));

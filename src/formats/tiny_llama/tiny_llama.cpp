@@ -133,14 +133,14 @@ Config read_header(ByteReader& reader) {
   return read_config(reader);
 }
 
-// The header implies the exact size of the file; loops and allocations come after this check.
+// Requires the exact size of the file, which the header implies; loops and allocations come after this check.
 void require_exact_size(const ByteReader& reader, const Config& config) {
   const auto size = compute_file_size(config);
   if (!size) reader.fail("header", "the arrays it describes would have more than 2^64 bytes", 8);
   reader.require_end(*size, "array");
 }
 
-// `called` names the array in errors.
+// Reads an array, which `called` names in errors.
 void read_array(ByteReader& reader, const SourcePtr& source, const ExpectedTensor& expected, std::string_view called,
                 Model& model) {
   const std::uint64_t at = reader.position();

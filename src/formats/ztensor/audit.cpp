@@ -19,8 +19,7 @@
 namespace poise::ztensor {
 namespace {
 
-// Version 2 does not store the writer's alignment: it is inferred from the blobs, since an edit may have moved the
-// manifest.
+// Infers the alignment from the blobs: version 2 does not store the writer's, and an edit may have moved the manifest.
 std::uint64_t guess_alignment(const std::vector<FileRange>& blobs, const ManifestRange& manifest) {
   std::uint64_t offsets = blobs.empty() ? manifest.begin : 0;
   for (const FileRange& blob : blobs) offsets |= blob.begin;

@@ -28,7 +28,7 @@ namespace {
 constexpr std::string_view kAttributes = "attributes";
 constexpr std::size_t kMostShown = 100;  // bytes of a value in a message
 
-// The first byte of a CBOR item has its major type in the upper three bits.
+// Returns true for the head of a list. The first byte of a CBOR item has its major type in the upper three bits.
 bool is_list_head(std::byte first) { return (first >> 5) == std::byte{4}; }
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }

@@ -21,8 +21,8 @@
 
 namespace poise::ztensor {
 
-// One run of stored bytes (a component in 1.x, a part in 2). Texts are views: the cursor that read them, and what it
-// reads, outlive this.
+// Describes one run of stored bytes (a component in 1.x, a part in 2). Texts are views: the cursor that read them, and
+// the bytes that it reads, outlive this.
 struct Component {
   std::string_view role;
   DType dtype = DType::unknown;
@@ -183,7 +183,8 @@ inline constexpr std::array kSpellings1 = {
     Spelling<std::string_view>{DType::boolean, "bool"},
 };
 
-// zTensor 2: a plain type, and the logical type over it if the elements have another (else empty).
+// Holds a storage type of zTensor 2: a plain type, and the logical type over it if the elements have another (else
+// empty).
 struct StorageType {
   std::string_view storage;
   std::string_view logical;

@@ -31,8 +31,8 @@ class ModelBuilder1 {
 
   // Reserves room for that many.
   void reserve(std::size_t objects);
-  // May move out of the object. Throws invalid_file for a repeated name, and for a component that is misaligned, is
-  // outside [64, data_end) or has a wrong size for its shape and layout.
+  // Takes an object, and may move out of it. Throws invalid_file for a repeated name, and for a component that is
+  // misaligned, is outside [64, data_end) or has a wrong size for its shape and layout.
   void take(StoredObject& object);
   // Throws invalid_file when components overlap without being equal.
   void finish();

@@ -299,10 +299,11 @@ Model read1(const Input& input, const ReadOptions&) {
   return model;
 }
 
-// Version 1.1 takes any layout under its own name; MX and ggml's blocks came with version 2.
+// Returns true for layouts that version 1.1 takes under their own names: all but MX and ggml's blocks, which came with
+// version 2.
 bool is_layout_of_version_1(const LayoutType& type) { return &type != &layouts::mx && &type != &layouts::blocks; }
 
-// Version 0.1 has no attributes of a whole file.
+// Lists keys. Version 0.1 has no attributes of a whole file.
 std::vector<MetadataKey> list_keys1(const Input& input) {
   if (read_magic(input) == kMagic0) return {};
   return list_keys(*input.source, find_manifest(*input.source).manifest, cbor::Rules::lenient);

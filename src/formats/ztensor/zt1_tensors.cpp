@@ -189,7 +189,7 @@ class ModelBuilder1::Impl {
     return std::nullopt;
   }
 
-  // Known layouts have at most as many elements as the shape, except for coordinates.
+  // Returns the largest size. Known layouts have at most as many elements as the shape, except for coordinates.
   std::uint64_t largest_size(const Tensor& tensor, const Component& component) const {
     const bool beside_data = kind_ == Layout::dense && component.role != "data";
     if (kind_ == Layout::other || component.dtype == DType::unknown || beside_data) return UINT64_MAX;

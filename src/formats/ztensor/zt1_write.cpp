@@ -39,7 +39,7 @@ std::string_view spell_type(const Tensor& tensor, const Part& part) {
   refuse_tensor("zTensor 1.1", tensor);
 }
 
-// The manifest's description of a part.
+// Is the manifest's description of a part.
 struct StoredComponent {
   std::string role;
   std::string dtype;
@@ -57,7 +57,7 @@ class ComponentWriter {
     if (options.zstd_level) compressor_.emplace(*options.zstd_level);
   }
 
-  // finish() has its digest. `blob`: the part's bytes.
+  // Writes a part, whose bytes are `blob`. finish() has its digest.
   StoredComponent write(const Tensor& tensor, const Part& part, const Blob& blob) {
     sink_.pad_to(kAlignment1);
     StoredComponent component;
@@ -80,7 +80,7 @@ class ComponentWriter {
   std::vector<std::string> finish() { return digests_.finish(); }
 
  private:
-  // The digest covers the stored bytes: the compressed ones.
+  // Compresses a part. The digest covers the stored bytes: the compressed ones.
   void compress(const Tensor& tensor, const Blob& blob, Hasher* hasher) {
     std::optional<HashingSink> hashing;
     if (hasher != nullptr) hashing.emplace(sink_, *hasher);

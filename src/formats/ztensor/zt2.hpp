@@ -46,9 +46,9 @@ struct Manifest2 {
 
 // Receives the objects of a manifest, in order.
 struct ObjectReceiver2 {
-  // Called once, before the first object. `objects`: their number, unless the manifest claims an impossible one.
+  // Is called once, before the first object. `objects` is their number, unless the manifest claims an impossible one.
   FunctionRef<void(const std::vector<Shard>& shards, std::size_t objects)> begin;
-  // May move out of the object.
+  // Takes an object, and may move out of it.
   FunctionRef<void(StoredObject& object)> take;
 };
 
@@ -72,7 +72,8 @@ void check_layout2(const Tensor& tensor);
 // Returns true for layouts that version 2 or Poise defines; opening a file checks their rules.
 bool is_known_layout2(std::string_view layout);
 
-// A tensor as version 2 stores it: layout, attributes, and parts by role, each with its storage type and logical type.
+// Holds a tensor as version 2 stores it: layout, attributes, and parts by role, each with its storage type and logical
+// type.
 struct StoredPart {
   std::string role;
   std::string dtype;
@@ -113,7 +114,7 @@ namespace poise::ztensor {
 
 // The blobs of a zTensor 2 file that is being written: where each part is stored, by the options.
 
-// How parts are stored, by the options. Throws bad_argument for options that version 2 lacks.
+// Says how parts are stored, by the options. Throws bad_argument for options that version 2 lacks.
 struct BlobStorage {
   explicit BlobStorage(const WriteOptions& options);
 
@@ -122,7 +123,7 @@ struct BlobStorage {
   DigestAlgorithm digest;
 };
 
-// The manifest's description of a part that has been written.
+// Is the manifest's description of a part that has been written.
 struct BlobReference {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;  // stored
@@ -131,7 +132,7 @@ struct BlobReference {
   std::size_t digest = 0;  // its number among the digests of all parts
 };
 
-// The blobs that have been written.
+// Holds the blobs that have been written.
 struct WrittenBlobs {
   std::vector<std::vector<BlobReference>> references;  // by tensor and part
   std::vector<std::string> digests;                    // texts, by BlobReference::digest; empty for none

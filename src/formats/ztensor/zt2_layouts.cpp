@@ -77,7 +77,7 @@ void check_gguf(const Tensor& tensor) {
   require_size(tensor, data, checked_mul(tensor.elements() / elements, bytes));
 }
 
-// The type of known blocks implies their size.
+// Reads blocks. The type of known blocks implies their size.
 void read_blocks(Tensor& tensor, TensorLayout layout) {
   check_gguf(tensor);
   const BlockType& type = *block_type(layout);
@@ -116,7 +116,7 @@ std::string_view name_scale_form(const GroupScheme& scheme, const Part& scales) 
   return scales.dtype == DType::f16 || scales.dtype == DType::bf16 ? "f16_factors" : "f32_factors";
 }
 
-// zTensor 1.1's attributes in the terms of zt.quant_group/1. Other attributes stay.
+// Returns zTensor 1.1's attributes in the terms of zt.quant_group/1. Other attributes stay.
 Attributes make_group_attributes(const Tensor& tensor) {
   const auto refuse = [&](std::string_view problem) {
     Error error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", tensor.name, problem));
@@ -141,7 +141,7 @@ Attributes make_group_attributes(const Tensor& tensor) {
   return attributes;
 }
 
-// Storage type and logical type of a part. Version 2 spells a type that Poise does not know "u8:type" (see
+// Sets storage type and logical type of a part. Version 2 spells a type that Poise does not know "u8:type" (see
 // parse_manifest2); those of other versions become logical types over bytes.
 void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
   if (part.dtype == DType::unknown) {

@@ -36,8 +36,8 @@ bool is_lower_hex(std::string_view digits) {
   return std::ranges::all_of(digits, [](char c) { return parse_hex_digit(c) >= 0 && !is_ascii_upper(c); });
 }
 
-// "algorithm:digits". xxh3 and sha256, which version 2 defines, have lower-case digits of a fixed length; others may
-// have any.
+// Returns true for "algorithm:digits". xxh3 and sha256, which version 2 defines, have lower-case digits of a fixed
+// length; others may have any.
 bool is_digest(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos || colon == 0) return false;

@@ -31,7 +31,7 @@ namespace {
 constexpr std::string_view kContext2 = "zt 2: manifest";
 constexpr std::string_view kOrigin2 = "zt-v2";
 
-// One file that holds parts.
+// Is one file that holds parts.
 struct Heap {
   std::string shard;           // empty: the file with the manifest
   SourcePtr source;            // null: the shard is missing

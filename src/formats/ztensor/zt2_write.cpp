@@ -64,8 +64,8 @@ void require_holdable(const StoredTensor& tensor) {
   require_attributes(tensor.attributes);
 }
 
-// The sparse profiles are stricter than other formats: columns in order, no repeated cell. A tensor that breaks the
-// rules of its original format is refused, not sorted.
+// Converts a tensor. The sparse profiles are stricter than other formats: columns in order, no repeated cell. A tensor
+// that breaks the rules of its original format is refused, not sorted.
 StoredTensor convert_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::sparse_csr) return to_stored2(sort_sparse_columns(tensor));
   if (tensor.layout == Layout::sparse_coo) validate_sparse(tensor, sparse_rules(tensor));

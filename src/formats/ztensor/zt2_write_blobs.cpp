@@ -25,7 +25,7 @@ namespace {
 
 void write_magic2(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic2))); }
 
-// The files of one save: the main one, or data shards; each shard begins when the one before is full.
+// Writes the files of one save: the main one, or data shards; each shard begins when the one before is full.
 class ShardWriter {
  public:
   ShardWriter(Output& output, const WriteOptions& options)

@@ -91,8 +91,8 @@ class Quantize final : public Step {
     return replace_zero_matrices(plan, std::move(weights), static_cast<std::size_t>(shape.back()));
   }
 
-  // Where no column of a matrix weighs anything, no error counts, and all codes would be zeros. Weights so small that
-  // their products with squares of numbers underflow count as zeros.
+  // Replaces matrices of zeros. Where no column of a matrix weighs anything, no error counts, and all codes would be
+  // zeros. Weights so small that their products with squares of numbers underflow count as zeros.
   static Importance replace_zero_matrices(TensorPlan& plan, Importance weights, std::size_t columns) {
     const auto counts = [](float weight) { return weight > 0x1p-100F; };
     if (std::ranges::none_of(*weights, counts)) {

@@ -37,7 +37,7 @@ StoredType choose_type_for_rows(StoredType type, std::uint64_t columns) {
   return type;
 }
 
-// `along`: the direction of blocks in the new type.
+// Returns true if the tensor has that type. `along` is the direction of blocks in the new type.
 bool is_stored_as_type(const Tensor& tensor, const StoredType& type, BlocksAlong along) {
   const LayoutType& layout = layout_type(tensor.layout);
   if (&layout != &layout_type(type) || layout.is_stored_as == nullptr) return false;

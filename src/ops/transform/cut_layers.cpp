@@ -226,7 +226,8 @@ std::vector<std::string> cut_config(Model& model, const LayerCut& cut) {
   return changed;
 }
 
-// GGUF's keys for architectures that Poise does not know: numbers of layers, and lists with an item for each layer.
+// Cuts GGUF's keys for architectures that Poise does not know: numbers of layers, and lists with an item for each
+// layer.
 std::vector<std::string> cut_attributes(Model& model, const LayerCut& cut) {
   const std::string architecture = fmt::format("{}.", model.card.model_type);
   Attributes changes;
@@ -247,7 +248,7 @@ std::vector<std::string> cut_attributes(Model& model, const LayerCut& cut) {
   return changed;
 }
 
-// "4 to 7, 9"
+// Returns "4 to 7, 9".
 std::string list_left_out(const LayerCut& cut) {
   std::vector<std::string> runs;
   std::uint64_t begin = 0;

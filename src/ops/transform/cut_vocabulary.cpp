@@ -32,7 +32,7 @@ namespace {
 constexpr std::string_view kSize = "vocab_size";
 constexpr std::size_t kMostSpecial = 8;  // in a message
 
-// A tensor with a row, or a column, for each token.
+// Describes a tensor with a row, or a column, for each token.
 struct TokenAxis {
   std::string_view tensor;
   std::size_t axis;
@@ -95,7 +95,7 @@ std::uint64_t count_rows(const Model& model, const std::vector<TokenAxis>& axes)
   return rows;
 }
 
-// The tokens without unused ones at the end, which fill up rows.
+// Counts the tokens without unused ones at the end, which fill up rows.
 std::uint64_t count_used_tokens(const Vocabulary& vocabulary) {
   std::size_t size = vocabulary.size();
   while (size > 0 && vocabulary.type(size - 1) == TokenType::unused) --size;
@@ -116,7 +116,7 @@ void move_described_vocabulary(Model& model) {
 
 // Special tokens: a model without them runs differently, or not at all.
 
-// A text for each special token with an id that goes.
+// Returns a text for each special token with an id that goes.
 std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t size) {
   std::vector<std::string> found;
   const auto add_ids = [&](const Attributes& map, std::string_view where) {
@@ -164,7 +164,7 @@ Value keep_added_tokens(const Value& value, std::uint64_t size) {
   return kept;
 }
 
-// And from a map of ids to objects, as tokenizer_config.json has them.
+// Keeps ids in a map of ids to objects, too, as tokenizer_config.json has them.
 Value keep_ids(const Value& value, std::uint64_t size) {
   const auto* map = value.get_if<Attributes>();
   if (map == nullptr) return value;
@@ -175,7 +175,7 @@ Value keep_ids(const Value& value, std::uint64_t size) {
   return Attributes::from_unique(std::move(kept));
 }
 
-// The merges whose texts are all tokens still, or never were.
+// Keeps the merges whose texts are all tokens still, or never were.
 MergeList keep_merges(const Vocabulary& vocabulary, const std::unordered_set<std::string_view>& gone) {
   const auto* model = vocabulary.pipeline.get_if<Attributes>("model");
   const auto* prefix = get_member<std::string>(model, "continuing_subword_prefix");

@@ -31,7 +31,7 @@ struct LayerRanges {
   std::vector<LayerRange> ranges;
 };
 
-// "0:12,16:32", ":4", "8:", "5", and any of these after "encoder.block=".
+// Parses "0:12,16:32", ":4", "8:", "5", and any of these after "encoder.block=".
 LayerRanges parse_ranges(std::string_view text) {
   LayerRanges parsed;
   if (const std::size_t equals = text.rfind('='); equals != std::string_view::npos) {
@@ -103,7 +103,7 @@ std::optional<LayerName> split_name(std::string_view name, const std::vector<std
   return std::nullopt;
 }
 
-// The family's prefix in all spellings.
+// Returns the family's prefix in all spellings.
 std::vector<std::string> spell_prefixes(const Family& family) {
   std::vector<std::string> prefixes = {std::string(family.tensors.layers)};
   for (const auto& [canonical, other] : family.spellings) {
@@ -113,7 +113,7 @@ std::vector<std::string> spell_prefixes(const Family& family) {
   return prefixes;
 }
 
-// For each prefix before the first number of a name, the numbers.
+// Returns, for each prefix before the first number of a name, the numbers.
 std::map<std::string, std::set<std::uint64_t>> find_lists(const Model& model) {
   std::map<std::string, std::set<std::uint64_t>> lists;
   for (const Tensor& tensor : model.tensors()) {
@@ -142,7 +142,7 @@ bool has_word(std::string_view list, std::string_view word) {
   return list.starts_with(word) || list.find(std::string(".").append(word)) != std::string_view::npos;
 }
 
-// The key of a configuration that counts the layers of a list; nullptr if it has none.
+// Returns the key of a configuration that counts the layers of a list; nullptr if it has none.
 const Value* find_count(const Attributes& config, std::string_view list) {
   for (const CountKeys& row : kCountKeys) {
     if (!row.word.empty() && !has_word(list, row.word)) continue;
@@ -154,7 +154,8 @@ const Value* find_count(const Attributes& config, std::string_view list) {
   return nullptr;
 }
 
-// The object inside a configuration that describes the list: "vision_config" for "vision_model.encoder.layers.".
+// Returns the object inside a configuration that describes the list: "vision_config" for
+// "vision_model.encoder.layers.".
 std::string find_object(const Attributes& config, std::string_view list, const Family* family) {
   constexpr std::string_view kEnding = "_config";
   if (family != nullptr) return config.get_if<Attributes>(family->nested) == nullptr ? "" : std::string(family->nested);
@@ -178,7 +179,7 @@ std::uint64_t last_number(const Model& model, const std::vector<std::string>& pr
   return last;
 }
 
-// The only list with the configuration's number of layers, or else the longest one.
+// Returns the only list with the configuration's number of layers, or else the longest one.
 std::string find_longest(const Model& model, const Attributes& config) {
   const auto lists = find_lists(model);
   if (lists.empty()) refuse_option(kLayers, "no tensor's name has a number, so there are no layers");
@@ -232,7 +233,7 @@ LayerList find_layers(const Model& model, const std::string& named) {
   return list;
 }
 
-// The same. Throws where the tensors cannot be of that many layers, which bounds what follows.
+// Finds the same. Throws where the tensors cannot be of that many layers, which bounds the work after it.
 LayerList find_checked_layers(const Model& model, const std::string& named) {
   LayerList list = find_layers(model, named);
   const std::uint64_t numbers = last_number(model, list.prefixes) + 1;

@@ -16,7 +16,7 @@
 
 namespace poise {
 
-// A name with the number of a layer.
+// Holds a name with the number of a layer.
 struct LayerName {
   std::string_view prefix;  // with its dot
   std::uint64_t number;
@@ -32,7 +32,7 @@ struct LayerList {
   std::optional<LayerName> split(std::string_view name) const;
 };
 
-// The layers of a list that stay.
+// Holds the layers of a list that stay.
 struct LayerCut {
   LayerList list;
   std::vector<std::uint64_t> kept;  // their numbers, ascending
@@ -45,10 +45,10 @@ struct LayerCut {
 // Returns the cut that the option `layers` describes. Throws bad_argument.
 LayerCut parse_layer_cut(const Model& model, std::string_view text);
 
-// The object of a configuration that describes a list.
+// Returns the object of a configuration that describes a list.
 const Attributes& find_layer_keys(const Attributes& config, const LayerList& list);
 
-// True for a key that has the number of layers of the list.
+// Returns true for a key that has the number of layers of the list.
 bool counts_layers(std::string_view key, const LayerList& list);
 
 }  // namespace poise

@@ -26,7 +26,7 @@ constexpr std::string_view kRegex = "re:";
 constexpr std::string_view kRename = "rename";  // the option
 constexpr std::size_t kMostNames = 20;          // in a message
 
-// A piece of a new name: text, and then a group of the match.
+// Is a piece of a new name: text, and then a group of the match.
 struct Piece {
   std::string text;
   std::optional<std::size_t> group = std::nullopt;  // 0: the whole match
@@ -84,10 +84,10 @@ std::vector<Piece> split_at_groups(std::string_view name, std::string_view optio
   return pieces;
 }
 
-// One of the options: a pattern with the name that it gives.
+// Is one of the options: a pattern with the name that it gives.
 class Renaming {
  public:
-  // `bytes`: of all names that it gets.
+  // Takes `bytes`, those of all names that it gets.
   Renaming(const ConvertOptions::Rename& given, std::size_t bytes)
       : shown_(fmt::format("{}={}", given.pattern, given.name)), pattern_(given.pattern) {
     if (pattern_.empty()) refuse_option(kRename, fmt::format("\"{}\" has no pattern", shown_));

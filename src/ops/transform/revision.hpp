@@ -17,7 +17,7 @@
 
 namespace poise {
 
-// A model on its way through the revisions.
+// Holds a model on its way through the revisions.
 struct Revision {
   Model model;
   std::vector<std::string> sources;   // for each tensor, its name in the input
@@ -40,7 +40,7 @@ void cut_layers(Revision& revision, const ConvertOptions& options);      // laye
 void cut_vocabulary(Revision& revision, const ConvertOptions& options);  // vocab_size, drop_rows
 void set_keys(Revision& revision, const ConvertOptions& options);        // set
 
-// A model after all revisions. Its tensors are views of the input's.
+// Holds a model after all revisions. Its tensors are views of the input's.
 struct RevisedModel : MergedModel {
   std::vector<std::string> left_out;  // names in the input
   std::vector<std::string> changes;   // one sentence each

@@ -43,8 +43,8 @@ struct FoundKey {
   std::string name;
 };
 
-// A prefix names the place. Without one it is where the model has the name: an attribute, a field of the card, a key of
-// the configuration; else a new attribute.
+// Finds a key. A prefix names the place. Without one it is where the model has the name: an attribute, a field of the
+// card, a key of the configuration; else a new attribute.
 FoundKey find_key(const Model& model, const std::string& key) {
   if (model.attributes.find(key) != nullptr) return {KeyPlace::attributes, key};
   if (key == kTemplate && model.vocabulary) return {KeyPlace::chat_template, key};
@@ -87,8 +87,8 @@ std::string_view describe_kind(ValueKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-// Text becomes a value of the old one's type. Where there is no old value it is what JSON makes of it in a
-// configuration, and text elsewhere.
+// Converts text to a value of the old one's type. Where there is no old value, a configuration takes it as JSON, and
+// other places as text.
 Value convert_text(const std::string& key, const Value& given, const Value* before, KeyPlace place) {
   const auto* text = given.get_if<std::string>();
   const ValueKind kind = before == nullptr ? ValueKind::none : find_kind(*before);
@@ -177,7 +177,7 @@ class KeyChanges {
     model_.attributes.set(name, std::move(value));
   }
 
-  // In place of all templates that the tokenizer's files have.
+  // Replaces all templates that the tokenizer's files have.
   void set_chat_template(const Value& given) {
     if (given.get_if<std::string>() == nullptr) refuse_option(kSet, fmt::format("{} is text", kTemplate));
     Vocabulary& vocabulary = *model_.vocabulary;

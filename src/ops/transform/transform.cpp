@@ -69,7 +69,7 @@ constexpr std::array kSteps = {
     make_fit_layout_step, make_transpose_back_step, make_keep_other_parts_step, make_sparsify_step,
 };
 
-// A running step and its warnings.
+// Runs a step, and keeps its warnings.
 class RunningStep {
  public:
   explicit RunningStep(std::unique_ptr<Step> step) : step_(std::move(step)) {}
@@ -105,7 +105,7 @@ void replace_fields(Card& card, const Card& with) {
   }
 }
 
-// A configuration of an unknown family may have all keys that another family needs.
+// Reads the configuration of an unknown family, which may have all keys that another family needs.
 void read_config_as(Model& model, const std::string& model_type) {
   if (model.config || model.config_json.empty() || find_family(model_type) == nullptr) return;
   Attributes map = std::move(model.config_json);
@@ -154,7 +154,7 @@ void collect(TensorPlan plan, Transformed& result) {
   result.model.add(std::move(plan.tensor));
 }
 
-// A model that takes several changes.
+// Holds a model that takes several changes.
 class WeightChanges {
  public:
   explicit WeightChanges(const Model& model) : model_(model) {}

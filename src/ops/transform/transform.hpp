@@ -21,7 +21,7 @@
 
 namespace poise {
 
-// The whole conversion, as steps see it.
+// Describes the whole conversion, as steps see it.
 struct Conversion {
   const Model& input;      // its weights in the form that the target's readers need
   const Model& described;  // the card, configuration and attributes to be written; no tensors
@@ -30,7 +30,7 @@ struct Conversion {
   const MergedTypes* merged = nullptr;  // of the input's tensors that adapters changed; null: none
 };
 
-// A tensor that is cast, or whose values are cast.
+// Names a tensor that is cast, or whose values are cast.
 struct CastTensor {
   std::string name;
   DType from;
@@ -46,7 +46,7 @@ struct QuantizedTensor {
   LossyBlobPtr<QuantizationError> codes = nullptr;  // the blob of the part that holds them
 };
 
-// One tensor on its way through the steps.
+// Holds one tensor on its way through the steps.
 struct TensorPlan {
   // Tensors with the same text share one warning: "tensor a and 2 more: text".
   struct Warning {
@@ -72,10 +72,10 @@ struct TensorPlan {
 class Step {
  public:
   virtual ~Step() = default;
-  // Called in the model's order for each tensor that earlier steps have not dropped.
+  // Changes a plan. It is called in the model's order for each tensor that earlier steps have not dropped.
   virtual void apply(TensorPlan& plan) = 0;
-  // Called after the last tensor. `made` has all tensors, and the warnings of the steps so far. Throws bad_argument
-  // when an option had no effect.
+  // Ends the step, after the last tensor. `made` has all tensors, and the warnings of the steps so far. Throws
+  // bad_argument when an option had no effect.
   virtual void finish(Model& /*made*/) {}
 };
 
