@@ -35,7 +35,7 @@ class ChatSession {
 
   // Drops everything except the system's message.
   void reset();
-  // Drops the last question and its answer, and returns the question as JSON has it; std::nullopt if there is none.
+  // Drops the last question and its answer, and returns the question as JSON; std::nullopt if there is none.
   std::optional<Value> undo();
   // Returns the system's message; empty if there is none, or if it is not a text.
   std::string system() const;

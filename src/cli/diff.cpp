@@ -1,4 +1,4 @@
-// poise diff: what differs between two models, across formats. Exit 0 when nothing does, else 1.
+// poise diff: shows how two models differ, across formats. Exits with 0 if they are equal, else with 1.
 #include <algorithm>
 #include <limits>
 

@@ -95,7 +95,7 @@ LineReader& LineReader::of(::editline* editor) {
 
 char* LineReader::show_prompt(::editline* editor) { return of(editor).prompt_.data(); }
 
-// Inserts what all candidates have in common. Lists several if that is nothing.
+// Inserts the beginning that all candidates share. If they share none, lists several.
 unsigned char LineReader::complete(::editline* editor, int) {
   LineReader& reader = of(editor);
   const LineInfo* const info = ::el_line(editor);

@@ -21,7 +21,7 @@ void claim_standard_input();
 
 class TextInput {
  public:
-  // Requires: the file outlives this, and nothing else has read from it: a second Input that reads standard input
+  // Requires: the file outlives this, and no other reader has read from it: a second Input that reads standard input
   // throws bad_argument. Errors call it by `name`.
   explicit TextInput(std::FILE* file = stdin, std::string name = "standard input")
       : file_(file), name_(std::move(name)) {}

@@ -36,7 +36,7 @@ struct BlockType {
   void (*decode)(const std::byte* blocks, std::size_t count, float* out);
 
   // Encodes rows, equal to ggml_quantize_chunk() byte by byte. Numbers that are not finite give undefined blocks, and
-  // harm nothing else: callers reject them first. Null: Poise does not write the type.
+  // do no other harm: callers reject them first. Null: Poise does not write the type.
   void (*encode)(const BlockRows& rows, std::byte* out);
 
   // The offsets of 16-bit numbers in a block, which big-endian files byte-swap. std::nullopt: ggml defines no byte

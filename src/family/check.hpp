@@ -33,9 +33,9 @@ std::optional<std::size_t> embedding_rows(const Model& model);
 // vocabulary, and the output matrix.
 std::vector<std::string> shortcomings(const Model& model);
 
-// Returns the error with which a session refuses a model of a known family: keys that nothing implements, weights that
-// the family does not have, no plan. std::nullopt when it runs, and for a model without configuration or family.
-// Requires: check_consistency() finds nothing.
+// Returns the error with which a session refuses a model of a known family: keys that Poise does not implement, weights
+// that the family does not have, no plan. std::nullopt when it runs, and for a model without configuration or family.
+// Requires: check_consistency() finds no fault.
 std::optional<Error> run_refusal(const Model& model);
 
 // Returns why the hyperparameters describe no model: zero or negative sizes, heads that do not divide, and absurd sizes
@@ -58,7 +58,7 @@ void add_fault(std::vector<Finding>& faults, Finding fault);
 std::string message_of_faults(const std::vector<std::string>& faults);
 std::string message_of_faults(const std::vector<Finding>& faults);
 
-// Throws invalid_file with that message; does nothing when there are none.
+// Throws invalid_file with that message; returns when there are none.
 void throw_faults(const std::vector<std::string>& faults, const std::string& path);
 
 }  // namespace poise

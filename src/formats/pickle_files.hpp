@@ -30,7 +30,7 @@ struct PickleFile {
   std::string name;                          // of the file or member: its ending says if programs take it for a pickle
   std::string path;                          // Finding::path
   std::string prefix = {};                   // of messages: "evil.pkl: " in an archive
-  std::optional<std::uint64_t> begin;        // where the bytes are in the file; nothing if they are decoded
+  std::optional<std::uint64_t> begin;        // where the bytes are in the file; std::nullopt if they are decoded
   std::optional<std::uint64_t> header = {};  // Finding::offset of those
 };
 

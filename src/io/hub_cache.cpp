@@ -60,7 +60,7 @@ fs::path find_repository(const fs::path& path, std::string_view part) {
   return has_repository_name(repository) ? repository : fs::path();
 }
 
-// Letters, digits, "-", "_" and ".", as the Hub has it.
+// Accepts letters, digits, "-", "_" and ".", as the Hub does.
 bool is_repository_part(std::string_view text) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
   return !text.empty() && text.front() != '.' && text.front() != '-' &&

@@ -87,7 +87,7 @@ using Method = Object (*)(Interpreter& in, const Object& self, Parameters& param
 
 // Returns null if the type lacks the method.
 Method find_text_method(std::string_view name);
-// Returns that method of markup, as markupsafe has it.
+// Returns the method of markup with that name, as markupsafe defines it.
 Object make_markup_method(const Object& markup, std::string_view name, Method of_text);
 Method find_dict_method(std::string_view name);
 Method find_sequence_method(std::string_view name);

@@ -166,8 +166,8 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
   const std::size_t row_bytes = matrix.columns / kElements * Type::kBytes;
   const std::size_t blocks = part.count / kElements;
   const std::size_t start = part.begin / kElements * Type::kBytes;
-  // For the order for vectors this function prefetches what comes next: the same columns of the rows of the next panel,
-  // and the columns that follow these.
+  // For the order for vectors this function prefetches the bytes that come next: the same columns of the rows of the
+  // next panel, and the columns that follow these.
   const std::size_t asked = part.row_bytes == 0 ? blocks * Type::kBytes : 0;
   const CodePlaces places(part);
   for (std::size_t r = part.first; r < part.last; r += 4) {

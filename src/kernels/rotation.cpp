@@ -14,7 +14,7 @@ void Rotation::prepare(std::size_t position, std::size_t tokens, Angles& angles)
   angles.sines.resize(tokens * half);
   for (std::size_t t = 0; t < tokens; ++t) {
     for (std::size_t i = 0; i < half; ++i) {
-      // The product in float32, as in training.
+      // Training computes this product in float32, too.
       const float angle = static_cast<float>(position + t) * frequencies_[i];
       angles.cosines[t * half + i] = static_cast<float>(std::cos(static_cast<double>(angle))) * factor_;
       angles.sines[t * half + i] = static_cast<float>(std::sin(static_cast<double>(angle))) * factor_;

@@ -18,7 +18,7 @@ const TypeKernels& decoding_kernels() {
 
 struct BlockRow {
   std::string_view name;  // of the type
-  std::size_t x_group;    // columns that share a scale; 0: x has 15 bits, and nothing is multiplied with sums of it
+  std::size_t x_group;    // columns that share a scale; 0: x has 15 bits, and no product takes sums of it
   const TypeKernels& (*kernels)();
 };
 

@@ -91,7 +91,7 @@ class TilePanel {
   AlignedVector<std::uint8_t> codes_ = AlignedVector<std::uint8_t>(kTileRows * kRowBytes);  // [kTileRows, kRowBytes]
   AlignedVector<std::uint16_t> parts_ =
       AlignedVector<std::uint16_t>(kMostTileParts * kNumbers);  // each [kTileRows, kRowStride]
-  // Of the codes.
+  // Has the scales of the codes.
   AlignedVector<float> scales_ = AlignedVector<float>(kTileRows * kTileCodeBlock / kLeastStep);
   AlignedVector<float> mins_ = AlignedVector<float>(kTileRows * kTileCodeBlock / kLeastStep);
 };

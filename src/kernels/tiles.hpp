@@ -71,7 +71,7 @@ struct TileBlock {
   std::size_t groups = 1;  // of kTileTokens tokens
   std::size_t step = 0;    // numbers from the x of a group to that of the next
   std::size_t columns = 0;
-  bool is_first = false;  // there are no sums yet: what is in their place does not count
+  bool is_first = false;  // there are no sums yet: the numbers in their place do not count
   // Numbers from the sums of a row to those of the next, and from those of a group to those of the next.
   std::size_t row_step = kTileTokens;
   std::size_t group_step = kTileSums;

@@ -56,8 +56,8 @@ class MeasuredLosses {
   std::vector<std::pair<QuantizedTensor, std::shared_ptr<Tally<QuantizationError>>>> quantized_;
 };
 
-// Does the work of ConvertOptions::strict: throws the first warning as invalid_file, errors before others. Does nothing
-// without warnings.
+// Does the work of ConvertOptions::strict: throws the first warning as invalid_file, errors before others. Returns if
+// there are no warnings.
 void refuse_warnings(const std::vector<Finding>& warnings);
 
 // Is the part of a conversion that reads tensors' bytes.

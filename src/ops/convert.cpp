@@ -165,7 +165,7 @@ Plan plan_conversion(const Model* model, const fs::path& input, const fs::path& 
   require_both_or_none(options);
   const auto opened = model == nullptr ? std::make_shared<const Model>(open(input, options.read))
                                        : std::shared_ptr<const Model>(std::shared_ptr<const Model>(), model);
-  // Merge adapters, before anything else: what follows is done to the sums.
+  // Merge adapters, before all other changes, which apply to the sums.
   MergedModel merged = merge_adapters(opened, options.lora);
   // Refuse an output that would replace the input, or anything else without permission.
   const std::vector<fs::path> inputs = list_inputs(*merged.model, options);

@@ -47,7 +47,7 @@ class Decoder {
     return output.pos;
   }
 
-  // Throws unless the last frame is complete and nothing follows it.
+  // Throws unless the last frame is complete and no byte follows it.
   void require_end(std::uint64_t size) {
     std::byte extra{};
     if (decode(std::span(&extra, 1)) != 0) fail(fmt::format("it decodes to more than {} bytes", size));

@@ -93,7 +93,7 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
   }
 }
 
-// Returns false, and computes nothing, if the network cannot be computed a block at a time.
+// Returns false, without computing, if the network cannot be computed a block at a time.
 bool run_in_blocks(const FeedForward& network, const Activation& activation, const float* x, std::size_t tokens,
                    Precision precision, float* out) {
   const auto has_bias = [](const Projection& projection) { return !projection.bias.empty(); };

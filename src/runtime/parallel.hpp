@@ -28,7 +28,7 @@ class SessionThreads {
 };
 
 // Calls use(first, last) for parts of [0, count) at once, on the threads of the calling task arena. A part has at least
-// half of `least`. One part alone costs nothing more than the call.
+// half of `least`. One part alone costs only the call.
 template <class Use>
 void run_in_parallel(std::size_t count, std::size_t least, const Use& use) {
   if (count <= least) return use(std::size_t{0}, count);

@@ -178,7 +178,7 @@ TokenId Sampler::draw(double total) {
   return last == candidates_.rend() ? candidates_.front().token : last->token;
 }
 
-// Chooses the tokens that top_k, top_p and min_p leave, in the order of their ids. Sorts nothing: a vocabulary may have
+// Chooses the tokens that top_k, top_p and min_p leave, in the order of their ids. Does not sort: a vocabulary may have
 // hundreds of thousands of tokens.
 void Sampler::choose_candidates(std::span<const float> logits) {
   const TokenId best_token = best_of(logits);

@@ -38,7 +38,7 @@ std::unique_ptr<Draft> make_lookup_draft();
 std::unique_ptr<Draft> make_model_draft(const Weights& weights, const SessionOptions& options);
 
 // Decides how many tokens to guess: more after guesses that were right, fewer after wrong ones, and none for a while
-// after guesses that cost more than they saved. The number depends on nothing else, so that a seed gives the same text
+// after guesses that cost more than they saved. The number depends on these alone, so that a seed gives the same text
 // each time.
 class GuessPace {
  public:

@@ -182,7 +182,7 @@ std::optional<StoredForm> indexed_form(const Tensor& tensor) {
   return form;
 }
 
-// A block may be a part of a row, or some rows.
+// Returns the form of codebooks. A block may be a part of a row, or some rows.
 std::optional<StoredForm> codebook_form(const Tensor& tensor) {
   check_codebook(tensor);
   const std::uint64_t block = codebook_block(tensor);
@@ -244,7 +244,8 @@ std::optional<StoredForm> dense_form(const Tensor& tensor) {
   return StoredForm{{.storage = form->storage}, data.blob};
 }
 
-// The layouts that kernels read in stored form. Each function returns std::nullopt for tensors that they cannot read.
+// Names a layout that kernels read in stored form. Each function returns std::nullopt for tensors that they cannot
+// read.
 struct FormRow {
   const LayoutType* layout;
   std::optional<StoredForm> (*form)(const Tensor& tensor);

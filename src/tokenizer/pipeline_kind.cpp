@@ -120,8 +120,8 @@ class Pipeline final : public TokenScheme {
     for (const AddedToken& token : added_) by_id_.emplace(token.id, &token);
   }
 
-  // If input is kept apart, special tokens for normalized text are found in the raw one: a normalizer does not track
-  // which bytes are input.
+  // Returns the tokens to find in raw text. If input is kept apart, these include special tokens for normalized text: a
+  // normalizer does not track which bytes are input.
   static std::vector<AddedToken> find_spelled(std::vector<AddedToken> tokens) {
     for (AddedToken& token : tokens) {
       if (!token.special || !token.normalized) continue;
@@ -131,7 +131,7 @@ class Pipeline final : public TokenScheme {
     return tokens;
   }
 
-  // `input`: see AddedTokenFinder.
+  // Takes `input`, which AddedTokenFinder explains.
   std::vector<TokenId> encode_well_formed(std::string_view text, std::string_view input = {}) const {
     const AddedTokenFinder& raw = input.empty() ? raw_ : spelled_raw_;
     const AddedTokenFinder& normalized = input.empty() ? normalized_ : spelled_normalized_;

@@ -73,7 +73,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
   }
 
   void merge(std::string_view normalized, Output& output) const {
-    // For each unused token, the length of the left one of the two that it was last merged from.
+    // Holds, for each unused token, the length of the left one of the two that it was last merged from.
     std::unordered_map<std::string_view, std::size_t> splits;
     const auto priority = [&](std::string_view left, std::string_view right) -> std::optional<double> {
       const std::string_view joined(left.data(), left.size() + right.size());

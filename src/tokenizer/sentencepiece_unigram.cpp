@@ -36,7 +36,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
   }
 
  private:
-  // The best path to a place in the text.
+  // Is the best path to a place in the text.
   struct Place {
     float score = 0;
     std::uint32_t from = kNotReached;

@@ -15,7 +15,7 @@
 namespace poise {
 namespace {
 
-// A file may hold scales and four-bit codes that no writer makes: verify() reports them, and reading throws.
+// Throws for a file whose scales or four-bit codes no writer makes: verify() reports them, and reading throws.
 void require_sound(std::string_view tensor, const Affine& affine) {
   const auto problems = problems_of(affine);
   if (!problems.empty())
@@ -130,7 +130,8 @@ std::string affine_type(const Tensor& tensor) {
                               tensor.layout.affine()->ranged() ? ScaleRule::range : ScaleRule::largest});
 }
 
-// Clipped codes whose error was least stay the same: they satisfy both rules without a range.
+// Returns true if converting would keep all codes. Clipped codes whose error was least stay the same: they satisfy both
+// rules without a range.
 bool is_stored_as_affine(const Tensor& tensor, const StoredType& type) {
   return !type.grouped() && type.blocks.empty() && tensor.require("data").dtype == type.dtype &&
          tensor.layout.affine()->ranged() == (type.scale == ScaleRule::range);

@@ -77,7 +77,7 @@ class CastBlob final : public LossyBlob<CastStats> {
     const std::size_t count = out.size() / sizeof(float);
     const std::uint64_t first = offset / sizeof(float);
     if (loss != nullptr) {
-      loss->values += count;  // nothing is lost
+      loss->values += count;  // the cast loses no bit
       loss->not_finite += count_not_finite(all.data() + byte_of(first, from_bits_), count);
     }
     widen(from_, all.data() + byte_of(first, from_bits_), std::span(reinterpret_cast<float*>(out.data()), count),

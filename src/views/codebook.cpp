@@ -72,7 +72,7 @@ class CodebookBlob final : public FloatBlob {
   LazyValue<const Loaded> kept_;
 };
 
-// The last high half is zero if the number of elements is odd.
+// Returns the rules: the last high half is zero if the number of elements is odd.
 ValueRules codebook_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   if (part.role == "data" && tensor.elements() % 2 != 0) rules.last_half = ValueRules::LastHalf::unused;

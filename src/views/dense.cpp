@@ -36,7 +36,7 @@ void check_dense(const Tensor& tensor) {
   }
 }
 
-// The last high half is zero if there are two elements a byte and their number is odd.
+// Returns the rules: the last high half is zero if there are two elements a byte and their number is odd.
 ValueRules dense_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   const bool halves = part.dtype != DType::unknown && info(part.dtype).bits == 4;

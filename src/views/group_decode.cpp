@@ -208,7 +208,7 @@ bool is_same_grouping(const Tensor& a, const Tensor& b) {
   return !has_scheme(a) || !has_scheme(b) || have_same_meaning(*group_scheme(a.layout), *group_scheme(b.layout));
 }
 
-// The sign of a word of codes has no meaning.
+// Returns the meaning of a type: the sign of a word of codes has none.
 std::optional<std::string> group_type_meaning(const Part& part) {
   if (part.role != "packed_weight" || !is_integer(part.dtype)) return std::nullopt;
   return fmt::format("{}", info(part.dtype).bits);

@@ -34,7 +34,7 @@ struct PackedCodes {
   std::uint64_t columns = 0;  // of codes
   unsigned bits = 0;
   Along along = Along::rows;
-  // The position in the stream of each of some neighbours, as many as repeat; empty: in order.
+  // The position in the stream of each of the first neighbours; the pattern repeats. Empty: they are in order.
   std::span<const std::uint8_t> order = {};
   unsigned add = 0;             // added to each code, modulo 2^bits
   std::uint64_t row_bytes = 0;  // along rows: from one row to the next; 0: rows follow each other

@@ -286,7 +286,8 @@ void check_sparse(const Tensor& tensor) {
 
 bool has_float_values(const Tensor& tensor) { return is_floating(tensor.require("values").dtype); }
 
-// densify() copies whole bytes, so floating-point numbers of less than a byte become float32 first.
+// Returns true for floating-point numbers of less than a byte, which become float32 first, since densify() copies whole
+// bytes.
 bool has_narrow_values(const Tensor& tensor) {
   return has_float_values(tensor) && info(tensor.require("values").dtype).bits < 8;
 }
@@ -303,7 +304,7 @@ std::string sparse_stored_type(const Tensor& tensor) {
   return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
 }
 
-// The type of indices does not affect the elements.
+// Returns the meaning of a type: that of indices does not affect the elements.
 std::optional<std::string> sparse_type_meaning(const Part& part) {
   return part.role == "values" ? std::nullopt : std::optional<std::string>("");
 }

@@ -154,7 +154,7 @@ void EncodeQ2_K(const BlockRows& rows, std::byte* out) {
   });
 }
 
-// The scales and minimums of Q4_K and Q5_K: finds them, stores the first 16 bytes of the blocks.
+// Finds the scales and minimums of Q4_K and Q5_K, and stores the first 16 bytes of the blocks.
 template <typename Groups>
 HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to, float first, int tries,
                                   Groups& groups) {

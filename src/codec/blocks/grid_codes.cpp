@@ -14,7 +14,7 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
 
-// Eight signs, a bit each and 1 for minus, as bytes: 0xff for minus.
+// The table turns eight signs, a bit each, into bytes: 1 is minus and becomes 0xff.
 constexpr auto kSigns = [] {
   std::array<std::uint64_t, 256> signs{};
   for (std::size_t byte = 0; byte < 256; ++byte) {
@@ -23,7 +23,7 @@ constexpr auto kSigns = [] {
   return signs;
 }();
 
-// Seven signs, and the eighth that makes the number of minuses even.
+// The table has seven signs, and the eighth that makes the number of minuses even.
 constexpr auto kEvenSigns = [] {
   std::array<std::uint64_t, 128> signs{};
   for (std::size_t seven = 0; seven < 128; ++seven)
@@ -41,8 +41,8 @@ HWY_INLINE std::uint64_t Both(std::uint32_t first, std::uint32_t second) { retur
 
 HWY_INLINE std::size_t At(const std::byte* bytes, std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); }
 
-// 0: factor; 2: for each 32 elements four indices of a byte, then 32 bits: four times seven signs, and four
-// bits of the scale.
+// A block has, by offset, 0: a factor; 2: for each 32 elements four indices of a byte, then 32 bits: four times seven
+// signs, and four bits of the scale.
 void DecodeIq2_Xxs(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -61,7 +61,7 @@ void DecodeIq2_Xxs(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// The scales of sixteen groups of 16, four bits each.
+// Computes the scales of sixteen groups of 16, of four bits each.
 HWY_INLINE void HalfStepScales(float factor, const std::byte* from, float* scales) {
   for (std::size_t i = 0; i < 8; ++i) {
     const auto pair = std::to_integer<unsigned>(from[i]);
@@ -70,7 +70,7 @@ HWY_INLINE void HalfStepScales(float factor, const std::byte* from, float* scale
   }
 }
 
-// 0: factor; 2: for each eight elements nine bits of an index and seven signs; 66: scales.
+// A block has, by offset, 0: a factor; 2: for each eight elements nine bits of an index and seven signs; 66: scales.
 void DecodeIq2_Xs(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[16];
@@ -84,8 +84,8 @@ void DecodeIq2_Xs(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: factor; 2: low bytes of 32 indices; 34: signs; 66: for each four indices a byte with their high two bits;
-// 74: scales.
+// A block has, by offset, 0: a factor; 2: low bytes of 32 indices; 34: signs; 66: for each four indices a byte with
+// their high two bits; 74: scales.
 void DecodeIq2_S(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[16];
@@ -99,8 +99,8 @@ void DecodeIq2_S(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: factor; 2: 64 indices; 66: for each 32 elements 32 bits: four times seven signs, and four bits of the
-// scale.
+// A block has, by offset, 0: a factor; 2: 64 indices; 66: for each 32 elements 32 bits: four times seven signs, and
+// four bits of the scale.
 void DecodeIq3_Xxs(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -119,8 +119,8 @@ void DecodeIq3_Xxs(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: factor; 2: low bytes of 64 indices; 66: for each eight indices a byte with their high bits; 74: signs;
-// 106: scales of 32, four bits each.
+// A block has, by offset, 0: a factor; 2: low bytes of 64 indices; 66: for each eight indices a byte with their high
+// bits; 74: signs; 106: scales of 32 elements, four bits each.
 void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -150,8 +150,8 @@ HWY_INLINE float OddScale(float factor, std::size_t code) {
   return factor * static_cast<float>(static_cast<int>(2 * (code & 7) + 1));
 }
 
-// 0: factor; 2: low bytes of 32 indices; 34: for each 32 elements 16 bits: four times the high three bits of an index,
-// three bits of the scale, and the sign of an eighth that is added to the coordinates.
+// A block has, by offset, 0: a factor; 2: low bytes of 32 indices; 34: for each 32 elements 16 bits: four times the
+// high three bits of an index, three bits of the scale, and the sign of an eighth that is added to the coordinates.
 void DecodeIq1_S(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -169,9 +169,9 @@ void DecodeIq1_S(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: low bytes of 32 indices; 32: for each index half a byte: its high three bits, and the sign of an eighth that is
-// added to the coordinates; 48: four times 16 bits: four scales of 16 elements, three bits each, and four bits of the
-// factor.
+// A block has, by offset, 0: low bytes of 32 indices; 32: for each index half a byte: its high three bits, and the sign
+// of an eighth that is added to the coordinates; 48: four times 16 bits: four scales of 16 elements, three bits each,
+// and four bits of the factor.
 void DecodeIq1_M(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[32];

@@ -135,7 +135,7 @@ constexpr std::int32_t kBegin = 1;
 constexpr std::int32_t kEnd = 2;
 constexpr std::uint64_t kMaxTokenBytes = 1024;
 
-// Returns the text as SentencePiece has it.
+// Returns the text as SentencePiece spells it.
 std::string convert_text(std::uint64_t id, std::string_view text) {
   if (id == kUnknown) return "<unk>";
   if (id == kBegin) return "<s>";

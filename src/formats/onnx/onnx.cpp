@@ -95,7 +95,7 @@ class Reader {
     model_.warnings.push_back({Severity::warning, std::move(what), source_->name(), at});
   }
 
-  // Leaves out a function. Without tensors it loses nothing, as nodes do.
+  // Leaves out a function. As with nodes, there is a loss only if it has tensors.
   void leave_out_function(Message function) {
     std::string name;
     bool has_tensors = false;

@@ -163,7 +163,8 @@ Tensor convert_to_version_1(const Tensor& tensor) {
   return tensor.layout == Layout::quantized_group ? convert_groups_to_version_1(tensor) : tensor;
 }
 
-// Does not write what Poise would reject: a layout or type that is unknown here may be known in version 1.1.
+// Throws for a tensor that Poise would reject when it reads the file: a layout or type that is unknown here may be
+// known in version 1.1.
 void require_readable_again(const Tensor& stored) {
   Tensor reread = stored;
   for (Part& part : reread.parts) {  // an older version's name may have a meaning in this one

@@ -186,7 +186,8 @@ std::string find_layout_id(const Tensor& tensor) {
   throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: its layout has no name", tensor.name));
 }
 
-// Does not write what Poise would reject: a layout or type that is unknown here may be known in version 2.
+// Throws for a tensor that Poise would reject when it reads the file: a layout or type that is unknown here may be
+// known in version 2.
 void require_readable_again(const StoredTensor& stored) {
   Tensor reread;
   reread.name = stored.name;

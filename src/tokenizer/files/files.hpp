@@ -97,8 +97,8 @@ void require_vocabulary_size(const Source& source);
 // Returns true when it begins as Hugging Face's library writes it, under any name.
 bool looks_like_tokenizer_json(const Source& source);
 
-// GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the first merge on top. The options
-// give what neither has: how to cut text. Throws as read_tokenizer_json().
+// Describes GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the first merge on top.
+// The options give what neither has: how to cut text. Throws as read_tokenizer_json().
 struct Gpt2Options {
   bool add_prefix_space = false;          // puts a space in front of a text
   std::string_view normalizer = "";       // its type; "": none

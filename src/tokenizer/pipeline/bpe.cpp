@@ -120,7 +120,7 @@ class Bpe final : public PieceModel {
     return spelled > others;
   }
 
-  // Finds the places where a piece may be cut, because nothing depends on the other side, on first use.
+  // Finds the places where a piece may be cut, because neither side depends on the other, on first use.
   const TokenBoundaries& boundaries() const {
     std::call_once(boundaries_found_, [this] {
       boundaries_.emplace(is_byte_level() ? TokenBoundaries::Of::bytes : TokenBoundaries::Of::characters);

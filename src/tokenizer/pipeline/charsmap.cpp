@@ -115,8 +115,9 @@ std::string CharsMap::apply_to_graphemes(std::string_view text) const {
   return result;
 }
 
-// The library replaces character by character: additional characters come from the last replaced one, and missing ones
-// from the last; if nothing replaces the first ones, the next character does.
+// Measures the front. Hugging Face's library replaces character by character: additional characters come from the last
+// replaced one, and missing ones from the last. If the first ones have an empty replacement, the next character takes
+// their place.
 std::size_t CharsMap::measure_front(std::string_view text, std::size_t front) const {
   if (empty()) return front;
   struct Made {

@@ -15,7 +15,7 @@ namespace poise {
 
 class CharsMap {
  public:
-  CharsMap() = default;  // replaces nothing
+  CharsMap() = default;  // replaces no text
   // Throws invalid_file for invalid bytes.
   explicit CharsMap(std::string_view bytes);
   // Throws invalid_file for invalid base64, too.

@@ -220,7 +220,7 @@ class ByteLevel final : public WholeTokens {
   }
 
  private:
-  // A token with a character outside the alphabet stands for itself.
+  // Decodes a token. One with a character outside the alphabet stands for itself.
   void token(std::string_view text) override {
     const std::size_t before = bytes_.size();
     bool plain = false;

@@ -130,7 +130,7 @@ bool Merges::is_pair(std::uint32_t rank, std::string_view left, std::string_view
   return first.size() == left.size() && (prefix_.empty() || second == right);
 }
 
-// If a pair is listed twice, the later merge counts.
+// Adds a merge. If a pair is listed twice, the later merge counts.
 void Merges::add(std::uint32_t rank, TokenId merged) {
   const auto [left, right] = vocabulary_.merges[rank];
   std::uint32_t* place = &ranks_[static_cast<std::size_t>(merged)];
@@ -148,7 +148,8 @@ bool Merges::is_byte(std::string_view text) const {
   return text.size() == kBytePiece && parse_byte_piece(text) && ids_.find(text);
 }
 
-// Most files list tokens in the order of their merges: the next merge makes the last token again, or the one after it.
+// Returns the token that a merge makes. Most files list tokens in the order of their merges: the next merge makes the
+// last token again, or the one after it.
 TokenId Merges::merged_token(std::size_t rank, TokenId last) const {
   if (!prefix_.empty()) {
     const auto [left, right] = vocabulary_.merges[rank];

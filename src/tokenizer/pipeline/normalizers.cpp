@@ -169,7 +169,7 @@ class Strip final : public Normalizer {
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(const Fields& fields) : prefix_(fields.required_text("prepend")) {}
-  // Added text belongs to the character that it is put in front of.
+  // Adds text, which belongs to the character that it is put in front of.
   void apply(FrontedText& text) const override {
     if (text.text.empty()) return;
     text.text.insert(0, prefix_);
@@ -184,7 +184,7 @@ class Replace final : public Normalizer {
  public:
   explicit Replace(const Fields& fields)
       : pattern_(Pattern::read(fields, "pattern")), content_(fields.required_text("content")) {}
-  // The replacement belongs to the last replaced character.
+  // Replaces text. The replacement belongs to the last replaced character.
   void apply(FrontedText& fronted) const override {
     const std::string& text = fronted.text;
     const std::size_t most = kAlwaysAllowed + kMostGrowth * text.size();

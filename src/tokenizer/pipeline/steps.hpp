@@ -98,7 +98,7 @@ struct Piece {
 class PieceSink {
  public:
   virtual ~PieceSink() = default;
-  // The piece's text is valid only during the call.
+  // Accepts a piece, whose text is valid only during the call.
   virtual void accept(Piece piece) = 0;
 };
 

@@ -25,7 +25,7 @@ std::int32_t find_token_type_number(TokenType type);
 // padding, or control.
 TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
 
-// Returns a token's type as ALT has it: the token at an id of BOS, EOS or padding has the first of these types,
+// Returns a token's type as ALT stores it: the token at an id of BOS, EOS or padding has the first of these types,
 // whatever its own is, unless it is a byte or the unknown token.
 TokenType choose_type_by_id(const Vocabulary& vocabulary, std::size_t id);
 
