@@ -49,7 +49,7 @@ extern "C" {
 #define POISE_ENUM
 #endif
 
-// The version of this header. poise_version() is that of the library.
+// These numbers are the version of this header; poise_version() returns that of the library.
 #define POISE_VERSION_MAJOR 0
 #define POISE_VERSION_MINOR 2
 #define POISE_VERSION_PATCH 0
@@ -79,22 +79,22 @@ typedef struct poise_error {
   char path[1024];     // the file concerned; may be empty
 } poise_error;
 
-// "0.2.0". Static.
+// Returns "0.2.0". Static.
 const char* poise_version(void);
-// "invalid_file"; "unknown" for a number that is not a status. Static.
+// Returns "invalid_file" or another name; "unknown" for a number that is not a status. Static.
 const char* poise_status_name(poise_status status);
 
 // ---- Text, bytes and tokens
 // -------------------------------------------------------------------------------------------------
 
-// Borrowed. data is never NULL where Poise fills it in. printf("%.*s", POISE_TEXT(name))
+// Is borrowed. data is never NULL where Poise fills it in. printf("%.*s", POISE_TEXT(name))
 typedef struct poise_text {
   const char* data;
   size_t size;
 } poise_text;
 #define POISE_TEXT(text) (int)(text).size, (text).data
 
-// Owned.
+// Is owned by the caller.
 typedef struct poise_string {
   char* data;
   size_t size;
@@ -102,18 +102,18 @@ typedef struct poise_string {
 // Frees the text and sets both fields to 0, so that a second call does nothing.
 void poise_string_free(poise_string* string);
 
-// Borrowed.
+// Is borrowed.
 typedef struct poise_bytes {
   const void* data;
   size_t size;
 } poise_bytes;
 
-// Owned.
+// Is owned by the caller.
 typedef struct poise_tokens {
   int32_t* data;
   size_t count;
 } poise_tokens;
-// As poise_string_free.
+// Frees the tokens, as poise_string_free does a text.
 void poise_tokens_free(poise_tokens* tokens);
 
 // ---- Long work
@@ -126,7 +126,7 @@ typedef struct poise_progress_event {
   poise_text item;  // the tensor or file being processed
 } poise_progress_event;
 
-// Called often, after at most a few megabytes. report may be NULL.
+// Is called often, after at most a few megabytes. report may be NULL.
 typedef struct poise_progress {
   int (*report)(void* user, const poise_progress_event* event);
   void* user;
@@ -139,7 +139,7 @@ typedef enum poise_severity POISE_ENUM {
   POISE_FAULT = 1     // it breaks a rule
 } poise_severity;
 
-// Something about a file that a caller should know.
+// Describes something about a file that a caller should know.
 typedef struct poise_finding {
   size_t size;
   poise_text message;
@@ -165,7 +165,7 @@ typedef struct poise_format {
 #define POISE_FORMAT_INIT \
   { sizeof(poise_format), {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, 0 }
 
-// The formats by index from 0. The texts are static. POISE_NOT_FOUND past the last.
+// Gives the formats by index from 0. The texts are static. POISE_NOT_FOUND past the last.
 poise_status poise_format_at(size_t index, poise_format* format, poise_error* error);
 
 typedef enum poise_dtype POISE_ENUM {
@@ -203,7 +203,8 @@ typedef struct poise_dtype_info {
 #define POISE_DTYPE_INFO_INIT \
   { sizeof(poise_dtype_info), {NULL, 0}, 0 }
 
-// The texts are static. POISE_BAD_ARGUMENT for POISE_DTYPE_UNKNOWN and numbers that are not an element type.
+// Describes an element type. The texts are static. POISE_BAD_ARGUMENT for POISE_DTYPE_UNKNOWN and numbers that are not
+// an element type.
 poise_status poise_dtype_describe(poise_dtype dtype, poise_dtype_info* info, poise_error* error);
 
 // ---- Attributes: a map from text to values
@@ -223,7 +224,7 @@ typedef enum poise_value_type POISE_ENUM {
 } poise_value_type;
 
 poise_status poise_attributes_count(const poise_attributes* attributes, size_t* count, poise_error* error);
-// In the order of the file. POISE_NOT_FOUND past the last.
+// Gives the attributes in the order of the file. POISE_NOT_FOUND past the last.
 poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key,
                                  poise_value_type* type, poise_error* error);
 // Each returns POISE_NOT_FOUND for a missing key and POISE_UNSUPPORTED, naming the type, for a value of another type or
@@ -241,8 +242,8 @@ poise_status poise_attributes_get_text(const poise_attributes* attributes, const
                                        poise_error* error);
 poise_status poise_attributes_get_bytes(const poise_attributes* attributes, const char* key, poise_bytes* value,
                                         poise_error* error);
-// One value of any type as JSON, or all of them with key NULL. *json is freed with poise_string_free. POISE_NOT_FOUND
-// for a missing key.
+// Gives one value of any type as JSON, or all of them with key NULL. *json is freed with poise_string_free.
+// POISE_NOT_FOUND for a missing key.
 poise_status poise_attributes_get_json(const poise_attributes* attributes, const char* key, poise_string* json,
                                        poise_error* error);
 
@@ -270,7 +271,7 @@ typedef struct poise_open_options {
 // POISE_NOT_FOUND, POISE_INVALID_FILE, POISE_UNSUPPORTED; POISE_BAD_ARGUMENT for a path that is neither file nor
 // directory.
 poise_status poise_open(const char* path, const poise_open_options* options, poise_model** model, poise_error* error);
-// The same for bytes in memory. They are borrowed: they must stay until the model and all that was made of it are
+// Does the same for bytes in memory. They are borrowed: they must stay until the model and all that was made of it are
 // freed. `data` may be NULL when `size` is 0. Errors give `name` as the path, and its extension may help to find the
 // format.
 poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options,
@@ -291,12 +292,12 @@ typedef struct poise_model_info {
   { sizeof(poise_model_info), {NULL, 0}, {NULL, 0}, 0, 0, 0, 0, 0 }
 
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error);
-// A warning of the reader: a difference from the format's canonical form that it accepted, by index from 0.
+// Gives a warning of the reader: a difference from the format's canonical form that it accepted, by index from 0.
 // POISE_NOT_FOUND past the last.
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error);
 
-// Three maps: who made the model ("author", "license", ...); its configuration, with all keys of its config.json and
-// the default values of missing hyperparameters ("hidden_size", ...; empty when it has none); and the file's other
+// Give three maps: who made the model ("author", "license", ...); its configuration, with all keys of its config.json
+// and the default values of missing hyperparameters ("hidden_size", ...; empty when it has none); and the file's other
 // attributes.
 poise_status poise_model_card(const poise_model* model, const poise_attributes** card, poise_error* error);
 poise_status poise_model_config(const poise_model* model, const poise_attributes** config, poise_error* error);
@@ -354,7 +355,8 @@ typedef struct poise_merge {
   poise_text right;
 } poise_merge;
 
-// POISE_NOT_FOUND without a vocabulary, and past the last token or merge.
+// Give the vocabulary, its tokens and its merges. POISE_NOT_FOUND without a vocabulary, and past the last token or
+// merge.
 poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* vocabulary, poise_error* error);
 poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_token* token, poise_error* error);
 poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise_merge* merge, poise_error* error);
@@ -362,15 +364,15 @@ poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise
 // ---- Tensors
 // ----------------------------------------------------------------------------------------------------------------
 
-// A tensor of a model, and a run of bytes that belongs to one. Both are borrowed, and the same call lends the same
-// pointer every time.
+// These are a tensor of a model, and a run of bytes that belongs to one. Both are borrowed, and the same call lends the
+// same pointer every time.
 typedef struct poise_tensor poise_tensor;
 typedef struct poise_part poise_part;
 
-// In the order of the file. POISE_NOT_FOUND past the last.
+// Gives the tensors in the order of the file. POISE_NOT_FOUND past the last.
 poise_status poise_tensor_at(const poise_model* model, size_t index, const poise_tensor** tensor, poise_error* error);
-// By the name that Poise gives it, or the one in the file (GGUF's "blk.0.attn_q.weight"). POISE_NOT_FOUND for a missing
-// name, and for one in the file that several tensors share.
+// Finds a tensor by the name that Poise gives it, or the one in the file (GGUF's "blk.0.attn_q.weight").
+// POISE_NOT_FOUND for a missing name, and for one in the file that several tensors share.
 poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor,
                                poise_error* error);
 
@@ -383,7 +385,7 @@ typedef enum poise_layout POISE_ENUM {
   POISE_LAYOUT_OTHER = 5      // named by layout_name; some are decoded, all are listed
 } poise_layout;
 
-// x = q * delta with q two's complement where min == max; else x = min + q * delta with q unsigned.
+// Stands for x = q * delta with q two's complement where min == max; else x = min + q * delta with q unsigned.
 typedef struct poise_affine {
   float delta;
   float min;
@@ -423,10 +425,10 @@ poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info
 poise_status poise_tensor_decode(const poise_tensor* tensor, poise_dtype dtype, uint64_t first, uint64_t count,
                                  void* out, size_t size, poise_error* error);
 
-// The parts in the order of the file, from 0. POISE_NOT_FOUND past the last.
+// Gives the parts in the order of the file, from 0. POISE_NOT_FOUND past the last.
 poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part,
                                   poise_error* error);
-// The part with a role: "data", "values", "scales", ... POISE_NOT_FOUND if there is none.
+// Gives the part with a role: "data", "values", "scales", ... POISE_NOT_FOUND if there is none.
 poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, const poise_part** part,
                                poise_error* error);
 
@@ -466,8 +468,8 @@ typedef struct poise_part_info {
         {NULL, 0}, POISE_NO_OFFSET, {NULL, 0}, POISE_DIGEST_NONE, 0                                             \
   }
 
-// If a file lacks the decoded size of a compressed part (zTensor 1.x), the first call decodes it once, which can fail
-// as poise_part_read can.
+// Describes a part. If a file lacks the decoded size of a compressed part (zTensor 1.x), the first call decodes it
+// once, which can fail as poise_part_read can.
 poise_status poise_part_describe(const poise_part* part, poise_part_info* info, poise_error* error);
 // Borrows all bytes of a part directly from the file, aligned only as the format requires.
 // POISE_UNSUPPORTED when they cannot be lent: compressed, absent, or opened with POISE_IO_READ.
@@ -543,14 +545,14 @@ typedef struct poise_model_hash {
 #define POISE_MODEL_HASH_INIT \
   { sizeof(poise_model_hash), "", "" }
 
-// SHA-256 of every part over decoded bytes, passed to on_part (may be NULL) with `user`, sorted by tensor and role.
-// `hash` may be NULL. POISE_INVALID_FILE, naming the tensor, for a part that cannot be decoded or has a wrong digest in
-// its file.
+// Computes SHA-256 of every part over decoded bytes, and passes it to on_part (may be NULL) with `user`, sorted by
+// tensor and role. `hash` may be NULL. POISE_INVALID_FILE, naming the tensor, for a part that cannot be decoded or has
+// a wrong digest in its file.
 poise_status poise_hash(const poise_model* model, const poise_hash_options* options,
                         int (*on_part)(void* user, const poise_part_hash* part), void* user, poise_model_hash* hash,
                         poise_error* error);
 
-// How formats store parts. POISE_BAD_ARGUMENT for a setting that a format lacks.
+// Says how formats store parts. POISE_BAD_ARGUMENT for a setting that a format lacks.
 typedef struct poise_storage {
   size_t size;
   const char* dialect;            // alt: "alt.c"; NULL: the canonical form
@@ -568,7 +570,7 @@ typedef struct poise_keep {
   const char* type;  // "f32", "f16", "bf16", or a type as in `quantize`
 } poise_keep;
 
-// Who made a model. A field that is NULL changes nothing.
+// Says who made a model. A field that is NULL changes nothing.
 typedef struct poise_card {
   size_t size;
   const char* model_type;
@@ -582,13 +584,13 @@ typedef struct poise_card {
 #define POISE_CARD_INIT \
   { sizeof(poise_card), NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
-// A low-rank adapter: a PEFT directory or a GGUF file.
+// Names a low-rank adapter: a PEFT directory or a GGUF file.
 typedef struct poise_lora {
   const char* path;
   double scale;  // times the adapter's own scale; usually 1
 } poise_lora;
 
-// Another name for tensors, and another value for a key.
+// These are another name for tensors, and another value for a key.
 typedef struct poise_rename {
   const char* pattern;  // a shell pattern, or a regular expression after "re:"
   const char* name;     // each * is what that * of the pattern matched; $1 is a group of the expression
@@ -598,8 +600,8 @@ typedef struct poise_setting {
   const char* text;  // becomes a value of the old one's type; of a new key of the configuration, JSON
 } poise_setting;
 
-// The options of `poise convert`. Patterns are shell patterns: * ? [a-z]. Everything that the pointers point to is read
-// during the call.
+// Holds the options of `poise convert`. Patterns are shell patterns: * ? [a-z]. Everything that the pointers point to
+// is read during the call.
 typedef struct poise_convert_options {
   size_t size;
   const char* format;      // NULL: by the output's extension
@@ -703,9 +705,9 @@ typedef struct poise_tensor_plan {
 #define POISE_TENSOR_PLAN_INIT \
   { sizeof(poise_tensor_plan), NULL, NULL, 0, NULL, NULL, {0.0f, 0.0f, 0.0f, 0}, POISE_DTYPE_UNKNOWN, 0 }
 
-// `format` NULL: by the path's extension. Writes nothing yet. POISE_BAD_ARGUMENT for a format that Poise does not
-// write, and for a file that exists without options->overwrite; POISE_NOT_FOUND for a missing folder. *writer is freed
-// with poise_writer_free.
+// Plans the file. `format` NULL: by the path's extension. Writes no byte yet. POISE_BAD_ARGUMENT for a format that
+// Poise does not write, and for a file that exists without options->overwrite; POISE_NOT_FOUND for a missing folder.
+// *writer is freed with poise_writer_free.
 poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options,
                                  poise_writer** writer, poise_error* error);
 // Sets card, hyperparameters, vocabulary and attributes to a model's. Copied.
@@ -713,11 +715,10 @@ poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* 
 // Sets the fields of a card. Copied. POISE_BAD_ARGUMENT, naming the field, for a value that breaks a rule of
 // cards.
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error);
-// A JSON object: a config.json, kept whole; it must have the hyperparameters of its model_type if Poise knows that.
-// POISE_BAD_ARGUMENT for other texts.
+// Takes a JSON object: a config.json, kept whole; it must have the hyperparameters of its model_type if Poise knows
+// that. POISE_BAD_ARGUMENT for other texts.
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error);
-// A JSON object of attributes; each replaces the one with the same key. POISE_BAD_ARGUMENT for other
-// texts.
+// Takes a JSON object of attributes; each replaces the one with the same key. POISE_BAD_ARGUMENT for other texts.
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error);
 // Replaces the vocabulary by one without tokens; ignores the counts in it. Tokens get ids, and merges ranks, in the
 // order in which they are added. Copied. POISE_BAD_ARGUMENT for an unknown kind or type of token, and for tokens and
@@ -742,12 +743,11 @@ void poise_writer_free(poise_writer* writer);
 
 typedef struct poise_tokenizer poise_tokenizer;
 
-// POISE_NOT_FOUND for a model without a vocabulary, POISE_INVALID_FILE for an inconsistent one. *tokenizer is freed
-// with poise_tokenizer_free.
+// Makes the tokenizer of a model. POISE_NOT_FOUND for a model without a vocabulary, POISE_INVALID_FILE for an
+// inconsistent one. *tokenizer is freed with poise_tokenizer_free.
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error);
-// The same from tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some
-// of them. Also POISE_NOT_FOUND if there are none, POISE_UNSUPPORTED for what Poise does not know, and
-// POISE_IO.
+// Does the same from tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some of
+// them. Also POISE_NOT_FOUND if there are none, POISE_UNSUPPORTED for what Poise does not know, and POISE_IO.
 poise_status poise_tokenizer_open(const char* path, poise_tokenizer** tokenizer, poise_error* error);
 void poise_tokenizer_free(poise_tokenizer* tokenizer);
 // Encodes without BOS or EOS. `text` has `size` bytes, and may be NULL when that is 0; malformed UTF-8 reads as U+FFFD.
@@ -755,8 +755,8 @@ void poise_tokenizer_free(poise_tokenizer* tokenizer);
 // and for a character without a token.
 poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size,
                                     poise_tokens* tokens, poise_error* error);
-// The same with the special tokens around the text: those of the vocabulary's post-processor, else BOS in front if the
-// vocabulary has it.
+// Does the same with the special tokens around the text: those of the vocabulary's post-processor, else BOS in front if
+// the vocabulary has it.
 poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size,
                                                  poise_tokens* tokens, poise_error* error);
 typedef struct poise_chat_template {
@@ -770,8 +770,8 @@ typedef struct poise_chat_template {
     sizeof(poise_chat_template), {NULL, 0}, { NULL, 0 } \
   }
 
-// The built-in chat templates (docs/chat.md) by index from 0, those that are used most first. The texts are static.
-// POISE_NOT_FOUND past the last.
+// Gives the built-in chat templates (docs/chat.md) by index from 0, those that are used most first. The texts are
+// static. POISE_NOT_FOUND past the last.
 poise_status poise_chat_template_at(size_t index, poise_chat_template* chat_template, poise_error* error);
 // Renders a conversation in JSON (docs/chat.md) with a chat template, as text and as tokens: either may be NULL, and is
 // freed with poise_string_free or poise_tokens_free. `jinja`: the template, or the name of a built-in one; NULL: the
@@ -780,21 +780,21 @@ poise_status poise_chat_template_at(size_t index, poise_chat_template* chat_temp
 poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const char* jinja, size_t jinja_size,
                                          const char* conversation, size_t size, poise_string* text,
                                          poise_tokens* tokens, poise_error* error);
-// `tokens` may be NULL when count is 0. *text is freed with poise_string_free. POISE_BAD_ARGUMENT for an id outside the
-// vocabulary.
+// Decodes tokens to a text. `tokens` may be NULL when count is 0. *text is freed with poise_string_free.
+// POISE_BAD_ARGUMENT for an id outside the vocabulary.
 poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int32_t* tokens, size_t count,
                                     poise_string* text, poise_error* error);
 
 // Decodes token by token. The pieces concatenate to the text of all tokens; each ends where a character ends.
 typedef struct poise_stream poise_stream;
 
-// The tokenizer must stay until the stream is freed. *stream is freed with poise_stream_free.
+// Begins a stream. The tokenizer must stay until the stream is freed. *stream is freed with poise_stream_free.
 poise_status poise_stream_create(const poise_tokenizer* tokenizer, poise_stream** stream, poise_error* error);
 void poise_stream_free(poise_stream* stream);
-// *text is borrowed until the next call with the stream. POISE_BAD_ARGUMENT for an id outside the
+// Adds a token. *text is borrowed until the next call with the stream. POISE_BAD_ARGUMENT for an id outside the
 // vocabulary.
 poise_status poise_stream_add(poise_stream* stream, int32_t token, poise_text* text, poise_error* error);
-// The bytes held back so far. The stream then starts over. *text is borrowed until the next call with the stream.
+// Gives the bytes held back so far. The stream then starts over. *text is borrowed until the next call with the stream.
 poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_error* error);
 
 // ---- Running
@@ -802,7 +802,7 @@ poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_e
 
 typedef struct poise_session poise_session;
 
-// How keys and values are stored (docs/quantization.md).
+// Says how keys and values are stored (docs/quantization.md).
 typedef enum poise_cache_type POISE_ENUM {
   POISE_CACHE_F32 = 0,     // without rounding
   POISE_CACHE_F16 = 1,     // numbers beyond 65504 are POISE_UNSUPPORTED
@@ -820,17 +820,18 @@ typedef struct poise_session_options {
   const poise_model* draft;  // guesses them with this faster model of the same vocabulary; NULL: does not
   poise_cache_type cache;
   int32_t reserved;
-  // Asked with `cancel_user` when poise_session_feed, poise_session_hidden_states, poise_session_log_probabilities or
-  // poise_batch_step begins, and while it computes. NULL: is not
+  // Is asked with `cancel_user` when poise_session_feed, poise_session_hidden_states, poise_session_log_probabilities
+  // or poise_batch_step begins, and while it computes. NULL: is not
   int (*cancel)(void* user);
   void* cancel_user;
 } poise_session_options;
 #define POISE_SESSION_OPTIONS_INIT \
   { sizeof(poise_session_options), 0, 0, 0, 0, NULL, POISE_CACHE_DEFAULT, 0, NULL, NULL }
 
-// POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters, vocabulary and tensors
-// disagree, POISE_BAD_ARGUMENT for an impossible number of threads or positions, for an unknown type of cache,
-// and for a draft with another vocabulary. The draft may be freed. *session is freed with poise_session_free.
+// Begins a session. POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters,
+// vocabulary and tensors disagree, POISE_BAD_ARGUMENT for an impossible number of threads or positions, for an unknown
+// type of cache, and for a draft with another vocabulary. The draft may be freed. *session is freed with
+// poise_session_free.
 poise_status poise_session_create(const poise_model* model, const poise_session_options* options,
                                   poise_session** session, poise_error* error);
 void poise_session_free(poise_session* session);
@@ -849,15 +850,16 @@ typedef struct poise_session_info {
   { sizeof(poise_session_info), 0, 0, 0, 0, 0, 0, 0 }
 
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error);
-// The tokens of a text after BOS, if the vocabulary has it. `text` has `size` bytes, and may be NULL when that is 0.
-// *tokens is freed with poise_tokens_free. POISE_UNSUPPORTED for a session without a tokenizer.
+// Gives the tokens of a text after BOS, if the vocabulary has it. `text` has `size` bytes, and may be NULL when that is
+// 0. *tokens is freed with poise_tokens_free. POISE_UNSUPPORTED for a session without a tokenizer.
 poise_status poise_session_prompt(const poise_session* session, const char* text, size_t size, poise_tokens* tokens,
                                   poise_error* error);
 // Drops all tokens.
 poise_status poise_session_reset(poise_session* session, poise_error* error);
 // Drops all tokens after the first `position`; feed more to get scores. POISE_BAD_ARGUMENT beyond the end.
 poise_status poise_session_truncate(poise_session* session, size_t position, poise_error* error);
-// An independent session with the same tokens and options, on the same weights. *fork is freed with poise_session_free.
+// Makes an independent session with the same tokens and options, on the same weights. *fork is freed with
+// poise_session_free.
 poise_status poise_session_fork(const poise_session* session, poise_session** fork, poise_error* error);
 // Writes the session's tokens and all that was computed of them to a zTensor file, with a fingerprint of the model;
 // docs/chat.md has its parts. POISE_BAD_ARGUMENT for a file that exists, unless `overwrite` is not 0.
@@ -869,12 +871,14 @@ poise_status poise_session_load(poise_session* session, const char* path, poise_
 // Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before any computation, for a token that
 // the model lacks or when they do not fit. When it is cancelled, the session has those tokens that were computed.
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error);
-// The scores of the next token, by id, borrowed until the session changes. POISE_BAD_ARGUMENT before the first token.
+// Gives the scores of the next token, by id, borrowed until the session changes. POISE_BAD_ARGUMENT before the first
+// token.
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
                                   poise_error* error);
 
-// The hidden state from which the logits are computed: of the last token fed, after the final norm, borrowed until the
-// session changes. POISE_BAD_ARGUMENT before the first token, and after poise_session_load until something is fed.
+// Gives the hidden state from which the logits are computed: of the last token fed, after the final norm, borrowed
+// until the session changes. POISE_BAD_ARGUMENT before the first token, and after poise_session_load until something is
+// fed.
 poise_status poise_session_hidden_state(const poise_session* session, const float** state, size_t* count,
                                         poise_error* error);
 // Starts over, feeds all tokens, and writes the hidden state of each to `out`, [count, hidden_size], which may be NULL
@@ -895,7 +899,7 @@ typedef struct poise_log_probability {
 poise_status poise_session_top_log_probabilities(const poise_session* session, size_t count, poise_log_probability* out,
                                                  poise_error* error);
 
-// A number added to a token's score.
+// Is a number added to a token's score.
 typedef struct poise_logit_bias {
   int32_t token;
   float bias;
@@ -964,12 +968,12 @@ poise_status poise_session_log_probabilities(poise_session* session, const int32
 // of float32 sums; with poise_session_options.exact it is the same.
 typedef struct poise_batch poise_batch;
 
-// Each text has options->context positions. Statuses as of poise_session_create; POISE_BAD_ARGUMENT for a draft, too.
-// *batch is freed with poise_batch_free.
+// Begins a batch. Each text has options->context positions. Statuses as of poise_session_create; POISE_BAD_ARGUMENT for
+// a draft, too. *batch is freed with poise_batch_free.
 poise_status poise_batch_create(const poise_model* model, const poise_session_options* options, poise_batch** batch,
                                 poise_error* error);
 void poise_batch_free(poise_batch* batch);
-// As poise_session_prompt.
+// Does what poise_session_prompt does.
 poise_status poise_batch_prompt(const poise_batch* batch, const char* text, size_t size, poise_tokens* tokens,
                                 poise_error* error);
 // Adds a text, which takes part in steps until it ends as poise_session_generate would end it. *id is 0, 1, ... Copies
@@ -977,7 +981,7 @@ poise_status poise_batch_prompt(const poise_batch* batch, const char* text, size
 // context has positions, and for invalid options; POISE_UNSUPPORTED for texts to stop at where there is no vocabulary.
 poise_status poise_batch_add(poise_batch* batch, const int32_t* tokens, size_t count,
                              const poise_generate_options* options, size_t* id, poise_error* error);
-// The number of texts that no step has finished yet.
+// Gives the number of texts that no step has finished yet.
 poise_status poise_batch_count(const poise_batch* batch, size_t* count, poise_error* error);
 // Computes at most 256 tokens: the next one of each text, and parts of prompts. *finished is the number of texts that
 // have ended, which poise_batch_finished gives until the next step. Without texts it does nothing. After a failure, or
@@ -997,7 +1001,7 @@ typedef struct poise_finished_text {
 #define POISE_FINISHED_TEXT_INIT \
   { sizeof(poise_finished_text), 0, NULL, 0, {NULL, 0}, POISE_STOP_END_OF_TEXT, 0 }
 
-// A text that ended in the last step, by index from 0. Tokens and text are borrowed until the next step.
+// Gives a text that ended in the last step, by index from 0. Tokens and text are borrowed until the next step.
 // POISE_NOT_FOUND past the last.
 poise_status poise_batch_finished(const poise_batch* batch, size_t index, poise_finished_text* text,
                                   poise_error* error);

@@ -99,7 +99,7 @@ inline constexpr std::array kLlamaLayer =
     join_tables(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias),
                 kPostAttentionNorm, kMlpRows, mlp_biases(has_mlp_bias));
 
-// Family::followed of every family that decoder_plan() plans, and more keys.
+// Returns Family::followed of every family that decoder_plan() plans, and more keys.
 template <std::size_t kCount>
 constexpr auto decoder_followed(const std::string_view (&more)[kCount]) {
   return join_tables(kRopeObjects, std::to_array(more));
@@ -167,7 +167,7 @@ namespace axis {
 inline std::uint64_t local_experts(const ConfigView& view) {
   return static_cast<std::uint64_t>(size_of(view, "num_local_experts"));
 }
-// Of one matrix that has both.
+// Returns the length of one matrix that has both.
 inline std::uint64_t gate_and_up(const ConfigView& view) { return 2 * inner(view); }
 }  // namespace axis
 

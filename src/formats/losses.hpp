@@ -24,7 +24,7 @@ class Losses {
   // Adds a whole sentence.
   void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
 
-  // For formats that lack these parts.
+  // Note losses of formats that lack these parts.
   void note_card(const Card& card);  // except model_type
   void note_vocabulary(const Model& model, std::string_view instead);
   void note_other_config_keys(const Model& model);

@@ -34,7 +34,7 @@ class AtomicFile final : public Sink {
   const std::filesystem::path& target() const { return target_; }
   // Hands buffered bytes to the system and waits until they are on the disk. Throws io.
   void flush();
-  // flush(), then names the file. Without `overwrite`, throws and keeps a target that has appeared meanwhile.
+  // Flushes, then names the file. Without `overwrite`, throws and keeps a target that has appeared meanwhile.
   void commit();
   // Commits the file under another name, in a directory that exists now.
   void commit_as(std::filesystem::path target);

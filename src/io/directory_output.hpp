@@ -41,7 +41,7 @@ class DirectoryOutput final : public SavedOutput {
   DirectoryOutput(const DirectoryOutput&) = delete;
   DirectoryOutput& operator=(const DirectoryOutput&) = delete;
 
-  // A directory has no main file: each is a open_sibling().
+  // Throws, since a directory has no main file: each is an open_sibling().
   Sink& main() override;
   Sink& open_main(const std::string& name) override;
   Sink& open_sibling(const std::string& name) override;

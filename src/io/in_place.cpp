@@ -57,7 +57,7 @@ void write_undo_file(const fs::path& name, std::uint64_t offset, std::span<const
   file.commit();
 }
 
-// A failure is harmless: the bytes are then all old or all new.
+// Removes the file. A failure is harmless: the bytes are then all old or all new.
 void remove_undo_file(const fs::path& name) { ::unlink(name.c_str()); }
 
 // Reads an undo file in chunks: a stranger may have put it there.

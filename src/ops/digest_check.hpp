@@ -84,7 +84,7 @@ class DigestCheck {
   void add(const Model& model, const Wanted& is_wanted);
   void make_batches();
   void start_batch() { batches_[started_++].scan.start(); }
-  // The others have completed that share of their work.
+  // Adds a share of work that the other workers have completed.
   void advance(double share);
   void fail(std::size_t index, const Error& error);
 

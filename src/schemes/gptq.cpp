@@ -94,8 +94,8 @@ void require_known(const QuantizationConfig& config) {
   }
 }
 
-// Of several, those that the shapes of the matrix have, and of these the ones that need no index. Symmetric only if all
-// that fit are.
+// Finds the settings. Of several, those count that the shapes of the matrix have, and of these the ones that need no
+// index. They are symmetric only if all that fit are.
 GroupSettings find_settings(const MatrixParts& matrix, const QuantizationConfig& config) {
   std::vector<GroupSettings> all = read_all_settings(config);
   const GroupSettings usual = all.front();

@@ -47,7 +47,7 @@ constexpr std::array kPackings = std::to_array<HqqPacking>(
 // Has the codes in row-major order, low bits of a byte first.
 class HqqCodes final : public Blob {
  public:
-  // `part`: the codes, neighbours in the matrix, that have the same place in their words.
+  // Takes `part`: the codes, neighbours in the matrix, that have the same place in their words.
   HqqCodes(BlobPtr words, const HqqPacking& packing, unsigned bits, std::uint64_t count, std::uint64_t part)
       : words_(std::move(words)), packing_(packing), bits_(bits), count_(count), part_(part) {}
 

@@ -33,7 +33,7 @@ void require_known(const QuantizationConfig& config) {
   }
 }
 
-// MLX decides by `quantization`, and by names of matrices whether they are quantized.
+// Returns doubts. MLX decides by `quantization`, and by names of matrices whether they are quantized.
 std::vector<std::string> doubts(const Model& model, const QuantizationConfig& config,
                                 std::span<const std::string> matrices) {
   std::vector<std::string> doubts;

@@ -98,8 +98,8 @@ inline constexpr std::int32_t kMostTypeCode = 8;
 TokenType token_type(TypeNumbering numbering, std::int32_t code);
 std::int32_t type_code(TypeNumbering numbering, TokenType type);
 
-// The numbering of a vocabulary whose codes were read as canonical ones, by the names of the unknown token and <0x00>;
-// `record` decides if neither does. `contradictory` when they disagree.
+// Holds the numbering of a vocabulary whose codes were read as canonical ones, by the names of the unknown token and
+// <0x00>; `record` decides if neither does. `contradictory` when they disagree.
 struct NumberingVerdict {
   TypeNumbering numbering = TypeNumbering::canonical;
   bool contradictory = false;

@@ -56,7 +56,7 @@ class TensorsSection {
   // pass over the data. Throws unsupported for a tensor that the format cannot hold.
   using Header = std::function<SectionWriter(const Tensor& tensor, const Affine& affine)>;
 
-  // `tensors` is in the order of the file; `blocks` is null for version 1, which has no such counts. Throws what
+  // Takes `tensors` in the order of the file; `blocks` is null for version 1, which has no such counts. Throws what
   // `header` throws. Requires: the tensors outlive this.
   TensorsSection(std::vector<const Tensor*> tensors, Header header, const BlockCounts* blocks);
 

@@ -184,7 +184,7 @@ class HyperparameterWriter {
           period, architecture_.name));
   }
 
-  // llama.cpp reads them only for other architectures.
+  // Compares the betas, which llama.cpp reads only for other architectures.
   void compare_betas() {
     const double fast = number(rope_->find("beta_fast")).value_or(kYarnBetaFast);
     const double slow = number(rope_->find("beta_slow")).value_or(kYarnBetaSlow);

@@ -108,8 +108,8 @@ class Reading {
     }
   }
 
-  // PEFT asks the module, not the configuration: a Conv1D of GPT-2 holds [in, out], a Linear [out, in]. Where a
-  // family does not decide, the shape does.
+  // Returns true for a matrix stored as [in, out]. PEFT asks the module, not the configuration: a Conv1D of GPT-2 holds
+  // [in, out], a Linear [out, in]. Where a family does not decide, the shape does.
   bool is_stored_in_out(const std::string& weight, const Pair& pair) const {
     if (base_ == nullptr) return config_.fan_in_fan_out();
     const Family& family = family_of(*base_);

@@ -40,7 +40,7 @@ SourcePtr DirectoryReader::open(std::string_view name) {
   return source;
 }
 
-// An archive is one file.
+// Records a file. An archive is one file.
 void DirectoryReader::record(std::string_view name, const Source& source) {
   std::filesystem::path file = container_.file_of(name);
   if (files_.empty() || files_.back() != file) files_.push_back(std::move(file));

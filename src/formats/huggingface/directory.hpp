@@ -59,7 +59,7 @@ class DirectoryReader {
   std::uint64_t size_ = 0;
 };
 
-// Without quantization_config in config.json, sets it from the file next to it that describes the quantization
+// If config.json has no quantization_config, sets it from the file next to it that describes the quantization
 // (schemes/quantization_files.hpp). Returns the name of that file; empty: config.json counts, or there is none. Warns
 // of files that contradict what counts. Throws invalid_file.
 std::string_view read_quantization_file(Model& model, DirectoryReader& directory);

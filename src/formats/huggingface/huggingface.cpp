@@ -47,7 +47,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace huggingface;
 
-// The embedding's rows, where config.json does not say how many tokens there are.
+// Sets the embedding's rows, where config.json does not say how many tokens there are.
 void set_vocab_size(Model& model) {
   if (!model.config || model.config->vocab_size != 0) return;
   const Family& family = family_of(model);
@@ -186,8 +186,8 @@ std::vector<Input> weight_inputs(const LocatedWeights& weights, const Container&
   return inputs;
 }
 
-// All files next to the model run code when others load them, if they are such files: an optimizer's state, training
-// arguments, the same weights in another format. Reports what reading the model has found only once.
+// Finds code in the files next to the model that others load: an optimizer's state, training arguments, the same
+// weights in another format. Reports only once the findings that reading the model has made.
 std::vector<Finding> dangerous_code(const Container& files, const Model& model) {
   std::vector<Finding> findings;
   for (const std::string& name : files.names()) {

@@ -30,7 +30,7 @@ class ModulePattern {
   bool matches(std::string_view module) const;
 
  private:
-  // Most patterns have letters and dots only, which stand for any character.
+  // Is a pattern of letters and dots only, which stand for any character, as most patterns are.
   struct Plain {
     std::string text;
     bool anchored;

@@ -10,8 +10,9 @@ namespace poise {
 // Returns the fields that config.json and the README's front matter state; the rest stays empty.
 Card read_card(const Attributes& config, const std::string& readme);
 
-// For a format whose card is a section of fixed fields: empty ones get what follows from the model's content and from
-// other fields, and the dates of SOURCE_DATE_EPOCH where that is set. Throws bad_argument for another one, io.
+// Completes the card of a format whose card is a section of fixed fields: empty ones get values that follow from the
+// model's content and from other fields, and the dates of SOURCE_DATE_EPOCH where that is set. Throws bad_argument for
+// another one, io.
 void complete_card(const Model& model, Card& card);
 
 // Returns a version 8 UUID (RFC 9562) made from the SHA-256 of configuration, vocabulary and tensors: their names,

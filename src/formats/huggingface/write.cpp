@@ -106,7 +106,7 @@ struct Described {
   std::vector<std::string> losses;
 };
 
-// In a GGUF file this entry states that the file is a model, as a directory is.
+// Returns true for the entry that states, in a GGUF file, that the file is a model, as a directory is.
 bool is_model_type(std::string_view key, const Value& value) {
   return key == "general.type" && value == Value("model");
 }
@@ -152,7 +152,8 @@ void require_whole(const Model& model) {
                           faults.size() == 1 ? "" : fmt::format(", and {} more faults", faults.size() - 1)));
 }
 
-// A directory has one quantization_config: next to parts of another scheme, groups are refused as safetensors has none.
+// Unfolds groups. A directory has one quantization_config: next to parts of another scheme, groups are refused as
+// safetensors has none.
 std::optional<UnfoldedModel> unfolded_groups(const Model& model) {
   if (find_reversible_scheme(model.config_json) != nullptr) return std::nullopt;
   const Family& family = family_of(model);

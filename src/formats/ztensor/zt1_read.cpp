@@ -228,7 +228,7 @@ class ManifestParser1 {
                                       : spelling_of(component.dtype, fmt::format("{}:{}", dtype, type));
   }
 
-  // 1.0: the tensor's type applies to all components except the indices, which are uint64.
+  // Shares the type of version 1.0: the tensor's type applies to all components except the indices, which are uint64.
   void share_dtype(StoredObject& object, std::string_view dtype) const {
     if (dtype.empty()) in_.fail("\"dtype\" is missing", object.position);
     for (Component& component : object.components) {

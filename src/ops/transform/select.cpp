@@ -42,7 +42,7 @@ class Select final : public Step {
   }
 
  private:
-  // The family may need a tensor that was left out.
+  // Warns if the family needs a tensor that was left out.
   void warn_of_missing_tensors(Model& made) const {
     const std::vector<std::string> faults = check_consistency(made);
     if (faults.size() <= check_consistency(input_).size()) return;
