@@ -74,7 +74,8 @@ struct TensorTable {
   std::vector<ExpectedTensor> after_layers(const ConfigView& view) const;
   std::vector<ExpectedTensor> all(const ConfigView& view) const;
 
-  // Return true for tensors of any model of the family, or of one of that configuration, with any number of layers.
+  // Return true for tensors of any model of the family, or of a model with that configuration. The number of layers
+  // does not matter.
   bool has(std::string_view name) const;
   bool has(std::string_view name, const ConfigView& view) const;
 

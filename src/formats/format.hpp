@@ -236,8 +236,8 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
 // Ignores case. Throws bad_argument listing the known names.
 const Format& format_by_name(std::string_view name);
 
-// Returns the format for an output's name: that of directories if it ends in a slash or is a directory, else that of
-// its extension. Throws bad_argument if there is none.
+// Returns the format for an output's name: the format of directories if the name ends in a slash or is a directory,
+// else the format of its extension. Throws bad_argument if there is none.
 const Format& output_format(const std::filesystem::path& path);
 
 // Returns the output for a file, or a directory, of the format. Throws what the outputs of io/ throw.

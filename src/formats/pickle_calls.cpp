@@ -109,8 +109,8 @@ bool is_plain(const Pickle& pickle, Id id, std::size_t depth = 0) {
   }
 }
 
-// Returns a change that a state makes by its attributes, each of which torch sets: setattr(tensor, "data", value) gives
-// the tensor other numbers.
+// Returns a change that a state makes by its attributes. torch sets each: setattr(tensor, "data", value) gives the
+// tensor other numbers.
 std::optional<std::string> change_by_attributes(const Pickle& pickle, Id state) {
   constexpr std::array<std::string_view, 5> kSetters = {"data", "grad", "real", "imag", "names"};
   if (is_empty_mapping(pickle, state)) return std::nullopt;

@@ -120,7 +120,7 @@ struct FreeSpace {
 };
 
 // Measures the file system on which a file at this path would be. std::nullopt where that is not known, or where data
-// may take less space than its size (file systems that compress, or are remote). Never too small.
+// may take less space than its size (file systems that compress, or are remote). The result is never too small.
 std::optional<FreeSpace> measure_free_space(const std::filesystem::path& path);
 
 }  // namespace poise

@@ -35,10 +35,10 @@ std::string make_repository_name(const std::filesystem::path& repository);
 enum class BlobName { sha256, git_sha1, unknown };
 BlobName classify_blob_name(std::string_view name);
 
-// Returns a path as it is if something is there. Else a model of the cache: "ORG/NAME" and "NAME" are the snapshot of
-// its branch main, or its only snapshot, "ORG/NAME/FILE" a file in it. A text that can only be a path stays as it is.
-// Throws not_found for "ORG/NAME" that is neither, and for a repository without that snapshot or file; the error names
-// the places where it looked.
+// Returns a path as it is if something is there. Else finds a model of the cache: "ORG/NAME" and "NAME" are the
+// snapshot of its branch main, or its only snapshot, "ORG/NAME/FILE" a file in it. A text that can only be a path stays
+// as it is. Throws not_found for "ORG/NAME" that is neither, and for a repository without that snapshot or file; the
+// error names the places where it looked.
 std::string find_model_path(const std::string& named);
 
 }  // namespace poise

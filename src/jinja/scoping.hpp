@@ -1,6 +1,6 @@
-// Finds the names of a scope that are undefined at its beginning. Jinja decides before it runs: if a scope sets a name
-// before it reads it, and no scope around it mentions the name, the name is the scope's own from the beginning, also in
-// the scopes inside it and if the conversation has a variable of that name.
+// Finds the names of a scope that are undefined at its beginning. Jinja decides before it runs. A name is the scope's
+// own from the beginning if the scope sets it before reading it, and no outer scope mentions it. This also holds in
+// inner scopes, and if the conversation has a variable of that name.
 #pragma once
 
 #include <string>

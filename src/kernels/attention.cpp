@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Returns the largest number: compares whole vectors first, then single numbers. May ignore NaN.
+// Returns the largest number: compares whole vectors first, then single numbers. It may ignore NaN.
 float Largest(const float* data, std::size_t count) {
   const std::size_t lanes = hn::Lanes(Floats());
   auto largest = hn::Set(Floats(), data[0]);

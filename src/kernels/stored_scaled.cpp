@@ -1,5 +1,5 @@
-// Weights stored as codes or small floating-point numbers with float32 scales: of groups of columns and of rows, or of
-// columns of some rows.
+// Weights stored as codes or small floating-point numbers with float32 scales. A scale belongs to a group of columns
+// and of rows, or to a column of some rows.
 #include <algorithm>
 #include <cstring>
 

@@ -72,7 +72,7 @@ struct TileBlock {
   std::size_t step = 0;    // numbers from the x of a group to that of the next
   std::size_t columns = 0;
   bool is_first = false;  // there are no sums yet: the numbers in their place do not count
-  // Numbers from the sums of a row to those of the next, and from those of a group to those of the next.
+  // The numbers from one row's sums to the next row's, and from one group's sums to the next group's.
   std::size_t row_step = kTileTokens;
   std::size_t group_step = kTileSums;
 };

@@ -44,8 +44,8 @@ struct Summary {
 };
 
 // Collects the finite numbers of a piece that are further than `reach` from `center`: the only ones that may be
-// outliers, if the guess is good. Takes no more than `most`. One for each piece: extremes are not searched among near
-// numbers once there are far ones on both sides.
+// outliers, if the guess is good. Takes no more than `most`. There is one for each piece: extremes are not searched
+// among near numbers once there are far ones on both sides.
 struct FarNumbers {
   float center = 0;  // of the sums, too
   float reach = std::numeric_limits<float>::max();
@@ -61,7 +61,7 @@ struct FarNumbers {
 
 // Numbers below `smallest_normal` that are not zero count as subnormal. Requires: at most 2^24 numbers.
 Summary summarize(std::span<const float> numbers, float smallest_normal, FarNumbers& far);
-// Does the same for numbers as they are stored, at twice the speed. Only for f16 and bf16, and around 0.
+// Does the same for numbers as they are stored, at twice the speed. Accepts only f16 and bf16, and distances from 0.
 std::optional<Summary> summarize_stored(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
                                         FarNumbers& far);
 Summary summarize(std::span<const double> numbers, double smallest_normal);

@@ -69,8 +69,8 @@ class DigestClaim {
   bool needs_sha256() const { return !stored_ && digest_.algorithm == DigestAlgorithm::sha256; }
   void update(std::span<const std::byte> bytes);
   // Returns "the digest is xxh3:..., the file states xxh3:..."; std::nullopt if they are equal. Computes a digest of
-  // the stored form of a compressed blob here: throws what reading that throws. Called once. Requires: update() saw all
-  // bytes.
+  // the stored form of a compressed blob here: throws what reading that throws. Callers call it once. Requires:
+  // update() saw all bytes.
   std::optional<std::string> find_mismatch(std::string sha256);
 
  private:

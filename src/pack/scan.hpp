@@ -27,7 +27,7 @@ class Visitor {
   // Gets the next bytes, in order. Every piece but the last is a multiple of 16 bytes, so that elements stay whole. May
   // throw only `cancelled`.
   virtual void update(std::span<const std::byte> bytes) = 0;
-  // Ends the blob. `sha256`: of all bytes, 64 lower-case digits; empty unless the visit asks for it.
+  // Ends the blob. `sha256` has 64 lower-case digits for all bytes; it is empty unless the visit asks for it.
   virtual void end(std::string sha256) = 0;
   // Handles an error that reading or end() threw; it is the last call. An error that it throws ends the scan.
   // `cancelled` ends the scan without this call.
@@ -52,7 +52,7 @@ class Scan {
   Scan(const Scan&) = delete;
   Scan& operator=(const Scan&) = delete;
 
-  // Starts reading on all threads and returns. Called once.
+  // Starts reading on all threads and returns. Callers call it once.
   void start();
   // Returns true if it has started, and neither finished nor failed.
   bool busy() const { return busy_ > 0 && !failed_; }

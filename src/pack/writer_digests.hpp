@@ -31,7 +31,8 @@ class WriterDigests {
   Hasher* begin(Sink* sink);
   // Ends the part. Returns the number of its digest, counted from 0. Throws io. Requires: begin() was called.
   std::size_t end();
-  // Returns the texts of the digests by their numbers, empty for DigestAlgorithm::none. Throws io. Called last.
+  // Returns the texts of the digests by their numbers, empty for DigestAlgorithm::none. Throws io. Callers call it
+  // last.
   std::vector<std::string> finish();
 
  private:

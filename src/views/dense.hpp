@@ -15,7 +15,7 @@
 namespace poise {
 
 // Reads `out.size()` elements as float32, from element `first` on; `in` is where element 0 begins. Of two elements in a
-// byte, the one with the even index is in the low half. Requires: a floating dtype. No alignment needed.
+// byte, the one with the even index is in the low half. Requires: a floating dtype. `in` needs no alignment.
 void widen(DType dtype, const std::byte* in, std::span<float> out, std::uint64_t first = 0);
 
 // Returns true for types whose numbers all fit float32: the floating types except f64.

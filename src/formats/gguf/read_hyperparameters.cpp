@@ -239,7 +239,7 @@ std::vector<float> llama3_factors(const Attributes& scaling, double theta, std::
   std::vector<float> factors;
   for (std::uint64_t i = 0; i + 1 < rotating; i += 2) {
     const double wave = 2 * std::numbers::pi * std::pow(theta, static_cast<double>(i) / static_cast<double>(rotating));
-    // Turns within the original context, from those of long waves to those of short ones.
+    // These are the turns within the original context; `low` and `high` are those of long and of short waves.
     const double turns = *original / wave;
     const double smooth = std::clamp((turns - *low) / (*high - *low), 0.0, 1.0);
     factors.push_back(static_cast<float>(1 / ((1 - smooth) / *factor + smooth)));

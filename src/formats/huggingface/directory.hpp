@@ -91,9 +91,9 @@ std::optional<std::string> find_adapter(const Container& directory);
 // Throws invalid_file, with what is missing and what is there instead.
 LocatedWeights require_weights(const Container& directory);
 
-// Adds the tensors of one file, or of the shards that its index lists, to the model, without those that its family
-// computes, and the files' metadata as its attributes. Returns the weight files. Throws invalid_file for an index that
-// does not fit the shards, not_found for missing shards, and what WeightFiles::read throws.
+// Adds the tensors of one file, or of the shards that its index lists, to the model. Leaves out tensors that its family
+// computes, and adds the files' metadata as its attributes. Returns the weight files. Throws invalid_file for an index
+// that does not fit the shards, not_found for missing shards, and what WeightFiles::read throws.
 std::vector<std::filesystem::path> read_tensors(Model& model, DirectoryReader& directory,
                                                 const LocatedWeights& weights);
 

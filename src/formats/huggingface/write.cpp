@@ -264,8 +264,8 @@ class Directory {
     if (unchanged.empty()) std::ranges::move(made.losses, std::back_inserter(losses_));
   }
 
-  // Writes the original file. Else a new one where the vocabulary cannot express which tokens end a text, and of a GGUF
-  // file, whose vocabulary and sampling keys are those of such a file.
+  // Writes the original file. Writes a new one where the vocabulary cannot express which tokens end a text, and for a
+  // GGUF file, whose vocabulary and sampling keys are those of such a file.
   void add_generation(const Model& model, const Described& what) {
     Attributes generation = find_generation(model);
     if (model.attributes.find(kGenerationConfig) == nullptr && what.vocabulary) {

@@ -27,8 +27,8 @@ inline constexpr std::array<std::string_view, 11> kTokenizerFiles = {
     "vocab.txt",         "merges.txt",          "tokenizer_config.json", "special_tokens_map.json",
     "added_tokens.json", "chat_template.jinja", "chat_template.json"};
 
-// Returns the names of templates in its folder additional_chat_templates: "additional_chat_templates/rag.jinja".
-// Sorted.
+// Returns the names of templates in its folder additional_chat_templates: "additional_chat_templates/rag.jinja". The
+// names are sorted.
 std::vector<std::string> find_additional_templates(const Container& directory);
 
 // Returns the names that the rows begin with: "tokenizer.model", "tokenizer.json", ...

@@ -76,7 +76,7 @@ class SentencePieceDecoder final : public TextDecoder {
     append_with_spaces(piece, text);
   }
 
-  // Decodes byte tokens. `at_end`: no further byte follows.
+  // Decodes byte tokens. With `at_end`, no further byte follows.
   void append_bytes(bool at_end, std::string& text) {
     std::string_view rest = bytes_;
     while (!rest.empty() && (at_end || measure_incomplete_tail(rest) < rest.size())) {

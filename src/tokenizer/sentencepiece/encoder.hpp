@@ -43,7 +43,7 @@ class SentencePieceEncoder : public TokenScheme {
    public:
     explicit Output(const SentencePieceEncoder& encoder) : encoder_(encoder) {}
     // Adds a piece. Throws unsupported if it is not a token and the vocabulary has neither bytes nor an unknown token.
-    // The unknown id: -1 or the token's.
+    // The unknown id is -1 or that of the token.
     void add(std::string_view piece, TokenId id);
     // Adds a token that was found in the text.
     void add_whole(TokenId id) {

@@ -44,13 +44,13 @@ bool read_flag(const Attributes& config, std::string_view key, bool usual);
 Attributes add_names(Attributes config, const Attributes& special_map);
 
 // Returns the texts of special tokens: "bos_token", "eos_token", ..., "additional_special_tokens",
-// "extra_special_tokens". In order, and each once.
+// "extra_special_tokens". They are in order, each once.
 std::vector<std::string> collect_special_texts(const JsonFile& config, const JsonFile& special_map);
 
-// Returns tokens in the form of tokenizer.json's "added_tokens", by id: those of added_tokens_decoder with its flags,
-// then those of added_tokens.json with other ids and texts, found in the raw text, and special if in `special`. Throws
-// invalid_file, naming the file and the token: for a missing id, one of kMaxTokens and above, a missing text, or two
-// tokens of added_tokens.json with one id.
+// Returns tokens in the form of tokenizer.json's "added_tokens", by id. The tokens of added_tokens_decoder come first,
+// with its flags. Then come tokens of added_tokens.json with other ids and texts; they are found in the raw text, and
+// are special if `special` has them. Throws invalid_file, naming the file and the token: for a missing id, one of
+// kMaxTokens and above, a missing text, or two tokens of added_tokens.json with one id.
 Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
 
 // Returns the id of an item of that list.

@@ -36,7 +36,7 @@ void for_each(std::string_view text, Visit&& visit) {
 std::string make_well_formed(std::string_view text);
 
 // Appends bytes as text: one U+FFFD for each longest invalid run that begins a character. Returns how many bytes at the
-// end may still become a character; leaves them out. `at_end`: nothing follows, so they are invalid.
+// end may still become a character; leaves them out. With `at_end`, no byte follows, so they are invalid.
 std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end);
 
 bool is_white_space(char32_t code);      // the property White_Space
