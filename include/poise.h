@@ -417,11 +417,11 @@ typedef struct poise_tensor_info {
 // Reads no bytes of the tensor.
 poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info* info, poise_error* error);
 
-// Elements [first, first + count) of the row-major dense tensor, from any floating-point type and layout, as POISE_F32,
-// POISE_F16 or POISE_BF16 (POISE_BAD_ARGUMENT for others). `size` is that of `out` in bytes: count times the type's;
-// `out` may be NULL when it is 0. POISE_UNSUPPORTED for integers, booleans and complex numbers, and for layouts that
-// Poise does not decode; POISE_INVALID_FILE for stored bytes that break a rule. Each call reads a sparse tensor again:
-// take as much at once as fits.
+// Decodes elements [first, first + count) of the row-major dense tensor, from any floating-point type and layout, as
+// POISE_F32, POISE_F16 or POISE_BF16 (POISE_BAD_ARGUMENT for others). `size` is that of `out` in bytes: count times the
+// type's; `out` may be NULL when it is 0. POISE_UNSUPPORTED for integers, booleans and complex numbers, and for layouts
+// that Poise does not decode; POISE_INVALID_FILE for stored bytes that break a rule. Each call reads a sparse tensor
+// again: take as much at once as fits.
 poise_status poise_tensor_decode(const poise_tensor* tensor, poise_dtype dtype, uint64_t first, uint64_t count,
                                  void* out, size_t size, poise_error* error);
 
@@ -564,7 +564,7 @@ typedef struct poise_storage {
 #define POISE_STORAGE_INIT \
   { sizeof(poise_storage), NULL, POISE_DIGEST_USUAL, 0, 0, 0 }
 
-// Tensors that match the pattern become this type.
+// Names a pattern and a type: tensors that match become this type.
 typedef struct poise_keep {
   const char* pattern;
   const char* type;  // "f32", "f16", "bf16", or a type as in `quantize`
@@ -963,9 +963,9 @@ poise_status poise_session_log_probabilities(poise_session* session, const int32
 // ---- Several texts at a time
 // ------------------------------------------------------------------------------------------------
 
-// Texts that one model generates at the same time. A step multiplies the tokens of all of them by each weight once, and
-// texts that begin alike compute their beginning once. Each text is what a session of its own gives, up to the rounding
-// of float32 sums; with poise_session_options.exact it is the same.
+// Generates several texts at the same time with one model. A step multiplies the tokens of all of them by each weight
+// once, and texts that begin alike compute their beginning once. Each text is what a session of its own gives, up to
+// the rounding of float32 sums; with poise_session_options.exact it is the same.
 typedef struct poise_batch poise_batch;
 
 // Begins a batch. Each text has options->context positions. Statuses as of poise_session_create; POISE_BAD_ARGUMENT for

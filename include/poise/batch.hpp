@@ -48,7 +48,7 @@ class BatchGenerator {
   // positions, and for options that make no sense; unsupported for texts to stop at where there is no vocabulary.
   std::size_t add(std::vector<TokenId> tokens, const GenerateOptions& options = {});
 
-  // Texts that step() has not returned yet.
+  // Returns how many texts step() has not returned yet.
   std::size_t size() const;
 
   // Computes at most 256 tokens: the next one of each text, and parts of prompts. Returns the texts that have

@@ -108,14 +108,14 @@ struct PlannedTensor {
   std::optional<std::uint64_t> bytes_out;  // of its parts, before compression; std::nullopt if it may become sparse
 };
 
-// Codes that are decoded to float32 because the output's format lacks their layout.
+// Counts codes that are decoded to float32 because the output's format lacks their layout.
 struct DecodedTensors {
   std::size_t tensors = 0;
   std::uint64_t bytes_in = 0;   // of the codes, with their scales
   std::uint64_t bytes_out = 0;  // of the numbers
 };
 
-// Matrices that adapters changed, by the type that they get: without dtype, quantize and keep their own.
+// Counts matrices that adapters changed, by the type that they get: without dtype, quantize and keep their own.
 struct MergedMatrices {
   std::string type;  // "q4_k"
   std::size_t matrices = 0;

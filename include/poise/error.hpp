@@ -57,7 +57,7 @@ class Error : public std::runtime_error {
   const std::string& path() const { return path_; }
   std::optional<std::uint64_t> offset() const { return offset_; }
 
-  // Remedies, the best first. Often empty.
+  // Returns remedies, the best first. Often there are none.
   const std::vector<Remedy>& remedies() const { return remedies_; }
   // Returns the same error with one more remedy.
   Error with(Remedy remedy) &&;

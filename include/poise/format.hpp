@@ -23,7 +23,7 @@ struct ReadOptions {
   bool raw = false;
 };
 
-// Options of a writer. A format rejects those that it lacks (bad_argument).
+// Holds the options of a writer. A format rejects those that it lacks (bad_argument).
 struct WriteOptions {
   bool overwrite = false;                        // replace an existing file
   std::optional<std::string> dialect = {};       // alt: "alt.c"

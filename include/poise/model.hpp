@@ -44,7 +44,7 @@ struct Card {
   friend bool operator==(const Card&, const Card&) = default;
 };
 
-// Hyperparameters, named as in a Hugging Face config.json.
+// Holds hyperparameters, named as in a Hugging Face config.json.
 struct Config {
   std::string hidden_act = "silu";
   bool tie_word_embeddings = false;
@@ -159,7 +159,7 @@ class MergeList {
   std::string arena_;
 };
 
-// Ids of special tokens. -1: none.
+// Holds the ids of special tokens. -1: none.
 struct SpecialIds {
   std::int32_t bos_id = -1;
   std::int32_t eos_id = -1;
@@ -201,7 +201,7 @@ struct VocabularySettings : SpecialIds {
   friend bool operator==(const VocabularySettings&, const VocabularySettings&) = default;
 };
 
-// Tokens by id, with settings. One arena holds the texts, so that 32000 tokens are one allocation.
+// Holds tokens by id, with settings. One arena holds the texts, so that 32000 tokens are one allocation.
 class Vocabulary : public VocabularySettings {
  public:
   Vocabulary() = default;

@@ -45,7 +45,7 @@ class Source {
   // Returns the file's descriptor for kernel copies, or -1.
   virtual int descriptor() const { return -1; }
 
-  // Hints to the kernel that [offset, offset + length) is needed soon, or no more. Never fails.
+  // Give the kernel a hint that [offset, offset + length) is needed soon, or no longer. They never fail.
   virtual void will_need(std::uint64_t offset, std::uint64_t length) const;
   virtual void done_with(std::uint64_t offset, std::uint64_t length) const;
 

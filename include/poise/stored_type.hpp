@@ -18,8 +18,8 @@ enum class ScaleRule : std::uint8_t {
   least_squares,  // symmetric, clipped where the squared error is least
 };
 
-// Groups of a row's neighbours share a scale and a zero point: value = (code - zero) * scale, both float16, codes
-// unsigned (zTensor 1.1's quantized_group).
+// Describes groups: neighbours in a row share a scale and a zero point. value = (code - zero) * scale, both float16,
+// codes unsigned (zTensor 1.1's quantized_group).
 struct Groups {
   unsigned bits = 0;  // 4 or 8; 0: no groups
   // Codes in a group. If a row is not a multiple of it, its groups have half the size, or a quarter, and so on.

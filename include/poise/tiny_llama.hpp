@@ -46,9 +46,8 @@ class FileIOException : public Error {
 
 class TinyLlamaModel {
  public:
-  // Weights drawn from a normal distribution with standard deviation 0.02 (norms 1, biases 0), the same every
-  // time. Throws bad_argument for an invalid configuration: a size below 1, heads that do not divide the
-  // dimension.
+  // Draws weights from a normal distribution with standard deviation 0.02 (norms 1, biases 0), the same every time.
+  // Throws bad_argument for an invalid configuration: a size below 1, heads that do not divide the dimension.
   explicit TinyLlamaModel(const ModelConfig& config = {});
   // Returns the model in a file, with any configuration. Throws FileIOException.
   static TinyLlamaModel from_file(const std::filesystem::path& path);
@@ -67,8 +66,8 @@ class TinyLlamaModel {
   // Loads vocab.txt and merges.txt. Throws FileIOException, also for more tokens than vocab_size.
   void load_tokenizer(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 
-  // Logits [tokens, vocab_size]; row t predicts the token after t. Throws bad_argument for no tokens, for one out of
-  // range, and for more than max_seq_length.
+  // Returns logits [tokens, vocab_size]; row t predicts the token after t. Throws bad_argument for no tokens, for one
+  // out of range, and for more than max_seq_length.
   std::vector<float> forward(std::span<const TokenId> tokens);
 
   // Continues a text, with <bos> first, until <eos>, max_tokens or the end of the positions; returns only the

@@ -29,8 +29,8 @@ namespace poise {
 // a finite number that float32 cannot hold; and what reading the blobs throws.
 std::vector<float> values(const Tensor& tensor);
 
-// Elements [first, first + out.size()). Throws what values() throws; bad_argument when the tensor has fewer. Each call
-// reads a sparse tensor again: take as many at once as fit.
+// Reads elements [first, first + out.size()). Throws what values() throws; bad_argument when the tensor has fewer. Each
+// call reads a sparse tensor again: take as many at once as fit.
 void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out);
 
 // Returns a dense f32 tensor that owns its elements, given in row-major order. Throws bad_argument when their number

@@ -28,7 +28,7 @@ using poise::Attributes;
 using poise::Error;
 using poise::ErrorKind;
 
-// Bytes that the caller makes on demand.
+// Has bytes that the caller makes on demand.
 class FilledBlob final : public poise::Blob {
  public:
   FilledBlob(const poise_tensor_plan& plan, std::uint64_t size, std::mutex& mutex)

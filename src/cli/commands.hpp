@@ -44,10 +44,10 @@ void add_help(CLI::App& app);
 
 // The reports of `poise convert` about a conversion and a plan.
 
-// Warnings, losses and decoded codes, on standard error.
+// Prints warnings, losses and decoded codes on standard error.
 void print_notes(const ConvertReport& report);
 
-// Sizes, casts, quantized types and the tensors that lost most, or all of them, on standard output.
+// Prints sizes, casts, quantized types and the tensors that lost most, or all of them, on standard output.
 void print_conversion(const ConvertReport& report, const std::string& input, const ConvertOptions& options,
                       bool all_tensors);
 // Prints the same and the notes as JSON (docs/json.md).

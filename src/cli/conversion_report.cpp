@@ -71,7 +71,7 @@ void print_tensors(std::span<const Quantized> quantized, const std::string& head
   fmt::print("\n{}{}", heading, table.text());
 }
 
-// Types, and the tensors that lost most; or all tensors.
+// Prints types, and the tensors that lost most; or all tensors.
 void print_quantized(std::vector<Quantized> quantized, bool all) {
   constexpr std::size_t kWorst = 5;
   if (quantized.empty()) return;

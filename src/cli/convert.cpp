@@ -215,7 +215,7 @@ ConvertOptions::Rename parse_rename(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-// Options that change the model before its tensors are converted.
+// Adds options that change the model before its tensors are converted.
 void add_revision_options(CLI::App& command, ConvertArguments& options) {
   constexpr const char* kGroup = "Names, layers, vocabulary, keys";
   ConvertOptions& convert = options.convert;

@@ -62,7 +62,7 @@ void print_tensors(const DiffReport& report, const DiffArguments& options) {
   fmt::print("{}\n", table.text());
 }
 
-// Tensors that differ in their types alone.
+// Counts tensors that differ in their types alone.
 std::size_t count_other_types(const DiffReport& report) {
   return static_cast<std::size_t>(std::ranges::count_if(report.tensors, has_equal_numbers));
 }

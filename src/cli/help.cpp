@@ -194,7 +194,7 @@ std::string add_usage(const CLI::App& app, const std::string& problem) {
   return fmt::format("{}; usage: {}", problem, make_usage_line(find_chosen_command(app)));
 }
 
-// Arguments that no argument of the command is left for.
+// Describes arguments for which the command has no argument left.
 std::string describe_extras(const CLI::App& app) {
   std::vector<std::string> extras;
   for (const std::string& argument : find_chosen_command(app).remaining()) {

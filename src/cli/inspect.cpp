@@ -34,7 +34,7 @@ void print_field(std::string_view label, const std::string& value) {
 
 constexpr std::size_t kLongestValue = 100;
 
-// Values for people: text without quotes, long values cut.
+// Returns a value for people: text without quotes, long values cut.
 std::string format_plain(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return shorten(*text, kLongestValue);
   const auto* array = value.get_if<Value::Array>();

@@ -30,7 +30,7 @@ void use_utf8() {
     std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-// Keys that libedit leaves without a function: Home, End, Delete, and Control with an arrow.
+// Names a key that libedit leaves without a function: Home, End, Delete, and Control with an arrow.
 struct KeyBinding {
   const char* key;
   const char* function;

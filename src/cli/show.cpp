@@ -38,7 +38,7 @@ struct ShowArguments {
   ReadOptions read;
 };
 
-// Elements of a dimension. An index without a range leaves no dimension.
+// Names elements of a dimension. An index without a range leaves no dimension.
 struct Range {
   std::int64_t first = 0;
   std::int64_t step = 1;

@@ -65,7 +65,7 @@ std::string describe(const Finding& finding);
 // Returns a finding in the file at `path`: "error: tensor a: data: ... (at 0x40)"
 std::string format_finding(const Finding& finding, const std::string& path);
 
-// Columns as wide as their widest cell. Right-aligned columns hold numbers.
+// Makes columns as wide as their widest cell. Right-aligned columns hold numbers.
 class Table {
  public:
   using Row = std::vector<std::string>;

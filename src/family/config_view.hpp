@@ -40,7 +40,7 @@ class ConfigKeys : public Fields {
   float rope_theta(float by_default = 10000.0F) const;
 };
 
-// Hyperparameters, the keys of config.json, and how experts are stored. Requires: the arguments outlive this.
+// Holds hyperparameters, the keys of config.json, and how experts are stored. Requires: the arguments outlive this.
 class ConfigView {
  public:
   // Without keys all of them have their defaults. NOLINTNEXTLINE(google-explicit-constructor): hyperparameters are one

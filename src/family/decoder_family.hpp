@@ -32,7 +32,7 @@ inline constexpr std::array<NameBeginning, 3> kTextSpellings = {{{"model.", "lan
                                                                  {"lm_head.", "language_model.lm_head."}}};
 inline constexpr std::array<ComputedTensor, 1> kDecoderComputed = {{{".rotary_emb.inv_freq", "rope_theta"}}};
 
-// Defaults of config.json's keys; 0 for required sizes.
+// Holds defaults of config.json's keys; 0 for required sizes.
 struct ConfigDefaults {
   std::int64_t hidden_size = 0;
   std::int64_t intermediate_size = 0;

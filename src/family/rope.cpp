@@ -89,7 +89,8 @@ RopePlan dynamic(const Rope& rope) {
   return usual(rope);
 }
 
-// Waves that are long in the original positions become longer, short ones stay, and those between are interpolated.
+// Plans type "llama3". Waves that are long in the original positions become longer, short ones stay, and those between
+// are interpolated.
 RopePlan llama3(const Rope& rope) {
   const double factor = rope.factor();
   const double low = rope.positive("low_freq_factor", rope.required("low_freq_factor"));

@@ -74,7 +74,7 @@ Model without_zero_biases(Model model) {
   return without(zeros, std::move(model), std::move(warning));
 }
 
-// Programs store these next to numbers, too, and next to the parts of any scheme.
+// Leaves out other scales: programs store these next to numbers, too, and next to the parts of any scheme.
 Model without_other_scales(Model model) {
   const auto is_scale = [](std::string_view name) {
     return std::ranges::any_of(schemes::kNotOfWeights, [&](std::string_view end) { return name.ends_with(end); });

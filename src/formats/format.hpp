@@ -59,7 +59,7 @@ struct FilePlan {
   bool exact = true;  // false: `bytes` is an upper bound
 };
 
-// Files of weights in a Hugging Face directory, next to its config.json.
+// Describes the files of weights in a Hugging Face directory, next to its config.json.
 struct WeightFiles {
   std::span<const std::string_view> names;  // of the file that holds all tensors, the usual one first
   std::string_view index;                   // of the file that maps tensors to several files
@@ -127,7 +127,7 @@ struct Format {
   HonouredOptions options = {};
   // False: bf16 tensors become f32, unless another type is asked for by name.
   bool holds_bf16;
-  // Layouts besides dense that its files hold. Null: none.
+  // Returns true for layouts besides dense that its files hold. Null: none.
   bool (*holds_layout)(const LayoutType& type) = nullptr;
   bool holds_more_parts = false;             // of dense tensors, besides data
   bool has_whole_card = false;               // its files have each field of a card, known or not
@@ -158,7 +158,8 @@ struct Format {
   // change.
   Model (*read)(const Input& input, const ReadOptions& options);
   PreparedFile (*prepare)(const Model& model, const WriteOptions& options) = nullptr;
-  // Findings of verify() besides the tensors: bytes that belong to nothing, files it refers to. Null: none. Throws io.
+  // Returns findings of verify() besides the tensors: bytes that belong to no part, files it refers to. Null: none.
+  // Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
   // Returns an error for each place of any file where it makes Python run code while a loader of the format reads it,
   // and where that cannot be known. Tensors are not looked at. Null: no loader of the format runs code. Throws what

@@ -240,7 +240,8 @@ void parse_text_attributes(Model& model) {
 
 namespace {
 
-// Tokens are byte strings: invalid UTF-8 is stored as lower-case hex after a NUL, with which no token text begins.
+// Encodes a token. Tokens are byte strings: invalid UTF-8 is stored as lower-case hex after a NUL, with which no token
+// text begins.
 std::string encode_text(std::string_view text) {
   if (is_utf8(text) && !text.starts_with('\0')) return std::string(text);
   std::string hex(1, '\0');

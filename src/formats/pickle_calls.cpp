@@ -92,7 +92,7 @@ bool is_empty_mapping(const Pickle& pickle, Id id) {
          call.pairs.empty() && call.items.empty() && call.keywords.empty() && !call.state;
 }
 
-// Numbers, texts and lists of them, which no program calls or computes with as with tensors.
+// Returns true for numbers, texts and lists of them: no program calls these, or computes with them as with tensors.
 bool is_plain(const Pickle& pickle, Id id, std::size_t depth = 0) {
   constexpr std::size_t kMostLevels = 8;
   switch (pickle.kind(id)) {

@@ -61,7 +61,7 @@ bool is_promise(std::string_view name) {
   return std::ranges::any_of(kPromises, [&](std::string_view ending) { return rest.ends_with(ending); });
 }
 
-// Bytes of a file that grow as its pickles need them.
+// Holds bytes of a file, which grow as its pickles need them.
 class PickleBytes {
  public:
   explicit PickleBytes(BlobPtr blob) : blob_(std::move(blob)), mapped_(blob_->map()) {}

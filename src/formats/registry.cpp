@@ -140,7 +140,7 @@ void require_writable(const Model& model, const Format& format, const WriteOptio
   for (const Tensor& tensor : model.tensors()) check_parts(tensor);
 }
 
-// Parts of dense tensors besides data.
+// Returns the parts of dense tensors besides data.
 std::optional<std::string> lost_parts(const Model& model) {
   const Tensor* first = nullptr;
   std::size_t more = 0;

@@ -34,7 +34,7 @@ Place find_place(const Blob& blob, std::uint64_t byte);
 // that order. Requires: none is empty.
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents);
 
-// Bytes [begin, end) of a file.
+// Names bytes [begin, end) of a file.
 struct FileRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;

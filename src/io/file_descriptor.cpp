@@ -62,7 +62,7 @@ FileLock::FileLock(const std::filesystem::path& path) {
 
 FileStamp::FileStamp(SourcePtr source) : source_(std::move(source)), before_(read_state()) {}
 
-// Sources in memory do not change.
+// Reads the state. Sources in memory do not change.
 FileStamp::State FileStamp::read_state() const {
   struct stat status {};
   if (source_->descriptor() < 0) return {};

@@ -132,7 +132,7 @@ ExpressionPtr ExpressionParser::parse_product() {
   return left;
 }
 
-// Powers associate from left to right, as in Jinja.
+// Parses powers, which associate from left to right, as in Jinja.
 ExpressionPtr ExpressionParser::parse_power() {
   ExpressionPtr left = parse_unary();
   while (in_.skip_symbol("**")) left = make_binary(ExpressionKind::arithmetic, std::move(left), parse_unary(), "**");

@@ -128,7 +128,8 @@ Object raise_exception(Interpreter& in, Parameters& given) {
   throw Failure(FailureKind::raised, message);
 }
 
-// Dates in templates are in English in a program of any locale, as Python writes them unless it calls setlocale().
+// Formats a time. Dates in templates are in English in a program of any locale, as Python writes them unless it calls
+// setlocale().
 std::size_t format_time(std::span<char> out, const std::string& format, const std::tm& time) {
   static const ::locale_t kC = ::newlocale(LC_ALL_MASK, "C", nullptr);
   return ::strftime_l(out.data(), out.size(), format.c_str(), &time, kC);

@@ -33,7 +33,7 @@ struct Undefined {
 
 using TextPtr = std::shared_ptr<const Text>;
 
-// Items of a list or tuple.
+// Holds the items of a list or tuple.
 struct SequenceObject {
   std::vector<Object> items;
   unsigned depth = 1;     // of nested containers, this one included
@@ -98,7 +98,7 @@ using IteratorPtr = std::shared_ptr<Iterator>;
 // Is the result of namespace(). The interpreter owns it, so that namespaces may hold each other.
 struct Namespace;
 
-// Functions, methods, macros, loops, and other objects with attributes or calls.
+// Is a function, a method, a macro, a loop, or another object with attributes or calls.
 class Thing {
  public:
   virtual ~Thing() = default;

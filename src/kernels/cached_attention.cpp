@@ -120,7 +120,7 @@ struct Q8Blocks {
   }
 };
 
-// Vectors of keys that meet kCount queries: a sum is sequential, so at least four overlap.
+// The number of vectors of keys that meet kCount queries: a sum is sequential, so at least four overlap.
 template <std::size_t kCount>
 constexpr std::size_t kKeyVectors = kCount == 1 ? 4 : 2;
 

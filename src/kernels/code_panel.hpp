@@ -21,8 +21,8 @@ inline constexpr std::size_t kLeastStep = 16;   // columns that share a scale
 inline constexpr std::size_t kMostStep = 128;
 inline constexpr std::size_t kMostTiledStep = 256;  // on a matrix unit: 32 bits hold 256 * 255 * 32639
 
-// Columns [begin, begin + count) of rows [first, last), up to kCodeRows, and where they go. Requires: `begin` is a
-// multiple of kLargestBlock, and so is the end or it is the matrix's.
+// Names columns [begin, begin + count) of rows [first, last), up to kCodeRows, and where they go. Requires: `begin` is
+// a multiple of kLargestBlock, and so is the end or it is the matrix's.
 struct CodePart {
   static constexpr std::size_t kLargestBlock = 256;
 

@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// Elements that are infinite or NaN; for booleans, bytes that are neither 0 nor 1.
+// Counts elements that are infinite or NaN; for booleans, bytes that are neither 0 nor 1.
 struct BadValues {
   std::uint64_t count = 0;
   std::uint64_t first = 0;  // index of the first, if there is one

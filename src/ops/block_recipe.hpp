@@ -17,7 +17,7 @@ namespace poise {
 std::span<const std::string_view> list_block_recipes();
 bool is_block_recipe(std::string_view name);
 
-// Matrices that llama-quantize never quantizes, by their names' suffixes.
+// Returns true for matrices that llama-quantize never quantizes, by their names' suffixes.
 bool is_never_blocks(std::string_view name);
 
 class BlockRecipe {

@@ -31,7 +31,7 @@ NumberKind describe_kind(const Tensor& tensor) {
   return is_integer(dtype) || dtype == DType::boolean ? NumberKind::integer : NumberKind::none;
 }
 
-// Elements in row-major order, each of one or two numbers.
+// Holds elements in row-major order, each of one or two numbers.
 struct Run {
   BlobPtr blob;
   DType number = DType::unknown;  // f32, f64 or an integer type

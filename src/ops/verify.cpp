@@ -149,7 +149,7 @@ class ModelCheck {
     add_to(report);
   }
 
-  // Findings about whole files. Requires: run() has returned.
+  // Returns findings about whole files. Requires: run() has returned.
   std::vector<Finding> file_findings() {
     for (FileItem& item : files_) {
       if (item.finding) file_findings_.push_back(std::move(*item.finding));

@@ -86,7 +86,7 @@ class BadElements {
  public:
   explicit BadElements(DType dtype) : dtype_(dtype) {}
 
-  // Elements from `begin` on.
+  // Looks at elements from `begin` on.
   void update(std::uint64_t begin, std::span<const std::byte> elements) {
     const BadValues bad = find_bad_values(dtype_, elements);
     if (bad.count > 0 && count_ == 0) first_ = begin + bad.first;
@@ -165,7 +165,7 @@ class ByteCodes final : public ValueCheck {
   std::optional<BadCode> first_;
 };
 
-// Blocks with a scale that is infinite or NaN.
+// Reports blocks with a scale that is infinite or NaN.
 class BlockNumbers final : public ValueCheck {
  public:
   explicit BlockNumbers(const BlockType& type) : type_(type), numbers_(kAtOnce * type.elements) {}

@@ -33,7 +33,8 @@ struct BadValue {
 class ValueCheck {
  public:
   virtual ~ValueCheck() = default;
-  // Bytes [position, position + bytes.size()) of the part; whole elements. In order, without gaps.
+  // Looks at bytes [position, position + bytes.size()) of the part, which are whole elements. The calls come in order,
+  // without gaps.
   virtual void update(std::uint64_t position, std::span<const std::byte> bytes) = 0;
   // Adds the faults. `complete`: it saw the whole part.
   virtual void report(bool complete, std::vector<BadValue>& bad) const = 0;

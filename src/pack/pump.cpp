@@ -75,7 +75,7 @@ struct Chunk {
   ChunkMemory::Buffer buffer;
 };
 
-// Threads fill chunks in parallel; `consume` gets them one at a time, in order.
+// Pumps chunks: threads fill them in parallel; `consume` gets them one at a time, in order.
 template <typename Consume>
 void compute_in_parallel(const Blob& blob, Consume&& consume) {
   struct Piece {

@@ -116,7 +116,8 @@ class Reader {
     return size - tail + end;
   }
 
-  // Signatures in the bytes of members are allowed: an archive may hold another archive.
+  // Requires one end of the archive. Signatures in the bytes of members are allowed: an archive may hold another
+  // archive.
   void require_one_end(std::uint64_t directory) const {
     for (const std::uint64_t at : other_ends_) {
       if (at >= directory)
@@ -139,8 +140,8 @@ class Reader {
     return {end.begin, end.bytes, end.members, end.at};
   }
 
-  // Readers look for the record directly before its locator, or where that points; they take its numbers always, or
-  // where those of the end record are all ones.
+  // Finds the ZIP64 record. Readers look for the record directly before its locator, or where that points; they take
+  // its numbers always, or where those of the end record are all ones.
   std::optional<Directory> find_zip64(const EndRecord& end) {
     if (end.at < kZip64LocatorBytes) return std::nullopt;
     const std::uint64_t locator = end.at - kZip64LocatorBytes;
@@ -354,8 +355,8 @@ class Reader {
     std::uint64_t bytes = 0;
   };
 
-  // Sizes in a header, and in its zip64 field, are those of the directory, or 0 where a descriptor gives them.
-  // Requires: `headers` is at the extra fields, where it stays.
+  // Checks sizes. Those in a header, and in its zip64 field, are those of the directory, or 0 where a descriptor gives
+  // them. Requires: `headers` is at the extra fields, where it stays.
   static void check_sizes(ByteReader& headers, const HeaderSizes& narrow, std::uint16_t extra_bytes,
                           const ZipMember& member, bool has_descriptor) {
     const std::uint64_t extra = headers.position();

@@ -18,7 +18,7 @@
 
 namespace poise {
 
-// Owners of the memory that PCRE2 allocates. Named, unlike the rest: classes with linkage hold these.
+// Owns the memory that PCRE2 allocates. This namespace has a name, unlike the rest: classes with linkage hold these.
 namespace pcre2 {
 
 template <typename T, void (*kFree)(T*)>

@@ -1,4 +1,4 @@
-// KvCache: the keys and values of positions that later ones may attend to, stored as a cache type has it.
+// KvCache: the keys and values of positions that later ones may attend to, stored in the form of a cache type.
 //
 // A ring for each layer: position p is in slot p % capacity. kBlockPositions consecutive slots are a block for each
 // head of keys and of values (kernels/cache_type.hpp). Memory grows with the positions.

@@ -75,8 +75,8 @@ class TiledAttention {
   }
 
  private:
-  // Keys are tiles of kTileTokens positions, [size / 2, kTileTokens, 2] for each part; values are tiles of kTileTokens
-  // numbers of a head, [positions / 2, kTileTokens, 2].
+  // Return the tiles of a position's keys and of a number's values. Keys are tiles of kTileTokens positions, [size / 2,
+  // kTileTokens, 2] for each part; values are tiles of kTileTokens numbers of a head, [positions / 2, kTileTokens, 2].
   Parts keys(std::size_t position) {
     const std::size_t numbers = size_ * kTileTokens;
     return {keys_.data() + position / kTileTokens * kParts * numbers, numbers};

@@ -68,7 +68,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
        .zeros = make_part("zeros", DType::f16, make_code_numbers_blob(codes(zeros, groups), MatrixOrder::transposed))});
 }
 
-// Kernels read zero points that are there, whatever the configuration says.
+// Returns doubts. Kernels read zero points that are there, whatever the configuration says.
 std::vector<std::string> doubts(const Model& model, const QuantizationConfig& config,
                                 std::span<const std::string> matrices) {
   constexpr float kMiddle = 1U << (kBits - 1);

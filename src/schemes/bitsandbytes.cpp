@@ -106,7 +106,7 @@ class State {
   Attributes keys_;
 };
 
-// Scales that are stored as codes.
+// Returns scales that are stored as codes.
 Part nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
   const Tensor& book = matrix.require(".weight.nested_quant_map", {DType::f32}, {256});
   const std::uint64_t block = state.positive("nested_blocksize");

@@ -71,7 +71,8 @@ std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
   return found;
 }
 
-// Rotations of weights are part of these. Others change what matrices are multiplied with, or what they give.
+// Throws for rotations other than those of weights, which the stored weights include. Others change the inputs of
+// matrices, or their results.
 void require_offline_transforms(const QuantizationConfig& config) {
   constexpr std::array<std::string_view, 2> kOffline = {"weight_input", "weight_output"};
   for (const auto& [name, group] : groups_of(config.get_if<Attributes>("transform_config"))) {
@@ -232,7 +233,7 @@ BlockGrid grid_of(const MatrixParts& matrix, const Tensor& scales, const Shape& 
   return {shape[0], groups, 1, shape[1] / groups};
 }
 
-// Scales of groups along rows.
+// Holds scales of groups along rows.
 struct Scales {
   BlockGrid grid;  // as they are stored
   EvenGroups groups = {};

@@ -94,7 +94,7 @@ std::vector<float> read_numbers(const BlobPtr& halves);
 // Returns the same number for each of `count` groups, as float16.
 BlobPtr repeat_f16(float number, std::uint64_t count);
 
-// Groups along rows: of neighbours, or those that an index gives. With an index they may be along columns.
+// Holds groups along rows: of neighbours, or those that an index gives. With an index they may be along columns.
 struct GroupParts {
   Shape shape;  // [rows, columns]
   unsigned bits = 0;
@@ -112,8 +112,8 @@ Tensor make_groups(const MatrixParts& matrix, GroupParts parts);
 Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
                          std::uint64_t columns);
 
-// Groups of `wanted` neighbours, the last one perhaps shorter, as groups of one size: each wanted one is `times` of
-// these, which share its scale.
+// Holds groups of `wanted` neighbours, the last one perhaps shorter, as groups of one size: each wanted one is `times`
+// of these, which share its scale.
 struct EvenGroups {
   std::uint64_t wanted;
   std::uint64_t count;  // of the wanted ones

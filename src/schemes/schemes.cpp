@@ -212,7 +212,7 @@ class Folding {
   std::vector<std::string> left_out_;
 };
 
-// Codes that would pass for numbers, or for tensors that the model does not know.
+// Throws for codes that would pass for numbers, or for tensors that the model does not know.
 void require_no_codes(const Model& model, const std::optional<FoundQuantization>& found) {
   for (const Tensor& tensor : model.tensors()) {
     const auto unfolded = find_unfolded_codes(model, tensor);

@@ -27,7 +27,7 @@ bool has_unfolded_codes(const Model& model);
 // not a matrix of such numbers, or has no such tensor next to it.
 const Tensor* find_scale_of_codes(const Model& model, const Tensor& tensor);
 
-// Tensors of any program that may scale others: "scale" is a part of their names.
+// Finds tensors of any program that may scale others: "scale" is a part of their names.
 class NearbyScales {
  public:
   // Requires: the model outlives this.

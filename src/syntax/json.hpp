@@ -50,7 +50,7 @@ class JsonText {
 // Parses as poise::parse_json() does, with a budget of the caller's.
 Value parse_json(std::string_view text, const std::string& name, ValueBudget budget);
 
-// Numbers of a text that no Value holds, as the text spells them: each once, the first few.
+// Holds numbers of a text that no Value holds, as the text spells them: each once, the first few.
 struct UnheldNumbers {
   std::vector<std::string> non_finite;     // NaN, Infinity and -Infinity, as Python writes them: null takes their place
   std::vector<std::string> wide_integers;  // of more than 64 bits: a number of double precision takes their place

@@ -177,7 +177,7 @@ class Machine {
     push(make_.add_line_integer(text, "LONG"));
   }
 
-  // Globals and what would be done with them.
+  // These functions read globals, and what a pickle would do with them.
   Id read_global() {
     if (!program_.has_lines(2)) program_.refuse("GLOBAL: the line has no end");  // Python's own code imports it
     const std::string_view module = program_.read_line("GLOBAL");

@@ -77,7 +77,7 @@ class Message {
   bool pending_ = false;  // the value has not been taken
 };
 
-// Fields appended one after the other; a message in another one is made first.
+// Appends fields one after the other; a message in another one is made first.
 class MessageWriter {
  public:
   void integer(std::uint64_t number, std::uint64_t value);

@@ -53,7 +53,8 @@ inline std::uint64_t magnitude(std::int64_t stride) {
   return stride < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
 }
 
-// Positions wrap modulo 2^64, so strides of either sign add up. Positions of elements are inside the blob.
+// Returns a position moved by some steps. Positions wrap modulo 2^64, so strides of either sign add up. Positions of
+// elements are inside the blob.
 inline std::uint64_t moved(std::uint64_t position, std::uint64_t steps, std::int64_t stride) {
   return position + steps * static_cast<std::uint64_t>(stride);
 }

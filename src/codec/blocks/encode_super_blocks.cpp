@@ -233,7 +233,7 @@ void EncodeQ5_K(const BlockRows& rows, std::byte* out) {
   });
 }
 
-// Codes of groups with only a scale: 0 to 2 * kLargest - 1.
+// Finds codes of groups with only a scale: 0 to 2 * kLargest - 1.
 template <int kLargest>
 class SymmetricGroups {
  public:

@@ -119,7 +119,7 @@ std::string encode_text(const std::string& key, ValueType type, const std::strin
   return text_of(out.bytes());
 }
 
-// Integers where floating-point numbers are expected, as the nearest float32.
+// Converts integers, where floating-point numbers are expected, to the nearest float32.
 Value to_floating(const Value& value, ValueType type) {
   const auto given = number(&value);
   if (!given) return value;

@@ -219,7 +219,7 @@ class GeneralWriter {
     return card_.base_model.empty() ? std::vector<std::string>() : std::vector<std::string>{card_.base_model};
   }
 
-  // Models or data sets: ids of Hugging Face, or addresses.
+  // Writes models or data sets: ids of Hugging Face, or addresses.
   void write_sources(std::string_view what, const std::vector<std::string>& ids) {
     const std::string count_key = make_key(fmt::format("{}.count", what));
     if (ids.empty() || out_.has(count_key)) return;
@@ -248,7 +248,7 @@ class GeneralWriter {
     }
   }
 
-  // Items of all keys.
+  // Writes the items of all keys.
   void write_list(std::string_view name, std::initializer_list<std::string_view> keys) {
     std::vector<std::string> items;
     for (const std::string_view key : keys)

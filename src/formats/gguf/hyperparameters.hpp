@@ -70,7 +70,7 @@ inline bool fits(const Value& value, KeyRow::Kind kind) {
   return kind == KeyRow::Kind::integer ? value.get_if<std::uint64_t>() != nullptr : value.get_if<double>() != nullptr;
 }
 
-// Factors of rotary embeddings: llama.cpp divides each frequency by one, and stores them as tensors. transformers
+// Holds factors of rotary embeddings: llama.cpp divides each frequency by one, and stores them as tensors. transformers
 // computes them from `rope_scaling` of type llama3, or lists them there for type longrope. There is one for each
 // rotated pair of a head, or none.
 struct RopeFactors {

@@ -235,7 +235,7 @@ void KeyValues::value(std::string_view key, const Value& value, std::optional<En
 
 namespace {
 
-// Keys whose names end so, or, for lists, are these; the first match counts.
+// Holds the type of keys whose names end so, or, for lists, are these; the first match counts.
 struct RequiredType {
   EntryType type;
   std::span<const std::string_view> names;

@@ -194,7 +194,7 @@ std::string join_pieces(const std::vector<Piece>& pieces, unsigned kind, unsigne
   return fmt::format("{}", fmt::join(texts, "-"));
 }
 
-// Letters after others become small.
+// Makes a title of a word: letters after others become small.
 std::string make_title_of_word(std::string word) {
   const bool has_capital = std::ranges::any_of(word, is_ascii_upper);
   const bool has_small = std::ranges::any_of(word, is_ascii_lower);

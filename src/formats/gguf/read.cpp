@@ -65,7 +65,7 @@ class TensorAdder {
     if (architecture_ != nullptr) heads_ = heads_in(metadata.entries(), *architecture_);
   }
 
-  // Tensors that are configuration.
+  // Returns tensors that are configuration.
   const RopeFactors& factors() const { return factors_; }
 
   void add_all(File& file) {

@@ -22,7 +22,7 @@ inline constexpr std::array kSpellings = {
     Spelling<std::uint32_t>{DType::f64, 28}, Spelling<std::uint32_t>{DType::bf16, 30},
 };
 
-// Types that ggml removed. Files with them are too old.
+// Names a type that ggml removed. Files with them are too old.
 struct RemovedType {
   std::uint32_t number;
   std::string_view name;

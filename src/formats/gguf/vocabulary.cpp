@@ -289,8 +289,8 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   out.text_if_new(kGgufTokenizerFiles, write_gguf_tokenizer_files(form.files));
 }
 
-// Ids that readers take where the file has none are written as such, so that the file states what it means. Returns
-// what that changes.
+// Sets default ids: ids that readers take where the file has none are written as such, so that the file states what it
+// means. Returns the losses of that.
 std::vector<std::string> set_default_ids(GgufTokenizer& form) {
   const SpecialIds usual = find_default_gguf_ids(form.model, form.pre);
   struct Special {

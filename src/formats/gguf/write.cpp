@@ -157,7 +157,7 @@ struct Part {
   std::uint64_t data_bytes = 0;
 };
 
-// Adapters of other formats are neither models nor adapters of GGUF.
+// Requires an adapter of GGUF: those of other formats are neither models nor adapters of GGUF.
 void require_own_adapter(const Model& model) {
   if (adapter(model, nullptr) || !adapter_in(model, nullptr)) return;
   throw Error(

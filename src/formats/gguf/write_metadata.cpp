@@ -155,7 +155,8 @@ std::vector<std::string> list_other_losses(const Model& model, const Architectur
   return losses;
 }
 
-// Formats of texts store a number as JSON. Returns std::nullopt if the text is not a number, boolean or list of these.
+// Parses a number, which formats of texts store as JSON. Returns std::nullopt if the text is not a number, boolean or
+// list of these.
 std::optional<Value> parse_number(const std::string& text) {
   constexpr std::size_t kLongest = 1 << 20;
   if (text.empty() || text.size() > kLongest ||

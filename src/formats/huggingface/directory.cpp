@@ -104,7 +104,7 @@ Attributes DirectoryReader::json_object(std::string_view name, std::vector<Findi
 
 namespace {
 
-// Weights that are there instead of those of a Hugging Face directory, by the ends of their names.
+// Names weights that are there instead of those of a Hugging Face directory, by the ends of their names.
 struct OtherWeights {
   std::string_view ending;
   std::string_view advice;

@@ -293,7 +293,7 @@ class Directory {
     }
   }
 
-  // Shards have the tensors in the model's order; the first one has the attributes.
+  // Cuts tensors into shards, which have them in the model's order; the first one has the attributes.
   void cut(const Model& model, const std::optional<std::uint64_t>& most, Attributes metadata) {
     std::vector<std::vector<const Tensor*>> shards(1);
     std::uint64_t bytes = 0;

@@ -41,7 +41,7 @@ BlobPtr make_integer_list_blob(SourcePtr source, Places places, std::uint64_t co
 
 // TensorProto.DataType: the element types of ONNX, and the field that holds such elements where they are not raw bytes.
 
-// Fields of a TensorProto, by their numbers there.
+// Names fields of a TensorProto, by their numbers there.
 enum class ListField : std::uint8_t {
   none = 0,
   float_data = 4,

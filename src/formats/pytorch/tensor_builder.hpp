@@ -39,7 +39,7 @@ class TensorBuilder {
     std::string function;
     std::span<const pickle::Id> arguments;
   };
-  // Elements of a storage.
+  // Names elements of a storage.
   struct View {
     pickle::Id storage = pickle::kNone;
     DType dtype = DType::unknown;  // unknown: the storage's

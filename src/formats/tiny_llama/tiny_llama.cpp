@@ -182,7 +182,7 @@ Model read(const Input& input, const ReadOptions&) {
 
 namespace {
 
-// Faults of a model, and their remedies.
+// Collects faults of a model, and their remedies.
 struct Faults {
   std::vector<std::string> sentences;
   std::vector<Remedy> remedies;

@@ -42,7 +42,7 @@ class ModelBuilder1 {
   std::unique_ptr<Impl> impl_;
 };
 
-// Sizes of a tensor's parts: hidden ones are known only after decoding.
+// Says whether sizes of a tensor's parts are known: hidden ones are known only after decoding.
 enum class Sizes1 { known, hidden };
 
 // Sets the layout of a tensor by its name in a 1.x file, and by attributes and parts. Hidden sizes are checked when the

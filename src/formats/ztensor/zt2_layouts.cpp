@@ -160,7 +160,7 @@ void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
                 fmt::format("zTensor 2 has no element type for {}: {} ({})", tensor.name, part.role, part.type_name()));
 }
 
-// Layouts with another name in version 2.
+// Names a layout that has another name in version 2.
 struct Identifier {
   const LayoutType* type;
   std::string_view id;

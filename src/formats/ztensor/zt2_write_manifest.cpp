@@ -18,7 +18,7 @@
 namespace poise::ztensor {
 namespace {
 
-// Keys are in the order of their encodings: by length, then bytewise.
+// Encodes a part. Keys are in the order of their encodings: by length, then bytewise.
 void encode_part(cbor::Encoder& out, const StoredPart& part, const BlobReference& reference,
                  const std::string& digest) {
   const auto count = [](bool present) { return present ? 1U : 0U; };

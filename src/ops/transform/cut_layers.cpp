@@ -115,7 +115,7 @@ std::optional<Value> rename_modules(const Value& value, const LayerCut& cut) {
   return Value(Attributes::from_unique(std::move(entries)));
 }
 
-// Keys that describe each layer by itself.
+// Names keys that describe each layer by itself.
 struct LayerKeys {
   std::string_view key;
   Value (*describe)(const std::vector<LayerPlan>& layers);

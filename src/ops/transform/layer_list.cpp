@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kLayers = "layers";  // the option
 
-// Layers [begin, end).
+// Names layers [begin, end).
 struct LayerRange {
   std::uint64_t begin = 0;
   std::uint64_t end = UINT64_MAX;  // more than there are: to the last layer
@@ -129,7 +129,7 @@ std::map<std::string, std::set<std::uint64_t>> find_lists(const Model& model) {
   return lists;
 }
 
-// Keys that have the number of layers, by a word in the names of these.
+// Names keys that have the number of layers, by a word in the names of these.
 struct CountKeys {
   std::string_view word;  // empty: any
   std::array<std::string_view, 4> keys;

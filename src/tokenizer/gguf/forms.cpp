@@ -135,7 +135,7 @@ namespace {
 constexpr std::string_view kGpt2Row = "gpt-2";
 constexpr std::string_view kFalconRow = "falcon";
 
-// Rows write characters as \x{4E00}, tokenizer.json literally.
+// Replaces escapes: rows write characters as \x{4E00}, tokenizer.json literally.
 std::string with_characters(std::string_view expression) {
   std::string text;
   while (!expression.empty()) {
