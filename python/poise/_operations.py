@@ -261,8 +261,8 @@ def diff(
     fields = [FieldDifference(**one) for one in report["fields"]]
     tensors = [TensorDifference(**one) for one in report["tensors"]]
     warnings = [Finding(*one) for one in report["warnings"]]
-    counts = [report[name] for name in ("equal_tensors", "equal_as_numbers", "within_tolerance")]
-    return DiffReport(fields, tensors, *counts, warnings)
+    counts = {name: report[name] for name in ("equal_tensors", "equal_as_numbers", "within_tolerance")}
+    return DiffReport(fields, tensors, warnings=warnings, **counts)
 
 
 def edit(

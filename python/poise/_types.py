@@ -92,6 +92,10 @@ class SaveOptions(typing.TypedDict, total=False):
     strict: Annotated[bool, False]
 
 
+class SaveFileOptions(SaveOptions, total=False):
+    progress: "Progress"
+
+
 class ConvertOptions(SaveOptions, total=False):
     io: Annotated["str | None", "map"]
 

@@ -14,7 +14,7 @@ from ._elements import Tensor
 from ._errors import BadArgumentError
 from ._inputs import describe_items, require_texts
 from ._model import Model, open, open_bytes
-from ._types import Arrays, DType, Path, SaveOptions, with_options
+from ._types import Arrays, DType, Path, SaveFileOptions, with_options
 
 if typing.TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -39,12 +39,12 @@ def load(data: typing.Any, name: str = "", *, dtype: DType | None = None) -> dic
     return _load_arrays(open_bytes(data, name), dtype)
 
 
-@with_options(SaveOptions, overwrite=True)
+@with_options(SaveFileOptions, overwrite=True)
 def save_file(
     tensor_dict: Arrays,
     filename: Path,
     metadata: dict[str, str] | None = None,
-    **options: Unpack[SaveOptions],
+    **options: Unpack[SaveFileOptions],
 ) -> None:
     """Writes arrays to a file in the format of its extension, by default safetensors. An existing file is
     replaced, whole or not at all.

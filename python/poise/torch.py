@@ -8,7 +8,7 @@ import torch
 
 from . import numpy as _numpy
 from ._model import Model, open, open_bytes
-from ._types import Path, SaveOptions, with_options
+from ._types import Path, SaveFileOptions, with_options
 
 if typing.TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -30,12 +30,12 @@ def load(data: typing.Any, name: str = "") -> Tensors:
     return _load_tensors(open_bytes(data, name), "cpu")
 
 
-@with_options(SaveOptions, overwrite=True)
+@with_options(SaveFileOptions, overwrite=True)
 def save_file(
     tensors: Tensors,
     filename: Path,
     metadata: dict[str, str] | None = None,
-    **options: Unpack[SaveOptions],
+    **options: Unpack[SaveFileOptions],
 ) -> None:
     """Writes tensors to a file in the format of its extension, by default safetensors. An existing file is
     replaced, whole or not at all.
@@ -54,13 +54,13 @@ def save(tensors: Tensors, metadata: dict[str, str] | None = None, format: str =
     return _numpy.save(tensors, metadata, format)
 
 
-@with_options(SaveOptions, overwrite=True)
+@with_options(SaveFileOptions, overwrite=True)
 def save_model(
     model: torch.nn.Module,
     filename: Path,
     metadata: dict[str, str] | None = None,
     force_contiguous: bool = True,
-    **options: Unpack[SaveOptions],
+    **options: Unpack[SaveFileOptions],
 ) -> None:
     """Writes the state of a module. If tensors share memory, one is written, and the metadata has the names of the
     others.

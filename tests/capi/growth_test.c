@@ -125,6 +125,7 @@ static void refuses_structs_without_a_size(void) {
   poise_session_info about = POISE_SESSION_INFO_INIT;
   poise_session_options options = POISE_SESSION_OPTIONS_INIT;
   poise_generate_options generate = POISE_GENERATE_OPTIONS_INIT;
+  poise_convert_options convert = POISE_CONVERT_OPTIONS_INIT;
   poise_batch* batch = NULL;
   poise_batch* none = NULL;
   size_t count = 0;
@@ -141,8 +142,13 @@ static void refuses_structs_without_a_size(void) {
   NO_SIZE(poise_verify_report, POISE_VERIFY_REPORT_INIT, poise_verify(input, NULL, NULL, NULL, &value, &error));
   NO_SIZE(poise_hash_options, POISE_HASH_OPTIONS_INIT, poise_hash(model, &value, NULL, NULL, NULL, &error));
   NO_SIZE(poise_model_hash, POISE_MODEL_HASH_INIT, poise_hash(model, NULL, NULL, NULL, &value, &error));
-  NO_SIZE(poise_convert_options, POISE_CONVERT_OPTIONS_INIT,
-          poise_convert(input, scratch("none.zt"), &value, NULL, &error));
+  convert.size = 0;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(input, scratch("none.zt"), &convert, NULL, &error));
+  CHECK_SAYS("begin with its initializer");
+  convert.size = offsetof(poise_convert_options, strip_prefix) - 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(input, scratch("none.zt"), &convert, NULL, &error));
+  convert.size = (size_t)-1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(input, scratch("none.zt"), &convert, NULL, &error));
   NO_SIZE(poise_convert_report, POISE_CONVERT_REPORT_INIT,
           poise_convert(input, scratch("none.zt"), NULL, &value, &error));
   NO_SIZE(poise_storage, POISE_STORAGE_INIT,
