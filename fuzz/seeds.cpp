@@ -363,7 +363,7 @@ void write_gguf_tokenizer_seeds(SeedWriter& seeds) {
       json += fmt::format(R"(,"tokenizer.ggml.{})", line.substr(1));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     }
-    seeds.seed("read_gguf_tokenizer", name, json + "}" + std::string(kSeparator) + "ab <s>");
+    seeds.seed("gguf_tokenizer", name, json + "}" + std::string(kSeparator) + "ab <s>");
   };
   write("llama", R"("model":"llama"
 "tokens":["<unk>","<s>","</s>","\u2581","a","b","ab","<0x0A>"]
@@ -402,7 +402,7 @@ void write_gguf_tokenizer_seeds(SeedWriter& seeds) {
 "merges":["a b"]
 "token_type":[2,1,1,1,1,6,3])");
   // The files of a directory that Poise keeps.
-  seeds.seed("read_gguf_tokenizer", "files",
+  seeds.seed("gguf_tokenizer", "files",
              R"({"general.architecture":"llama","tokenizer.ggml.model":"llama",
 "tokenizer.ggml.tokens":["<unk>","a"],"tokenizer.ggml.scores":[0,-1],"tokenizer.ggml.token_type":[2,1],
 "tokenizer.chat_template":"{{ messages }}","tokenizer.chat_templates":["rag"],"tokenizer.chat_template.rag":"{{ 1 }}",
@@ -642,7 +642,7 @@ void write_dictionaries(const SeedWriter& seeds) {
                                   "\"Digits\"", "\"Fuse\"", "\"CTC\"", "\"TemplateProcessing\"",
                                   "\"merge_by_score\":true", "\"ignore_merges\":true", "\\p{L}",
                                   "(?i:", "\"normalized\":true"});
-  words["read_gguf_tokenizer"].insert({"\x1e", "\"poise.tokenizer_files\"", "additional_chat_templates/x.jinja", "\"gpt2\"",
+  words["gguf_tokenizer"].insert({"\x1e", "\"poise.tokenizer_files\"", "additional_chat_templates/x.jinja", "\"gpt2\"",
                                   "\"gemma4\"", "\"no_vocab\"", "\"tokenizer.ggml.pre\":\"qwen2\"", "\"deepseek-llm\"",
                                   "\"tekken\"", "\"default\"", "\"gpt-4o\"", "<0x00>",
                                   "\"tokenizer.chat_template\":", "\"general.name\":\"phi-3\"", "\\u2581", "\\u0120"});
