@@ -277,8 +277,7 @@ void cut_layers(Revision& revision, const ConvertOptions& options) {
   std::vector<std::string> keys = cut_config(revision.model, cut);
   std::ranges::move(cut_attributes(revision.model, cut), std::back_inserter(keys));
   std::ranges::sort(keys);
-  const auto repeated = std::ranges::unique(keys);
-  keys.erase(repeated.begin(), repeated.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   const std::size_t before = revision.left_out.size();
   revision.change_tensors([&](Tensor& tensor) {
     const auto split = cut.list.split(tensor.name);
