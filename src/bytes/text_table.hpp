@@ -146,7 +146,8 @@ class TextTable {
   std::size_t size_ = 0;
 };
 
-// Holds the keys of one map that have been read. Searches small sets linearly and allocates nothing for them; builds a table for large ones.
+// Holds the keys of one map that have been read. Searches small sets linearly and allocates nothing for them; builds a
+// table for large ones.
 class KeySet {
  public:
   static constexpr std::size_t kFew = 8;
