@@ -186,8 +186,9 @@ void print_parts(const Tensor& tensor) {
   }
 }
 
-void write_npy(const Tensor& slice, const ShowArguments& options) {
+void write_npy(const Model& input, const Tensor& slice, const ShowArguments& options) {
   Model model;
+  model.origin = input.origin;  // its files must not be the output
   model.add(slice);
   ConvertOptions convert;
   convert.write.overwrite = options.force;
@@ -212,7 +213,7 @@ void show(const ShowArguments& options) {
     throw Error(ErrorKind::not_found, fmt::format("there is no tensor \"{}\"; poise inspect {} --tensors lists all",
                                                   make_printable(options.tensor), make_printable(options.path)));
   const Tensor& tensor = *found;
-  if (!options.npy.empty()) return write_npy(make_slice(tensor, options.slice), options);
+  if (!options.npy.empty()) return write_npy(model, make_slice(tensor, options.slice), options);
   const std::string numbers = options.raw ? "" : format_dense(make_slice(tensor, options.slice));
   fmt::print("{} {} {}\n", make_printable(tensor.name), make_printable(describe_stored_type(tensor)),
              poise::to_string(tensor.shape));
