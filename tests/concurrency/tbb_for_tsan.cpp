@@ -57,6 +57,31 @@ class HandedTask final : public d1::task {
   d1::task& task_;
 };
 
+// Stands for work that enters an arena: where the arena is full, one of its threads does the work.
+class HandedWork final : public d1::delegate_base {
+ public:
+  explicit HandedWork(d1::delegate_base& work) : work_(work) { __tsan_release(this); }
+  ~HandedWork() override { __tsan_acquire(this); }
+  HandedWork(const HandedWork&) = delete;
+  HandedWork& operator=(const HandedWork&) = delete;
+
+  bool operator()() const override {
+    void* const order = const_cast<HandedWork*>(this);
+    __tsan_acquire(order);
+    try {
+      const bool done = work_();
+      __tsan_release(order);
+      return done;
+    } catch (...) {
+      __tsan_release(order);
+      throw;
+    }
+  }
+
+ private:
+  d1::delegate_base& work_;
+};
+
 // The tasks that are waited for count down in here, by an atomic number that the sanitizer sees; who waits reads it in
 // the library.
 void take_back(d1::wait_context& done) {
@@ -224,6 +249,13 @@ void wait(d1::wait_context& done, d1::task_group_context& context) {
     throw;
   }
   take_back(done);
+}
+
+void execute(d1::task_arena_base& arena, d1::delegate_base& work) {
+  static auto* const library = of_library<void(d1::task_arena_base&, d1::delegate_base&)>(
+      "_ZN3tbb6detail2r17executeERNS0_2d115task_arena_baseERNS2_13delegate_baseE");
+  HandedWork handed(work);
+  library(arena, handed);
 }
 
 void* allocate(d1::small_object_pool*& pool, std::size_t bytes, const d1::execution_data&) {
