@@ -49,7 +49,9 @@ from ._reports import (
     VerifyReport,
 )
 from ._safe_open import safe_open
+from ._serialize import deserialize, serialize, serialize_file, serialize_file_threadable
 from ._session import Answer, Session, Weights, generate_batch
+from ._tensor_spec import TensorSpec
 
 __version__ = _poise.version
 
@@ -90,6 +92,7 @@ __all__ = [
     "Slice",
     "Tensor",
     "TensorDifference",
+    "TensorSpec",
     "TextStream",
     "Tokenizer",
     "UnsupportedError",
@@ -100,6 +103,7 @@ __all__ = [
     "chat_templates",
     "convert",
     "dequantize",
+    "deserialize",
     "diff",
     "edit",
     "embed",
@@ -114,6 +118,9 @@ __all__ = [
     "read_tokenizer",
     "safe_open",
     "save",
+    "serialize",
+    "serialize_file",
+    "serialize_file_threadable",
     "verify",
 ]
 

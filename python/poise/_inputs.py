@@ -10,6 +10,7 @@ import typing
 from . import _poise
 from ._dtypes import find_name, find_numpy_name
 from ._elements import Slice, Tensor
+from ._tensor_spec import TensorSpec
 
 if typing.TYPE_CHECKING:
     import torch
@@ -59,12 +60,15 @@ def _loader(tensors: typing.Any, name: typing.Any, made: Described) -> typing.Ca
 
 
 def describe(name: object, array: typing.Any) -> Tensor | Described:
-    """The argument of _poise.Model.build() for an array: numpy's, torch's, a Tensor, a Slice, or anything that has
+    """The argument of _poise.Model.build() for an array: numpy's, torch's, a Tensor, a Slice, a
+    TensorSpec, or anything that has
     DLPack or buffers."""
     if isinstance(array, Tensor):
         return array
     if isinstance(array, Slice):
         return array._require_dtype(), array.shape, array._packed()
+    if isinstance(array, TensorSpec):
+        return array.describe()
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
         return _from_numpy(name, array, numpy)

@@ -15,7 +15,16 @@ Framework = typing.Literal["pt", "torch", "pytorch", "np", "numpy"]
 Device = typing.Union[str, int]
 Converter = typing.Callable[[Slice], typing.Any]
 
+_BACKENDS = {"mmap": "map", "pread": "read"}
 _FRAMEWORKS = {"pt": "torch", "torch": "torch", "pytorch": "torch", "np": "numpy", "numpy": "numpy"}
+
+
+def find_io(backend: str) -> str:
+    """The io of poise.open() for a backend of safetensors'."""
+    try:
+        return _BACKENDS[backend]
+    except KeyError:
+        raise ValueError(f"backend is {backend!r}, expected one of {', '.join(_BACKENDS)}") from None
 
 
 class safe_open:
@@ -24,16 +33,18 @@ class safe_open:
     with safe_open("model.gguf", framework="pt") as f:
         for name in f.keys():
             tensor = f.get_tensor(name)
+
+    backend: "mmap" maps the file; "pread" reads each tensor when it is asked for.
     """
 
-    def __init__(self, filename: Path, framework: Framework, device: Device = "cpu"):
+    def __init__(self, filename: Path, framework: Framework, device: Device = "cpu", *, backend: str = "mmap"):
         known = _FRAMEWORKS.get(framework)
         if known is None:
             raise ValueError(f"framework is {framework!r}, expected one of {', '.join(_FRAMEWORKS)}")
         if known == "numpy" and str(device) != "cpu":
             raise ValueError(f"device is {device!r}; numpy's arrays are on the cpu")
         self._convert: Converter = _torch_on(device) if known == "torch" else _numpy
-        self._opened: Model | None = open(filename)
+        self._opened: Model | None = open(filename, io=find_io(backend))
 
     def __enter__(self) -> safe_open:
         return self

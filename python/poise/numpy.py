@@ -12,8 +12,9 @@ from . import _operations, _poise
 from ._dtypes import normalize_name, find_numpy_dtype
 from ._elements import Tensor
 from ._errors import BadArgumentError
-from ._inputs import describe_items, require_texts
 from ._model import Model, open, open_bytes
+from ._safe_open import find_io
+from ._serialize import make_ordered_model
 from ._types import Arrays, DType, Path, SaveFileOptions, with_options
 
 if typing.TYPE_CHECKING:
@@ -24,14 +25,14 @@ if typing.TYPE_CHECKING:
 __all__ = ["load", "load_file", "save", "save_file"]
 
 
-def load_file(filename: Path, *, dtype: DType | None = None) -> dict[str, NumpyArray]:
+def load_file(filename: Path, *, dtype: DType | None = None, backend: str = "mmap") -> dict[str, NumpyArray]:
     """All tensors of a file of any format, by name: read-only views of the mapped file where its bytes are the
     elements, else decoded copies.
 
     dtype: the type of floating-point tensors and of quantized ones, "f32", "f16" or "bf16"; None: their own. Other
-    tensors keep their type.
+    tensors keep their type. backend: that of safe_open.
     """
-    return _load_arrays(open(filename), dtype)
+    return _load_arrays(open(filename, io=find_io(backend)), dtype)
 
 
 def load(data: typing.Any, name: str = "", *, dtype: DType | None = None) -> dict[str, NumpyArray]:
@@ -54,35 +55,17 @@ def save_file(
     """
     if options.get("format") is None:
         options["format"] = _choose_format(filename)
-    _operations.save(_make_model(tensor_dict, metadata), filename, **options)
+    _operations.save(make_ordered_model(tensor_dict, metadata), filename, **options)
 
 
 def save(tensor_dict: Arrays, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:
     """The bytes of a file."""
     file = io.BytesIO()
-    _operations.save(_make_model(tensor_dict, metadata), file, format=format)
+    _operations.save(make_ordered_model(tensor_dict, metadata), file, format=format)
     return file.getvalue()
 
 
-# As safetensors orders the tensors of a file: by type, the widest first, and then by name.
-_ORDER = (
-    "complex128 u64 i64 f64 complex64 f32 u32 i32 bf16 f16 u16 i16 "
-    "f8_e5m2fnuz f8_e4m3fnuz f8_e8m0 f8_e4m3 f8_e5m2 i8 u8 f4_e2m1 bool"
-).split()
 _FLOATS = frozenset({"f64", "f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "f8_e4m3fnuz", "f8_e5m2fnuz"})
-_RANKS = {dtype: rank for rank, dtype in enumerate(_ORDER)}
-
-
-def _make_model(tensor_dict: Arrays, metadata: dict[str, str] | None) -> Model:
-    require_texts(metadata)
-    pairs = []
-    for name, made in describe_items(tensor_dict):
-        if not isinstance(name, str):
-            raise TypeError(f"the name {name!r} of a tensor is not a str")
-        rank = _RANKS.get((made.dtype if isinstance(made, Tensor) else made[0]) or "", len(_RANKS))
-        pairs.append((rank, name, made))
-    pairs.sort(key=lambda pair: pair[:2])
-    return Model._from_core(_poise.Model.build([(name, made) for _, name, made in pairs], metadata))
 
 
 def _choose_format(filename: Path) -> str | None:

@@ -8,6 +8,7 @@ import torch
 
 from . import numpy as _numpy
 from ._model import Model, open, open_bytes
+from ._safe_open import find_io
 from ._types import Path, SaveFileOptions, with_options
 
 if typing.TYPE_CHECKING:
@@ -19,10 +20,10 @@ Device = typing.Union[str, int]
 Tensors = typing.Dict[str, torch.Tensor]
 
 
-def load_file(filename: Path, device: Device = "cpu") -> Tensors:
+def load_file(filename: Path, device: Device = "cpu", *, backend: str = "mmap") -> Tensors:
     """All tensors of a file of any format, by name. They may be written to: pages of the mapped file become private
-    copies, the file never changes."""
-    return _load_tensors(open(filename), device)
+    copies, the file never changes. backend: that of safe_open."""
+    return _load_tensors(open(filename, io=find_io(backend)), device)
 
 
 def load(data: typing.Any, name: str = "") -> Tensors:
@@ -84,14 +85,14 @@ def save_model(
 
 
 def load_model(
-    model: torch.nn.Module, filename: Path, strict: bool = True, device: Device = "cpu"
+    model: torch.nn.Module, filename: Path, strict: bool = True, device: Device = "cpu", *, backend: str = "mmap"
 ) -> tuple[list[str], list[str]]:
     """Copies the tensors of a file into a module, shared ones too. Gives the names that the file lacks, and those that
     the module lacks.
 
-    Raises RuntimeError for either when strict.
+    backend: that of safe_open. Raises RuntimeError for either when strict.
     """
-    state = load_file(filename, device)
+    state = load_file(filename, device, backend=backend)
     duplicates = _find_duplicates(model.state_dict(), preferred=state.keys())
     found = model.load_state_dict(state, strict=False)
     missing, unexpected = set(found.missing_keys), list(found.unexpected_keys)
