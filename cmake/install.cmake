@@ -25,3 +25,23 @@ endif()
 file(RELATIVE_PATH POISE_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/poise.pc.in ${CMAKE_CURRENT_BINARY_DIR}/poise.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poise.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Manual pages and completions, which the command itself describes. A cross build cannot run it.
+find_program(POISE_PAGES_PYTHON python3 HINTS /usr/bin)
+if(POISE_PAGES_PYTHON AND NOT CMAKE_CROSSCOMPILING AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  set(pages ${CMAKE_CURRENT_BINARY_DIR}/share)
+  add_custom_command(OUTPUT ${pages}/made
+    COMMAND ${POISE_PAGES_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/make_man_pages.py $<TARGET_FILE:poise> ${pages}/man
+    COMMAND $<TARGET_FILE:poise> completion bash > ${pages}/poise
+    COMMAND $<TARGET_FILE:poise> completion zsh > ${pages}/_poise
+    COMMAND $<TARGET_FILE:poise> completion fish > ${pages}/poise.fish
+    COMMAND ${CMAKE_COMMAND} -E touch ${pages}/made
+    DEPENDS poise ${PROJECT_SOURCE_DIR}/scripts/make_man_pages.py
+    COMMENT "Making manual pages and completions")
+  file(MAKE_DIRECTORY ${pages}/man)
+  add_custom_target(poise_pages ALL DEPENDS ${pages}/made)
+  install(DIRECTORY ${pages}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${pages}/poise DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${pages}/_poise DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${pages}/poise.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()

@@ -57,6 +57,13 @@ std::string make_entry(std::string_view name, std::string_view description) {
   return line + "\n";
 }
 
+// Help goes to standard output, and to standard error where no command is given: both must have colours.
+std::string paint_heading(std::string_view text) {
+  return has_colors(STDERR_FILENO) ? paint(text, Color::bold, STDOUT_FILENO) : std::string(text);
+}
+
+std::string make_title(const std::string& title) { return fmt::format("\n{}\n", paint_heading(title + ":")); }
+
 bool takes_value(const CLI::Option& option) { return option.get_type_size() != 0; }
 
 bool takes_several(const CLI::Option& option) {
@@ -116,7 +123,7 @@ class HelpFormatter final : public CLI::FormatterBase {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
     std::string text;
     append_wrapped(text, app->get_description(), 0, 0);
-    text += fmt::format("\n\nUsage: {}\n", make_usage(*app, name));
+    text += fmt::format("\n\n{} {}\n", paint_heading("Usage:"), make_usage(*app, name));
     text += section("Arguments", app->get_options([](const CLI::Option* option) { return option->get_positional(); }));
     for (const std::string& group : app->get_groups()) {
       text += section(group, app->get_options([&](const CLI::Option* option) {
@@ -131,7 +138,7 @@ class HelpFormatter final : public CLI::FormatterBase {
  private:
   static std::string section(const std::string& title, const std::vector<const CLI::Option*>& options) {
     if (options.empty() || title.empty()) return {};
-    std::string text = fmt::format("\n{}:\n", title);
+    std::string text = make_title(title);
     for (const CLI::Option* option : options)
       text += make_entry(format_option_name(*option), format_description(*option));
     return text;
@@ -140,7 +147,7 @@ class HelpFormatter final : public CLI::FormatterBase {
   static std::string commands(const CLI::App& app) {
     const auto all = app.get_subcommands({});
     if (all.empty()) return {};
-    std::string text = "\nCommands:\n";
+    std::string text = make_title("Commands");
     for (const CLI::App* command : all) text += make_entry(command->get_name(), command->get_description());
     return text;
   }

@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -170,9 +172,31 @@ void print_generated(std::string_view text) {
   print_now(::isatty(STDOUT_FILENO) == 1 ? make_printable_lines(text) : std::string(text));
 }
 
+bool has_colors(int fd) {
+  const auto get = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string_view(value == nullptr ? "" : value);
+  };
+  return ::isatty(fd) == 1 && get("NO_COLOR").empty() && get("TERM") != "dumb";
+}
+
+std::string paint(std::string_view text, Color color, int fd) {
+  if (!has_colors(fd)) return std::string(text);
+  constexpr std::array<std::string_view, 5> kCodes = {"1", "1;31", "1;32", "1;33", "1;36"};
+  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes.at(static_cast<std::size_t>(color)), text);
+}
+
 void say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
-void complain(std::string_view text) { say(fmt::format("poise: {}\n", text)); }
+void complain(std::string_view text) {
+  constexpr std::array kWords = {std::pair{std::string_view("warning:"), Color::yellow},
+                                 std::pair{std::string_view("note:"), Color::cyan}};
+  for (const auto& [word, color] : kWords) {
+    if (text.starts_with(word))
+      return say(fmt::format("poise: {}{}\n", paint(word, color, STDERR_FILENO), text.substr(word.size())));
+  }
+  say(fmt::format("{} {}\n", paint("poise:", Color::red, STDERR_FILENO), text));
+}
 
 void note(const Finding& finding) {
   const char* const word = finding.severity == Severity::error ? "warning" : "note";

@@ -50,9 +50,16 @@ void print_now(std::string_view text);
 // Prints a model's text at once. On a terminal, escapes control characters: a model must not control the terminal.
 void print_generated(std::string_view text);
 
+// Colours of messages and headings. Only terminals get them, unless NO_COLOR is set (https://no-color.org) or TERM is
+// "dumb".
+enum class Color : std::uint8_t { bold, red, green, yellow, cyan };
+bool has_colors(int fd);
+// Returns the text in a colour, in bold letters too; unchanged where `fd` has no colours.
+std::string paint(std::string_view text, Color color, int fd);
+
 // Writes to standard error. Unlike fmt::print(), does not fail when it is closed.
 void say(std::string_view text);
-// Writes "poise: <text>" in the same way.
+// Writes "poise: <text>" in the same way. Colours "poise:", or "warning:" or "note:" where the text begins with it.
 void complain(std::string_view text);
 
 // Prints a finding about an input that is used all the same to standard error: as a note, or as a warning if the file

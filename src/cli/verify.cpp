@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <poise/error.hpp>
 #include <poise/verify.hpp>
@@ -38,7 +39,8 @@ std::string describe_digests(const VerifyReport& report) {
 }
 
 void print_report(const VerifyReport& report, const std::string& path, bool good) {
-  fmt::print("{}: {}", make_printable(path), good ? "ok" : "FAILED");
+  fmt::print("{}: {}", make_printable(path),
+             paint(good ? "ok" : "FAILED", good ? Color::green : Color::red, STDOUT_FILENO));
   if (good && !report.has_digests) fmt::print(": structure and values; no digests, so changed bytes would not show");
   if (!report.format.empty()) {
     const std::string tensors = report.format == kHubCache ? "" : format_count(report.tensors, "tensor") + ", ";
