@@ -34,7 +34,7 @@ def split_sections(text):
 
 
 def join_entries(lines):
-    """(name, description) of lines in two columns, the second of which may go on in the next lines."""
+    """(name, description) of lines in two columns; the second column may go on in the next lines."""
     entries = []
     for line in lines:
         if line.startswith("   "):
