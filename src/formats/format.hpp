@@ -62,7 +62,7 @@ struct FilePlan {
 // Describes the files of weights in a Hugging Face directory, next to its config.json.
 struct WeightFiles {
   std::span<const std::string_view> names;  // of the file that holds all tensors, the usual one first
-  std::string_view index;                   // of the file that maps tensors to several files
+  std::string_view index;                   // of the file that maps tensors to several files; empty: none does
   // Passes a file's tensors to `take`; returns its other metadata. Adds the tensor's offset to errors of `take` without
   // one. Throws what Format::read throws.
   Attributes (*read)(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>& warnings);

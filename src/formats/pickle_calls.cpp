@@ -21,6 +21,7 @@ using pickle::Pickle;
 enum class State : std::uint8_t {
   none,
   fields,  // a dict of attributes
+  record,  // a dict of attributes, or their tuple
   tensor,  // of the oldest parameters: requires_grad, volatile, no hooks
   array,   // of numpy.ndarray
   type,    // of numpy.dtype
@@ -75,6 +76,7 @@ std::optional<CallRule> find_rule(std::string_view name) {
   };
   if (has_name(kTensorMakers)) return CallRule{name, State::tensor};
   if (has_name(kValueMakers) || has_name(kPathMakers)) return CallRule{name};
+  if (is_checkpoint_class(name)) return CallRule{name, State::record};
   const auto row = std::ranges::find(kCallRules, name, &CallRule::name);
   return row == kCallRules.end() ? std::nullopt : std::optional(*row);
 }
@@ -249,6 +251,8 @@ class CallCheck {
     const Call& call = pickle_.call(id);
     const bool has_state = call.state && *call.state != pickle::kNone;
     const bool is_known = !has_state || (rule.state == State::fields && is_fields(pickle_, *call.state)) ||
+                          (rule.state == State::record &&
+                           (is_fields(pickle_, *call.state) || pickle_.kind(*call.state) == Kind::tuple)) ||
                           (rule.state == State::array && is_array_state(pickle_, *call.state)) ||
                           rule.state == State::type;  // fault_of_type() checks it
     if (!is_known) report(id, fmt::format("it gives an object of {} a state that does not fit it", rule.name));

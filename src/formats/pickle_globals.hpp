@@ -26,6 +26,9 @@ std::string_view storage_name(DType dtype);
 // Returns the name without Python 2's name of the module builtins, which pickles of protocol 2 have.
 std::string canonical_name(std::string_view name);
 
+// Returns true for the classes of torch.distributed.checkpoint that describe a checkpoint; they only hold fields.
+bool is_checkpoint_class(std::string_view name);
+
 // Returns true for names that checkpoints usually need: harmless to import, and, as far as unsafe_calls() lets them be
 // called, to call. SECURITY.md compares them with those of torch.load(weights_only=True).
 bool is_expected(std::string_view name);

@@ -32,9 +32,9 @@ namespace poise {
 namespace {
 
 // One row for each format. If several share an extension, the first is used.
-constexpr std::array kFormats =
-    std::to_array<const Format*>({&kHuggingFace, &kAltV2, &kAltV1, &kGguf, &kSafetensors, &kZtensor2, &kZtensor1,
-                                  &kTinyLlamaFormat, &kPytorch, &kLlama2c, &kNpy, &kNpz, &kOnnx, &kFlax});
+constexpr std::array kFormats = std::to_array<const Format*>(
+    {&kHuggingFace, &kAltV2, &kAltV1, &kGguf, &kSafetensors, &kZtensor2, &kZtensor1, &kTinyLlamaFormat, &kPytorch,
+     &kDistributedCheckpoint, &kLlama2c, &kNpy, &kNpz, &kOnnx, &kFlax});
 
 const auto& infos() {
   static const auto table = [] {
@@ -259,7 +259,11 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
     return test(*names);
   };
   for (const Format* format : among) {
-    if (format->container == container && (format->holds == nullptr || holds(format->holds))) return format;
+    if (format->container == container && format->holds != nullptr && holds(format->holds)) return format;
+  }
+  // Formats that any names may belong to come after those that know their names.
+  for (const Format* format : among) {
+    if (format->container == container && format->holds == nullptr) return format;
   }
   // Directories in archives come last, because an archive of another format may contain the names of one, too.
   for (const Format* format : among) {

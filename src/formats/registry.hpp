@@ -8,6 +8,7 @@ namespace poise {
 // Versions 2 and 1 share the extension .alt; writing a file of that name means version 2.
 extern const Format kAltV2;
 extern const Format kAltV1;
+extern const Format kDistributedCheckpoint;
 extern const Format kFlax;
 extern const Format kGguf;
 extern const Format kHuggingFace;

@@ -148,8 +148,8 @@ std::vector<std::string> find_folders(const MemberNames& names) {
   const auto has_weights = [&](const std::string& folder) {
     return std::ranges::any_of(all_formats(), [&](const Format* format) {
       const auto has = [&](std::string_view name) { return all.contains(folder + std::string(name)); };
-      return format->weight_files &&
-             (has(format->weight_files->index) || std::ranges::any_of(format->weight_files->names, has));
+      return format->weight_files && ((!format->weight_files->index.empty() && has(format->weight_files->index)) ||
+                                      std::ranges::any_of(format->weight_files->names, has));
     });
   };
   std::vector<std::string> folders;
@@ -186,7 +186,8 @@ std::optional<LocatedWeights> find_weights(const Container& directory) {
     if (!format->weight_files) continue;
     const WeightFiles& files = *format->weight_files;
     if (directory.has(files.names[0])) return LocatedWeights{format, std::string(files.names[0]), false};
-    if (directory.has(files.index)) return LocatedWeights{format, std::string(files.index), true};
+    if (!files.index.empty() && directory.has(files.index))
+      return LocatedWeights{format, std::string(files.index), true};
   }
   for (const Format* format : all_formats()) {
     if (!format->weight_files) continue;

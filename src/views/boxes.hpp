@@ -1,0 +1,26 @@
+// A tensor assembled from boxes: each holds the elements of a range along every dimension, as the ranks that saved a
+// distributed checkpoint had them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <poise/blob.hpp>
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+// Holds row-major elements [offsets, offsets + sizes) of a tensor.
+struct Box {
+  Shape offsets;
+  Shape sizes;
+  BlobPtr elements;
+};
+
+// Returns the row-major elements of the whole tensor. Elements are copied when they are read; one box that is the whole
+// tensor is returned as it is. Throws invalid_file (without path) for boxes that lie outside the shape, overlap or
+// leave elements out, and for blobs of another size; unsupported for boxes that form no grid: their edges would divide
+// the tensor into many more cells than there are boxes. Requires: item_bytes > 0; the tensor's bytes fit 63 bits.
+BlobPtr make_box_blob(const Shape& shape, std::vector<Box> boxes, unsigned item_bytes);
+
+}  // namespace poise
