@@ -82,7 +82,7 @@ const std::map<std::string, std::string> kPublic = {
     {"tiny_llama.hpp", "api"},     {"chat.hpp", "chat"},
     {"lora.hpp", "ops"},           {"batch.hpp", "runtime"},
     {"perplexity.hpp", "runtime"}, {"embedder.hpp", "runtime"},
-    {"cache_type.hpp", "kernels"}};
+    {"cache_type.hpp", "kernels"}, {"merge.hpp", "ops"}};
 
 fs::path root() { return poise::source_directory(); }
 

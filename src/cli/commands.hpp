@@ -31,6 +31,7 @@ struct ExitCode {
 void add_inspect(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_convert(CLI::App& app);
+void add_merge(CLI::App& app);
 void add_hash(CLI::App& app);
 void add_stats(CLI::App& app);
 void add_show(CLI::App& app);
@@ -44,7 +45,7 @@ void add_bench(CLI::App& app);
 void add_completion(CLI::App& app);
 void add_help(CLI::App& app);
 
-// The reports of `poise convert` about a conversion and a plan.
+// The reports of `poise convert` and `poise merge` about a conversion and a plan.
 
 // Prints warnings, losses and decoded codes on standard error.
 void print_notes(const ConvertReport& report);

@@ -103,8 +103,9 @@ void print_sentences(const std::vector<Finding>& warnings, const std::vector<std
   for (const std::string& loss : losses) complain("note: " + make_printable(loss));
 }
 
-// Returns "224 matrices merged with adapters: 192 as q4_k, 32 as q6_k"; an empty text without adapters.
-std::string describe_merged(const std::vector<MergedMatrices>& merged) {
+// Returns "224 matrices merged with adapters: 192 as q4_k, 32 as q6_k", or "291 tensors merged: ..." without adapters;
+// an empty text if none is merged.
+std::string describe_merged(const std::vector<MergedMatrices>& merged, const ConvertOptions& options) {
   if (merged.empty()) return "";
   std::size_t all = 0;
   std::string types;
@@ -112,6 +113,8 @@ std::string describe_merged(const std::vector<MergedMatrices>& merged) {
     all += row.matrices;
     types += fmt::format("{}{} as {}", types.empty() ? "" : ", ", group_digits(row.matrices), row.type);
   }
+  if (options.lora.empty())
+    return fmt::format("  {} merged: {}\n", all == 1 ? "1 tensor" : group_digits(all) + " tensors", types);
   return fmt::format("  {} merged with adapters: {}\n", all == 1 ? "1 matrix" : group_digits(all) + " matrices", types);
 }
 
@@ -169,7 +172,7 @@ void print_conversion(const ConvertReport& report, const std::string& input, con
              format_bytes(report.bytes_out), report.seconds, format_rate(report.bytes_out, report.seconds));
   print_padding(report, options.write);
   print_changes(report.changes);
-  fmt::print("{}", describe_merged(report.merged));
+  fmt::print("{}", describe_merged(report.merged, options));
   for (const ConvertReport::Cast& cast : report.casts) {
     fmt::print("  {} -> {}: {} values, worst absolute error {}, {} fell to zero, {} to subnormal{}\n",
                to_string(cast.from), to_string(cast.to), group_digits(cast.values), format_number(cast.worst_error),
@@ -190,7 +193,7 @@ void print_plan(const Plan& plan, const std::string& input, const ConvertOptions
              plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()),
              describe_planned_size(plan));
   print_changes(plan.changes);
-  fmt::print("{}", describe_merged(plan.merged));
+  fmt::print("{}", describe_merged(plan.merged, options));
   if (!plan.tensors.empty()) {
     Table table({"tensor", "shape", "from", "to", "bytes in", "bytes out"}, {false, false, false, false, true, true});
     for (const PlannedTensor& tensor : plan.tensors) {

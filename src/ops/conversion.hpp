@@ -1,6 +1,7 @@
 // Conversion: measures what casts and codes lose while a writer reads them, and has the rest of a plan for write().
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -12,8 +13,10 @@
 #include <poise/convert.hpp>
 #include <poise/value.hpp>
 
+#include "formats/format.hpp"
 #include "io/sink.hpp"
 #include "numeric/cast_kernels.hpp"
+#include "ops/lora.hpp"
 #include "ops/transform/transform.hpp"
 #include "views/computed_blob.hpp"
 
@@ -59,6 +62,25 @@ class MeasuredLosses {
 // Does the work of ConvertOptions::strict: throws the first warning as invalid_file, errors before others. Returns if
 // there are no warnings.
 void refuse_warnings(const std::vector<Finding>& warnings);
+
+// The model that a conversion begins with.
+struct ConversionInput {
+  MergedModel merged;
+  std::vector<std::shared_ptr<const Model>> opened;  // models whose digests are checked
+  // Returns true for tensors of these that the model is made of. Empty: there is one, whose tensors have the names that
+  // they have in the model.
+  std::function<bool(const Tensor&)> is_used = {};
+};
+
+// Plans the way from a model to the files of another format. `output` is empty if it is known only when the plan is
+// carried out. Up to Plan::rest, headers alone are read. `describes`: false leaves all of the plan but its rest empty.
+Plan plan_conversion(ConversionInput input, const std::filesystem::path& output, const Format& target,
+                     const ConvertOptions& options, bool describes);
+// Carries out a plan. Its seconds count from `start`.
+ConvertReport carry_out(const Plan& plan, SavedOutput* given, const std::filesystem::path& place,
+                        std::chrono::steady_clock::time_point start);
+// Returns the format that the options name, else that of the output's name.
+const Format& find_target(const std::filesystem::path& output, const ConvertOptions& options);
 
 // Is the part of a conversion that reads tensors' bytes.
 struct Plan::Rest {

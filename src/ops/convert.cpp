@@ -78,22 +78,33 @@ void require_room(const Model& model, const PreparedFile& file, const fs::path& 
               output.string());
 }
 
-bool has_digests(const Model& model, const Tensor& tensor) {
-  return !model.origin.file_digests.empty() ||
-         std::ranges::any_of(tensor.parts, [](const Part& part) { return bool(part.digest); });
+bool has_digests(const Tensor& tensor) {
+  return std::ranges::any_of(tensor.parts, [](const Part& part) { return bool(part.digest); });
+}
+
+std::vector<const Model*> list_opened(const ConversionInput& input) {
+  std::vector<const Model*> models;
+  for (const std::shared_ptr<const Model>& model : input.opened) models.push_back(&*model);
+  return models;
 }
 
 // Checks the tensors of the input that are written, under their names or as other tensors; none unless `verify`.
 // `revised`: the input with other names. Requires: `input` outlives the check.
-DigestCheck check_digests(const Model& input, bool verify, const RevisedModel& revised, const Transformed& made,
-                          const PreparedFile& file) {
+DigestCheck check_digests(const ConversionInput& input, bool verify, const RevisedModel& revised,
+                          const Transformed& made, const PreparedFile& file) {
   std::unordered_set<std::string_view> replaced;
   if (made.converted) replaced.insert(made.converted->replaced.begin(), made.converted->replaced.end());
   std::optional<bool> has_tensors;  // false for a file of metadata alone; asked only if there are digests
-  return DigestCheck(verify ? std::vector{&input} : std::vector<const Model*>(), [&](const Tensor& tensor) {
-    if (!has_digests(input, tensor)) return false;
-    const std::string_view name = revised.find_name(tensor.name);
-    if (made.model.find(name) == nullptr && !replaced.contains(name)) return false;
+  const bool has_file_digests = std::ranges::any_of(
+      input.opened, [](const std::shared_ptr<const Model>& model) { return !model->origin.file_digests.empty(); });
+  return DigestCheck(verify ? list_opened(input) : std::vector<const Model*>(), [&](const Tensor& tensor) {
+    if (!has_file_digests && !has_digests(tensor)) return false;
+    if (input.is_used) {
+      if (!input.is_used(tensor)) return false;
+    } else {
+      const std::string_view name = revised.find_name(tensor.name);
+      if (made.model.find(name) == nullptr && !replaced.contains(name)) return false;
+    }
     if (!has_tensors) has_tensors = !file.plan().tensor_bytes.empty();
     return *has_tensors;
   });
@@ -157,22 +168,25 @@ ConvertReport make_report(const RevisedModel& input, const Transformed& made, co
   return report;
 }
 
-// Plans the way from a model to the files of another format. `model` is null if it is opened from `input`; `output` is
-// empty if it is known only when the plan is carried out. Up to Plan::rest, headers alone are read.
-Plan plan_conversion(const Model* model, const fs::path& input, const fs::path& output, const Format& target,
-                     const ConvertOptions& options, bool describes) {
-  // Open: the files' headers become a model, whose blobs refer to the tensors' bytes.
+// Opens the input unless there is a model already, and merges adapters before all other changes, which apply to the
+// sums.
+ConversionInput open_conversion(const Model* model, const fs::path& input, const ConvertOptions& options) {
   require_both_or_none(options);
   const auto opened = model == nullptr ? std::make_shared<const Model>(open(input, options.read))
                                        : std::shared_ptr<const Model>(std::shared_ptr<const Model>(), model);
-  // Merge adapters, before all other changes, which apply to the sums.
-  MergedModel merged = merge_adapters(opened, options.lora);
+  return {.merged = merge_adapters(opened, options.lora), .opened = {opened}};
+}
+
+}  // namespace
+
+Plan plan_conversion(ConversionInput input, const fs::path& output, const Format& target, const ConvertOptions& options,
+                     bool describes) {
   // Refuse an output that would replace the input, or anything else without permission.
-  const std::vector<fs::path> inputs = list_inputs(*merged.model, options);
+  const std::vector<fs::path> inputs = list_inputs(*input.merged.model, options);
   const std::string replaces =
       output.empty() ? "" : require_output_possible(target, output, options.write.overwrite, inputs);
   // Change names, layers, vocabulary and keys.
-  const RevisedModel revised = revise_model(std::move(merged), options);
+  const RevisedModel revised = revise_model(std::move(input.merged), options);
   // Store the weights in the convention of the target's readers, then take each tensor through the steps of
   // ops/transform: select, choose a type, cast or quantize, fit the target's layouts. The results are lazy.
   const auto made = std::make_shared<Transformed>(transform(*revised.model, target, options, &revised.types));
@@ -195,7 +209,7 @@ Plan plan_conversion(const Model* model, const fs::path& input, const fs::path& 
     // Check that it fits: a full disk is found before hours of work.
     require_room(made->model, *file, place);
     // Write, which computes the lazy tensors, and check the input's digests a batch ahead of the writer.
-    DigestCheck check = check_digests(*opened, options.verify, revised, *made, *file);
+    DigestCheck check = check_digests(input, options.verify, revised, *made, *file);
     const std::uint64_t bytes = check.run_checked(options.write.progress, [&](const Progress& progress) {
       file->write(saved, progress);
       return saved.bytes();
@@ -212,7 +226,7 @@ Plan plan_conversion(const Model* model, const fs::path& input, const fs::path& 
     return report;
   };
   plan.rest = std::make_shared<Plan::Rest>(Plan::Rest{[=](SavedOutput* given, const fs::path& place) {
-    return run_naming_parts({opened.get()}, [&] { return carry_out(given, place); });
+    return run_naming_parts(list_opened(input), [&] { return carry_out(given, place); });
   }});
   return plan;
 }
@@ -228,8 +242,6 @@ ConvertReport carry_out(const Plan& plan, SavedOutput* given, const fs::path& pl
   report.seconds = measure_seconds(start);
   return report;
 }
-
-}  // namespace
 
 void refuse_warnings(const std::vector<Finding>& warnings) {
   if (warnings.empty()) return;
@@ -248,11 +260,11 @@ Plan plan(const Model& model, std::string_view format, const ConvertOptions& cha
   if (!changes.format.empty() && changes.format != format)
     throw Error(ErrorKind::bad_argument,
                 fmt::format("the plan's format is {}, but the options ask for {}", format, changes.format));
-  return plan_conversion(&model, {}, {}, format_by_name(format), changes, true);
+  return plan_conversion(open_conversion(&model, {}, changes), {}, format_by_name(format), changes, true);
 }
 
 Plan plan(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
-  return plan_conversion(nullptr, input, output, find_target(output, options), options, true);
+  return plan_conversion(open_conversion(nullptr, input, options), output, find_target(output, options), options, true);
 }
 
 ConvertReport write(const Plan& plan, const fs::path& output) { return carry_out(plan, nullptr, output, Clock::now()); }
@@ -264,8 +276,9 @@ ConvertReport write(const Plan& plan, SavedOutput& output) {
 
 ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
   const auto start = Clock::now();
-  return carry_out(plan_conversion(nullptr, input, output, find_target(output, options), options, false), nullptr,
-                   output, start);
+  return carry_out(
+      plan_conversion(open_conversion(nullptr, input, options), output, find_target(output, options), options, false),
+      nullptr, output, start);
 }
 
 }  // namespace poise

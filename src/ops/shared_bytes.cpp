@@ -103,7 +103,7 @@ Error copy_remedies(Error error, const Error& other) {
 }
 
 // Names the part whose bytes hold the place of a decoder's error.
-Error name_part(const Error& error, std::initializer_list<const Model*> models) {
+Error name_part(const Error& error, const std::vector<const Model*>& models) {
   for (const Model* model : models) {
     for (const Tensor& tensor : model->tensors()) {
       for (const Part& part : tensor.parts) {
@@ -131,7 +131,7 @@ std::optional<Stored> find_place_in(const Tensor& tensor, std::string_view probl
 }
 
 // Returns the place of the tensor that the message of a computation names.
-Error add_place(const Error& error, std::initializer_list<const Model*> models) {
+Error add_place(const Error& error, const std::vector<const Model*>& models) {
   const std::string_view message = std::string_view(error.message()).substr(kTensor.size());
   const Tensor* found = nullptr;  // the longest matching name: names may contain anything that messages do
   for (const Model* model : models) {
@@ -146,7 +146,7 @@ Error add_place(const Error& error, std::initializer_list<const Model*> models) 
 
 }  // namespace
 
-Error add_part_name(const Error& error, std::initializer_list<const Model*> models) {
+Error add_part_name(const Error& error, const std::vector<const Model*>& models) {
   const bool names_tensor = error.message().starts_with(kTensor);
   if (error.kind() == ErrorKind::invalid_file && error.offset() && !names_tensor) return name_part(error, models);
   const bool is_about_values = error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported;

@@ -5,7 +5,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -71,11 +70,11 @@ SameBefore find_same_indices_before(const Model& model);
 // Returns the error with "tensor NAME: ROLE: " before its message, if it reports damage inside a part of one of the
 // models and names no tensor yet. If it names a tensor but no file, adds the place of the tensor's part. If tensors
 // share their bytes, the first counts.
-Error add_part_name(const Error& error, std::initializer_list<const Model*> models);
+Error add_part_name(const Error& error, const std::vector<const Model*>& models);
 
 // Calls work() and adds the part to its errors.
 template <typename Work>
-auto run_naming_parts(std::initializer_list<const Model*> models, const Work& work) {
+auto run_naming_parts(const std::vector<const Model*>& models, const Work& work) {
   try {
     return work();
   } catch (const Error& error) {

@@ -80,6 +80,12 @@ class LayerKeyCut {
 
   Value number_items(const Value::Array& items) const {
     Value::Array numbers;
+    if (!cut_.is_ascending) {
+      for (std::size_t i = 0; i < cut_.kept.size(); ++i) {
+        if (std::ranges::find(items, Value(cut_.kept[i])) != items.end()) numbers.emplace_back(std::uint64_t{i});
+      }
+      return numbers;
+    }
     for (const Value& item : items) {
       const auto* number = item.get_if<std::uint64_t>();
       if (number == nullptr) return items;
@@ -186,7 +192,7 @@ std::vector<std::string> keep_computation(Model& model, const LayerList& list, c
 }
 
 void warn_of_positions(Model& model, const LayerCut& cut) {
-  const bool is_beginning = cut.kept.back() + 1 == cut.kept.size();
+  const bool is_beginning = cut.is_ascending && cut.kept.back() + 1 == cut.kept.size();
   if (is_beginning) return;
   std::vector<std::string> keys;
   for (const auto& [key, value] : find_layer_keys(model.config_json, cut.list)) {
@@ -266,6 +272,14 @@ std::string list_left_out(const LayerCut& cut) {
 
 }  // namespace
 
+std::vector<std::string> cut_layer_keys(Model& model, const LayerCut& cut) {
+  std::vector<std::string> keys = cut_config(model, cut);
+  std::ranges::move(cut_attributes(model, cut), std::back_inserter(keys));
+  std::ranges::sort(keys);
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
+}
+
 void cut_layers(Revision& revision, const ConvertOptions& options) {
   if (options.layers.empty()) return;
   if (!options.imatrix.empty())
@@ -274,10 +288,7 @@ void cut_layers(Revision& revision, const ConvertOptions& options) {
                   "out layers of the result, whose codes stay");
   const LayerCut cut = parse_layer_cut(revision.model, options.layers);
   if (cut.kept.size() == cut.list.count) return;
-  std::vector<std::string> keys = cut_config(revision.model, cut);
-  std::ranges::move(cut_attributes(revision.model, cut), std::back_inserter(keys));
-  std::ranges::sort(keys);
-  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  const std::vector<std::string> keys = cut_layer_keys(revision.model, cut);
   const std::size_t before = revision.left_out.size();
   revision.change_tensors([&](Tensor& tensor) {
     const auto split = cut.list.split(tensor.name);

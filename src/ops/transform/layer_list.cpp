@@ -250,14 +250,14 @@ std::optional<LayerName> LayerList::split(std::string_view name) const { return 
 
 std::optional<std::uint64_t> LayerCut::find_new_number(std::uint64_t layer) const {
   if (layer >= list.count) return layer - list.count + kept.size();
-  const auto found = std::ranges::lower_bound(kept, layer);
+  const auto found = is_ascending ? std::ranges::lower_bound(kept, layer) : std::ranges::find(kept, layer);
   if (found == kept.end() || *found != layer) return std::nullopt;
   return static_cast<std::uint64_t>(found - kept.begin());
 }
 
 LayerCut parse_layer_cut(const Model& model, std::string_view text) {
   const LayerRanges given = parse_ranges(text);
-  LayerCut cut{find_checked_layers(model, given.list), {}};
+  LayerCut cut{.list = find_checked_layers(model, given.list), .kept = {}};
   cut.kept = keep_layers(given.ranges, cut.list.count);
   return cut;
 }

@@ -35,7 +35,8 @@ struct LayerList {
 // Holds the layers of a list that stay.
 struct LayerCut {
   LayerList list;
-  std::vector<std::uint64_t> kept;  // their numbers, ascending
+  std::vector<std::uint64_t> kept;  // their numbers
+  bool is_ascending = true;         // false: a merge puts them in another order, or takes some twice
 
   // Returns the new number of a layer; std::nullopt if it is left out. Layers after the last one, which predict further
   // tokens, stay behind the others.
@@ -44,6 +45,10 @@ struct LayerCut {
 
 // Returns the cut that the option `layers` describes. Throws bad_argument.
 LayerCut parse_layer_cut(const Model& model, std::string_view text);
+
+// Makes the keys of the configuration and of GGUF's attributes that count or list layers those of the layers that stay
+// (cut_layers.cpp). Returns the changed keys. Throws unsupported if no key says what each layer computes.
+std::vector<std::string> cut_layer_keys(Model& model, const LayerCut& cut);
 
 // Returns the object of a configuration that describes a list.
 const Attributes& find_layer_keys(const Attributes& config, const LayerList& list);

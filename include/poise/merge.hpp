@@ -1,0 +1,86 @@
+// merge: one model from several, by the methods and recipes of mergekit (docs/merging.md).
+//
+//   poise::MergeRecipe recipe;
+//   recipe.method = "linear";
+//   recipe.slices = {{.sources = {{.model = "a/"}, {.model = "b.gguf"}}}};
+//   poise::merge(recipe, "merged/");
+//
+// Inputs of any format are read by their published names and values. The result is lazy: each tensor is computed in
+// chunks when it is written.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poise/convert.hpp>
+
+namespace poise {
+
+// Is a parameter's value: one for all tensors, or by their names and layers.
+struct MergeSetting {
+  struct Case {
+    std::string filter;           // a part of the names that it is for; empty or "*": all names
+    std::vector<double> numbers;  // one number, or a gradient: spread evenly from the first layer to the last one
+  };
+  std::vector<Case> cases;  // the first one whose filter fits counts
+
+  MergeSetting() = default;
+  MergeSetting(double number) : cases{{{}, {number}}} {}
+};
+
+// By names: "weight", "density", "t". Flags are 0 and 1.
+using MergeSettings = std::map<std::string, MergeSetting, std::less<>>;
+
+// Names the layers [begin, end) of a model.
+struct MergeLayers {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  friend bool operator==(const MergeLayers&, const MergeLayers&) = default;
+};
+
+struct MergeSource {
+  std::filesystem::path model;
+  std::optional<MergeLayers> layers = {};  // std::nullopt: all
+  MergeSettings settings = {};
+};
+
+// Is a run of layers of the result: each is merged from one layer of every source.
+struct MergeSlice {
+  std::vector<MergeSource> sources;
+  MergeSettings settings = {};
+};
+
+struct MergeRecipe {
+  std::string method;  // "linear", "slerp", "ties", ...: list_merge_methods()
+  // In order. A single slice whose sources have no layers merges whole models.
+  std::vector<MergeSlice> slices;
+  std::filesystem::path base = {};  // empty: none. The result has its configuration, else the first source's
+  // Those of a source count first, then those of a slice, then these.
+  MergeSettings settings = {};
+  std::optional<DType> dtype = {};  // of the result, if ConvertOptions asks for no type
+  std::uint64_t seed = 0;           // of the random numbers of DARE and DELLA
+  std::filesystem::path file = {};  // that the recipe was read from; errors name it
+};
+
+struct MergeMethodInfo {
+  std::string name;         // "task_arithmetic"
+  std::string short_name;   // "task"; empty: none
+  std::string description;  // one line
+};
+std::vector<MergeMethodInfo> list_merge_methods();
+
+// Plans merge() with the same arguments, and throws what it throws. Opens the inputs, writes nothing.
+Plan plan_merge(const MergeRecipe& recipe, const std::filesystem::path& output, const ConvertOptions& options = {});
+
+// Merges models and writes the result, which every option of a conversion but `lora`, `vocab` and `merges` applies to.
+// Numbers are computed as float32; without a type in options or recipe each tensor gets that of the base, else of the
+// first source. Throws what convert() throws; bad_argument for an unknown method or setting, and for numbers outside
+// a setting's range; invalid_file that lists tensors that a model lacks and shapes that differ.
+ConvertReport merge(const MergeRecipe& recipe, const std::filesystem::path& output, const ConvertOptions& options = {});
+
+}  // namespace poise

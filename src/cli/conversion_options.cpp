@@ -1,0 +1,267 @@
+#include "cli/conversion_options.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "cli/help.hpp"
+#include "cli/options.hpp"
+#include "cli/set_option.hpp"
+#include "cli/text.hpp"
+#include "cli/values.hpp"
+#include "formats/format.hpp"
+#include "io/streams.hpp"
+#include "model/card.hpp"
+#include "model/limits.hpp"
+#include "ops/block_recipe.hpp"
+#include "ops/conversion.hpp"
+#include "ops/option_words.hpp"
+#include "views/layout_type.hpp"
+
+namespace poise::cli {
+namespace {
+
+// Reports in the command's terms an error that the library would report with its own names of options.
+void require_one_type(const ConvertOptions& options) {
+  if (!options.dtype || (!options.quantize && options.recipe.empty())) return;
+  throw Error(ErrorKind::bad_argument,
+              "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
+}
+
+// Reports an unknown extension as the library does, with the extension that was probably meant.
+void require_known_extension(const ConversionArguments& options) {
+  const std::filesystem::path path = options.output;
+  const std::string extension = path.extension().string();
+  if (!options.convert.format.empty() || extension.empty() || format_from_extension(path)) return;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return;
+  std::vector<std::string> known;
+  for (const Format* format : all_formats()) {
+    if (format->prepare == nullptr) continue;
+    if (!format->info.extension.empty()) known.emplace_back(format->info.extension);
+    known.insert(known.end(), format->extensions.begin(), format->extensions.end());
+  }
+  if (const std::string* near = find_nearest(known, extension))
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("cannot tell the format: no format has the extension \"{}\", the nearest is \"{}\"",
+                            extension, *near),
+                options.output)
+        .with({.kind = Remedy::Kind::format});
+}
+
+// Parses "PATTERN=TYPE", divided at the last "=": patterns may contain others.
+ConvertOptions::Keep parse_keep(const std::string& text) {
+  const auto equals = text.rfind('=');
+  const auto type =
+      equals == std::string::npos ? std::nullopt : parse_kept_type(std::string_view(text).substr(equals + 1));
+  if (!type) refuse("--keep", text, "GLOB=TYPE with a type of " + list_kept_types());
+  return {text.substr(0, equals), *type};
+}
+
+void parse_quantize(const std::string& text, ConvertOptions& options) {
+  if (set_quantization(options, text)) return;
+  const std::vector<std::string> names = list_quantization_names();
+  const std::string* near = find_nearest(names, text);
+  refuse("--quantize", text,
+         near == nullptr
+             ? list_quantization_choices()
+             : fmt::format("one of the types that `poise help convert` lists; the nearest is \"{}\"", *near));
+}
+
+// Returns the choices of --quantize: a row for each type, with its bits and the formats that hold it.
+std::string list_quantize_types() {
+  const auto formats_with = [](const LayoutType& layout) {
+    return list_format_names([&](const Format& format) { return format.prepare && holds_layout(format, layout); });
+  };
+  const std::string affine = formats_with(layouts::affine);
+  const std::string groups = formats_with(layouts::groups);
+  const std::string blocks = formats_with(layouts::blocks);
+  const auto bits = [](double number) { return fmt::format("{:.2f}", number); };
+  Table table({"TYPE", "bits", "in", ""}, {false, true, false, false});
+  for (const unsigned width : {8U, 4U}) {
+    table.add({fmt::format("qint{}", width), bits(width), affine, "one scale per tensor, from its largest magnitude"});
+    table.add({fmt::format("qint{}:range", width), bits(width), affine, "from its least to its largest value"});
+    table.add({fmt::format("qint{}:mse", width), bits(width), affine, "with the least squared error"});
+  }
+  for (const Groups usual : {Groups{8}, Groups{4}}) {
+    constexpr double kScaleBits = 32;  // the scale and the zero point of a group
+    table.add({fmt::format("group{}", usual.bits), bits(usual.bits + kScaleBits / static_cast<double>(usual.size)),
+               groups, fmt::format("scale and zero point for each {} codes (--group-size)", usual.size)});
+  }
+  for (const BlockType& type : block_types()) {
+    if (type.encode == nullptr) continue;
+    table.add({std::string(type.name), bits(8.0 * static_cast<double>(type.bytes) / static_cast<double>(type.elements)),
+               blocks, fmt::format("ggml's blocks of {} neighbours", type.elements)});
+  }
+  for (const std::string_view recipe : list_block_recipes())
+    table.add({std::string(recipe), "", blocks, "a type for each matrix, mixed as llama-quantize does"});
+  return "Types for --quantize, with bits per weight and the formats that hold them:\n" + table.text();
+}
+
+std::uint64_t parse_group_size(const std::string& text, const std::optional<StoredType>& type) {
+  if (!type || !type->grouped())
+    throw CLI::ValidationError("--group-size", "only --quantize group4 and group8 have groups");
+  Groups groups = type->groups;
+  groups.size = parse_number_text<std::uint64_t>(text).value_or(0);
+  if (is_group_size(groups)) return groups.size;
+  refuse("--group-size", text, list_group_sizes(groups));
+}
+
+void add_quantize_options(CLI::App& command, ConvertOptions& options) {
+  auto* quantize =
+      add_parsed(command, "--quantize", "TYPE", "Store matrices as codes of one of the types below; vectors become f32",
+                 [&options](const std::string& text) { parse_quantize(text, options); });
+  add_parsed(
+      command, "--group-size", "N",
+      "Codes that share a scale; halved for rows that are not a multiple of it (default: 128)",
+      [&options](const std::string& text) { options.quantize->groups.size = parse_group_size(text, options.quantize); })
+      ->needs(quantize);
+  command
+      .add_option("--imatrix", options.imatrix,
+                  "Weigh the errors of blocks by an importance matrix of llama-imatrix (GGUF or its older format)")
+      ->type_name("FILE")
+      ->needs(quantize);
+  add_parsed_list(command, "--keep", "GLOB=TYPE",
+                  "Type for tensors whose name matches, in place of that of --dtype and --quantize",
+                  [&options](const std::string& text) { options.keep.push_back(parse_keep(text)); });
+}
+
+// Parses "PATTERN=NAME", divided at the last "=": regular expressions may contain others.
+ConvertOptions::Rename parse_rename(const std::string& text) {
+  const auto equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || !is_utf8(text)) refuse("--rename", text, "PATTERN=NAME");
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+// Adds options that change the model before its tensors are converted.
+void add_revision_options(CLI::App& command, ConversionArguments& options) {
+  constexpr const char* kGroup = "Names, layers, vocabulary, keys";
+  ConvertOptions& convert = options.convert;
+  add_parsed_list(
+      command, "--rename", "PATTERN=NAME",
+      "Give tensors whose name matches another one: a * of NAME is what that * of PATTERN matched; after re: "
+      "a regular expression, whose groups are $1, $2",
+      [&convert](const std::string& text) { convert.rename.push_back(parse_rename(text)); })
+      ->allow_extra_args(false)
+      ->group(kGroup);
+  add_text(command, "--strip-prefix", convert.strip_prefix, "TEXT", "Remove this from the beginning of names")
+      ->group(kGroup);
+  add_text(command, "--add-prefix", convert.add_prefix, "TEXT", "Put this in front of all names")->group(kGroup);
+  add_text(
+      command, "--layers", convert.layers, "RANGES",
+      "Keep these layers, without the end of each range, and number them from 0: 0:12,16:32; those of another list "
+      "of layers as PREFIX=0:6")
+      ->group(kGroup);
+  auto* size =
+      add_number(command, "--vocab-size", convert.vocab_size,
+                 "Keep the first N tokens, with their rows of the embedding and the output matrix", {1, kMaxTokens});
+  size->group(kGroup);
+  command.add_flag("--drop-rows", convert.drop_rows, "Leave out the rows that no token of the vocabulary has")
+      ->excludes(size)
+      ->group(kGroup);
+  add_set_option(command, options.set,
+                 "Set card.FIELD, config.KEY or an attribute to this text, or to that of a file, as edit does")
+      ->group(kGroup);
+}
+
+void add_sparse_options(CLI::App& command, ConvertOptions& options) {
+  auto* sparse = add_choice<std::optional<Layout>, Layout>(
+      command, "--sparse", options.sparse, {{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}},
+      "Store tensors that are mostly zeros as compressed rows (matrices) or coordinates (zt)");
+  add_number(command, "--min-sparsity", options.min_sparsity, "The least share of zeros for that", {0.0, 1.0})
+      ->needs(sparse)
+      ->type_name("0..1");
+}
+
+void add_card_options(CLI::App& command, Card& card) {
+  constexpr const char* kGroup = "Card";
+  const auto add = [&](const std::string& name, std::string& field, const std::string& what) {
+    command.add_option(name, field, what)->check(is_text())->group(kGroup);
+  };
+  const auto add_date = [&](const std::string& name, std::string& field) {
+    const auto set = [name, &field](const std::string& text) {
+      auto day = day_of(text);
+      if (!day) refuse(name, text, "a date, YYYY-MM-DD, or a timestamp that begins with one");
+      field = *std::move(day);
+    };
+    add_parsed(command, name, "DATE", "YYYY-MM-DD; of a timestamp, the day", set)->group(kGroup);
+  };
+  add("--model-type", card.model_type, "Architecture, such as mistral");
+  add("--base-model", card.base_model, "Name of the model, such as mistralai/Mistral-7B-v0.1");
+  add("--author", card.author, "Who made it");
+  add_date("--created-at", card.created_at);
+  add_date("--last-modified", card.last_modified);
+  add("--license", card.license, "Its license");
+  add("--uuid", card.uuid, "Its identifier");
+}
+
+}  // namespace
+
+void add_conversion_options(CLI::App& command, ConversionArguments& options, const std::string& output) {
+  ConvertOptions& convert_options = options.convert;
+  command
+      .add_option(output, options.output,
+                  "File to write, or directory: a name that ends in a slash; - is standard output, with --to")
+      ->required();
+  add_text(command, "--to", convert_options.format, "FORMAT",
+           "Format to write; without it, the output's extension decides, and for a directory it is huggingface");
+  const auto set_dtype = [&convert_options](const std::string& text) {
+    convert_options.dtype = parse_cast_type(text);
+    if (!convert_options.dtype) refuse("--dtype", text, "one of f32, f16, bf16 (or float32, float16, half, bfloat16)");
+  };
+  add_parsed(command, "--dtype", "f32|f16|bf16",
+             "Type for floating-point tensors; without it they stay as they are where the format can hold them",
+             set_dtype);
+  add_pattern_options(command, convert_options.only, convert_options.skip, "Take");
+  command.add_flag_callback(
+      "--no-verify", [&convert_options] { convert_options.verify = false; },
+      "Trust the input: do not compare its digests with the bytes that are read");
+  command.add_flag("--strict", convert_options.strict, "Refuse an input with warnings; nothing is written");
+  auto* dry_run = command.add_flag("--dry-run", options.dry_run,
+                                   "Report what would be written and lost; read headers only and write nothing");
+  command.add_flag("--json", options.json, "Print the report, with its notes, as JSON");
+  command.add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
+  command
+      .add_flag("--table", options.table,
+                "Report the loss of every quantized tensor, not only of each type and the worst tensors")
+      ->excludes(dry_run);
+  add_quantize_options(command, convert_options);
+  add_revision_options(command, options);
+  add_text(command, "--dialect", convert_options.write.dialect, "NAME",
+           "Write as another program does; alt: alt.c (metadata only)");
+  add_sparse_options(command, convert_options);
+  add_storage_options(command, convert_options.write);
+  add_card_options(command, convert_options.card);
+  add_progress_options(command, options.progress, "No progress, no report and no notes");
+  add_read_options(command, convert_options.read);
+  command.footer(fmt::format("{}\n{}", list_quantize_types(), list_formats()));
+}
+
+void finish_conversion_options(ConversionArguments& options) {
+  options.convert.set = parse_settings(options.set);
+  require_one_type(options.convert);
+  require_known_extension(options);
+  if (options.json && options.writes_stream() && !options.dry_run)
+    throw Error(ErrorKind::bad_argument, "--json prints to standard output, where \"-o -\" writes the model");
+}
+
+ConvertReport write_to_standard_output(const Plan& planned) {
+  if (::isatty(STDOUT_FILENO) != 0)
+    throw Error(ErrorKind::bad_argument, "\"-o -\" writes the model to standard output, which is a terminal");
+  if (format_by_name(planned.format).refusal_to_replace != nullptr)
+    throw Error(ErrorKind::bad_argument, "standard output holds one file, not a directory")
+        .with({.kind = Remedy::Kind::format});
+  StreamOutput output(STDOUT_FILENO, "standard output");
+  return write(planned, output);
+}
+
+}  // namespace poise::cli

@@ -1,0 +1,37 @@
+// Options of the commands that write a model as a conversion does: convert and merge.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <poise/convert.hpp>
+
+#include "cli/progress.hpp"
+
+namespace poise::cli {
+
+struct ConversionArguments {
+  std::string output;
+  ConvertOptions convert;
+  std::vector<std::string> set;
+  ProgressOptions progress;
+  bool table = false;
+  bool dry_run = false;
+  bool json = false;
+
+  bool writes_stream() const { return output == "-"; }
+};
+
+// Adds -o, --to, --dtype, --quantize and the others, and lists types and formats below the options. `output`: the names
+// of the output's option.
+void add_conversion_options(CLI::App& command, ConversionArguments& options, const std::string& output);
+
+// Completes the options after parsing. Throws bad_argument in the command's terms for those that do not fit each other.
+void finish_conversion_options(ConversionArguments& options);
+
+// Writes a plan to standard output. Throws bad_argument for a terminal, and for a format of directories.
+ConvertReport write_to_standard_output(const Plan& plan);
+
+}  // namespace poise::cli

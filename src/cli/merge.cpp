@@ -1,0 +1,146 @@
+// poise merge: one model from several.
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/merge.hpp>
+
+#include "bytes/number_text.hpp"
+#include "bytes/utf8.hpp"
+#include "cli/commands.hpp"
+#include "cli/conversion_options.hpp"
+#include "cli/text.hpp"
+#include "cli/values.hpp"
+#include "io/hub_cache.hpp"
+
+namespace poise::cli {
+namespace {
+
+struct MergeArguments : ConversionArguments {
+  std::vector<std::string> models;  // or a recipe
+  MergeRecipe recipe;
+  std::string base;
+};
+
+// Parses a model. A number after the last colon is its weight.
+MergeSource parse_source(const std::string& text) {
+  if (text.empty()) refuse("MODEL", text, "PATH or PATH:WEIGHT");
+  MergeSource source{.model = text};
+  const auto colon = text.rfind(':');
+  std::error_code error;
+  if (colon != std::string::npos && colon != 0 && !std::filesystem::exists(text, error)) {
+    if (const auto weight = parse_number_text<double>(std::string_view(text).substr(colon + 1))) {
+      source.model = text.substr(0, colon);
+      source.settings.emplace("weight", *weight);
+    }
+  }
+  source.model = find_model_path(source.model.string());
+  return source;
+}
+
+// Parses "NAME=NUMBER" or "NAME=true".
+void parse_parameter(const std::string& text, MergeSettings& settings) {
+  const auto equals = text.find('=');
+  const std::string value = equals == std::string::npos ? "" : to_lower_ascii(text.substr(equals + 1));
+  const auto number = value == "true"    ? std::optional(1.0)
+                      : value == "false" ? std::optional(0.0)
+                                         : parse_number_text<double>(value);
+  if (!number || equals == 0) refuse("--parameter", text, "NAME=NUMBER, NAME=true or NAME=false");
+  settings.insert_or_assign(text.substr(0, equals), *number);
+}
+
+double weight_of(const MergeSource& source) {
+  const auto found = source.settings.find("weight");
+  return found == source.settings.end() ? 1 : found->second.cases.front().numbers.front();
+}
+
+// Makes t of the weights of slerp's models.
+void use_weights_as_t(MergeRecipe& recipe) {
+  std::vector<MergeSource>& sources = recipe.slices.front().sources;
+  if (to_lower_ascii(recipe.method) != "slerp" || sources.size() != 2) return;
+  const double sum = weight_of(sources[0]) + weight_of(sources[1]);
+  if (sum > 0) recipe.settings.emplace("t", weight_of(sources[1]) / sum);
+  for (MergeSource& source : sources) source.settings.erase("weight");
+}
+
+MergeRecipe make_recipe(const MergeArguments& options) {
+  MergeRecipe recipe = options.recipe;
+  if (recipe.method.empty())
+    throw Error(ErrorKind::bad_argument,
+                "--method says how models are merged: linear, slerp, ...; or name a recipe, a "
+                "file that ends in .yaml");
+  if (!options.base.empty()) recipe.base = find_model_path(options.base);
+  MergeSlice& slice = recipe.slices.emplace_back();
+  for (const std::string& model : options.models) slice.sources.push_back(parse_source(model));
+  use_weights_as_t(recipe);
+  return recipe;
+}
+
+std::string describe_inputs(const MergeArguments& options) {
+  std::string text;
+  for (const std::string& model : options.models) text += (text.empty() ? "" : " + ") + model;
+  return text;
+}
+
+void run_merge(MergeArguments& options) {
+  const MergeRecipe recipe = make_recipe(options);
+  const std::string input = describe_inputs(options);
+  const std::filesystem::path output = options.writes_stream() ? "" : options.output;
+  if (options.writes_stream() && options.convert.format.empty())
+    throw Error(ErrorKind::bad_argument, "cannot tell the format of standard output: it has no extension")
+        .with({.kind = Remedy::Kind::format});
+  if (options.dry_run) {
+    Plan plan = plan_merge(recipe, output, options.convert);
+    if (options.writes_stream()) plan.output = options.output;
+    return options.json ? print_plan_json(plan, input, options.convert)
+                        : print_plan(plan, input, options.convert, options.progress.quiet);
+  }
+  options.convert.write.progress = make_progress(options.progress, "merge");
+  const ConvertReport report = options.writes_stream()
+                                   ? write_to_standard_output(plan_merge(recipe, output, options.convert))
+                                   : merge(recipe, output, options.convert);
+  options.convert.write.progress = {};  // wipes the bar before the report is printed
+  if (options.json) return print_report_json(report, input);
+  if (options.progress.quiet) return;
+  print_notes(report);
+  if (!options.writes_stream()) print_conversion(report, input, options.convert, options.table);
+}
+
+std::string list_methods() {
+  Table table({"METHOD", ""}, {false, false});
+  for (const MergeMethodInfo& method : list_merge_methods()) {
+    table.add({method.short_name.empty() ? method.name : fmt::format("{}, {}", method.name, method.short_name),
+               method.description});
+  }
+  return "Methods (docs/merging.md has their formulas and parameters):\n" + table.text();
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app) {
+  const auto options = std::make_shared<MergeArguments>();
+  CLI::App* command = app.add_subcommand("merge", "Merge models into one, by mergekit's methods");
+  command->add_option("MODELS", options->models, "Model files or directories, each with its weight: PATH[:WEIGHT]")
+      ->required();
+  add_text(*command, "--method", options->recipe.method, "METHOD", "How they are merged: one of the methods below");
+  add_text(*command, "--base", options->base, "PATH", "The model that the others were made from");
+  add_parsed_list(*command, "-p,--parameter", "NAME=VALUE",
+                  "Set a parameter of the method: density=0.5, lambda=0.8, normalize=false, t=0.3",
+                  [options](const std::string& text) { parse_parameter(text, options->recipe.settings); })
+      ->allow_extra_args(false);
+  add_number(*command, "--seed", options->recipe.seed, "Seed of the random numbers of DARE and DELLA");
+  add_conversion_options(*command, *options, "-o,--output");
+  const std::string types = command->get_footer();
+  command->footer(fmt::format("{}\n{}", list_methods(), types));
+  command->callback([options] {
+    finish_conversion_options(*options);
+    run_merge(*options);
+  });
+}
+
+}  // namespace poise::cli

@@ -1,0 +1,376 @@
+#include "ops/merge/merge_models.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "bytes/short_text.hpp"
+#include "family/check.hpp"
+#include "family/families.hpp"
+#include "family/tied_output.hpp"
+#include "io/hub_cache.hpp"
+#include "ops/merge/settings.hpp"
+#include "ops/transform/layer_list.hpp"
+#include "views/dense.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ModelPtr = std::shared_ptr<const Model>;
+
+bool has_gradient(const MergeSettings& settings) {
+  return std::ranges::any_of(settings, [](const auto& entry) {
+    return std::ranges::any_of(entry.second.cases,
+                               [](const MergeSetting::Case& row) { return row.numbers.size() > 1; });
+  });
+}
+
+bool has_gradient(const MergeRecipe& recipe) {
+  return has_gradient(recipe.settings) || std::ranges::any_of(recipe.slices, [](const MergeSlice& slice) {
+           return has_gradient(slice.settings) || std::ranges::any_of(slice.sources, [](const MergeSource& source) {
+                    return has_gradient(source.settings);
+                  });
+         });
+}
+
+// Is the place of a tensor of the result: the slice that it belongs to, its place in it, and the layer, if it is in
+// one.
+struct Place {
+  const MergeSlice* slice;
+  double position = 0;            // of the layer in the slice, from 0 to 1
+  std::uint64_t layer = 0;        // counted from the first layer of the slice
+  std::optional<LayerName> name;  // in the reference
+};
+
+class ModelMerge {
+ public:
+  ModelMerge(const MergeRecipe& recipe, const ReadOptions& options)
+      : recipe_(recipe), options_(options), method_(find_merge_method(recipe.method)) {
+    check_recipe(recipe_, method_);
+    has_ranges_ = find_ranges();
+    open_models();
+    if (has_ranges_ || has_gradient(recipe_)) {
+      for (const auto& [path, model] : models_) lists_.emplace(&*model, find_layers(*model));
+      list_ = &lists_.at(reference_);
+    }
+    if (has_ranges_) check_ranges();
+  }
+
+  MergedModels merge() {
+    made_ = Model(reference_->header());
+    add_tensors();
+    if (!faults_.empty()) throw Error(ErrorKind::invalid_file, message_of_faults(faults_), recipe_.file.string());
+    if (has_ranges_) count_layers();
+    add_origins();
+    warn();
+    MergedModels result;
+    result.merged = {std::make_shared<const Model>(std::move(made_)), std::move(types_)};
+    for (auto& [path, model] : models_) result.inputs.push_back(std::move(model));
+    result.used = std::move(used_);
+    return result;
+  }
+
+ private:
+  // Opening.
+
+  bool find_ranges() const {
+    std::size_t with = 0;
+    std::size_t all = 0;
+    for (const MergeSlice& slice : recipe_.slices) {
+      for (const MergeSource& source : slice.sources) {
+        ++all;
+        if (source.layers) ++with;
+      }
+    }
+    if (with != 0 && with != all) refuse_recipe(recipe_, "layer_range: some sources have one, and others have none");
+    if (with == 0 && recipe_.slices.size() > 1)
+      refuse_recipe(recipe_, "layer_range: several slices need the layers of each source");
+    return with > 0;
+  }
+
+  ModelPtr open_model(const fs::path& path) const {
+    auto model = std::make_shared<const Model>(open(find_model_path(path.string()), options_));
+    if (auto resolved = resolve_tied_output(*model)) model = std::make_shared<const Model>(*std::move(resolved));
+    return model;
+  }
+
+  void open_models() {
+    const auto add = [&](const fs::path& path) {
+      if (!models_.contains(path)) models_.emplace(path, open_model(path));
+    };
+    if (!recipe_.base.empty()) add(recipe_.base);
+    for (const MergeSlice& slice : recipe_.slices) {
+      for (const MergeSource& source : slice.sources) add(source.model);
+    }
+    store_outputs();
+    reference_ = recipe_.base.empty() ? &model_of(recipe_.slices.front().sources.front()) : &*models_.at(recipe_.base);
+  }
+
+  // Gives models with tied embeddings an output matrix of their own if another model has one.
+  void store_outputs() {
+    const auto has_output = [](const auto& entry) {
+      const Family& family = family_of(*entry.second);
+      return !family.output.empty() && find_weight(*entry.second, family, family.output) != nullptr;
+    };
+    if (std::ranges::none_of(models_, has_output)) return;
+    for (auto& [path, model] : models_) {
+      if (auto stored = store_tied_output(*model)) model = std::make_shared<const Model>(std::move(stored->model));
+    }
+  }
+
+  LayerList find_layers(const Model& model) const {
+    try {
+      return parse_layer_cut(model, "0:").list;
+    } catch (const Error& error) {
+      refuse_recipe(recipe_, fmt::format("layers of {}: {}", name_of(model), error.message()));
+    }
+  }
+
+  const Model& model_of(const MergeSource& source) const { return *models_.at(source.model); }
+
+  std::string name_of(const Model& model) const { return model.origin.path.string(); }
+
+  void check_ranges() const {
+    for (const MergeSlice& slice : recipe_.slices) {
+      const MergeLayers& first = *slice.sources.front().layers;
+      for (const MergeSource& source : slice.sources) {
+        const MergeLayers& layers = *source.layers;
+        const std::uint64_t count = lists_.at(&model_of(source)).count;
+        if (layers.begin >= layers.end || layers.end > count)
+          refuse_recipe(recipe_, fmt::format("layer_range: expected layers of {}, [0, {}]; found [{}, {}]",
+                                             source.model.string(), count, layers.begin, layers.end));
+        if (layers.end - layers.begin != first.end - first.begin)
+          refuse_recipe(recipe_,
+                        fmt::format("layer_range: the sources of a slice need as many layers each; found [{}, {}] of "
+                                    "{} and [{}, {}] of {}",
+                                    first.begin, first.end, slice.sources.front().model.string(), layers.begin,
+                                    layers.end, source.model.string()));
+      }
+    }
+  }
+
+  // Tensors.
+
+  void add_tensors() {
+    bool has_layers = false;
+    for (const Tensor& tensor : reference_->tensors()) {
+      const auto layer = list_ == nullptr ? std::nullopt : list_->split(tensor.name);
+      if (!layer) {
+        add_outside_layers(tensor);
+      } else if (!has_ranges_) {
+        const std::uint64_t last = list_->count - 1;
+        const double position =
+            last == 0 ? 1 : std::min(1.0, static_cast<double>(layer->number) / static_cast<double>(last));
+        add(tensor.name, tensor.name, {&recipe_.slices.front(), position, layer->number, std::nullopt});
+      } else if (!std::exchange(has_layers, true)) {
+        add_layers();
+      }
+    }
+  }
+
+  void add_outside_layers(const Tensor& tensor) {
+    const Family& family = family_of(*reference_);
+    const bool is_last = std::ranges::find(family.tensors.last, table_name(family, tensor.name), &TensorRow::name) !=
+                         family.tensors.last.end();
+    const MergeSlice& slice = is_last ? recipe_.slices.back() : recipe_.slices.front();
+    add(tensor.name, tensor.name, {&slice, is_last ? 1.0 : 0.0, 0, std::nullopt});
+  }
+
+  // Returns the layer of the reference that a layer of the slice is described by.
+  std::uint64_t find_reference_layer(const MergeSlice& slice, std::uint64_t layer) const {
+    const auto own =
+        std::ranges::find_if(slice.sources, [&](const auto& source) { return &model_of(source) == reference_; });
+    const MergeSource& source = own == slice.sources.end() ? slice.sources.front() : *own;
+    const std::uint64_t number = source.layers->begin + layer;
+    if (number >= list_->count)
+      refuse_recipe(recipe_, fmt::format("layer_range: layer {} of {} is not one of the {} layers of {}, whose "
+                                         "configuration the result has; name another model as base_model",
+                                         number, source.model.string(), list_->count, name_of(*reference_)));
+    return number;
+  }
+
+  void add_layers() {
+    std::multimap<std::uint64_t, const Tensor*> layers;
+    for (const Tensor& tensor : reference_->tensors()) {
+      if (const auto split = list_->split(tensor.name)) layers.emplace(split->number, &tensor);
+    }
+    for (const MergeSlice& slice : recipe_.slices) {
+      const std::uint64_t count = slice.sources.front().layers->end - slice.sources.front().layers->begin;
+      for (std::uint64_t layer = 0; layer < count; ++layer) {
+        const double position = count == 1 ? 1 : static_cast<double>(layer) / static_cast<double>(count - 1);
+        const std::uint64_t described = find_reference_layer(slice, layer);
+        const auto [begin, end] = layers.equal_range(described);
+        for (auto it = begin; it != end; ++it) {
+          const LayerName split = *list_->split(it->second->name);
+          add(fmt::format("{}{}{}", split.prefix, kept_.size(), split.rest), it->second->name,
+              {&slice, position, layer, split});
+        }
+        kept_.push_back(described);
+      }
+    }
+  }
+
+  // Returns the tensor that takes part for a source; null, with a fault, if its model lacks it.
+  const Tensor* find(const Model& model, const std::string& name) {
+    const Tensor* tensor = model.find(name);
+    if (tensor == nullptr) tensor = find_weight(model, family_of(model), table_name(family_of(*reference_), name));
+    if (tensor == nullptr) {
+      add_fault(faults_, fmt::format("{}: {} has no such tensor", name, name_of(model)));
+    } else {
+      used_.insert(tensor);
+    }
+    return tensor;
+  }
+
+  const Tensor* find_for(const MergeSource& source, const std::string& name, const Place& place) {
+    const Model& model = model_of(source);
+    if (!place.name) return find(model, name);
+    return find(model, fmt::format("{}{}{}", lists_.at(&model).prefixes.front(), source.layers->begin + place.layer,
+                                   place.name->rest));
+  }
+
+  // Adds a tensor of the result. `described`: its name in the reference.
+  void add(std::string name, const std::string& described, const Place& place) {
+    const std::vector<const MergeSource*> sources = list_inputs(recipe_, *place.slice, method_);
+    std::vector<const Tensor*> inputs;
+    for (const MergeSource* source : sources) inputs.push_back(find_for(*source, described, place));
+    const Tensor* base = find_base(described, place);
+    if (std::ranges::find(inputs, nullptr) != inputs.end() || (has_base() && base == nullptr)) return;
+    const Tensor& own = base != nullptr ? *base : *inputs.front();
+    if (!fit(name, own, inputs, sources)) return;
+    const ParameterValues values = resolve_settings(recipe_, method_, *place.slice, name, place.position);
+    const bool is_copy = values.has("scale") && values.get("scale") == 1;
+    if (is_copy || !has_float_elements(own)) {
+      if (!is_copy && inputs.size() > 1) copied_.push_back(name);
+      Tensor copy = own;
+      if (copy.name != name) copy.file_name = nullptr;
+      copy.name = std::move(name);
+      made_.add(std::move(copy));
+      return;
+    }
+    TensorMerge merge{name, {}, std::nullopt, values, {}};
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      merge.inputs.push_back(*inputs[i]);
+      merge.keys.push_back(make_random_key(recipe_.seed, i, name));
+    }
+    if (base != nullptr) merge.base = *base;
+    types_.emplace(name, describe_stored_type(own));
+    Tensor merged = make_dense(std::move(name), own.shape, DType::f32, make_merged_blob(method_, std::move(merge)));
+    if (own.layout == Layout::dense) merged.attributes = own.attributes;
+    made_.add(std::move(merged));
+  }
+
+  bool has_base() const {
+    using Base = MergeMethod::Base;
+    return !recipe_.base.empty() && (method_.base == Base::required || method_.base == Base::optional);
+  }
+
+  const Tensor* find_base(const std::string& described, const Place& place) {
+    if (!has_base()) return nullptr;
+    const auto& sources = place.slice->sources;
+    const auto own = std::ranges::find(sources, recipe_.base, &MergeSource::model);
+    return own == sources.end() ? find(*reference_, described) : find_for(*own, described, place);
+  }
+
+  // Adds faults otherwise. `sources`: those of the inputs.
+  bool fit(const std::string& name, const Tensor& own, const std::vector<const Tensor*>& inputs,
+           const std::vector<const MergeSource*>& sources) {
+    bool fits = true;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& tensor = *inputs[i];
+      const std::string model = name_of(model_of(*sources[i]));
+      if (tensor.shape != own.shape) {
+        add_fault(faults_, fmt::format("{}: {} has the shape {}, expected {}", name, model, to_string(tensor.shape),
+                                       to_string(own.shape)));
+        fits = false;
+      } else if (has_float_elements(own) != has_float_elements(tensor)) {
+        add_fault(faults_, fmt::format("{}: {} has it as {}, which does not merge with {}", name, model,
+                                       describe_stored_type(tensor), describe_stored_type(own)));
+        fits = false;
+      }
+    }
+    return fits;
+  }
+
+  // The header.
+
+  void count_layers() {
+    LayerCut cut{*list_, kept_};
+    cut.is_ascending = std::ranges::adjacent_find(kept_, std::greater_equal()) == kept_.end();
+    cut_layer_keys(made_, cut);
+  }
+
+  void add_origins() {
+    made_.origin.files.clear();
+    made_.origin.size = 0;
+    for (const auto& [path, model] : models_) {
+      std::ranges::copy(model->origin.files, std::back_inserter(made_.origin.files));
+      made_.origin.size = saturating_add(made_.origin.size, model->origin.size);
+      if (&*model == reference_) continue;
+      for (Finding finding : model->warnings) {
+        if (finding.path.empty()) finding.path = name_of(*model);
+        made_.warnings.push_back(std::move(finding));
+      }
+    }
+  }
+
+  void warn(std::string text) { made_.warnings.push_back({Severity::warning, std::move(text), {}, std::nullopt}); }
+
+  void warn() {
+    if (!copied_.empty())
+      warn(fmt::format("tensor {}: the numbers are not floating-point, and stay those of {}", list_names(copied_, 1),
+                       name_of(*reference_)));
+    for (const auto& [path, model] : models_) {
+      std::vector<std::string> unused;
+      for (const Tensor& tensor : model->tensors()) {
+        const bool is_layer = has_ranges_ && lists_.at(&*model).split(tensor.name);
+        if (!is_layer && !used_.contains(&tensor)) unused.push_back(tensor.name);
+      }
+      if (!unused.empty() && takes_all(*model))
+        warn(fmt::format("{}: {} {} left out, because {} lacks {}", name_of(*model), list_names(unused),
+                         unused.size() == 1 ? "is" : "are", name_of(*reference_), unused.size() == 1 ? "it" : "them"));
+    }
+  }
+
+  // Returns false for a model that gives the configuration alone, and for those of inner slices.
+  bool takes_all(const Model& model) const {
+    const auto is_it = [&](const MergeSource& source) { return &model_of(source) == &model; };
+    return std::ranges::any_of(recipe_.slices.front().sources, is_it) &&
+           std::ranges::any_of(recipe_.slices.back().sources, is_it);
+  }
+
+  const MergeRecipe& recipe_;
+  const ReadOptions& options_;
+  const MergeMethod& method_;
+  bool has_ranges_ = false;
+  std::map<fs::path, ModelPtr> models_;  // by the recipe's paths
+  const Model* reference_ = nullptr;     // its names, order, configuration and vocabulary are those of the result
+  std::map<const Model*, LayerList> lists_;
+  const LayerList* list_ = nullptr;  // of the reference; null: layers do not matter
+  std::vector<std::uint64_t> kept_;  // for each layer of the result, the reference's that describes it
+
+  Model made_;
+  MergedTypes types_;
+  std::unordered_set<const Tensor*> used_;
+  std::vector<std::string> copied_;
+  std::vector<std::string> faults_;
+};
+
+}  // namespace
+
+MergedModels merge_models(const MergeRecipe& recipe, const ReadOptions& options) {
+  return ModelMerge(recipe, options).merge();
+}
+
+}  // namespace poise

@@ -1,0 +1,350 @@
+// The table of methods, and the formulas of those whose result is a sum. docs/merging.md has them with their sources.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "ops/merge/method.hpp"
+
+namespace poise {
+namespace {
+
+using Kind = MergeParameter::Kind;
+using Base = MergeMethod::Base;
+
+// Parameters.
+
+constexpr double kAny = 1e6;  // a magnitude that no useful weight has
+
+constexpr MergeParameter kWeight = {"weight", Kind::number, 1, -kAny, kAny, true};
+constexpr MergeParameter kDensity = {"density", Kind::number, 1, 0, 1, true};
+constexpr MergeParameter kLambda = {"lambda", Kind::number, 1, -kAny, kAny};
+constexpr MergeParameter kInt8Mask = {"int8_mask", Kind::flag, 0, 0, 1};  // mergekit's way to save memory: no effect
+
+constexpr MergeParameter normalize(double usual) { return {"normalize", Kind::flag, usual, 0, 1}; }
+constexpr MergeParameter kRescale = {"rescale", Kind::flag, 1, 0, 1};
+constexpr MergeParameter kNoRescale = {
+    "rescale", Kind::flag, 0, 0, 0, false, "TIES does not scale the differences that it keeps"};
+
+constexpr std::array kLinear = {kWeight, normalize(1)};
+constexpr std::array kSlerp = {MergeParameter{"t", Kind::number, 0.5, 0, 1}};
+constexpr std::array kNuslerp = {
+    kWeight, MergeParameter{"nuslerp_flatten", Kind::flag, 1, 0, 1},
+    MergeParameter{"nuslerp_row_wise", Kind::flag, 0, 0, 0, false, "without nuslerp_flatten each row is a vector"}};
+constexpr std::array kTask = {kWeight, normalize(0), kLambda, kInt8Mask};
+constexpr std::array kTies = {kWeight, kDensity, normalize(1), kNoRescale, kLambda, kInt8Mask};
+constexpr std::array kDare = {kWeight, kDensity, normalize(0), kRescale, kLambda, kInt8Mask};
+constexpr std::array kDella = {kWeight,      kDensity, MergeParameter{"epsilon", Kind::number, 0.15, 0, 1, true},
+                               normalize(0), kRescale, kLambda,
+                               kInt8Mask};
+constexpr std::array kModelStock = {MergeParameter{"filter_wise", Kind::flag, 0, 0, 1}};
+constexpr std::array kKarcher = {MergeParameter{"max_iter", Kind::count, 10, 1, 10000},
+                                 MergeParameter{"tol", Kind::number, 1e-5, 0, 1}};
+constexpr std::array kPassthrough = {MergeParameter{"scale", Kind::number, 1, -kAny, kAny, true}};
+
+// Formulas.
+
+constexpr double kNoDivisor = 1e-8;
+
+std::vector<double> get_weights(const ParameterValues& values) {
+  std::vector<double> weights(values.models());
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = values.get("weight", i);
+  return weights;
+}
+
+// w_i, or w_i / sum(w)
+std::vector<double> compute_linear_shares(const ParameterValues& values, const InnerProducts*) {
+  std::vector<double> weights = get_weights(values);
+  if (values.get("normalize") == 0) return weights;
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (std::abs(sum) < kNoDivisor)
+    throw Error(ErrorKind::bad_argument,
+                "the weights of linear add up to 0, and cannot be normalized; other weights, or normalize: false");
+  for (double& weight : weights) weight /= sum;
+  return weights;
+}
+
+std::vector<double> compute_task_shares(const ParameterValues& values, const InnerProducts*) {
+  std::vector<double> weights = get_weights(values);
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  const double divisor = values.get("normalize") == 0 || std::abs(sum) < kNoDivisor ? 1 : sum;
+  for (double& weight : weights) weight *= values.get("lambda") / divisor;
+  return weights;
+}
+
+std::vector<double> compute_scale(const ParameterValues& values, const InnerProducts*) { return {values.get("scale")}; }
+
+// sin((1 - t) o) / sin(o), sin(t o) / sin(o)
+std::vector<double> compute_arc_shares(double cosine, double t) {
+  const double angle = std::acos(cosine);
+  return {std::sin((1 - t) * angle) / std::sin(angle), std::sin(t * angle) / std::sin(angle)};
+}
+
+double compute_cosine(const InnerProducts& products, double least_norm) {
+  const double norms = std::max(products.norm(0), least_norm) * std::max(products.norm(1), least_norm);
+  return std::clamp(norms == 0 ? 0 : products.at(0, 1) / norms, -1.0, 1.0);
+}
+
+std::vector<double> compute_slerp_shares(const ParameterValues& values, const InnerProducts* products) {
+  constexpr double kNearlyParallel = 0.9995;
+  const double t = values.get("t");
+  const double cosine = compute_cosine(*products, 0);
+  if (std::abs(cosine) > kNearlyParallel) return {1 - t, t};
+  return compute_arc_shares(cosine, t);
+}
+
+Products choose_nuslerp_products(const ParameterValues& values) {
+  return values.get("nuslerp_flatten") == 0 ? Products::by_rows : Products::whole;
+}
+
+std::vector<double> compute_nuslerp_shares(const ParameterValues& values, const InnerProducts* products) {
+  constexpr double kNoWeight = 1e-6;
+  constexpr double kLeastNorm = 1e-7;
+  const double sum = values.get("weight", 0) + values.get("weight", 1);
+  const double t = std::abs(sum) < kNoWeight ? 0.5 : values.get("weight", 1) / sum;
+  const double cosine = compute_cosine(*products, kLeastNorm);
+  if (std::sqrt(1 - cosine * cosine) < kNoDivisor) return {1 - t, t};
+  return compute_arc_shares(cosine, t);
+}
+
+Products choose_stock_products(const ParameterValues& values) {
+  return values.get("filter_wise") == 0 ? Products::whole : Products::by_rows;
+}
+
+// t / n with t = n c / (1 + (n - 1) c), c the mean cosine of two differences
+std::vector<double> compute_stock_shares(const ParameterValues&, const InnerProducts* products) {
+  constexpr double kLeastNorms = 1e-6;
+  const std::size_t count = products->size();
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t j = i + 1; j < count; ++j) {
+      const double norms = std::max(products->norm(i) * products->norm(j), kLeastNorms);
+      sum += std::clamp(products->at(i, j) / norms, -1.0, 1.0);
+    }
+  }
+  const auto n = static_cast<double>(count);
+  const double cosine = sum / (n * (n - 1) / 2);
+  const double divisor = 1 + (n - 1) * cosine;
+  if (std::abs(divisor) < kNoDivisor)
+    throw Error(ErrorKind::unsupported,
+                "model_stock divides by 0, because the models' differences from the base cancel each other");
+  return std::vector<double>(count, cosine / divisor);
+}
+
+// Computes the Karcher mean of the inputs' directions on the unit sphere. It stays a sum of the inputs, so that inner
+// products of these suffice: `mean` has the shares of the unit vectors.
+class KarcherMean {
+ public:
+  KarcherMean(const InnerProducts& products, double tolerance) : tolerance_(tolerance) {
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      scale_ += products.norm(i) / static_cast<double>(products.size());
+      if (products.norm(i) > tolerance) used_.push_back(i);
+    }
+    cosines_.assign(used_.size(), std::vector<double>(used_.size(), 1));
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      for (std::size_t j = 0; j < used_.size(); ++j) {
+        if (i == j) continue;
+        const double norms = products.norm(used_[i]) * products.norm(used_[j]);
+        cosines_[i][j] = std::clamp(products.at(used_[i], used_[j]) / norms, -1.0, 1.0);
+      }
+    }
+  }
+
+  std::vector<double> find_shares(const InnerProducts& products, double most_rounds) const {
+    std::vector<double> shares(products.size());
+    if (used_.empty()) return shares;
+    std::vector<double> mean(used_.size(), 1.0 / static_cast<double>(used_.size()));
+    if (norm(mean) < tolerance_) {
+      std::ranges::fill(mean, 0.0);
+      mean.front() = 1;
+    }
+    scale(mean, 1 / norm(mean));
+    for (double round = 0; round < most_rounds; ++round) {
+      const std::vector<double> step = find_step(mean);
+      const double length = norm(step);
+      if (length < tolerance_) break;
+      for (std::size_t i = 0; i < mean.size(); ++i)
+        mean[i] = std::cos(length) * mean[i] + std::sin(length) / length * step[i];
+      scale(mean, 1 / norm(mean));
+    }
+    for (std::size_t i = 0; i < used_.size(); ++i) shares[used_[i]] = scale_ * mean[i] / products.norm(used_[i]);
+    return shares;
+  }
+
+ private:
+  // The mean of the logarithms of the unit vectors at `mean`.
+  std::vector<double> find_step(const std::vector<double>& mean) const {
+    std::vector<double> step(mean.size());
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      const double cosine =
+          std::clamp(std::inner_product(mean.begin(), mean.end(), cosines_[i].begin(), 0.0), -1.0, 1.0);
+      const double angle = std::acos(cosine);
+      if (angle < tolerance_ || std::sin(angle) == 0) continue;
+      const double factor = angle / std::sin(angle) / static_cast<double>(mean.size());
+      for (std::size_t j = 0; j < mean.size(); ++j) step[j] -= factor * cosine * mean[j];
+      step[i] += factor;
+    }
+    return step;
+  }
+
+  double norm(const std::vector<double>& shares) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      sum += shares[i] * std::inner_product(shares.begin(), shares.end(), cosines_[i].begin(), 0.0);
+    return std::sqrt(std::max(sum, 0.0));
+  }
+
+  static void scale(std::vector<double>& shares, double factor) {
+    for (double& share : shares) share *= factor;
+  }
+
+  double tolerance_;
+  double scale_ = 0;               // the mean norm of all inputs
+  std::vector<std::size_t> used_;  // inputs with a direction
+  std::vector<std::vector<double>> cosines_;
+};
+
+std::vector<double> compute_karcher_shares(const ParameterValues& values, const InnerProducts* products) {
+  return KarcherMean(*products, values.get("tol")).find_shares(*products, values.get("max_iter"));
+}
+
+std::string find_fault_of_della(const ParameterValues& values) {
+  for (std::size_t i = 0; i < values.models(); ++i) {
+    const double density = values.get("density", i);
+    const double epsilon = values.get("epsilon", i);
+    if (density < 1 && (density - epsilon <= 0 || density + epsilon >= 1))
+      return fmt::format(
+          "density - epsilon and density + epsilon must be between 0 and 1; found density {}, epsilon {}", density,
+          epsilon);
+  }
+  return {};
+}
+
+Products choose_whole(const ParameterValues&) { return Products::whole; }
+
+constexpr MergeMethod kMethods[] = {
+    {.name = "linear",
+     .description = "the mean, or a weighted sum",
+     .parameters = kLinear,
+     .shares = compute_linear_shares},
+    {.name = "slerp",
+     .description = "two models, along the arc from one to the other",
+     .base = Base::first,
+     .least = 2,
+     .most = 2,
+     .parameters = kSlerp,
+     .products = choose_whole,
+     .shares = compute_slerp_shares},
+    {.name = "nuslerp",
+     .description = "the same, by weights; of the differences from a base if there is one",
+     .base = Base::optional,
+     .least = 2,
+     .most = 2,
+     .parameters = kNuslerp,
+     .products = choose_nuslerp_products,
+     .shares = compute_nuslerp_shares},
+    {.name = "karcher",
+     .description = "the mean direction of several models, on the sphere",
+     .least = 2,
+     .parameters = kKarcher,
+     .products = choose_whole,
+     .shares = compute_karcher_shares},
+    {.name = "model_stock",
+     .description = "towards the mean, as far as the models agree",
+     .base = Base::required,
+     .least = 2,
+     .parameters = kModelStock,
+     .products = choose_stock_products,
+     .shares = compute_stock_shares},
+    {.name = "task_arithmetic",
+     .short_name = "task",
+     .description = "the base plus a weighted sum of the differences from it",
+     .base = Base::required,
+     .parameters = kTask,
+     .shares = compute_task_shares},
+    {.name = "ties",
+     .description = "the same, of the largest differences, where the models agree on the sign",
+     .base = Base::required,
+     .parameters = kTies,
+     .make_pruning = keep_largest,
+     .elects_signs = true},
+    {.name = "dare_linear",
+     .short_name = "dare",
+     .description = "task_arithmetic with differences that are dropped at random",
+     .base = Base::required,
+     .parameters = kDare,
+     .make_pruning = drop_at_random},
+    {.name = "dare_ties",
+     .description = "the same, where the models agree on the sign",
+     .base = Base::required,
+     .parameters = kDare,
+     .make_pruning = drop_at_random,
+     .elects_signs = true},
+    {.name = "della_linear",
+     .description = "task_arithmetic with small differences dropped more often than large ones",
+     .base = Base::required,
+     .parameters = kDella,
+     .fault = find_fault_of_della,
+     .make_pruning = drop_by_magnitude},
+    {.name = "della",
+     .description = "the same, where the models agree on the sign",
+     .base = Base::required,
+     .parameters = kDella,
+     .fault = find_fault_of_della,
+     .make_pruning = drop_by_magnitude,
+     .elects_signs = true},
+    {.name = "passthrough",
+     .description = "the tensors of one model, or of another one for each slice",
+     .most = 1,
+     .parameters = kPassthrough,
+     .shares = compute_scale},
+};
+
+}  // namespace
+
+std::span<const MergeMethod> merge_methods() { return kMethods; }
+
+const MergeMethod& find_merge_method(std::string_view name) {
+  const std::string lower = to_lower_ascii(name);
+  std::string names;
+  for (const MergeMethod& method : kMethods) {
+    if (lower == method.name || (!method.short_name.empty() && lower == method.short_name)) return method;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", method.name);
+  }
+  throw Error(ErrorKind::bad_argument, fmt::format("merge_method: expected one of {}; found \"{}\"", names, name));
+}
+
+ParameterValues::ParameterValues(std::span<const MergeParameter> parameters, std::size_t models)
+    : parameters_(parameters), models_(models) {
+  for (const MergeParameter& parameter : parameters) values_.insert(values_.end(), models, parameter.usual);
+}
+
+std::optional<std::size_t> ParameterValues::find(std::string_view name) const {
+  const auto found = std::ranges::find(parameters_, name, &MergeParameter::name);
+  if (found == parameters_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - parameters_.begin());
+}
+
+double ParameterValues::get(std::string_view name, std::size_t model) const {
+  const auto parameter = find(name);
+  if (!parameter) throw Error(ErrorKind::internal, fmt::format("the method has no parameter {}", name));
+  return values_[*parameter * models_ + model];
+}
+
+void ParameterValues::set(std::size_t parameter, std::size_t model, double value) {
+  values_[parameter * models_ + model] = value;
+}
+
+double InnerProducts::norm(std::size_t i) const { return std::sqrt(at(i, i)); }
+
+void InnerProducts::add(const InnerProducts& other) {
+  for (std::size_t i = 0; i < products_.size(); ++i) products_[i] += other.products_[i];
+}
+
+}  // namespace poise

@@ -1,0 +1,139 @@
+#include "ops/merge/settings.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+std::string list_parameters(const MergeMethod& method) {
+  std::string names;
+  for (const MergeParameter& parameter : method.parameters)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", parameter.name);
+  return names;
+}
+
+std::string describe_range(const MergeParameter& parameter) {
+  if (parameter.kind == MergeParameter::Kind::flag) {
+    if (parameter.most == 1) return "true or false";
+    return fmt::format("false: {}", parameter.why);
+  }
+  const bool is_count = parameter.kind == MergeParameter::Kind::count;
+  return fmt::format("{} from {} to {}", is_count ? "a whole number" : "a number", parameter.least, parameter.most);
+}
+
+// Ends with an error for each number that the parameter does not take.
+void check_setting(const MergeRecipe& recipe, const MergeParameter& parameter, const MergeSetting& setting) {
+  for (const MergeSetting::Case& row : setting.cases) {
+    if (row.numbers.empty()) refuse_recipe(recipe, fmt::format("parameter {}: the gradient is empty", parameter.name));
+    for (const double number : row.numbers) {
+      const bool is_whole = parameter.kind == MergeParameter::Kind::number || std::floor(number) == number;
+      if (number >= parameter.least && number <= parameter.most && is_whole) continue;
+      refuse_recipe(recipe, fmt::format("parameter {}: expected {}; found {}", parameter.name,
+                                        describe_range(parameter), number));
+    }
+  }
+}
+
+void check_settings(const MergeRecipe& recipe, const MergeMethod& method, const MergeSettings& settings) {
+  for (const auto& [name, setting] : settings) {
+    const auto found = std::ranges::find(method.parameters, name, &MergeParameter::name);
+    if (found == method.parameters.end())
+      refuse_recipe(recipe, fmt::format("parameter {}: {} has no such parameter; expected one of {}", name, method.name,
+                                        list_parameters(method)));
+    check_setting(recipe, *found, setting);
+  }
+}
+
+void check_number_of_models(const MergeRecipe& recipe, const MergeMethod& method, std::size_t count) {
+  if (count >= method.least && count <= method.most) return;
+  const std::string expected =
+      method.least == method.most ? fmt::format("{}", method.least) : fmt::format("at least {}", method.least);
+  refuse_recipe(recipe, fmt::format("{} merges {} {}{}; found {}", method.name, expected,
+                                    method.least == 1 && method.most == 1 ? "model" : "models",
+                                    method.base == MergeMethod::Base::required ? " besides the base" : "", count));
+}
+
+// Returns the number for a tensor; std::nullopt if no filter fits.
+std::optional<double> evaluate(const MergeSetting& setting, std::string_view tensor, double position) {
+  for (const MergeSetting::Case& row : setting.cases) {
+    const bool fits = row.filter.empty() || row.filter == "*" || tensor.find(row.filter) != std::string_view::npos;
+    if (!fits) continue;
+    const double place = position * static_cast<double>(row.numbers.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const std::size_t above = std::min(below + 1, row.numbers.size() - 1);
+    const double share = place - static_cast<double>(below);
+    return (1 - share) * row.numbers[below] + share * row.numbers[above];
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void refuse_recipe(const MergeRecipe& recipe, const std::string& problem) {
+  throw Error(ErrorKind::bad_argument, problem, recipe.file.string());
+}
+
+std::vector<const MergeSource*> list_inputs(const MergeRecipe& recipe, const MergeSlice& slice,
+                                            const MergeMethod& method) {
+  using Base = MergeMethod::Base;
+  const bool skips_base = method.base == Base::required || method.base == Base::optional;
+  std::vector<const MergeSource*> inputs;
+  for (const MergeSource& source : slice.sources) {
+    if (skips_base && !recipe.base.empty() && source.model == recipe.base) continue;
+    inputs.push_back(&source);
+  }
+  if (method.base == Base::first && !recipe.base.empty()) {
+    std::stable_partition(inputs.begin(), inputs.end(),
+                          [&](const MergeSource* source) { return source->model == recipe.base; });
+  }
+  return inputs;
+}
+
+void check_recipe(const MergeRecipe& recipe, const MergeMethod& method) {
+  using Base = MergeMethod::Base;
+  if (recipe.slices.empty()) refuse_recipe(recipe, "the recipe names no models");
+  if (method.base == Base::required && recipe.base.empty())
+    refuse_recipe(recipe, fmt::format("{} needs the model that the others were made from: base_model", method.name));
+  check_settings(recipe, method, recipe.settings);
+  for (const MergeSlice& slice : recipe.slices) {
+    check_settings(recipe, method, slice.settings);
+    for (const MergeSource& source : slice.sources) check_settings(recipe, method, source.settings);
+    const auto inputs = list_inputs(recipe, slice, method);
+    check_number_of_models(recipe, method, inputs.size());
+    if (method.base == Base::first && !recipe.base.empty() && inputs.front()->model != recipe.base)
+      refuse_recipe(recipe, fmt::format("base_model: expected one of the models that {} merges; found \"{}\"",
+                                        method.name, recipe.base.string()));
+  }
+}
+
+ParameterValues resolve_settings(const MergeRecipe& recipe, const MergeMethod& method, const MergeSlice& slice,
+                                 std::string_view tensor, double position) {
+  const std::vector<const MergeSource*> inputs = list_inputs(recipe, slice, method);
+  ParameterValues values(method.parameters, inputs.size());
+  for (std::size_t p = 0; p < method.parameters.size(); ++p) {
+    const MergeParameter& parameter = method.parameters[p];
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      for (const MergeSettings* settings : {&inputs[i]->settings, &slice.settings, &recipe.settings}) {
+        const auto found = settings->find(parameter.name);
+        if (found == settings->end()) continue;
+        if (const auto value = evaluate(found->second, tensor, position)) {
+          values.set(p, i, parameter.kind == MergeParameter::Kind::number ? *value : std::floor(*value));
+          break;
+        }
+      }
+    }
+  }
+  if (method.fault != nullptr) {
+    if (const std::string fault = method.fault(values); !fault.empty())
+      refuse_recipe(recipe, fmt::format("tensor {}: {}", tensor, fault));
+  }
+  return values;
+}
+
+}  // namespace poise

@@ -1,0 +1,342 @@
+#!/usr/bin/env python3
+"""Compares `poise merge` with the published formulas, computed by NumPy in float64.
+
+    merge_against_numpy.py POISE
+
+docs/merging.md names the sources. Choices follow the float32 numbers that Poise chooses by: magnitudes of
+differences, and the sign of a sum.
+"""
+import json
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+except ImportError:
+    sys.exit(77)
+
+RANDOM = np.random.default_rng(20261128)
+LAYERS = 3
+SHAPES = {"model.embed_tokens.weight": (50, 96)}
+for layer in range(LAYERS):
+    SHAPES[f"model.layers.{layer}.self_attn.q_proj.weight"] = (96, 96)
+    SHAPES[f"model.layers.{layer}.mlp.up_proj.weight"] = (130, 96)  # rows that end inside blocks
+    SHAPES[f"model.layers.{layer}.input_layernorm.weight"] = (96,)
+SHAPES["model.norm.weight"] = (96,)
+SHAPES["lm_head.weight"] = (50, 96)
+SHAPES["model.long.weight"] = (1, 150_001)
+
+
+def write(path, tensors):
+    header, data = {}, b""
+    for name, array in tensors.items():
+        kind = {"float32": "F32", "uint16": "BF16"}[array.dtype.name]
+        header[name] = {
+            "dtype": kind,
+            "shape": list(array.shape),
+            "data_offsets": [len(data), len(data) + array.nbytes],
+        }
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def read(path):
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    tensors = {}
+    for name, entry in json.loads(data[8 : 8 + size]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        raw = data[8 + size + begin : 8 + size + end]
+        assert entry["dtype"] == "F32", entry
+        tensors[name] = np.frombuffer(raw, np.float32).reshape(entry["shape"])
+    return tensors
+
+
+def widen(array):
+    return (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == np.uint16 else array
+
+
+def to_bf16(array):
+    return (array.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+# Random numbers: FNV-1a makes the key, SplitMix64 the numbers.
+
+
+def random_numbers(seed, model, name, count):
+    key = 0xCBF29CE484222325
+    for byte in struct.pack("<QQ", seed, model) + name.encode():
+        key = (key ^ byte) * 0x100000001B3 % 2**64
+    with np.errstate(over="ignore"):
+        bits = np.uint64(key) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    bits ^= bits >> np.uint64(31)
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+# Formulas. x: the models' tensors as float64; p(name, model): the parameters of this tensor.
+
+
+def linear(x, base, p, name):
+    weights = [p("weight", i, 1) for i in range(len(x))]
+    total = sum(weights) if p("normalize", 0, True) else 1
+    return sum(w * t for w, t in zip(weights, x)) / total
+
+
+def arc(a, b, t, nearly_parallel):
+    u, v = a.ravel(), b.ravel()
+    cosine = np.clip(u @ v / (np.linalg.norm(u) * np.linalg.norm(v)), -1, 1)
+    if nearly_parallel(cosine):
+        return (1 - t) * a + t * b
+    angle = math.acos(cosine)
+    return (math.sin((1 - t) * angle) * a + math.sin(t * angle) * b) / math.sin(angle)
+
+
+def slerp(x, base, p, name):
+    return arc(x[0], x[1], p("t", 0, 0.5), lambda cosine: abs(cosine) > 0.9995)
+
+
+def nuslerp(x, base, p, name):
+    t = p("weight", 1, 1) / (p("weight", 0, 1) + p("weight", 1, 1))
+    a, b = (x[0], x[1]) if base is None else (x[0] - base, x[1] - base)
+    parallel = lambda cosine: math.sqrt(1 - cosine * cosine) < 1e-8
+    if p("nuslerp_flatten", 0, True) or a.ndim < 2:
+        merged = arc(a, b, t, parallel)
+    else:
+        merged = np.stack([arc(row, other, t, parallel) for row, other in zip(a, b)])
+    return merged if base is None else base + merged
+
+
+def karcher(x, base, p, name):
+    tolerance = p("tol", 0, 1e-5)
+    norms = [np.linalg.norm(t) for t in x]
+    units = [(t / n).ravel() for t, n in zip(x, norms) if n > tolerance]
+    if not units:
+        return np.zeros_like(x[0])
+    mean = sum(units) / len(units)
+    mean = units[0] if np.linalg.norm(mean) < tolerance else mean / np.linalg.norm(mean)
+    for _ in range(int(p("max_iter", 0, 10))):
+        step = np.zeros_like(mean)
+        for unit in units:
+            cosine = np.clip(mean @ unit, -1, 1)
+            angle = math.acos(cosine)
+            if angle >= tolerance:
+                step += angle / math.sin(angle) * (unit - cosine * mean) / len(units)
+        length = np.linalg.norm(step)
+        if length < tolerance:
+            break
+        mean = math.cos(length) * mean + math.sin(length) * step / length
+        mean /= np.linalg.norm(mean)
+    return (sum(norms) / len(norms) * mean).reshape(x[0].shape)
+
+
+def model_stock(x, base, p, name):
+    def merge(x, base):
+        deltas = [(t - base).ravel() for t in x]
+        cosines = [
+            np.clip(a @ b / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-6), -1, 1)
+            for i, a in enumerate(deltas)
+            for b in deltas[i + 1 :]
+        ]
+        cosine, n = sum(cosines) / len(cosines), len(x)
+        t = n * cosine / (1 + (n - 1) * cosine)
+        return t * sum(x) / n + (1 - t) * base
+
+    if p("filter_wise", 0, False) and base.ndim == 2:
+        return np.stack([merge([t[row] for t in x], base[row]) for row in range(len(base))])
+    return merge(x, base)
+
+
+def task(x, base, p, name):
+    return mix([t - base for t in x], base, p, False)
+
+
+def mix(deltas, base, p, elects, normalizes=False):
+    weights = [p("weight", i, 1) for i in range(len(deltas))]
+    total = sum(weights) or 1
+    if elects:
+        weighted = [np.float32(d) * np.float32(w) for d, w in zip(deltas, weights)]
+        signs = np.zeros_like(weighted[0])
+        for part in weighted:
+            signs = signs + part
+        signs = np.where(signs >= 0, 1, -1)
+        masks = [np.sign(part) == signs for part in weighted]
+        deltas = [d * m for d, m in zip(deltas, masks)]
+        total = sum(w * m for w, m in zip(weights, masks))
+        total = np.where(total == 0, 1, total)
+    mixed = sum(w * d for w, d in zip(weights, deltas))
+    if p("normalize", 0, normalizes):
+        mixed = mixed / total
+    return base + p("lambda", 0, 1) * mixed
+
+
+def differences(x, base):
+    """As float32, which decides, and as float64 of the same numbers."""
+    return [(np.float32(t) - np.float32(base)) for t in x]
+
+
+def ties(x, base, p, name):
+    kept = []
+    for i, delta in enumerate(differences(x, base)):
+        density = p("density", i, 1)
+        if density < 1:
+            count = max(int(density * delta.size), 1)
+            order = np.argsort(-np.abs(delta.ravel()), kind="stable")
+            mask = np.zeros(delta.size)
+            mask[order[:count]] = 1
+            delta = delta * mask.reshape(delta.shape)
+        kept.append(np.float64(delta))
+    return mix(kept, base, p, True, True)
+
+
+def dare(elects):
+    def merge(x, base, p, name):
+        kept = []
+        for i, delta in enumerate(differences(x, base)):
+            density = p("density", i, 1)
+            if density < 1:
+                mask = random_numbers(p("seed", 0, 0), i, name, delta.size).reshape(delta.shape) < density
+                delta = delta * mask * np.float32(1 / density if p("rescale", 0, True) else 1)
+            kept.append(np.float64(delta))
+        return mix(kept, base, p, elects)
+
+    return merge
+
+
+def della(elects):
+    def merge(x, base, p, name):
+        kept = []
+        for i, delta in enumerate(differences(x, base)):
+            density, epsilon = p("density", i, 1), p("epsilon", i, 0.15)
+            if density < 1:
+                rows = delta.reshape(-1, delta.shape[-1])
+                order = np.argsort(np.abs(rows), axis=1, kind="stable")
+                ranks = np.argsort(order, axis=1, kind="stable") / (rows.shape[1] - 1)
+                keep = density - epsilon + 2 * epsilon * ranks
+                mask = random_numbers(p("seed", 0, 0), i, name, delta.size).reshape(rows.shape) < keep
+                scale = np.float32(1 / keep) if p("rescale", 0, True) else 1
+                delta = (rows * mask * scale).reshape(delta.shape)
+            kept.append(np.float64(delta))
+        return mix(kept, base, p, elects)
+
+    return merge
+
+
+FORMULAS = {
+    "linear": linear,
+    "slerp": slerp,
+    "nuslerp": nuslerp,
+    "karcher": karcher,
+    "model_stock": model_stock,
+    "task_arithmetic": task,
+    "ties": ties,
+    "dare_linear": dare(False),
+    "dare_ties": dare(True),
+    "della_linear": della(False),
+    "della": della(True),
+}
+
+
+class Checker:
+    def __init__(self, poise, folder):
+        self.poise, self.folder, self.cases = poise, folder, 0
+        base = {name: np.float32(RANDOM.normal(0, 0.1, shape)) for name, shape in SHAPES.items()}
+        self.models = {"base": base}
+        for model, deviation in (("a", 0.01), ("b", 0.02), ("c", 0.3)):
+            change = lambda shape: RANDOM.normal(0, deviation, shape) * (RANDOM.random(shape) < 0.7)
+            self.models[model] = {name: np.float32(t + change(t.shape)) for name, t in base.items()}
+        # Coarse numbers: many differences are equal, and many are 0.
+        for model in ("base", "a", "b", "c"):
+            self.models["coarse_" + model] = {name: to_bf16(t) for name, t in self.models[model].items()}
+        for model, tensors in self.models.items():
+            write(folder / f"{model}.safetensors", tensors)
+
+    def run(self, *arguments):
+        output = self.folder / "out.safetensors"
+        command = [self.poise, "merge", *arguments, "-o", str(output), "--force", "--quiet", "--dtype", "f32"]
+        subprocess.run(command, cwd=self.folder, check=True)
+        return read(output)
+
+    def compare(self, what, merged, expected):
+        self.cases += 1
+        assert list(merged) == list(expected), (what, list(merged))
+        for name, numbers in expected.items():
+            error = np.abs(merged[name] - numbers)
+            allowed = 6e-7 * np.abs(numbers) + 6e-7
+            if not np.all(error <= allowed):
+                worst = np.unravel_index(np.argmax(error - allowed), error.shape)
+                sys.exit(f"{what}: {name}{list(map(int, worst))}: {merged[name][worst]}, expected {numbers[worst]}")
+
+    def numbers(self, model, name):
+        return np.float64(widen(self.models[model][name]))
+
+    def check(self, method, models, base=None, **parameters):
+        """The command: a parameter is a number, or for each model one."""
+
+        def p(name, model, usual):
+            value = parameters.get(name, usual)
+            return value[model] if isinstance(value, list) else value
+
+        weights = parameters.get("weight")
+        arguments = [f"{m}.safetensors" + (f":{weights[i]}" if weights else "") for i, m in enumerate(models)]
+        arguments += ["--method", method] + (["--base", f"{base}.safetensors"] if base else [])
+        for name, value in parameters.items():
+            if name == "seed":
+                arguments += ["--seed", str(value)]
+            elif name != "weight":
+                arguments += ["-p", f"{name}={json.dumps(value)}"]
+        expected = {
+            name: FORMULAS[method](
+                [self.numbers(m, name) for m in models], self.numbers(base, name) if base else None, p, name
+            )
+            for name in SHAPES
+        }
+        self.compare(" ".join(arguments), self.run(*arguments), expected)
+
+
+def check_command(checker):
+    checker.check("linear", ["a", "b", "c"])
+    checker.check("linear", ["a", "b", "c"], weight=[0.5, -0.25, 1])
+    checker.check("linear", ["coarse_a", "b"], weight=[0.5, 0.25], normalize=False)
+    checker.check("slerp", ["a", "c"], t=0.3)
+    checker.check("slerp", ["a", "b"])
+    checker.check("nuslerp", ["a", "c"], weight=[0.2, 0.6])
+    checker.check("nuslerp", ["a", "c"], weight=[0.2, 0.6], nuslerp_flatten=False)
+    checker.check("nuslerp", ["b", "c"], base="base", weight=[1, 3])
+    checker.check("nuslerp", ["b", "c"], base="base", nuslerp_flatten=False)
+    checker.check("karcher", ["a", "b", "c"])
+    checker.check("karcher", ["a", "b", "c"], max_iter=1)
+    checker.check("karcher", ["a", "b", "c", "base"], tol=1e-9, max_iter=50)
+    checker.check("model_stock", ["a", "b"], base="base")
+    checker.check("model_stock", ["a", "b", "c"], base="base", filter_wise=True)
+    checker.check("task_arithmetic", ["a", "b"], base="base", weight=[0.7, -0.3])
+    checker.check("task_arithmetic", ["a", "b", "c"], base="base", **{"lambda": 0.5, "normalize": True})
+    for prefix in ("", "coarse_"):
+        models, base = [prefix + m for m in "abc"], prefix + "base"
+        checker.check("ties", models, base=base)
+        checker.check("ties", models, base=base, density=0.3, weight=[1, 0.5, 0.2])
+        checker.check("ties", models, base=base, density=0.05, normalize=False, **{"lambda": 1.5})
+        checker.check("dare_linear", models, base=base, density=0.4, seed=7)
+        checker.check("dare_linear", models, base=base, density=0.4, rescale=False)
+        checker.check("dare_ties", models, base=base, density=0.6, weight=[0.5, 0.5, 1], normalize=True)
+        checker.check("della_linear", models, base=base, density=0.5, epsilon=0.1)
+        checker.check("della", models, base=base, density=0.3, seed=2**63 + 5, **{"lambda": 0.9})
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        checker = Checker(str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(folder))
+        check_command(checker)
+        print(f"{checker.cases} merges are equal")
+
+
+if __name__ == "__main__":
+    main()
