@@ -87,6 +87,7 @@ void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::s
 
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,
             const float* queries, float* out) {
+  if (heads.count == 0) return;
   const std::size_t sharing = heads.count / heads.kv_count;
   const float scale = heads.scale != 0.0F ? heads.scale : 1.0F / std::sqrt(static_cast<float>(heads.size));
   struct Task : AttentionTask {

@@ -11,7 +11,7 @@ namespace poise {
 
 // Describes the heads of a layer. Consecutive query heads share one head of keys and values.
 struct AttentionHeads {
-  std::size_t count = 0;     // of queries
+  std::size_t count = 0;     // of queries; a rank may have none
   std::size_t kv_count = 0;  // of keys and values; divides count
   std::size_t size = 0;
   std::size_t window = 0;        // how many positions a token sees, its own included; 0: all up to its own

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "kernels/activation.hpp"
 #include "kernels/rotation.hpp"
@@ -21,14 +22,18 @@ void scale(float* x, std::size_t count, float factor) {
 
 class PlannedTransformer final : public Transformer {
  public:
-  PlannedTransformer(DecoderPlan plan, DecoderWeights weights, Ranks ranks)
-      : Transformer({.vocabulary = weights.output ? weights.output->outputs() : weights.embedding->rows(),
+  // Takes the plan of the whole model.
+  PlannedTransformer(DecoderPlan plan, DecoderWeights weights, const Ranks& ranks)
+      : Transformer({.vocabulary = weights.vocabulary,
                      .hidden = plan.hidden,
                      .layers = weights.layers.size(),
                      .has_output = plan.output.empty() || weights.output}),
         plan_(std::move(plan)),
         weights_(std::move(weights)),
-        ranks_(std::move(ranks)) {
+        ranks_(ranks),
+        share_(ranks.find_heads(plan_.heads, plan_.kv_heads)) {
+    plan_.heads = share_.heads.size();
+    plan_.kv_heads = share_.kv_heads.size();
     for (const RopePlan& rope : plan_.ropes) {
       rotations_.push_back(rotation(rope.frequencies, rope.factor));
       long_rotations_.push_back(
@@ -43,7 +48,8 @@ class PlannedTransformer final : public Transformer {
       // A layer with a window keeps the positions that the first token of a batch sees, and the batch itself.
       positions.push_back(layer.window == 0 ? context : std::min(context, layer.window + kMaxBatch - 1));
     }
-    return Sequence(KvCache(cache, {.count = plan_.kv_heads, .size = plan_.head_size}, positions));
+    return Sequence(KvCache(cache, {.count = plan_.kv_heads, .size = plan_.head_size}, positions,
+                            ranks_.find_layers(plan_.layers.size())));
   }
 
   bool truncate(std::size_t position, Sequence& s) const override {
@@ -62,11 +68,18 @@ class PlannedTransformer final : public Transformer {
     const std::vector<AttentionToken> tokens = prepare(batch, memory);
     embed(batch, memory);
     keep(0, tokens.size(), memory);
-    for (std::size_t index = 0; index < weights_.layers.size(); ++index) {
-      attention(index, batch, tokens, memory);
-      require_wanted();
-      add_feed_forward(weights_.layers[index], tokens.size(), memory);
-      require_wanted();
+    const IndexRange own = ranks_.find_layers(layers());
+    for (std::size_t index = 0; index < layers(); ++index) {
+      if (index >= own.first && index < own.last) {
+        attention(index, batch, tokens, memory);
+        require_wanted();
+        add_feed_forward(weights_.layers[index], tokens.size(), memory);
+        require_wanted();
+      } else {
+        for (const SequenceTokens& part : batch)
+          part.sequence->cache.pass(index, part.sequence->position + part.tokens.size());
+      }
+      hand_on(index, memory);
       keep(index + 1, tokens.size(), memory);
     }
     for (const SequenceTokens& part : batch) part.sequence->position += part.tokens.size();
@@ -77,13 +90,54 @@ class PlannedTransformer final : public Transformer {
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::copy_n(memory.x.data() + rows[i] * plan_.hidden, plan_.hidden, x + i * plan_.hidden);
     if (weights_.norm) weights_.norm.apply(x, rows.size(), x);
-    multiply(weights_.output ? *weights_.output : *weights_.embedding, x, rows.size(), out, memory.precision);
+    if (ranks_.splits_matrices()) {
+      multiply_share(x, rows.size(), memory, out);
+    } else if (ranks_.rank() + 1 == ranks_.count()) {
+      multiply(weights_.output ? *weights_.output : *weights_.embedding, x, rows.size(), out, memory.precision);
+    }
     require_wanted();
+    if (ranks_.splits_layers()) {
+      ranks_.communicator->broadcast(std::as_writable_bytes(std::span(out, rows.size() * vocabulary_size())),
+                                     ranks_.count() - 1);
+    }
     scale(out, rows.size() * vocabulary_size(), plan_.logit_scale);
     if (plan_.logit_cap != 0.0F) soft_cap(out, rows.size() * vocabulary_size(), plan_.logit_cap);
   }
 
  private:
+  // Computes this rank's share of the scores, and gets those of the others.
+  void multiply_share(const float* x, std::size_t rows, Workspace& memory, float* out) const {
+    std::vector<std::size_t> sizes;
+    for (std::size_t rank = 0; rank < ranks_.count(); ++rank) sizes.push_back(rows * find_share_of_scores(rank).size());
+    const std::size_t all = rows * vocabulary_size();
+    memory.share.resize(all + sizes[ranks_.rank()]);
+    const auto own = std::span(memory.share).subspan(all);
+    multiply(*weights_.output, x, rows, own.data(), memory.precision);
+    require_wanted();
+    const auto gathered = std::span(memory.share).first(all);
+    ranks_.communicator->gather(own, sizes, gathered);
+    const float* from = gathered.data();
+    for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
+      const IndexRange share = find_share_of_scores(rank);
+      for (std::size_t row = 0; row < rows; ++row, from += share.size())
+        std::copy_n(from, share.size(), out + row * vocabulary_size() + share.first);
+    }
+  }
+
+  IndexRange find_share_of_scores(std::size_t rank) const {
+    const std::size_t step = weights_.output_step;
+    const IndexRange share = ranks_.find_share(vocabulary_size() / step, rank);
+    return {share.first * step, share.last * step};
+  }
+
+  // Hands the hidden states to the rank that has the next layer. All get them: each may want to keep them.
+  void hand_on(std::size_t layer, Workspace& memory) const {
+    if (!ranks_.splits_layers()) return;
+    const std::size_t owner = ranks_.find_owner(layer, layers());
+    if (layer + 1 < layers() && ranks_.find_owner(layer + 1, layers()) == owner) return;
+    ranks_.communicator->broadcast(std::as_writable_bytes(std::span(memory.x)), owner);
+  }
+
   Rotation rotation(std::vector<float> frequencies, float factor) const {
     for (std::size_t i = 0; i < weights_.rope_divisors.size(); ++i) frequencies[i] /= weights_.rope_divisors[i];
     return {plan_.head_size, std::move(frequencies), factor};
@@ -138,6 +192,10 @@ class PlannedTransformer final : public Transformer {
   void keep(std::size_t layer, std::size_t count, Workspace& memory) const {
     if (memory.kept_layer != layer) return;
     memory.kept.assign(memory.x.begin(), memory.x.begin() + static_cast<std::ptrdiff_t>(count * plan_.hidden));
+    if (layer > 0 && ranks_.splits_layers()) {
+      ranks_.communicator->broadcast(std::as_writable_bytes(std::span(memory.kept)),
+                                     ranks_.find_owner(layer - 1, layers()));
+    }
     if (layer == layers() && weights_.norm) weights_.norm.apply(memory.kept.data(), count, memory.kept.data());
   }
 
@@ -150,7 +208,7 @@ class PlannedTransformer final : public Transformer {
 
   // Computes x += norm(projection). The projection is the sum of the projections of all ranks.
   void add_projected(const Norm& norm, std::size_t count, Workspace& memory) const {
-    if (ranks_.sum) ranks_.sum(memory.projected);
+    if (ranks_.splits_matrices()) ranks_.communicator->sum(memory.projected);
     if (norm) norm.apply(memory.projected.data(), count, memory.projected.data());
     memory.add(memory.projected);
   }
@@ -165,9 +223,8 @@ class PlannedTransformer final : public Transformer {
         layer.qkv, normed(layer.attention_norm, count, memory), count, memory.precision,
         std::array{Target{memory.q.data(), q_width}, Target{memory.k.data(), width}, Target{memory.v.data(), width}},
         memory.fused);
-    if (layer.q_norm)
-      layer.q_norm.apply(memory.q.data(), count * q_width / layer.q_norm.weight.size(), memory.q.data());
-    if (layer.k_norm) layer.k_norm.apply(memory.k.data(), count * width / layer.k_norm.weight.size(), memory.k.data());
+    norm_heads(layer.q_norm, plan_.heads, true, count, memory.q.data(), memory);
+    norm_heads(layer.k_norm, plan_.kv_heads, share_.is_first, count, memory.k.data(), memory);
     std::size_t first = 0;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       cache_keys(index, *batch[i].sequence, batch[i].tokens.size(), memory.angles[i], first, memory);
@@ -183,8 +240,42 @@ class PlannedTransformer final : public Transformer {
     const bool is_float32 = layer.o.matrix->stored().storage == Storage::f32;
     attend(tokens, index, heads, is_float32 ? Precision::exact : memory.precision, memory.q.data(),
            memory.attended.data());
-    project(layer.o, memory.attended.data(), count, memory.precision, memory.projected.data());
+    project(layer.o, padded(layer, count, memory), count, memory.precision, memory.projected.data());
     add_projected(layer.attention_post_norm, count, memory);
+  }
+
+  // Returns the attended numbers with as many inputs as `o` has: zeros for other ranks' heads in the same blocks.
+  const float* padded(const DecoderLayer& layer, std::size_t count, Workspace& memory) const {
+    const std::size_t from = plan_.heads * plan_.head_size;
+    const std::size_t to = layer.o.matrix->inputs();
+    if (from == to) return memory.attended.data();
+    memory.padded.assign(count * to, 0.0F);
+    for (std::size_t t = 0; t < count; ++t)
+      std::copy_n(memory.attended.data() + t * from, from, memory.padded.data() + t * to + layer.o_skipped);
+    return memory.padded.data();
+  }
+
+  // Norms `heads` heads of each token: each, or all of them together with those of other ranks. Of ranks with the same
+  // heads, one counts them.
+  void norm_heads(const Norm& norm, std::size_t heads, bool counts, std::size_t tokens, float* x,
+                  Workspace& memory) const {
+    const std::size_t width = heads * plan_.head_size;
+    if (norm.whole == 0) {
+      if (norm) norm.apply(x, tokens * width / norm.weight.size(), x);
+      return;
+    }
+    memory.squares.assign(tokens, 0.0F);
+    for (std::size_t t = 0; counts && t < tokens; ++t) {
+      double sum = 0;
+      for (const float number : std::span(x + t * width, width))
+        sum += static_cast<double>(number) * static_cast<double>(number);
+      memory.squares[t] = static_cast<float>(sum);
+    }
+    ranks_.communicator->sum(memory.squares);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const float factor = 1 / std::sqrt(memory.squares[t] / static_cast<float>(norm.whole) + norm.epsilon);
+      for (std::size_t i = 0; i < width; ++i) x[t * width + i] *= factor * norm.weight[i];
+    }
   }
 
   // Rotates the queries and keys of a sequence, which begin at row `first` of the batch, and caches keys and values.
@@ -219,6 +310,7 @@ class PlannedTransformer final : public Transformer {
   DecoderPlan plan_;
   DecoderWeights weights_;
   Ranks ranks_;
+  HeadShare share_;
   std::vector<Rotation> rotations_;
   std::vector<Rotation> long_rotations_;
   std::size_t recompute_after_ = 0;
@@ -226,10 +318,9 @@ class PlannedTransformer final : public Transformer {
 
 }  // namespace
 
-std::unique_ptr<const Transformer> make_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks) {
-  DecoderPlan of_rank = make_rank_plan(plan, ranks);
+std::unique_ptr<const Transformer> make_decoder(const Model& model, DecoderPlan plan, const Ranks& ranks) {
   DecoderWeights weights = load_decoder(model, plan, ranks);
-  return std::make_unique<PlannedTransformer>(std::move(of_rank), std::move(weights), ranks);
+  return std::make_unique<PlannedTransformer>(std::move(plan), std::move(weights), ranks);
 }
 
 }  // namespace poise

@@ -15,13 +15,13 @@
 
 namespace poise {
 
-// Returns one of several ranks, or the whole model. Throws unsupported for what does not divide among the ranks.
-// Requires: the plan of the model's family, and checked configuration and tensors.
-std::unique_ptr<const Transformer> make_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks);
+// Returns one of several ranks, or the whole model. Requires: the plan of the model's family, and checked configuration
+// and tensors.
+std::unique_ptr<const Transformer> make_decoder(const Model& model, DecoderPlan plan, const Ranks& ranks);
 
 // Holds a matrix and a bias.
 struct Projection {
-  std::unique_ptr<Matrix> matrix;
+  std::unique_ptr<Matrix> matrix = {};
   std::vector<float> bias = {};  // empty: none
 
   std::size_t outputs() const { return matrix->outputs(); }
@@ -58,7 +58,7 @@ struct FeedForward {
 
 struct Experts {
   Projection router;
-  std::vector<FeedForward> all;
+  std::vector<FeedForward> all;  // without matrices if another rank has them
   std::size_t used = 0;
   bool normalized = true;
 };
@@ -76,6 +76,7 @@ struct Norm {
   float epsilon = 0;
   std::vector<float> weight = {};  // empty: no norm
   std::vector<float> bias = {};
+  std::size_t whole = 0;  // numbers that are normed together, some of them in other ranks; 0: those of the weight
 
   explicit operator bool() const { return !weight.empty(); }
   // Norms rows as long as the weight. `out` may be x. Requires: there is a weight.
@@ -83,18 +84,19 @@ struct Norm {
 };
 
 struct DecoderLayer {
-  LayerPlan plan;
-  Norm attention_norm;
-  std::vector<Projection> qkv;
-  Norm q_norm;
-  Norm k_norm;
+  LayerPlan plan = {};  // the rest is empty if another rank has the layer
+  Norm attention_norm = {};
+  std::vector<Projection> qkv = {};
+  Norm q_norm = {};
+  Norm k_norm = {};
   std::vector<float> sinks = {};
-  Projection o;
-  Norm attention_post_norm;
-  Norm mlp_norm;
+  Projection o = {};
+  std::size_t o_skipped = 0;  // inputs of `o` before those of this rank's heads; they are zeros
+  Norm attention_post_norm = {};
+  Norm mlp_norm = {};
   FeedForward mlp = {};  // without matrices if there are experts
   std::optional<Experts> experts = {};
-  Norm mlp_post_norm;
+  Norm mlp_post_norm = {};
 };
 
 // Holds the weights of a decoder, by the names in its plan.
@@ -103,12 +105,13 @@ struct DecoderWeights {
   std::unique_ptr<Matrix> positions;  // null: none
   Norm norm;
   std::unique_ptr<Matrix> output;  // null: the embedding, or none
+  std::size_t vocabulary = 0;      // scores of all ranks
+  std::size_t output_step = 1;     // shares of the scores are multiples of it
   std::vector<float> rope_divisors;
   std::vector<DecoderLayer> layers;
 };
 
-// Returns the share of a rank, by the plan of the whole model. Throws unsupported for what does not divide among the
-// ranks. Requires: configuration and tensors have been checked; make_rank_plan() takes the plan.
+// Returns the share of a rank, by the plan of the whole model. Requires: configuration and tensors have been checked.
 DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks);
 
 }  // namespace poise

@@ -8,6 +8,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/checked.hpp"
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "kernels/norm.hpp"
@@ -20,6 +21,9 @@ std::vector<float> part_of(const std::vector<float>& numbers, const IndexRange& 
   return {numbers.begin() + static_cast<std::ptrdiff_t>(range.first),
           numbers.begin() + static_cast<std::ptrdiff_t>(range.last)};
 }
+
+// Returns the step of shares: 1 if the numbers are not whole steps, and then matrices become float32.
+std::size_t find_step(std::size_t numbers, std::size_t step) { return numbers % step == 0 ? step : 1; }
 
 // Describes one of the parts that a fused matrix has in turn: its length, and the share of a rank.
 struct FusedPart {
@@ -41,9 +45,12 @@ std::vector<float> load_norm(const Tensor& tensor, NormKind kind) {
 // Loads a rank's share of the modules of a plan.
 class Loader {
  public:
-  // Requires: the heads divide among the ranks.
   Loader(const Model& model, const DecoderPlan& plan, const Ranks& ranks)
-      : model_(model), family_(family_of(model)), plan_(plan), ranks_(ranks) {}
+      : model_(model),
+        family_(family_of(model)),
+        plan_(plan),
+        ranks_(ranks),
+        share_(ranks.find_heads(plan.heads, plan.kv_heads)) {}
 
   const Tensor& tensor(const std::string& name) const {
     const Tensor* tensor = find_weight(model_, family_, name);
@@ -65,7 +72,7 @@ class Loader {
                         const MatrixPart& part = {}) const {
     Projection result = {load_matrix(tensor(weight_name(prefix, linear)), orientation, part)};
     // In a sum over ranks only the first rank adds the bias.
-    if (!linear.bias || (part.of == MatrixPart::Of::inputs && ranks_.rank > 0)) return result;
+    if (!linear.bias || (part.of == MatrixPart::Of::inputs && ranks_.rank() > 0)) return result;
     result.bias = load_vector(tensor(fmt::format("{}{}.bias", prefix, linear.module)));
     if (part.of == MatrixPart::Of::outputs) result.bias = part_of(result.bias, part.range);
     return result;
@@ -76,7 +83,7 @@ class Loader {
   std::vector<Projection> projections(const std::string& prefix, const std::vector<Linear>& linears,
                                       const std::vector<FusedPart>& parts) const {
     std::vector<Projection> result;
-    if (ranks_.count == 1) {
+    if (!ranks_.splits_matrices()) {
       for (const Linear& linear : linears) result.push_back(projection(prefix, linear, orientation()));
       return result;
     }
@@ -91,30 +98,41 @@ class Loader {
   }
 
   Projection summed(const std::string& prefix, const Linear& linear, const IndexRange& inputs) const {
-    if (ranks_.count == 1) return projection(prefix, linear, orientation());
+    if (!ranks_.splits_matrices()) return projection(prefix, linear, orientation());
     return projection(prefix, linear, orientation(), {MatrixPart::Of::inputs, inputs});
   }
 
   std::vector<Projection> qkv(const std::string& prefix) const {
-    const auto heads = [&](std::size_t count) {
-      const IndexRange share = ranks_.share(count);
-      return FusedPart{count * plan_.head_size, {share.first * plan_.head_size, share.last * plan_.head_size}};
-    };
-    return projections(prefix, plan_.qkv, {heads(plan_.heads), heads(plan_.kv_heads), heads(plan_.kv_heads)});
+    const FusedPart keys = {plan_.kv_heads * plan_.head_size, numbers_of(share_.kv_heads)};
+    return projections(prefix, plan_.qkv, {{plan_.heads * plan_.head_size, numbers_of(share_.heads)}, keys, keys});
   }
 
-  Projection o(const std::string& prefix) const {
-    const IndexRange share = ranks_.share(plan_.heads);
-    return summed(prefix, plan_.o, {share.first * plan_.head_size, share.last * plan_.head_size});
-  }
-
-  // Returns the norm of each head, or of all heads together.
-  Norm head_norm(const std::string& prefix, std::string_view module) const {
-    Norm result = norm(prefix, module);
-    if (ranks_.count > 1 && result.weight.size() > plan_.head_size) {
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("{}{} norms all heads together, so they do not divide among ranks", prefix, module));
+  // Loads the inputs from this rank's heads into the layer. They may begin and end within a block of the matrix: then
+  // the whole block is loaded, and the other numbers in it are zeros.
+  void load_o(const std::string& prefix, DecoderLayer& layer) const {
+    const Tensor& weight = tensor(weight_name(prefix, plan_.o));
+    IndexRange inputs = numbers_of(share_.heads);
+    if (inputs.size() > 0) {
+      const std::size_t all = plan_.heads * plan_.head_size;
+      const std::size_t step = find_step(all, find_part_step(weight, orientation(), MatrixPart::Of::inputs));
+      inputs = {inputs.first / step * step, std::min(ceil_div(inputs.last, step) * step, all)};
     }
+    layer.o = summed(prefix, plan_.o, inputs);
+    layer.o_skipped = share_.heads.first * plan_.head_size - inputs.first;
+  }
+
+  // Returns the norm of each head, or the share of the norm of all heads together.
+  Norm head_norm(const std::string& prefix, std::string_view module, const IndexRange& heads) const {
+    Norm result = norm(prefix, module);
+    if (!ranks_.splits_matrices() || result.weight.size() <= plan_.head_size) return result;
+    if (result.kind == NormKind::layer) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("{}{} subtracts the mean over all heads, which ranks do not share: use one process, or "
+                              "--split layers",
+                              prefix, module));
+    }
+    result.whole = result.weight.size();
+    result.weight = part_of(result.weight, numbers_of(heads));
     return result;
   }
 
@@ -123,7 +141,7 @@ class Loader {
     const std::size_t inner = weight.shape[plan_.transposed ? 0 : 1];
     std::vector<const Tensor*> in_weights;
     for (const Linear& linear : in) in_weights.push_back(&tensor(weight_name(prefix, linear)));
-    const IndexRange share = inner_share(inner, in_weights, weight, orientation());
+    const IndexRange share = inner_share(inner, in_weights, weight);
     std::vector<FusedPart> parts(plan_.gated ? 2 : 1, {inner, share});
     return {projections(prefix, in, parts), summed(prefix, down, share), plan_.activation, plan_.gated};
   }
@@ -134,32 +152,58 @@ class Loader {
       experts.all = stacked(prefix, plan);
       return experts;
     }
-    for (std::size_t i = 0; i < plan.count; ++i) {
-      experts.all.push_back(network(fmt::format("{}{}.{}.", prefix, plan.list, i),
-                                    {{plan.gate, plan.bias}, {plan.up, plan.bias}}, {plan.down, plan.bias}));
+    const Loader whole(model_, plan_, {});
+    const IndexRange share = ranks_.find_share(plan.count);
+    experts.all.resize(plan.count);
+    for (std::size_t i = share.first; i < share.last; ++i) {
+      experts.all[i] = whole.network(fmt::format("{}{}.{}.", prefix, plan.list, i),
+                                     {{plan.gate, plan.bias}, {plan.up, plan.bias}}, {plan.down, plan.bias});
     }
     return experts;
   }
 
   DecoderLayer layer(std::size_t index) const {
+    DecoderLayer layer;
+    layer.plan = plan_.layers[index];
+    if (const IndexRange own = ranks_.find_layers(plan_.layers.size()); index < own.first || index >= own.last)
+      return layer;
     const std::string prefix = fmt::format("{}{}.", plan_.layer_names, index);
-    DecoderLayer layer = {.plan = plan_.layers[index],
-                          .attention_norm = norm(prefix, plan_.attention_norm),
-                          .qkv = qkv(prefix),
-                          .q_norm = head_norm(prefix, plan_.q_norm),
-                          .k_norm = head_norm(prefix, plan_.k_norm),
-                          .o = o(prefix),
-                          .attention_post_norm = norm(prefix, plan_.attention_post_norm),
-                          .mlp_norm = norm(prefix, plan_.mlp_norm),
-                          .mlp_post_norm = norm(prefix, plan_.mlp_post_norm)};
+    layer.attention_norm = norm(prefix, plan_.attention_norm);
+    layer.qkv = qkv(prefix);
+    layer.q_norm = head_norm(prefix, plan_.q_norm, share_.heads);
+    layer.k_norm = head_norm(prefix, plan_.k_norm, share_.kv_heads);
+    load_o(prefix, layer);
+    layer.attention_post_norm = norm(prefix, plan_.attention_post_norm);
+    layer.mlp_norm = norm(prefix, plan_.mlp_norm);
+    layer.mlp_post_norm = norm(prefix, plan_.mlp_post_norm);
     if (!plan_.sinks.empty())
-      layer.sinks = part_of(load_vector(tensor(prefix + std::string(plan_.sinks))), ranks_.share(plan_.heads));
+      layer.sinks = part_of(load_vector(tensor(prefix + std::string(plan_.sinks))), share_.heads);
     if (layer.plan.experts) {
       layer.experts = experts(prefix, *plan_.experts);
     } else {
       layer.mlp = network(prefix, plan_.mlp, plan_.down);
     }
     return layer;
+  }
+
+  // Loads the output matrix into the weights, or this rank's share of it. It may be the embedding.
+  void load_output(DecoderWeights& weights) const {
+    const bool is_tied = plan_.output.empty();
+    weights.vocabulary = weights.embedding->rows();
+    if (!is_tied && lacks_output(model_)) return;
+    if (is_tied && !ranks_.splits_matrices()) return;
+    const Tensor& output = tensor(std::string(is_tied ? plan_.embedding : plan_.output));
+    const Orientation orientation = !is_tied && plan_.output_transposed ? Orientation::in_out : Orientation::out_in;
+    weights.vocabulary = output.shape[orientation == Orientation::in_out ? 1 : 0];
+    if (!ranks_.splits_matrices()) {
+      weights.output = load_matrix(output, orientation);
+      return;
+    }
+    weights.output_step = find_step(weights.vocabulary, find_part_step(output, orientation, MatrixPart::Of::outputs));
+    const IndexRange share = ranks_.find_share(weights.vocabulary / weights.output_step);
+    weights.output =
+        load_matrix(output, orientation,
+                    {MatrixPart::Of::outputs, {share.first * weights.output_step, share.last * weights.output_step}});
   }
 
   // Returns the divisors of the frequencies, if the model has them.
@@ -185,20 +229,19 @@ class Loader {
     return fmt::format("{}{}.weight", prefix, linear.module);
   }
 
+  IndexRange numbers_of(const IndexRange& heads) const {
+    return {heads.first * plan_.head_size, heads.last * plan_.head_size};
+  }
+
   // Returns this rank's share of the inner numbers. It consists of whole steps, which can be cut out of all matrices
   // that give and take these numbers.
-  IndexRange inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down,
-                         Orientation orientation) const {
-    if (ranks_.count == 1) return {0, inner};
-    std::size_t step = find_part_step(down, orientation, MatrixPart::Of::inputs);
+  IndexRange inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down) const {
+    if (!ranks_.splits_matrices()) return {0, inner};
+    std::size_t step = find_part_step(down, orientation(), MatrixPart::Of::inputs);
     for (const Tensor* const tensor : in)
-      step = std::lcm(step, find_part_step(*tensor, orientation, MatrixPart::Of::outputs));
-    if (inner / step < ranks_.count || inner % step != 0) {
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("tensor {}: {} inner numbers in steps of {} do not divide among {} ranks", down.name,
-                              inner, step, ranks_.count));
-    }
-    const IndexRange share = ranks_.share(inner / step);
+      step = std::lcm(step, find_part_step(*tensor, orientation(), MatrixPart::Of::outputs));
+    step = find_step(inner, step);
+    const IndexRange share = ranks_.find_share(inner / step);
     return {share.first * step, share.last * step};
   }
 
@@ -211,26 +254,20 @@ class Loader {
     if (down_weight.shape.size() != 3)
       refuse_weight(down_weight,
                     fmt::format("its shape is {}, expected several matrices", to_string(down_weight.shape)));
-    const std::size_t inner = down_weight.shape[orientation == Orientation::in_out ? 1 : 2];
-    const IndexRange share = inner_share(inner, {&gate_weight}, down_weight, orientation);
-    const IndexRange by_turns = {2 * share.first, 2 * share.last};
-    const bool is_whole = ranks_.count == 1;
-    auto gate = load_matrices(gate_weight, orientation,
-                              is_whole ? MatrixPart() : MatrixPart{MatrixPart::Of::outputs, by_turns});
-    auto down =
-        load_matrices(down_weight, orientation, is_whole ? MatrixPart() : MatrixPart{MatrixPart::Of::inputs, share});
+    const IndexRange share = ranks_.find_share(plan.count);
+    auto gate = load_matrices(gate_weight, orientation, share);
+    auto down = load_matrices(down_weight, orientation, share);
     const std::vector<float> gate_bias = load_vector(tensor(of(plan.gate) + "_bias"));
     const std::vector<float> down_bias = load_vector(tensor(of(plan.down) + "_bias"));
-    const auto row = [&](const std::vector<float>& all, std::size_t i, const IndexRange& range) {
-      const std::size_t begin = i * (all.size() / plan.count);
-      return part_of(all, {begin + range.first, begin + range.last});
+    const auto row = [&](const std::vector<float>& all, std::size_t i) {
+      const std::size_t size = all.size() / plan.count;
+      return part_of(all, {i * size, (i + 1) * size});
     };
-    std::vector<FeedForward> experts;
-    for (std::size_t i = 0; i < plan.count; ++i) {
-      FeedForward& expert = experts.emplace_back();
-      expert.in.push_back({std::move(gate[i]), row(gate_bias, i, by_turns)});
-      expert.down = {std::move(down[i])};
-      if (ranks_.rank == 0) expert.down.bias = row(down_bias, i, {0, expert.down.outputs()});
+    std::vector<FeedForward> experts(plan.count);
+    for (std::size_t i = share.first; i < share.last; ++i) {
+      FeedForward& expert = experts[i];
+      expert.in.push_back({std::move(gate[i - share.first]), row(gate_bias, i)});
+      expert.down = {std::move(down[i - share.first]), row(down_bias, i)};
       expert.activation = plan_.activation;
       expert.fused = Fused::by_turns;
     }
@@ -240,7 +277,8 @@ class Loader {
   const Model& model_;
   const Family& family_;
   const DecoderPlan& plan_;
-  const Ranks& ranks_;
+  Ranks ranks_;
+  HeadShare share_;
 };
 
 }  // namespace
@@ -260,10 +298,7 @@ DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan, const R
   weights.embedding = load_matrix(loader.tensor(std::string(plan.embedding)));
   if (!plan.positions.empty()) weights.positions = load_matrix(loader.tensor(std::string(plan.positions)));
   weights.norm = loader.norm("", plan.norm);
-  if (!plan.output.empty() && !lacks_output(model)) {
-    weights.output = load_matrix(loader.tensor(std::string(plan.output)),
-                                 plan.output_transposed ? Orientation::in_out : Orientation::out_in);
-  }
+  loader.load_output(weights);
   weights.rope_divisors = loader.rope_divisors();
   for (std::size_t index = 0; index < plan.layers.size(); ++index) weights.layers.push_back(loader.layer(index));
   return weights;

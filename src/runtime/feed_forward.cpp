@@ -154,6 +154,7 @@ void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Wo
   std::vector<Choice> choices;
   std::vector<std::size_t> order;
   for (std::size_t t = 0; t < tokens; ++t) choose(experts, memory.scores.data() + t * count, t, order, choices);
+  std::erase_if(choices, [&](const Choice& choice) { return !experts.all[choice.expert].down.matrix; });
   std::ranges::stable_sort(choices, {}, &Choice::expert);
   std::fill_n(out, tokens * experts.router.matrix->inputs(), 0.0F);
   if (tokens == 1) return run_experts(experts, choices, x, memory, out);

@@ -49,14 +49,18 @@ void with_code(const CacheTypeRow& type, const F& f) {
 
 }  // namespace
 
-KvCache::KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions)
-    : type_(&find_cache_type_row(type)), heads_(heads), block_bytes_(type_->block_bytes(heads.size)) {
+KvCache::KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions,
+                 const std::optional<IndexRange>& held)
+    : type_(&find_cache_type_row(type)),
+      heads_(heads),
+      block_bytes_(type_->block_bytes(heads.size)),
+      held_(held.value_or(IndexRange{0, positions.size()})) {
   for (const std::size_t count : positions) layers_.push_back({.capacity = whole_blocks(count)});
 }
 
 void KvCache::reserve(std::size_t end) {
   // A growing ring has not wrapped yet, so every slot stays in place.
-  for (Layer& layer : layers_) {
+  for (Layer& layer : std::span(layers_).subspan(held_.first, held_.size())) {
     const std::size_t needed = std::min(whole_blocks(end), layer.capacity);
     if (needed <= layer.reserved) continue;
     const std::size_t grown = std::min(std::max(needed, 2 * layer.reserved), layer.capacity);

@@ -4,8 +4,10 @@
 // head of keys and of values (kernels/cache_type.hpp). Memory grows with the positions.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +15,7 @@
 
 #include "bytes/platform.hpp"
 #include "kernels/cache_type.hpp"
+#include "kernels/stored_rows.hpp"
 
 namespace poise {
 
@@ -28,8 +31,10 @@ struct CachedHeads {
 
 class KvCache {
  public:
-  // Takes the smallest number of positions that each layer must hold.
-  KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions);
+  // Takes the smallest number of positions that each layer must hold, and the layers that this rank has; std::nullopt:
+  // all.
+  KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions,
+          const std::optional<IndexRange>& held = {});
 
   // Reserves memory for positions up to `end`. Callers do so before put() of new positions.
   void reserve(std::size_t end);
@@ -46,6 +51,9 @@ class KvCache {
   std::size_t scales() const { return heads_.count * type_->scales(heads_.size); }
   // Makes room in an empty layer for positions [first, last), except those that do not fit; store() fills them in.
   void resume(std::size_t layer, std::size_t first, std::size_t last);
+
+  // Counts the positions up to `end` of a layer that another rank holds.
+  void pass(std::size_t layer, std::size_t end) { layers_[layer].end = std::max(layers_[layer].end, end); }
 
   // Stores a key and a value, [width] each. Throws unsupported for numbers that the type does not hold.
   void put(std::size_t layer, std::size_t position, const float* key, const float* value);
@@ -79,6 +87,7 @@ class KvCache {
   CachedHeads heads_;
   std::size_t block_bytes_;
   std::vector<Layer> layers_;
+  IndexRange held_;
 };
 
 // Holds the state of one text in a transformer: its cached keys and values, and its position.

@@ -1,6 +1,7 @@
 #include "runtime/matrix.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -102,50 +103,72 @@ Box box_of(const MatrixPart& part, Orientation orientation, std::size_t rows, st
   return is_of_rows(part.of, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
 }
 
-// Returns true for rows with float32 scales. Their parts are float32.
-bool has_float_scales(const StoredRows& rows) { return scale_bytes(rows) == sizeof(float); }
-
 bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && stored_bytes(rows, 2) < 2; }
 
+// Returns true for groups that may be as long as the row.
+bool has_float_scales(const StoredRows& rows) { return scale_bytes(rows) == sizeof(float); }
+
 // Returns how many neighbours in a row a cut must not separate.
-std::size_t column_step(const StoredRows& rows) {
+std::size_t find_column_step(const StoredRows& rows, std::size_t columns) {
   if (rows.blocks != nullptr) return rows.blocks->elements;
-  if (has_float_scales(rows)) return 1;
-  if (rows.group_size != 0) return rows.group_size;
-  return has_half_bytes(rows) ? 2 : 1;
+  constexpr std::size_t kScaledColumns = 16;  // that kernels take at a time
+  if (rows.group_size == 0) return has_half_bytes(rows) ? 2 : 1;
+  return has_float_scales(rows) && rows.group_size >= columns ? kScaledColumns : rows.group_size;
 }
 
-// Cuts rows and columns out of a form with `columns` columns.
+// Returns how many neighbouring rows a cut must not separate.
+std::size_t find_row_step(const StoredRows& rows, std::size_t count) {
+  return rows.scale_rows < count ? rows.scale_rows : 1;
+}
+
+// Returns true if a part of a form keeps its storage.
+bool is_cut_whole(const StoredForm& form, std::size_t rows, std::size_t columns, const Box& box) {
+  if (!form.row_groups.empty() || (has_half_bytes(form.rows) && columns % 2 != 0)) return false;
+  const auto is_at_step = [](const IndexRange& range, std::size_t step, std::size_t end) {
+    return range.first % step == 0 && (range.last % step == 0 || range.last == end);
+  };
+  return is_at_step(box.rows, find_row_step(form.rows, rows), rows) &&
+         is_at_step(box.columns, find_column_step(form.rows, columns), columns);
+}
+
+// Cuts rows and columns out of a form with `columns` columns. Requires: is_cut_whole().
 StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns, const Box& box) {
-  const std::size_t step = column_step(form.rows);
-  if (has_half_bytes(form.rows) && columns % 2 != 0)
-    refuse_weight(tensor, "it is used in parts, and its rows do not begin at whole bytes");
-  for (const std::size_t at : {box.columns.first, box.columns.last}) {
-    if (at % step == 0) continue;
-    refuse_weight(tensor, fmt::format("parts of its rows begin at multiples of {} numbers, not at {}", step, at));
-  }
-  const auto cut_blob = [&](const BlobPtr& blob, const auto& bytes_of) -> BlobPtr {
+  const auto cut_blob = [&](const BlobPtr& blob, const IndexRange& rows, const auto& bytes_of) -> BlobPtr {
     const std::uint64_t row_bytes = bytes_of(columns);
-    const std::uint64_t part_bytes = bytes_of(box.columns.size());
-    const std::uint64_t first = box.rows.first * row_bytes + bytes_of(box.columns.first);
+    const std::uint64_t before = bytes_of(box.columns.first);
+    const std::uint64_t part_bytes = bytes_of(box.columns.last) - before;
+    const std::uint64_t first = rows.first * row_bytes + before;
     if (part_bytes != row_bytes && blob->seekable())
-      return std::make_shared<RowParts>(blob, first, row_bytes, part_bytes, box.rows.size());
+      return std::make_shared<RowParts>(blob, first, row_bytes, part_bytes, rows.size());
     if (part_bytes > UINT32_MAX) refuse_weight(tensor, fmt::format("rows of {} bytes are too long", part_bytes));
-    return make_strided_blob(blob, {.shape = {box.rows.size()},
+    return make_strided_blob(blob, {.shape = {rows.size()},
                                     .strides = {static_cast<std::int64_t>(row_bytes)},
                                     .offset = first,
                                     .item_bytes = static_cast<unsigned>(part_bytes)});
   };
   const auto data_bytes = [&](std::uint64_t elements) { return stored_bytes(form.rows, elements); };
   const auto bytes_of_scales = [&](std::uint64_t elements) {
-    return elements / form.rows.group_size * scale_bytes(form.rows);
+    return (elements + form.rows.group_size - 1) / form.rows.group_size * scale_bytes(form.rows);
   };
-  return {.rows = form.rows,
-          .data = cut_blob(form.data, data_bytes),
-          .scales = form.scales ? cut_blob(form.scales, bytes_of_scales) : nullptr,
-          .zeros = form.zeros ? cut_blob(form.zeros, bytes_of_scales) : nullptr,
-          .column_order = form.column_order};
+  const IndexRange scale_rows = {box.rows.first / form.rows.scale_rows,
+                                 (box.rows.last + form.rows.scale_rows - 1) / form.rows.scale_rows};
+  StoredForm part = {.rows = form.rows,
+                     .data = cut_blob(form.data, box.rows, data_bytes),
+                     .table = form.table,
+                     .column_order = form.column_order};
+  if (part.rows.group_size != 0) part.rows.group_size = std::min(part.rows.group_size, box.columns.size());
+  if (form.scales) part.scales = cut_blob(form.scales, scale_rows, bytes_of_scales);
+  if (form.zeros) part.zeros = cut_blob(form.zeros, scale_rows, bytes_of_scales);
+  return part;
 }
+
+// An empty part.
+class EmptyMatrix final : public Matrix {
+ public:
+  EmptyMatrix(const Box& box, Orientation orientation) : Matrix(box.rows.size(), orientation, {}) {
+    stored_.columns = box.columns.size();
+  }
+};
 
 // Borrows rows that are stored in pairs instead of copying them in halves. Returns the rows of a head, or 0 if it
 // borrows none.
@@ -162,6 +185,7 @@ std::size_t borrow_pairs(StoredForm& form, std::size_t rows) {
 // Loads some rows and columns of a tensor, whose elements are taken as a matrix [rows, last axis].
 std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const Box& box, Orientation orientation) {
   const std::size_t columns = tensor.shape.back();
+  if (box.rows.size() == 0 || box.columns.size() == 0) return std::make_unique<EmptyMatrix>(box, orientation);
   StoredForm form = find_stored_form(tensor);
   // A matrix with columns in another order must have all its columns, and they must be inputs.
   if (!form.column_order.empty() && (orientation == Orientation::in_out || box.columns.size() != columns))
@@ -172,7 +196,7 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
                 fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
   std::size_t paired_rows = 0;
   if (box.rows.size() != rows || box.columns.size() != columns) {
-    if (has_float_scales(form.rows)) form = make_float_form(tensor);
+    if (!is_cut_whole(form, rows, columns, box)) form = make_float_form(tensor);
     form = cut(tensor, form, columns, box);
   } else if (tensor.shape.size() == 2 && orientation == Orientation::out_in) {
     paired_rows = borrow_pairs(form, rows);
@@ -214,35 +238,29 @@ std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientatio
 }
 
 std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation,
-                                                   const MatrixPart& part) {
+                                                   const std::optional<IndexRange>& which) {
   if (tensor.shape.size() != 3)
     refuse_weight(tensor, fmt::format("its shape is {}, expected several matrices", to_string(tensor.shape)));
   const std::size_t count = tensor.shape[0];
   const std::size_t rows = tensor.shape[1];
   const std::size_t columns = tensor.shape[2];
-  std::vector<std::unique_ptr<Matrix>> matrices;
-  if (part.of != MatrixPart::Of::all) {
-    for (std::size_t i = 0; i < count; ++i) {
-      Box box = box_of(part, orientation, rows, columns);
-      box.rows = {i * rows + box.rows.first, i * rows + box.rows.last};
-      matrices.push_back(load_box(tensor, count * rows, box, orientation));
-    }
-    return matrices;
-  }
+  const IndexRange some = which.value_or(IndexRange{0, count});
   const std::shared_ptr<const Matrix> all =
-      load_box(tensor, count * rows, {{0, count * rows}, {0, columns}}, orientation);
+      load_box(tensor, count * rows, {{some.first * rows, some.last * rows}, {0, columns}}, orientation);
   if (has_half_bytes(all->stored()) && rows * columns % 2 != 0)
     refuse_weight(tensor, "its matrices do not begin at whole bytes");
-  for (std::size_t i = 0; i < count; ++i)
+  std::vector<std::unique_ptr<Matrix>> matrices;
+  for (std::size_t i = 0; i < some.size(); ++i)
     matrices.push_back(std::make_unique<MatrixSlice>(all, i * rows, rows, orientation));
   return matrices;
 }
 
 std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of) {
   if (is_transposed(tensor, orientation)) return find_part_step(transposed(tensor), Orientation::out_in, of);
-  if (is_of_rows(of, orientation)) return 1;
   const StoredForm form = find_stored_form(tensor);
-  return form.column_order.empty() ? column_step(form.rows) : 1;
+  if (!form.row_groups.empty()) return 1;
+  if (is_of_rows(of, orientation)) return find_row_step(form.rows, tensor.shape.front());
+  return form.column_order.empty() ? find_column_step(form.rows, tensor.shape.back()) : 1;
 }
 
 std::vector<float> load_vector(const Tensor& tensor) {

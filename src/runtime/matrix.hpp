@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -69,18 +70,19 @@ class Matrix {
 };
 
 // Loads a tensor of rank 2 [rows, columns], or of rank 1 as one row. Types without kernels become float32 in memory.
-// Throws unsupported, naming the tensor, for elements that are not floating-point numbers (integers without a scale)
-// and for a part that does not begin and end at multiples of find_part_step(), and what reading its blobs throws. Reads
-// only the bytes of the part. Requires: the tensor has the part.
+// So does a part that does not begin and end at multiples of find_part_step(). An empty part has the other side's
+// numbers; its products are zeros. Throws unsupported, naming the tensor, for elements that are not floating-point
+// numbers (integers without a scale), and what reading its blobs throws. Reads only the bytes of the part. Requires:
+// the tensor has the part.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in,
                                     const MatrixPart& part = {});
 
-// Returns the matrices [rows, columns] of a tensor of rank 3, or the same part of each.
+// Returns the matrices [rows, columns] of a tensor of rank 3, or some of them. Requires: the tensor has these.
 std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation,
-                                                   const MatrixPart& part = {});
+                                                   const std::optional<IndexRange>& which = {});
 
-// Returns where parts of a matrix, or of matrices, may begin: 1, or the numbers of a block, a group or a byte of codes
-// if these are along the outputs or inputs that the parts have.
+// Returns where parts of a matrix may begin and keep its storage: 1, or the numbers of a block, a group or a byte of
+// codes if these are along the outputs or inputs that the parts have.
 std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of);
 
 // Returns all elements of a small tensor (a norm) as float32.

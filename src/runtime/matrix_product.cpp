@@ -245,15 +245,31 @@ void multiply_apart(std::span<const Product> products, const float* x, std::size
   for (const Work& work : works) work.finish();
 }
 
+// Returns true for the empty share of a rank.
+bool is_empty(const Matrix& matrix) { return matrix.inputs() == 0 || matrix.outputs() == 0; }
+
 // Returns true if the products are sums over rows in the order of x, for several tokens at once.
 bool has_plain_rows(const Matrix& matrix, std::size_t tokens, Precision precision) {
-  return matrix.orientation() == Orientation::out_in && matrix.paired_rows() == 0 && matrix.column_order().empty() &&
-         precision != Precision::apart && !KernelInput::is_few(matrix.stored(), tokens, precision);
+  return !is_empty(matrix) && matrix.orientation() == Orientation::out_in && matrix.paired_rows() == 0 &&
+         matrix.column_order().empty() && precision != Precision::apart &&
+         !KernelInput::is_few(matrix.stored(), tokens, precision);
 }
 
 }  // namespace
 
 void multiply(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision) {
+  if (std::ranges::any_of(products, [](const Product& product) { return is_empty(*product.matrix); })) {
+    std::vector<Product> others;
+    for (const Product& product : products) {
+      if (!is_empty(*product.matrix)) {
+        others.push_back(product);
+      } else {
+        std::fill_n(product.y, tokens * product.matrix->outputs(), 0.0F);
+      }
+    }
+    if (!others.empty()) multiply(others, x, tokens, precision);
+    return;
+  }
   if (precision == Precision::apart) return multiply_apart(products, x, tokens);
   if (tokens == 1 && precision == Precision::exact) return multiply_with_copy(products, x, precision);
   Work(products, x, tokens, precision).run();

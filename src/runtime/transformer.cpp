@@ -62,15 +62,4 @@ std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ra
   return make_decoder(model, family.plan(config_view(model)), ranks);
 }
 
-DecoderPlan make_rank_plan(DecoderPlan plan, const Ranks& ranks) {
-  if (plan.heads % ranks.count != 0 || plan.kv_heads % ranks.count != 0) {
-    throw Error(ErrorKind::unsupported, fmt::format("{} heads of queries and {} of keys and values do not divide among "
-                                                    "{} ranks",
-                                                    plan.heads, plan.kv_heads, ranks.count));
-  }
-  plan.heads /= ranks.count;
-  plan.kv_heads /= ranks.count;
-  return plan;
-}
-
 }  // namespace poise

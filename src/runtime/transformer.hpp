@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +21,7 @@
 #include "runtime/kv_cache.hpp"
 #include "runtime/matrix.hpp"
 #include "runtime/parallel.hpp"
+#include "runtime/ranks.hpp"
 
 namespace poise {
 
@@ -49,7 +49,10 @@ struct Workspace {
   std::vector<float> k;
   std::vector<float> v;
   std::vector<float> attended;
-  std::vector<float> fused;  // the output of a matrix of several parts
+  std::vector<float> fused;    // the output of a matrix of several parts
+  std::vector<float> squares;  // summed by norms over the heads of all ranks
+  std::vector<float> padded;   // attended, with zeros for heads of other ranks
+  std::vector<float> share;    // scores of all ranks, and then those of this one
   NetworkMemory network;
   std::vector<float> scores;                          // of experts
   std::vector<float> gathered;                        // the input of an expert
@@ -64,28 +67,6 @@ struct Workspace {
     });
   }
 };
-
-// Ranks: transformers that compute one model together, each with a share of its weights.
-//
-// A rank has whole heads of queries, keys and values, and as many of the inner numbers of each feed-forward network,
-// experts among them: rows of q, k, v, gate and up, and the columns of o and down that meet their outputs. The results
-// of o and down are parts of a sum over all ranks; the first rank's has the bias. Embedding, norms, routers and the
-// output are whole in each rank, and so is the text: every rank computes the same tokens.
-struct Ranks {
-  std::size_t rank = 0;
-  std::size_t count = 1;  // at least 1
-  // Replaces the numbers by the sums over all ranks, which call it in the same order: after `o` and after `down` of
-  // each layer. All ranks must get the same bits: routers and samplers choose by them. Null: there is one rank.
-  // When a pass ends early on a rank (cancelled, or a number that the cache does not hold), the others wait in here:
-  // the caller has to end them, too.
-  std::function<void(std::span<float> numbers)> sum = {};
-
-  // Returns this rank's share of `units`.
-  IndexRange share(std::size_t units) const { return {units * rank / count, units * (rank + 1) / count}; }
-};
-
-// Returns the plan with this rank's heads. Throws unsupported if they do not divide.
-DecoderPlan make_rank_plan(DecoderPlan plan, const Ranks& ranks);
 
 class Transformer {
  public:
@@ -150,7 +131,8 @@ class Transformer {
 // Returns the transformer for a model's architecture. Borrows the tensors' mapped bytes; the model itself may be
 // destroyed. Throws unsupported, naming what is missing or what Poise does not run, and invalid_file listing every
 // disagreement between configuration and tensors.
-// As one of several ranks it holds its share of the weights, and throws unsupported for what does not divide.
+// As one of several ranks it holds its share of the weights; all ranks then make the same calls. When a call ends early
+// on one rank (cancelled, or a number that the cache does not hold), the others wait in it: the caller has to end them.
 std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks = {});
 
 }  // namespace poise

@@ -96,10 +96,59 @@ std::span<const float> choices(const Weights& weights, std::span<const float> lo
   return logits.first(std::min(logits.size(), weights.tokenizer().vocabulary().size()));
 }
 
-std::shared_ptr<const Weights> load_weights(const Model& model) {
-  if (const auto resolved = resolve_tied_output(model)) return load_weights(*resolved);  // of one made in memory
+namespace {
+
+// Returns a text with everything about a part except its bytes.
+std::string described(const Tensor& tensor, const Part& part) {
+  std::string text =
+      fmt::format("{}/{} {} {} {} {}", std::string_view(tensor.name), std::string_view(part.role),
+                  to_string(tensor.shape), tensor.layout.name(), part.type_name(), to_json(tensor.attributes));
+  if (const AffineSource* affine = tensor.layout.affine())
+    text += fmt::format(" {} {} {}", affine->get().delta, affine->get().min, affine->get().max);
+  return text;
+}
+
+// Returns a digest of everything that makes the same tokens of the same text, except the bytes of the tensors.
+std::string digest_headers(const Model& model) {
+  const auto hasher = make_xxh3();
+  const auto take = [&](std::string_view text) {
+    hasher->update(std::as_bytes(std::span(text)));
+    hasher->update(std::as_bytes(std::span("\n", 1)));
+  };
+  for (const Tensor& tensor : model.tensors()) {
+    for (const Part& part : tensor.parts) take(fmt::format("{} {}", described(tensor, part), part.blob->size()));
+  }
+  take(to_json(whole_config(model)));
+  take(to_json(model.attributes));
+  if (model.vocabulary) {
+    for (std::size_t id = 0; id < model.vocabulary->size(); ++id) take(model.vocabulary->text(id));
+    for (std::size_t rank = 0; rank < model.vocabulary->merges.size(); ++rank)
+      take(model.vocabulary->merges.joined(rank));
+  }
+  return hasher->finish();
+}
+
+void require_same_headers(const Model& model, Communicator& communicator) {
+  const std::vector<std::string> digests = communicator.gather(digest_headers(model));
+  const auto other =
+      std::ranges::find_if(digests, [&](const std::string& digest) { return digest != digests.front(); });
+  if (other == digests.end()) return;
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("rank {} has another model than rank 0: the digests of their headers are {} and {}; copy the "
+                          "same files to every machine",
+                          other - digests.begin(), *other, digests.front()),
+              model.origin.path.string());
+}
+
+}  // namespace
+
+std::shared_ptr<const Weights> load_weights(const Model& model) { return load_weights(model, Ranks()); }
+
+std::shared_ptr<const Weights> load_weights(const Model& model, const Ranks& ranks) {
+  if (const auto resolved = resolve_tied_output(model)) return load_weights(*resolved, ranks);  // of one made in memory
+  if (ranks.count() > 1) require_same_headers(model, *ranks.communicator);
   auto parts = std::make_unique<Weights::Parts>();
-  parts->transformer = make_transformer(model);
+  parts->transformer = make_transformer(model, ranks);
   parts->tensors.assign(model.tensors().begin(), model.tensors().end());
   parts->config = whole_config(model);
   parts->max_context = static_cast<std::size_t>(model.config->max_position_embeddings);
@@ -124,16 +173,6 @@ class PartFingerprint final : public Visitor {
   std::string& digits_;
   std::unique_ptr<Hasher> hasher_ = make_xxh3();
 };
-
-// Returns a text with everything about a part except its bytes.
-std::string described(const Tensor& tensor, const Part& part) {
-  std::string text =
-      fmt::format("{}/{} {} {} {} {}", std::string_view(tensor.name), std::string_view(part.role),
-                  to_string(tensor.shape), tensor.layout.name(), part.type_name(), to_json(tensor.attributes));
-  if (const AffineSource* affine = tensor.layout.affine())
-    text += fmt::format(" {} {} {}", affine->get().delta, affine->get().min, affine->get().max);
-  return text;
-}
 
 }  // namespace
 

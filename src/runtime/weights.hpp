@@ -13,6 +13,7 @@
 #include <poise/weights.hpp>
 
 #include "io/threads.hpp"
+#include "runtime/ranks.hpp"
 #include "runtime/transformer.hpp"
 
 namespace poise {
@@ -26,6 +27,10 @@ struct Weights::Parts {
   Attributes config = {};  // all of it
   LazyValue<const std::string> fingerprint = {};
 };
+
+// Returns the weights of one of several ranks. Throws on all ranks what load_weights() throws, and invalid_file when a
+// rank has another model: other headers or another vocabulary.
+std::shared_ptr<const Weights> load_weights(const Model& model, const Ranks& ranks);
 
 // Returns the weights. Throws bad_argument with the problem if they are null.
 std::shared_ptr<const Weights> require_weights(std::shared_ptr<const Weights> weights, const char* problem);

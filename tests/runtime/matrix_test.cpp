@@ -279,12 +279,12 @@ TEST(Matrix, PartsAreThoseOfTheWhole) {
           ASSERT_EQ(found[r * columns->columns() + c - first], all[r * kColumns + c]) << r << " " << c;
       }
       if (step == 1) continue;
-      EXPECT_THAT(
-          [&] {
-            (void)load_matrix(tensor, orientation, {of_columns, {1, kColumns}});
-          },
-          testing::ThrowsMessage<Error>(
-              testing::HasSubstr(fmt::format("parts of its rows begin at multiples of {} numbers, not at 1", step))));
+      const auto elsewhere = load_matrix(tensor, orientation, {of_columns, {1, kColumns}});
+      EXPECT_EQ(elsewhere->stored().storage, Storage::f32);
+      found.resize(kRows * elsewhere->columns());
+      elsewhere->decode(0, kRows, found.data());
+      for (std::size_t i = 0; i < found.size(); ++i)
+        ASSERT_EQ(found[i], all[i / (kColumns - 1) * kColumns + 1 + i % (kColumns - 1)]);
     }
   }
 }
@@ -340,34 +340,52 @@ TEST(Matrix, APartReadsItsOwnBytes) {
   }
 }
 
-TEST(Matrix, CodesThatBeginInTheMiddleOfABytePartNowhere) {
+TEST(Matrix, PartsOfRowsThatBeginInTheMiddleOfAByteAreFloats) {
   const Tensor odd = quantized(make_tensor("w", {4, 5}, waves(20, 0.7F)), *stored_type_from_name("qint4"));
-  EXPECT_THAT(
-      [&] {
-        (void)load_matrix(odd, Orientation::out_in, {MatrixPart::Of::outputs, {1, 3}});
-      },
-      testing::ThrowsMessage<Error>(testing::HasSubstr("its rows do not begin at whole bytes")));
+  std::vector<float> all(20);
+  load_matrix(odd)->decode(0, 4, all.data());
+  const auto part = load_matrix(odd, Orientation::out_in, {MatrixPart::Of::outputs, {1, 3}});
+  EXPECT_EQ(part->stored().storage, Storage::f32);
+  std::vector<float> found(10);
+  part->decode(0, 2, found.data());
+  EXPECT_TRUE(std::equal(found.begin(), found.end(), all.begin() + 5));
 }
 
-TEST(Matrix, PartsOfSeveralAreTheSameOfEach) {
-  const Tensor stack = make_tensor("experts", {3, 4, 6}, waves(72, 0.7F));
-  std::vector<float> numbers = values(stack);
-  for (const Orientation orientation : {Orientation::out_in, Orientation::in_out}) {
-    const bool rows_are_outputs = orientation == Orientation::out_in;
-    const auto rows = load_matrices(stack, orientation,
-                                    {rows_are_outputs ? MatrixPart::Of::outputs : MatrixPart::Of::inputs, {1, 3}});
-    const auto columns = load_matrices(stack, orientation,
-                                       {rows_are_outputs ? MatrixPart::Of::inputs : MatrixPart::Of::outputs, {2, 5}});
-    ASSERT_EQ(rows.size(), 3U);
-    ASSERT_EQ(columns.size(), 3U);
-    for (std::size_t m = 0; m < 3; ++m) {
-      std::vector<float> found(2 * 6);
-      rows[m]->decode(0, 2, found.data());
-      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], numbers[m * 24 + 6 + i]);
-      found.resize(4 * 3);
-      columns[m]->decode(0, 4, found.data());
-      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], numbers[m * 24 + i / 3 * 6 + 2 + i % 3]);
+TEST(Matrix, EmptyPartsMakeZeros) {
+  const Tensor tensor = make_tensor("w", {4, 6}, waves(24, 0.7F));
+  const auto no_inputs = load_matrix(tensor, Orientation::out_in, {MatrixPart::Of::inputs, {3, 3}});
+  const auto no_outputs = load_matrix(tensor, Orientation::out_in, {MatrixPart::Of::outputs, {2, 2}});
+  const auto all = load_matrix(tensor);
+  ASSERT_EQ(no_inputs->outputs(), 4U);
+  ASSERT_EQ(no_outputs->inputs(), 6U);
+  for (const std::size_t tokens : {1U, 3U}) {
+    for (const Precision precision : {Precision::fast, Precision::exact, Precision::apart}) {
+      const std::vector<float> x(6 * tokens, 1.0F);
+      std::vector<float> zeros(4 * tokens, 7.0F);
+      multiply(*no_inputs, x.data(), tokens, zeros.data(), precision);
+      EXPECT_THAT(zeros, testing::Each(0.0F));
+      std::vector<float> alone(4 * tokens);
+      multiply(*all, x.data(), tokens, alone.data(), precision);
+      std::vector<float> together(4 * tokens);
+      multiply(std::array{Product{no_outputs.get(), nullptr}, Product{all.get(), together.data()}}, x.data(), tokens,
+               precision);
+      EXPECT_EQ(together, alone);
     }
+  }
+}
+
+TEST(Matrix, SomeOfSeveralAreThoseOfAll) {
+  const Tensor stack = make_tensor("experts", {3, 4, 6}, waves(72, 0.7F));
+  const std::vector<float> numbers = values(stack);
+  for (const Orientation orientation : {Orientation::out_in, Orientation::in_out}) {
+    const auto some = load_matrices(stack, orientation, IndexRange{1, 3});
+    ASSERT_EQ(some.size(), 2U);
+    for (std::size_t m = 0; m < 2; ++m) {
+      std::vector<float> found(24);
+      some[m]->decode(0, 4, found.data());
+      EXPECT_TRUE(std::equal(found.begin(), found.end(), numbers.begin() + static_cast<std::ptrdiff_t>(24 * (m + 1))));
+    }
+    EXPECT_TRUE(load_matrices(stack, orientation, IndexRange{2, 2}).empty());
   }
 }
 

@@ -1,9 +1,8 @@
-// Ranks in threads of one process, which sum at a barrier, against the whole model.
+// Ranks in threads of one process against the whole model.
 #include "runtime/transformer.hpp"
 
 #include <algorithm>
 #include <array>
-#include <barrier>
 #include <cmath>
 #include <memory>
 #include <ostream>
@@ -11,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,40 +22,15 @@
 
 #include "family/config_json.hpp"
 #include "family/families.hpp"
+#include "runtime/weights.hpp"
 #include "support/errors.hpp"
+#include "support/thread_ranks.hpp"
 
 namespace poise {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// The share of each rank.
-class SumAtBarrier {
- public:
-  explicit SumAtBarrier(std::size_t count) : parts_(count), barrier_(static_cast<std::ptrdiff_t>(count)) {}
-
-  void operator()(std::size_t rank, std::span<float> numbers) {
-    parts_[rank] = numbers;
-    barrier_.arrive_and_wait();
-    if (rank == 0) {
-      total_.assign(numbers.size(), 0.0F);
-      for (const std::span<float> part : parts_) {
-        for (std::size_t i = 0; i < total_.size(); ++i) total_[i] += part[i];
-      }
-      ++sums_;
-    }
-    barrier_.arrive_and_wait();
-    std::ranges::copy(total_, numbers.begin());
-  }
-
-  std::size_t sums() const { return sums_; }
-
- private:
-  std::vector<std::span<float>> parts_;
-  std::vector<float> total_;
-  std::size_t sums_ = 0;
-  std::barrier<> barrier_;
-};
 
 constexpr std::size_t kLayers = 2;
 constexpr std::size_t kVocabulary = 64;
@@ -130,8 +103,9 @@ INSTANTIATE_TEST_SUITE_P(
     Models, RanksOf,
     ::testing::Values(Case{"llama"}, Case{"llama", "{}", "q8_0"}, Case{"llama", "{}", "q4_0"},
                       Case{"llama", "{}", "group4:32"}, Case{"llama", kMlpBias}, Case{"llama", kMlpBias, "qint4"},
-                      Case{"qwen2"}, Case{"qwen2", "{}", "q8_0"}, Case{"qwen2", "{}", "group8:32"}, Case{"qwen3"},
-                      Case{"mixtral", kMixtral}, Case{"mixtral", kMixtral, "q8_0"}, Case{"mixtral", kMixtral, "q4_0"},
+                      Case{"olmo2"}, Case{"olmo2", "{}", "q8_0"}, Case{"qwen2"}, Case{"qwen2", "{}", "q8_0"},
+                      Case{"qwen2", "{}", "group8:32"}, Case{"qwen3"}, Case{"mixtral", kMixtral},
+                      Case{"mixtral", kMixtral, "q8_0"}, Case{"mixtral", kMixtral, "q4_0"},
                       Case{"mixtral", kMixtral, "group4:32"}, Case{"gemma2", kGemma2}, Case{"gemma2", kGemma2, "q8_0"},
                       Case{"gemma2", kGemma2, "q4_0"}, Case{"gemma2", kGemma2, "group4:32"},
                       Case{"phi3"},                 // q, k and v in one matrix, and gate and up in another
@@ -140,68 +114,179 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"gpt2", kGpt2, "q8_0"},  //
                       Case{"gpt_oss", kGptOss}));   // sinks, experts in stacks, gate and up by turns
 
+using support::ThreadRanks;
+
+// Returns what each rank computes.
+std::vector<std::vector<float>> logits_of_ranks(const Model& model, ThreadRanks& ranks, RankSplit split,
+                                                CacheType cache = CacheType::f32) {
+  std::vector<std::vector<float>> found(ranks.size());
+  ranks.run([&](std::size_t rank) { found[rank] = logits_of(*make_transformer(model, {&ranks[rank], split}), cache); });
+  return found;
+}
+
 TEST_P(RanksOf, MakeTheScoresOfTheWhole) {
   const Case& given = GetParam();
   const Model model = random_family(given.model_type, given.keys, given.type);
   const std::vector<float> expected = logits_of(*make_transformer(model));
   const float largest = std::abs(*std::ranges::max_element(expected, {}, [](float x) { return std::abs(x); }));
   ASSERT_TRUE(std::isfinite(largest));
-  for (const std::size_t count : {2U, 4U}) {
-    SumAtBarrier sum(count);
-    std::vector<std::unique_ptr<const Transformer>> transformers;
-    for (std::size_t rank = 0; rank < count; ++rank) {
-      transformers.push_back(make_transformer(
-          model,
-          {.rank = rank, .count = count, .sum = [&sum, rank](std::span<float> numbers) { sum(rank, numbers); }}));
-    }
-    std::vector<std::vector<float>> found(count);
-    {
-      std::vector<std::jthread> threads;
-      for (std::size_t rank = 0; rank < count; ++rank)
-        threads.emplace_back([&, rank] { found[rank] = logits_of(*transformers[rank]); });
-    }
-    EXPECT_EQ(sum.sums(), 4 * 2 * kLayers);
+  // 3 does not divide the heads. 5 ranks share some of the 4 heads of keys and values, 7 do not divide the queries of
+  // any. Of 11, some have no heads.
+  for (const std::size_t count : {2U, 3U, 4U, 5U, 7U, 11U}) {
+    SCOPED_TRACE(count);
+    ThreadRanks ranks(count);
+    const auto found = logits_of_ranks(model, ranks, RankSplit::heads);
     for (const std::vector<float>& of_rank : found) {
       EXPECT_EQ(of_rank, found[0]) << "all ranks have the same bits";
       ASSERT_EQ(of_rank.size(), expected.size());
       float worst = 0;
       for (std::size_t i = 0; i < expected.size(); ++i) worst = std::max(worst, std::abs(of_rank[i] - expected[i]));
-      EXPECT_LT(worst, 2e-5F * largest) << count;
+      EXPECT_LT(worst, 1e-5F * largest);
     }
+  }
+}
+
+TEST_P(RanksOf, MakeTheBitsOfTheWholeFromLayers) {
+  const Case& given = GetParam();
+  const Model model = random_family(given.model_type, given.keys, given.type);
+  const std::vector<float> expected = logits_of(*make_transformer(model));
+  for (const std::size_t count : {2U, 3U}) {
+    ThreadRanks ranks(count);
+    for (const std::vector<float>& of_rank : logits_of_ranks(model, ranks, RankSplit::layers))
+      EXPECT_EQ(of_rank, expected) << count;
+  }
+}
+
+// Sums after `o` and `down` of each layer, and one exchange for the scores; with layers, one for each rank and one for
+// the scores.
+TEST(Ranks, ExchangeBytesAFewTimesAToken) {
+  const Model model = random_family("llama", "{}", "f32");
+  ThreadRanks by_heads(2);
+  (void)logits_of_ranks(model, by_heads, RankSplit::heads);
+  EXPECT_EQ(by_heads.exchanges(1), 4 * (2 * kLayers + 1));
+  ThreadRanks by_layers(2);
+  (void)logits_of_ranks(model, by_layers, RankSplit::layers);
+  EXPECT_EQ(by_layers.exchanges(1), 4 * (2 + 1));
+}
+
+TEST(Ranks, KeepTheHiddenStatesOfEveryLayer) {
+  const Model model = random_family("llama", R"({"num_hidden_layers": 4})", "f32");
+  const auto kept_of = [](const Transformer& transformer, std::size_t layer) {
+    Workspace memory;
+    memory.precision = Precision::exact;
+    memory.kept_layer = layer;
+    Sequence sequence = transformer.begin(64, CacheType::f32);
+    transformer.forward(std::array{SequenceTokens{&sequence, std::array<TokenId, 3>{5, 6, 7}}}, memory);
+    return memory.kept;
+  };
+  for (const std::size_t layer : {0U, 1U, 3U, 4U}) {
+    const std::vector<float> expected = kept_of(*make_transformer(model), layer);
+    ThreadRanks ranks(3);
+    std::vector<std::vector<float>> found(3);
+    ranks.run([&](std::size_t rank) {
+      found[rank] = kept_of(*make_transformer(model, {&ranks[rank], RankSplit::layers}), layer);
+    });
+    for (const std::vector<float>& of_rank : found) EXPECT_EQ(of_rank, expected) << layer;
+  }
+}
+
+// A layer with a window drops positions: every rank has to know.
+TEST(Ranks, ForgetTheSamePositions) {
+  const Model model = random_family("gemma2", kGemma2, "f32");
+  ThreadRanks ranks(2);
+  std::vector<int> has_cut(2, -1);
+  ranks.run([&](std::size_t rank) {
+    const auto transformer = make_transformer(model, {&ranks[rank], RankSplit::layers});
+    Workspace memory;
+    Sequence sequence = transformer->begin(4096, CacheType::f16);
+    const std::vector<TokenId> tokens(400, 3);
+    for (int i = 0; i < 4; ++i) transformer->forward(std::array{SequenceTokens{&sequence, tokens}}, memory);
+    has_cut[rank] = transformer->truncate(20, sequence) ? 1 : 0;
+  });
+  EXPECT_EQ(has_cut, (std::vector<int>{0, 0}));
+}
+
+struct Dealt {
+  std::vector<std::size_t> counts;  // of each rank's heads
+  std::vector<std::size_t> kv_heads;
+};
+
+Dealt deal(std::size_t heads, std::size_t kv_heads, std::size_t count) {
+  ThreadRanks ranks(count);
+  Dealt dealt;
+  std::size_t next = 0;
+  std::size_t keys = 0;
+  for (std::size_t rank = 0; rank < count; ++rank) {
+    const HeadShare share = Ranks{&ranks[rank]}.find_heads(heads, kv_heads);
+    EXPECT_EQ(share.heads.first, next) << "without gaps";
+    next = share.heads.last;
+    if (share.is_first) keys += share.kv_heads.size();
+    for (std::size_t head = share.heads.first; head < share.heads.last; ++head) {
+      const std::size_t kv_head = head / (heads / kv_heads);
+      EXPECT_TRUE(share.kv_heads.first <= kv_head && kv_head < share.kv_heads.last) << rank << " " << head;
+    }
+    dealt.counts.push_back(share.heads.size());
+    dealt.kv_heads.push_back(share.kv_heads.size());
+  }
+  EXPECT_EQ(next, heads);
+  EXPECT_EQ(keys, kv_heads) << "one rank counts each";
+  return dealt;
+}
+
+TEST(Ranks, DealHeadsWithoutGaps) {
+  EXPECT_THAT(deal(8, 4, 3).kv_heads, ElementsAre(1, 1, 2));
+  EXPECT_THAT(deal(8, 4, 4).counts, ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(deal(8, 2, 4).counts, ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(deal(8, 2, 4).kv_heads, ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(deal(4, 4, 8).counts, ElementsAre(0, 1, 0, 1, 0, 1, 0, 1));
+  for (const std::size_t count : {1U, 2U, 3U, 5U, 6U, 7U, 9U, 13U, 64U}) {
+    for (const std::size_t kv_heads : {1U, 2U, 7U, 14U}) (void)deal(14, kv_heads, count);
   }
 }
 
 TEST(Ranks, ShareUnitsWithoutGapsEvenIfTheyDoNotDivide) {
   for (const std::size_t count : {1U, 2U, 3U, 7U}) {
+    ThreadRanks ranks(count);
     std::size_t next = 0;
     for (std::size_t rank = 0; rank < count; ++rank) {
-      const IndexRange share = Ranks{rank, count}.share(10);
+      const IndexRange share = Ranks{&ranks[rank]}.find_share(10);
       EXPECT_EQ(share.first, next);
       EXPECT_GE(share.size(), 10 / count);
       next = share.last;
+      EXPECT_EQ(Ranks{&ranks[0]}.find_owner(share.first, 10), rank);
     }
     EXPECT_EQ(next, 10U);
   }
 }
 
-std::string refusal(const Model& model, std::size_t count) {
-  const Error error = support::error_of([&] { (void)make_transformer(model, {.rank = count - 1, .count = count}); });
-  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-  return error.message();
+// A matrix whose blocks do not divide is cut within them: by zeros next to the heads, or as float32.
+TEST(Ranks, DoNotNeedWholeBlocks) {
+  for (const std::string_view keys :
+       {R"({"intermediate_size": 96})", R"({"head_dim": 8})", R"({"head_dim": 8, "intermediate_size": 32})"}) {
+    SCOPED_TRACE(keys);
+    const Model model = random_family("llama", keys, "q8_0");
+    const std::vector<float> expected = logits_of(*make_transformer(model));
+    const float largest = std::abs(*std::ranges::max_element(expected, {}, [](float x) { return std::abs(x); }));
+    for (const std::size_t count : {3U, 4U}) {
+      ThreadRanks ranks(count);
+      const auto found = logits_of_ranks(model, ranks, RankSplit::heads);
+      for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[0][i], expected[i], 1e-5F * largest);
+    }
+  }
 }
 
-TEST(Ranks, WhatDoesNotDivideIsRefused) {
-  EXPECT_THAT(refusal(random_family("llama", "{}", "f32"), 3),
-              HasSubstr("8 heads of queries and 4 of keys and values do not divide among 3 ranks"));
-  EXPECT_THAT(refusal(random_family("llama", "{}", "f32"), 8), HasSubstr("do not divide among 8 ranks"));
-  EXPECT_THAT(refusal(random_family("llama", R"({"intermediate_size": 96})", "q8_0"), 4),
-              HasSubstr("tensor model.layers.0.mlp.down_proj.weight: 96 inner numbers in steps of 32 do not divide "
-                        "among 4 ranks"));
-  EXPECT_THAT(refusal(random_family("llama", R"({"head_dim": 8})", "q8_0"), 4),
-              HasSubstr("tensor model.layers.0.self_attn.o_proj.weight cannot be used as a weight: parts of its rows "
-                        "begin at multiples of 32 numbers, not at 48"));
-  EXPECT_THAT(refusal(random_family("olmo2", "{}", "f32"), 2),
-              HasSubstr("model.layers.0.self_attn.q_norm norms all heads together"));
+TEST(Ranks, WithOtherModelsAreRefused) {
+  const Model model = random_family("llama", "{}", "f32");
+  const Model other = random_family("llama", R"({"rms_norm_eps": 0.5})", "f32");
+  ThreadRanks ranks(3);
+  std::vector<std::string> messages(3);
+  ranks.run([&](std::size_t rank) {
+    messages[rank] =
+        support::error_of([&] { (void)load_weights(rank == 1 ? other : model, Ranks{&ranks[rank]}); }).message();
+  });
+  EXPECT_THAT(messages[0], HasSubstr("rank 1 has another model than rank 0: the digests of their headers are "));
+  EXPECT_EQ(messages[1], messages[0]);
+  EXPECT_EQ(messages[2], messages[0]);
 }
 
 }  // namespace

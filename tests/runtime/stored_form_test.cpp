@@ -326,9 +326,15 @@ TEST(StoredFormParts, AreThoseOfTheWhole) {
         groups({40, 192}, 4, 64, {DType::f32, DType::f32}), indexed({40, 192}, 4, 64, shuffled(192, 64, 3)),
         indexed({40, 192}, 4, 10, shuffled(40, 10, 1), {DType::f16, DType::f16}, 0)}) {
     const auto all = load_matrix(tensor);
-    for (const MatrixPart& part : {MatrixPart{MatrixPart::Of::outputs, {3, 20}}, {MatrixPart::Of::inputs, {8, 100}}}) {
-      EXPECT_EQ(find_part_step(tensor, Orientation::out_in, part.of), 1U);
+    for (const MatrixPart& part : {MatrixPart{MatrixPart::Of::outputs, {3, 20}},
+                                   {MatrixPart::Of::outputs, {16, 40}},
+                                   {MatrixPart::Of::inputs, {8, 100}},
+                                   {MatrixPart::Of::inputs, {64, 192}}}) {
       const auto some = load_matrix(tensor, Orientation::out_in, part);
+      const std::size_t step = find_part_step(tensor, Orientation::out_in, part.of);
+      if (step > 1) {
+        EXPECT_EQ(some->stored().storage, part.range.first % step == 0 ? all->stored().storage : Storage::f32);
+      }
       const bool of_outputs = part.of == MatrixPart::Of::outputs;
       std::vector<float> row(192), of_part(some->columns());
       for (std::size_t r = 0; r < some->rows(); ++r) {

@@ -1,0 +1,64 @@
+// Communicator: the processes ("ranks") that compute one model together, and the ways in which they exchange bytes.
+//
+// All ranks call the same functions in the same order, each in one thread at a time. A rank that throws instead lets
+// the others wait; end() then ends them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poise {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // Returns the number of this process, from 0.
+  std::size_t rank() const { return rank_; }
+  std::size_t size() const { return size_; }
+
+  // Replaces the numbers by their sums over all ranks. They are added in the order of the ranks, so that all ranks get
+  // the same bits, in each run. Requires: all ranks have as many.
+  void sum(std::span<float> numbers);
+
+  // Gathers the texts of all ranks. Returns them on each rank, in the order of the ranks.
+  std::vector<std::string> gather(std::string_view own);
+
+  // Gathers arrays: `all` has those of all ranks, one after the other, which have `sizes` numbers.
+  void gather(std::span<const float> own, std::span<const std::size_t> sizes, std::span<float> all);
+
+  // Copies the bytes of one rank to all ranks. Requires: all ranks have as many.
+  virtual void broadcast(std::span<std::byte> bytes, std::size_t from) = 0;
+
+  // Ends this rank with the exit code of its command, and returns that of all: the first one that is not 0. Waits for
+  // all ranks that ended well. Does not wait long for others after an error: prints its messages (those of rank 0
+  // appear when they are made, those of other ranks only here) and ends the job. Callers return the code from main().
+  virtual int end(int code) = 0;
+
+  // Returns the file descriptor for a last message before the process ends without end().
+  virtual int error_output() const = 0;
+
+ protected:
+  Communicator(std::size_t rank, std::size_t size) : rank_(rank), size_(size) {}
+
+  // Gathers bytes: `all` has those of all ranks, one after the other, which have `sizes` bytes.
+  virtual void exchange(std::span<const std::byte> own, std::span<const std::size_t> sizes,
+                        std::span<std::byte> all) = 0;
+
+ private:
+  std::size_t rank_;
+  std::size_t size_;
+  std::vector<float> parts_;  // of sums
+};
+
+// Joins the ranks that were started together: by mpirun or srun in the command poise-mpi (mpi.cpp), one in poise
+// (one_rank.cpp). Of other ranks than the first, standard output goes nowhere, and standard error to end().
+std::unique_ptr<Communicator> join_ranks(int& argc, char**& argv);
+
+}  // namespace poise
