@@ -14,6 +14,11 @@ pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 
 pkg_check_modules(edit REQUIRED IMPORTED_TARGET libedit)  # of the command alone
+# Of the command poise-mpi alone, which is built where it is found. Sanitizers report what MPI keeps to its end.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  set(MPI_CXX_SKIP_MPICXX ON)  # its interface is C
+  find_package(MPI COMPONENTS CXX QUIET)
+endif()
 
 # Header-only, and packaged without targets of their own in some releases.
 foreach(header IN ITEMS CLI/CLI.hpp)

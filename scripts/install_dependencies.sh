@@ -1,16 +1,18 @@
 #!/bin/sh
 # Installs the missing Debian packages for a purpose, as root or with sudo. Does nothing, silently, if none is missing.
 #
-#     scripts/install_dependencies.sh build|python|test|clang|bench|tidy ...
+#     scripts/install_dependencies.sh build|mpi|python|test|clang|bench|tidy ...
 set -eu
 
 # The packages with which the command and the library are built.
 build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev
   zlib1g-dev libdeflate-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev libedit-dev"
+# The command for several machines.
+mpi="$build libopenmpi-dev openmpi-bin openssh-client"
 # The Python package; only its tests need numpy, torch and pytest.
 python="$build python3 python3-dev python3-pybind11 python3-pip python3-venv"
 test="$python git python3-pytest python3-torch python3-numpy python3-onnx python3-msgpack python3-jinja2 mypy
-  libsentencepiece-dev libgtest-dev libgmock-dev locales zstd openssl xxhash"
+  libsentencepiece-dev libgtest-dev libgmock-dev locales zstd openssl xxhash libopenmpi-dev openmpi-bin"
 clang="$test clang-14 clang-format-14 black libclang-rt-14-dev llvm-14"
 bench="$build python3 python3-numpy libbenchmark-dev zstd openssl xxhash"
 tidy="$clang clang-tidy-14"
@@ -19,6 +21,7 @@ missing=""
 for purpose in "$@"; do
   case $purpose in
     build) packages=$build ;;
+    mpi) packages=$mpi ;;
     python) packages=$python ;;
     test) packages=$test ;;
     clang) packages=$clang ;;

@@ -15,6 +15,7 @@
 #include "bytes/short_text.hpp"
 #include "cli/advice.hpp"
 #include "cli/chat_session.hpp"
+#include "cli/cluster.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/line_reader.hpp"
@@ -141,10 +142,10 @@ class Chat {
     Model model = options_.model.open_model(options_.quiet);
     use_sampling_defaults(model, options_.generate_options, generate_.sampling, options_.quiet);
     use_built_in_template(options_.template_file, model, generate_, options_.quiet);
-    const auto weights = load_weights(model);
+    const auto weights = options_.model.load(model);
     require_tokens(*weights, generate_);
     SessionOptions session_options = options_.session;
-    session_options.draft = open_draft(options_.draft, options_.model.read, options_.quiet);
+    session_options.draft = open_draft(options_.draft, options_.model, options_.quiet);
     Session session(weights, session_options);
     ChatTemplate chat = read_template(options_.template_file, session.tokenizer(), false);
     return {std::move(session), std::move(chat), options_.system};
@@ -152,7 +153,8 @@ class Chat {
 
   // Opens the history, where a person types: only lines of a person are kept.
   std::optional<HistoryFile> open_history() const {
-    if (options_.no_history || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) return std::nullopt;
+    if (options_.no_history || cluster().size() > 1 || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
+      return std::nullopt;
     return HistoryFile();
   }
 
@@ -235,8 +237,13 @@ class Chat {
     if (reader_.is_terminal()) print_now(kModel);
     try {
       ChatSession::Answer answer;
-      Interrupts interrupts;
-      const bool was_stopped = interrupts.run([&](const std::stop_token& stop) { answer = work(stop); });
+      bool was_stopped = false;
+      if (cluster().size() == 1) {
+        Interrupts interrupts;
+        was_stopped = interrupts.run([&](const std::stop_token& stop) { answer = work(stop); });
+      } else {
+        answer = work({});  // one rank must not stop alone: Ctrl-C ends all
+      }
       print_now("\n");
       note(answer, was_stopped);
     } catch (const Error& error) {
@@ -349,6 +356,7 @@ class Chat {
   }
 
   bool save(const std::string& path) {
+    if (cluster().rank() != 0) return true;
     AtomicFile file(path, false);
     const std::string text = session_.to_json();
     file.write(std::as_bytes(std::span(text)));

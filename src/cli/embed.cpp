@@ -34,7 +34,7 @@ class Embed {
  public:
   explicit Embed(const EmbedArguments& options)
       : options_(options),
-        weights_(load_weights(options.model.open_model(false))),
+        weights_(options.model.load(options.model.open_model(false))),
         embedder_(weights_, options.embed, options.session) {}
 
   void execute() {

@@ -19,6 +19,7 @@
 #include <poise/error.hpp>
 #include <poise/value.hpp>
 
+#include "cli/cluster.hpp"
 #include "cli/text.hpp"
 
 namespace poise::cli {
@@ -62,7 +63,8 @@ void LineReader::CloseEditor::operator()(::editline* editor) const { ::el_end(ed
 void LineReader::CloseHistory::operator()(struct ::history* lines) const { ::history_end(lines); }
 
 LineReader::LineReader(Completer completer, const std::vector<std::string>& earlier)
-    : is_terminal_(::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1), completer_(std::move(completer)) {
+    : is_terminal_(cluster().size() == 1 && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1),
+      completer_(std::move(completer)) {
   if (!is_terminal_) return;
   use_utf8();
   editor_.reset(::el_init("poise", stdin, stdout, stderr));

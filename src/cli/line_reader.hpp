@@ -30,6 +30,7 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
+  // Returns true for a person at a terminal. Several ranks read plain lines.
   bool is_terminal() const { return is_terminal_; }
   // Returns the next line, without its end; std::nullopt at the end of the input, and after Ctrl-C. Shows `prompt` on a
   // terminal only.

@@ -18,6 +18,7 @@
 #include <poise/error.hpp>
 
 #include "cli/advice.hpp"
+#include "cli/cluster.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/options.hpp"
@@ -100,6 +101,7 @@ int run(int argc, char** argv) {
     say(make_overview(app));
     return 2;
   }
+  if (cluster().rank() != 0 && !is_run_by_all_ranks(argv[1])) return 0;
   require_known_command(app, argc, argv);
   int code = 0;
   try {
@@ -119,13 +121,8 @@ int run(int argc, char** argv) {
   return code;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  allow_many_files();
-  // A closed pipe or the limit on file sizes becomes a write error, which removes outputs that have a temporary name.
-  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
-  poise::cli::report_files_that_shrink();
+// Returns the exit code. Reports all errors.
+int run_and_report(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const poise::Error& error) {
@@ -149,21 +146,40 @@ int main(int argc, char** argv) {
   return 1;
 }
 
+}  // namespace
+
+int main(int argc, char** argv) {
+  allow_many_files();
+  try {
+    poise::cli::use_cluster(poise::join_ranks(argc, argv));
+  } catch (const std::exception& error) {
+    complain(error.what());
+    return 1;
+  }
+  // A closed pipe or the limit on file sizes becomes a write error, which removes outputs that have a temporary name.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+  poise::cli::report_files_that_shrink();
+  return poise::cli::cluster().end(run_and_report(argc, argv));
+}
+
 namespace poise::cli {
 
 namespace {
+
+int error_output = STDERR_FILENO;
 
 // Handles SIGBUS, which a read from a mapped file raises after the file shrank; calls only async-signal-safe functions.
 // No output has its name yet. A hidden temporary file stays where the file system needs one.
 void report(int) {
   constexpr std::string_view kMessage = "poise: a file changed while being read; --io read copes with that\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  [[maybe_unused]] const ssize_t written = ::write(error_output, kMessage.data(), kMessage.size());
   ::_exit(1);
 }
 
 }  // namespace
 
 void report_files_that_shrink() {
+  error_output = cluster().error_output();
   struct sigaction action {};
   action.sa_handler = report;
   ::sigaction(SIGBUS, &action, nullptr);

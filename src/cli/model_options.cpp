@@ -15,6 +15,7 @@
 #include <poise/sampling_defaults.hpp>
 
 #include "cli/advice.hpp"
+#include "cli/cluster.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
@@ -45,6 +46,10 @@ Model ModelOptions::open_model(bool quiet) const {
   return model;
 }
 
+std::shared_ptr<const Weights> ModelOptions::load(const Model& model) const {
+  return load_weights(model, Ranks{&cluster(), split});
+}
+
 std::vector<std::filesystem::path> ModelOptions::files() const {
   std::vector<std::filesystem::path> all = {path};
   for (const LoraAdapter& adapter : lora) all.push_back(adapter.path);
@@ -63,6 +68,11 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   add_tokenizer_options(command, options.tokenizer);
   add_lora_option(command, options.lora);
   add_io_option(command, options.read);
+  add_choice(
+      command, "--split", options.split,
+      std::vector<std::pair<std::string_view, RankSplit>>{{"heads", RankSplit::heads}, {"layers", RankSplit::layers}},
+      "With several ranks (poise-mpi): each has a share of every matrix, or whole layers, for slow networks")
+      ->default_str("heads");
 }
 
 namespace {
@@ -107,7 +117,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
   const auto set_seed = [&sampling](const std::string& text) {
     if (text == "random") {
       std::random_device device;
-      sampling.seed = (std::uint64_t{device()} << 32) | device();
+      sampling.seed = share_number((std::uint64_t{device()} << 32) | device());
     } else {
       const auto number = parse_number_text<std::uint64_t>(text);
       if (!number) refuse("--seed", text, "a whole number from 0 to 18446744073709551615, or random");
@@ -200,10 +210,11 @@ CLI::Option* add_draft_option(CLI::App& command, std::string& draft) {
                   "repeats (lookup)");
 }
 
-std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options, bool quiet) {
+std::optional<DraftOptions> open_draft(const std::string& draft, const ModelOptions& options, bool quiet) {
   if (draft.empty()) return std::nullopt;
   DraftOptions result;
-  if (draft != "lookup") name_file(draft, [&] { result.model = load_weights(open_to_compute(draft, options, quiet)); });
+  if (draft != "lookup")
+    name_file(draft, [&] { result.model = options.load(open_to_compute(draft, options.read, quiet)); });
   return result;
 }
 
@@ -220,6 +231,7 @@ bool is_pipe(const std::string& path) {
 }
 
 SourcePtr read_standard_input() {
+  require_one_rank("a model from standard input");
   claim_standard_input();
   if (::isatty(STDIN_FILENO) != 0)
     throw Error(ErrorKind::bad_argument, "\"-\" reads a model from standard input, which is a terminal");
@@ -227,6 +239,7 @@ SourcePtr read_standard_input() {
 }
 
 SourcePtr read_pipe(const std::string& path) {
+  require_one_rank("a model from a pipe");
   const FileDescriptor pipe(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!pipe) throw_system_error("open", path);
   return read_stream(pipe.get(), path);

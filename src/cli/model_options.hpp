@@ -15,6 +15,7 @@
 
 #include "cli/options.hpp"
 #include "formats/input.hpp"
+#include "runtime/weights.hpp"
 
 namespace poise::cli {
 
@@ -27,15 +28,19 @@ struct ModelOptions {
   ReadOptions read;
   std::vector<LoraAdapter> lora;
   TokenizerPaths tokenizer;
+  RankSplit split = RankSplit::heads;
 
   // Opens the model (open_to_compute()) and merges the adapters. Throws what open() and with_lora() throw.
   Model open_model(bool quiet) const;
+
+  // Loads this rank's share of a model's weights. Throws what load_weights() throws.
+  std::shared_ptr<const Weights> load(const Model& model) const;
 
   // Returns the paths given, and the files of those that are directories.
   std::vector<std::filesystem::path> files() const;
 };
 
-// Adds --vocab, --merges, --lora, --io.
+// Adds --vocab, --merges, --lora, --io, --split.
 void add_model_options(CLI::App& command, ModelOptions& options);
 
 // Options of commands that generate text: sampling, and where the text ends.
@@ -52,7 +57,7 @@ void add_session_options(CLI::App& command, SessionOptions& options);
 // Adds --draft.
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft);
 // Returns the draft for "lookup", or for a model, which this opens; std::nullopt if the text is empty.
-std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options, bool quiet);
+std::optional<DraftOptions> open_draft(const std::string& draft, const ModelOptions& options, bool quiet);
 
 // Rejects invalid options before any work.
 void check_generate_options(const GenerateOptions& options);

@@ -14,6 +14,7 @@
 
 #include "bytes/short_text.hpp"
 #include "cli/advice.hpp"
+#include "cli/cluster.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "cli/standard_input.hpp"
@@ -86,14 +87,14 @@ class Run {
       use_built_in_template(options_.conversation.template_file, model, generate_, quiet);
     }
     // Load the weights in their stored form, and make the tokenizer. Sessions share both.
-    const auto weights = load_weights(model);
+    const auto weights = options_.model.load(model);
     if (!options_.prompts.file.empty()) return answer_prompts(weights, loading);
     require_tokens(*weights, generate_);
     note_unused_options();
     if (has_perplexity) return compute_perplexity(weights, loading);
     // Begin a session: the cache of keys and values, and the draft that guesses tokens.
     SessionOptions session_options = options_.session;
-    session_options.draft = open_draft(options_.draft, options_.model.read, quiet);
+    session_options.draft = open_draft(options_.draft, options_.model, quiet);
     Session session(weights, session_options);
     load_seconds_ = loading.seconds();
     // Tokenize the prompt, and compute it: the session then has scores for the next token.
@@ -138,6 +139,7 @@ class Run {
 
   void answer_prompts(const std::shared_ptr<const Weights>& weights, const Stopwatch& loading) {
     load_seconds_ = loading.seconds();
+    if (!options_.prompts.output.empty() && options_.prompts.output != "-") require_one_rank("--output");
     const Stopwatch generating;
     PromptsOptions prompts = options_.prompts;
     prompts.inputs = options_.model.files();
@@ -158,8 +160,9 @@ class Run {
     std::shared_ptr<const Weights> base;
     if (const std::string& path = options_.perplexity.against; !path.empty()) {
       if (options_.verify) require_verified(path);
-      name_file(path,
-                [&] { base = load_weights(open_to_compute(path, options_.model.read, options_.progress.quiet)); });
+      name_file(path, [&] {
+        base = options_.model.load(open_to_compute(path, options_.model.read, options_.progress.quiet));
+      });
     }
     load_seconds_ = loading.seconds();
     const Stopwatch computing;

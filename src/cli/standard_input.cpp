@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <span>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
+#include "cli/cluster.hpp"
 #include "io/file_descriptor.hpp"
 
 namespace poise::cli {
@@ -33,8 +35,10 @@ File open_file(const std::string& path, const char* mode) {
 
 std::string read_text_file(const std::string& path) {
   if (path == "-") return TextInput().all();
-  const File file = open_file(path, "rb");
-  return TextInput(file.get(), path).all();
+  return share_text([&] {
+    const File file = open_file(path, "rb");
+    return TextInput(file.get(), path).all();
+  });
 }
 
 std::string name_text_file(const std::string& path) { return path == "-" ? "standard input" : path; }
@@ -49,8 +53,9 @@ std::string read_prompt_file(const std::string& path) {
 
 bool has_piped_input() {
   struct stat status {};
-  if (::fstat(STDIN_FILENO, &status) != 0) return false;
-  return S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode) || S_ISSOCK(status.st_mode);
+  const bool is_open = ::fstat(STDIN_FILENO, &status) == 0;
+  const bool is_piped = S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode) || S_ISSOCK(status.st_mode);
+  return share_number(is_open && is_piped ? 1 : 0) != 0;
 }
 
 std::string TextInput::all() {
@@ -81,14 +86,24 @@ bool TextInput::fill() {
     throw Error(ErrorKind::unsupported,
                 fmt::format("the text is longer than {} bytes, the most that is read", kMostInput), name_);
   buffer_.resize(before + kPiece);
+  const bool is_shared = file_ == stdin;
+  std::size_t count = is_shared && cluster().rank() != 0 ? 0 : read_piece(buffer_.data() + before);
+  if (is_shared) {
+    count = share_number(count);
+    cluster().broadcast(std::as_writable_bytes(std::span(buffer_).subspan(before, count)), 0);
+  }
+  buffer_.resize(before + count);
+  return count > 0;
+}
+
+std::size_t TextInput::read_piece(char* to) const {
   // Not fread(), which waits for a whole piece.
   ::ssize_t read = 0;
   do {
-    read = ::read(::fileno(file_), buffer_.data() + before, kPiece);
+    read = ::read(::fileno(file_), to, kPiece);
   } while (read < 0 && errno == EINTR);
-  buffer_.resize(before + static_cast<std::size_t>(read < 0 ? 0 : read));
   if (read < 0) throw_system_error("read", name_);
-  return read > 0;
+  return static_cast<std::size_t>(read);
 }
 
 }  // namespace poise::cli

@@ -35,7 +35,9 @@ class TextInput {
   bool has_line() const { return buffer_.find('\n', begin_) != std::string::npos; }
 
  private:
+  // Reads a piece; false at the end. Rank 0 reads standard input for all ranks.
   bool fill();
+  std::size_t read_piece(char* to) const;
 
   std::FILE* file_;
   std::string name_;

@@ -1,0 +1,147 @@
+// The command poise-mpi: as many processes as mpirun or srun starts. No other file includes MPI.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <stdexcept>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <mpi.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cluster/communicator.hpp"
+#include "io/file_descriptor.hpp"
+
+namespace poise {
+namespace {
+
+std::size_t find_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return static_cast<std::size_t>(rank);
+}
+
+std::size_t count_ranks() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return static_cast<std::size_t>(size);
+}
+
+std::string name_machine() {
+  std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
+  int length = 0;
+  MPI_Get_processor_name(name.data(), &length);
+  return {name.data(), static_cast<std::size_t>(length)};
+}
+
+// MPI itself ends the job when a call fails, as it does when a rank is lost.
+class MpiRanks final : public Communicator {
+ public:
+  MpiRanks() : Communicator(find_rank(), count_ranks()) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &ends_);
+    if (rank() != 0) mute();
+  }
+
+  void broadcast(std::span<std::byte> bytes, std::size_t from) override {
+    while (!bytes.empty()) {
+      const std::size_t count = std::min<std::size_t>(bytes.size(), kMostAtOnce);
+      MPI_Bcast(bytes.data(), static_cast<int>(count), MPI_BYTE, static_cast<int>(from), MPI_COMM_WORLD);
+      bytes = bytes.subspan(count);
+    }
+  }
+
+  int end(int code) override {
+    std::fflush(stdout);
+    std::vector<int> codes(size());
+    // Other ranks may be in a call of another kind, which this one does not meet: it has messages of its own.
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Iallgather(&code, 1, MPI_INT, codes.data(), 1, MPI_INT, ends_, &request);
+    const auto begin = std::chrono::steady_clock::now();
+    for (int is_done = 0; true; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+      MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+      if (is_done != 0) break;
+      if (code == 0 || std::chrono::steady_clock::now() - begin < kPatience) continue;
+      print_messages();
+      MPI_Abort(MPI_COMM_WORLD, code);
+    }
+    const auto first = std::ranges::find_if(codes, [](int other) { return other != 0; });
+    const bool is_first = static_cast<std::size_t>(first - codes.begin()) == rank();
+    if (is_first) print_messages();
+    MPI_Barrier(ends_);  // mpirun ends the others after the first one that returns an error
+    MPI_Finalize();
+    return first == codes.end() ? 0 : *first;
+  }
+
+  int error_output() const override { return rank() == 0 ? STDERR_FILENO : error_output_.get(); }
+
+ protected:
+  void exchange(std::span<const std::byte> own, std::span<const std::size_t> sizes, std::span<std::byte> all) override {
+    if (all.size() <= kMostAtOnce) {
+      std::vector<int> counts;
+      std::vector<int> places;
+      for (int place = 0; const std::size_t size : sizes) {
+        counts.push_back(static_cast<int>(size));
+        places.push_back(place);
+        place += counts.back();
+      }
+      MPI_Allgatherv(own.data(), counts[rank()], MPI_BYTE, all.data(), counts.data(), places.data(), MPI_BYTE,
+                     MPI_COMM_WORLD);
+      return;
+    }
+    for (std::size_t from = 0, place = 0; from < size(); place += sizes[from++]) {
+      const auto part = all.subspan(place, sizes[from]);
+      if (from == rank()) std::ranges::copy(own, part.begin());
+      broadcast(part, from);
+    }
+  }
+
+ private:
+  // MPI counts with int.
+  static constexpr std::size_t kMostAtOnce = INT_MAX;
+  // How long the same error may take to reach all ranks.
+  static constexpr std::chrono::seconds kPatience{1};
+
+  // Keeps the messages of this rank in memory, and prints no output.
+  void mute() {
+    error_output_ = FileDescriptor(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+    messages_ = FileDescriptor(::memfd_create("poise messages", MFD_CLOEXEC));
+    const FileDescriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    if (!error_output_ || !messages_ || !nowhere || ::dup2(messages_.get(), STDERR_FILENO) < 0 ||
+        ::dup2(nowhere.get(), STDOUT_FILENO) < 0)
+      throw_system_error("redirect", "standard output");
+  }
+
+  void print_messages() const {
+    std::fflush(stderr);
+    if (rank() == 0) return;
+    std::string text = fmt::format("poise: rank {} on {} ends all:\n", rank(), name_machine());
+    std::array<char, 4096> piece{};
+    for (::off_t at = 0; true;) {
+      const ::ssize_t count = ::pread(messages_.get(), piece.data(), piece.size(), at);
+      if (count <= 0) break;
+      text.append(piece.data(), static_cast<std::size_t>(count));
+      at += count;
+    }
+    [[maybe_unused]] const ::ssize_t written = ::write(error_output_.get(), text.data(), text.size());
+  }
+
+  MPI_Comm ends_ = MPI_COMM_NULL;  // of end() alone, so that its calls do not meet others
+  FileDescriptor error_output_;
+  FileDescriptor messages_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> join_ranks(int& argc, char**& argv) {
+  int provided = 0;
+  // A session computes on any thread of its arena, one at a time.
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+  if (provided < MPI_THREAD_SERIALIZED) throw std::runtime_error("this MPI allows calls from the first thread only");
+  return std::make_unique<MpiRanks>();
+}
+
+}  // namespace poise

@@ -1,0 +1,30 @@
+// The command poise: one process.
+#include <algorithm>
+
+#include <unistd.h>
+
+#include "cluster/communicator.hpp"
+
+namespace poise {
+namespace {
+
+class OneRank final : public Communicator {
+ public:
+  OneRank() : Communicator(0, 1) {}
+
+  void broadcast(std::span<std::byte> /*bytes*/, std::size_t /*from*/) override {}
+  int end(int code) override { return code; }
+  int error_output() const override { return STDERR_FILENO; }
+
+ protected:
+  void exchange(std::span<const std::byte> own, std::span<const std::size_t> /*sizes*/,
+                std::span<std::byte> all) override {
+    std::ranges::copy(own, all.begin());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> join_ranks(int& /*argc*/, char**& /*argv*/) { return std::make_unique<OneRank>(); }
+
+}  // namespace poise

@@ -1,0 +1,210 @@
+"""Runs poise-mpi under mpirun and compares it with poise.
+
+    run_ranks.py POISE POISE_MPI MPIRUN EXAMPLES RANKS|errors|ends
+
+RANKS: texts, scores and vectors of that many ranks. errors: what one rank refuses ends all with its message. ends: a
+rank that is killed, and Ctrl-C, end the job. Each rank has one thread. Exits with 77 (skipped) without Open MPI.
+"""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BOUND = 1e-5  # of the largest logit, of float32 models
+# Models with random weights: heads that ranks do not divide, norms over all heads, experts, sinks, one matrix of q, k
+# and v.
+FAMILIES = {2: ("olmo2", "gpt2-f32"), 3: ("mixtral", "gemma2"), 4: ("olmo2", "gpt_oss"), 1: ("phi3",)}
+SECONDS = 100  # for one command, on a busy machine
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+class Runner:
+    def __init__(self, poise, poise_mpi, mpirun, examples):
+        self.poise = poise
+        self.poise_mpi = poise_mpi
+        self.mpirun = [mpirun, "--allow-run-as-root", "--oversubscribe", "--quiet"]
+        self.model = str(pathlib.Path(examples) / "nano-mistral")
+        self.failures = 0
+
+    def command(self, ranks, arguments):
+        return [*self.mpirun, "-n", str(ranks), self.poise_mpi, *arguments]
+
+    def run(self, command, text=""):
+        return subprocess.run(command, capture_output=True, text=True, input=text, timeout=SECONDS)
+
+    def expect(self, is_right, what, detail=""):
+        self.failures += not is_right
+        print(f"{'ok' if is_right else 'FAILED'}: {what}{'' if is_right else ': ' + str(detail)}", flush=True)
+
+    def expect_same(self, ranks, arguments, text=""):
+        """Expects the output of one process."""
+        arguments = [*arguments, "--threads", "1"]
+        one = self.run([self.poise, *arguments], text)
+        many = self.run(self.command(ranks, arguments), text)
+        self.expect(
+            (one.returncode, one.stdout) == (many.returncode, many.stdout),
+            f"{ranks} ranks: {' '.join(arguments)}",
+            f"{one} and {many}",
+        )
+
+    def expect_close(self, ranks, arguments, read):
+        """Expects the numbers of one process, up to the order of sums."""
+        arguments = [*arguments, "--threads", "1", "--exact"]
+        one = read(self.run([self.poise, *arguments]).stdout)
+        ran = self.run(self.command(ranks, arguments))
+        many = read(ran.stdout) if ran.returncode == 0 else []
+        error = float("inf")
+        if len(one) == len(many):
+            error = max(abs(a - b) for a, b in zip(one, many)) / max(map(abs, one))
+        self.expect(error < BOUND, f"{ranks} ranks: {' '.join(arguments)}: {error:.1e}", ran.stderr)
+
+    def compare(self, ranks, directory):
+        prompt = ["-p", "Once upon a time", "-n", "40"]
+        self.expect_same(ranks, ["run", self.model, *prompt])
+        self.expect_same(ranks, ["run", self.model, *prompt, "--split", "layers"])
+        self.expect_same(ranks, ["run", self.model, "-n", "20", "--draft", "lookup"], "The little fox\n")
+        self.expect_close(
+            ranks, ["run", self.model, "--tokens", "1,5,9", "--logits"], lambda t: json.loads(t)["logits"]
+        )
+        self.expect_close(ranks, ["embed", self.model, "A cat"], lambda t: json.loads(t)["embedding"])
+        gguf = str(directory / "model.gguf")
+        self.run([self.poise, "convert", self.model, "-o", gguf, "--quantize", "q8_0"])
+        self.expect_same(ranks, ["run", gguf, *prompt, "--split", "layers", "--cache", "q8"])
+        self.expect_same(ranks, ["run", gguf, *prompt])
+        chat = ["chat", self.model, "--template", "chatml", "-n", "8", "--quiet"]
+        self.expect_same(ranks, chat, "Hello\n/undo\nTell me more\n")
+        self.compare_families(ranks, directory)
+
+    def compare_families(self, ranks, directory):
+        try:
+            import numpy as np
+        except ImportError:
+            print("this Python has no NumPy: no random models")
+            return
+        sys.path.append(str(pathlib.Path(__file__).parent.parent / "runtime"))
+        from random_directories import BASE, CASES, write_directory
+
+        cases = {name: (dtype, changes) for name, dtype, _, changes in CASES}
+        for number, name in enumerate(FAMILIES[ranks]):
+            dtype, changes = cases[name]
+            is_whole = "text_config" in changes or changes.get("model_type") == "gpt2"
+            config = dict(changes) if is_whole else {**BASE, **changes}
+            model = directory / name
+            model.mkdir()
+            write_directory(model, config, f"{self.model}/tokenizer.model", dtype, np.random.default_rng(number))
+            tokens = ",".join(str(3 + i * 37 % 700) for i in range(30))
+            arguments = ["run", str(model), "--tokens", tokens, "--logits", "--cache", "f32"]
+            self.expect_close(ranks, arguments, lambda text: json.loads(text)["logits"])
+
+    def expect_refusal(self, command, code, message, what):
+        ran = self.run(command)
+        count = ran.stderr.count(message)
+        self.expect((ran.returncode, count, ran.stdout) == (code, 1, ""), what, ran)
+
+    def refuse(self, directory):
+        self.expect_refusal(
+            self.command(3, ["run", "nowhere", "-p", "x"]), 1, "poise: nowhere: cannot open", "no rank has the file"
+        )
+        self.expect_refusal(
+            self.command(2, ["run", self.model, "--nonsense"]), 2, 'run has no option "--nonsense"', "a wrong option"
+        )
+        self.expect_refusal(
+            self.command(2, ["run", "-", "-p", "x"]), 2, "a model from standard input needs one process", "a stream"
+        )
+        run = ["run", self.model, "-p", "x", "--threads", "1"]
+        other = ["run", str(directory / "other"), *run[2:]]
+
+        def apart(last):
+            return [*self.command(2, run), ":", "-n", "1", self.poise_mpi, *last]
+
+        self.expect_refusal(apart(other), 1, f"{other[1]}: cannot open", "one rank has no file")
+        ran = self.run(apart(other))
+        self.expect("poise: rank 2 on " in ran.stderr, "the rank is named", ran)
+        shutil.copytree(self.model, other[1])
+        config = pathlib.Path(other[1]) / "config.json"
+        config.write_text(config.read_text().replace("1e-05", "1e-06"))
+        self.expect_refusal(apart(other), 1, "rank 2 has another model than rank 0", "one rank has another file")
+        # Other commands run once.
+        self.expect_same(3, ["run", self.model, "-p", "Once", "-n", "3", "--stop-id", "5"])
+        one = self.run([self.poise, "hash", self.model])
+        many = self.run(self.command(3, ["hash", self.model]))
+        self.expect(one.stdout == many.stdout, "rank 0 runs other commands alone", many)
+
+    def end(self):
+        """Kills a rank, and interrupts mpirun, at random moments."""
+        for way in ("kill", "kill", "interrupt"):
+            started = subprocess.Popen(
+                self.command(3, ["chat", self.model, "--template", "chatml", "--threads", "1"]),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            ranks = self.wait_for_children(started.pid)
+            time.sleep(random.random())
+            if way == "kill":
+                os.kill(random.choice(ranks), signal.SIGKILL)
+            else:
+                started.send_signal(signal.SIGINT)
+            try:
+                code = started.wait(timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                code = 0
+                started.kill()
+            end = time.monotonic() + 10
+            while time.monotonic() < end and any(map(self.is_running, ranks)):
+                time.sleep(0.02)
+            left = [rank for rank in ranks if self.is_running(rank)]
+            self.expect(code != 0 and not left, f"{way} ends all", f"code {code}, ranks left {left}")
+
+    @staticmethod
+    def is_running(process):
+        try:
+            state = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        return state not in "ZX"
+
+    def wait_for_children(self, parent):
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            children = [
+                int(pid)
+                for pid in pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+                if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("poise-mpi")
+            ]
+            if len(children) == 3:
+                return children
+            time.sleep(0.02)
+        return []
+
+
+def main():
+    poise, poise_mpi, mpirun, examples, what = sys.argv[1:6]
+    if not poise_mpi or not os.access(mpirun, os.X_OK):
+        skip("poise-mpi was not built, or there is no mpirun")
+    version = subprocess.run([mpirun, "--version"], capture_output=True, text=True).stdout
+    if "Open MPI" not in version and "OpenRTE" not in version:
+        skip(f"{mpirun} is not Open MPI's")
+    runner = Runner(poise, poise_mpi, mpirun, examples)
+    with tempfile.TemporaryDirectory() as directory:
+        if what == "errors":
+            runner.refuse(pathlib.Path(directory))
+        elif what == "ends":
+            runner.end()
+        else:
+            runner.compare(int(what), pathlib.Path(directory))
+    sys.exit(runner.failures > 0)
+
+
+if __name__ == "__main__":
+    main()
