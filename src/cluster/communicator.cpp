@@ -8,12 +8,29 @@ namespace poise {
 
 void Communicator::sum(std::span<float> numbers) {
   if (size_ == 1) return;
-  parts_.resize(size_ * numbers.size());
-  gather(numbers, std::vector(size_, numbers.size()), parts_);
-  std::copy_n(parts_.begin(), numbers.size(), numbers.begin());
+  // A token takes one exchange. For a prompt, each rank adds up a slice and sends the sums to all, so that a rank
+  // receives two times the numbers and not those of all ranks.
+  constexpr std::size_t kMostOfOneExchange = 32768;
+  if (size_ == 2 || numbers.size() <= kMostOfOneExchange) {
+    parts_.resize(size_ * numbers.size());
+    gather(numbers, std::vector(size_, numbers.size()), parts_);
+    return add_parts(numbers);
+  }
+  std::vector<std::size_t> slices;
+  for (std::size_t rank = 0; rank < size_; ++rank)
+    slices.push_back(numbers.size() * (rank + 1) / size_ - numbers.size() * rank / size_);
+  parts_.resize(size_ * slices[rank_]);
+  deal(numbers, slices, parts_);
+  std::vector<float> sums(slices[rank_]);
+  add_parts(sums);
+  gather(sums, slices, numbers);
+}
+
+void Communicator::add_parts(std::span<float> sums) const {
+  std::copy_n(parts_.begin(), sums.size(), sums.begin());
   for (std::size_t rank = 1; rank < size_; ++rank) {
-    const float* const part = parts_.data() + rank * numbers.size();
-    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] += part[i];
+    const float* const part = parts_.data() + rank * sums.size();
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += part[i];
   }
 }
 

@@ -51,7 +51,13 @@ class Communicator {
   virtual void exchange(std::span<const std::byte> own, std::span<const std::size_t> sizes,
                         std::span<std::byte> all) = 0;
 
+  // Sends a slice of the numbers to each rank: `slices` has their lengths. `parts` has the slices for this rank, from
+  // all ranks, one after the other.
+  virtual void deal(std::span<const float> numbers, std::span<const std::size_t> slices, std::span<float> parts) = 0;
+
  private:
+  void add_parts(std::span<float> sums) const;
+
   std::size_t rank_;
   std::size_t size_;
   std::vector<float> parts_;  // of sums

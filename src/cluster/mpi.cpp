@@ -81,15 +81,9 @@ class MpiRanks final : public Communicator {
  protected:
   void exchange(std::span<const std::byte> own, std::span<const std::size_t> sizes, std::span<std::byte> all) override {
     if (all.size() <= kMostAtOnce) {
-      std::vector<int> counts;
-      std::vector<int> places;
-      for (int place = 0; const std::size_t size : sizes) {
-        counts.push_back(static_cast<int>(size));
-        places.push_back(place);
-        place += counts.back();
-      }
-      MPI_Allgatherv(own.data(), counts[rank()], MPI_BYTE, all.data(), counts.data(), places.data(), MPI_BYTE,
-                     MPI_COMM_WORLD);
+      const ArrayPlaces of_all(sizes);
+      MPI_Allgatherv(own.data(), of_all.counts[rank()], MPI_BYTE, all.data(), of_all.counts.data(),
+                     of_all.places.data(), MPI_BYTE, MPI_COMM_WORLD);
       return;
     }
     for (std::size_t from = 0, place = 0; from < size(); place += sizes[from++]) {
@@ -99,9 +93,32 @@ class MpiRanks final : public Communicator {
     }
   }
 
+  // Requires: the numbers of a pass, at most Transformer::kMaxBatch hidden states, which MPI can count.
+  void deal(std::span<const float> numbers, std::span<const std::size_t> slices, std::span<float> parts) override {
+    const ArrayPlaces out(slices);
+    const ArrayPlaces in(std::vector(size(), slices[rank()]));
+    MPI_Alltoallv(numbers.data(), out.counts.data(), out.places.data(), MPI_FLOAT, parts.data(), in.counts.data(),
+                  in.places.data(), MPI_FLOAT, MPI_COMM_WORLD);
+  }
+
  private:
   // MPI counts with int.
   static constexpr std::size_t kMostAtOnce = INT_MAX;
+
+  // Arrays one after the other.
+  struct ArrayPlaces {
+    explicit ArrayPlaces(std::span<const std::size_t> sizes) {
+      for (int place = 0; const std::size_t size : sizes) {
+        counts.push_back(static_cast<int>(size));
+        places.push_back(place);
+        place += counts.back();
+      }
+    }
+
+    std::vector<int> counts = {};
+    std::vector<int> places = {};
+  };
+
   // How long the same error may take to reach all ranks.
   static constexpr std::chrono::seconds kPatience{1};
 

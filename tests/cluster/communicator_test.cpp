@@ -1,6 +1,7 @@
 // Sums and texts of all ranks.
 #include "cluster/communicator.hpp"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,21 @@ TEST(Communicator, SumsInTheOrderOfRanks) {
     ranks[rank].sum(found[rank]);
   });
   for (const auto& numbers : found) EXPECT_THAT(numbers, ElementsAre(((1e8F + 1) + -1e8F) + 3, 6));
+}
+
+TEST(Communicator, SumsManyNumbersInSlices) {
+  constexpr std::size_t kNumbers = 100'001;
+  support::ThreadRanks ranks(3);
+  const auto part = [](std::size_t rank, std::size_t i) { return std::sin(static_cast<float>(rank * kNumbers + i)); };
+  std::vector<std::vector<float>> found(3);
+  ranks.run([&](std::size_t rank) {
+    for (std::size_t i = 0; i < kNumbers; ++i) found[rank].push_back(part(rank, i));
+    ranks[rank].sum(found[rank]);
+  });
+  EXPECT_EQ(ranks.exchanges(0), 2U);
+  for (std::size_t i = 0; i < kNumbers; ++i) ASSERT_EQ(found[0][i], part(0, i) + part(1, i) + part(2, i));
+  EXPECT_EQ(found[1], found[0]);
+  EXPECT_EQ(found[2], found[0]);
 }
 
 TEST(Communicator, GathersTextsOfAnyLength) {

@@ -5,6 +5,7 @@
 #include <barrier>
 #include <cstddef>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <thread>
 #include <vector>
@@ -52,6 +53,19 @@ class ThreadRanks {
       for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
         std::copy_n(all_.sources_[rank].begin(), sizes[rank], all.begin());
         all = all.subspan(sizes[rank]);
+      }
+      all_.barrier_.arrive_and_wait();
+    }
+
+    void deal(std::span<const float> numbers, std::span<const std::size_t> slices, std::span<float> parts) override {
+      meet(std::as_bytes(numbers));
+      const std::size_t size = slices[rank()] * sizeof(float);
+      const std::size_t first =
+          std::accumulate(slices.begin(), slices.begin() + static_cast<std::ptrdiff_t>(rank()), std::size_t{0});
+      auto to = std::as_writable_bytes(parts);
+      for (const std::span<const std::byte> source : all_.sources_) {
+        std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(first * sizeof(float)), size, to.begin());
+        to = to.subspan(size);
       }
       all_.barrier_.arrive_and_wait();
     }
