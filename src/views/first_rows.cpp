@@ -16,13 +16,15 @@ bool is_of_whole_bytes(const Tensor& tensor) {
 
 // Returns true if each part has the rows one after the other, all of the same number of whole bytes.
 bool has_rows_in_order(const Tensor& tensor) {
-  if (block_type(tensor.layout) != nullptr) return blocks_along(tensor.layout) == BlocksAlong::rows;
-  if (is_of_whole_bytes(tensor) || is_mxfp4(tensor)) return true;
+  const bool is_matrix = tensor.shape.size() > 1;  // a vector's elements share blocks
+  if (block_type(tensor.layout) != nullptr) return is_matrix && blocks_along(tensor.layout) == BlocksAlong::rows;
+  if (is_mxfp4(tensor)) return is_matrix;
+  if (is_of_whole_bytes(tensor)) return true;
   const std::size_t last = tensor.shape.size() - 1;
   const std::uint64_t columns = *element_count(Shape(tensor.shape.begin() + 1, tensor.shape.end()));
   if (tensor.layout == Layout::affine) return columns * info(tensor.require("data").dtype).bits % 8 == 0;
   const GroupScheme* groups = group_scheme(tensor.layout);
-  return groups != nullptr && last > 0 && groups->axis == last && groups->packing_axis == last &&
+  return groups != nullptr && is_matrix && groups->axis == last && groups->packing_axis == last &&
          groups->group_size > 0 && groups->zeros != GroupScheme::Zeros::packed && columns % groups->per_word == 0;
 }
 
@@ -39,7 +41,7 @@ Tensor keep_first_rows(const Tensor& tensor, std::uint64_t rows) {
     part.digest = {};
   }
   if (!is_mxfp4(tensor)) return result;
-  return make_mxfp4(result.name, result.shape, result.parts[0].blob, result.parts[1].blob);
+  return make_mxfp4(result.name, result.shape, result.require("data").blob, result.require("scales").blob);
 }
 
 Tensor keep_first_columns(const Tensor& matrix, std::uint64_t columns) {

@@ -140,6 +140,10 @@ bool is_stored_alike(const Tensor& tensor, const Tensor& other) {
   return tensor.layout == other.layout && std::ranges::equal(tensor.parts, other.parts, {}, &Part::dtype, &Part::dtype);
 }
 
+Tensor make_dense_float32(const Tensor& tensor) {
+  return make_dense(tensor.name, tensor.shape, DType::f32, make_dense_blob(tensor, DType::f32));
+}
+
 // Names some rows: the strides between them along each axis, and the first, counted in rows.
 struct RowPlaces {
   Shape shape;
@@ -176,7 +180,7 @@ Tensor rows_of(const Tensor& stack, const RowPlaces& places, Shape as) {
     result.parts.push_back(made(part, make_strided_blob(part.blob, view)));
   }
   if (!is_mxfp4(stack)) return result;
-  return make_mxfp4(stack.name, result.shape, result.parts[0].blob, result.parts[1].blob);
+  return make_mxfp4(stack.name, result.shape, result.require("data").blob, result.require("scales").blob);
 }
 
 class JoinedBlob final : public Blob {
@@ -277,7 +281,8 @@ Tensor make_dense_numbers(const Tensor& tensor) {
   if (!has_float_elements(tensor))
     throw Error(ErrorKind::invalid_file,
                 fmt::format("tensor {}: it is stored as {}, expected numbers", tensor.name, storage_name(tensor)));
-  return make_dense_tensor(tensor);
+  if (info(element_type(tensor)).bits % 8 == 0) return make_dense_tensor(tensor);
+  return make_dense_float32(tensor);
 }
 
 Tensor convert_to_whole_rows(const Tensor& tensor) {
@@ -304,7 +309,7 @@ Tensor stacked(const std::vector<Tensor>& tensors) {
     const bool common =
         std::ranges::all_of(numbers, [&](const Tensor& tensor) { return is_stored_alike(tensor, numbers.front()); });
     for (Tensor& tensor : numbers) {
-      if (!common) tensor = make_dense(tensor.name, tensor.shape, DType::f32, make_dense_blob(tensor, DType::f32));
+      if (!common) tensor = make_dense_float32(tensor);
     }
     return stacked(numbers);
   }

@@ -2,6 +2,7 @@
 #include "views/first_rows.hpp"
 
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@
 #include "codec/block_type.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/affine.hpp"
+#include "views/mx.hpp"
 #include "views/strided.hpp"
 
 namespace poise {
@@ -75,6 +77,56 @@ TEST(FirstRows, OfCodesThatShareBytesBecomeNumbers) {
   const Tensor codes = keep_first_rows(even, 1);
   EXPECT_EQ(codes.layout, Layout::affine);
   EXPECT_THAT(values(codes), ElementsAre(1, 2));
+}
+
+// Numbers of four bits: code i of f4_e2m1 is 0, 0.5, 1, 1.5, 2, 3, 4, 6 for i of 0 to 7, the even one in the low half.
+TEST(FirstRows, OfNumbersThatShareBytesBecomeFloat32) {
+  const std::vector<std::byte> codes = {std::byte{0x10}, std::byte{0x32}, std::byte{0x54}};
+  const Tensor matrix = make_dense("x", {2, 3}, DType::f4_e2m1, make_memory_blob(codes, "memory"));
+  const Tensor rows = keep_first_rows(matrix, 1);
+  EXPECT_EQ(rows.require("data").dtype, DType::f32);
+  EXPECT_EQ(rows.shape, Shape({1, 3}));
+  EXPECT_THAT(values(rows), ElementsAre(0, 0.5F, 1));
+  EXPECT_THAT(values(keep_first_columns(matrix, 2)), ElementsAre(0, 0.5F, 1.5F, 2));
+  const Tensor vector = make_dense("x", {6}, DType::f4_e2m1, make_memory_blob(codes, "memory"));
+  EXPECT_THAT(values(keep_first_rows(vector, 5)), ElementsAre(0, 0.5F, 1, 1.5F, 2));
+}
+
+// The first elements of a vector may end within a block.
+TEST(FirstRows, OfVectorsOfBlocksBecomeNumbers) {
+  const BlockType& q8 = *find_named_block_type("q8_0");
+  std::vector<std::byte> bytes(2 * 34);
+  for (std::size_t block = 0; block < 2; ++block) {
+    bytes[block * 34 + 1] = std::byte{0x3c};  // the scale 1 as f16
+    for (std::size_t i = 0; i < 32; ++i) bytes[block * 34 + 2 + i] = static_cast<std::byte>(block * 32 + i);
+  }
+  const Tensor vector = make_blocks("x", {64}, q8, make_memory_blob(bytes, "memory"));
+  const Tensor first = keep_first_rows(vector, 33);
+  EXPECT_EQ(first.layout, Layout::dense);
+  EXPECT_EQ(first.shape, Shape({33}));
+  const std::vector<float> all = values(vector);
+  EXPECT_EQ(values(first), std::vector<float>(all.begin(), all.begin() + 33));
+}
+
+TEST(FirstRows, OfVectorsOfMxfp4BecomeNumbers) {
+  const Tensor vector = make_mxfp4("x", {64}, make_counted_bytes(32), make_counted_bytes(2));
+  const Tensor first = keep_first_rows(vector, 33);
+  EXPECT_EQ(first.layout, Layout::dense);
+  const std::vector<float> all = values(vector);
+  EXPECT_EQ(values(first), std::vector<float>(all.begin(), all.begin() + 33));
+}
+
+// Files have the parts in any order.
+TEST(FirstRows, OfMxfp4FindPartsByTheirRoles) {
+  Tensor matrix = make_mxfp4("x", {3, 32}, make_counted_bytes(48), make_counted_bytes(3));
+  std::swap(matrix.parts[0], matrix.parts[1]);
+  const Tensor rows = keep_first_rows(matrix, 2);
+  EXPECT_TRUE(is_mxfp4(rows));
+  EXPECT_EQ(rows.shape, Shape({2, 32}));
+  EXPECT_EQ(rows.require("data").blob->size(), 32U);
+  EXPECT_EQ(rows.require("scales").blob->size(), 2U);
+  const std::vector<float> all = values(matrix);
+  EXPECT_EQ(values(rows), std::vector<float>(all.begin(), all.begin() + 64));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include <poise/error.hpp>
 #include <poise/values.hpp>
@@ -69,6 +71,23 @@ TEST(Rows, CodesStayInWholeRows) {
   EXPECT_EQ(blocks.shape, Shape({1, 4, 32}));
   const auto bytes = bytes_of(blocks, "data");
   EXPECT_THAT((std::vector{bytes[0], bytes[17], bytes[34], bytes[51]}), ElementsAre(0, 34, 17, 51));
+}
+
+// Files have the parts in any order.
+TEST(Rows, CodesAreFoundByTheirRoles) {
+  Tensor stack = make_mxfp4("x", {2, 2, 32}, counted_bytes(64), counted_bytes(4));
+  std::swap(stack.parts[0], stack.parts[1]);
+  const Tensor row = select_rows(stack, 1, 1, 2);
+  EXPECT_EQ(bytes_of(row, "data").front(), 48U);
+  EXPECT_THAT(bytes_of(row, "scales"), ElementsAre(3));
+}
+
+TEST(Rows, NumbersOfLessThanAByteBecomeFloat32) {
+  const std::vector<std::byte> codes = {std::byte{0x10}, std::byte{0x32}};  // 0, 0.5, 1, 1.5
+  const Tensor vector = make_dense("x", {4}, DType::f4_e2m1, make_memory_blob(codes, "memory"));
+  const Tensor both = stacked({vector, vector});
+  EXPECT_EQ(both.require("data").dtype, DType::f32);
+  EXPECT_THAT(values(both), ElementsAre(0, 0.5F, 1, 1.5F, 0, 0.5F, 1, 1.5F));
 }
 
 TEST(Rows, StacksHaveACommonType) {
