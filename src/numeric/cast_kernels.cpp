@@ -63,12 +63,12 @@ HWY_INLINE auto ToF16(V values) {
 // Narrows whole vectors and counts; leaves the tail to the caller. Returns how many elements it converted; stops before
 // a vector with an overflow.
 template <typename Narrow, typename Widen>
-HWY_INLINE std::size_t NarrowVectors(const float* in, std::uint16_t* out, std::size_t count, float smallest_normal,
+HWY_INLINE std::size_t NarrowVectors(DType dtype, const float* in, std::uint16_t* out, std::size_t count,
                                      CastStats& stats, Narrow narrow, Widen widen) {
   const std::size_t lanes = hn::Lanes(kFloats);
   const auto infinity = hn::Set(kFloats, std::numeric_limits<float>::infinity());
   const auto zero = hn::Zero(kFloats);
-  const auto normal = hn::Set(kFloats, smallest_normal);
+  const auto normal = hn::Set(kFloats, static_cast<float>(find_smallest_normal(dtype)));
   auto worst = zero;
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
@@ -114,15 +114,14 @@ void WidenF16(const std::byte* in, float* out, std::size_t count) {
 
 std::size_t NarrowBf16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats) {
   return NarrowVectors(
-      in, out, count, std::numeric_limits<float>::min(), stats, [](auto v) HWY_ATTR { return ToBf16(v); },
+      DType::bf16, in, out, count, stats, [](auto v) HWY_ATTR { return ToBf16(v); },
       [](auto v) HWY_ATTR { return FromBf16(v); });
 }
 
 std::size_t NarrowF16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats) {
 #if POISE_HAS_F16
-  constexpr float kSmallestNormal = 6.103515625e-05F;  // 2^-14
   return NarrowVectors(
-      in, out, count, kSmallestNormal, stats, [](auto v) HWY_ATTR { return ToF16(v); },
+      DType::f16, in, out, count, stats, [](auto v) HWY_ATTR { return ToF16(v); },
       [](auto v) HWY_ATTR { return FromF16(v); });
 #else
   (void)in, (void)out, (void)count, (void)stats;
@@ -145,7 +144,7 @@ HWY_EXPORT(NarrowF16);
 // Narrows one value at a time: tails, overflows, and processors without the instructions.
 std::size_t narrow_scalar(DType dtype, const float* in, std::uint16_t* out, std::size_t begin, std::size_t end,
                           CastStats& stats) {
-  const float smallest_normal = dtype == DType::f16 ? 6.103515625e-05F : std::numeric_limits<float>::min();
+  const auto smallest_normal = static_cast<float>(find_smallest_normal(dtype));
   for (std::size_t i = begin; i < end; ++i) {
     out[i] = dtype == DType::f16 ? encode_f16(static_cast<double>(in[i])) : encode_bf16(static_cast<double>(in[i]));
     const float result = std::abs(decode_float(dtype, out[i]));

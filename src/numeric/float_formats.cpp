@@ -89,6 +89,15 @@ float decode_f16(std::uint16_t code) {
   return std::bit_cast<float>((code & 0x8000U) << 16 | ((magnitude << 13) + ((127U - 15U) << 23)));
 }
 
+double find_smallest_normal(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return std::numeric_limits<double>::min();
+    case DType::f32: return static_cast<double>(std::numeric_limits<float>::min());
+    case DType::f8_e8m0: return 0;  // powers of two
+    default: return is_floating(dtype) ? std::ldexp(1, 1 - float_format(dtype).bias) : 0;
+  }
+}
+
 std::uint16_t encode_f16(double value) { return encode_16(value, float_format(DType::f16)); }
 std::uint16_t encode_bf16(double value) { return encode_16(value, float_format(DType::bf16)); }
 

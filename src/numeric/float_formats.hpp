@@ -35,6 +35,9 @@ float decode_f16(std::uint16_t code);
 
 inline constexpr double kLargestF16 = 65504;
 
+// Returns the smallest positive number of a floating-point type that is not subnormal; 0 for types without subnormals.
+double find_smallest_normal(DType dtype);
+
 // Returns the nearest f16 or bf16, ties to even; NaN stays NaN, overflow becomes infinity.
 std::uint16_t encode_f16(double value);
 std::uint16_t encode_bf16(double value);

@@ -408,15 +408,6 @@ std::uint64_t count_outside(std::span<const double> numbers, double low, double 
       numbers, [&](double number) { return std::isfinite(number) && (number < low || number > high); }));
 }
 
-double find_smallest_normal(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return std::numeric_limits<double>::min();
-    case DType::f32: return static_cast<double>(std::numeric_limits<float>::min());
-    case DType::f8_e8m0: return 0;  // powers of two
-    default: return is_floating(dtype) ? std::ldexp(1, 1 - float_format(dtype).bias) : 0;
-  }
-}
-
 bool is_small_integer(DType dtype) { return dtype == DType::boolean || (is_integer(dtype) && info(dtype).bits <= 16); }
 
 namespace {

@@ -78,9 +78,6 @@ LargestRow find_largest_row(std::span<const float> rows, std::size_t length);
 std::uint64_t count_outside(std::span<const float> numbers, double low, double high);
 std::uint64_t count_outside(std::span<const double> numbers, double low, double high);
 
-// Returns the smallest number of a floating-point type that is not subnormal; 0 for other types.
-double find_smallest_normal(DType dtype);
-
 // Returns true for integers and booleans that float32 holds exactly.
 bool is_small_integer(DType dtype);
 // Requires: an integer type or boolean; for float32, a small one.

@@ -2,6 +2,7 @@
 
 #include <poise/error.hpp>
 
+#include "numeric/float_formats.hpp"
 #include "numeric/summary_kernels.hpp"
 #include "views/computed_blob.hpp"
 #include "views/dense.hpp"

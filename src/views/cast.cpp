@@ -135,6 +135,7 @@ class CastBlob final : public LossyBlob<CastStats> {
 
     // Converts directly from float64: rounding twice, through float32, could miss the nearest value.
     std::size_t from_f64(const std::byte* in, std::size_t count, CastStats& stats) {
+      const double smallest_normal = find_smallest_normal(blob_.to_);
       for (std::size_t i = 0; i < count; ++i) {
         const auto value = load_le<double>(in + 8 * i);
         const double result = std::abs(store_f64(value, i));
@@ -143,7 +144,7 @@ class CastBlob final : public LossyBlob<CastStats> {
         if (std::isinf(result)) return i;
         stats.worst_error = std::max(stats.worst_error, std::abs(std::abs(value) - result));
         if (value != 0 && result == 0) ++stats.to_zero;
-        if (result != 0 && result < smallest_normal()) ++stats.to_subnormal;
+        if (result != 0 && result < smallest_normal) ++stats.to_subnormal;
       }
       return count;
     }
@@ -158,8 +159,6 @@ class CastBlob final : public LossyBlob<CastStats> {
       store_le(result_.data() + 2 * i, code);
       return static_cast<double>(decode_float(blob_.to_, code));
     }
-
-    double smallest_normal() const { return blob_.to_ == DType::f16 ? 0x1p-14 : 0x1p-126; }
 
     // Throws. `value` is float64, since it may not fit float32.
     [[noreturn]] void overflow(std::uint64_t element, double value) const {

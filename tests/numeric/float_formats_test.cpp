@@ -35,6 +35,16 @@ TEST(FloatFormats, KnownNumbers) {
   EXPECT_EQ(encode_f16(std::numeric_limits<double>::denorm_min()), 0);
 }
 
+TEST(FloatFormats, SmallestNormalNumbersAreThoseOfTheType) {
+  EXPECT_EQ(find_smallest_normal(DType::f16), 0x1p-14);
+  EXPECT_EQ(find_smallest_normal(DType::bf16), 0x1p-126);
+  EXPECT_EQ(find_smallest_normal(DType::f32), 0x1p-126);
+  EXPECT_EQ(find_smallest_normal(DType::f8_e4m3), 0x1p-6);
+  EXPECT_EQ(find_smallest_normal(DType::f8_e5m2), 0x1p-14);
+  EXPECT_EQ(find_smallest_normal(DType::f4_e2m1), 1);
+  EXPECT_EQ(find_smallest_normal(DType::i8), 0);
+}
+
 TEST(FloatFormats, QuickDecodingIsDecoding) {
   for (std::uint32_t code = 0; code <= 0xffff; ++code) {
     const float quick = decode_f16(static_cast<std::uint16_t>(code));

@@ -119,15 +119,6 @@ TEST(Summary, MergesInPieces) {
   EXPECT_EQ(merged.moments.count, 40U);
 }
 
-TEST(Summary, SmallestNormalNumbersAreThoseOfTheType) {
-  EXPECT_EQ(find_smallest_normal(DType::f16), 0x1p-14);
-  EXPECT_EQ(find_smallest_normal(DType::bf16), 0x1p-126);
-  EXPECT_EQ(find_smallest_normal(DType::f8_e4m3), 0x1p-6);
-  EXPECT_EQ(find_smallest_normal(DType::f8_e5m2), 0x1p-14);
-  EXPECT_EQ(find_smallest_normal(DType::f4_e2m1), 1);
-  EXPECT_EQ(find_smallest_normal(DType::i8), 0);
-}
-
 TEST(Summary, LargestRowIsTheFirstOfSeveral) {
   const std::vector<float> rows = {1, 1, 3, kNan, -3, 3, 0, 0};
   const LargestRow largest = find_largest_row(rows, 2);
