@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
+#include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "formats/adapter.hpp"
@@ -52,20 +53,6 @@ void print_map(std::string_view title, const Attributes& map) {
     fmt::print("  {:<{}}  {}\n", make_printable(key), width, make_printable(format_plain(value)));
 }
 
-void append_grouped(std::string& out, Total total) {
-  if (total) {
-    cli::append_grouped(out, *total);
-  } else {
-    out += "2^64 or more";
-  }
-}
-
-std::string group_digits(Total total) {
-  std::string out;
-  append_grouped(out, total);
-  return out;
-}
-
 void print_tensors(const Model& model, bool names_in_file) {
   fmt::print("\n");
   Table({"tensor", "shape", "type", "offset", "bytes"}, {false, false, false, true, true})
@@ -91,7 +78,7 @@ void print_summary(const Model& model) {
     Totals totals;
 
     std::vector<std::string> row() const {
-      return {make_printable(type), cli::group_digits(totals.tensors), group_digits(totals.elements),
+      return {make_printable(type), group_digits(totals.tensors), group_digits(totals.elements),
               group_digits(totals.bytes), totals.bytes ? format_bytes(*totals.bytes) : ""};
     }
   };
@@ -120,7 +107,7 @@ void print_heading(const Model& model, const InspectArguments& options) {
   fmt::print("{}\n", make_printable(options.path));
   print_field("format", model.origin.format);
   const std::string size = format_bytes(model.origin.size);
-  const std::string exact = cli::group_digits(model.origin.size) + " bytes";
+  const std::string exact = group_digits(model.origin.size) + " bytes";
   print_field("size", model.origin.size < 1000 ? size : fmt::format("{} ({})", size, exact));
   if (!model.origin.recipe.empty()) print_field("quantization", model.origin.recipe);
 }

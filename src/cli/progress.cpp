@@ -118,4 +118,18 @@ Progress make_progress(const ProgressOptions& options, const std::string& verb) 
   return {};
 }
 
+std::string group_digits(Total total) {
+  std::string out;
+  append_grouped(out, total);
+  return out;
+}
+
+void append_grouped(std::string& out, Total total) {
+  if (total) {
+    append_grouped(out, *total);
+  } else {
+    out += "2^64 or more";
+  }
+}
+
 }  // namespace poise::cli

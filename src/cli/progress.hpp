@@ -64,6 +64,10 @@ struct Totals {
   }
 };
 
+// Returns "14,483,464,192"; "2^64 or more" on overflow.
+std::string group_digits(Total total);
+void append_grouped(std::string& out, Total total);
+
 // JSON on standard output, printed in pieces while it is made.
 
 inline Value make_number_or_null(std::optional<std::uint64_t> number) { return number ? Value(*number) : Value(); }

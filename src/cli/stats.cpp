@@ -136,8 +136,8 @@ void print_table(const Model& model, const std::vector<TensorStatistics>& tensor
       row[3 + i] = tensor.problem.empty() ? columns[i]->text(tensor) : "-";
     if (tensor.histogram) row.back() = draw(*tensor.histogram);
   });
-  fmt::print("{}, {} element{}\n", format_count(tensors.size(), "tensor"),
-             elements ? group_digits(*elements) : "2^64 or more", elements == 1U ? "" : "s");
+  fmt::print("{}, {} element{}\n", format_count(tensors.size(), "tensor"), group_digits(elements),
+             elements == 1U ? "" : "s");
 }
 
 // Prints the statistics as docs/json.md describes them.
