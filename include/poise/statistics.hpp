@@ -51,7 +51,7 @@ struct TensorStatistics {
   std::uint64_t outliers = 0;  // finite, and further from the mean than six standard deviations
 
   // Names the index of the first dimension whose numbers have the largest rms: a row of a matrix, an element of a
-  // vector; the first of several. std::nullopt without a dimension or without elements.
+  // vector; the first of several. std::nullopt without a dimension or without finite numbers.
   struct Channel {
     std::uint64_t index = 0;
     double rms = 0;

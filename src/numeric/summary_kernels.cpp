@@ -377,7 +377,7 @@ Summary summarize(std::span<const double> numbers, double smallest_normal) {
 }
 
 LargestRow find_largest_row(std::span<const float> rows, std::size_t length) {
-  LargestRow largest{0, -1};
+  LargestRow largest;
   for (std::size_t row = 0; row < rows.size() / length; ++row) {
     double squares = 0;
     std::size_t count = 0;
@@ -386,8 +386,9 @@ LargestRow find_largest_row(std::span<const float> rows, std::size_t length) {
       squares += static_cast<double>(number) * static_cast<double>(number);
       ++count;
     }
-    const double mean = count == 0 ? 0 : squares / static_cast<double>(count);
-    if (mean > largest.rms) largest = {row, mean};
+    if (count == 0) continue;
+    const double mean = squares / static_cast<double>(count);
+    if (std::isnan(largest.rms) || mean > largest.rms) largest = {row, mean};
   }
   largest.rms = std::sqrt(largest.rms);
   return largest;

@@ -70,7 +70,7 @@ Summary summarize(std::span<const double> numbers, double smallest_normal);
 // least one row.
 struct LargestRow {
   std::size_t row = 0;
-  double rms = 0;
+  double rms = std::numeric_limits<double>::quiet_NaN();  // NaN if no row has finite numbers
 };
 LargestRow find_largest_row(std::span<const float> rows, std::size_t length);
 

@@ -49,8 +49,9 @@ struct Piece {
   std::vector<double> sample = {};                        // finite numbers
 };
 
+// Ignores a channel without finite numbers, whose rms is NaN.
 void choose_larger(std::optional<TensorStatistics::Channel>& largest, TensorStatistics::Channel next) {
-  if (std::isnan(next.rms)) next.rms = 0;
+  if (std::isnan(next.rms)) return;
   if (!largest || next.rms > largest->rms) largest = next;
 }
 
@@ -225,17 +226,21 @@ std::optional<TensorStatistics::Channel> find_largest_sparse_row(const Work& wor
                            : read_blocks<float>(work, 0, work.count, stream.get(), collect);
   if (tensor.shape.empty() || tensor.elements() == 0) return std::nullopt;
   const std::uint64_t length = tensor.elements() / tensor.shape[0];
-  std::optional<TensorStatistics::Channel> largest = TensorStatistics::Channel{};
+  std::optional<TensorStatistics::Channel> largest;
   std::vector<double> row;
+  std::uint64_t first_unseen = 0;  // among the rows
   for (std::size_t i = 0; i < entries.size(); ++i) {
     row.push_back(values[static_cast<std::size_t>(entries[i].place)]);
     const std::uint64_t index = entries[i].cell / length;
     if (i + 1 < entries.size() && entries[i + 1].cell / length == index) continue;
+    if (index > first_unseen) choose_larger(largest, {first_unseen, 0});  // a row of zeros
+    first_unseen = index + 1;
     Moments moments = {.count = length - row.size()};
     moments.merge(summarize(row, 0).moments);
     choose_larger(largest, {index, moments.find_rms()});
     row.clear();
   }
+  if (first_unseen < tensor.shape[0]) choose_larger(largest, {first_unseen, 0});
   return largest;
 }
 

@@ -126,5 +126,13 @@ TEST(Summary, LargestRowIsTheFirstOfSeveral) {
   EXPECT_EQ(largest.rms, 3);
 }
 
+TEST(Summary, LargestRowHasFiniteNumbers) {
+  const std::vector<float> rows = {kNan, kNan, 0, kNan};
+  const LargestRow largest = find_largest_row(rows, 2);
+  EXPECT_EQ(largest.row, 1U);
+  EXPECT_EQ(largest.rms, 0);
+  EXPECT_TRUE(std::isnan(find_largest_row(std::span(rows).first(2), 2).rms));
+}
+
 }  // namespace
 }  // namespace poise

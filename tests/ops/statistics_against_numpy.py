@@ -66,6 +66,7 @@ def make_tensors():
     add("zeros", np.zeros((30, 40), np.float16))
     add("first_zeros", np.concatenate([np.zeros(5000), gauss(400_000)]).astype(np.float32))
     add("all_nan", np.full((3, 4), np.nan, np.float32))
+    add("nan_and_zeros", np.array([[np.nan, np.nan], [0, np.nan], [0, 0]], np.float32))
     add("scalar", np.array(-2.5, np.float32))
     add("empty", np.zeros((0, 5), np.float32))
     add("bool", RANDOM.random((50, 60)) < 0.01)
@@ -113,12 +114,13 @@ def expect(dtype, numbers):
 
 
 def expect_channel(numbers):
-    if numbers.ndim == 0 or numbers.size == 0:
+    if numbers.ndim == 0 or not np.isfinite(numbers).any():
         return None
     rows = numbers.astype(np.longdouble).reshape(numbers.shape[0], -1)
     finite = np.isfinite(rows)
-    squares = np.where(finite, np.where(finite, rows, 0) ** 2, 0).sum(axis=1)
-    rms = np.sqrt(squares / np.maximum(finite.sum(axis=1), 1))
+    counts = finite.sum(axis=1)
+    squares = np.where(finite, rows, 0) ** 2
+    rms = np.where(counts > 0, np.sqrt(squares.sum(axis=1) / np.maximum(counts, 1)), -1)
     return int(rms.argmax()), rms.max()
 
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -11,6 +12,8 @@
 
 #include <poise/error.hpp>
 #include <poise/values.hpp>
+
+#include "views/sparse.hpp"
 
 namespace poise {
 namespace {
@@ -113,6 +116,41 @@ TEST(Statistics, OfTensorsWithoutNumbers) {
   const TensorStatistics packed =
       compute_one(make_dense("w", {1}, DType::f32, make_opaque_blob(stored, 4, "the encoding is unknown")));
   EXPECT_EQ(packed.problem, "data: the encoding lz4 is unknown");
+}
+
+// Short rows, long ones, and float64 have loops of their own.
+TEST(Statistics, ChannelsHaveFiniteNumbers) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::uint64_t length : {1U, 3U, 300U}) {
+    const std::vector<float> nans(length, kNan);
+    std::vector<float> numbers = nans;
+    numbers.resize(2 * length);
+    const TensorStatistics none = compute_one(make_tensor("w", {1, length}, nans));
+    EXPECT_FALSE(none.largest_channel);
+    EXPECT_EQ(none.nans, length);
+    const TensorStatistics zeros = compute_one(make_tensor("w", {2, length}, numbers));
+    ASSERT_TRUE(zeros.largest_channel);
+    EXPECT_EQ(zeros.largest_channel->index, 1U);
+    EXPECT_EQ(zeros.largest_channel->rms, 0);
+  }
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<std::byte> bytes(sizeof(nan));
+  std::memcpy(bytes.data(), &nan, sizeof(nan));
+  EXPECT_FALSE(compute_one(make_dense("w", {1}, DType::f64, make_memory_blob(bytes, "number"))).largest_channel);
+}
+
+TEST(Statistics, ChannelsOfSparseTensorsHaveFiniteNumbers) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const auto compute_sparse = [](const Shape& shape, const std::vector<float>& numbers) {
+    return compute_one(*sparsify(make_tensor("w", shape, numbers), Layout::sparse_csr, 0));
+  };
+  EXPECT_FALSE(compute_sparse({2, 1}, {kNan, kNan}).largest_channel);
+  const TensorStatistics zeros = compute_sparse({3, 2}, {kNan, kNan, 0, 0, 0, 0});
+  ASSERT_TRUE(zeros.largest_channel);
+  EXPECT_EQ(zeros.largest_channel->index, 1U);
+  const TensorStatistics later = compute_sparse({3, 2}, {kNan, kNan, kNan, kNan, 0, 0});
+  ASSERT_TRUE(later.largest_channel);
+  EXPECT_EQ(later.largest_channel->index, 2U);
 }
 
 TEST(Statistics, OfCodesAreThoseOfTheNumbers) {
