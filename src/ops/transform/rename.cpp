@@ -23,8 +23,9 @@ namespace poise {
 namespace {
 
 constexpr std::string_view kRegex = "re:";
-constexpr std::string_view kRename = "rename";  // the option
-constexpr std::size_t kMostNames = 20;          // in a message
+constexpr std::string_view kRename = "rename";  // the options
+constexpr std::string_view kStripPrefix = "strip_prefix";
+constexpr std::size_t kMostNames = 20;  // in a message
 
 // Is a piece of a new name: text, and then a group of the match.
 struct Piece {
@@ -169,6 +170,12 @@ class Renaming {
   bool is_used_ = false;
 };
 
+// Is the name of a tensor, and the last option that changed it; empty: none, or add_prefix.
+struct NewName {
+  std::string text;
+  std::string_view option = {};
+};
+
 // Changes one name after the other.
 class NewNames {
  public:
@@ -178,28 +185,29 @@ class NewNames {
     for (const ConvertOptions::Rename& rename : options.rename) renamings_.emplace_back(rename, bytes);
   }
 
-  std::string change(const Tensor& tensor) {
-    std::string name = tensor.name;
-    if (!strip_.empty() && name.starts_with(strip_)) {
-      name.erase(0, strip_.size());
+  NewName change(const Tensor& tensor) {
+    NewName name{tensor.name};
+    if (!strip_.empty() && name.text.starts_with(strip_)) {
+      name = {name.text.substr(strip_.size()), kStripPrefix};
       has_stripped_ = true;
     }
     // The first pattern that matches counts.
     for (Renaming& renaming : renamings_) {
-      auto renamed = renaming.apply(name);
+      auto renamed = renaming.apply(name.text);
       if (!renamed && tensor.file_name) renamed = renaming.apply(*tensor.file_name);
       if (!renamed) continue;
-      name = *std::move(renamed);
+      name = {*std::move(renamed), kRename};
       break;
     }
-    name.insert(0, add_);
-    if (name.empty()) refuse_option(kRename, fmt::format("the new name of tensor {} is empty", tensor.name));
+    name.text.insert(0, add_);
+    if (name.text.empty() && !name.option.empty())
+      refuse_option(name.option, fmt::format("the new name of tensor {} is empty", tensor.name));
     return name;
   }
 
   void require_all_used() const {
     if (!strip_.empty() && !has_stripped_)
-      refuse_option("strip_prefix", fmt::format("no tensor's name begins with \"{}\"", strip_));
+      refuse_option(kStripPrefix, fmt::format("no tensor's name begins with \"{}\"", strip_));
     std::vector<std::string> unused;
     for (const Renaming& renaming : renamings_) {
       if (!renaming.is_used()) unused.push_back(fmt::format("\"{}\"", renaming.pattern()));
@@ -217,14 +225,23 @@ class NewNames {
   bool has_stripped_ = false;
 };
 
+// Names the tensors that get one name.
+struct NameSources {
+  std::vector<std::string> tensors;
+  bool is_renamed = false;  // one of them, by a pattern
+};
+
 // Throws for names that several tensors would have.
-void require_distinct(const std::map<std::string, std::vector<std::string>>& sources) {
+void require_distinct(const std::map<std::string, NameSources>& sources) {
   std::vector<std::string> collisions;
-  for (const auto& [name, tensors] : sources) {
-    if (tensors.size() > 1) collisions.push_back(fmt::format("{} (from {})", name, list_names(tensors)));
+  std::string_view option = kStripPrefix;
+  for (const auto& [name, from] : sources) {
+    if (from.tensors.size() == 1) continue;
+    collisions.push_back(fmt::format("{} (from {})", name, list_names(from.tensors)));
+    if (from.is_renamed) option = kRename;
   }
   if (collisions.empty()) return;
-  refuse_option(kRename,
+  refuse_option(option,
                 fmt::format("several tensors would have {}: {}",
                             collisions.size() == 1 ? "one name" : fmt::format("each of {} names", collisions.size()),
                             list_names(collisions, kMostNames)));
@@ -235,14 +252,16 @@ void require_distinct(const std::map<std::string, std::vector<std::string>>& sou
 void rename_tensors(Revision& revision, const ConvertOptions& options) {
   if (options.rename.empty() && options.strip_prefix.empty() && options.add_prefix.empty()) return;
   NewNames names(revision.model, options);
-  std::map<std::string, std::vector<std::string>> sources;
+  std::map<std::string, NameSources> sources;
   std::vector<std::string> changes;
   std::vector<std::string> renamed;
   for (const Tensor& tensor : revision.model.tensors()) {
-    std::string name = names.change(tensor);
-    sources[name].push_back(tensor.name);
-    if (name != tensor.name) changes.push_back(fmt::format("{} becomes {}", tensor.name, name));
-    renamed.push_back(std::move(name));
+    NewName name = names.change(tensor);
+    NameSources& from = sources[name.text];
+    from.tensors.push_back(tensor.name);
+    from.is_renamed = from.is_renamed || name.option == kRename;
+    if (name.text != tensor.name) changes.push_back(fmt::format("{} becomes {}", tensor.name, name.text));
+    renamed.push_back(std::move(name.text));
   }
   names.require_all_used();
   require_distinct(sources);

@@ -89,8 +89,28 @@ TEST(Revision, ListsCollisionsAndUnusedPatterns) {
   EXPECT_THAT([&] { revise(make_named({"a"}), options); }, ThrowsMessage<Error>(HasSubstr("\"a\", \"d\"")));
 }
 
-// A model with a tensor in each layer. In Gemma 2 every second layer has a window.
+TEST(Revision, ErrorsOfNamesAreOfTheOptionThatMadeThem) {
+  ConvertOptions options;
+  options.strip_prefix = "m.";
+  EXPECT_THAT(
+      [&] {
+        revise(make_named({"a", "m.a"}), options);
+      },
+      ThrowsMessage<Error>(HasSubstr("strip_prefix: several tensors would have one name: a (from a, m.a)")));
+  EXPECT_THAT([&] { revise(make_named({"m."}), options); },
+              ThrowsMessage<Error>(HasSubstr("strip_prefix: the new name of tensor m. is empty")));
+  options.rename = {{"x", "y"}};
+  EXPECT_THAT(
+      [&] {
+        revise(make_named({"a", "m.a", "x"}), options);
+      },
+      ThrowsMessage<Error>(HasSubstr("strip_prefix: several")));
+  options.rename = {{"b", "a"}};
+  EXPECT_THAT([&] { revise(make_named({"a", "m.b"}), options); }, ThrowsMessage<Error>(HasSubstr("rename: several")));
+}
+
 std::shared_ptr<Model> make_layers(const std::string& model_type, std::uint64_t layers) {
+// A model with a tensor in each layer. In Gemma 2 every second layer has a window.
   Names names = {"model.embed_tokens.weight"};
   for (std::uint64_t layer = 0; layer < layers; ++layer)
     names.push_back("model.layers." + std::to_string(layer) + ".input_layernorm.weight");
