@@ -217,10 +217,11 @@ std::vector<std::string> cut_config(Model& model, const LayerCut& cut) {
   if (!list.object.empty()) config.set(list.object, keys.change(find_layer_keys(config, list)));
   // Keys next to the object repeat it, except where it describes another model than the text model.
   if (list.object.empty() || list.object == "text_config") config = keys.change(config);
-  if (!config.empty()) {
+  // Without a prefix, any text that begins with a number looks like a module's name, such as that of a version.
+  const bool has_prefix = !list.prefixes.front().empty();
+  if (has_prefix && !config.empty())
     config = std::move(*rename_modules(Value(std::move(config)), cut)).take<Attributes>();
-    parse_config(model, std::move(config), path);
-  }
+  if (!config.empty()) parse_config(model, std::move(config), path);
   std::vector<std::string> changed = keys.changed();
   if (before) {
     std::vector<LayerPlan> wanted;

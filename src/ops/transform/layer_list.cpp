@@ -27,16 +27,17 @@ struct LayerRange {
 };
 
 struct LayerRanges {
-  std::string list;  // before the number, with its dot; empty: the model's layers
+  std::optional<std::string> list;  // before the number, with its dot, if it has one; nullopt: the model's layers
   std::vector<LayerRange> ranges;
 };
 
-// Parses "0:12,16:32", ":4", "8:", "5", and any of these after "encoder.block=".
+// Parses "0:12,16:32", ":4", "8:", "5", and any of these after "encoder.block=", or after "=" for names that begin with
+// the number.
 LayerRanges parse_ranges(std::string_view text) {
   LayerRanges parsed;
   if (const std::size_t equals = text.rfind('='); equals != std::string_view::npos) {
-    parsed.list = text.substr(0, equals);
-    if (!parsed.list.empty() && !parsed.list.ends_with('.')) parsed.list += '.';
+    std::string& list = parsed.list.emplace(text.substr(0, equals));
+    if (!list.empty() && !list.ends_with('.')) list += '.';
     text.remove_prefix(equals + 1);
   }
   const auto fail = [&](std::string_view range, std::string_view problem) {
@@ -201,29 +202,36 @@ std::string find_longest(const Model& model, const Attributes& config) {
   for (const auto& [prefix, numbers] : lists) most = std::max(most, numbers.size());
   choose([&](const std::string&, const std::set<std::uint64_t>& numbers) { return numbers.size() == most; });
   if (best.size() == 1) return best.front();
+  std::string first = best.front();
+  if (first.empty()) {
+    best.front() = "names that begin with the number";
+  } else {
+    first.pop_back();  // the dot
+  }
   refuse_option(kLayers, fmt::format("the model has several lists of {} layers: {}; name one, as in {}=0:{}", most,
-                                     list_names(best), best.front().substr(0, best.front().size() - 1), most));
+                                     list_names(best), first, most));
 }
 
-LayerList find_layers(const Model& model, const std::string& named) {
+LayerList find_layers(const Model& model, const std::optional<std::string>& named) {
   const Attributes config = whole_config(model);
   LayerList list;
   const Family* family = model.config ? &family_of(model) : nullptr;
-  if (!named.empty()) {
-    list.prefixes = {named};
+  if (named) {
+    list.prefixes = {*named};
   } else if (family != nullptr) {
     list.prefixes = spell_prefixes(*family);
   }
   const auto is_layer = [&](const Tensor& tensor) { return split_name(tensor.name, list.prefixes).has_value(); };
   const bool is_found = std::ranges::any_of(model.tensors(), is_layer);
-  if (is_found && named.empty()) {
+  if (is_found && !named) {
     list.family = family;
     list.object = find_object(config, list.prefixes.front(), family);
     list.count = static_cast<std::uint64_t>(model.config->num_hidden_layers);
     return list;
   }
-  if (!is_found && !named.empty())
-    refuse_option(kLayers, fmt::format("no tensor's name begins with \"{}\" and a number", named));
+  if (!is_found && named)
+    refuse_option(kLayers, named->empty() ? "no tensor's name begins with a number"
+                                          : fmt::format("no tensor's name begins with \"{}\" and a number", *named));
   if (!is_found) list.prefixes = {find_longest(model, config)};
   if (family != nullptr && list.prefixes.front().ends_with(family->tensors.layers)) list.family = family;
   list.object = find_object(config, list.prefixes.front(), list.family);
@@ -234,7 +242,7 @@ LayerList find_layers(const Model& model, const std::string& named) {
 }
 
 // Finds the same. Throws where the tensors cannot be of that many layers, which bounds the work after it.
-LayerList find_checked_layers(const Model& model, const std::string& named) {
+LayerList find_checked_layers(const Model& model, const std::optional<std::string>& named) {
   LayerList list = find_layers(model, named);
   const std::uint64_t numbers = last_number(model, list.prefixes) + 1;
   if (list.count == 0 || list.count > numbers || list.count > model.size())

@@ -141,6 +141,25 @@ TEST(Revision, NumbersLayersFromZero) {
 }
 
 TEST(Revision, LayersKeepTheWindowsOfTheirPlaces) {
+// "=" names the list whose names begin with the number; without it the longest list counts.
+TEST(Revision, LayersMayHaveNoPrefix) {
+  const auto model = make_named({"a.0.w", "a.1.w", "a.2.w", "0.w", "1.w", "2"});
+  parse_config(*model, {{"model_type", "unknown"}, {"transformers_version", "1.40.0"}}, {});
+  ConvertOptions options;
+  options.layers = "=1:";
+  const RevisedModel revised = revise(model, options);
+  EXPECT_THAT(list_tensors(revised), ElementsAre("a.0.w", "a.1.w", "a.2.w", "0.w", "1"));
+  EXPECT_EQ(*revised.model->config_json.find("transformers_version"), Value("1.40.0"));
+  EXPECT_THAT([&] { revise(make_named({"a.0.w"}), options); },
+              ThrowsMessage<Error>(HasSubstr("layers: no tensor's name begins with a number")));
+  options.layers = "0";
+  EXPECT_THAT(
+      [&] {
+        revise(make_named({"0.w", "a.0.w"}), options);
+      },
+      ThrowsMessage<Error>(HasSubstr("1 layers: names that begin with the number, a.; name one, as in =0:1")));
+}
+
   ConvertOptions options;
   options.layers = "0,2,3";
   const RevisedModel revised = revise(make_layers("gemma2", 4), options);
