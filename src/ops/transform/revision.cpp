@@ -8,8 +8,7 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/short_text.hpp"
-#include "family/check.hpp"
+#include "ops/transform/transform.hpp"
 
 namespace poise {
 namespace {
@@ -32,17 +31,6 @@ Revision begin_revision(const Model& input) {
     revision.model.add(tensor);
   }
   return revision;
-}
-
-void warn_of_faults(const Model& input, Model& made) {
-  const std::vector<std::string> faults = check_consistency(made);
-  if (faults.size() <= check_consistency(input).size()) return;
-  made.warnings.push_back(
-      {Severity::warning,
-       fmt::format("the model no longer fits its configuration, so verify fails and the file cannot be run: {}{}",
-                   faults.front(), format_more(faults.size() - 1)),
-       {},
-       {}});
 }
 
 }  // namespace
@@ -80,7 +68,7 @@ RevisedModel revise_model(MergedModel merged, const ConvertOptions& options) {
   if (!has_revisions(options)) return {std::move(merged), {}, {}};
   Revision revision = begin_revision(*merged.model);
   for (const Revise revise : kRevisions) revise(revision, options);
-  warn_of_faults(*merged.model, revision.model);
+  warn_of_new_faults(*merged.model, revision.model, "no longer fits its configuration");
   std::unordered_map<std::string, std::string> names;
   names.reserve(revision.sources.size());
   for (std::size_t i = 0; i < revision.sources.size(); ++i)

@@ -2,11 +2,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include <fmt/format.h>
-
 #include <poise/error.hpp>
 
-#include "family/check.hpp"
 #include "ops/name_patterns.hpp"
 #include "ops/transform/transform.hpp"
 #include "schemes/scheme.hpp"
@@ -38,23 +35,10 @@ class Select final : public Step {
     if (!has_skipped_) return;
     if (made.size() == 0)
       throw Error(ErrorKind::bad_argument, "skip: the patterns leave out every tensor, so there is nothing to write");
-    warn_of_missing_tensors(made);
+    warn_of_new_faults(input_, made, "needs tensors that are left out");
   }
 
  private:
-  // Warns if the family needs a tensor that was left out.
-  void warn_of_missing_tensors(Model& made) const {
-    const std::vector<std::string> faults = check_consistency(made);
-    if (faults.size() <= check_consistency(input_).size()) return;
-    const std::size_t more = faults.size() - 1;
-    made.warnings.push_back(
-        {Severity::warning,
-         fmt::format("the model needs tensors that are left out, so verify fails and the file cannot be run: {}{}",
-                     faults.front(), more == 0 ? std::string() : fmt::format(", and {} more", more)),
-         {},
-         {}});
-  }
-
   const Model& input_;
   NamePatterns only_;
   NamePatterns skip_;

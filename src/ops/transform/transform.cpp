@@ -11,6 +11,7 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"
+#include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "family/tied_output.hpp"
@@ -42,6 +43,16 @@ void refuse_pattern(std::string_view option, std::string_view pattern) {
 void add_warning(Model& model, const std::vector<std::string>& tensors, std::string_view text) {
   if (tensors.empty()) return;
   model.warnings.push_back({Severity::warning, fmt::format("tensor {}: {}", list_names(tensors, 1), text), {}, {}});
+}
+
+void warn_of_new_faults(const Model& input, Model& made, std::string_view problem) {
+  const std::vector<std::string> faults = check_consistency(made);
+  if (faults.size() <= check_consistency(input).size()) return;
+  made.warnings.push_back(
+      {Severity::warning,
+       fmt::format("the model {}, so verify fails and the file cannot be run: {}", problem, list_names(faults, 1)),
+       {},
+       {}});
 }
 
 namespace {

@@ -112,6 +112,10 @@ bool has_other_parts(const Tensor& tensor);
 // Adds one warning about all these tensors, if there are any.
 void add_warning(Model& model, const std::vector<std::string>& tensors, std::string_view text);
 
+// Adds one warning, "the model PROBLEM, so ...: FAULT and 3 more", if more of the family's rules are broken in `made`
+// than in `input`.
+void warn_of_new_faults(const Model& input, Model& made, std::string_view problem);
+
 inline constexpr std::string_view kLostParts = "its parts besides data are lost, because it becomes dense";
 
 // transform: the middle of a conversion. Makes a model of lazy tensors from another one, step by step.
