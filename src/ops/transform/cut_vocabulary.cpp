@@ -3,11 +3,11 @@
 // For a family that Poise knows these are the tensors whose shape in its table has the vocabulary's size. For other
 // models they are the tensors outside the layers whose first dimension is the configuration's vocab_size.
 #include <algorithm>
-#include <array>
-#include <optional>
+#include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,13 +23,15 @@
 #include "formats/metadata.hpp"
 #include "ops/transform/revision.hpp"
 #include "tokenizer/files/files.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 #include "views/first_rows.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::string_view kSize = "vocab_size";
+constexpr std::string_view kSize = "vocab_size";  // the options; this is a key, too
+constexpr std::string_view kDropRows = "drop_rows";
 constexpr std::size_t kMostSpecial = 8;  // in a message
 
 // Describes a tensor with a row, or a column, for each token.
@@ -69,28 +71,29 @@ const Attributes& find_text_keys(const Model& model) {
 }
 
 // Returns the tensors with an axis of tokens, all as long as the first one.
-std::vector<TokenAxis> find_token_axes(const Model& model) {
+std::vector<TokenAxis> find_token_axes(const Model& model, std::string_view option) {
   std::vector<TokenAxis> found = find_by_table(model, family_of(model));
   if (!found.empty()) return found;
   const auto* size = find_text_keys(model).get_if<std::uint64_t>(kSize);
   if (size == nullptr)
-    refuse_option(kSize, "the model has no embedding by a name that Poise knows, and no configuration with vocab_size");
+    refuse_option(option,
+                  "the model has no embedding by a name that Poise knows, and no configuration with vocab_size");
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.shape.empty() && tensor.shape.front() == *size && !has_number(tensor.name))
       found.push_back({tensor.name, 0});
   }
   if (found.empty())
-    refuse_option(kSize, fmt::format("no tensor outside the layers has a row for each of the {} tokens", *size));
+    refuse_option(option, fmt::format("no tensor outside the layers has a row for each of the {} tokens", *size));
   return found;
 }
 
-std::uint64_t count_rows(const Model& model, const std::vector<TokenAxis>& axes) {
+std::uint64_t count_rows(const Model& model, const std::vector<TokenAxis>& axes, std::string_view option) {
   const auto length = [&](const TokenAxis& row) { return model.find(row.tensor)->shape[row.axis]; };
   const std::uint64_t rows = length(axes.front());
   for (const TokenAxis& row : axes) {
     if (length(row) != rows)
-      refuse_option(kSize, fmt::format("{} has {} rows for tokens, and {} has {}", axes.front().tensor, rows,
-                                       row.tensor, length(row)));
+      refuse_option(option, fmt::format("{} has {} rows for tokens, and {} has {}", axes.front().tensor, rows,
+                                        row.tensor, length(row)));
   }
   return rows;
 }
@@ -103,11 +106,11 @@ std::uint64_t count_used_tokens(const Vocabulary& vocabulary) {
 }
 
 // Moves a vocabulary that attributes describe in GGUF's terms into the model.
-void move_described_vocabulary(Model& model) {
+void move_described_vocabulary(Model& model, std::string_view option) {
   if (model.vocabulary) return;
   DescribedVocabulary described = described_vocabulary(model);
   if (!described.problem.empty())
-    refuse_option(kSize,
+    refuse_option(option,
                   fmt::format("the vocabulary stays in attributes that Poise cannot cut: {}", described.problem));
   if (!described.made) return;
   model.vocabulary = std::move(described.made);
@@ -116,8 +119,8 @@ void move_described_vocabulary(Model& model) {
 
 // Special tokens: a model without them runs differently, or not at all.
 
-// Returns a text for each special token with an id that goes.
-std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t size) {
+// Returns a text for each special token whose row goes. A model cannot use ids without a row.
+std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t size, std::uint64_t rows) {
   std::vector<std::string> found;
   const auto add_ids = [&](const Attributes& map, std::string_view where) {
     for (const auto& [key, value] : map) {
@@ -125,14 +128,15 @@ std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t s
       const auto* items = value.get_if<Value::Array>();
       for (const Value& id : items == nullptr ? Value::Array{value} : *items) {
         const auto* number = id.get_if<std::uint64_t>();
-        if (number != nullptr && *number >= size) found.push_back(fmt::format("{} {} of {}", key, *number, where));
+        if (number != nullptr && *number >= size && *number < rows)
+          found.push_back(fmt::format("{} {} of {}", key, *number, where));
       }
     }
   };
   if (model.vocabulary) {
     const Vocabulary& vocabulary = *model.vocabulary;
     std::size_t bytes = 0;
-    for (std::size_t id = static_cast<std::size_t>(size); id < vocabulary.size(); ++id) {
+    for (std::size_t id = static_cast<std::size_t>(size); id < std::min<std::uint64_t>(rows, vocabulary.size()); ++id) {
       const TokenType type = choose_special_type(vocabulary.type(id), vocabulary, id);
       const auto number = static_cast<std::int64_t>(id);
       const bool is_own = number == vocabulary.bos_id || number == vocabulary.eos_id || number == vocabulary.pad_id ||
@@ -152,19 +156,7 @@ std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t s
   return found;
 }
 
-// Drops the added tokens with such ids from a list of objects, as tokenizer.json has them.
-Value keep_added_tokens(const Value& value, std::uint64_t size) {
-  const auto* items = value.get_if<Value::Array>();
-  if (items == nullptr) return value;
-  Value::Array kept;
-  std::ranges::copy_if(*items, std::back_inserter(kept), [&](const Value& item) {
-    const auto* id = get_member<std::uint64_t>(item, "id");
-    return id == nullptr || *id < size;
-  });
-  return kept;
-}
-
-// Keeps ids in a map of ids to objects, too, as tokenizer_config.json has them.
+// Keeps such ids in a map of ids to objects, as tokenizer_config.json has them.
 Value keep_ids(const Value& value, std::uint64_t size) {
   const auto* map = value.get_if<Attributes>();
   if (map == nullptr) return value;
@@ -175,42 +167,14 @@ Value keep_ids(const Value& value, std::uint64_t size) {
   return Attributes::from_unique(std::move(kept));
 }
 
-// Keeps the merges whose texts are all tokens still, or never were.
-MergeList keep_merges(const Vocabulary& vocabulary, const std::unordered_set<std::string_view>& gone) {
-  const auto* model = vocabulary.pipeline.get_if<Attributes>("model");
-  const auto* prefix = get_member<std::string>(model, "continuing_subword_prefix");
-  MergeList kept;
-  for (std::size_t rank = 0; rank < vocabulary.merges.size(); ++rank) {
-    const auto [left, right] = vocabulary.merges[rank];
-    std::string joined(vocabulary.merges.joined(rank));
-    if (prefix != nullptr && right.starts_with(*prefix))
-      joined = std::string(left).append(right.substr(prefix->size()));
-    if (!gone.contains(left) && !gone.contains(right) && !gone.contains(joined)) kept.emplace_back(left, right);
-  }
-  return kept;
-}
-
-Vocabulary keep_tokens(const Vocabulary& vocabulary, std::size_t size) {
-  VocabularySettings settings = vocabulary.settings();
-  std::unordered_set<std::string_view> gone;
-  for (std::size_t id = size; id < vocabulary.size(); ++id) gone.insert(vocabulary.text(id));
-  for (std::size_t id = 0; id < size; ++id) gone.erase(vocabulary.text(id));
-  settings.merges = keep_merges(vocabulary, gone);
-  if (const Value* added = settings.pipeline.find("added_tokens"))
-    settings.pipeline.set("added_tokens", keep_added_tokens(*added, size));
-  if (const Value* added = settings.tokenizer_config.find("added_tokens_decoder"))
-    settings.tokenizer_config.set("added_tokens_decoder", keep_ids(*added, size));
-  Vocabulary kept(std::move(settings));
-  for (std::size_t id = 0; id < size; ++id) kept.add(vocabulary.text(id), vocabulary.score(id), vocabulary.type(id));
-  return kept;
-}
-
 void cut_tokens(Revision& revision, std::uint64_t size) {
   Model& model = revision.model;
   const std::size_t before = model.vocabulary ? model.vocabulary->size() : 0;
   if (before <= size) return;
   const std::size_t merges = model.vocabulary->merges.size();
-  model.vocabulary = keep_tokens(*model.vocabulary, static_cast<std::size_t>(size));
+  model.vocabulary = keep_first_tokens(*std::move(model.vocabulary), static_cast<std::size_t>(size));
+  if (const Value* added = model.vocabulary->tokenizer_config.find("added_tokens_decoder"))
+    model.vocabulary->tokenizer_config.set("added_tokens_decoder", keep_ids(*added, size));
   std::erase_if(model.origin.other_files, [](const DirectoryFile& file) {
     return std::ranges::find(kTokenizerFiles, file.name) != kTokenizerFiles.end();
   });
@@ -240,22 +204,23 @@ void cut_size_keys(Model& model, std::uint64_t size) {
 void cut_vocabulary(Revision& revision, const ConvertOptions& options) {
   if (!options.vocab_size && !options.drop_rows) return;
   if (options.vocab_size && options.drop_rows)
-    refuse_option("drop_rows", "vocab_size and drop_rows exclude each other: drop_rows keeps the rows of all tokens");
+    refuse_option(kDropRows, "vocab_size and drop_rows exclude each other: drop_rows keeps the rows of all tokens");
+  const std::string_view option = options.drop_rows ? kDropRows : kSize;
   Model& model = revision.model;
-  move_described_vocabulary(model);
+  move_described_vocabulary(model, option);
   if (options.drop_rows && !model.vocabulary)
-    refuse_option("drop_rows", "the model has no vocabulary, so no row is known to be without a token");
-  const std::vector<TokenAxis> axes = find_token_axes(model);
-  const std::uint64_t rows = count_rows(model, axes);
-  const std::uint64_t size =
-      options.vocab_size ? *options.vocab_size : std::min(rows, count_used_tokens(*model.vocabulary));
-  if (size == 0) refuse_option(kSize, "a model has at least 1 token");
-  if (size > rows)
-    refuse_option(kSize, fmt::format("{} has {} rows, and {} would be more; rows are only left out",
-                                     axes.front().tensor, rows, size));
-  const std::vector<std::string> special = find_special_tokens(model, size);
+    refuse_option(option, "the model has no vocabulary, so no row is known to be without a token");
+  const std::vector<TokenAxis> axes = find_token_axes(model, option);
+  const std::uint64_t rows = count_rows(model, axes, option);
+  const std::uint64_t size = options.vocab_size ? *options.vocab_size : count_used_tokens(*model.vocabulary);
+  if (size == 0) refuse_option(option, "a model has at least 1 token");
+  if (options.vocab_size && size > rows)
+    refuse_option(option, fmt::format("{} has {} rows, and {} would be more; rows are only left out",
+                                      axes.front().tensor, rows, size));
+  const std::vector<std::string> special = find_special_tokens(model, size, rows);
   if (!special.empty())
-    refuse_option(kSize, fmt::format("{} would leave out special tokens: {}", size, list_names(special, kMostSpecial)));
+    refuse_option(option,
+                  fmt::format("{} would leave out special tokens: {}", size, list_names(special, kMostSpecial)));
   if (size < rows) {
     revision.changes.push_back(fmt::format("{} of {} rows for tokens stay", size, rows));
     std::unordered_map<std::string, std::size_t> cut;

@@ -99,16 +99,19 @@ SpecialAround read_post_processor(const Fields& fields, std::size_t vocabulary_s
 
 namespace {
 
-// Returns the merges that are left: those whose tokens are all left.
+// Returns the merges that are left: those whose texts are all tokens still, or never were.
 MergeList left_merges(const Vocabulary& whole, std::size_t rows) {
   std::unordered_set<std::string_view> gone;
   for (std::size_t id = rows; id < whole.size(); ++id) gone.insert(whole.text(id));
   for (std::size_t id = 0; id < rows; ++id) gone.erase(whole.text(id));
+  const auto* model = whole.pipeline.get_if<Attributes>("model");
+  const auto* prefix = get_member<std::string>(model, "continuing_subword_prefix");
   MergeList left;
   for (std::size_t rank = 0; rank < whole.merges.size(); ++rank) {
     const auto [first, second] = whole.merges[rank];
-    if (!gone.contains(first) && !gone.contains(second) && !gone.contains(whole.merges.joined(rank)))
-      left.emplace_back(first, second);
+    std::string joined(whole.merges.joined(rank));
+    if (prefix != nullptr && second.size() >= prefix->size()) joined.erase(first.size(), prefix->size());
+    if (!gone.contains(first) && !gone.contains(second) && !gone.contains(joined)) left.emplace_back(first, second);
   }
   return left;
 }
@@ -124,13 +127,11 @@ void leave_out_added_tokens(Attributes& pipeline, std::size_t rows) {
   pipeline.set("added_tokens", std::move(left));
 }
 
-// Leaves out ids of tokens that the model was made without, and lets it skip merges: one may make a token by a prefix
-// that it does not spell.
-void leave_out_tokens_of_model(Attributes& pipeline, std::size_t rows, bool has_merges) {
+// Leaves out ids of tokens that the model was made without, and scores.
+void leave_out_tokens_of_model(Attributes& pipeline, std::size_t rows) {
   const auto* model = pipeline.get_if<Attributes>("model");
   if (model == nullptr) return;
   Attributes changed = *model;
-  if (has_merges) changed.set("skip_unknown_merges", true);
   if (const auto* ids = model->get_if<Value::Array>("added_only")) {
     Value::Array left = *ids;
     std::erase_if(left, [&](const Value& id) {
@@ -139,6 +140,8 @@ void leave_out_tokens_of_model(Attributes& pipeline, std::size_t rows, bool has_
     });
     changed.set("added_only", std::move(left));
   }
+  if (const auto* scores = model->get_if<Value::Array>("scores"); scores != nullptr && scores->size() > rows)
+    changed.set("scores", Value::Array(scores->begin(), scores->begin() + static_cast<std::ptrdiff_t>(rows)));
   pipeline.set("model", std::move(changed));
 }
 
@@ -154,7 +157,7 @@ Vocabulary keep_first_tokens(Vocabulary vocabulary, std::size_t rows) {
   }
   settings.merges = left_merges(vocabulary, rows);
   leave_out_added_tokens(settings.pipeline, rows);
-  leave_out_tokens_of_model(settings.pipeline, rows, !settings.merges.empty());
+  leave_out_tokens_of_model(settings.pipeline, rows);
   Vocabulary left(std::move(settings));
   for (std::size_t id = 0; id < rows; ++id) left.add(vocabulary.text(id), vocabulary.score(id), vocabulary.type(id));
   SpecialAround of_left = around;

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <poise/error.hpp>
+#include <poise/tokenizer.hpp>
 
 #include "family/config_json.hpp"
 #include "ops/transform/support.hpp"
@@ -109,8 +110,8 @@ TEST(Revision, ErrorsOfNamesAreOfTheOptionThatMadeThem) {
   EXPECT_THAT([&] { revise(make_named({"a", "m.b"}), options); }, ThrowsMessage<Error>(HasSubstr("rename: several")));
 }
 
-std::shared_ptr<Model> make_layers(const std::string& model_type, std::uint64_t layers) {
 // A model with a tensor in each layer. In Gemma 2 every second layer has a window.
+std::shared_ptr<Model> make_layers(const std::string& model_type, std::uint64_t layers) {
   Names names = {"model.embed_tokens.weight"};
   for (std::uint64_t layer = 0; layer < layers; ++layer)
     names.push_back("model.layers." + std::to_string(layer) + ".input_layernorm.weight");
@@ -140,7 +141,6 @@ TEST(Revision, NumbersLayersFromZero) {
   EXPECT_EQ(revised.model->config_json.find("layer_types"), nullptr);
 }
 
-TEST(Revision, LayersKeepTheWindowsOfTheirPlaces) {
 // "=" names the list whose names begin with the number; without it the longest list counts.
 TEST(Revision, LayersMayHaveNoPrefix) {
   const auto model = make_named({"a.0.w", "a.1.w", "a.2.w", "0.w", "1.w", "2"});
@@ -160,6 +160,7 @@ TEST(Revision, LayersMayHaveNoPrefix) {
       ThrowsMessage<Error>(HasSubstr("1 layers: names that begin with the number, a.; name one, as in =0:1")));
 }
 
+TEST(Revision, LayersKeepTheWindowsOfTheirPlaces) {
   ConvertOptions options;
   options.layers = "0,2,3";
   const RevisedModel revised = revise(make_layers("gemma2", 4), options);
@@ -207,6 +208,65 @@ TEST(Revision, SpecialTokensStay) {
   ConvertOptions options;
   options.vocab_size = 3;
   EXPECT_THAT([&] { revise(model, options); }, ThrowsMessage<Error>(HasSubstr("special tokens: <eos> (3")));
+}
+
+// A vocabulary may have more tokens than the embedding has rows. No text gets their ids.
+TEST(Revision, SpecialTokensWithoutARowAreNoObstacle) {
+  const auto model = make_layers("llama", 1);
+  model->config_json.set("pad_token_id", 5);
+  model->vocabulary.emplace();
+  for (const char* text : {"a", "b", "c", "d", "e"}) model->vocabulary->add(text, 0, TokenType::normal);
+  model->vocabulary->add("<pad>", 0, TokenType::control);
+  model->vocabulary->pad_id = 5;
+  ConvertOptions options;
+  options.vocab_size = 3;
+  const RevisedModel cut = revise(model, options);
+  EXPECT_EQ(cut.model->vocabulary->size(), 3U);
+  EXPECT_EQ(cut.model->vocabulary->pad_id, -1);
+  EXPECT_EQ(cut.model->find("model.embed_tokens.weight")->shape, Shape({3, 2}));
+  options.vocab_size = 4;
+  EXPECT_EQ(revise(model, options).model->vocabulary->size(), 4U);
+  // All rows have a token, so that none is left out.
+  options = {};
+  options.drop_rows = true;
+  const RevisedModel same = revise(model, options);
+  EXPECT_EQ(same.model->vocabulary, model->vocabulary);
+  EXPECT_EQ(same.model->find("model.embed_tokens.weight")->shape, Shape({4, 2}));
+}
+
+TEST(Revision, ErrorsOfDroppedRowsNameTheirOption) {
+  ConvertOptions options;
+  options.drop_rows = true;
+  const auto model = make_layers("llama", 1);
+  EXPECT_THAT([&] { revise(model, options); }, ThrowsMessage<Error>(HasSubstr("drop_rows: the model has no voc")));
+  model->vocabulary.emplace();
+  EXPECT_THAT([&] { revise(model, options); }, ThrowsMessage<Error>(HasSubstr("drop_rows: a model has at least 1")));
+  for (const char* text : {"a", "b", "c"}) model->vocabulary->add(text, 0, TokenType::normal);
+  model->config_json.set("eos_token_id", 3);
+  EXPECT_THAT([&] { revise(model, options); },
+              ThrowsMessage<Error>(
+                  HasSubstr("drop_rows: 3 would leave out special tokens: eos_token_id 3 of the configuration")));
+  const auto unknown = make_named({"a"});
+  unknown->vocabulary = model->vocabulary;
+  EXPECT_THAT([&] { revise(unknown, options); }, ThrowsMessage<Error>(HasSubstr("drop_rows: the model has no emb")));
+}
+
+// Ids of tokens that are left out, in any field of the vocabulary, would make it invalid.
+TEST(Revision, ACutVocabularyMakesATokenizer) {
+  const auto model = make_layers("llama", 1);
+  VocabularySettings settings;
+  settings.kind = VocabularyKind::pipeline;
+  settings.pipeline = {{"model", Attributes{{"type", "BPE"}, {"added_only", Value::Array{2, 3}}}},
+                       {"added_tokens", Value::Array{Attributes{{"id", 2}, {"content", "x"}, {"special", false}},
+                                                     Attributes{{"id", 3}, {"content", "y"}, {"special", false}}}}};
+  Vocabulary vocabulary(settings);
+  for (const char* text : {"a", "b"}) vocabulary.add(text, 0, TokenType::normal);
+  for (const char* text : {"x", "y"}) vocabulary.add(text, 0, TokenType::user_defined);
+  model->vocabulary = vocabulary;
+  ConvertOptions options;
+  options.vocab_size = 3;
+  const Tokenizer tokenizer(*revise(model, options).model->vocabulary);
+  EXPECT_THAT(tokenizer.encode("abx"), ElementsAre(0, 1, 2));
 }
 
 TEST(Revision, SetsValuesOfTheOldType) {

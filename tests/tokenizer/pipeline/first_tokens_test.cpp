@@ -56,6 +56,32 @@ TEST(FirstTokens, LeavesOutWhatNamesOthers) {
   EXPECT_EQ(keep_first_tokens(steps(), 0).size(), 0U);
 }
 
+// The second text of a merge has a prefix that the token of both lacks.
+TEST(FirstTokens, LeavesOutMergesWithAPrefix) {
+  VocabularySettings settings;
+  settings.kind = VocabularyKind::pipeline;
+  settings.pipeline = {{"model", Attributes{{"type", "BPE"}, {"continuing_subword_prefix", "##"}}}};
+  settings.merges = {{"##b", "##c"}, {"a", "##b"}};
+  Vocabulary whole(settings);
+  for (const char* text : {"a", "##b", "##c", "##bc", "ab"}) whole.add(text, 0, TokenType::normal);
+  const Vocabulary left = keep_first_tokens(whole, 4);
+  ASSERT_EQ(left.merges.size(), 1U);
+  EXPECT_EQ(left.merges[0].first, "##b");
+  EXPECT_EQ(left.pipeline, whole.pipeline);
+  EXPECT_THAT(Tokenizer(whole).encode("ab"), ElementsAre(4));
+  EXPECT_THAT(Tokenizer(left).encode("ab"), ElementsAre(0, 1));
+}
+
+TEST(FirstTokens, LeavesOutScoresOfUnigrams) {
+  VocabularySettings settings;
+  settings.kind = VocabularyKind::pipeline;
+  settings.pipeline = {{"model", Attributes{{"type", "Unigram"}, {"scores", Value::Array{-1.1, -1.2, -0.3}}}}};
+  Vocabulary whole(settings);
+  for (const char* text : {"a", "b", "ab"}) whole.add(text, 0, TokenType::normal);
+  EXPECT_THAT(Tokenizer(whole).encode("ab"), ElementsAre(2));
+  EXPECT_THAT(Tokenizer(keep_first_tokens(whole, 2)).encode("ab"), ElementsAre(0, 1));
+}
+
 TEST(FirstTokens, OfSentencePiece) {
   const Vocabulary whole = read_vocabulary(source_directory() / "examples/nano-mistral/tokenizer.model").value();
   for (const std::size_t rows : {260U, 300U, 700U}) {
