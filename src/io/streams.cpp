@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,11 +31,24 @@ SourcePtr open_whole_file(int descriptor, const std::string& name) {
   return file ? make_file_source(file, name, static_cast<std::uint64_t>(status.st_size)) : nullptr;
 }
 
+// Returns $TMPDIR, or the system's usual directory. Throws io if no file can be created there.
+std::filesystem::path find_temporary_directory() {
+  std::error_code error;
+  const std::filesystem::path directory = std::filesystem::temp_directory_path(error);
+  if (!error && ::access(directory.c_str(), W_OK | X_OK) != 0) error = {errno, std::generic_category()};
+  if (!error) return directory;
+  const char* const given = std::getenv("TMPDIR");
+  throw Error(
+      ErrorKind::io,
+      fmt::format("cannot create temporary files in this directory: {}; set TMPDIR to another one", error.message()),
+      given == nullptr ? directory.string() : given);
+}
+
 }  // namespace
 
 SourcePtr read_stream(int descriptor, const std::string& name) {
   if (SourcePtr whole = open_whole_file(descriptor, name)) return whole;
-  AtomicFile file(name, std::filesystem::temp_directory_path());
+  AtomicFile file(name, find_temporary_directory());
   std::vector<std::byte> piece(kPiece);
   while (true) {
     const ssize_t count = ::read(descriptor, piece.data(), piece.size());
@@ -45,7 +60,7 @@ SourcePtr read_stream(int descriptor, const std::string& name) {
 }
 
 StreamOutput::StreamOutput(int descriptor, std::string name)
-    : descriptor_(descriptor), name_(std::move(name)), file_(name_, std::filesystem::temp_directory_path()) {}
+    : descriptor_(descriptor), name_(std::move(name)), file_(name_, find_temporary_directory()) {}
 
 Sink& StreamOutput::open_sibling(const std::string& name) {
   throw Error(ErrorKind::bad_argument,
