@@ -135,7 +135,6 @@ struct RegexMatcher::State {
   std::chrono::steady_clock::time_point deadline;
 };
 
-RegexMatcher::RegexMatcher(const Regex& regex) : RegexMatcher(regex, 0) {}
 RegexMatcher::RegexMatcher(const Regex& regex, std::size_t groups)
     : state_(std::make_unique<State>(*regex.code_, groups)) {}
 RegexMatcher::~RegexMatcher() = default;

@@ -30,9 +30,8 @@ class Regex {
 // Finds the matches in texts, one text at a time. Requires: the Regex outlives it.
 class RegexMatcher {
  public:
-  explicit RegexMatcher(const Regex& regex);
   // Takes `groups`: how many of the expression's groups find_group() finds.
-  RegexMatcher(const Regex& regex, std::size_t groups);
+  explicit RegexMatcher(const Regex& regex, std::size_t groups = 0);
   ~RegexMatcher();
   RegexMatcher(RegexMatcher&&) noexcept;
 

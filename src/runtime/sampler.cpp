@@ -34,26 +34,27 @@ void require_numbers(std::span<const float> logits) {
   }
 }
 
+template <typename... Values>
+void require(bool holds, fmt::format_string<const Values&...> problem, const Values&... values) {
+  if (!holds) throw Error(ErrorKind::bad_argument, fmt::format(problem, values...));
+}
+
 }  // namespace
 
 Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(options.seed) {
-  const auto require = [](bool holds, const std::string& problem) {
-    if (!holds) throw Error(ErrorKind::bad_argument, problem);
-  };
-  require(std::isfinite(options.temperature) && options.temperature >= 0,
-          fmt::format("temperature is {}, expected 0 or more", options.temperature));
-  require(options.top_p > 0 && options.top_p <= 1,
-          fmt::format("top-p is {}, expected more than 0, at most 1", options.top_p));
-  require(options.top_k >= 0, fmt::format("top-k is {}, expected 0 or more", options.top_k));
-  require(options.min_p >= 0 && options.min_p <= 1, fmt::format("min-p is {}, expected 0 to 1", options.min_p));
+  require(std::isfinite(options.temperature) && options.temperature >= 0, "temperature is {}, expected 0 or more",
+          options.temperature);
+  require(options.top_p > 0 && options.top_p <= 1, "top-p is {}, expected more than 0, at most 1", options.top_p);
+  require(options.top_k >= 0, "top-k is {}, expected 0 or more", options.top_k);
+  require(options.min_p >= 0 && options.min_p <= 1, "min-p is {}, expected 0 to 1", options.min_p);
   require(std::isfinite(options.repetition_penalty) && options.repetition_penalty > 0,
-          fmt::format("repetition-penalty is {}, expected more than 0", options.repetition_penalty));
+          "repetition-penalty is {}, expected more than 0", options.repetition_penalty);
   require(std::isfinite(options.presence_penalty) && std::isfinite(options.frequency_penalty),
           "presence-penalty and frequency-penalty have to be numbers");
   for (const auto& [token, bias] : options.logit_bias) {
-    if (token < 0) throw Error(ErrorKind::bad_argument, fmt::format("logit-bias: {} is not the id of a token", token));
-    if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity())
-      throw Error(ErrorKind::bad_argument, fmt::format("logit-bias: {} is not a number to add to a score", bias));
+    require(token >= 0, "logit-bias: {} is not the id of a token", token);
+    require(!std::isnan(bias) && bias != std::numeric_limits<float>::infinity(),
+            "logit-bias: {} is not a number to add to a score", bias);
   }
 }
 

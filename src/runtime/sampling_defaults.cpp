@@ -34,17 +34,26 @@ struct SamplingKeys {
 constexpr UnknownKey kUnknownOfGeneration[] = {{"typical_p", 1},  {"epsilon_cutoff", 0},
                                                {"eta_cutoff", 0}, {"no_repeat_ngram_size", 0},
                                                {"num_beams", 1},  {"penalty_alpha", 0}};
-constexpr SamplingKeys kGenerationKeys = {"generation_config.json", "temperature",       "top_k", "top_p", "min_p",
-                                          "repetition_penalty",     kUnknownOfGeneration};
+constexpr SamplingKeys kGenerationKeys = {
+    .source = "generation_config.json",
+    .temperature = "temperature",
+    .top_k = "top_k",
+    .top_p = "top_p",
+    .min_p = "min_p",
+    .repetition_penalty = "repetition_penalty",
+    .unknown = kUnknownOfGeneration,
+};
 
 constexpr UnknownKey kUnknownOfGguf[] = {{"general.sampling.xtc_probability", 0}, {"general.sampling.mirostat", 0}};
-constexpr SamplingKeys kGgufKeys = {"general.sampling.*",
-                                    "general.sampling.temp",
-                                    "general.sampling.top_k",
-                                    "general.sampling.top_p",
-                                    "general.sampling.min_p",
-                                    "general.sampling.penalty_repeat",
-                                    kUnknownOfGguf};
+constexpr SamplingKeys kGgufKeys = {
+    .source = "general.sampling.*",
+    .temperature = "general.sampling.temp",
+    .top_k = "general.sampling.top_k",
+    .top_p = "general.sampling.top_p",
+    .min_p = "general.sampling.min_p",
+    .repetition_penalty = "general.sampling.penalty_repeat",
+    .unknown = kUnknownOfGguf,
+};
 
 class DefaultsReader {
  public:
