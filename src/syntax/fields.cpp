@@ -15,6 +15,7 @@ Fields::Fields(const Value& value, std::string where, std::string_view path)
 }
 
 std::string Fields::name(std::string_view key) const {
+  if (where_.empty()) return std::string(key);
   return fmt::format("{}{}{}", where_, nested_ ? "." : ": ", key);
 }
 

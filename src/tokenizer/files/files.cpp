@@ -165,7 +165,7 @@ Vocabulary tokenizer_json(Files& files, std::string_view name) {
 Vocabulary tekken(Files& files, std::string_view name) { return read_tekken(*files.open(name)); }
 
 const TokenizerClass& class_of(const JsonFile& config) {
-  const auto name = Fields(config.object, "tokenizer_config.json", config.path).text("tokenizer_class");
+  const auto name = Fields(config.object, "", config.path).text("tokenizer_class");
   if (!name) return *find_tokenizer_class("");
   const TokenizerClass* row = name->empty() ? nullptr : find_tokenizer_class(*name);
   if (row != nullptr) return *row;

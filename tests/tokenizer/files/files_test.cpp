@@ -95,8 +95,10 @@ TEST(VocabAndMerges, OfAnotherClassAreRefusedByItsName) {
     EXPECT_THAT(error.what(), HasSubstr(fmt::format("how a \"{}\" splits texts", name)));
     EXPECT_THAT(error.what(), HasSubstr(kConfig));
   }
-  EXPECT_EQ(error_of([&] { read(with(kVocabAndMerges, kConfig, R"({"tokenizer_class": 3})")); }).kind(),
-            ErrorKind::invalid_file);
+  const Error wrong = error_of([&] { read(with(kVocabAndMerges, kConfig, R"({"tokenizer_class": 3})")); });
+  EXPECT_EQ(wrong.kind(), ErrorKind::invalid_file);
+  EXPECT_EQ(wrong.message(), "tokenizer_class: expected text");
+  EXPECT_THAT(wrong.what(), HasSubstr(kConfig));
   EXPECT_EQ(read(with(kVocabAndMerges, kConfig, R"({"tokenizer_class": null})")).size(), 15U);
 }
 
