@@ -227,7 +227,7 @@ void show(const ShowArguments& options) {
 void add_show(CLI::App& app) {
   const auto options = std::make_shared<ShowArguments>();
   CLI::App* command = app.add_subcommand("show", "Print the numbers of a tensor, and where its bytes are");
-  command->add_option("MODEL", options->path, "Model file or directory")->required();
+  command->add_option("MODEL", options->path, "Model file or directory; - is standard input")->required();
   command->add_option("TENSOR", options->tensor, "Name of the tensor, in Poise or in the file")->required();
   CLI::Option* const slice =
       command->add_option("--slice", options->slice, "A part, as in Python: 0:4,:8 or -1 or ::2,...")

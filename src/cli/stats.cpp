@@ -223,7 +223,7 @@ void add_stats(CLI::App& app) {
   const auto options = std::make_shared<StatsArguments>();
   CLI::App* command =
       app.add_subcommand("stats", "Show the numbers of each tensor: extremes, mean, deviation, zeros, outliers");
-  command->add_option("MODEL", options->path, "Model file or directory")->required();
+  command->add_option("MODEL", options->path, "Model file or directory; - is standard input")->required();
   command->add_flag("--json", options->json, "Print the statistics as JSON");
   add_pattern_options(*command, options->statistics.only, options->statistics.skip, "Show");
   std::vector<std::pair<std::string_view, std::string>> sorts = {{"name", "name"}, {"elements", "elements"}};
