@@ -17,6 +17,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -444,6 +445,11 @@ bool is_int8(const MatrixParts& matrix) {
   return is_plain(matrix) && weight != nullptr && weight->parts.size() == 1 && weight->parts[0].dtype == DType::i8;
 }
 
+// Adds a doubt about these matrices, if there are any; `format` has a place for their names.
+void add_doubt(std::vector<std::string>& doubts, const std::vector<std::string_view>& names, std::string_view format) {
+  if (!names.empty()) doubts.push_back(fmt::format(fmt::runtime(format), list_names(names, 1)));
+}
+
 }  // namespace
 
 void require_format(const MatrixParts& matrix, const QuantizationConfig& config, std::string_view format) {
@@ -467,15 +473,14 @@ std::vector<std::string> find_name_doubts(const Model&, const QuantizationConfig
   };
   std::vector<std::string> doubts;
   const auto doubt_if = [&](const auto& holds, std::string_view format) {
-    const auto first = std::ranges::find_if(matrices, holds);
-    if (first == matrices.end()) return;
-    const auto more = static_cast<std::size_t>(std::count_if(first + 1, matrices.end(), holds));
-    doubts.push_back(fmt::format(fmt::runtime(format), *first, format_more(more)));
+    std::vector<std::string_view> names;
+    std::ranges::copy_if(matrices, std::back_inserter(names), holds);
+    add_doubt(doubts, names, format);
   };
   doubt_if(is_ignored,
-           "ignore lists matrix {}{} as not quantized, but there are scales next to its codes: its parts are used");
+           "ignore lists matrix {} as not quantized, but there are scales next to its codes: its parts are used");
   doubt_if(is_left_out,
-           "no target of config_groups names matrix {}{}, but there are scales next to its codes: its parts are used");
+           "no target of config_groups names matrix {}, but there are scales next to its codes: its parts are used");
   return doubts;
 }
 
@@ -524,13 +529,10 @@ std::vector<std::string> find_integer_doubts(const Model& model, const Quantizat
       with_zeros.emplace_back(name);
   }
   std::vector<std::string> doubts = find_name_doubts(model, config, matrices);
-  const auto doubt = [&](const std::vector<std::string_view>& names, std::string_view format) {
-    if (!names.empty()) doubts.push_back(fmt::format(fmt::runtime(format), list_names(names, 1)));
-  };
-  doubt(without_index,
-        "actorder is group, but matrix {} has no weight_g_idx: its groups are read as those of neighbours");
-  doubt(with_index, "actorder is not group, but weight_g_idx of matrix {} orders columns: it is used");
-  doubt(with_zeros, "symmetric is true, but matrix {} has other zero points than 0: they are used");
+  add_doubt(doubts, without_index,
+            "actorder is group, but matrix {} has no weight_g_idx: its groups are read as those of neighbours");
+  add_doubt(doubts, with_index, "actorder is not group, but weight_g_idx of matrix {} orders columns: it is used");
+  add_doubt(doubts, with_zeros, "symmetric is true, but matrix {} has other zero points than 0: they are used");
   return doubts;
 }
 
