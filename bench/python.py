@@ -74,7 +74,8 @@ def summing(path, np, poise, rounds):
     assert by_poise() == by_numpy()
     found = medians(rounds, poise=by_poise, numpy=by_numpy)
     print(
-        f"load_file and sum: {found['poise']:.3f} s; numpy on its own mapping: {found['numpy']:.3f} s; ratio {found['numpy'] / found['poise']:.2f}"
+        f"load_file and sum: {found['poise']:.3f} s; numpy on its own mapping: {found['numpy']:.3f} s; "
+        f"ratio {found['numpy'] / found['poise']:.2f}"
     )
 
 
@@ -111,7 +112,8 @@ def generating(model_path, poise, command, rounds, tokens=400):
         )
     found = {name: statistics.median(rate) for name, rate in rates.items()}
     print(
-        f"generate: {found['python']:.0f} tokens/s; the command: {found['command']:.0f}; ratio {found['python'] / found['command']:.3f}"
+        f"generate: {found['python']:.0f} tokens/s; the command: {found['command']:.0f}; "
+        f"ratio {found['python'] / found['command']:.3f}"
     )
 
 

@@ -45,7 +45,8 @@ def main():
         text = json.loads(poise("tokenize", NANO, HELDOUT.read_text(), "--json"))["ids"][:512]
         exact = logits(NANO, text, "f32"), logits(large, tokens, "f32")
         table = [
-            "| type | bytes a number | nano-mistral: perplexity | largest error, 512 tokens | random model: 8,192 tokens |",
+            "| type | bytes a number | nano-mistral: perplexity | largest error, 512 tokens "
+            "| random model: 8,192 tokens |",
             "|---|---|---|---|---|",
         ]
         for name, size in TYPES.items():

@@ -35,9 +35,13 @@ const {Tokenizer} = require(process.argv[2]), fs = require('fs');
 })();
 """
 SPACE = "\u2581"
-WORDS = """the quick brown fox isn't I'LL we've DON'T it\u2019s 's 'S '\u017f 've \u00dcber stra\u00dfe \u0130stanbul \u0391\u03a3 \u03c2 fa\u00e7ade co-op 3.14159 1,000
-0xDEADBEEF \u0661\u0662\u0663 \u2461\u2462 \u2167 \u00bd for(int i=0;i<n;++i){a[i]+=b;} def f(x): https://example.com/a?b=c&d=e%20f \u65e5\u672c\u8a9e \u30c6\u30b9\u30c8
-\u4e2d\u6587\u5b57\u7b26\u3002 \ud55c\uad6d\uc5b4 \u0939\u093f\u0928\u094d\u0926\u0940 \u0e44\u0e17\u0e22 \u05e2\u05d1\u05e8\u05d9\u05ea \u0627\u0644\u0639\u0631\u0628\u064a\u0629 \u041f\u0440\u0438\u0432\u0435\u0442 e\u0301 A\u030a \ufb01 \u338f _private__ camelCase HTTPServer \\n ... \u2026 '' ``` !!! (((""".split()
+WORDS = """the quick brown fox isn't I'LL we've DON'T it\u2019s 's 'S '\u017f 've \u00dcber stra\u00dfe
+\u0130stanbul \u0391\u03a3 \u03c2 fa\u00e7ade co-op 3.14159 1,000 0xDEADBEEF \u0661\u0662\u0663 \u2461\u2462
+\u2167 \u00bd for(int i=0;i<n;++i){a[i]+=b;} def f(x): https://example.com/a?b=c&d=e%20f \u65e5\u672c\u8a9e
+\u30c6\u30b9\u30c8 \u4e2d\u6587\u5b57\u7b26\u3002 \ud55c\uad6d\uc5b4 \u0939\u093f\u0928\u094d\u0926\u0940
+\u0e44\u0e17\u0e22 \u05e2\u05d1\u05e8\u05d9\u05ea \u0627\u0644\u0639\u0631\u0628\u064a\u0629
+\u041f\u0440\u0438\u0432\u0435\u0442 e\u0301 A\u030a \ufb01 \u338f _private__ camelCase HTTPServer \\n ...
+\u2026 '' ``` !!! (((""".split()
 SPACES = [
     " ",
     "  ",

@@ -45,7 +45,8 @@ int main(int, char** arguments) {
     if (std::fread(text.data(), 1, size, stdin) != size) return 1;
     for (int add = 0; add < 2; ++add) {
       std::vector<llama_token> ids(2 * size + 16);
-      const int count = llama_tokenize(llama_model_get_vocab(model), text.data(), size, ids.data(), ids.size(), add, true);
+      const int count =
+          llama_tokenize(llama_model_get_vocab(model), text.data(), size, ids.data(), ids.size(), add, true);
       for (int i = 0; i < count; ++i) std::printf("%d ", ids[i]);
       std::puts("");
     }

@@ -14,7 +14,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SKIPPED = {"src/chat/built_in_templates.cpp"}
 LITERAL = re.compile(
-    r"//[^\n]*|/\*.*?\*/|R\"(?P<mark>[^(\s]*)\((?P<raw>.*?)\)(?P=mark)\"|\"(?P<text>(?:\\.|[^\"\\\n])*)\"|'(?:\\.|[^'\\\n])+'"
+    r"//[^\n]*|/\*.*?\*/|R\"(?P<mark>[^(\s]*)\((?P<raw>.*?)\)(?P=mark)\""
+    r"|\"(?P<text>(?:\\.|[^\"\\\n])*)\"|'(?:\\.|[^'\\\n])+'"
     r"|(?<=\w)'(?=\w)|\#include[^\n]*",
     re.S,
 )

@@ -9,7 +9,8 @@ folder = sys.argv[1] if len(sys.argv) > 1 else "examples"
 model = poise.open(f"{folder}/nano-mistral")
 
 print(
-    f"{model.path}: {model.format}, {len(model)} tensors, {model.config['num_hidden_layers']} layers of {model.config['hidden_size']}"
+    f"{model.path}: {model.format}, {len(model)} tensors, "
+    f"{model.config['num_hidden_layers']} layers of {model.config['hidden_size']}"
 )
 for tensor in model.tensors[:5]:
     print(f"  {tensor.name:45} {str(tensor.shape):12} {tensor.stored:6} {tensor.nbytes:>8} bytes")

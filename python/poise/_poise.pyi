@@ -113,8 +113,8 @@ class Tokenizer:
         """poise.read_tokenizer()."""
     @overload
     def encode(self, text: str, *, special: bool = False) -> list[int]:
-        """The ids of a text, or for a list of texts the ids of each. special: with the special tokens around it: those of
-        the tokenizer's template, else BOS in front where there is one."""
+        """The ids of a text, or for a list of texts the ids of each. special: with the special tokens around it: those
+        of the tokenizer's template, else BOS in front where there is one."""
     @overload
     def encode(self, text: Union[list[str], tuple[str, ...]], *, special: bool = False) -> list[list[int]]: ...
     def encode_chat(

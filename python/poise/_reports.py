@@ -109,7 +109,8 @@ class Plan(_Short):
 
     def _shown(self) -> str:
         size = "" if self.bytes_out is None else f", {'' if self.exact else 'at most '}{human_bytes(self.bytes_out)}"
-        return f"{self.format}, {_count_noun(len(self.tensors), 'tensor')}{size}{_describe_notes(self.warnings, self.losses)}"
+        notes = _describe_notes(self.warnings, self.losses)
+        return f"{self.format}, {_count_noun(len(self.tensors), 'tensor')}{size}{notes}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,7 +146,8 @@ class VerifyReport(_Short):
         verdict = f"{str(errors[0])!r}{more}" if errors else "ok"
         checked = [(self.digests, "digest"), (self.checksums, "checksum")]
         digests = ", ".join(_count_noun(count, noun) for count, noun in checked if count) or "no digests"
-        return f"{verdict}, {self.format}, {_count_noun(self.tensors, 'tensor')}, {digests}{_describe_notes(self.warnings, [])}"
+        notes = _describe_notes(self.warnings, [])
+        return f"{verdict}, {self.format}, {_count_noun(self.tensors, 'tensor')}, {digests}{notes}"
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,7 +3,8 @@
 
     make_golden_blocks.py DIRECTORY > golden_blocks.inc
 
-DIRECTORY holds libggml-base.so of llama.cpp v0.5.0 (the npm package @node-llama-cpp/linux-x64 3.22.1 has it, in bins/linux-x64).
+DIRECTORY holds libggml-base.so of llama.cpp v0.5.0 (the npm package @node-llama-cpp/linux-x64 3.22.1 has it, in
+bins/linux-x64).
 """
 import array
 import ctypes

@@ -2,7 +2,8 @@
 
     cut_safetensors.py IN OUT LAYER,LAYER,... ROWS
 
-Reads and writes model.safetensors by its definition: the length of the header in 8 bytes, the header in JSON, the bytes.
+Reads and writes model.safetensors by its definition: the length of the header in 8 bytes, the header in JSON, the
+bytes.
 """
 import json
 import pathlib

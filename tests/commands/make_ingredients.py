@@ -49,7 +49,8 @@ folder.mkdir()
 )
 
 pathlib.Path("chat.jinja").write_text(
-    "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}story:\n{% endif %}"
+    "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}story:\n{% endif %}"
 )
 pathlib.Path("talk.json").write_text('[{"role": "user", "content": "Tell me a story."}]\n')
 pathlib.Path("prompts.jsonl").write_text(

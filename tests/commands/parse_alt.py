@@ -154,7 +154,8 @@ def main():
         count += 1
     assert not weights, f"tensors from nowhere: {list(weights)}"
     print(
-        f"{card['model_type']}, {config['num_hidden_layers']} layers, {len(tokens)} tokens, bos {ids[0]}, eos {ids[1]}, {count} tensors equal"
+        f"{card['model_type']}, {config['num_hidden_layers']} layers, {len(tokens)} tokens, bos {ids[0]}, "
+        f"eos {ids[1]}, {count} tensors equal"
     )
 
 

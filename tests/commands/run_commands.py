@@ -78,7 +78,8 @@ def check(step, where, environment):
             faults.append(f"{name}: expected\n{chr(10).join(expected)}\nfound\n{text}")
     if done.returncode != step.code:
         faults.append(
-            f"exit code: expected {step.code}, found {done.returncode}; standard error:\n{done.stderr.decode('utf-8', 'replace')}"
+            f"exit code: expected {step.code}, found {done.returncode}; standard error:\n"
+            f"{done.stderr.decode('utf-8', 'replace')}"
         )
     return faults
 

@@ -3,8 +3,8 @@
 
     type_in_terminal.py KEYS COMMAND...
 
-KEYS may have Python's escapes: "\\x04" is Ctrl-D. {prompt} waits until the prompt is there again. Ends with the command's
-exit code.
+KEYS may have Python's escapes: "\\x04" is Ctrl-D. {prompt} waits until the prompt is there again. Ends with the
+command's exit code.
 """
 import os
 import pty

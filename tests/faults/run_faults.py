@@ -143,7 +143,8 @@ class Report:
                 if state.get(name) not in (job.before.get(name), job.after.get(name))
             )
             self.faults.append(
-                f"{job.name}: {what}: exit {done.returncode}, {sorted(state)}, neither old nor new: {differing}; {message.strip()[:300]}"
+                f"{job.name}: {what}: exit {done.returncode}, {sorted(state)}, neither old nor new: {differing}; "
+                f"{message.strip()[:300]}"
             )
 
 

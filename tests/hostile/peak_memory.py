@@ -302,7 +302,8 @@ def flax(count, items):
 
 CONFIG = (
     '{"model_type":"llama","hidden_act":"silu","hidden_size":8,"intermediate_size":8,"max_position_embeddings":8,'
-    '"num_attention_heads":1,"num_hidden_layers":1,"num_key_value_heads":1,"vocab_size":8,"rms_norm_eps":1e-5,"rope_theta":10000.0'
+    '"num_attention_heads":1,"num_hidden_layers":1,"num_key_value_heads":1,"vocab_size":8,'
+    '"rms_norm_eps":1e-5,"rope_theta":10000.0'
 )
 
 
@@ -515,8 +516,10 @@ def peak_bytes(command):
     mix."""
     script = (
         "import resource, subprocess, sys\n"
-        "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors='replace')\n"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024, done.returncode, done.stderr.strip()[:150].replace(chr(10), ' '))\n"
+        "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,"
+        " errors='replace')\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024, done.returncode,"
+        " done.stderr.strip()[:150].replace(chr(10), ' '))\n"
     )
     line = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=True).stdout
     peak, code, message = line.rstrip("\n").split(" ", 2)
@@ -618,7 +621,8 @@ def main():
             ok = peak <= allowed and (code == 0 or code == 1 and name not in LISTED)
             faults += not ok
             print(
-                f"{name:28} {size / 1e6:8.1f}MB {peak / 1e6:8.1f}MB {allowed / 1e6:8.1f}MB  {code} {'' if ok else 'FAULT '}{message}",
+                f"{name:28} {size / 1e6:8.1f}MB {peak / 1e6:8.1f}MB {allowed / 1e6:8.1f}MB  {code} "
+                f"{'' if ok else 'FAULT '}{message}",
                 flush=True,
             )
             subprocess.run(["rm", "-rf", path], check=True)
@@ -628,7 +632,8 @@ def main():
         ok = peak <= MERGED_BYTES and code == 0
         faults += not ok
         print(
-            f"{'merge':28} {2 * MERGED_SHAPE[0] * MERGED_SHAPE[1] / 1e6:8.1f}MB {peak / 1e6:8.1f}MB {MERGED_BYTES / 1e6:8.1f}MB  {code} {'' if ok else 'FAULT '}{message}",
+            f"{'merge':28} {2 * MERGED_SHAPE[0] * MERGED_SHAPE[1] / 1e6:8.1f}MB {peak / 1e6:8.1f}MB "
+            f"{MERGED_BYTES / 1e6:8.1f}MB  {code} {'' if ok else 'FAULT '}{message}",
             flush=True,
         )
     print(f"{faults} faults")

@@ -3,7 +3,8 @@
 places.
 
 usage: against_jinja2.py RENDER_LINES [TEMPLATE.jinja ...]
-Generated expressions and statements, and the templates that are named with conversations of many shapes. 77: there is no jinja2.
+Generated expressions and statements, and the templates that are named with conversations of many shapes. 77: there is
+no jinja2.
 """
 
 import gc
@@ -46,7 +47,8 @@ def compare(program, cases):
         if wrong <= 20:
             shown = template if len(template) < 300 else template[:100] + "..."
             print(
-                f"differs: {shown!r}\n  with {json.dumps(variables)[:300]}\n  jinja2: {theirs!r}\n  Poise:  {ours.get('text', ours)!r}"
+                f"differs: {shown!r}\n  with {json.dumps(variables)[:300]}\n  jinja2: {theirs!r}\n"
+                f"  Poise:  {ours.get('text', ours)!r}"
             )
     print(f"{len(cases)} cases, jinja2 refuses {raised}, {wrong} differ")
     return wrong

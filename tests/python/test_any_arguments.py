@@ -168,7 +168,10 @@ def test_any_arguments(examples, tmp_path, monkeypatch, seed):
         model.vocabulary,
     ):
         callables(owner, found)
-    words = "path out quantize dtype keep only skip format overwrite compress align shard_size threads seed max_tokens temperature text config card progress set erase delete force io".split()
+    words = (
+        "path out quantize dtype keep only skip format overwrite compress align shard_size threads seed max_tokens "
+        "temperature text config card progress set erase delete force io"
+    ).split()
     chance = random.Random(seed)
     for _ in range(CALLS // 4):
         name, called = chance.choice(found)

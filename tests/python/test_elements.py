@@ -195,7 +195,8 @@ def test_ml_dtypes_has_the_types_that_numpy_lacks(monkeypatch, tmp_path):
     stand_in.bfloat16, stand_in.float8_e4m3fn, stand_in.float4_e2m1fn = np.uint16, np.int8, np.uint8
     monkeypatch.setitem(sys.modules, "ml_dtypes", stand_in)
     monkeypatch.setattr("poise._dtypes._numpy_dtypes", {})
-    header = b'{"b":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"e":{"dtype":"F8_E4M3","shape":[3],"data_offsets":[4,7]},'
+    header = b'{"b":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},'
+    header += b'"e":{"dtype":"F8_E4M3","shape":[3],"data_offsets":[4,7]},'
     header += b'"h":{"dtype":"F4","shape":[2,4],"data_offsets":[7,11]}}'
     data = bytes.fromhex("803f 00c0 38 40 c0 1032 5476".replace(" ", ""))
     model = poise.open_bytes(len(header).to_bytes(8, "little") + header + data, "a.safetensors")

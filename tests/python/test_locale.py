@@ -16,7 +16,8 @@ poise.convert(sys.argv[2], sys.argv[3] + ".gguf")
 poise.save(poise.open(sys.argv[3] + ".gguf"), sys.argv[3] + ".zt", config={"rope_theta": 10000.5})
 assert poise.open(sys.argv[3] + ".zt").config["rope_theta"] == 10000.5
 assert poise.open(sys.argv[3] + ".gguf").config["rms_norm_eps"] == 1e-05
-poise.edit(sys.argv[3] + ".gguf", set={"llama.rope.freq_base": "10000.25", "llama.attention.layer_norm_rms_epsilon": 1e-05})
+changes = {"llama.rope.freq_base": "10000.25", "llama.attention.layer_norm_rms_epsilon": 1e-05}
+poise.edit(sys.argv[3] + ".gguf", set=changes)
 """
 
 

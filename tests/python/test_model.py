@@ -366,7 +366,8 @@ def test_names_of_the_file(nano, tmp_path):
 
 
 def test_a_name_that_several_tensors_share_in_the_file(tmp_path):
-    # llama2.c, version 1: one array of a matrix for all layers. dim 4, hidden 4, 2 layers, 1 head, 2 tokens, 1 position.
+    # llama2.c, version 1: one array of a matrix for all layers. dim 4, hidden 4, 2 layers, 1 head, 2 tokens, 1
+    # position.
     header = struct.pack("<Ii7iB", 0x616B3432, 1, 4, 4, 2, 1, 1, 2, 1, 1).ljust(256, b"\0")
     norms, embedding, matrices = 5 * 4, 2 * 4, 2 * 7 * 16
     floats = np.arange(norms + embedding + matrices, dtype="<f4")

@@ -287,8 +287,9 @@ def test_ctrl_c_ends_a_long_call(work, tmp_path):
         header = f'{{"a":{{"dtype":"F8_E4M3","shape":[{size}],"data_offsets":[0,{size}]}}}}'.encode()
         file.write(len(header).to_bytes(8, "little") + header)
         file.truncate(8 + len(header) + size)
-    code = "import sys, poise\nmodel = poise.open(sys.argv[1])\nprint('on', flush=True)\ntry:\n    WORK\nexcept KeyboardInterrupt:\n    print('interrupted')".replace(
-        "WORK", work
+    code = (
+        "import sys, poise\nmodel = poise.open(sys.argv[1])\nprint('on', flush=True)\n"
+        f"try:\n    {work}\nexcept KeyboardInterrupt:\n    print('interrupted')"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", code, tmp_path / "a.safetensors"], stdout=subprocess.PIPE, text=True

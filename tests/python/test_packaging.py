@@ -16,7 +16,10 @@ import poise
 from poise import _poise
 
 SOURCE = pathlib.Path(os.environ["POISE_SOURCE"])
-USE = "import poise, sys; assert poise.__file__.startswith(sys.argv[1]), poise.__file__; print(poise.__version__, len(poise.open(sys.argv[2])))"
+USE = """import poise, sys
+assert poise.__file__.startswith(sys.argv[1]), poise.__file__
+print(poise.__version__, len(poise.open(sys.argv[2])))
+"""
 
 
 def use(directory, examples):

@@ -183,8 +183,9 @@ RANDOM_ORDER = """if True:
         model = poise.open(path)
         tensor = model["a"]
         part = tensor[2:5, ::2]
-        things = [model, tensor, part, tensor.numpy(), part.numpy(), memoryview(tensor), memoryview(part), np.from_dlpack(tensor), tensor.__dlpack__(),
-                  tensor.part_bytes(), tensor.numpy("f16"), poise.Model({"x": tensor, "y": np.arange(9), "z": memoryview(b"abc")}),
+        things = [model, tensor, part, tensor.numpy(), part.numpy(), memoryview(tensor), memoryview(part),
+                  np.from_dlpack(tensor), tensor.__dlpack__(), tensor.part_bytes(), tensor.numpy("f16"),
+                  poise.Model({"x": tensor, "y": np.arange(9), "z": memoryview(b"abc")}),
                   tensor.numpy()[1:, 1:], iter(model), model.tensors]
         things.append(things[11]["y"].numpy())
         things.append(memoryview(things[11]["z"]))

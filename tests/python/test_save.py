@@ -258,7 +258,8 @@ def test_names_of_types_are_numpys_too(nano, tmp_path):
 def test_save_of_safetensors_is_ordered_as_theirs():
     """By type, the widest first, then by name: bytes that safetensors 0.4 writes for the same arrays."""
     integers, halves = np.zeros((2, 2), np.int32), np.zeros((2, 2), np.float16)
-    header = b'{"test1":{"dtype":"I32","shape":[2,2],"data_offsets":[0,16]},"test2":{"dtype":"F16","shape":[2,2],"data_offsets":[16,24]}}      '
+    header = b'{"test1":{"dtype":"I32","shape":[2,2],"data_offsets":[0,16]},'
+    header += b'"test2":{"dtype":"F16","shape":[2,2],"data_offsets":[16,24]}}      '
     assert poise.numpy.save({"test2": halves, "test1": integers}) == len(header).to_bytes(8, "little") + header + bytes(
         24
     )

@@ -2,9 +2,9 @@
 
     quantized_directories.py POISE
 
-Each case packs codes as the description of its project has it, with loops over single codes, and prints the numbers that
-they mean. The command has to give the same numbers through safetensors and through both versions of zTensor, the same
-logits as from dense numbers, and an error that names matrix and part where one is missing.
+Each case packs codes as the description of its project has it, with loops over single codes, and prints the numbers
+that they mean. The command has to give the same numbers through safetensors and through both versions of zTensor, the
+same logits as from dense numbers, and an error that names matrix and part where one is missing.
 """
 import json
 import re
@@ -838,7 +838,8 @@ class Tester:
                     middle, other = 2 ** (bits - 1), 2 ** (bits - 1) + (1 if version == "gptq" else -1)
                     text = (
                         f"checkpoint_format is {version}, which makes {other} of the zero points of matrix "
-                        f"model.layers.0.self_attn.q_proj and 6 more, but sym is true, which makes them {middle}: sym is used"
+                        f"model.layers.0.self_attn.q_proj and 6 more, but sym is true, which makes them {middle}: "
+                        "sym is used"
                     )
                     agrees = less == (version == "gptq")
                     require(agrees != any(text in found for found in texts), f"{bits} {version} {less}: {texts}")
@@ -861,7 +862,10 @@ class Tester:
         path = self.make("symmetric", {**quantization, "sym": True}, tensors)
         self.compare(self.converted(path), expected, True)
         texts = self.warnings_of(path)
-        text = "sym is true, but the zero points of matrix model.layers.0.self_attn.q_proj and 6 more differ: they are used"
+        text = (
+            "sym is true, but the zero points of matrix model.layers.0.self_attn.q_proj and 6 more differ: "
+            "they are used"
+        )
         require(any(text in found for found in texts), f"{texts}")
         # `dynamic` may have another sym for some: their zero points are those that are stored.
         dynamic = {"+:.*up_proj": {"sym": False}}
@@ -1020,7 +1024,7 @@ class Tester:
         require("Poise cannot run the model: quantization_config is" in told, told)
 
     def check_scaled_fp8(self):
-        """ComfyUI's files: numbers where a type is asked for, else what they hold; and scales that nothing describes."""
+        """ComfyUI's files: numbers where a type is asked for, else what they hold; and scales without description."""
         weights, expected = {}, {}
         for name, shape in (("blocks.0.attn.q", (32, 48)), ("blocks.0.mlp", (16, 32))):
             codes, scale = f8_codes(shape), np.array(rng.random() / 100, np.float32)
@@ -1396,10 +1400,8 @@ class Tester:
         require(set(found) == set(expected), f"other tensors: {set(found) ^ set(expected)}")
         for key, array in expected.items():
             same = np.array_equal(found[key], array) if exact else np.allclose(found[key], array, rtol=2e-6, atol=1e-6)
-            require(
-                same,
-                f"{key} is off by {np.abs(found[key] - array).max() if found[key].shape == array.shape else found[key].shape}",
-            )
+            has_shape = found[key].shape == array.shape
+            require(same, f"{key} is off by {np.abs(found[key] - array).max() if has_shape else found[key].shape}")
 
 
 def attempt(name, *steps):

@@ -363,8 +363,8 @@ with tempfile.TemporaryDirectory() as directory:
     torch.save({"x": pending(torch.ones(2), {"conj": False, "neg": False})}, path / "done.pt")
     assert json.loads(poise("verify", "--json", path / "done.pt"))["ok"]
 
-    # Steps that change a tensor in PyTorch after it is made: torch reads other numbers than the arguments say, and Poise
-    # refuses the file.
+    # Steps that change a tensor in PyTorch after it is made: torch reads other numbers than the arguments say, and
+    # Poise refuses the file.
     class Changed:
         def __init__(self, tensor, state=None, pairs=()):
             self.tensor, self.state, self.pairs = tensor, state, pairs

@@ -270,7 +270,8 @@ def cbor(corpus):
         "7f6161ff 5f4161ff 9fff bfff "  # indefinite lengths
         "c000 c11a00000000 d9d9f700 "  # tags
         # floats
-        "fb3ff0000000000000 fa3f800000 fa7fc00000 f97e01 f9fe00 fb7ff8000000000000 fa7f800000 fb7ff0000000000000 fb47efffffe0000000 "
+        "fb3ff0000000000000 fa3f800000 fa7fc00000 f97e01 f9fe00 fb7ff8000000000000 fa7f800000 "
+        "fb7ff0000000000000 fb47efffffe0000000 "
         "f0 f7 f818 f8ff e0 "  # simple values, undefined
         "1c 3f ff "  # reserved heads, a stray break
         "62c328 61ff 63eda080 64f4908080 62c080 "  # no UTF-8
@@ -283,7 +284,8 @@ def cbor(corpus):
         corpus.refused("cbor: " + text, attribute(text), "", end(43))
     for text in (
         "00 17 1818 1903e8 1a00010000 1bffffffffffffffff 20 37 3818 3bffffffffffffffff 40 41aa 60 80 a0 f4 f5 f6 "
-        "f93c00 f97c00 f9fc00 f97e00 f98000 f90001 f90400 fa47c35000 fa00000001 fb3ff199999999999a fb0000000000000001 a201020304"
+        "f93c00 f97c00 f9fc00 f97e00 f98000 f90001 f90400 fa47c35000 fa00000001 fb3ff199999999999a "
+        "fb0000000000000001 a201020304"
     ).split():
         corpus.valid("cbor: " + text, attribute(text))
     corpus.valid("30 levels of arrays below the third", attribute("81" * 29 + "00"))
