@@ -238,8 +238,7 @@ void add_bench(CLI::App& app) {
   add_number(*command, "-p,--prompt", options->prompt, "Tokens of the prompt; 0: no prompt", {0, kMost});
   add_number(*command, "-n,--max-tokens", options->generated, "Tokens to generate; 0: none", {0, kMost});
   add_number(*command, "-d,--depth", options->depth, "Tokens that the cache holds before", {0, kMost});
-  add_number(*command, "-r,--rounds", options->rounds, "Rounds, of which the median counts; one more warms up",
-             {1, 1000});
+  add_number(*command, "-r,--rounds", options->rounds, "Rounds; their median counts, and one more warms up", {1, 1000});
   command->add_flag("--json", options->json, "Print the measurements as JSON");
   command->add_flag("--quiet", options->quiet, "No notes");
   add_session_options(*command, options->session);

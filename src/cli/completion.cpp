@@ -99,8 +99,7 @@ std::string shorten_description(std::string_view text) {
   return std::string(text.substr(0, std::min(text.find_first_of(";.("), text.find(": "))));
 }
 
-// Quotes for the three shells, all of which take '...' as it is; a quotation mark ends it, stands escaped, and begins
-// it again.
+// Quotes for the three shells. They take '...' as it is; a quotation mark ends it, stands escaped, and begins it again.
 std::string quote(std::string_view text) {
   std::string out = "'";
   for (const char c : text) c == '\'' ? out += "'\\''" : out += c;
