@@ -19,7 +19,6 @@
 namespace poise::gguf {
 namespace {
 
-constexpr std::string_view kEmbedding = "token_embd.weight";
 constexpr std::string_view kLeft = ".lora_b";
 constexpr std::string_view kRight = ".lora_a";
 
@@ -77,7 +76,7 @@ class Reading {
       adapter_.refusals.emplace_back("adapter.alora.invocation_tokens is not supported");
     if (const Value* value = file_.attributes.find("adapter.lora.alpha")) {
       // Files of other formats may have texts alone.
-      const auto* text = file_.origin.format.starts_with("gguf") ? nullptr : value->get_if<std::string>();
+      const auto* text = is_from_gguf(file_) ? nullptr : value->get_if<std::string>();
       const auto alpha = text == nullptr ? number(value) : parse_number_text<double>(*text);
       if (!alpha || !std::isfinite(*alpha)) {
         fault(fmt::format("adapter.lora.alpha is {}, expected a number", to_json(*value)));

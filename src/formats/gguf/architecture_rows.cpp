@@ -140,7 +140,7 @@ namespace {
 
 // Gemma 1 and 2 have no output matrix in llama.cpp.
 constexpr std::array kGemmaWhole = std::to_array<NameRow>({
-    {"token_embd.weight", "model.embed_tokens.weight"},
+    {kEmbedding, "model.embed_tokens.weight"},
     {"output_norm.weight", "model.norm.weight", Change::plus_one},
 });
 
@@ -209,7 +209,7 @@ constinit const Architecture gemma3_text = {.name = "gemma3",
 namespace {
 
 constexpr std::array kGpt2Whole = std::to_array<NameRow>({
-    {"token_embd.weight", "transformer.wte.weight"},
+    {kEmbedding, "transformer.wte.weight"},
     {"position_embd.weight", "transformer.wpe.weight"},
     {"output_norm.weight", "transformer.ln_f.weight"},
     {"output_norm.bias", "transformer.ln_f.bias"},

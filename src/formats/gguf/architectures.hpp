@@ -63,10 +63,12 @@ struct ImpliedFlag {
   std::string_view config;  // then true
 };
 
+inline constexpr std::string_view kEmbedding = "token_embd.weight";
+
 // Rows that most architectures share.
 
 inline constexpr std::array kWhole = std::to_array<NameRow>({
-    {"token_embd.weight", "model.embed_tokens.weight"},
+    {kEmbedding, "model.embed_tokens.weight"},
     {"output_norm.weight", "model.norm.weight"},
     {"output.weight", "lm_head.weight"},
 });

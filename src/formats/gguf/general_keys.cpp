@@ -283,7 +283,7 @@ void write_card(const Card& card, KeyValues& out) {
 WrittenGeneral write_general(const Model& model, bool is_known, const std::vector<CountedTensor>& tensors,
                              KeyValues& out) {
   WrittenGeneral written;
-  if (is_known && !model.origin.format.starts_with("gguf")) {
+  if (is_known && !is_from_gguf(model)) {
     written = GeneralWriter(model, tensors, out).write();
   } else {
     written.name = find_given_name(model);

@@ -32,6 +32,9 @@ struct Split {
   std::uint64_t tensors = 0;  // of all files; 0: unknown
 };
 
+// Returns true for the model of a GGUF file: its names and keys are llama.cpp's, or those of another program.
+inline bool is_from_gguf(const Model& model) { return model.origin.format.starts_with("gguf"); }
+
 class Metadata {
  public:
   // Takes all of a header's metadata. Throws what reading it throws, and invalid_file for an impossible alignment or

@@ -32,7 +32,6 @@
 namespace poise::gguf {
 namespace {
 
-constexpr std::string_view kEmbedding = "token_embd.weight";
 constexpr std::string_view kOutput = "output.weight";
 
 struct Stored {
@@ -68,7 +67,8 @@ const Architecture* find_architecture(const Model& model) {
 
 class Preparer {
  public:
-  explicit Preparer(const Model& model) : architecture_(find_architecture(model)), family_(&family_of(model)) {
+  explicit Preparer(const Model& model)
+      : architecture_(find_architecture(model)), family_(&family_of(model)), is_from_gguf_(is_from_gguf(model)) {
     if (architecture_ != nullptr) hyperparameters_ = hyperparameters_of(model, *architecture_);
   }
 
@@ -79,9 +79,20 @@ class Preparer {
     return architecture_ == nullptr ? std::nullopt : gguf_name(*architecture_, tensor.name);
   }
 
-  // Returns true for a tensor that the configuration implies and that llama.cpp has no name for.
+  // Returns the number of experts of a layer; std::nullopt for a model without experts.
+  std::optional<std::uint64_t> expert_count() const {
+    if (architecture_ == nullptr) return std::nullopt;
+    const std::string key = fmt::format("{}.expert_count", architecture_->name);
+    const auto entry = std::ranges::find(hyperparameters_.entries, key, &Attributes::Entry::first);
+    const auto* count = entry == hyperparameters_.entries.end() ? nullptr : entry->second.get_if<std::uint64_t>();
+    return count == nullptr ? std::nullopt : std::optional(*count);
+  }
+
+  // Returns true for a tensor that the configuration implies and that llama.cpp has no name for. The tensors of a GGUF
+  // file stay, because the program that it is for may read them.
   bool is_computed(const Tensor& tensor) const {
-    return architecture_ != nullptr && !known(tensor) && computed_tensor(*family_, tensor.name) != nullptr;
+    return architecture_ != nullptr && !is_from_gguf_ && !known(tensor) &&
+           computed_tensor(*family_, tensor.name) != nullptr;
   }
 
   // Names with that prefix are llama.cpp's own.
@@ -112,6 +123,7 @@ class Preparer {
  private:
   const Architecture* architecture_;
   const Family* family_;
+  bool is_from_gguf_;
   Hyperparameters hyperparameters_;
 };
 
@@ -172,9 +184,10 @@ void require_own_adapter(const Model& model) {
 // (losses()).
 class RunnableCheck {
  public:
-  explicit RunnableCheck(const Model& model) : model_(model) {
+  // Requires: both outlive this.
+  RunnableCheck(const Model& model, const Preparer& preparer) : model_(model), preparer_(preparer) {
     const bool has_config = model.config || !model.config_json.empty();
-    is_needed_ = !model.card.model_type.empty() && has_config && !model.origin.format.starts_with("gguf");
+    is_needed_ = !model.card.model_type.empty() && has_config && !is_from_gguf(model);
   }
 
   void require_architecture() const {
@@ -185,15 +198,15 @@ class RunnableCheck {
   }
 
   // Requires that the architecture has a name for each tensor: llama.cpp has no others.
-  void require_names(const Preparer& preparer) const {
-    if (!is_needed_ || preparer.architecture() == nullptr) return;
+  void require_names() const {
+    if (!is_needed_ || preparer_.architecture() == nullptr) return;
     std::vector<std::string_view> strangers;
     for (const Tensor& tensor : model_.tensors()) {
-      if (!preparer.has_place(tensor)) strangers.push_back(tensor.name);
+      if (!preparer_.has_place(tensor)) strangers.push_back(tensor.name);
     }
     if (strangers.empty()) return;
     Error error = refusal(
-        fmt::format("it has no name for {} in {} models", list_names(strangers), preparer.architecture()->model_type));
+        fmt::format("it has no name for {} in {} models", list_names(strangers), preparer_.architecture()->model_type));
     // Other weights of the family change what it computes.
     const std::vector<std::string_view> unknown = unknown_weights(model_);
     const Family& family = family_of(model_);
@@ -206,25 +219,22 @@ class RunnableCheck {
   }
 
   // Requires experts. `least` is the number of experts of the smallest stack.
-  void require_experts(const Preparer& preparer, std::uint64_t least) const {
-    if (!is_needed_ || preparer.architecture() == nullptr) return;
-    const std::string key = fmt::format("{}.expert_count", preparer.architecture()->name);
-    for (const auto& [name, value] : preparer.hyperparameters().entries) {
-      const auto* count = name == key ? value.get_if<std::uint64_t>() : nullptr;
-      if (count != nullptr && least < *count)
-        refuse(fmt::format("it loads all experts of a layer as one tensor, here a layer has {} of {}", least, *count));
-    }
+  void require_experts(std::uint64_t least) const {
+    if (!is_needed_) return;
+    if (const auto count = preparer_.expert_count(); count && least < *count)
+      refuse(fmt::format("it loads all experts of a layer as one tensor, but a layer has {} of {} experts", least,
+                         *count));
   }
 
   // Requires the output matrix. A conversion stores the output of a tied model; a writer that is given tensors may not.
-  void require_output(const Preparer& preparer, const std::vector<Stored>& tensors) const {
+  void require_output(const std::vector<Stored>& tensors) const {
     const auto has = [&](std::string_view name) {
       return std::ranges::find(tensors, name, &Stored::name) != tensors.end();
     };
     if (!is_needed_ || !requires_output(model_) || !has(kEmbedding) || has(kOutput)) return;
     if (model_.config && !model_.config->tie_word_embeddings) return;  // it is missing, as other tensors may be
-    refuse(fmt::format("it requires {} of {} models, even one that equals the embedding", kOutput,
-                       preparer.architecture()->model_type));
+    refuse(fmt::format("it requires {} in {} models, even if it equals the embedding", kOutput,
+                       preparer_.architecture()->model_type));
   }
 
  private:
@@ -238,6 +248,7 @@ class RunnableCheck {
   }
 
   const Model& model_;
+  const Preparer& preparer_;
   bool is_needed_ = false;
 };
 
@@ -250,12 +261,12 @@ class GgufFile {
                   fmt::format("align: expected a power of two from {}, with less llama.cpp exits, to {}, found {}",
                               kLeastAlignment, kMaxAlignment, alignment_));
     require_own_adapter(model);
-    const RunnableCheck check(model);
+    const RunnableCheck check(model, preparer_);
     check.require_architecture();
-    check.require_names(preparer_);
+    check.require_names();
     add_tensors();
-    check.require_experts(preparer_, least_experts_);
-    check.require_output(preparer_, tensors_);
+    check.require_experts(least_experts_);
+    check.require_output(tensors_);
     metadata_ = make_metadata(model, preparer_.architecture(), preparer_.hyperparameters(),
                               choose_file_type(tensors_, model.origin.recipe), count_tensors());
     cut(options.shard_size);
@@ -273,8 +284,11 @@ class GgufFile {
   std::vector<std::string> losses() const {
     std::vector<std::string> losses = metadata_.losses;
     if (preparer_.architecture() == nullptr) return losses;
+    if (const auto count = preparer_.expert_count(); count && least_experts_ < *count)
+      losses.push_back(
+          fmt::format("llama.cpp will not load the file: a layer has {} of {} experts", least_experts_, *count));
     // Names from a file of llama.cpp are llama.cpp's.
-    if (model_.origin.format.starts_with("gguf")) return losses;
+    if (is_from_gguf(model_)) return losses;
     if (const auto found = find_quantization(model_.config_json)) {
       losses.push_back(
           fmt::format("llama.cpp ignores {}, whose quant_method is {}", found->key, to_json(Value(found->method))));

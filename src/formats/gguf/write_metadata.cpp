@@ -106,10 +106,9 @@ std::string make_rest(const Model& model, const Architecture* architecture, cons
 
 // Returns the number of rows of the embedding; 0: unknown, or more than a vocabulary has.
 std::uint64_t count_embedding_rows(const Model& model, const Architecture* architecture) {
-  constexpr std::string_view kEmbeddingName = "token_embd.weight";
   if (architecture == nullptr) return 0;
-  const auto name = canonical_name(*architecture, kEmbeddingName);
-  const Tensor* embedding = model.find(name ? std::string_view(name->name) : kEmbeddingName);
+  const auto name = canonical_name(*architecture, kEmbedding);
+  const Tensor* embedding = model.find(name ? std::string_view(name->name) : kEmbedding);
   const std::uint64_t rows = embedding == nullptr || embedding->shape.empty() ? 0 : embedding->shape.front();
   return rows > kMaxTokens ? 0 : rows;
 }
@@ -127,7 +126,7 @@ void write_no_vocabulary(std::uint64_t rows, const Architecture& architecture, K
 
 std::vector<std::string> list_other_losses(const Model& model, const Architecture* architecture) {
   std::vector<std::string> losses;
-  if (architecture == nullptr && !model.origin.format.starts_with("gguf")) {
+  if (architecture == nullptr && !is_from_gguf(model)) {
     const std::string& type = model.card.model_type;
     const bool is_known = architecture_of(type) != nullptr;
     losses.push_back(fmt::format("llama.cpp will not run the file: {}",
@@ -197,7 +196,7 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   const auto* text = value.get_if<std::string>();
   const bool own =
       key.starts_with(kTokenizer) || (!architecture.empty() && key.starts_with(fmt::format("{}.", architecture)));
-  if (text != nullptr && own && !model.origin.format.starts_with("gguf")) {
+  if (text != nullptr && own && !is_from_gguf(model)) {
     if (const auto number = parse_number(*text)) return out.value(key, *number);
   }
   const auto type = model.origin.attribute_types.find(key);

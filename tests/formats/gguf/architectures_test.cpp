@@ -236,11 +236,22 @@ TEST(GgufArchitectures, MissingExpertsAreRefused) {
   model.add(make_dense("model.layers.0.mlp.experts.0.up_proj.weight", {1, 2}, DType::f32,
                        make_memory_blob(std::vector<std::byte>(8), "0")));
   EXPECT_THAT(support::error_of([&] { support::written(model, kGguf); }).message(),
-              HasSubstr("llama.cpp could not run the file: it loads all experts of a layer as one tensor, here a layer "
-                        "has 1 of 2. zt, safetensors and huggingface hold the model"));
+              HasSubstr("llama.cpp could not run the file: it loads all experts of a layer as one tensor, but a layer "
+                        "has 1 of 2 experts. zt, safetensors and huggingface hold the model"));
   model.add(make_dense("model.layers.0.mlp.experts.1.up_proj.weight", {1, 2}, DType::f32,
                        make_memory_blob(std::vector<std::byte>(8), "1")));
   EXPECT_THAT(losses_of(model, kGguf, {}), testing::Not(Contains(HasSubstr("experts"))));
+}
+
+// A file of another program is written as it is, with a warning.
+TEST(GgufArchitectures, MissingExpertsOfGgufFilesAreReported) {
+  const auto losses_with = [](std::uint32_t experts) {
+    return losses(read(file_of(entries("llama", {u32_entry("llama.expert_count", experts)}),
+                               {{"blk.1.ffn_up_exps.weight", {8, 4, 2}, 0, floats(std::vector<float>(64))}})
+                           .bytes()));
+  };
+  EXPECT_THAT(losses_with(4), Contains("llama.cpp will not load the file: a layer has 2 of 4 experts"));
+  EXPECT_THAT(losses_with(2), testing::Not(Contains(HasSubstr("experts"))));
 }
 
 // In another order of tensors than their numbers.
@@ -738,6 +749,14 @@ TEST(GgufArchitectures, ComputedTensorsAreLeftOut) {
   EXPECT_EQ(read_again(model).size(), 0U);
 }
 
+// The program that the file is for may read them.
+TEST(GgufArchitectures, ComputedTensorsOfGgufFilesStay) {
+  const std::string name = "blk.0.rotary_emb.inv_freq";
+  const Model model = read(file_of(entries("llama"), {{name, {2}, 0, floats({1, 0.5F})}}).bytes());
+  EXPECT_EQ(stored(model, name), floats({1, 0.5F}));
+  EXPECT_THAT(losses(model), testing::Not(Contains(HasSubstr("left out"))));
+}
+
 // llama.cpp's olmo2.cpp and openai-moe.cpp ask for output.weight; other architectures use the embedding.
 TEST(GgufArchitectures, TheOutputOfATiedModelIsStoredWhereItIsRequired) {
   const support::TemporaryDirectory folder;
@@ -756,7 +775,7 @@ TEST(GgufArchitectures, TheOutputOfATiedModelIsStoredWhereItIsRequired) {
     EXPECT_THAT(report.losses, Contains(HasSubstr("the file has model.embed_tokens.weight twice, as lm_head.weight")));
     // A writer that is given the tensors themselves.
     EXPECT_THAT(support::error_of([&] { support::written(model, kGguf); }).message(),
-                HasSubstr("it requires output.weight of olmo2 models"));
+                HasSubstr("it requires output.weight in olmo2 models"));
   }
 }
 
