@@ -168,6 +168,10 @@ struct Format {
   // Returns how many checksums of its own, covering every byte of its tensors, the file has; audit() compares them with
   // the bytes. Null: none.
   std::size_t (*checksums)(const Input& input, const Model& model) = nullptr;
+  // Returns the value of an attribute that a conversion adds to files of the format: of the type that their readers
+  // require. Throws bad_argument for values that are not of this type, and for keys that the writer makes of the model.
+  // Null: any attribute is added as it is given.
+  Value (*make_attribute)(const Model& model, const std::string& key, const Value& given) = nullptr;
   // Prepares changes of a file's attributes; writes nothing. Throws bad_argument for changes that the format does not
   // allow. Null: its files have no attributes.
   std::unique_ptr<PreparedEdit> (*edit)(const Input& input, const AttributeChanges& changes) = nullptr;

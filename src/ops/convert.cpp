@@ -186,7 +186,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
   const std::string replaces =
       output.empty() ? "" : require_output_possible(target, output, options.write.overwrite, inputs);
   // Change names, layers, vocabulary and keys.
-  const RevisedModel revised = revise_model(std::move(input.merged), options);
+  const RevisedModel revised = revise_model(std::move(input.merged), target, options);
   // Store the weights in the convention of the target's readers, then take each tensor through the steps of
   // ops/transform: select, choose a type, cast or quantize, fit the target's layouts. The results are lazy.
   const auto made = std::make_shared<Transformed>(transform(*revised.model, target, options, &revised.types));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,6 +34,10 @@ constexpr std::string_view kGeneral = "general.";
 constexpr std::size_t kMostShown = 100;  // bytes of a value in a message
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
+
+[[noreturn]] void refuse_value(const std::string& key, std::string_view expected, const Value& found) {
+  refuse(fmt::format("{}: expected {}, found {}", key, expected, shorten(to_json(found), kMostShown)));
+}
 
 // Is an entry in the file.
 struct Entry {
@@ -67,8 +72,8 @@ Header read_header(const Source& source) {
     header.entries.push_back({std::string(key), {value.type(), value.item_type()}, begin});
     if (key == kAlignmentKey) header.alignment = value.unsigned_integer().value_or(kUsualAlignment);
     if (key == kTokens && value.type() == ValueType::array) header.tokens = value.count();
-    if (key == "split.no") header.split_number = value.unsigned_integer().value_or(0);
-    if (key == "split.count") header.split_count = value.unsigned_integer().value_or(0);
+    if (key == kSplitNumberKey) header.split_number = value.unsigned_integer().value_or(0);
+    if (key == kSplitCountKey) header.split_count = value.unsigned_integer().value_or(0);
   });
   header.metadata_end = reader.end();
   if (!header.entries.empty()) header.entries.back().end = header.metadata_end;
@@ -78,45 +83,30 @@ Header read_header(const Source& source) {
 }
 
 template <typename Number>
-Number parse_number(const std::string& key, const std::string& text, std::string_view type) {
+Number parse_number(const std::string& key, const std::string& text, ValueType type) {
   Number number{};
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || stop != text.data() + text.size())
-    refuse(fmt::format("{} is {}, and \"{}\" is not such a number", key, type, text));
+    refuse_value(key, fmt::format("a number of type {}", to_string(type)), text);
   return number;
 }
 
-template <typename Number>
-void append(ByteWriter& out, Number number) {
-  std::array<std::byte, sizeof number> bytes;
-  store_le(bytes.data(), number);
-  out.append(bytes);
-}
-
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::string encode_text(const std::string& key, ValueType type, const std::string& text) {
-  ByteWriter out;
-  KeyValues::append_text(out, key);
-  out.u32(static_cast<std::uint32_t>(type));
+// Parses a text as a value of a type other than array.
+Value parse_text(const std::string& key, ValueType type, const std::string& text) {
   if (is_integer(type)) {
-    visit_integer(*dtype_from_name(to_string(type)),
-                  [&]<typename Number>(Number) { append(out, parse_number<Number>(key, text, to_string(type))); });
-    return text_of(out.bytes());
+    return visit_integer(*dtype_from_name(to_string(type)), [&]<typename Number>(Number) {
+      using Wide = std::conditional_t<std::is_signed_v<Number>, std::int64_t, std::uint64_t>;
+      return Value(static_cast<Wide>(parse_number<Number>(key, text, type)));
+    });
   }
   switch (type) {
-    case ValueType::f32: append(out, parse_number<float>(key, text, "f32")); break;
-    case ValueType::f64: append(out, parse_number<double>(key, text, "f64")); break;
+    case ValueType::f32: return shortest(parse_number<float>(key, text, type));
+    case ValueType::f64: return parse_number<double>(key, text, type);
     case ValueType::boolean:
-      if (text != "true" && text != "false")
-        refuse(fmt::format("{} is a boolean, and \"{}\" is neither true nor false", key, text));
-      out.u8(text == "true" ? 1 : 0);
-      break;
-    default: KeyValues::append_text(out, text);
+      if (text != "true" && text != "false") refuse_value(key, "true or false", text);
+      return text == "true";
+    default: return text;
   }
-  return text_of(out.bytes());
 }
 
 // Converts integers, where floating-point numbers are expected, to the nearest float32.
@@ -131,56 +121,63 @@ bool is_floating(ValueType type) { return type == ValueType::f32 || type == Valu
 
 // Returns the items of a list that is given as one, or as JSON.
 Value::Array make_items(const std::string& key, const EntryType& type, const Value& given) {
+  if (type.items == ValueType::array) refuse(fmt::format("{} is a list of lists, which cannot be set", key));
   const auto* text = given.get_if<std::string>();
   const Value list = text == nullptr ? given : parse_json_list(*text).value_or(given);
   const auto* items = list.get_if<Value::Array>();
   if (items == nullptr) {
-    refuse(fmt::format("{} is {}, and {} is not such a list; a list is JSON, such as {}", key, to_string(type),
-                       text == nullptr ? to_json(given) : fmt::format("\"{}\"", shorten(*text, kMostShown)),
-                       type.items == ValueType::text ? R"(["a", "b"])" : "[1, 2]"));
+    refuse_value(key,
+                 fmt::format("a list of type {} as JSON, such as {}", to_string(type),
+                             type.items == ValueType::text ? R"(["a", "b"])" : "[1, 2]"),
+                 given);
   }
   Value::Array result;
   for (const Value& item : *items) result.push_back(is_floating(type.items) ? to_floating(item, type.items) : item);
   return result;
 }
 
-// Returns key, type and value as bytes. Without a type, uses the usual one of the value.
-std::string encode(const std::string& key, const std::optional<EntryType>& type, const Value& given) {
-  const bool is_list = type && type->type == ValueType::array;
-  if (is_list && type->items == ValueType::array)
-    refuse(fmt::format("{} is a list of lists, which is not edited", key));
-  if (const auto* text = given.get_if<std::string>(); text != nullptr && !is_list)
-    return encode_text(key, type ? type->type : ValueType::text, *text);
-  const Value value = is_list                           ? Value(make_items(key, *type, given))
-                      : type && is_floating(type->type) ? to_floating(given, type->type)
-                                                        : given;
-  const EntryType entry = type ? *type : KeyValues::choose_type(value);
-  if (!KeyValues::is_one(value, entry)) {
-    refuse(fmt::format("{} is {}, and {} is not such a value", key, to_string(entry),
-                       shorten(to_json(given), kMostShown)));
-  }
-  KeyValues out;
-  out.value(key, value, entry);
-  return text_of(out.bytes());
+// Converts a value that a user gives to one of the type.
+Value convert_value(const std::string& key, const EntryType& type, const Value& given) {
+  const auto* text = given.get_if<std::string>();
+  Value value = type.type == ValueType::array ? Value(make_items(key, type, given))
+                : text != nullptr             ? parse_text(key, type.type, *text)
+                : is_floating(type.type)      ? to_floating(given, type.type)
+                                              : given;
+  if (!KeyValues::is_one(value, type)) refuse_value(key, fmt::format("a value of type {}", to_string(type)), given);
+  return value;
 }
 
-// Returns the type of llama.cpp's own keys; std::nullopt for others.
-std::optional<EntryType> find_new_type(const std::string& key, const std::vector<Entry>& entries) {
+// Returns key, type and value as bytes. Without a type, uses the usual one of the value.
+std::string encode(const std::string& key, const std::optional<EntryType>& type, const Value& given) {
+  const EntryType entry = type ? *type : KeyValues::choose_type(given);
+  KeyValues out;
+  out.value(key, convert_value(key, entry, given), entry);
+  const std::span<const std::byte> bytes = out.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Returns the type of a key of llama.cpp; std::nullopt for others. `architecture`: the first word of the keys of
+// hyperparameters; empty: unknown.
+std::optional<EntryType> find_new_type(std::string_view key, std::string_view architecture) {
   if (key.starts_with(kGeneral)) return find_general_type(key.substr(kGeneral.size()));
   if (key.starts_with(kTokenizer)) return find_vocabulary_type(key.substr(kTokenizer.size()));
   const std::size_t dot = key.find('.');
-  if (dot == std::string::npos) return std::nullopt;
-  // Each architecture has this key.
-  if (std::ranges::find(entries, key.substr(0, dot) + ".block_count", &Entry::key) == entries.end())
-    return std::nullopt;
-  return find_hyperparameter_type(std::string_view(key).substr(dot + 1));
+  if (architecture.empty() || key.substr(0, dot) != architecture || dot == std::string_view::npos) return std::nullopt;
+  return find_hyperparameter_type(key.substr(dot + 1));
+}
+
+// Returns the first word of a key if it is an architecture: each has this hyperparameter.
+std::string_view find_architecture(std::string_view key, const std::vector<Entry>& entries) {
+  const std::string_view word = key.substr(0, key.find('.'));
+  const bool is_one = std::ranges::find(entries, fmt::format("{}.block_count", word), &Entry::key) != entries.end();
+  return is_one ? word : std::string_view();
 }
 
 // Returns the new keys.
 std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
   const auto require_editable = [](const std::string& key) {
-    if (key == kAlignmentKey || key.starts_with("split."))
-      refuse(fmt::format("{} places the tensors and cannot be edited; converting changes it", key));
+    if (places_tensors(key))
+      refuse(fmt::format("{} says where the tensors are, so it cannot be edited; convert the file to change it", key));
   };
   const auto erase = [&](const std::string& key) {
     require_editable(key);
@@ -189,11 +186,12 @@ std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChang
   const auto set = [&](const std::string& key, const Value& value) {
     require_editable(key);
     if (key.empty() || key.size() > kMaxKeyBytes || !is_utf8(key))
-      refuse(fmt::format("the name of an attribute is UTF-8 of 1 to {} bytes", kMaxKeyBytes));
+      refuse(fmt::format("an attribute's name: expected UTF-8 of 1 to {} bytes, found {} bytes{}", kMaxKeyBytes,
+                         key.size(), is_utf8(key) ? "" : " that are not UTF-8"));
     const auto found = std::ranges::find(entries, key, &Entry::key);
     const bool is_new = found == entries.end();
     if (is_new) {
-      entries.push_back({key, {}, 0, 0, encode(key, find_new_type(key, entries), value)});
+      entries.push_back({key, {}, 0, 0, encode(key, find_new_type(key, find_architecture(key, entries)), value)});
     } else {
       found->replaced = encode(key, found->type, value);
     }
@@ -202,19 +200,23 @@ std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChang
   return apply_changes(changes, erase, set);
 }
 
-// Returns a sentence about a changed special token outside the vocabulary, which readers ignore; empty if there is
-// none.
+// Returns a sentence about a special token outside the vocabulary, which readers ignore; empty for other keys and ids.
+std::string find_id_problem(const std::string& key, const Value& value, std::uint64_t tokens) {
+  if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id")) return {};
+  const auto* text = value.get_if<std::string>();
+  const auto* number = value.get_if<std::uint64_t>();
+  const std::string given = text == nullptr ? to_json(value) : *text;
+  std::uint64_t id = number == nullptr ? tokens : *number;
+  if (text != nullptr) std::from_chars(text->data(), text->data() + text->size(), id);
+  return id < tokens ? std::string()
+                     : fmt::format("{} would be {}, but the vocabulary has {} tokens", key, given, tokens);
+}
+
 std::string find_id_problem(const AttributeChanges& changes, const std::optional<std::uint64_t>& tokens) {
   if (!tokens) return {};
   for (const auto& [key, value] : changes.set) {
-    if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id")) continue;
-    const auto* text = value.get_if<std::string>();
-    const auto* number = value.get_if<std::uint64_t>();
-    const std::string given = text == nullptr ? to_json(value) : *text;
-    std::uint64_t id = number == nullptr ? *tokens : *number;
-    if (text != nullptr) std::from_chars(text->data(), text->data() + text->size(), id);
-    if (id >= *tokens)
-      return fmt::format("nothing is changed: {} would be {}, and there are {} tokens", key, given, *tokens);
+    if (const std::string problem = find_id_problem(key, value, *tokens); !problem.empty())
+      return fmt::format("nothing is changed: {}", problem);
   }
   return {};
 }
@@ -228,12 +230,11 @@ void copy(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWrit
 void require_first(const Header& header, const Input& input) {
   if (header.split_number == 0) return;
   const auto prefix = find_split_prefix(input.path.filename().string(), header.split_number, header.split_count);
-  throw Error(
-      ErrorKind::bad_argument,
-      fmt::format("this is part {} of {}, whose attributes no program reads; those of the model are in part 1, {}",
-                  header.split_number + 1, header.split_count,
-                  make_split_name(prefix.value_or("..."), 0, header.split_count)),
-      input.path.string());
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("this is part {} of {}, and programs read attributes only from part 1: edit {}",
+                          header.split_number + 1, header.split_count,
+                          make_split_name(prefix.value_or("..."), 0, header.split_count)),
+              input.path.string());
 }
 
 class EditedHeader final : public EditedBeginning {
@@ -261,9 +262,9 @@ class EditedHeader final : public EditedBeginning {
     if (!may_be_covered_ || !changes_header()) return;
     if (!(after.config_json == before.config_json) || !(after.attributes == before.attributes)) return;
     throw Error(ErrorKind::bad_argument,
-                fmt::format("{} states the same, and Poise reads that one, so only llama.cpp would see the change; "
-                            "delete it in the same edit",
-                            kConfigKey),
+                fmt::format("{} has the old value, which takes precedence for Poise, so only llama.cpp would see the "
+                            "change; delete {} in the same edit",
+                            kConfigKey, kConfigKey),
                 path().string())
         .with({.kind = Remedy::Kind::force});
   }
@@ -273,14 +274,47 @@ class EditedHeader final : public EditedBeginning {
   bool may_be_covered_ = false;  // poise.config may have the value of a changed key, too
 };
 
+// Refuses keys that the writer makes of the model.
+void refuse_key(const Model& model, std::string_view key) {
+  if (places_tensors(key))
+    refuse(fmt::format("{} says where the tensors are, so it cannot be set; shard size and alignment decide it", key));
+  if (key == "general.architecture") refuse(fmt::format("{} follows from model_type; set that instead", key));
+  if (key == "general.file_type" || key == "general.quantization_version")
+    refuse(fmt::format("{} follows from the types of the tensors, so it cannot be set", key));
+  if (model.vocabulary && is_made_of_vocabulary(key))
+    refuse(fmt::format("{} is made of the model's vocabulary, so it cannot be set; change the files of the tokenizer",
+                       key));
+}
+
+// Returns the number of tokens of a model's vocabulary; std::nullopt without one.
+std::optional<std::uint64_t> count_tokens(const Model& model) {
+  if (model.vocabulary) return model.vocabulary->size();
+  const auto* tokens = model.attributes.get_if<Value::Array>(kTokens);
+  return tokens == nullptr ? std::nullopt : std::optional<std::uint64_t>(tokens->size());
+}
+
 }  // namespace
+
+Value make_attribute(const Model& model, const std::string& key, const Value& given) {
+  refuse_key(model, key);
+  const Architecture* architecture = architecture_of(model.card.model_type);
+  const auto type =
+      find_new_type(key, architecture == nullptr ? std::string_view(model.card.model_type) : architecture->name);
+  Value value = type ? convert_value(key, *type, given) : given;
+  if (const auto tokens = count_tokens(model)) {
+    if (const std::string problem = find_id_problem(key, value, *tokens); !problem.empty()) refuse(problem);
+  }
+  return value;
+}
 
 std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& changes) {
   const Source& source = *input.source;
   Header header = read_header(source);
   if (header.version == 1 || header.big_endian) {
     throw Error(ErrorKind::unsupported,
-                "only little-endian files of version 2 and 3 are edited; converting writes version 3",
+                fmt::format("the file is {} and of version {}, but only little-endian files of version 2 and 3 can be "
+                            "edited; convert the file first, which writes version 3",
+                            header.big_endian ? "big-endian" : "little-endian", header.version),
                 input.path.string());
   }
   require_first(header, input);

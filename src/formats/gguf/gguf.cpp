@@ -42,6 +42,7 @@ const Format kGguf = {
     .read = gguf::read,
     .prepare = gguf::prepare,
     .audit = gguf::audit,
+    .make_attribute = gguf::make_attribute,
     .edit = gguf::edit,
     .keys = gguf::list_keys,
     .transposes = gguf::transposes,

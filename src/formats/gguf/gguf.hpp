@@ -53,6 +53,11 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
                               const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
                               const std::vector<CountedTensor>& tensors);
 
+// Returns the value of an attribute that a conversion adds: of the type that llama.cpp requires of its own keys. Throws
+// bad_argument for keys that follow from the model's tensors, configuration or vocabulary, for values that are not of
+// the type, and for ids of special tokens outside the vocabulary.
+Value make_attribute(const Model& model, const std::string& key, const Value& given);
+
 // Edits the metadata of a GGUF file. An existing key keeps its type, and the text must be a value of it; a new one gets
 // the type that llama.cpp requires, or text. Other entries keep their bytes. If the new header ends within the old
 // one's padding, writes the bytes that differ; else writes a new file, to which the kernel copies the tensors, and

@@ -44,6 +44,12 @@ std::string_view to_string(ValueType type) {
   return kNames[static_cast<std::size_t>(type)];
 }
 
+bool is_split_key(std::string_view key) {
+  return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
+}
+
+bool places_tensors(std::string_view key) { return key == kAlignmentKey || is_split_key(key); }
+
 HeaderReader::HeaderReader(const Source& source)
     : in_(source, "gguf"), budget_(std::min(source.size(), kMostValueText)) {
   in_.set_note_at_end(kCut);

@@ -26,6 +26,14 @@ constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint32_t kLastVersion = 3;
 constexpr std::uint64_t kUsualAlignment = 32;
 constexpr std::string_view kAlignmentKey = "general.alignment";
+constexpr std::string_view kSplitNumberKey = "split.no";
+constexpr std::string_view kSplitCountKey = "split.count";
+constexpr std::string_view kSplitTensorsKey = "split.tensors.count";
+
+// Returns true for the keys that say which of several files one is.
+bool is_split_key(std::string_view key);
+// Returns true for these keys and the alignment: they say where tensors are, which the writer decides.
+bool places_tensors(std::string_view key);
 
 // Names the types of metadata values, by their numbers.
 enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };

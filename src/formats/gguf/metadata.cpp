@@ -22,10 +22,6 @@ constexpr std::string_view kArchitecture = "general.architecture";
 constexpr std::string_view kRepository = "general.base_model.0.repo_url";
 constexpr std::string_view kHuggingFace = "https://huggingface.co/";
 
-bool is_split_key(std::string_view key) {
-  return key == "split.no" || key == "split.count" || key == "split.tensors.count";
-}
-
 // Sets the special ids. transformers stops at the ids of config.json. A file without poise.config is of another
 // program, where the vocabulary alone has them.
 void set_special_ids(Attributes& config, const SpecialIds& ids) {
@@ -50,7 +46,7 @@ Metadata::Metadata(HeaderReader& header) {
     } else if (is_split_key(key)) {
       const auto number = value.unsigned_integer();
       if (!number) header.fail("", "expected a number of 0 or more", value.position());
-      (key == "split.no" ? split_.number : key == "split.count" ? split_.count : split_.tensors) = *number;
+      (key == kSplitNumberKey ? split_.number : key == kSplitCountKey ? split_.count : split_.tensors) = *number;
     } else if (!tokens_.read(key, value, header)) {
       const Value& added = entries_.add(std::string(key), value.tree());
       const EntryType type{value.type(), value.type() == ValueType::array ? value.item_type() : ValueType::text};
@@ -58,7 +54,7 @@ Metadata::Metadata(HeaderReader& header) {
     }
   });
   if (split_.count > kMaxSplits || (split_.count > 0 && split_.number >= split_.count)) {
-    header.fail("split.no", fmt::format("{} of {} files", split_.number, split_.count), header.end());
+    header.fail(kSplitNumberKey, fmt::format("{} of {} files", split_.number, split_.count), header.end());
   }
   if (const auto* name = entries_.get_if<std::string>(kArchitecture)) {
     const std::string architecture = *name;

@@ -275,7 +275,7 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
     const std::uint64_t promised = file.metadata->split().tensors;
     if (promised == 0 || promised == tensors) continue;
     throw Error(ErrorKind::invalid_file,
-                fmt::format("gguf: split.tensors.count: {} tensors, the parts hold {}", promised, tensors),
+                fmt::format("gguf: {} is {}, but the parts hold {} tensors", kSplitTensorsKey, promised, tensors),
                 file.source->name());
   }
   return all;

@@ -110,6 +110,12 @@ TokenType find_type_by_text(std::string_view text) {
 
 }  // namespace
 
+bool is_made_of_vocabulary(std::string_view key) {
+  if (key == kLongestKey) return true;
+  constexpr std::array<std::string_view, 5> kNames = {"model", "tokens", "scores", "token_type", "merges"};
+  return key.starts_with(kTokenizer) && std::ranges::find(kNames, key.substr(kTokenizer.size())) != kNames.end();
+}
+
 TokenType read_type(const Vocabulary& vocabulary, std::size_t id) {
   return choose_special_type(type_of(find_token_type_number(vocabulary.type(id))), vocabulary, id);
 }
@@ -262,13 +268,14 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
     for (const std::string& merge : form.merges) KeyValues::append_text(merges, merge);
   }
   const auto write_id = [&](std::string_view name, const std::optional<std::int32_t>& id) {
-    if (id) out.u32(make_key(name), static_cast<std::uint64_t>(*id));
+    const std::string key = make_key(name);
+    if (id && !out.has(key)) out.u32(key, static_cast<std::uint64_t>(*id));
   };
   write_id("bos_token_id", form.bos_token_id);
   write_id("eos_token_id", form.eos_token_id);
   write_id("unknown_token_id", form.unknown_token_id);
   write_id("padding_token_id", form.padding_token_id);
-  if (!out.has(make_key("seperator_token_id"))) write_id("seperator_token_id", form.seperator_token_id);
+  write_id("seperator_token_id", form.seperator_token_id);
   const auto write_flag = [&](std::string_view name, const std::optional<bool>& flag) {
     const std::string key = make_key(name);
     if (flag && !out.has(key)) out.boolean(key, *flag);
@@ -290,20 +297,22 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
 }
 
 // Sets default ids: ids that readers take where the file has none are written as such, so that the file states what it
-// means. Returns the losses of that.
-std::vector<std::string> set_default_ids(GgufTokenizer& form) {
+// means. Returns the losses of that. `out`: the keys that the file has.
+std::vector<std::string> set_default_ids(GgufTokenizer& form, const KeyValues& out) {
   const SpecialIds usual = find_default_gguf_ids(form.model, form.pre);
   struct Special {
     std::string_view name;
+    std::string_view key;
     std::optional<std::int32_t> GgufTokenizer::*id;
     std::int32_t usual;
   };
   std::vector<std::string> losses;
-  for (const Special& special : {Special{"BOS", &GgufTokenizer::bos_token_id, usual.bos_id},
-                                 Special{"EOS", &GgufTokenizer::eos_token_id, usual.eos_id},
-                                 Special{"unknown", &GgufTokenizer::unknown_token_id, usual.unk_id}}) {
+  for (const Special& special :
+       {Special{"BOS", "bos_token_id", &GgufTokenizer::bos_token_id, usual.bos_id},
+        Special{"EOS", "eos_token_id", &GgufTokenizer::eos_token_id, usual.eos_id},
+        Special{"unknown", "unknown_token_id", &GgufTokenizer::unknown_token_id, usual.unk_id}}) {
     const bool has_usual = special.usual >= 0 && static_cast<std::size_t>(special.usual) < form.tokens.size();
-    if (form.*special.id || !has_usual) continue;
+    if (form.*special.id || !has_usual || out.has(make_key(special.key))) continue;
     form.*special.id = special.usual;
     losses.push_back(fmt::format("llama.cpp uses token {}, {}, as the {} token that the vocabulary lacks",
                                  special.usual, to_json(Value(form.tokens[static_cast<std::size_t>(special.usual)])),
@@ -315,7 +324,7 @@ std::vector<std::string> set_default_ids(GgufTokenizer& form) {
 }  // namespace
 
 std::vector<std::string> write_vocabulary(const Model& model, const std::string& name, std::uint64_t embeddings,
-                                          KeyValues* out) {
+                                          KeyValues& out) {
   const bool has_more = embeddings > 0 && model.vocabulary->size() > embeddings;
   const std::optional<Vocabulary> fitting =
       has_more ? std::optional(keep_first_tokens(*model.vocabulary, static_cast<std::size_t>(embeddings)))
@@ -329,8 +338,8 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
         model.vocabulary->size() - embeddings, model.vocabulary->size()));
   }
   if (!form.tokenizer) return losses;
-  std::ranges::move(set_default_ids(*form.tokenizer), std::back_inserter(losses));
-  if (out != nullptr) write_form(*form.tokenizer, vocabulary, embeddings, *out);
+  std::ranges::move(set_default_ids(*form.tokenizer, out), std::back_inserter(losses));
+  write_form(*form.tokenizer, vocabulary, embeddings, out);
   std::size_t id = 0;
   while (id < vocabulary.size() && read_type(vocabulary, id) == vocabulary.type(id)) ++id;
   if (id < vocabulary.size() && vocabulary.kind != VocabularyKind::pipeline) {

@@ -22,11 +22,14 @@ inline constexpr std::string_view kNoTokenizer = "none";  // the model of a file
 // Returns the type of a token after the vocabulary is written and read again.
 TokenType read_type(const Vocabulary& vocabulary, std::size_t id);
 
-// Appends the keys of a model's vocabulary to `out`, if it is not null, except those that exist. Returns what a reader
-// loses, one sentence each. `name`: general.name. `embeddings`: rows of the embedding, which llama.cpp requires as the
-// number of tokens; 0: unknown. Requires: the model has a vocabulary.
+// Returns true for the keys that write_vocabulary() makes of the tokens, which no attribute can state instead.
+bool is_made_of_vocabulary(std::string_view key);
+
+// Appends the keys of a model's vocabulary to `out`, except those that exist. Returns the losses of a reader, one
+// sentence each. `name`: general.name. `embeddings`: rows of the embedding, which llama.cpp requires as the number of
+// tokens; 0: unknown. Requires: the model has a vocabulary, and `out` none of the keys of is_made_of_vocabulary().
 std::vector<std::string> write_vocabulary(const Model& model, const std::string& name, std::uint64_t embeddings,
-                                          KeyValues* out);
+                                          KeyValues& out);
 
 // Holds the arrays of a vocabulary, read with the header: as values they would take many times the memory.
 class Tokens {

@@ -404,9 +404,9 @@ class GgufFile {
     KeyValues own;
     if (alignment_ != kUsualAlignment) own.u32(kAlignmentKey, alignment_);
     if (parts_.size() > 1) {
-      own.u16("split.no", static_cast<std::uint16_t>(index));
-      own.u16("split.count", static_cast<std::uint16_t>(parts_.size()));
-      own.i32("split.tensors.count", static_cast<std::int32_t>(tensors_.size()));
+      own.u16(kSplitNumberKey, static_cast<std::uint16_t>(index));
+      own.u16(kSplitCountKey, static_cast<std::uint16_t>(parts_.size()));
+      own.i32(kSplitTensorsKey, static_cast<std::int32_t>(tensors_.size()));
     }
     const bool is_first = index == 0;
     part.header.text(kMagic);

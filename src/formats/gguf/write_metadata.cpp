@@ -7,6 +7,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "family/check.hpp"
 #include "family/config_json.hpp"
@@ -130,9 +131,10 @@ std::vector<std::string> list_other_losses(const Model& model, const Architectur
     const std::string& type = model.card.model_type;
     const bool is_known = architecture_of(type) != nullptr;
     losses.push_back(fmt::format("llama.cpp will not run the file: {}",
-                                 is_known       ? "the model has no configuration"
-                                 : type.empty() ? "the model has no model_type"
-                                                : fmt::format("Poise does not know its name for {} models", type)));
+                                 is_known ? "the model has no configuration"
+                                 : type.empty()
+                                     ? "the model has no model_type"
+                                     : fmt::format("Poise does not know llama.cpp's name for {} models", type)));
   }
   if (architecture != nullptr && !has_tokens(model))
     losses.emplace_back("llama.cpp runs the file with token ids only: the model has no vocabulary");
@@ -245,12 +247,20 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
   out.u32("general.quantization_version", kQuantizationVersion);
   const std::string rest = make_rest(model, architecture, hyperparameters);
   // Keys of the model's own file that Poise has not written.
-  const Attributes changed = make_unique_tokens(model.attributes, written.losses);
+  const Attributes changed = model.vocabulary ? Attributes() : make_unique_tokens(model.attributes, written.losses);
+  std::vector<std::string> decided;
   for (const auto& [key, original] : model.attributes) {
+    if (places_tensors(key) || (model.vocabulary && is_made_of_vocabulary(key))) {
+      decided.push_back(key);
+      continue;
+    }
     const Value& value = changed.find(key) != nullptr ? *changed.find(key) : original;
-    const bool is_said = key == kAlignmentKey || (key == kConfigKey && !rest.empty());
+    const bool is_said = key == kConfigKey && !rest.empty();
     if (is_writable_key(key) && !out.has(key) && !is_said) write_attribute(key, value, model, named, out);
   }
+  if (!decided.empty())
+    written.losses.push_back(
+        fmt::format("left out: {}, which the file's tensors and vocabulary decide", list_names(decided)));
   WrittenGeneral general = write_general(model, architecture != nullptr, tensors, out);
   std::ranges::move(general.losses, std::back_inserter(written.losses));
   if (architecture != nullptr) {
@@ -261,8 +271,7 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
   if (!rest.empty()) out.text(kConfigKey, rest);
   std::ranges::copy(hyperparameters.differences, std::back_inserter(written.losses));
   if (model.vocabulary) {
-    KeyValues* const to = out.has(std::string(kTokenizer) + "tokens") ? nullptr : &out;
-    std::ranges::move(write_vocabulary(model, general.name, count_embedding_rows(model, architecture), to),
+    std::ranges::move(write_vocabulary(model, general.name, count_embedding_rows(model, architecture), out),
                       std::back_inserter(written.losses));
   }
   if (architecture != nullptr && !has_tokens(model))

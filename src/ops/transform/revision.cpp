@@ -22,8 +22,9 @@ bool has_revisions(const ConvertOptions& options) {
          !options.layers.empty() || options.vocab_size || options.drop_rows || !options.set.empty();
 }
 
-Revision begin_revision(const Model& input) {
+Revision begin_revision(const Model& input, const Format& target) {
   Revision revision;
+  revision.target = &target;
   revision.model = Model(input.header());
   revision.model.reserve(input.size());
   for (const Tensor& tensor : input.tensors()) {
@@ -64,9 +65,9 @@ std::string_view RevisedModel::find_name(const std::string& input_name) const {
   return found == names->end() ? std::string_view() : std::string_view(found->second);
 }
 
-RevisedModel revise_model(MergedModel merged, const ConvertOptions& options) {
+RevisedModel revise_model(MergedModel merged, const Format& target, const ConvertOptions& options) {
   if (!has_revisions(options)) return {std::move(merged), {}, {}};
-  Revision revision = begin_revision(*merged.model);
+  Revision revision = begin_revision(*merged.model, target);
   for (const Revise revise : kRevisions) revise(revision, options);
   warn_of_new_faults(*merged.model, revision.model, "no longer fits its configuration");
   std::unordered_map<std::string, std::string> names;

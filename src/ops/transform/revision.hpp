@@ -13,6 +13,7 @@
 #include <poise/convert.hpp>
 
 #include "bytes/function_ref.hpp"
+#include "formats/format.hpp"
 #include "ops/lora.hpp"
 
 namespace poise {
@@ -20,6 +21,7 @@ namespace poise {
 // Holds a model on its way through the revisions.
 struct Revision {
   Model model;
+  const Format* target = nullptr;     // the format of the output
   std::vector<std::string> sources;   // for each tensor, its name in the input
   std::vector<std::string> left_out;  // names in the input
   std::vector<std::string> changes;   // one sentence each
@@ -52,6 +54,6 @@ struct RevisedModel : MergedModel {
 };
 
 // Throws what the revisions throw. Warns of a model that its family cannot compute any more. Reads no tensor's bytes.
-RevisedModel revise_model(MergedModel merged, const ConvertOptions& options);
+RevisedModel revise_model(MergedModel merged, const Format& target, const ConvertOptions& options);
 
 }  // namespace poise

@@ -26,6 +26,8 @@ namespace {
 constexpr std::string_view kSet = "set";  // the option
 constexpr std::string_view kCardPrefix = "card.";
 constexpr std::string_view kConfigPrefix = "config.";
+// Of attributes that writers make of card, configuration and vocabulary.
+constexpr std::string_view kOwnPrefix = "poise.";
 constexpr std::string_view kTemplate = "tokenizer.chat_template";  // as GGUF has it
 constexpr std::size_t kMostValue = 60;                             // bytes of a value in a message
 
@@ -170,9 +172,24 @@ class KeyChanges {
     config_.set(name, std::move(value));
   }
 
+  // Returns the value of a new attribute.
+  Value make_attribute(const std::string& name, const Value& given) const {
+    if (name.starts_with(kOwnPrefix))
+      refuse_option(kSet, fmt::format("{} cannot be set: Poise writes the attributes \"{}*\" for the card, the "
+                                      "configuration and the vocabulary; set {}FIELD or {}KEY instead",
+                                      name, kOwnPrefix, kCardPrefix, kConfigPrefix));
+    if (revision_.target->make_attribute == nullptr) return given;
+    try {
+      return revision_.target->make_attribute(model_, name, given);
+    } catch (const Error& error) {
+      refuse_option(kSet, error.message());
+    }
+  }
+
   void set_attribute(const std::string& name, const Value& given) {
     const Value* before = model_.attributes.find(name);
-    Value value = convert_text(name, given, before, KeyPlace::attributes);
+    Value value =
+        before == nullptr ? make_attribute(name, given) : convert_text(name, given, before, KeyPlace::attributes);
     report(name, before, value);
     model_.attributes.set(name, std::move(value));
   }

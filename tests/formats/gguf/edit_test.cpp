@@ -75,12 +75,13 @@ TEST_F(GgufEdit, TakesNumbersOfTheKeysType) {
 }
 
 TEST_F(GgufEdit, RefusesNumbersOfAnotherType) {
-  EXPECT_EQ(refusal({.set = {{"a.number", -1}}, .erase = {}}), "a.number is u32, and -1 is not such a value");
-  EXPECT_EQ(refusal({.set = {{"a.number", 0.5}}, .erase = {}}), "a.number is u32, and 0.5 is not such a value");
-  EXPECT_EQ(refusal({.set = {{"a.number", true}}, .erase = {}}), "a.number is u32, and true is not such a value");
-  EXPECT_EQ(refusal({.set = {{"a.flag", 1}}, .erase = {}}), "a.flag is bool, and 1 is not such a value");
-  EXPECT_EQ(refusal({.set = {{"a.float", 1e300}}, .erase = {}}), "a.float is f32, and 1e+300 is not such a value");
-  EXPECT_EQ(refusal({.set = {{"general.name", 3}}, .erase = {}}), "general.name is text, and 3 is not such a value");
+  EXPECT_EQ(refusal({.set = {{"a.number", -1}}, .erase = {}}), "a.number: expected a value of type u32, found -1");
+  EXPECT_EQ(refusal({.set = {{"a.number", 0.5}}, .erase = {}}), "a.number: expected a value of type u32, found 0.5");
+  EXPECT_EQ(refusal({.set = {{"a.number", true}}, .erase = {}}), "a.number: expected a value of type u32, found true");
+  EXPECT_EQ(refusal({.set = {{"a.flag", 1}}, .erase = {}}), "a.flag: expected a value of type bool, found 1");
+  EXPECT_EQ(refusal({.set = {{"a.float", 1e300}}, .erase = {}}), "a.float: expected a value of type f32, found 1e+300");
+  EXPECT_EQ(refusal({.set = {{"general.name", 3}}, .erase = {}}),
+            "general.name: expected a value of type text, found 3");
 }
 
 // As a list, and as the JSON that the command takes. llama.cpp's converter writes tags as a list of texts.
@@ -95,16 +96,17 @@ TEST_F(GgufEdit, TakesListsOfTheKeysType) {
   expected[5] = array_entry("general.tags", kText, {text("x")});
   EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
   EXPECT_EQ(refusal({.set = {{"general.tags", "a"}}, .erase = {}}),
-            "general.tags is [text], and \"a\" is not such a list; a list is JSON, such as [\"a\", \"b\"]");
+            "general.tags: expected a list of type [text] as JSON, such as [\"a\", \"b\"], found \"a\"");
   EXPECT_EQ(refusal({.set = {{"general.languages", "en"}}, .erase = {}}),
-            "general.languages is [text], and \"en\" is not such a list; a list is JSON, such as [\"a\", \"b\"]");
+            "general.languages: expected a list of type [text] as JSON, such as [\"a\", \"b\"], found \"en\"");
   EXPECT_EQ(refusal({.set = {{"a.list", 7}}, .erase = {}}),
-            "a.list is [i32], and 7 is not such a list; a list is JSON, such as [1, 2]");
-  EXPECT_EQ(refusal({.set = {{"a.list", "[1.5]"}}, .erase = {}}), "a.list is [i32], and \"[1.5]\" is not such a value");
+            "a.list: expected a list of type [i32] as JSON, such as [1, 2], found 7");
+  EXPECT_EQ(refusal({.set = {{"a.list", "[1.5]"}}, .erase = {}}),
+            "a.list: expected a value of type [i32], found \"[1.5]\"");
   EXPECT_EQ(refusal({.set = {{"a.list", "[4294967296]"}}, .erase = {}}),
-            "a.list is [i32], and \"[4294967296]\" is not such a value");
+            "a.list: expected a value of type [i32], found \"[4294967296]\"");
   EXPECT_EQ(refusal({.set = {{"general.tags", Value::Array{"a", 1}}}, .erase = {}}),
-            "general.tags is [text], and [\"a\",1] is not such a value");
+            "general.tags: expected a value of type [text], found [\"a\",1]");
 }
 
 // A float32 is written for an integer and for a number that float32 does not have.
@@ -152,7 +154,7 @@ TEST_F(GgufEdit, NewKeysHaveTheTypeThatLlamaCppWants) {
                                        {"zebra.attention.causal", kBool, "\x01"},
                                        text_entry("horse.context_length", "7")};
   EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
-  EXPECT_THAT(refusal({.set = {{"zebra.context_length", "many"}}, .erase = {}}), HasSubstr("is u32"));
+  EXPECT_THAT(refusal({.set = {{"zebra.context_length", "many"}}, .erase = {}}), HasSubstr("a number of type u32"));
 }
 
 // The number of heads determines the order of a matrix's rows.
@@ -206,14 +208,14 @@ TEST_F(GgufEdit, RefusesToLoseSpecialTokens) {
   convert(source_directory() / "examples/nano-mistral", path(), {.write = {.overwrite = true}});
   const std::string bos = "tokenizer.ggml.bos_token_id";
   EXPECT_EQ(refusal({.set = {{bos, "100000"}}, .erase = {}}),
-            "nothing is changed: " + bos + " would be 100000, and there are 960 tokens");
+            "nothing is changed: " + bos + " would be 100000, but the vocabulary has 960 tokens");
   EXPECT_EQ(refusal({.set = {{bos, std::uint64_t{960}}}, .erase = {}}),
-            "nothing is changed: " + bos + " would be 960, and there are 960 tokens");
+            "nothing is changed: " + bos + " would be 960, but the vocabulary has 960 tokens");
   const std::string end = "tokenizer.ggml.eot_token_id";
   EXPECT_EQ(refusal({.set = {{end, "960"}}, .erase = {}}),
-            "nothing is changed: " + end + " would be 960, and there are 960 tokens");
+            "nothing is changed: " + end + " would be 960, but the vocabulary has 960 tokens");
   EXPECT_EQ(refusal({.set = {{end, std::uint64_t{1000}}}, .erase = {}}),
-            "nothing is changed: " + end + " would be 1000, and there are 960 tokens");
+            "nothing is changed: " + end + " would be 1000, but the vocabulary has 960 tokens");
   edit(path(), {.set = {{bos, "5"}, {end, "959"}}, .erase = {}});
   EXPECT_EQ(open(path()).vocabulary->bos_id, 5);
   EXPECT_EQ(refusal({.set = {}, .erase = {bos}}), "nothing is changed: the vocabulary's BOS token would be 1, not 5");
@@ -270,8 +272,7 @@ TEST_F(GgufEdit, RefusesAPartThatIsNotTheFirst) {
   const Error error = support::error_of([&] { edit(second, {.set = {{"general.name", "new"}}, .erase = {}}); });
   EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
   EXPECT_EQ(error.message(),
-            "this is part 2 of 2, whose attributes no program reads; those of the model are in part 1, "
-            "m-00001-of-00002.gguf");
+            "this is part 2 of 2, and programs read attributes only from part 1: edit m-00001-of-00002.gguf");
   EXPECT_EQ(support::contents(second), before);
   edit(first, {.set = {{"general.name", "new"}}, .erase = {}});
   EXPECT_EQ(*open(first).attributes.find("general.name"), Value("new"));
@@ -360,7 +361,7 @@ TEST_F(GgufEdit, RefusesWhatOnlyLlamaCppWouldSee) {
                 {})
             .bytes());
   EXPECT_THAT(refusal({.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {}}),
-              HasSubstr("poise.config states the same, and Poise reads that one"));
+              HasSubstr("poise.config has the old value, which takes precedence for Poise"));
   EXPECT_NO_THROW(edit(path(), {.set = {{"llama.rope.scaling.factor", "2"}}, .erase = {}}));
   edit(path(), {.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {}, .force = true});
   EXPECT_NO_THROW(edit(path(), {.set = {{"llama.rope.scaling.factor", "2"}}, .erase = {}, .force = true}));
@@ -372,11 +373,12 @@ TEST_F(GgufEdit, RefusesWhatOnlyLlamaCppWouldSee) {
 
 TEST_F(GgufEdit, RefusesWhatIsNoValueOfTheType) {
   EXPECT_THAT(refusal({.set = {{"a.number", "-1"}}, .erase = {}}),
-              HasSubstr("a.number is u32, and \"-1\" is not such a number"));
-  EXPECT_THAT(refusal({.set = {{"a.flag", "yes"}}, .erase = {}}), HasSubstr("neither true nor false"));
-  EXPECT_THAT(refusal({.set = {{"a.list", "1"}}, .erase = {}}), HasSubstr("is not such a list"));
+              HasSubstr("a.number: expected a number of type u32, found \"-1\""));
+  EXPECT_THAT(refusal({.set = {{"a.flag", "yes"}}, .erase = {}}),
+              HasSubstr("a.flag: expected true or false, found \"yes\""));
+  EXPECT_THAT(refusal({.set = {{"a.list", "1"}}, .erase = {}}), HasSubstr("expected a list of type [i32]"));
   EXPECT_THAT(refusal({.set = {{"general.alignment", "64"}}, .erase = {}}),
-              HasSubstr("general.alignment places the tensors"));
+              HasSubstr("general.alignment says where the tensors are"));
   EXPECT_THAT(refusal({.set = {}, .erase = {"no.such"}}), HasSubstr("there is no attribute \"no.such\""));
   EXPECT_THAT(refusal({}), HasSubstr("nothing to change"));
 }

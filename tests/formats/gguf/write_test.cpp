@@ -177,6 +177,69 @@ TEST(GgufWriter, GivesEachTokenATextOfItsOwn) {
   EXPECT_EQ(reread.vocabulary->type(3), TokenType::unused);
 }
 
+std::size_t count_keys(const std::string& file, const std::string& key) {
+  std::size_t count = 0;
+  for (std::size_t at = file.find(text(key)); at != std::string::npos; at = file.find(text(key), at + 1)) ++count;
+  return count;
+}
+
+// An attribute comes before the vocabulary.
+TEST(GgufWriter, WritesEachKeyOfAVocabularyOnce) {
+  Model model;
+  model.vocabulary.emplace();
+  for (const char* token : {"<unk>", "<s>", "</s>", "a"}) model.vocabulary->add(token, 0, TokenType::normal);
+  model.vocabulary->unk_id = 0;
+  model.vocabulary->bos_id = 1;
+  model.vocabulary->pad_id = 3;
+  model.attributes = {{"tokenizer.ggml.bos_token_id", 2}, {"tokenizer.ggml.padding_token_id", 0}};
+  const std::string file = text_of(support::written(model, kGguf));
+  EXPECT_EQ(count_keys(file, "tokenizer.ggml.bos_token_id"), 1U);
+  const Model reread = open(support::source(file, "x.gguf"));
+  EXPECT_EQ(reread.vocabulary->bos_id, 2);
+  EXPECT_EQ(reread.vocabulary->pad_id, 0);
+}
+
+// An id that no token has stays an attribute of the file, and llama.cpp's default counts.
+TEST(GgufWriter, KeepsIdsThatNoTokenHas) {
+  const std::string eos = "tokenizer.ggml.eos_token_id";
+  const std::string file =
+      file_of(
+          {text_entry("tokenizer.ggml.model", "llama"),
+           array_entry("tokenizer.ggml.tokens", kText, {text("<unk>"), text("<s>"), text("</s>")}), u32_entry(eos, 99)},
+          {})
+          .bytes();
+  const Model model = open(support::source(file, "x.gguf"));
+  EXPECT_EQ(*model.attributes.find(eos), Value(99));
+  EXPECT_EQ(count_keys(text_of(support::written(model, kGguf)), eos), 1U);
+}
+
+TEST(GgufWriter, LeavesOutAttributesThatTensorsAndVocabularyDecide) {
+  Model model;
+  model.attributes = {{"tokenizer.ggml.tokens", Value::Array{"x", "y"}},
+                      {"tokenizer.ggml.model", "gpt2"},
+                      {"tokenizer.ggml.merges", Value::Array{"x y"}},
+                      {"split.no", 1},
+                      {"split.count", 2},
+                      {"split.tensors.count", 3},
+                      {"general.alignment", 64},
+                      {"other", "kept"}};
+  const auto lost = [&] { return losses_of(model, kGguf, {}); };
+  EXPECT_THAT(lost(),
+              testing::Contains("left out: split.no, split.count, split.tensors.count, general.alignment, which the "
+                                "file's tensors and vocabulary decide"));
+  model.vocabulary.emplace();
+  for (const char* token : {"<unk>", "<s>", "</s>", "a"}) model.vocabulary->add(token, 0, TokenType::normal);
+  EXPECT_THAT(lost(), testing::Contains("left out: tokenizer.ggml.tokens, tokenizer.ggml.model, tokenizer.ggml.merges, "
+                                        "split.no, split.count and 2 more, which the file's tensors and vocabulary "
+                                        "decide"));
+  const std::string file = text_of(support::written(model, kGguf));
+  EXPECT_EQ(count_keys(file, "split.count"), 0U);
+  const Model reread = open(support::source(file, "x.gguf"));
+  EXPECT_EQ(*reread.attributes.find("other"), Value("kept"));
+  EXPECT_EQ(reread.attributes.find("tokenizer.ggml.merges"), nullptr);
+  EXPECT_EQ(reread.vocabulary->text(3), "a");
+}
+
 // Types that a value alone does not determine: each of them, and arrays of them.
 TEST(GgufWriter, KeepsTheTypesOfAFile) {
   const std::vector<Entry> entries = {u32_entry("general.file_type", 0),
