@@ -21,6 +21,7 @@
 #include "ops/shared_bytes.hpp"
 #include "ops/transform/revision.hpp"
 #include "tokenizer/files/files.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -47,10 +48,15 @@ std::vector<fs::path> list_inputs(const Model& model, const ConvertOptions& opti
 
 void replace_vocabulary(Model& model, const ConvertOptions& options) {
   if (options.vocab.empty()) return;
-  if (model.vocabulary) {
+  if (model.vocabulary || has_gguf_tokenizer(model.attributes)) {
     model.warnings.push_back(
         {Severity::warning, fmt::format("{} replaces the model's vocabulary", options.vocab.string()), {}, {}});
   }
+  // Attributes that describe the old one would mix with the new one.
+  std::vector<Attributes::Entry> others;
+  std::ranges::copy_if(model.attributes, std::back_inserter(others),
+                       [](const Attributes::Entry& entry) { return !is_gguf_tokenizer_key(entry.first); });
+  model.attributes = Attributes::from_unique(std::move(others));
   model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read),
                                                *Source::open(options.merges, IoMode::read));
 }

@@ -157,6 +157,28 @@ TEST_F(Convert, IdsOfNoTokenAreCarried) {
 }
 
 // 2^41 elements, one of them not zero. Compressing file systems could hold them.
+// A GGUF file's vocabulary may be attributes.
+TEST_F(Convert, AnotherVocabularyReplacesTheOneOfAttributes) {
+  Model model;
+  model.attributes = {{"tokenizer.ggml.model", "gpt2"},
+                      {"tokenizer.ggml.tokens", Value::Array{"a", "b"}},
+                      {"tokenizer.ggml.eos_token_id", 1},
+                      {"note", "kept"}};
+  save(model, output("described.gguf"));
+  support::put(output("vocab.txt"), "<unk>\n<pad>\n<bos>\n<eos>\na\n");
+  support::put(output("merges.txt"), "#version: 0.2\n");
+  const ConvertReport report =
+      convert(output("described.gguf"), output("out.zt"), options_with([&](ConvertOptions& options) {
+                options.vocab = output("vocab.txt");
+                options.merges = output("merges.txt");
+              }));
+  EXPECT_THAT(report.warnings, testing::Contains(testing::Field(
+                                   &Finding::message, HasSubstr("vocab.txt replaces the model's vocabulary"))));
+  const Model made = open(output("out.zt"));
+  EXPECT_EQ(made.vocabulary->size(), 5U);
+  EXPECT_EQ(made.attributes, (Attributes{{"note", "kept"}}));
+}
+
 TEST_F(Convert, WhatDoesNotFitOnTheDiskIsRefusedBeforeTheFirstByte) {
   const auto room = measure_free_space(output("out.safetensors"));
   if (!room) GTEST_SKIP() << "it is not known how much this file system can take";
