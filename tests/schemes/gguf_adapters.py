@@ -186,16 +186,16 @@ def run(case, directory):
     one = pair(HIDDEN, HIDDEN)
     good = lora("blk.0.attn_q.weight", one)
     for given, *texts in (
-        ((keys(kind="loha"), good), 'adapter.type is "loha"'),
+        ((keys(kind="loha"), good), 'adapter.type: only "lora" is supported, found "loha"'),
         ((keys(float("nan")), good), "adapter.lora.alpha"),
-        ((keys(architecture="qwen2"), good), "general.architecture is qwen2, that of the model is llama"),
+        ((keys(architecture="qwen2"), good), "general.architecture: expected that of the model, llama, found qwen2"),
         ((keys(general="model"), good), "this is not an adapter"),
-        ((keys(), {}), "the adapter changes nothing"),
+        ((keys(), {}), "the adapter has no matrices: expected tensors whose names end in .lora_a"),
         (([*keys(None), entry("adapter.lora.alpha", TEXT, "16")], good), "adapter.lora.alpha"),
         ((keys(), {"blk.0.attn_q.weight.lora_a": one[1]}), "blk.0.attn_q.weight: lora_b is missing"),
         ((keys(), {"blk.0.attn_q.weight.lora_b": one[0]}), "blk.0.attn_q.weight: lora_a is missing"),
         ((keys(), lora("blk.0.attn_q.weight", (one[0], one[1][:3]))), "their ranks differ"),
-        ((keys(), lora("blk.0.attn_q.weight", (one[0].T, one[1].T))), "its 4 rows are not 4 heads"),
+        ((keys(), lora("blk.0.attn_q.weight", (one[0].T, one[1].T))), "expected 4 heads with an even number of rows each, found 4 rows"),
         ((keys(), lora("blk.0.attn_v.weight", (one[0].T, one[1].T))), "B A is [4, 4]"),
         ((keys(), lora("blk.0.attn_q.weight", (one[0][:, 0], one[1]))), "expected a matrix of numbers"),
         (

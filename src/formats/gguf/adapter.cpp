@@ -63,7 +63,8 @@ class Reading {
     for (const Tensor& tensor : file_.tensors()) sort(tensor);
     for (const auto& [name, pair] : pairs_) add(name, pair);
     if (pairs_.empty() && adapter_.whole.empty() && adapter_.faults.empty())
-      adapter_.faults.emplace_back("the adapter changes nothing");
+      adapter_.faults.emplace_back(
+          "the adapter has no matrices: expected tensors whose names end in .lora_a and .lora_b");
     return std::move(adapter_);
   }
 
@@ -71,7 +72,7 @@ class Reading {
   void read_keys() {
     adapter_.base_model = base_model_of(file_);
     if (const std::string kind = text_of(file_, "adapter.type"); kind != "lora")
-      adapter_.refusals.push_back(fmt::format("adapter.type is \"{}\", only \"lora\" is supported", kind));
+      adapter_.refusals.push_back(fmt::format("adapter.type: only \"lora\" is supported, found \"{}\"", kind));
     if (file_.attributes.find("adapter.alora.invocation_tokens") != nullptr)
       adapter_.refusals.emplace_back("adapter.alora.invocation_tokens is not supported");
     if (const Value* value = file_.attributes.find("adapter.lora.alpha")) {
@@ -79,7 +80,7 @@ class Reading {
       const auto* text = is_from_gguf(file_) ? nullptr : value->get_if<std::string>();
       const auto alpha = text == nullptr ? number(value) : parse_number_text<double>(*text);
       if (!alpha || !std::isfinite(*alpha)) {
-        fault(fmt::format("adapter.lora.alpha is {}, expected a number", to_json(*value)));
+        fault(fmt::format("adapter.lora.alpha: expected a number, found {}", to_json(*value)));
       } else {
         adapter_.alpha = *alpha;
       }
@@ -87,7 +88,8 @@ class Reading {
     if (base_ == nullptr) return;
     const std::string_view architecture = architecture_ == nullptr ? base_->card.model_type : architecture_->name;
     if (!file_.card.model_type.empty() && file_.card.model_type != architecture)
-      fault(fmt::format("general.architecture is {}, that of the model is {}", file_.card.model_type, architecture));
+      fault(fmt::format("general.architecture: expected that of the model, {}, found {}", architecture,
+                        file_.card.model_type));
   }
 
   void sort(const Tensor& tensor) {
@@ -133,10 +135,11 @@ class Reading {
   void add_stack(const std::string& name, const TensorName& known, const ThinMatrices& pair) {
     const std::uint64_t experts = pair.left->shape[0];
     if (experts != pair.right->shape[0] || experts > kMaxExperts)
-      return fault(fmt::format("{}: lora_b is {} and lora_a is {}, expected as many experts in both, at most {}", name,
-                               poise::to_string(pair.left->shape), poise::to_string(pair.right->shape), kMaxExperts));
+      return fault(
+          fmt::format("{}: lora_b is {} and lora_a is {}, expected the same number of experts in both, at most {}",
+                      name, poise::to_string(pair.left->shape), poise::to_string(pair.right->shape), kMaxExperts));
     if (base_ != nullptr && known.change != Change::stacked)
-      return fault(fmt::format("{}: the model has no such stack of matrices", name));
+      return fault(fmt::format("{}: the model has no such stacked matrices", name));
     for (std::uint64_t i = 0; i < experts; ++i) {
       const Tensor left = matrix_of(*pair.left, i);
       const Tensor right = matrix_of(*pair.right, i);

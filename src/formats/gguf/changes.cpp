@@ -26,12 +26,14 @@ Tensor reorder_head_rows(Tensor tensor, Change change, const Heads& heads, RowOr
   const std::uint64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
   const std::uint64_t count = change == Change::queries ? heads.queries : heads.keys;
   if (count == 0)
-    throw Error(kind,
-                fmt::format("tensor {}: the configuration does not say how many heads its rows are", tensor.name));
+    throw Error(
+        kind,
+        fmt::format("tensor {}: the order of its rows depends on the number of heads, which the configuration lacks",
+                    tensor.name));
   const auto head_rows = count_head_rows(rows, count);
   if (!head_rows)
-    throw Error(kind, fmt::format("tensor {}: its {} rows are not {} heads of an even number of rows", tensor.name,
-                                  rows, count));
+    throw Error(kind, fmt::format("tensor {}: expected {} heads with an even number of rows each, found {} rows",
+                                  tensor.name, count, rows));
   const std::uint64_t row_bytes = data.blob->size() / rows;
   data.blob = reorder_rows(std::move(data.blob), row_bytes, *head_rows, to);
   return tensor;
@@ -74,12 +76,13 @@ Tensor apply_change(Tensor tensor, Change change, const Heads& heads) {
     case Change::keys: return reorder_head_rows(std::move(tensor), change, heads, RowOrder::pairs);
     case Change::plus_one:
       if (!has_float_elements(tensor))
-        throw Error(ErrorKind::unsupported,
-                    fmt::format("gguf cannot hold {}: it is not a norm of numbers", tensor.name));
+        throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: expected the numbers of a norm, found {}",
+                                                        tensor.name, storage_name(tensor)));
       return shift_norm(tensor, UnitShift::added);
     case Change::transposed:
       if (tensor.shape.size() == 2 && has_stored_columns(tensor)) return transposed(std::move(tensor));
-      refuse_tensor("gguf", tensor, "llama.cpp has the matrix transposed, and blocks of rows are none of columns");
+      refuse_tensor("gguf", tensor,
+                    "llama.cpp stores the matrix transposed, and blocks along its rows cannot be transposed");
   }
   return tensor;
 }

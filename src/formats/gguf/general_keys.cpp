@@ -174,8 +174,8 @@ class GeneralWriter {
       name_ = find_given_name(model_);
     } else if (const std::string_view missing = find_missing_token(name_); !missing.empty()) {
       losses_.push_back(
-          fmt::format("general.name is left out: llama.cpp loads no file of the name \"{}\" without the "
-                      "token {}",
+          fmt::format("general.name is left out: llama.cpp cannot load a model of the name \"{}\" whose vocabulary "
+                      "lacks the token {}",
                       name_, missing));
       name_.clear();
     }

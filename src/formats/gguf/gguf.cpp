@@ -104,7 +104,7 @@ class FileAudit {
     if (first.empty()) return;
     findings_.push_back({Severity::warning,
                          fmt::format("{}: {}{}: llama.cpp exits when it loads the file", kTokens, first,
-                                     more == 0 ? "" : fmt::format(", as {} more do", more)),
+                                     more == 0 ? "" : fmt::format(", and {} more repeat a text", more)),
                          source_->name(), at});
   }
 
@@ -149,8 +149,8 @@ class FileAudit {
     }
     if (early == nullptr) return;
     const std::string others = more == 0   ? ""
-                               : more == 1 ? ", as is another one"
-                                           : fmt::format(", as are {} others", more);
+                               : more == 1 ? ", and so do those of another one"
+                                           : fmt::format(", and so do those of {} others", more);
     warn(*early, fmt::format("its data precede those of a tensor that the header lists before it{}: llama.cpp refuses "
                              "the file",
                              others));

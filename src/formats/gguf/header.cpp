@@ -64,7 +64,7 @@ HeaderReader::HeaderReader(const Source& source)
     version_ = in_.u32("version");
   }
   if (version_ == 0 || version_ > kLastVersion) {
-    in_.fail(ErrorKind::unsupported, "", fmt::format("version {}: 1 to {} are known", version_, kLastVersion), at);
+    in_.fail(ErrorKind::unsupported, "", fmt::format("version {}, expected 1 to {}", version_, kLastVersion), at);
   }
   constexpr std::uint64_t kLeastTensor = 4 + 4 + 4 + 8;  // name, dimensions, type, offset
   constexpr std::uint64_t kLeastEntry = 4 + 4 + 1;       // key, type, value
@@ -178,18 +178,18 @@ double HeaderReader::number(ValueType type) {
     case ValueType::text:
     case ValueType::array: break;
   }
-  throw Error(ErrorKind::internal, "gguf: no number");
+  throw Error(ErrorKind::internal, "gguf: a text or an array was read as a number");
 }
 
 Value HeaderReader::tree(ValueType type, std::size_t depth) {
   const std::uint64_t at = in_.position();
   if (!budget_.take_value())
-    in_.fail(ErrorKind::unsupported, "", "the metadata's values take more memory than a model's may", at);
+    in_.fail(ErrorKind::unsupported, "", "the metadata's values take more memory than is allowed", at);
   switch (type) {
     case ValueType::text: {
       const std::string_view found = text("text");
       if (!budget_.take_text(found.size()))
-        in_.fail(ErrorKind::unsupported, "", "the metadata's texts take more memory than a model's may", at);
+        in_.fail(ErrorKind::unsupported, "", "the metadata's texts take more memory than is allowed", at);
       return text_value(found);
     }
     case ValueType::array: {
@@ -225,8 +225,7 @@ void HeaderReader::tensors(FunctionRef<void(TensorInfo tensor)> take) {
     const std::uint64_t dimensions_at = in_.position();
     const std::uint32_t dimensions = in_.u32("dimensions");
     if (dimensions > kMaxDimensions)
-      in_.fail("dimensions", fmt::format("{} of them, at most {} are allowed", dimensions, kMaxDimensions),
-               dimensions_at);
+      in_.fail("dimensions", fmt::format("{}, at most {} are allowed", dimensions, kMaxDimensions), dimensions_at);
     for (std::uint32_t d = 0; d < dimensions; ++d) tensor.shape.push_back(length("dimension"));
     std::ranges::reverse(tensor.shape);
     tensor.type = in_.u32("type");

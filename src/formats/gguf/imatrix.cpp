@@ -45,7 +45,7 @@ ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(pa
   } else {
     read_older(path);
   }
-  if (weights_.empty()) throw Error(ErrorKind::invalid_file, "imatrix: there are no weights in it", path_);
+  if (weights_.empty()) throw Error(ErrorKind::invalid_file, "imatrix: the file contains no weights", path_);
 }
 
 void ImportanceMatrix::set_provenance(std::string_view dataset, std::uint64_t chunks) {
@@ -58,7 +58,8 @@ void ImportanceMatrix::set_provenance(std::string_view dataset, std::uint64_t ch
 void ImportanceMatrix::add(std::string name, std::vector<float> weights) {
   for (const float weight : weights) {
     if (!std::isfinite(weight) || weight < 0)
-      throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} is not a weight", name, weight), path_);
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("imatrix: {}: expected finite weights of 0 or more, found {}", name, weight), path_);
   }
   weights_.emplace(std::move(name), std::make_shared<const std::vector<float>>(std::move(weights)));
 }
@@ -69,9 +70,10 @@ void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
   const auto read = [&](const Tensor& tensor) {
     const std::uint64_t count = *element_count(tensor.shape);
     if (count > left) {
-      throw Error(ErrorKind::invalid_file,
-                  fmt::format("imatrix: {}: the weights take more than {} times the file", tensor.name, kMostTimes),
-                  path_);
+      throw Error(
+          ErrorKind::invalid_file,
+          fmt::format("imatrix: {}: the weights take more than {} times the size of the file", tensor.name, kMostTimes),
+          path_);
     }
     left -= count;
     return read_floats(tensor, path_);
@@ -81,12 +83,14 @@ void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
     std::string name(tensor.name.substr(0, tensor.name.size() - kSums.size()));
     const Tensor* counts = model.find(name + std::string(kCounts));
     if (counts == nullptr)
-      throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}{}: it is missing", name, kCounts), path_);
+      throw Error(ErrorKind::invalid_file, fmt::format("imatrix: tensor {}{} is missing", name, kCounts), path_);
     std::vector<float> sums = read(tensor);
     const std::vector<float> numbers = read(*counts);
     if (numbers.empty() || sums.size() % numbers.size() != 0) {
       throw Error(ErrorKind::invalid_file,
-                  fmt::format("imatrix: {}: {} sums for {} counts", name, sums.size(), numbers.size()), path_);
+                  fmt::format("imatrix: {}: expected a multiple of the {} counts, found {} sums", name, numbers.size(),
+                              sums.size()),
+                  path_);
     }
     // Columns that were never seen weigh the same everywhere.
     const std::size_t columns = sums.size() / numbers.size();
@@ -107,7 +111,7 @@ void ImportanceMatrix::read_older(const std::filesystem::path& path) {
     const std::uint64_t at = in.position();
     const std::int32_t found = in.i32(field);
     if (found < 0 || static_cast<std::uint64_t>(found) > in.remaining() / least_bytes)
-      in.fail(field, fmt::format("{} do not fit the file", found), at);
+      in.fail(field, fmt::format("{} do not fit the {} bytes that are left", found, in.remaining()), at);
     return static_cast<std::uint64_t>(found);
   };
   const std::uint64_t entries = length("entries", 12);
@@ -141,7 +145,8 @@ std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_
   if (all->size() != columns && (columns == 0 || all->size() % columns != 0 || all->size() / columns != matrices)) {
     throw Error(
         ErrorKind::invalid_file,
-        fmt::format("imatrix: {}: {} weights, tensor {} has {} columns", found->first, all->size(), tensor, columns),
+        fmt::format("imatrix: {}: expected one weight for each of the {} columns of tensor {}, found {} weights",
+                    found->first, columns, tensor, all->size()),
         path_);
   }
   return all;

@@ -54,8 +54,8 @@ File read_file(SourcePtr source) {
 void require_edited(const std::filesystem::path& path) {
   if (!is_interrupted(path)) return;
   throw Error(ErrorKind::invalid_file,
-              "gguf: an edit of this file was interrupted: its header is half old, half new. The next edit brings the "
-              "old one back",
+              "gguf: an edit of this file was interrupted, so its header is partly old and partly new. The next edit "
+              "restores the old header",
               path.string());
 }
 
@@ -166,7 +166,8 @@ class TensorAdder {
     const std::uint64_t experts = info.shape.front();
     if (experts > kMaxExperts) fail(info, fmt::format("{} experts, at most {} are read", experts, kMaxExperts));
     if (experts == 0 || bytes / experts < kLeastExpertBytes)
-      fail(info, fmt::format("{} bytes are too few for {} experts", bytes, experts));
+      fail(info, fmt::format("{} bytes are too few for {} experts, expected at least {} for each", bytes, experts,
+                             kLeastExpertBytes));
     TensorInfo expert = info;
     expert.shape = Shape(info.shape.begin() + 1, info.shape.end());
     const auto file_name = std::make_shared<const std::string>(info.name);
@@ -258,7 +259,7 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
     const auto path = input.path.parent_path() / make_split_name(*prefix, number, split.count);
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored))
-      fail(ErrorKind::not_found, fmt::format("; {} is not there", path.filename().string()));
+      fail(ErrorKind::not_found, fmt::format("; {} is missing", path.filename().string()));
     require_edited(path);
     File& file = all.emplace_back(read_file(Source::open(path, options.io)));
     const Split& other = file.metadata->split();

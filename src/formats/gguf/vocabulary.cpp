@@ -78,7 +78,7 @@ class DefaultValues {
     for (const auto& [key, value] : entries_.rest()) {
       if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id") || has_token(&value, count_)) continue;
       const std::int32_t usual = id(std::string_view(key).substr(kTokenizer.size()));
-      add(fmt::format("{} is {}, there are {} tokens: {}", key, to_json(value), count_,
+      add(fmt::format("{} is {}, but the vocabulary has {} tokens: {}", key, to_json(value), count_,
                       usual < 0 ? "it is not used" : fmt::format("llama.cpp's default, {}, is used instead", usual)));
     }
     std::vector<std::string> missing;
@@ -127,7 +127,7 @@ bool Tokens::read(std::string_view key, MetadataValue& value, HeaderReader& head
     if (!is_so) header.fail(key, fmt::format("expected an array of {}", kind), value.position());
     if (value.count() > most)
       throw Error(ErrorKind::unsupported,
-                  fmt::format("gguf: metadata: {}: {} of them, at most {} are allowed", key, value.count(), most));
+                  fmt::format("gguf: metadata: {}: {} items, at most {} are allowed", key, value.count(), most));
   };
   if (name == "tokens" || name == "merges") {
     std::optional<Texts>& texts = name == "tokens" ? tokens_ : merges_;
@@ -169,9 +169,10 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
     return std::nullopt;
   }
   if (scores_ && scores_->size() != tokens_->size())
-    fail("scores", fmt::format("{} of them for {} tokens", scores_->size(), tokens_->size()), path);
+    fail("scores", fmt::format("expected one for each of {} tokens, found {}", tokens_->size(), scores_->size()), path);
   if (types_ && types_->size() != tokens_->size())
-    fail("token_type", fmt::format("{} of them for {} tokens", types_->size(), tokens_->size()), path);
+    fail("token_type", fmt::format("expected one for each of {} tokens, found {}", tokens_->size(), types_->size()),
+         path);
   const std::size_t count = tokens_->size();
   const std::string model = name_in(entries.find(make_key("model")));
   const DefaultValues defaults(entries, model, count);
@@ -333,9 +334,10 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
   GgufForm form = make_gguf_form(vocabulary, name);
   std::vector<std::string> losses = std::move(form.losses);
   if (has_more) {
-    losses.push_back(fmt::format(
-        "the last {} of {} tokens are left out: llama.cpp needs a row of the embedding for each, and they have none",
-        model.vocabulary->size() - embeddings, model.vocabulary->size()));
+    losses.push_back(
+        fmt::format("the last {} of {} tokens are left out: llama.cpp requires a row of the embedding for each token, "
+                    "which these lack",
+                    model.vocabulary->size() - embeddings, model.vocabulary->size()));
   }
   if (!form.tokenizer) return losses;
   std::ranges::move(set_default_ids(*form.tokenizer, out), std::back_inserter(losses));
@@ -344,8 +346,8 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
   while (id < vocabulary.size() && read_type(vocabulary, id) == vocabulary.type(id)) ++id;
   if (id < vocabulary.size() && vocabulary.kind != VocabularyKind::pipeline) {
     losses.emplace_back(
-        "gguf stores one id each for BOS, EOS and padding: other tokens of these types become control tokens, or take "
-        "that place");
+        "gguf stores one id each for BOS, EOS and padding: further tokens of these types become control tokens, and a "
+        "control token with such an id gets its type");
   }
   if (embeddings > vocabulary.size()) {
     losses.push_back(

@@ -114,7 +114,7 @@ class Preparer {
                   changed.require("data").blob};
     if (stored.name.size() > kMaxWrittenName)
       refuse(tensor.name,
-             fmt::format("the name has {} bytes, llama.cpp takes {}", stored.name.size(), kMaxWrittenName));
+             fmt::format("the name has {} bytes, llama.cpp allows {}", stored.name.size(), kMaxWrittenName));
     if (tensor.shape.size() > kMaxDimensions)
       refuse(tensor.name, fmt::format("{} dimensions, at most {} are allowed", tensor.shape.size(), kMaxDimensions));
     return stored;
@@ -135,7 +135,7 @@ Stored stack_experts(Experts experts) {
   Stored result{first.name, {experts.size()}, first.type, first.blob};
   std::vector<BlobPtr> blobs;
   for (auto& [number, one] : experts) {
-    if (number != blobs.size()) refuse(one.name, fmt::format("expert {} is not there", blobs.size()));
+    if (number != blobs.size()) refuse(one.name, fmt::format("expert {} is missing", blobs.size()));
     if (one.type != first.type || !(one.shape == first.shape))
       refuse(one.name, fmt::format("expert {} has another type or shape than expert 0", number));
     blobs.emplace_back(one.blob);
@@ -174,8 +174,8 @@ void require_own_adapter(const Model& model) {
   if (adapter(model, nullptr) || !adapter_in(model, nullptr)) return;
   throw Error(
       ErrorKind::unsupported,
-      "this is an adapter in PEFT's form: the names of its matrices in GGUF, and the order of their rows, depend "
-      "on the base model: merge it into the base model first")
+      "this is an adapter in PEFT's form. The names of its matrices in GGUF and the order of their rows depend on the "
+      "base model, so merge the adapter into that model first")
       .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
 }
 
@@ -258,7 +258,7 @@ class GgufFile {
       : model_(model), preparer_(model), alignment_(options.align.value_or(kUsualAlignment)) {
     if (!std::has_single_bit(alignment_) || alignment_ < kLeastAlignment || alignment_ > kMaxAlignment)
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("align: expected a power of two from {}, with less llama.cpp exits, to {}, found {}",
+                  fmt::format("align: expected a power of two from {} to {}, found {}; with less llama.cpp exits",
                               kLeastAlignment, kMaxAlignment, alignment_));
     require_own_adapter(model);
     const RunnableCheck check(model, preparer_);
@@ -395,8 +395,9 @@ class GgufFile {
       parts_.back().data_bytes = saturating_add(parts_.back().data_bytes, bytes);
     }
     if (parts_.size() > kMaxSplits)
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("gguf: more than {} files; a larger shard size makes fewer", kMaxSplits));
+      throw Error(ErrorKind::unsupported, fmt::format("gguf: the model takes more than {} files of this shard size, "
+                                                      "the most that GGUF allows; choose a larger one",
+                                                      kMaxSplits));
   }
 
   void make_header(std::size_t index) {

@@ -225,7 +225,7 @@ class HyperparameterWriter {
     } else if (*type == "llama3" && architecture_.holds_frequency_factors) {
       result_.factors.every = llama3_factors(*rope_, number(written("rope.freq_base")).value_or(0), rotating_);
       if (result_.factors.every.empty())
-        differ("llama.cpp will not scale positions: rope_scaling has no factors of the kind llama3");
+        differ("llama.cpp will not scale positions: rope_scaling lacks the factors of its type llama3");
     } else if ((*type == "longrope" || *type == "su") && architecture_.holds_long_factors) {
       write_longrope();
     } else {
@@ -276,8 +276,8 @@ class HyperparameterWriter {
     for (const FixedKey& fixed : architecture_.fixed) {
       const Value* value = find(fixed.config);
       if (value == nullptr && fixed.is_explicit)
-        differ(fmt::format("llama.cpp assumes that {} is {}; its default is another", fixed.config,
-                           to_json(as_value(fixed))));
+        differ(fmt::format("llama.cpp assumes that {} is {}, which is not the default of the configuration",
+                           fixed.config, to_json(as_value(fixed))));
       if (value == nullptr || *value == as_value(fixed) ||
           (*value == Value("swish") && as_value(fixed) == Value("silu")))
         continue;

@@ -70,7 +70,7 @@ TEST_F(GgufAudit, TellsOfTokensWithOneText) {
       ElementsAre(
           "tokenizer.ggml.tokens: tokens 0 and 2 have the same text, \"a\": llama.cpp exits when it loads the file"));
   EXPECT_THAT(warnings(file({"a", "b", "a", "b", "a"})),
-              ElementsAre(HasSubstr("\"a\", as 2 more do: llama.cpp exits")));
+              ElementsAre(HasSubstr("\"a\", and 2 more repeat a text: llama.cpp exits")));
 }
 
 TEST_F(GgufAudit, TellsOfPaddingThatIsNotZero) {
@@ -107,7 +107,7 @@ TEST_F(GgufAudit, TellsOfTensorsOutOfOrder) {
       ElementsAre(
           "tensor c: its data precede those of a tensor that the header lists before it: llama.cpp refuses the file"));
   EXPECT_THAT(warnings(in_order(64, 32, 0)), ElementsAre(HasSubstr("tensor b: its data precede")));
-  EXPECT_THAT(warnings(in_order(64, 32, 0)), ElementsAre(HasSubstr(", as is another one: llama.cpp")));
+  EXPECT_THAT(warnings(in_order(64, 32, 0)), ElementsAre(HasSubstr(", and so do those of another one: llama.cpp")));
 }
 
 TEST_F(GgufAudit, TellsOfNamesThatOtherProgramsReadOtherwise) {

@@ -188,8 +188,8 @@ TEST(GgufGeneralKeys, ANameThatLlamaCppCannotLoadIsLeftOut) {
   KeyValues out;
   const WrittenGeneral written = write_general(model, true, {}, out);
   EXPECT_FALSE(out.has("general.name"));
-  EXPECT_THAT(written.losses, ElementsAre("general.name is left out: llama.cpp loads no file of the name \"Phi3 Tiny\" "
-                                          "without the token <|endoftext|>"));
+  EXPECT_THAT(written.losses, ElementsAre("general.name is left out: llama.cpp cannot load a model of the name \"Phi3 "
+                                          "Tiny\" whose vocabulary lacks the token <|endoftext|>"));
   model.vocabulary->add("<|endoftext|>", 0, TokenType::control);
   KeyValues whole;
   EXPECT_EQ(write_general(model, true, {}, whole).name, "Phi3 Tiny");

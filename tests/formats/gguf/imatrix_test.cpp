@@ -50,7 +50,7 @@ TEST_F(Imatrix, SumsOverCounts) {
   EXPECT_THAT(*matrix.weights("blk.0.attn_q.weight", "of no family", 2), ElementsAre(2, 3));
   EXPECT_EQ(matrix.weights("model.layers.1.self_attn.q_proj.weight", "llama", 2), nullptr);
   EXPECT_THAT(support::error_of([&] { matrix.weights("lm_head.weight", "llama", 3); }).message(),
-              HasSubstr("2 weights, tensor lm_head.weight has 3 columns"));
+              HasSubstr("one weight for each of the 3 columns of tensor lm_head.weight, found 2 weights"));
 }
 
 TEST_F(Imatrix, EachExpertHasItsOwn) {
@@ -67,8 +67,9 @@ TEST_F(Imatrix, EachExpertHasItsOwn) {
   const auto refusal = [&](const char* name) {
     return support::error_of([&] { matrix.weights(name, "qwen3_moe", 2); }).message();
   };
-  EXPECT_THAT(refusal("model.layers.0.mlp.experts.2.up_proj.weight"),
-              HasSubstr("4 weights, tensor model.layers.0.mlp.experts.2.up_proj.weight has 2 columns"));
+  EXPECT_THAT(
+      refusal("model.layers.0.mlp.experts.2.up_proj.weight"),
+      HasSubstr("each of the 2 columns of tensor model.layers.0.mlp.experts.2.up_proj.weight, found 4 weights"));
 }
 
 std::string older(std::int32_t values = 2) {
@@ -114,26 +115,26 @@ TEST_F(Imatrix, TensorsThatShareTheirBytesTakeNoMoreThanTheFileJustifies) {
     file.u64(fmt::format("offset {}", 2 * i + 1), 4000);
   }
   EXPECT_THAT(support::error_of([&] { ImportanceMatrix matrix(stored(file.bytes())); }).message(),
-              HasSubstr("the weights take more than 4 times the file"));
+              HasSubstr("the weights take more than 4 times the size of the file"));
 }
 
 TEST_F(Imatrix, BrokenFilesAreRefused) {
   const auto refusal = [&](const std::string& bytes) {
     return support::error_of([&] { ImportanceMatrix matrix(stored(bytes)); }).message();
   };
-  EXPECT_THAT(refusal(older(-1)), HasSubstr("values: -1 do not fit the file"));
-  EXPECT_THAT(refusal(older(1 << 30)), HasSubstr("do not fit the file"));
+  EXPECT_THAT(refusal(older(-1)), HasSubstr("values: -1 do not fit the "));
+  EXPECT_THAT(refusal(older(1 << 30)), HasSubstr("do not fit the "));
   EXPECT_THAT(refusal(older() + "abc"), HasSubstr("chunks: 4 bytes wanted"));
   EXPECT_THAT(refusal(older() + number(7, 4) + number(9, 4) + "some"),
-              HasSubstr("data set's length: 9 do not fit the file"));
+              HasSubstr("data set's length: 9 do not fit the 4 bytes that are left"));
   EXPECT_THAT(refusal(""), HasSubstr("entries: 4 bytes wanted"));
-  EXPECT_THAT(refusal(number(0, 4)), HasSubstr("there are no weights in it"));
+  EXPECT_THAT(refusal(number(0, 4)), HasSubstr("the file contains no weights"));
   EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {2}, 0, floats({1, 2})}}).bytes()),
-              HasSubstr("w.counts: it is missing"));
+              HasSubstr("tensor w.counts is missing"));
   EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {0}, 0, ""}, {"w.counts", {0}, 0, ""}}).bytes()),
-              HasSubstr("w: 0 sums for 0 counts"));
+              HasSubstr("w: expected a multiple of the 0 counts, found 0 sums"));
   EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {2}, 0, floats({1, -2})}, {"w.counts", {1}, 0, floats({1})}}).bytes()),
-              HasSubstr("-2 is not a weight"));
+              HasSubstr("expected finite weights of 0 or more, found -2"));
 }
 
 }  // namespace

@@ -268,7 +268,7 @@ TEST(Gguf, WarnsOfSpecialTokensThatTheVocabularyDoesNotHave) {
             .bytes());
     ASSERT_EQ(model.warnings.size(), 2U);
     EXPECT_EQ(model.warnings[0].message,
-              "gguf: metadata: tokenizer.ggml.eos_token_id is 2, there are 2 tokens: it is not used");
+              "gguf: metadata: tokenizer.ggml.eos_token_id is 2, but the vocabulary has 2 tokens: it is not used");
     EXPECT_THAT(model.warnings[1].message, HasSubstr("padding_token_id is 4294967295"));
     const auto vocabulary = make_vocabulary(model);
     ASSERT_TRUE(vocabulary);
@@ -391,7 +391,7 @@ TEST(Gguf, APartAloneSaysWhatIsMissing) {
           .bytes();
   for (const char* name : {"m-00002-of-00003.gguf", "m.gguf"}) support::put(directory / name, bytes);
   EXPECT_THAT(support::error_of([&] { open(directory / "m-00002-of-00003.gguf"); }).message(),
-              HasSubstr("m-00001-of-00003.gguf is not there"));
+              HasSubstr("m-00001-of-00003.gguf is missing"));
   EXPECT_THAT(support::error_of([&] { open(directory / "m.gguf"); }).message(),
               HasSubstr("its name does not end in -00002-of-00003.gguf"));
 }

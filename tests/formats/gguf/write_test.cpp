@@ -389,7 +389,7 @@ TEST(GgufWriter, WhatItCannotHoldIsRefused) {
   };
   EXPECT_THAT(refusal(tensor("b", {2}, DType::boolean, 2)), HasSubstr("gguf"));
   EXPECT_THAT(refusal(tensor(std::string(64, 'n'), {1}, DType::f32, 4)),
-              HasSubstr("the name has 64 bytes, llama.cpp takes 63"));
+              HasSubstr("the name has 64 bytes, llama.cpp allows 63"));
   EXPECT_THAT(refusal(tensor("r", {1, 1, 1, 1, 1}, DType::f32, 4)), HasSubstr("5 dimensions, at most 4"));
 }
 
