@@ -180,7 +180,8 @@ void set_storage(const poise_storage* given, WriteOptions& options) {
     case POISE_DIGEST_SHA256: options.digest = DigestAlgorithm::sha256; break;
     case POISE_DIGEST_XXH3: options.digest = DigestAlgorithm::xxh3; break;
     case POISE_DIGEST_CRC32C: options.digest = DigestAlgorithm::crc32c; break;
-    default: refuse(fmt::format("digest is {}, which Poise does not write", static_cast<int>(storage.digest)));
+    default:
+      refuse(fmt::format("digest is {}, expected one of poise_digest_algorithm", static_cast<int>(storage.digest)));
   }
   if (storage.align != 0) options.align = storage.align;
   if (storage.shard_size != 0) options.shard_size = storage.shard_size;
@@ -204,7 +205,7 @@ poise_dtype to_c_dtype(DType dtype) {
 
 DType dtype_from(poise_dtype dtype) {
   if (dtype < POISE_F64 || dtype > POISE_QINT4)
-    refuse(fmt::format("dtype is {}, which is not an element type", static_cast<int>(dtype)));
+    refuse(fmt::format("dtype is {}, expected one of poise_dtype", static_cast<int>(dtype)));
   return static_cast<DType>(static_cast<int>(dtype) - 1);
 }
 

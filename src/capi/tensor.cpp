@@ -185,7 +185,8 @@ poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t r
     const poise::Shape shape = shape_from(dims, rank);
     const std::string_view name = require_text(type, "type");
     const auto stored = poise::stored_type_from_name(name);
-    if (!stored || !stored->quantized()) refuse(fmt::format("\"{}\" is not a type of codes", name));
+    if (!stored || !stored->quantized())
+      refuse(fmt::format("type is \"{}\", expected a quantized type such as qint8 or q4_k", name));
     const auto count = poise::element_count(shape);
     if (!count) refuse(fmt::format("the elements of shape {} overflow", poise::to_string(shape)));
     const auto given = view_items(numbers, static_cast<std::size_t>(*count), "numbers");

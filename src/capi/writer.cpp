@@ -207,8 +207,8 @@ poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocab
     poise::Model& to = open_writer(writer).model;
     const poise_vocabulary from = read_struct(at(vocabulary, "vocabulary"), POISE_VOCABULARY_INIT);
     if (from.kind < POISE_SENTENCEPIECE_BPE || from.kind > POISE_BYTE_PAIR)
-      refuse(fmt::format("vocabulary->kind is {}, which is not a kind{}", static_cast<int>(from.kind),
-                         from.kind == POISE_PIPELINE ? " that this call can make" : ""));
+      refuse(fmt::format("vocabulary->kind is {}, expected POISE_SENTENCEPIECE_BPE to POISE_BYTE_PAIR",
+                         static_cast<int>(from.kind)));
     poise::Vocabulary made;
     made.kind = static_cast<poise::VocabularyKind>(from.kind);
     made.bos_id = from.bos_id;
@@ -228,7 +228,7 @@ poise_status poise_writer_add_token(poise_writer* writer, const poise_token* tok
     poise::Vocabulary& to = vocabulary_of(open_writer(writer));
     const poise_token from = read_struct(at(token, "token"), POISE_TOKEN_INIT);
     if (from.type < POISE_TOKEN_NORMAL || from.type > POISE_TOKEN_USER_DEFINED)
-      refuse(fmt::format("token->type is {}, which is not a type", static_cast<int>(from.type)));
+      refuse(fmt::format("token->type is {}, expected one of poise_token_type", static_cast<int>(from.type)));
     to.add(view(from.text, "token->text"), from.score, static_cast<poise::TokenType>(from.type));
   });
 }

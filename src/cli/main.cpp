@@ -171,7 +171,7 @@ int error_output = STDERR_FILENO;
 // Handles SIGBUS, which a read from a mapped file raises after the file shrank; calls only async-signal-safe functions.
 // No output has its name yet. A hidden temporary file stays where the file system needs one.
 void report(int) {
-  constexpr std::string_view kMessage = "poise: a file changed while being read; --io read copes with that\n";
+  constexpr std::string_view kMessage = "poise: a file changed while it was read; --io read allows that\n";
   [[maybe_unused]] const ssize_t written = ::write(error_output, kMessage.data(), kMessage.size());
   ::_exit(1);
 }

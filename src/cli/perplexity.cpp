@@ -135,10 +135,11 @@ CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& option
                             "With --perplexity: the file is one text, computed N tokens at a time; the second half of "
                             "each window counts, as in llama-perplexity of llama.cpp")
                      ->needs(perplexity);
-  add_number(command, "--stride", options.stride,
-             "With --window: a window begins every N tokens, and what no window before it had counts, as in papers "
-             "(N as large as the window: next to each other)",
-             {1})
+  add_number(
+      command, "--stride", options.stride,
+      "With --window: a window begins every N tokens, and only its tokens that no earlier window had count, as in "
+      "papers (N as large as the window: windows do not overlap)",
+      {1})
       ->needs(window);
   return perplexity;
 }

@@ -124,7 +124,7 @@ class Run {
       if (option->count() > 0) names.push_back(option->get_name());
     }
     if (!names.empty())
-      complain(fmt::format("note: {} generates nothing: {} {} no effect", what, fmt::join(names, ", "),
+      complain(fmt::format("note: {} generates no text, so {} {} no effect", what, fmt::join(names, ", "),
                            names.size() == 1 ? "has" : "have"));
   }
 

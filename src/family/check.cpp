@@ -75,9 +75,8 @@ void check_tensors(const Model& model, const Family& family, std::vector<Finding
   config.vocab_size = count_vocabulary(model);
   // Every layer has more than four tensors, so the file's size bounds the list below.
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > 16 + model.size() / 4) {
-    faults.push_back(
-        make_fault(fmt::format("num_hidden_layers is {}, but there {} only {} in all", config.num_hidden_layers,
-                               model.size() == 1 ? "is" : "are", format_count(model.size(), "tensor"))));
+    faults.push_back(make_fault(fmt::format("num_hidden_layers is {}, but the model has only {}",
+                                            config.num_hidden_layers, format_count(model.size(), "tensor"))));
     return;
   }
   const ConfigView view(config, family_keys(family, model.config_json), experts_stored(model, family));

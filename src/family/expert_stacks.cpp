@@ -79,8 +79,8 @@ void ExpertLayer::separate(ExpertsStored from) {
     matrices.push_back(from == ExpertsStored::stacked_out_in ? convert_to_whole_rows(tensor) : in_out(stack));
     const Shape& shape = matrices.back().shape;
     if (shape[1] % stack.modules.size() != 0)
-      fail(tensor,
-           fmt::format("{} outputs, expected those of {} by turns", shape[1], fmt::join(stack.modules, " and ")));
+      fail(tensor, fmt::format("{} outputs, expected a multiple of {}, with those of {} in alternation", shape[1],
+                               stack.modules.size(), fmt::join(stack.modules, " and ")));
     if (shape[0] != matrices.front().shape[0])
       fail(tensor, fmt::format("{} experts, expected {}", shape[0], matrices.front().shape[0]));
     const Tensor& bias = required(bias_of(stack));

@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
 #include "family/decoder_family.hpp"
 
 namespace poise::gpt2 {
@@ -43,7 +45,10 @@ std::vector<std::string> faults(const ConfigView& view) {
   std::vector<std::string> faults;
   if (config.num_key_value_heads != config.num_attention_heads ||
       config.head_dim * config.num_attention_heads != config.hidden_size) {
-    faults.emplace_back("a GPT-2 has as many heads of keys as of queries, which divide hidden_size");
+    faults.push_back(
+        fmt::format("num_attention_heads is {}, num_key_value_heads {}, head_dim {} and hidden_size {}: a GPT-2 has "
+                    "equal numbers of heads, and hidden_size is their product with head_dim",
+                    config.num_attention_heads, config.num_key_value_heads, config.head_dim, config.hidden_size));
   }
   return faults;
 }

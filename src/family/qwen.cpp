@@ -77,7 +77,8 @@ std::vector<std::string> moe_faults(const ConfigView& view) {
       view,
       {{count, kMaxExperts}, {"num_experts_per_tok", size_of(view, count)}, {"moe_intermediate_size", kMaxModelSize}});
   if (const auto other = view.keys().integer("num_experts"); other && *other != size_of(view, count)) {
-    faults.push_back(fmt::format("num_experts is {}, num_local_experts is {}", *other, size_of(view, count)));
+    faults.push_back(fmt::format("num_experts is {}, num_local_experts is {}, expected equal numbers", *other,
+                                 size_of(view, count)));
   }
   if (const auto step = view.keys().integer("decoder_sparse_step"); step && *step < 1) {
     faults.push_back(fmt::format("decoder_sparse_step is {}, expected 1 or more", *step));

@@ -76,7 +76,7 @@ void refuse_tensor(std::string_view format, const Tensor& tensor, std::string_vi
 void require_no_effects(std::string_view format, const Model& model) {
   if (const auto effects = effects_beside_config(model); !effects.empty()) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("{} cannot hold keys of config.json without which this is another model: {}", format,
+                fmt::format("{} cannot hold keys of config.json that change the computation: {}", format,
                             fmt::join(effects, "; ")));
   }
 }

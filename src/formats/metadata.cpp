@@ -116,10 +116,10 @@ std::optional<Value> parse_json_list(std::string_view text) {
 std::vector<std::string> apply_changes(const AttributeChanges& changes, FunctionRef<bool(const std::string&)> erase,
                                        FunctionRef<bool(const std::string&, const Value&)> set) {
   const auto refuse = [](const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); };
-  if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
+  if (changes.set.empty() && changes.erase.empty()) refuse("expected an attribute to set or delete, found none");
   std::set<std::string_view> seen;
   const auto require_once = [&](const std::string& key) {
-    if (!seen.insert(key).second) refuse(fmt::format("the attribute \"{}\" is to be changed twice", key));
+    if (!seen.insert(key).second) refuse(fmt::format("the attribute \"{}\" is given twice, expected one change", key));
   };
   for (const std::string& key : changes.erase) {
     require_once(key);
@@ -161,12 +161,14 @@ DescribedVocabulary described_vocabulary(const Model& model) {
 std::string text_loss(const DescribedVocabulary& described, std::string_view format) {
   if (!described.problem.empty()) {
     return fmt::format(
-        "{} holds text attributes only: what describes the vocabulary becomes text that no tokenizer is made of ({})",
+        "{} holds text attributes only: the attributes with the vocabulary become text, and programs cannot make a "
+        "tokenizer of it ({})",
         format, described.problem);
   }
-  return described.made ? fmt::format("{} holds text attributes only: what describes the vocabulary becomes {}", format,
-                                      kVocabulary)
-                        : std::string();
+  return described.made
+             ? fmt::format("{} holds text attributes only: the attributes with the vocabulary become the attribute {}",
+                           format, kVocabulary)
+             : std::string();
 }
 
 Attributes text_attributes(const Model& model) {

@@ -255,10 +255,11 @@ class CallCheck {
                            (is_fields(pickle_, *call.state) || pickle_.kind(*call.state) == Kind::tuple)) ||
                           (rule.state == State::array && is_array_state(pickle_, *call.state)) ||
                           rule.state == State::type;  // fault_of_type() checks it
-    if (!is_known) report(id, fmt::format("it gives an object of {} a state that does not fit it", rule.name));
+    if (!is_known)
+      report(id, fmt::format("it sets the state of an object of {} to a value of another kind", rule.name));
     const bool is_changed = (!call.items.empty() && !rule.has_items) || (!call.pairs.empty() && !rule.has_pairs);
-    if (is_changed) report(id, fmt::format("it sets items of an object of {}, which has none", rule.name));
-    if (!call.keywords.empty()) report(id, fmt::format("it calls {} with names of arguments", rule.name));
+    if (is_changed) report(id, fmt::format("it sets items of an object of {}, which has no items", rule.name));
+    if (!call.keywords.empty()) report(id, fmt::format("it calls {} with keyword arguments", rule.name));
   }
 
   std::optional<std::string> fault_of_arguments(std::string_view name, const Call& call) const {
@@ -269,14 +270,14 @@ class CallCheck {
       // The arguments of the function itself are only in a tuple, so they are not checked as a call: the function must
       // not call any of them.
       if (!may_be_called(first_name) || !first_name.starts_with(kRebuilds))
-        return "with a function to call that does not rebuild a tensor";
+        return "with a function that does not rebuild a tensor";
     } else if (name == "collections.defaultdict") {
       if (first != pickle::kNone && std::ranges::find(kFactories, first_name) == kFactories.end())
-        return "with a function to call that makes no plain container or number";
+        return "with a function that does not make a plain container or number";
     } else if (name == "numpy.dtype") {
       return fault_of_type(pickle_, call);
     } else if (name.ends_with("multiarray._reconstruct")) {
-      if (first_name != "numpy.ndarray") return "for another class than numpy.ndarray";
+      if (first_name != "numpy.ndarray") return "with another class than numpy.ndarray";
     } else if (name.ends_with("multiarray.scalar")) {
       if (!is_type(pickle_, first)) return "without a type of NumPy";
     } else if (name.ends_with("numeric._frombuffer")) {
@@ -314,7 +315,7 @@ std::vector<Finding> unsafe_steps(const Pickle& pickle, const std::string& path)
 std::optional<std::string> change_of_tensor(const Pickle& pickle, Id id) {
   const Call& call = pickle.call(id);
   if (!call.pairs.empty() || !call.items.empty()) return "elements of it are set after it was made";
-  if (!call.keywords.empty()) return "it is made with names of arguments";
+  if (!call.keywords.empty()) return "it is made with keyword arguments";
   if (call.state && !is_empty_mapping(pickle, *call.state) && !is_tensor_state(pickle, *call.state))
     return "it gets a state that changes it";
   const std::string name = called_name(pickle, id);

@@ -59,12 +59,13 @@ constexpr bool is_of_a_type(const BlockRow& row) {
   return place < kBlockTypes.size() && kBlockTypes[place].decode != nullptr &&
          (row.x_group == 0 || kBlockTypes[place].elements % row.x_group == 0);
 }
-static_assert(std::ranges::all_of(kBlockRows, is_of_a_type), "a row is that of no block type, or has another group");
+static_assert(std::ranges::all_of(kBlockRows, is_of_a_type),
+              "a row names an unknown block type, or a group that does not divide its elements");
 
 constexpr bool comes_once(const BlockRow& row) {
   return std::ranges::count(kBlockRows, row.name, &BlockRow::name) == 1;
 }
-static_assert(std::ranges::all_of(kBlockRows, comes_once), "two rows have the name of one block type");
+static_assert(std::ranges::all_of(kBlockRows, comes_once), "two rows name the same block type");
 
 // The rows are in the order of the types' table.
 constexpr auto kTypes = [] {

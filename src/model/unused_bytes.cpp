@@ -39,15 +39,15 @@ void check_gap(const SourcePtr& source, const FileRange& gap, std::span<const st
   if (!is_padding(gap, alignments)) {
     findings.push_back({Severity::warning,
                         gap.end - gap.begin == 1
-                            ? "nothing refers to the byte here"
-                            : fmt::format("nothing refers to the {} bytes here", gap.end - gap.begin),
+                            ? "no entry of the file refers to this byte"
+                            : fmt::format("no entry of the file refers to these {} bytes", gap.end - gap.begin),
                         source->name(), gap.begin});
   } else if (const auto offset = first_nonzero(source, gap)) {
     const std::uint64_t next_place = (gap.begin + alignments.front() - 1) / alignments.front() * alignments.front();
-    findings.push_back(
-        {Severity::warning,
-         *offset >= next_place ? "nothing refers to the bytes here, which are not zero" : "the padding is not zero",
-         source->name(), offset});
+    findings.push_back({Severity::warning,
+                        *offset >= next_place ? "no entry of the file refers to these bytes, which are not zero"
+                                              : "the padding is not zero",
+                        source->name(), offset});
   }
 }
 

@@ -96,7 +96,8 @@ class RunCheck {
     std::vector<float> numbers(static_cast<std::size_t>(divisors->elements()));
     make_dense_blob(*divisors, DType::f32)->read(0, std::as_writable_bytes(std::span(numbers)));
     if (!std::ranges::all_of(numbers, [](float number) { return number > 0; }))
-      add(Severity::error, fmt::format("tensor {} has numbers that are not more than 0", divisors->name));
+      add(Severity::error,
+          fmt::format("tensor {}: expected positive numbers, found 0, a negative number or NaN", divisors->name));
   }
 
   const Model& model_;

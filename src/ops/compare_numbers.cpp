@@ -208,12 +208,18 @@ void compare_elements(const std::byte* a, const std::byte* b, std::size_t elemen
 
 using CompareElements = void (*)(const std::byte*, const std::byte*, std::size_t, unsigned, Differences&);
 
+[[noreturn]] void refuse_kinds(DType a, DType b) {
+  throw Error(ErrorKind::internal,
+              fmt::format("{} cannot be compared with {}: expected two integer types, or two floating-point types",
+                          info(a).name, info(b).name));
+}
+
 // Requires: both are floating-point, or both integers.
 CompareElements choose_comparison(DType a, DType b) {
   return visit_number(a, [&](auto x) {
     return visit_number(b, [&](auto y) -> CompareElements {
       if constexpr (kComparable<decltype(x), decltype(y)>) return compare_elements<decltype(x), decltype(y)>;
-      throw Error(ErrorKind::internal, "numbers of different kinds cannot be compared");
+      refuse_kinds(a, b);
     });
   });
 }

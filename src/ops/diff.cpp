@@ -98,7 +98,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   number("remove_extra_whitespaces", left.remove_extra_whitespaces ? 1 : 0, right.remove_extra_whitespaces ? 1 : 0);
   if (left.merges != right.merges)
     out.push_back({"vocabulary.merges", fmt::format("{} merges", left.merges.size()),
-                   fmt::format("{}, not all the same", right.merges.size())});
+                   fmt::format("{} merges, which differ", right.merges.size())});
   if (left.pipeline != right.pipeline) compare_maps("vocabulary.pipeline.", left.pipeline, right.pipeline, out);
   if (left.tokenizer_config != right.tokenizer_config)
     compare_maps("vocabulary.tokenizer_config.", find_config_besides_tokens(left), find_config_besides_tokens(right),
@@ -115,7 +115,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
       ++different;
   }
   if (different > 0)
-    out.push_back({"vocabulary.tokens", fmt::format("{} of {} in text, score or type", different, left.size()),
+    out.push_back({"vocabulary.tokens", fmt::format("{} of {} differ in text, score or type", different, left.size()),
                    fmt::format("{} of {}", different, right.size())});
 }
 

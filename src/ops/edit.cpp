@@ -36,7 +36,7 @@ Model read_edited(const Format& format, const Input& edited) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::io) throw;
     throw Error(ErrorKind::bad_argument,
-                fmt::format("nothing is changed: the file would not open with it: {}",
+                fmt::format("nothing is changed: Poise could not open the edited file: {}",
                             make_message(error, edited.path.string())),
                 edited.path.string());
   }
@@ -59,9 +59,9 @@ std::string find_lost_token(const Vocabulary& before, const Vocabulary& after, b
                                                           {"padding", &Vocabulary::pad_id}});
   for (const auto& [name, id] : kSpecial) {
     if (before.*id >= 0 && after.*id < 0)
-      return fmt::format("the vocabulary would lose its {} token, which is {}", name, before.*id);
+      return fmt::format("the vocabulary would lose its {} token (id {})", name, before.*id);
     if (!may_change && before.*id >= 0 && after.*id != before.*id)
-      return fmt::format("the vocabulary's {} token would be {}, not {}", name, after.*id, before.*id);
+      return fmt::format("the id of the vocabulary's {} token would change from {} to {}", name, before.*id, after.*id);
   }
   return {};
 }
@@ -81,7 +81,7 @@ std::string find_changed_hyperparameter(const Model& before, const Model& after)
   for (const auto& [key, value] : config_to_attributes(*after.config, after.card.model_type)) {
     const Value* const old = was.find(key);
     if (old != nullptr && !(*old == value))
-      return fmt::format("{} would be {}, not {}", key, to_json(value), to_json(*old));
+      return fmt::format("{} would change from {} to {}", key, to_json(*old), to_json(value));
   }
   return {};
 }
@@ -103,7 +103,7 @@ std::string find_harm(const Model& before, const Model& after, const AttributeCh
   const std::vector<std::string> errors = list_errors(after, path);
   if (errors.empty() || !list_errors(before, path).empty()) return {};
   const std::string more = errors.size() == 1 ? "" : fmt::format(" (and {} more)", errors.size() - 1);
-  return fmt::format("verify would then fail: {}{}", errors.front(), more);
+  return fmt::format("the edited file would fail verify: {}{}", errors.front(), more);
 }
 
 struct ReadyEdit {
@@ -117,7 +117,7 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
   const Opened& opened = ready.opened;
   if (opened.format->edit == nullptr) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("{} files have no attributes that can be edited; zt, gguf and safetensors files have",
+                fmt::format("attributes of {} files cannot be edited, expected a zt, gguf or safetensors file",
                             opened.format->info.name),
                 path.string())
         .with({.kind = Remedy::Kind::convert, .value = "zt"});
@@ -146,7 +146,7 @@ void require_whole(const Opened& opened, const std::filesystem::path& output) {
       const auto at = part.blob->stored();
       if (!at || at->source->name() == opened.input.source->name()) continue;
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("tensor {} is in {}: a copy has to be next to the other files of its model", tensor.name,
+                  fmt::format("tensor {} is in {}: write the copy to the directory of that file", tensor.name,
                               at->source->name()),
                   output.string());
     }
@@ -158,8 +158,8 @@ void require_whole(const Opened& opened, const std::filesystem::path& output) {
 EditReport edit(const std::filesystem::path& named, const AttributeChanges& changes) {
   if (!find_hub_blob(named).empty()) {
     throw Error(ErrorKind::bad_argument,
-                "nothing is changed: this is a blob of the Hugging Face cache, which its snapshots share and whose "
-                "name is its digest; edit a copy",
+                "nothing is changed: this is a blob of the Hugging Face cache. Its name is the digest of its bytes, "
+                "and snapshots share it; edit a copy",
                 named.string());
   }
   // Changes the target of a link, not the link.
@@ -186,11 +186,10 @@ EditReport edit_copy(const std::filesystem::path& path, const std::filesystem::p
   const std::filesystem::path& target = is_replaced ? path : output;
   std::error_code ignored;
   if (is_replaced && !find_hub_blob(path).empty() && !std::filesystem::is_symlink(path, ignored)) {
-    throw Error(
-        ErrorKind::bad_argument,
-        "nothing is changed: this is a blob of the Hugging Face cache, whose name is its digest; the copy needs "
-        "another name",
-        path.string());
+    throw Error(ErrorKind::bad_argument,
+                "nothing is changed: this is a blob of the Hugging Face cache, whose name is the digest of its bytes; "
+                "give the copy another name",
+                path.string());
   }
   overwrite = overwrite || is_replaced;
   const auto inputs = is_replaced ? std::vector<std::filesystem::path>() : std::vector{path};

@@ -59,7 +59,7 @@ class Merging {
       if (!target) continue;
       if (!adapted_.insert(target->name).second) {
         add_fault(faults_,
-                  fmt::format("{}: the adapter has thin matrices for {} twice", matrix.file_name, target->name));
+                  fmt::format("{}: the adapter has a second pair of matrices for {}", matrix.file_name, target->name));
         continue;
       }
       targets.emplace_back(&matrix, *std::move(target));

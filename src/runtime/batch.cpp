@@ -201,8 +201,8 @@ class BatchGenerator::State : public Computation {
 };
 
 BatchGenerator::BatchGenerator(std::shared_ptr<const Weights> weights, const SessionOptions& options) {
-  if (!weights) throw Error(ErrorKind::bad_argument, "texts need weights");
-  if (options.draft) throw Error(ErrorKind::bad_argument, "several texts at once cannot use a draft");
+  if (!weights) throw Error(ErrorKind::bad_argument, "a batch needs weights, found a null pointer");
+  if (options.draft) throw Error(ErrorKind::bad_argument, "a batch cannot use a draft; sessions can");
   state_ = std::make_unique<State>(std::move(weights), options);
 }
 BatchGenerator::~BatchGenerator() = default;

@@ -159,11 +159,11 @@ class Reader {
     const std::string_view wanted = text_.sequence.cache.type().name;
     const Value stored = value == nullptr ? Value("f32") : *value;
     if (stored == Value(wanted)) return;
-    throw Error(
-        ErrorKind::bad_argument,
-        fmt::format("the session has a cache of {}, this one a cache of \"{}\": begin one with that of the file",
-                    to_json(stored), wanted),
-        path());
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("the saved session has a cache of {}, and this session one of \"{}\": begin a session with "
+                            "the cache type of the file",
+                            to_json(stored), wanted),
+                path());
   }
 
   // Returns the dense tensor with this name. Throws for another type or rank.

@@ -219,7 +219,8 @@ class Loader {
       }
     }
     if (!std::ranges::all_of(divisors, [](float divisor) { return divisor > 0; })) {
-      throw Error(ErrorKind::invalid_file, fmt::format("tensor {} has numbers that are not more than 0", tensor->name));
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("tensor {}: expected positive numbers, found 0, a negative number or NaN", tensor->name));
     }
     return divisors;
   }

@@ -130,7 +130,8 @@ class Embedder::State : public Computation {
 };
 
 Embedder::Embedder(std::shared_ptr<const Weights> weights, const EmbedOptions& options, const SessionOptions& session) {
-  state_ = std::make_unique<State>(require_weights(std::move(weights), "an embedder needs weights"), options, session);
+  state_ = std::make_unique<State>(
+      require_weights(std::move(weights), "an embedder needs weights, found a null pointer"), options, session);
 }
 Embedder::~Embedder() = default;
 Embedder::Embedder(Embedder&&) noexcept = default;

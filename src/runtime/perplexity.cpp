@@ -313,8 +313,9 @@ class Perplexity::State {
 
 Perplexity::Perplexity(std::shared_ptr<const Weights> model, std::shared_ptr<const Weights> base,
                        const SessionOptions& options)
-    : state_(std::make_unique<State>(require_weights(std::move(model), "there is no perplexity without weights"),
-                                     std::move(base), options)) {}
+    : state_(
+          std::make_unique<State>(require_weights(std::move(model), "perplexity needs weights, found a null pointer"),
+                                  std::move(base), options)) {}
 Perplexity::~Perplexity() = default;
 Perplexity::Perplexity(Perplexity&&) noexcept = default;
 Perplexity& Perplexity::operator=(Perplexity&&) noexcept = default;

@@ -208,7 +208,8 @@ class Session::State : public Computation {
 
 Session::Session(const Model& model, const SessionOptions& options) : Session(load_weights(model), options) {}
 Session::Session(std::shared_ptr<const Weights> weights, const SessionOptions& options)
-    : state_(std::make_unique<State>(require_weights(std::move(weights), "a session needs weights"), options)) {}
+    : state_(std::make_unique<State>(
+          require_weights(std::move(weights), "a session needs weights, found a null pointer"), options)) {}
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;

@@ -53,7 +53,8 @@ class State {
   explicit State(const MatrixParts& matrix) : matrix_(matrix) {
     for (const std::string_view name : kStates) {
       if (matrix.find(name) == nullptr) continue;
-      if (tensor_ != nullptr) matrix.fail(fmt::format("there are {} and {}", tensor_->name, matrix.find(name)->name));
+      if (tensor_ != nullptr)
+        matrix.fail(fmt::format("expected one state, found {} and {}", tensor_->name, matrix.find(name)->name));
       tensor_ = matrix.find(name);
     }
     if (tensor_ == nullptr) matrix.fail(fmt::format("the part {}{} is missing", matrix.name(), kStates[0]));

@@ -208,8 +208,7 @@ std::optional<BlockGrid> group_grid(const MatrixParts& matrix, const Tensor& sca
   if (fitting.empty()) {
     if (sizes.empty() || sizes.contains(0)) return std::nullopt;
     matrix.fail(
-        fmt::format("the shape of {} is {}, which is not that of groups of {} columns for {} rows of {}, as "
-                    "quantization_config has them",
+        fmt::format("the shape of {} is {}, but quantization_config states groups of {} columns, for {} rows of {}",
                     scales.name, to_string(scales.shape), fmt::join(sizes, " or "), shape[0], shape[1]));
   }
   return BlockGrid{shape[0], scales.shape[1], 1, *fitting.begin()};
@@ -226,10 +225,10 @@ BlockGrid grid_of(const MatrixParts& matrix, const Tensor& scales, const Shape& 
   const bool has_rows = scales.shape.size() == 2 && scales.shape[0] == shape[0];
   const std::uint64_t groups = each_row ? 1 : has_rows ? scales.shape[1] : 0;
   if (groups == 0 || shape[1] % groups != 0) {
-    matrix.fail(
-        fmt::format("the shape of {} is {}, expected one number, those of groups of {} columns for {} rows, or "
-                    "those of the blocks that quantization_config describes",
-                    scales.name, to_string(scales.shape), shape[1], shape[0]));
+    matrix.fail(fmt::format(
+        "the shape of {} is {}, expected one scale, equal groups of the {} columns for each of {} rows, or the "
+        "blocks of quantization_config",
+        scales.name, to_string(scales.shape), shape[1], shape[0]));
   }
   return {shape[0], groups, 1, shape[1] / groups};
 }

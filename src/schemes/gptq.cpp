@@ -190,8 +190,10 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Part& words = matrix.data(weight, kWordTypes);
   matrix.require_rank(weight, 2);
   if (weight.shape[0] > UINT32_MAX || weight.shape[0] * 32 % bits != 0)
-    matrix.fail(fmt::format("the {} words of a column of {} are not whole codes of {} bits", weight.shape[0],
-                            weight.name, bits));
+    matrix.fail(
+        fmt::format("columns of {} have {} words of 32 bits, which are not whole codes of {} bits: bits in "
+                    "quantization_config is wrong",
+                    weight.name, weight.shape[0], bits));
   const std::uint64_t in = weight.shape[0] * 32 / bits;
   const std::uint64_t out = weight.shape[1];
   const std::int64_t wanted = settings.group_size;

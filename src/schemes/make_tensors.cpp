@@ -80,9 +80,8 @@ class ListedModules {
 }  // namespace
 
 std::string describe_left_out(std::string_view first, std::size_t count) {
-  return fmt::format(
-      "tensor {}{} is left out: it scales what matrices are multiplied with, which Poise does not quantize", first,
-      format_more(count - 1));
+  return fmt::format("tensor {}{} is left out: it scales activations, which Poise does not quantize", first,
+                     format_more(count - 1));
 }
 
 void require_known_algorithm(const QuantizationConfig& config) {
@@ -287,7 +286,8 @@ BlobPtr make_index(const MatrixParts& matrix, std::string_view ending, std::uint
   for (std::size_t i = 0; i < index.size(); ++i) {
     const std::int64_t group = data.dtype == DType::i64 ? loaded.at<std::int64_t>(i) : loaded.at<std::int32_t>(i);
     if (group < 0 || static_cast<std::uint64_t>(group) >= groups.count)
-      matrix.fail(fmt::format("{} has {} at {}, expected one of {} groups", tensor->name, group, i, groups.count));
+      matrix.fail(fmt::format("{}: element {} is {}, expected less than {}, the number of groups", tensor->name, i,
+                              group, groups.count));
     index[i] = static_cast<std::uint32_t>(group);
     is_ascending = is_ascending && index[i] == i / groups.wanted;
   }

@@ -64,7 +64,9 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const std::int64_t bits = settings.number("bits");
   const std::int64_t group_size = settings.number("group_size");
   if (bits < 2 || bits > 8 || bits == 7 || group_size < 1 || group_size > INT32_MAX)
-    matrix.fail(fmt::format("quantization states bits {} and group_size {}", bits, group_size));
+    matrix.fail(fmt::format(
+        "quantization states bits {} and group_size {}, expected bits of 2 to 6 or 8, and a positive group_size", bits,
+        group_size));
   const Tensor& weight = matrix.require(".weight");
   const Part& words = matrix.data(weight, {DType::u32});
   matrix.require_rank(weight, 2);
@@ -73,7 +75,9 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   matrix.require_rank(scales, 2);
   const std::uint64_t rows = weight.shape[0];
   if (weight.shape[1] > UINT32_MAX || weight.shape[1] * 32 % static_cast<std::uint64_t>(bits) != 0)
-    matrix.fail(fmt::format("the {} words of a row are not whole codes of {} bits", weight.shape[1], bits));
+    matrix.fail(fmt::format(
+        "rows of {} have {} words of 32 bits, which are not whole codes of {} bits: bits in quantization is wrong",
+        weight.name, weight.shape[1], bits));
   const std::uint64_t columns = weight.shape[1] * 32 / static_cast<std::uint64_t>(bits);
   if (columns == 0 || columns % static_cast<std::uint64_t>(group_size) != 0)
     matrix.fail(fmt::format("groups of {} do not divide its {} columns", group_size, columns));

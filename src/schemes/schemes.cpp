@@ -143,7 +143,9 @@ class Folding {
     attempt([&] {
       Tensor tensor = matrix.scheme->fold(parts, config_);
       tensor.name = matrix.name + std::string(matrix.scheme->folded);
-      if (result.find(tensor.name) != nullptr) parts.fail(fmt::format("there is a tensor {}, too", tensor.name));
+      if (result.find(tensor.name) != nullptr)
+        parts.fail(fmt::format(
+            "its parts make {}, and the model has a tensor of that name already: remove one of the two", tensor.name));
       result.add(std::move(tensor));
     });
   }

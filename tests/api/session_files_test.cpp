@@ -161,7 +161,7 @@ TEST_F(SessionFiles, OfAnotherTypeOfCacheAreRefused) {
   other.feed(some_tokens(2));
   const Error error = support::error_of([&] { other.load(path("a.zt")); });
   EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
-  EXPECT_THAT(error.message(), HasSubstr("the session has a cache of \"q8\", this one a cache of \"f16\""));
+  EXPECT_THAT(error.message(), HasSubstr("the saved session has a cache of \"q8\", and this session one of \"f16\""));
   EXPECT_EQ(other.position(), 2U);
 
   // Files of programs that knew float32 alone.

@@ -48,7 +48,7 @@ TEST(HostileNpy, Header) {
           Case{"the text ends", [] { return with("{'descr"); }, kInvalid, kAnywhere, "the text has no end"},
           Case{"nothing follows the dict",
                [] { return with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)} os"); }, kInvalid, kAnywhere,
-               "something after the dict"},
+               "expected the end of the header after the dict"},
           Case{"a key is known", [] { return with("{'descr': '<f4', 'x': 1}"); }, kInvalid, "dict + 17",
                "unknown key 'x'"},
           Case{"a key comes once", [] { return with("{'descr': '<f4', 'descr': '<f4'}"); }, kInvalid, "dict + 17",

@@ -87,12 +87,12 @@ TEST(HostileOnnx, Tensors) {
           Case{"raw elements come once", [] { return with(tensor(kRaw + kRaw)); }, kInvalid, kAnywhere,
                "raw_data: it appears twice"},
           Case{"elements are in one field", [] { return with(tensor(kRaw + bytes(4, std::string(8, '\0')))); },
-               kInvalid, kAnywhere, "raw_data: float_data has elements, too"},
+               kInvalid, kAnywhere, "raw_data: expected elements in one field, found others in float_data"},
           Case{"elements are in one list",
                [] { return with(tensor(bytes(5, "\1\1") + bytes(4, std::string(8, '\0')))); }, kInvalid, kAnywhere,
-               "int32_data has elements, too"},
+               "expected elements in one field, found others in int32_data"},
           Case{"elements are in the field of their type", [] { return with(tensor(bytes(7, "\1\1"))); }, kInvalid,
-               kAnywhere, "int64_data has elements: those of FLOAT are in float_data"},
+               kAnywhere, "int64_data has elements, expected float_data, which holds those of FLOAT"},
           Case{"listed elements are all there", [] { return with(tensor(bytes(7, "\1\1\1"), number(1, 2), 7)); },
                kInvalid, kAnywhere, "int64_data: 24 bytes, [2] of INT64 needs 16"},
           Case{"tensors are whole", [] { return with(tensor(kRaw + bytes(3, number(1, 0)))); }, kInvalid, kAnywhere,
@@ -169,9 +169,9 @@ TEST(HostileOnnx, Constants) {
       "hostile.onnx",
       std::array{
           Case{"a constant has one value", [] { return model_of(constant(number(3, 1) + bytes(8, "\1"))); }, kInvalid,
-               kAnywhere, "ints: the constant has another value"},
+               kAnywhere, "ints: expected a constant with one value"},
           Case{"one number comes once", [] { return model_of(constant(number(3, 1) + number(3, 1))); }, kInvalid,
-               kAnywhere, "i: the constant has another value"},
+               kAnywhere, "i: expected a constant with one value"},
           Case{"floats are whole", [] { return model_of(constant(bytes(7, "abc"))); }, kInvalid, kAnywhere,
                "float_data: 3 bytes"},
           Case{"integers are whole", [] { return model_of(constant(bytes(8, "\x82"))); }, kInvalid, kAnywhere,
@@ -265,12 +265,14 @@ TEST(HostileOnnx, OtherFiles) {
   EXPECT_THAT(link((directory / "secret").string(), "absolute"), HasSubstr("leads out of the model's directory"));
   std::filesystem::create_directory_symlink(directory.path(), directory / "inside" / "folder");
   EXPECT_THAT(message_of(external("folder/secret")), HasSubstr("leads out of the model's directory"));
-  EXPECT_THAT(message_of(external("weights", "1")), HasSubstr("8 bytes at 1 are wanted of weights, which has 8"));
+  EXPECT_THAT(message_of(external("weights", "1")),
+              HasSubstr("8 bytes at offset 1 reach beyond the file weights, which has 8 bytes"));
   EXPECT_THAT(message_of(external("weights", "18446744073709551615")), HasSubstr("which has 8"));
   EXPECT_THAT(message_of(external("weights", "-1")), HasSubstr("offset: expected a number"));
   EXPECT_THAT(message_of(external("weights", "0", "7")), HasSubstr("length: 7 bytes, [2] of FLOAT needs 8"));
-  EXPECT_THAT(message_of(external("weights") + kRaw), HasSubstr("its elements are in the model, too"));
-  EXPECT_THAT(message_of(number(14, 1)), HasSubstr("location: it is missing"));
+  EXPECT_THAT(message_of(external("weights") + kRaw),
+              HasSubstr("expected elements in an external file alone, found others in the model"));
+  EXPECT_THAT(message_of(number(14, 1)), HasSubstr("location is missing"));
 }
 
 TEST(HostileOnnx, FloodsEndSoon) {

@@ -781,7 +781,7 @@ TEST(HostileZtensor1, Content) {
                        return file_of({{text("t"), object({3}, "dense", {{text("data"), component("u8", 64, 3)}})}},
                                       {"abc", std::string(8, '\0')});
                      },
-                     kAnywhere, "nothing refers to the 125 bytes here", true},
+                     kAnywhere, "no entry of the file refers to these 125 bytes", true},
           VerifyCase{"padding is zero",
                      [] {
                        return file_of({{text("t"), object({3}, "dense", {{text("data"), component("u8", 64, 3)}})}},

@@ -36,14 +36,15 @@ TEST(UnusedBytes, PaddingIsZeroAndShorterThanAnAlignment) {
   EXPECT_THAT(unused(0, {{0, 10}, {16, 65}, {128, 256}}), IsEmpty());
   EXPECT_THAT(unused(12, {{0, 10}, {16, 256}}), ElementsAre(std::pair("the padding is not zero", 12)));
   EXPECT_THAT(unused(0, {{0, 10}, {20, 256}}),
-              ElementsAre(std::pair("nothing refers to the 10 bytes here", 10)));  // 20 is not a multiple
-  EXPECT_THAT(unused(0, {{0, 64}, {128, 256}}), ElementsAre(std::pair("nothing refers to the 64 bytes here", 64)));
+              ElementsAre(std::pair("no entry of the file refers to these 10 bytes", 10)));  // 20 is not a multiple
+  EXPECT_THAT(unused(0, {{0, 64}, {128, 256}}),
+              ElementsAre(std::pair("no entry of the file refers to these 64 bytes", 64)));
 }
 
 // From the next place on where a part may begin.
 TEST(UnusedBytes, InWiderPaddingMayBeAPart) {
   EXPECT_THAT(unused(100, {{0, 70}, {128, 256}}),
-              ElementsAre(std::pair("nothing refers to the bytes here, which are not zero", 100)));
+              ElementsAre(std::pair("no entry of the file refers to these bytes, which are not zero", 100)));
   EXPECT_THAT(unused(75, {{0, 70}, {128, 256}}), ElementsAre(std::pair("the padding is not zero", 75)));
 }
 

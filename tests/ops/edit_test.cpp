@@ -86,7 +86,7 @@ TEST(Edit, GoesThroughLinksAndKeepsFilesReadable) {
         FAIL() << name;
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
-        EXPECT_TRUE(error.message().starts_with("nothing is changed: the file would not open with it: "))
+        EXPECT_TRUE(error.message().starts_with("nothing is changed: Poise could not open the edited file: "))
             << error.message();
       }
     }
@@ -147,9 +147,9 @@ TEST(Edit, RefusesWhatVerifyWouldFind) {
       return error.message();
     };
     EXPECT_EQ(refusal({.set = {{"poise.config", with("num_hidden_layers", "5")}}, .erase = {}}).substr(0, 66),
-              "nothing is changed: verify would then fail: tensor model.layers.4.");
+              "nothing is changed: the edited file would fail verify: tensor model.layers.4.");
     EXPECT_EQ(refusal({.set = {{"poise.config", with("rope_scaling", R"({"type": "linear"})")}}, .erase = {}}),
-              "nothing is changed: verify would then fail: rope_scaling: factor is missing");
+              "nothing is changed: the edited file would fail verify: rope_scaling: factor is missing");
     EXPECT_EQ(refusal({.set = {}, .erase = {"poise.config"}}),
               "nothing is changed: the model would lose its configuration");
     EXPECT_EQ(refusal({.set = {}, .erase = {"poise.vocabulary"}}),
@@ -158,7 +158,7 @@ TEST(Edit, RefusesWhatVerifyWouldFind) {
         parse_json(*attribute_of(file, "poise.vocabulary").get_if<std::string>(), "v").take<Attributes>();
     vocabulary.set("eos_id", -1);
     EXPECT_EQ(refusal({.set = {{"poise.vocabulary", to_json(vocabulary)}}, .erase = {}}),
-              "nothing is changed: the vocabulary would lose its EOS token, which is 2");
+              "nothing is changed: the vocabulary would lose its EOS token (id 2)");
     EXPECT_EQ(verify(file).errors(), 0U);
 
     edit(file, {.set = {{"poise.config", with("num_hidden_layers", "5")}}, .erase = {}, .force = true});

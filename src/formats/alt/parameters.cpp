@@ -95,7 +95,7 @@ void require_held_config(const Model& model) {
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order) {
   if (order_of(section) == order) return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("alt: parameters: rope_theta: readers would take {} and a head_size of {} in the order of "
+              fmt::format("alt: parameters: rope_theta: readers would read {} and a head_size of {} in the order of "
                           "{}, as other numbers",
                           config.rope_theta, config.head_dim,
                           order == ParameterOrder::canonical ? "alt.c's dialect" : "the canonical form"));

@@ -27,6 +27,7 @@
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/gguf/form.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
+#include "tokenizer/kinds.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
@@ -273,7 +274,7 @@ void note_attributes(const Model& model, Losses& losses) {
     if (key != kFramework) names.push_back(key);
   }
   losses.note_names(names, "attribute");
-  losses.note_if(!model.vocabulary && has_gguf_tokenizer(model.attributes), "the vocabulary that attributes describe");
+  losses.note_if(!model.vocabulary && has_gguf_tokenizer(model.attributes), "the vocabulary in the attributes");
   names.clear();
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.attributes.empty()) names.push_back(tensor.name);
@@ -287,36 +288,35 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   const std::optional<Vocabulary> ranked = make_sentencepiece_form(vocabulary);
   const Vocabulary& held = ranked ? *ranked : vocabulary;
   losses.note_if(held.kind != usual.kind,
-                 "the kind of its vocabulary: readers will take it for byte-pair encoding by score");
+                 fmt::format("the kind of the vocabulary ({}): its readers merge pairs by score, as {} does",
+                             name_kind(held.kind), name_kind(usual.kind)));
   losses.note_if(!vocabulary.merges.empty(),
                  fmt::format("the vocabulary's {} merges{}", vocabulary.merges.size(),
-                             ranked ? ": scores take their place, by which some words get other tokens" : ""));
+                             ranked ? ": its readers merge by score instead, so some words get other tokens" : ""));
   losses.note_if(held.add_dummy_prefix != usual.add_dummy_prefix,
-                 "that no space is put before a text: readers will put one");
+                 "add_dummy_prefix (false): its readers put a space before a text");
   losses.note_if(vocabulary.remove_extra_whitespaces != usual.remove_extra_whitespaces,
-                 "that extra white space is removed from a text");
-  losses.note_if(vocabulary.normalizer != usual.normalizer,
-                 fmt::format("how a text is normalized ({})", vocabulary.normalizer));
+                 "remove_extra_whitespaces (true): its readers keep extra white space");
+  losses.note_if(vocabulary.normalizer != usual.normalizer, fmt::format("the normalizer ({})", vocabulary.normalizer));
   if (vocabulary.kind == VocabularyKind::sentencepiece_bpe ||
       vocabulary.kind == VocabularyKind::sentencepiece_unigram) {
     const NormalizerRules rules = read_normalizer_rules(vocabulary);
-    losses.note_if(rules.prepend_first,
-                   "that the first part of a text alone gets a space in front, where it has none: readers will put one "
-                   "before every text");
+    losses.note_if(
+        rules.prepend_first,
+        "the rule that puts a space before a text only if it has none: its readers put one before every text");
     losses.note_if(has_space_rules(rules),
-                   "where spaces are in tokens: readers will take U+2581 in front of words for them");
-    losses.note_if(read_denormalizer_rules(vocabulary).has_value(), "how a decoded text is denormalized");
+                   "the places of spaces in tokens: its readers expect U+2581 in front of words");
+    losses.note_if(read_denormalizer_rules(vocabulary).has_value(), "the denormalizer, which changes decoded texts");
   }
-  losses.note_if(
-      held.kind == VocabularyKind::pipeline,
-      "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
+  losses.note_if(held.kind == VocabularyKind::pipeline,
+                 "the steps of the tokenizer (normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
   losses.note_if(
       held.kind != VocabularyKind::pipeline && find_special_around(vocabulary) != find_usual_special_around(held),
-      fmt::format("which special tokens go around a text: readers will put {} after it",
-                  held.bos_id < 0 ? "nothing in front and nothing" : "BOS in front and nothing"));
+      fmt::format("the special tokens around a text: its readers add {}",
+                  held.bos_id < 0 ? "none" : "BOS in front, and none at the end"));
   const auto* list = vocabulary.pipeline.get_if<Value::Array>("added_tokens");
   losses.note_if(held.kind != VocabularyKind::pipeline && list != nullptr && !list->empty(),
-                 fmt::format("the vocabulary's {} added tokens: readers will not look for them in a prompt",
+                 fmt::format("the vocabulary's {} added tokens: its readers do not look for them in a prompt",
                              list == nullptr ? 0 : list->size()));
   losses.note_if(vocabulary.chat_template != Value(), "the chat template");
   std::vector<std::string> keys;
@@ -339,7 +339,7 @@ void note_common(const Model& model, Losses& losses) {
   std::erase_if(keys, [&](const std::string& key) { return is_on_card(model, key); });
   losses.note_names(keys, "key", " of config.json");
   if (!model.config && model.config_json.empty() && model.size() > 0)
-    losses.say("there is no configuration, so nothing can run the file");
+    losses.say("the model has no configuration, so programs cannot run the file");
   losses.note_if(model.config && model.config->dropout != 0, "dropout");
   if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
 }
@@ -353,7 +353,7 @@ void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
     scores = scores || vocabulary.score(id) != static_cast<float>(-number);
     types = types || choose_type_by_id(vocabulary, id) != guess_type(vocabulary, vocabulary.text(id), number);
   }
-  losses.note_if(scores, "the tokens' scores: readers will prefer earlier tokens");
+  losses.note_if(scores, "the tokens' scores: its readers prefer earlier tokens");
   losses.note_if(types, "the tokens' types");
 }
 
@@ -366,13 +366,13 @@ void note_parameters(const Model& model, Losses& losses) {
   const bool tied = model.size() > 0 && model.find(family_of(model).output) == nullptr;
   losses.note_if(config.tie_word_embeddings != tied, "tie_word_embeddings");
   losses.note_if(model.vocabulary && model.vocabulary->max_length != config.max_position_embeddings,
-                 "a longest sequence other than max_position_embeddings");
+                 "the vocabulary's max_length, which differs from max_position_embeddings");
 }
 
 std::vector<std::string> list_losses_alt_c(const Model& model) {
   Losses losses("alt.c's dialect");
   losses.note_if(model.size() > 0, fmt::format("tensors: {} are left out", model.size()));
-  losses.note_if(model.vocabulary && model.vocabulary->max_length != 0, "the longest sequence");
+  losses.note_if(model.vocabulary && model.vocabulary->max_length != 0, "the vocabulary's max_length");
   if (const auto names = list_unknown_to_alt_c(model.card); !names.empty()) {
     losses.say(fmt::format("alt.c refuses empty texts: {} written as \"unknown\"", fmt::join(names, ", ")));
   }

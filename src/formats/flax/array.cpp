@@ -154,15 +154,19 @@ ChunkedArray read_chunked(const Tree& tree, Tree::Index map, const Source& sourc
       tree.fail(context, fmt::format("chunks: expected one dimension, found {}", to_string(chunk.shape)), chunk.at);
     if (chunked.chunks.empty()) chunked.array.type = chunk.type;
     if (chunk.type != chunked.array.type)
-      tree.fail(context, fmt::format("chunks: one of {} after one of {}", chunk.type, chunked.array.type), chunk.at);
+      tree.fail(context,
+                fmt::format("chunks: expected {} as in the first chunk, found {}", chunked.array.type, chunk.type),
+                chunk.at);
     elements = saturating_add(elements, chunk.shape[0]);
     chunked.array.bytes = saturating_add(chunked.array.bytes, chunk.bytes);
     chunked.chunks.push_back(std::move(chunk));
   }
-  if (chunked.chunks.empty()) tree.fail(context, "chunks: there is none", at);
+  if (chunked.chunks.empty()) tree.fail(context, "chunks: expected at least one, found none", at);
   if (element_count(chunked.array.shape) != elements)
-    tree.fail(context,
-              fmt::format("the chunks hold {} elements, {} has others", elements, to_string(chunked.array.shape)), at);
+    tree.fail(
+        context,
+        fmt::format("chunks: expected the elements of shape {}, found {}", to_string(chunked.array.shape), elements),
+        at);
   return chunked;
 }
 

@@ -34,7 +34,8 @@ class FileReader {
 
   Model read() {
     find_arrays();
-    if (holds_[Tree::kRoot] == Holds::no_array) tree_.fail("", "there is no array: this is not a file of Flax", 0);
+    if (holds_[Tree::kRoot] == Holds::no_array)
+      tree_.fail("", "expected at least one array, found none: this is not a file of Flax", 0);
     if (const auto parameters = find_parameters()) {
       set_attribute("flax.root", std::string(kParameters), tree_[*parameters].begin);
       is_rooted_ = true;

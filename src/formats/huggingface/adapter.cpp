@@ -54,7 +54,7 @@ class Reading {
     for (const Tensor& tensor : file_.tensors()) sort(tensor);
     for (const auto& [module, pair] : pairs_) add(module, pair);
     if (pairs_.empty() && adapter_.whole.empty() && adapter_.faults.empty())
-      adapter_.faults.emplace_back("the adapter changes nothing");
+      adapter_.faults.emplace_back("the adapter has no matrices: expected lora_A and lora_B of a module");
     report_untargeted();
     report_other_order();
     return std::move(adapter_);
@@ -126,14 +126,14 @@ class Reading {
     if (other_order_.empty()) return;
     const bool said = config_.fan_in_fan_out();
     adapter_.deviations.push_back(
-        fmt::format("fan_in_fan_out is {}, but the model stores {} as {}, which is used, as in PEFT", said,
-                    list_names(other_order_, 1), said ? "[out, in]" : "[in, out]"));
+        fmt::format("fan_in_fan_out is {}, but the model stores {} as {}: the order of the model is used, as in PEFT",
+                    said, list_names(other_order_, 1), said ? "[out, in]" : "[in, out]"));
   }
 
   void report_untargeted() {
     if (untargeted_.empty()) return;
     adapter_.deviations.push_back(
-        fmt::format("target_modules does not name {}: PEFT leaves {} out, Poise merges what the file has",
+        fmt::format("target_modules does not name {}: PEFT leaves {} out, Poise merges all tensors of the file",
                     list_names(untargeted_, 1), untargeted_.size() == 1 ? "it" : "them"));
   }
 

@@ -88,7 +88,7 @@ class Literal : private LiteralCursor {
       if (!skip_if(',') && peek() != '}') fail("header", "expected , or }", position_);
     }
     skip_space();
-    if (position_ < text_.size()) fail("header", "there is something after the dict", position_);
+    if (position_ < text_.size()) fail("header", "expected the end of the header after the dict", position_);
     if (!has_descr || !has_order || !has_shape)
       fail("header", "expected the keys 'descr', 'fortran_order' and 'shape'", 0);
     return header;

@@ -50,7 +50,8 @@ std::optional<TensorProto> read_constant(Message attribute, const Source& source
     if (attribute.number() == kAttributeType) claimed = attribute.integer("type");
     const auto* const row = std::ranges::find(kConstants, attribute.number(), &Constant::field);
     if (row == kConstants.end()) continue;
-    if (kind != nullptr && (kind != row || !row->is_list)) attribute.fail(row->name, "the constant has another value");
+    if (kind != nullptr && (kind != row || !row->is_list))
+      attribute.fail(row->name, "expected a constant with one value, found a second one");
     kind = row;
     if (row->type == kText) {
       add_piece(attribute, row->name, proto.texts, attribute.place(row->name));

@@ -138,8 +138,8 @@ class Reader {
     if (bodies_ > 0)
       model_.warnings.push_back(
           {Severity::warning,
-           fmt::format("{} in nodes, such as the bodies of loops, {} left out with what tensors {} there",
-                       format_count(bodies_, "graph"), bodies_ == 1 ? "is" : "are", bodies_ == 1 ? "is" : "are"),
+           fmt::format("{} in nodes (bodies of loops and branches) {} left out, with {} tensors",
+                       format_count(bodies_, "graph"), bodies_ == 1 ? "is" : "are", bodies_ == 1 ? "its" : "their"),
            source_->name(), first_body_});
   }
 
@@ -164,9 +164,10 @@ class Reader {
       } else if (auto texts = read_texts(proto, *source_)) {
         set_texts(proto, *std::move(texts));
       } else {
-        model_.warnings.push_back({Severity::warning,
-                                   fmt::format("{} is left out: more than 1 MiB of texts, or no UTF-8", proto.name),
-                                   source_->name(), proto.at});
+        model_.warnings.push_back(
+            {Severity::warning,
+             fmt::format("{} is left out: its texts are not UTF-8, or have more than 1 MiB", proto.name),
+             source_->name(), proto.at});
       }
     });
   }

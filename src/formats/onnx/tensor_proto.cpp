@@ -199,7 +199,8 @@ void read_list(Message& message, TensorProto& proto) {
   const Message::Place place = message.packed(find_field_name(field), find_wire(field));
   if (place.begin == place.end) return;
   if (proto.field != ListField::none && proto.field != field)
-    message.fail(find_field_name(field), fmt::format("{} has elements, too", find_field_name(proto.field)));
+    message.fail(find_field_name(field),
+                 fmt::format("expected elements in one field, found others in {}", find_field_name(proto.field)));
   proto.field = field;
   add_piece(message, find_field_name(field), proto.list, place);
 }
@@ -249,21 +250,21 @@ std::optional<std::uint64_t> parse_external_number(const TensorProto& proto, std
 
 BlobPtr open_external_elements(const TensorProto& proto, const OnnxType& type, ExternalFiles& files) {
   const auto location = std::ranges::find(proto.external, "location", &std::pair<std::string, std::string>::first);
-  if (location == proto.external.end()) fail("external_data: location: it is missing");
+  if (location == proto.external.end()) fail("external_data: location is missing, expected the name of a file");
   const std::uint64_t offset = parse_external_number(proto, "offset").value_or(0);
   const std::uint64_t length = parse_external_number(proto, "length").value_or(count_bytes(type, proto.dims));
   require_bytes(proto, type, length, "external_data: length");
   const SourcePtr& source = files.open(location->second);
   if (offset > source->size() || length > source->size() - offset)
-    fail(fmt::format("external_data: {} bytes at {} are wanted of {}, which has {}", length, offset, location->second,
-                     source->size()));
+    fail(fmt::format("external_data: {} bytes at offset {} reach beyond the file {}, which has {} bytes", length,
+                     offset, location->second, source->size()));
   return make_source_blob(source, offset, length);
 }
 
 BlobPtr open_listed_elements(const TensorProto& proto, const OnnxType& type, const SourcePtr& source) {
   if (proto.field != type.field)
-    fail(fmt::format("{} has elements: those of {} are in {}", find_field_name(proto.field), type.name,
-                     find_field_name(type.field)));
+    fail(fmt::format("{} has elements, expected {}, which holds those of {}", find_field_name(proto.field),
+                     find_field_name(type.field), type.name));
   if (find_wire(type.field) == Message::Wire::varint) {
     const std::uint64_t count = count_integers(*source, proto.list);
     const unsigned width = std::max(1U, type.bits / 8);
@@ -282,12 +283,13 @@ BlobPtr open_listed_elements(const TensorProto& proto, const OnnxType& type, con
 
 BlobPtr open_elements(const TensorProto& proto, const OnnxType& type, const SourcePtr& source, ExternalFiles& files) {
   if (proto.is_external) {
-    if (proto.raw || proto.field != ListField::none) fail("data_location: its elements are in the model, too");
+    if (proto.raw || proto.field != ListField::none)
+      fail("data_location: expected elements in an external file alone, found others in the model");
     return open_external_elements(proto, type, files);
   }
   if (proto.raw) {
     if (proto.field != ListField::none)
-      fail(fmt::format("raw_data: {} has elements, too", find_field_name(proto.field)));
+      fail(fmt::format("raw_data: expected elements in one field, found others in {}", find_field_name(proto.field)));
     require_bytes(proto, type, proto.raw->end - proto.raw->begin, "raw_data");
     return make_source_blob(source, proto.raw->begin, proto.raw->end - proto.raw->begin);
   }

@@ -192,15 +192,16 @@ Tensor TensorBuilder::dense(std::string name, const View& view) const {
   const auto elements = element_count(view.shape);
   const auto bytes = elements ? checked_mul(*elements, item) : std::nullopt;
   if (!offset || !bytes)
-    throw Error(ErrorKind::invalid_file, fmt::format("size {} is more than 2^64 bytes", to_string(view.shape)));
+    throw Error(ErrorKind::invalid_file, fmt::format("size: {} takes more than 2^64 bytes", to_string(view.shape)));
   if (*bytes > kFreeViewBytes && (*bytes - kFreeViewBytes) / kMostRepeats > whole->size())
-    throw Error(ErrorKind::unsupported, fmt::format("{} bytes, which are a view of {}, are more than {} repeats",
+    throw Error(ErrorKind::unsupported, fmt::format("a view of {} bytes repeats a storage of {} bytes, expected at "
+                                                    "most {} times: in Python, save x.contiguous()",
                                                     *bytes, whole->size(), kMostRepeats));
   Strided strided{.shape = view.shape, .strides = {}, .offset = *offset, .item_bytes = item};
   for (const std::int64_t stride : view.strides) {
     std::int64_t in_bytes = 0;
     if (__builtin_mul_overflow(stride, static_cast<std::int64_t>(item), &in_bytes))
-      throw Error(ErrorKind::invalid_file, fmt::format("stride: {} elements are more than 2^63 bytes", stride));
+      throw Error(ErrorKind::invalid_file, fmt::format("stride: {} elements take more than 2^63 bytes", stride));
     strided.strides.push_back(in_bytes);
   }
   const unsigned number = number_bytes(dtype);

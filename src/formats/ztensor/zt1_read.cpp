@@ -109,7 +109,7 @@ class ManifestParser1 {
       } else if (root.is("generator")) {
         generator_ = in_.text();
       } else if (root.is("objects") || root.is("tensors")) {
-        if (any_objects) in_.fail("both \"objects\" and \"tensors\" are here", root.key_position());
+        if (any_objects) in_.fail("expected \"objects\" or \"tensors\", found both", root.key_position());
         is_1_0_ = root.is("tensors");
         any_objects = true;
         parse_objects();
@@ -203,7 +203,7 @@ class ManifestParser1 {
         has_offset = true;
         component.offset = in_.u64();
       } else if (map.is("length") || (map.is("size") && is_1_0_)) {
-        if (has_length) in_.fail("both \"length\" and \"size\" are here", map.key_position());
+        if (has_length) in_.fail("expected \"length\" or \"size\", found both", map.key_position());
         has_length = true;
         component.length = in_.u64();
       } else if (in_.null()) {

@@ -105,8 +105,9 @@ class ManifestParser2 {
     const std::string_view key = map.key();
     if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
     if (key.empty() || key.size() > kMaxNameBytes2)
-      in_.fail(fmt::format("a name has 1 to {} bytes, this one {}", kMaxNameBytes2, key.size()), map.key_position());
-    if (key.find('\0') != std::string_view::npos) in_.fail("a name holds no NUL", map.key_position());
+      in_.fail(fmt::format("expected a name of 1 to {} bytes, found {}", kMaxNameBytes2, key.size()),
+               map.key_position());
+    if (key.find('\0') != std::string_view::npos) in_.fail("expected a name without NUL", map.key_position());
     return key;
   }
 
@@ -122,9 +123,11 @@ class ManifestParser2 {
   void parse_shards(Manifest2& manifest) {
     for (auto map = in_.map(); map.next();) {
       if (!map.has_text_key() || !is_shard_name(map.key())) {
-        in_.fail(fmt::format("a shard's name has 1 to {} characters of A-Z a-z 0-9 . _ - and does not begin with a dot",
-                             kMaxShardNameBytes2),
-                 map.key_position());
+        in_.fail(
+            fmt::format(
+                "expected a shard's name of 1 to {} characters of A-Z a-z 0-9 . _ - that does not begin with a dot",
+                kMaxShardNameBytes2),
+            map.key_position());
       }
       if (manifest.shards.size() == kMaxShards)
         in_.fail(fmt::format("more than {} shards", kMaxShards), map.key_position());
@@ -150,7 +153,7 @@ class ManifestParser2 {
     if (shard.digest.empty()) in_.fail("\"digest\" is missing", begin);
     if (shard.size < kLeastFileBytes2)
       in_.fail(
-          fmt::format("size: no file has less than {} bytes, this one is to have {}", kLeastFileBytes2, shard.size),
+          fmt::format("size: expected at least {}, the bytes of an empty file, found {}", kLeastFileBytes2, shard.size),
           begin);
     return shard;
   }
@@ -270,7 +273,9 @@ class ManifestParser2 {
   }
 
   void resolve_type(Component& part, std::string_view dtype, std::string_view type) const {
-    if (!is_storage_type(dtype)) in_.fail(fmt::format("dtype: \"{}\" is not one of the twelve", dtype), part.position);
+    if (!is_storage_type(dtype))
+      in_.fail(fmt::format("dtype: expected one of the twelve storage types, such as f32 or u8, found \"{}\"", dtype),
+               part.position);
     const auto resolved = find_stored_dtype(dtype, type);
     const auto* const known =
         std::ranges::find_if(kSpellings2, [&](const auto& row) { return !type.empty() && row.text.logical == type; });
@@ -321,7 +326,7 @@ ManifestRange find_manifest2(const Source& source) {
                 footer + 24);
   if (length == 0) {
     if (offset != 0 || hash != 0)
-      reader.fail("manifest_length", "0, but offset or hash are not 0 as a data shard has them", footer + 8);
+      reader.fail("manifest_length", "0, as in a data shard, but its offset or hash is not 0", footer + 8);
     return {};
   }
   if (length > kMaxManifestBytes)
@@ -335,7 +340,7 @@ ManifestRange find_manifest2(const Source& source) {
                 fmt::format("{} bytes at {} reach beyond the data, which end at {}", length, offset, footer), footer);
   const std::string computed = hash_of(source, {offset, offset + length});
   if (const std::string found = fmt::format("{:016x}", hash); found != computed) {
-    reader.fail("manifest_hash", fmt::format("expected {}, as of the manifest's bytes, found {}", computed, found),
+    reader.fail("manifest_hash", fmt::format("expected {}, the XXH3 of the manifest, found {}", computed, found),
                 footer + 16);
   }
   return {offset, offset + length};

@@ -74,9 +74,12 @@ class Heaps {
         model.origin.size += heap.source->size();
         model.origin.file_digests.push_back({heap.source->name(), "shard " + name, heap.digest});
       } else {
-        model.warnings.push_back({Severity::warning,
-                                  fmt::format("the shard {} is not here: its tensors are listed, not loaded", name),
-                                  path.string(), std::nullopt});
+        model.warnings.push_back(
+            {Severity::warning,
+             fmt::format(
+                 "the shard {} is missing: its tensors are listed, but cannot be read until the file is at this path",
+                 name),
+             path.string(), std::nullopt});
       }
     }
   }
@@ -235,7 +238,8 @@ class ModelBuilder {
     const std::uint64_t size = part.decoded_length.value_or(part.length);
     if (!heap.source)
       return make_missing_blob(
-          size, fmt::format("tensor {} is in the shard {}, which is not here", shorten_name(name), part.shard));
+          size, fmt::format("tensor {} is in the shard {}, which is missing: put it next to the file with the manifest",
+                            shorten_name(name), part.shard));
     if (!part.decoded_length) return make_source_blob(heap.source, part.offset, part.length);
     StoredRange range{heap.source, part.offset, part.length};
     if (part.encoding == kZstdSeekable) {

@@ -209,7 +209,7 @@ void Forming::check_spaces() {
   if (!rules.escape_whitespaces)
     lose("gguf does not record that tokens have spaces instead of U+2581: texts get other tokens");
   if (rules.treat_whitespace_as_suffix)
-    lose("gguf does not record that the space that is added goes behind a text: texts get other tokens");
+    lose("gguf does not record that a space is added after a text, not before it: texts get other tokens");
   if (rules.prepend_first && rules.add_dummy_prefix) lose_first();
   if (read_denormalizer_rules(vocabulary)) lose("gguf does not hold the vocabulary's denormalizer");
 }
@@ -218,7 +218,7 @@ void Forming::check_decoder(const std::vector<std::string>& same) {
   if (decoder_steps(pipeline) == same) return;
   const auto decoder = pipeline.map("decoder");
   lose(fmt::format("gguf does not hold {}: tokens may become another text",
-                   decoder ? "the decoder " + decoder->text("type", "") : "that there is no decoder"));
+                   decoder ? "the decoder " + decoder->text("type", "") : "the absence of a decoder"));
 }
 
 void Forming::check_added_tokens() {

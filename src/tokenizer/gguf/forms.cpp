@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "tokenizer/gguf/form.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
@@ -58,10 +59,10 @@ void rank_by_merges(Forming& of) {
       ++more;
   });
   if (more > 0 || !in_order) {
-    of.lose(
-        fmt::format("llama.cpp merges whatever makes a token, the vocabulary only what it lists ({} ways more{}): some "
-                    "words get other tokens",
-                    more, in_order ? "" : ", and others in another order"));
+    of.lose(fmt::format(
+        "llama.cpp merges any pair that makes a token, the vocabulary only the pairs in its list ({}{}): some "
+        "words get other tokens",
+        format_count(more, "more pair"), in_order ? "" : ", and others in another order"));
   }
 }
 
@@ -251,8 +252,8 @@ void convert_separator(Forming& of) {
   if (around.after.size() == 1) of.gguf.seperator_token_id = around.after.front();
   if (around.before.size() == 1 && around.after.size() == 1) return;
   of.lose(
-      "llama.cpp puts one token in front of texts and one after them in such a vocabulary, which the vocabulary does "
-      "not");
+      "llama.cpp puts one special token before a text and one after it for such a vocabulary; this vocabulary puts "
+      "other numbers of them");
 }
 
 }  // namespace

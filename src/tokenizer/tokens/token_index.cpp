@@ -95,7 +95,7 @@ PrefixTrie::Node PrefixTrie::add_child(Node node, char byte) {
   if (const Node found = step(node, byte); found != kNone) return found;
   if (values_.size() > kNodeMask)
     throw Error(ErrorKind::unsupported,
-                "the texts of the vocabulary have more than 16 million bytes to tell them apart");
+                "the index of the vocabulary's texts needs more than 16 million nodes, the most that Poise makes");
   const auto fresh = static_cast<Node>(values_.size());
   values_.push_back(-1);
   if (node == kRoot) return first_[static_cast<unsigned char>(byte)] = fresh;

@@ -62,7 +62,7 @@ TEST(AltC, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
   EXPECT_THAT(
       error.what(),
       HasSubstr(
-          "parameters: rope_theta: readers would take 1e-38 and a head_size of 2 in the order of the canonical form"));
+          "parameters: rope_theta: readers would read 1e-38 and a head_size of 2 in the order of the canonical form"));
   model.config->rope_theta = 10000;
   model.config->head_dim = 100000;
   EXPECT_THAT(error_of([&] { written(model, kAltV2, for_alt_c()); }).what(), HasSubstr("a head_size of 100000"));

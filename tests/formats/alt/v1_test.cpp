@@ -144,7 +144,7 @@ TEST(AltV1, WhatItCannotHoldIsSaid) {
   EXPECT_THAT(losses_of(model, kAltV1, {}),
               ElementsAre("alt1 cannot hold base_model", "alt1 cannot hold author", "alt1 cannot hold created_at",
                           "alt1 cannot hold last_modified", "alt1 cannot hold license", "alt1 cannot hold uuid",
-                          "alt1 cannot hold the tokens' scores: readers will prefer earlier tokens"));
+                          "alt1 cannot hold the tokens' scores: its readers prefer earlier tokens"));
   EXPECT_THAT(losses_of(read(read_annotated_hex("formats/alt/v1.hex")), kAltV1, {}), IsEmpty());
   EXPECT_THAT(losses_of(read(read_annotated_hex("formats/alt/v1.hex")), kAltV2, {}), IsEmpty());
 }

@@ -139,7 +139,7 @@ TEST(Flax, IsKnownByItsContent) {
   EXPECT_EQ(open(support::source(file, "download")).origin.format, "flax");
   const std::string other = map({text("w"), "\x01"});
   EXPECT_THAT(support::message_of([&] { open(support::source(other, "a.msgpack")); }),
-              HasSubstr("there is no array: this is not a file of Flax"));
+              HasSubstr("expected at least one array, found none: this is not a file of Flax"));
 }
 
 // Names and layouts are Flax's: the directory does not run.

@@ -50,11 +50,12 @@ TEST_F(GgufAudit, ASoundFileHasNothing) {
 }
 
 TEST_F(GgufAudit, TellsOfBytesThatBelongToNothing) {
-  EXPECT_THAT(warnings(whole().bytes() + std::string(64, '\0')), ElementsAre("nothing refers to the 88 bytes here"));
-  EXPECT_THAT(warnings(whole().bytes() + "x"), ElementsAre("nothing refers to the 25 bytes here"));
+  EXPECT_THAT(warnings(whole().bytes() + std::string(64, '\0')),
+              ElementsAre("no entry of the file refers to these 88 bytes"));
+  EXPECT_THAT(warnings(whole().bytes() + "x"), ElementsAre("no entry of the file refers to these 25 bytes"));
   // A hole of 32 bytes before the last tensor.
   EXPECT_THAT(warnings(whole().u64("offset 2", 96).raw("padding 1", std::string(32, '\0')).bytes()),
-              ElementsAre("nothing refers to the 32 bytes here"));
+              ElementsAre("no entry of the file refers to these 32 bytes"));
 }
 
 // GGML_ASSERT(id_to_token.size() == token_to_id.size()) of llama-vocab.cpp; it names empty tokens itself.
@@ -89,7 +90,7 @@ TEST_F(GgufAudit, TellsOfTensorsThatShareAPlace) {
   // The last one's bytes are nobody's then.
   EXPECT_THAT(warnings(file_of({}, all).u64("offset 2", 32).bytes()),
               ElementsAre("tensor c: it is at the offset of tensor b, 32: llama.cpp refuses the file",
-                          "nothing refers to the 32 bytes here"));
+                          "no entry of the file refers to these 32 bytes"));
 }
 
 TEST_F(GgufAudit, TellsOfTensorsOutOfOrder) {
@@ -130,7 +131,7 @@ TEST_F(GgufAudit, LooksAtEveryPartOfASplitModel) {
   support::put(directory_ / "m-00002-of-00002.gguf", part(1, "b") + "junk");
   const VerifyReport report = verify(directory_ / "m-00001-of-00002.gguf");
   ASSERT_EQ(report.faults.size(), 1U);
-  EXPECT_EQ(report.faults.front().message, "nothing refers to the 32 bytes here");
+  EXPECT_EQ(report.faults.front().message, "no entry of the file refers to these 32 bytes");
   EXPECT_EQ(report.faults.front().path, (directory_ / "m-00002-of-00002.gguf").string());
 }
 

@@ -165,7 +165,7 @@ TEST_F(GgufEdit, RefusesWhatTensorsDoNotFit) {
                 {{"blk.0.attn_q.weight", {4, 4}, 0, std::string(64, 'q')}})
             .bytes());
   EXPECT_THAT(refusal({.set = {{"llama.attention.head_count", "3"}}, .erase = {}}),
-              AllOf(HasSubstr("nothing is changed: the file would not open with it"), HasSubstr("attn_q")));
+              AllOf(HasSubstr("nothing is changed: Poise could not open the edited file"), HasSubstr("attn_q")));
   edit(path(),
        {.set = {{"llama.attention.head_count", "1"}, {"general.name", "a name that moves the data"}}, .erase = {}});
   EXPECT_EQ(open(path()).size(), 1U);
@@ -191,7 +191,7 @@ TEST_F(GgufEdit, RefusesSizesThatTensorsDoNotFit) {
   }
   EXPECT_THAT(refusal({.set = {}, .erase = {"tokenizer.ggml.tokens"}}), HasSubstr("would lose its vocabulary"));
   EXPECT_THAT(refusal({.set = {}, .erase = {"general.architecture"}}),
-              HasSubstr("the file would not open with it: gguf: general.architecture is missing"));
+              HasSubstr("Poise could not open the edited file: gguf: general.architecture is missing"));
   EXPECT_THAT(refusal({.set = {{"general.architecture", "foo"}}, .erase = {}}),
               HasSubstr("gguf: general.architecture is \"foo\", which Poise does not know"));
   EXPECT_THAT(refusal({.set = {{"general.architecture", "qwen2"}}, .erase = {}}),
@@ -218,7 +218,8 @@ TEST_F(GgufEdit, RefusesToLoseSpecialTokens) {
             "nothing is changed: " + end + " would be 1000, but the vocabulary has 960 tokens");
   edit(path(), {.set = {{bos, "5"}, {end, "959"}}, .erase = {}});
   EXPECT_EQ(open(path()).vocabulary->bos_id, 5);
-  EXPECT_EQ(refusal({.set = {}, .erase = {bos}}), "nothing is changed: the vocabulary's BOS token would be 1, not 5");
+  EXPECT_EQ(refusal({.set = {}, .erase = {bos}}),
+            "nothing is changed: the id of the vocabulary's BOS token would change from 5 to 1");
   edit(path(), {.set = {{bos, "100000"}}, .erase = {}, .force = true});
   EXPECT_EQ(open(path()).vocabulary->bos_id, 1);
   edit(path(), {.set = {}, .erase = {bos}});  // the default is the same
@@ -251,7 +252,7 @@ TEST_F(GgufEdit, RefusesMorePositionsThanAGpt2Has) {
             .bytes());
   ASSERT_EQ(verify(path()).errors(), 0U);
   EXPECT_THAT(refusal({.set = {{"gpt2.context_length", "16"}}, .erase = {}}),
-              AllOf(HasSubstr("verify would then fail"), HasSubstr("transformer.wpe.weight")));
+              AllOf(HasSubstr("the edited file would fail verify"), HasSubstr("transformer.wpe.weight")));
 }
 
 // Nothing reads the attributes of the others.

@@ -94,11 +94,11 @@ TEST_F(SafetensorsEdit, RefusesAndKeepsTheFile) {
     EXPECT_EQ(support::contents(path()), before);
     return error.message();
   };
-  EXPECT_EQ(refusal({}), "there is nothing to change");
+  EXPECT_EQ(refusal({}), "expected an attribute to set or delete, found none");
   EXPECT_EQ(refusal({.set = {}, .erase = {"z"}}), "there is no attribute \"z\"");
-  EXPECT_EQ(refusal({.set = {{"x", "1"}}, .erase = {"x"}}), "the attribute \"x\" is to be changed twice");
+  EXPECT_EQ(refusal({.set = {{"x", "1"}}, .erase = {"x"}}), "the attribute \"x\" is given twice, expected one change");
   EXPECT_THAT(refusal({.set = {{"", "1"}}, .erase = {}}), HasSubstr("UTF-8"));
-  EXPECT_THAT(refusal({.set = {{"poise.config", "junk"}}, .erase = {}}), HasSubstr("would not open with it"));
+  EXPECT_THAT(refusal({.set = {{"poise.config", "junk"}}, .erase = {}}), HasSubstr("could not open the edited file"));
 }
 
 // The machine stopped while an edit in place was writing: half of the header is new. The undo file has the old bytes

@@ -186,16 +186,18 @@ def container(corpus):
     corpus.refused("manifest not aligned", zt2(manifest(), at=65536 + 64), "4096", end(40))
     corpus.warns("bytes between manifest and footer", zt2(manifest(), at=8192, between=b"x" * 100))
     corpus.warns("bytes between blobs", one(dense(), blobs={4096: bytes(16), 4200: b"x"}, at=8192))
-    corpus.warns("a blob nobody refers to", one(dense(), at=4 * 65536), word="nothing refers to the 258032 bytes here")
+    corpus.warns(
+        "a blob nobody refers to", one(dense(), at=4 * 65536), word="no entry of the file refers to these 258032 bytes"
+    )
     corpus.warns(
         "a blob of zeros nobody refers to, in a file aligned to 4096",
         one(dense(), at=12288),
-        word="nothing refers to the 8176 bytes here",
+        word="no entry of the file refers to these 8176 bytes",
     )
     corpus.warns(
         "a small blob nobody refers to between two",
         zt2(manifest({"a": dense(), "b": dense(data=part(offset=12288))}), {8192: b"blob"}, at=16384),
-        word="nothing refers to the 8176 bytes here",
+        word="no entry of the file refers to these 8176 bytes",
     )
     corpus.warns(
         "a blob nobody refers to between two on multiples of 64 KiB",
@@ -204,7 +206,7 @@ def container(corpus):
             {131072: b"blob"},
             at=262144,
         ),
-        word="nothing refers to the 131056 bytes here",
+        word="no entry of the file refers to these 131056 bytes",
     )
     corpus.valid(
         "a manifest on another multiple than the blobs",
@@ -221,7 +223,7 @@ def container(corpus):
             {(2 << 20) - 1: b"x"},
             at=3 << 20,
         ),
-        word="nothing refers to the bytes here, which are not zero",
+        word="no entry of the file refers to these bytes, which are not zero",
     )
     corpus.warns(
         "padding that is not zero where no blob can begin",
@@ -231,7 +233,7 @@ def container(corpus):
     corpus.warns(
         "a blob nobody refers to in what may be padding",
         one(dense(), blobs={4096: bytes(16), 8192: b"x"}),
-        word="nothing refers to the bytes here, which are not zero",
+        word="no entry of the file refers to these bytes, which are not zero",
     )
     corpus.valid("a manifest on the next multiple of 64 KiB", one(dense()))
 

@@ -299,7 +299,7 @@ TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
   const Model partial = open(directory / "model.zt");
   ASSERT_EQ(partial.size(), 6U);
   EXPECT_THAT(partial.warnings,
-              testing::ElementsAre(testing::Field(&Finding::message, HasSubstr("the shard 00002 is not here"))));
+              testing::ElementsAre(testing::Field(&Finding::message, HasSubstr("the shard 00002 is missing"))));
   EXPECT_EQ(bytes_of(partial, "t0"), std::string(100'000, 'a'));
   EXPECT_THROW(bytes_of(partial, "t3"), Error);
   EXPECT_GT(verify(directory / "model.zt").errors(), 0U);
@@ -518,10 +518,10 @@ TEST(Zt2, WhatIsRefusedIsTold) {
                                                "found 5a 54 45 4e 31 30 30 30"));
   file = sound;
   file.hash = 1;
-  EXPECT_THAT(refusal(file.bytes()), HasSubstr("as of the manifest's bytes, found 0000000000000001"));
+  EXPECT_THAT(refusal(file.bytes()), HasSubstr("the XXH3 of the manifest, found 0000000000000001"));
   EXPECT_THAT(refusal(of(part("f32", 4096, 4, {{text("digest"), text("xxh3:00")}})).bytes()),
               HasSubstr("hexadecimal digits, found \"xxh3:00\""));
-  EXPECT_THAT(refusal(of(part("", 4096, 4)).bytes()), HasSubstr("dtype: \"\" is not one of the twelve"));
+  EXPECT_THAT(refusal(of(part("", 4096, 4)).bytes()), HasSubstr("dtype: expected one of the twelve storage types"));
 
   const auto groups = [&](const std::string& bits, const std::string& zero_point) {
     const std::string packing =

@@ -192,7 +192,7 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
   EXPECT_EQ(form->type(3), TokenType::normal);
   vocabulary.unk_id = -1;
   vocabulary.merges = {{"b", "c"}, {"a", "b"}, {"ab", "c"}};
-  EXPECT_THAT(make_gguf_form(vocabulary).losses, ElementsAre(HasSubstr("(1 ways more)")));
+  EXPECT_THAT(make_gguf_form(vocabulary).losses, ElementsAre(HasSubstr("(1 more pair)")));
 }
 
 TEST(GgufForm, OtherVocabulariesAreNoSentencePieces) {
