@@ -74,7 +74,7 @@ class Sampler {
     float logit;
     double weight;  // exp((logit - best) / temperature)
   };
-  std::span<const float> adjusted(std::span<const float> logits);
+  std::span<const float> adjust_scores(std::span<const float> logits);
   static bool is_better(const Candidate& a, const Candidate& b);
   void choose_candidates(std::span<const float> logits);
   void keep_nucleus();

@@ -60,7 +60,7 @@ struct Part {
 };
 
 // Returns Part::spelling for a type with that name in a file.
-std::string spelling_of(DType dtype, std::string_view spelled);
+std::string choose_spelling(DType dtype, std::string_view spelled);
 
 // Gives the scale of an affine tensor: from a file, or computed by a pass over the data on first use.
 class AffineSource {

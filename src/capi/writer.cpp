@@ -119,7 +119,7 @@ void add(poise::Model& model, poise::Tensor tensor) {
   model.add(std::move(tensor));
 }
 
-poise::Vocabulary& vocabulary_of(poise_writer& writer) {
+poise::Vocabulary& require_vocabulary(poise_writer& writer) {
   if (!writer.model.vocabulary) refuse("there is no vocabulary yet: poise_writer_set_vocabulary begins one");
   return *writer.model.vocabulary;
 }
@@ -225,7 +225,7 @@ poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocab
 
 poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error) {
   return guard(error, [&] {
-    poise::Vocabulary& to = vocabulary_of(open_writer(writer));
+    poise::Vocabulary& to = require_vocabulary(open_writer(writer));
     const poise_token from = read_struct(at(token, "token"), POISE_TOKEN_INIT);
     if (from.type < POISE_TOKEN_NORMAL || from.type > POISE_TOKEN_USER_DEFINED)
       refuse(fmt::format("token->type is {}, expected one of poise_token_type", static_cast<int>(from.type)));
@@ -235,7 +235,7 @@ poise_status poise_writer_add_token(poise_writer* writer, const poise_token* tok
 
 poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* merge, poise_error* error) {
   return guard(error, [&] {
-    poise::Vocabulary& to = vocabulary_of(open_writer(writer));
+    poise::Vocabulary& to = require_vocabulary(open_writer(writer));
     const poise_merge& from = at(merge, "merge");
     to.merges.emplace_back(view(from.left, "merge->left"), view(from.right, "merge->right"));
   });

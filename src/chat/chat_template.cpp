@@ -18,7 +18,7 @@ namespace poise {
 namespace {
 
 // Returns the template with that name in a list of named ones, or null.
-const std::string* named_template(const Value::Array& list, std::string_view name) {
+const std::string* find_template(const Value::Array& list, std::string_view name) {
   for (const Value& entry : list) {
     const auto* const its_name = get_member<std::string>(entry, "name");
     const auto* const source = get_member<std::string>(entry, "template");
@@ -27,7 +27,7 @@ const std::string* named_template(const Value::Array& list, std::string_view nam
   return nullptr;
 }
 
-std::string names_of(const Value::Array& list) {
+std::string join_names(const Value::Array& list) {
   std::vector<std::string> names;
   for (const Value& entry : list) {
     if (const auto* const name = get_member<std::string>(entry, "name")) names.push_back(*name);
@@ -39,10 +39,10 @@ const std::string& chosen_template(const Vocabulary& vocabulary, bool has_tools)
   if (const auto* text = vocabulary.chat_template.get_if<std::string>()) return *text;
   const auto* const list = vocabulary.chat_template.get_if<Value::Array>();
   if (list == nullptr || list->empty()) throw Error(ErrorKind::unsupported, "the model has no chat template");
-  if (const std::string* found = has_tools ? named_template(*list, "tool_use") : nullptr) return *found;
-  if (const std::string* found = named_template(*list, "default")) return *found;
+  if (const std::string* found = has_tools ? find_template(*list, "tool_use") : nullptr) return *found;
+  if (const std::string* found = find_template(*list, "default")) return *found;
   throw Error(ErrorKind::unsupported,
-              fmt::format("none of the model's chat templates is the default: {}", names_of(*list)));
+              fmt::format("none of the model's chat templates is the default: {}", join_names(*list)));
 }
 
 // Returns a list of tokens by their texts. Other values stay.

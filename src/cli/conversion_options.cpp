@@ -189,7 +189,7 @@ void add_card_options(CLI::App& command, Card& card) {
   };
   const auto add_date = [&](const std::string& name, std::string& field) {
     const auto set = [name, &field](const std::string& text) {
-      auto day = day_of(text);
+      auto day = extract_day(text);
       if (!day) refuse(name, text, "a date, YYYY-MM-DD, or a timestamp that begins with one");
       field = *std::move(day);
     };

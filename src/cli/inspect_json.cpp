@@ -20,7 +20,7 @@ Attributes describe_attributes(const Tensor& tensor) {
   return map;
 }
 
-std::string_view name_of(StoredAs::Change change) {
+std::string_view name_change(StoredAs::Change change) {
   switch (change) {
     case StoredAs::Change::rows_interleaved: return "rows_interleaved";
     case StoredAs::Change::one_added: return "one_added";
@@ -31,7 +31,7 @@ std::string_view name_of(StoredAs::Change change) {
 }
 
 Attributes describe_stored_as(const StoredAs& stored) {
-  Attributes map = {{"change", name_of(stored.change)}};
+  Attributes map = {{"change", name_change(stored.change)}};
   if (stored.head_rows != 0) map.set("heads", stored.blob->size() / (stored.row_bytes * stored.head_rows));
   return map;
 }

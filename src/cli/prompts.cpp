@@ -305,7 +305,7 @@ std::string describe_run(const Weights& weights, const SessionOptions& session, 
 }
 
 // Adds the files that hold the tensors.
-void add_files_of(const Weights& weights, std::vector<std::filesystem::path>& files) {
+void add_tensor_files(const Weights& weights, std::vector<std::filesystem::path>& files) {
   std::set<std::string> names;
   for (const Tensor& tensor : weights.parts().tensors) {
     for (const Part& part : tensor.parts) {
@@ -341,7 +341,7 @@ class PromptsRun {
   std::vector<std::filesystem::path> all_inputs() const {
     std::vector<std::filesystem::path> all = options_.inputs;
     all.emplace_back(options_.file);
-    add_files_of(*weights_, all);
+    add_tensor_files(*weights_, all);
     return all;
   }
 

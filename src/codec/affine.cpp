@@ -71,7 +71,7 @@ std::string to_string(const BadCode& bad, std::uint64_t first) {
                      std::to_integer<unsigned>(bad.byte));
 }
 
-std::vector<std::string> problems_of(const Affine& affine) {
+std::vector<std::string> list_problems(const Affine& affine) {
   std::vector<std::string> problems;
   const auto shown = [](float number) { return std::isnan(number) ? std::abs(number) : number; };  // no "-nan"
   if (!std::isfinite(affine.delta) || affine.delta < 0) {

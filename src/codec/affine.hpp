@@ -46,6 +46,6 @@ std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const s
 std::string to_string(const BadCode& bad, std::uint64_t first);
 
 // Returns the faults of a scale in a file, a sentence each: "delta is nan, expected a finite number of at least 0".
-std::vector<std::string> problems_of(const Affine& affine);
+std::vector<std::string> list_problems(const Affine& affine);
 
 }  // namespace poise

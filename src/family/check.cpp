@@ -79,7 +79,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<Finding
                                             config.num_hidden_layers, format_count(model.size(), "tensor"))));
     return;
   }
-  const ConfigView view(config, family_keys(family, model.config_json), experts_stored(model, family));
+  const ConfigView view(config, family_keys(family, model.config_json), find_experts_stored(model, family));
   const auto check = [&](const std::vector<ExpectedTensor>& tensors) {
     for (const ExpectedTensor& expected : tensors) {
       const Tensor* tensor = find_weight(model, family, expected.name);
@@ -212,7 +212,7 @@ std::optional<Error> run_refusal(const Model& model) {
   const std::string& type = model.card.model_type;
   if (!model.config || (!type.empty() && find_family(type) == nullptr)) return std::nullopt;
   const Family& family = family_of(model);
-  if (const auto effects = effects_not_followed(model); !effects.empty())
+  if (const auto effects = list_ignored_effects(model); !effects.empty())
     return Error(ErrorKind::unsupported, fmt::format("{}", fmt::join(effects, "; ")));
   if (const auto unknown = unknown_weights(model); !unknown.empty())
     return Error(ErrorKind::unsupported, fmt::format("a {} model has no {}", family.title, list_names(unknown)));

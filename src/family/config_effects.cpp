@@ -172,7 +172,7 @@ std::optional<std::string> other_text_model(const Model& model) {
   return fmt::format("{}'s model_type is {}, only \"{}\" is supported", family.nested, shown(*type), family.text_type);
 }
 
-std::vector<std::string> effects_not_followed(const Model& model) {
+std::vector<std::string> list_ignored_effects(const Model& model) {
   std::vector<std::string> result;
   if (auto other = other_text_model(model)) result.push_back(*std::move(other));
   visit_effects(model, [&](const Effect& effect, const Value& value, bool) {

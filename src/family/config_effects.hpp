@@ -11,7 +11,7 @@ namespace poise {
 
 // Returns one sentence for each such key with another value than the harmless one: "partial_rotary_factor is 0.5, only
 // 1 is supported". Empty when Poise implements the whole configuration.
-std::vector<std::string> effects_not_followed(const Model& model);
+std::vector<std::string> list_ignored_effects(const Model& model);
 
 // Returns the same for keys that Config does not have, which a format without other keys would lose.
 std::vector<std::string> effects_beside_config(const Model& model);

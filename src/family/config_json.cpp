@@ -15,7 +15,7 @@ namespace poise {
 namespace {
 
 // Returns the hyperparameters in a config.json, under our names; without those that it lacks.
-Attributes hyperparameters_of(const Attributes& map, std::string model_type) {
+Attributes read_hyperparameters(const Attributes& map, std::string model_type) {
   try {
     const Config config = config_from_attributes(map, model_type, {});
     return config_to_attributes(config, model_type);
@@ -26,8 +26,8 @@ Attributes hyperparameters_of(const Attributes& map, std::string model_type) {
 
 // Returns the configuration if Poise wrote it: it writes every key of a Config, for any family, so that no default
 // applies.
-std::optional<Config> spelled_by_poise(const Attributes& map, std::string model_type) {
-  if (map.empty() || !(hyperparameters_of(map, model_type) == map)) return std::nullopt;
+std::optional<Config> read_poise_spelling(const Attributes& map, std::string model_type) {
+  if (map.empty() || !(read_hyperparameters(map, model_type) == map)) return std::nullopt;
   return config_from_attributes(map, model_type, {});
 }
 
@@ -78,7 +78,7 @@ void parse_config(Model& model, Attributes map, const std::string& path) {
   std::string& model_type = model.card.model_type;
   model_type = ConfigKeys(map, path).text("model_type").value_or(model_type);
   const bool known = model_type.empty() ? map.find("hidden_size") != nullptr : find_family(model_type) != nullptr;
-  model.config = known ? config_from_attributes(map, model_type, path) : spelled_by_poise(map, model_type);
+  model.config = known ? config_from_attributes(map, model_type, path) : read_poise_spelling(map, model_type);
   model.config_json = std::move(map);
 }
 
@@ -126,7 +126,7 @@ Attributes whole_config(const Model& model) {
   const Attributes typed = config_to_attributes(*model.config, model.card.model_type);
   if (other_config_keys(model).empty()) return typed;
   Attributes whole = model.config_json;
-  const Attributes said = hyperparameters_of(whole, model.card.model_type);
+  const Attributes said = read_hyperparameters(whole, model.card.model_type);
   for (const auto& [key, value] : typed) {
     const Value* before = said.find(key);
     if (before != nullptr && *before == value && whole.find(key) != nullptr) continue;
@@ -160,7 +160,7 @@ std::optional<float> ConfigKeys::number(std::string_view key) const {
   return narrowed;
 }
 
-std::int64_t ConfigKeys::required(std::string_view key) const {
+std::int64_t ConfigKeys::require(std::string_view key) const {
   const auto value = integer(key);
   if (!value) fail(key, "missing");
   return *value;

@@ -33,7 +33,7 @@ class ConfigKeys : public Fields {
 
   std::optional<std::int64_t> integer(std::string_view key) const;  // of 32 bits
   // Throws for a missing key, too.
-  std::int64_t required(std::string_view key) const;
+  std::int64_t require(std::string_view key) const;
   std::optional<float> number(std::string_view key) const;
   // Returns a list of numbers; empty when absent.
   std::vector<double> numbers(std::string_view key) const;

@@ -42,7 +42,7 @@ DecoderPlan plan_of_sizes(const Config& config) {
 
 Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
   const auto size = [&](std::string_view key, std::int64_t usual) {
-    return usual == 0 ? keys.required(key) : keys.integer(key).value_or(usual);
+    return usual == 0 ? keys.require(key) : keys.integer(key).value_or(usual);
   };
   Config config;
   config.hidden_act =
@@ -109,7 +109,7 @@ DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope) {
   return plan;
 }
 
-ActivationKind activation_named(std::string_view name) {
+ActivationKind find_activation(std::string_view name) {
   const auto* found = std::ranges::find(kActivations, name, &ActivationName::name);
   if (found != std::end(kActivations)) return found->kind;
   throw Error(ErrorKind::unsupported, fmt::format("the activation \"{}\" is not supported", name), {});
@@ -151,7 +151,7 @@ void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bo
   }
 }
 
-std::int64_t size_of(const ConfigView& view, std::string_view key) {
+std::int64_t read_size(const ConfigView& view, std::string_view key) {
   const std::int64_t number = view.keys().integer(key).value_or(0);
   return number < 0 || number > kMaxModelSize ? 0 : number;
 }
@@ -164,8 +164,8 @@ float positive_number(const ConfigView& view, std::string_view key, float by_def
 }
 
 std::vector<std::string> find_expert_faults(const ConfigView& view) {
-  return size_faults(view,
-                     {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
+  return size_faults(
+      view, {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", read_size(view, "num_local_experts")}});
 }
 
 std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys) {

@@ -135,7 +135,7 @@ DecoderPlan gpt_plan(const Config& config);
 std::vector<Linear> qkv_plan(bool bias);
 
 // Returns the activation of that name in config.json. Throws unsupported for unknown names.
-ActivationKind activation_named(std::string_view name);
+ActivationKind find_activation(std::string_view name);
 
 // Returns the layers with a window, from layer_types; without that key, the layers that `by_default` selects. Throws
 // invalid_file for a list of another length, and unsupported for other types.
@@ -153,7 +153,7 @@ struct SizeKey {
 };
 // Returns a sentence for each key that is missing or not from 1 to `most`.
 std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys);
-std::int64_t size_of(const ConfigView& view, std::string_view key);  // 0 if missing or out of range
+std::int64_t read_size(const ConfigView& view, std::string_view key);  // 0 if missing or out of range
 
 // Returns those of num_local_experts and num_experts_per_tok.
 std::vector<std::string> find_expert_faults(const ConfigView& view);
@@ -165,7 +165,7 @@ inline constexpr std::int64_t kMaxExperts = 4096;
 
 namespace axis {
 inline std::uint64_t local_experts(const ConfigView& view) {
-  return static_cast<std::uint64_t>(size_of(view, "num_local_experts"));
+  return static_cast<std::uint64_t>(read_size(view, "num_local_experts"));
 }
 // Returns the length of one matrix that has both.
 inline std::uint64_t gate_and_up(const ConfigView& view) { return 2 * inner(view); }

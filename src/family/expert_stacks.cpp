@@ -30,7 +30,7 @@ void require_shape(const Tensor& tensor, const Shape& shape) {
     fail(tensor, fmt::format("its shape is {}, expected {}", to_string(tensor.shape), to_string(shape)));
 }
 
-std::string bias_of(const ExpertStack& stack) { return fmt::format("{}_bias", stack.name); }
+std::string name_bias(const ExpertStack& stack) { return fmt::format("{}_bias", stack.name); }
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void ExpertLayer::convert(ExpertsStored from, ExpertsStored to) {
   if (from == ExpertsStored::separate) return join(to);
   for (const ExpertStack& stack : stacks_) {
     add(stack.name, in_out(stack));
-    add(bias_of(stack), required(bias_of(stack)));
+    add(name_bias(stack), require_tensor(name_bias(stack)));
   }
 }
 
@@ -50,21 +50,21 @@ const Tensor* ExpertLayer::find(std::string_view name) const {
   return find_weight(model_, family_of(model_), prefix_ + std::string(name));
 }
 
-const Tensor& ExpertLayer::required(std::string_view name) {
+const Tensor& ExpertLayer::require_tensor(std::string_view name) {
   const Tensor* tensor = find(name);
   if (tensor == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("tensor {}{} is missing", prefix_, name));
   used_.insert(tensor);
   return *tensor;
 }
 
-const Tensor& ExpertLayer::stack_of(const ExpertStack& stack) {
-  const Tensor& tensor = required(stack.name);
+const Tensor& ExpertLayer::find_stack(const ExpertStack& stack) {
+  const Tensor& tensor = require_tensor(stack.name);
   require_rank(tensor, 3);
   return tensor;
 }
 
 // Turns [experts, out, in] into numbers [experts, in, out], and back.
-Tensor ExpertLayer::in_out(const ExpertStack& stack) { return transposed(make_dense_numbers(stack_of(stack))); }
+Tensor ExpertLayer::in_out(const ExpertStack& stack) { return transposed(make_dense_numbers(find_stack(stack))); }
 
 void ExpertLayer::add(std::string_view name, Tensor tensor) {
   tensor.name = prefix_ + std::string(name);
@@ -75,7 +75,7 @@ void ExpertLayer::separate(ExpertsStored from) {
   std::vector<Tensor> matrices;
   std::vector<Tensor> biases;
   for (const ExpertStack& stack : stacks_) {
-    const Tensor& tensor = stack_of(stack);
+    const Tensor& tensor = find_stack(stack);
     matrices.push_back(from == ExpertsStored::stacked_out_in ? convert_to_whole_rows(tensor) : in_out(stack));
     const Shape& shape = matrices.back().shape;
     if (shape[1] % stack.modules.size() != 0)
@@ -83,7 +83,7 @@ void ExpertLayer::separate(ExpertsStored from) {
                                stack.modules.size(), fmt::join(stack.modules, " and ")));
     if (shape[0] != matrices.front().shape[0])
       fail(tensor, fmt::format("{} experts, expected {}", shape[0], matrices.front().shape[0]));
-    const Tensor& bias = required(bias_of(stack));
+    const Tensor& bias = require_tensor(name_bias(stack));
     require_shape(bias, {shape[0], shape[1]});
     biases.push_back(make_dense_numbers(bias));
   }
@@ -105,23 +105,23 @@ void ExpertLayer::separate(std::span<const Tensor> wholes, std::string_view endi
 
 void ExpertLayer::join(ExpertsStored to) {
   const auto shape_of = [&](const ExpertStack& stack) -> const Shape& {
-    const Tensor& first = required(fmt::format("0.{}.weight", stack.modules[0]));
+    const Tensor& first = require_tensor(fmt::format("0.{}.weight", stack.modules[0]));
     require_rank(first, 2);
     return first.shape;
   };
   for (const ExpertStack& stack : stacks_) {
-    const Tensor whole = interleaved(all_of(stack, "weight", shape_of(stack)), stack.modules.size());
+    const Tensor whole = interleaved(collect_tensors(stack, "weight", shape_of(stack)), stack.modules.size());
     add(stack.name,
         to == ExpertsStored::stacked_out_in ? convert_blocks_to_mxfp4(whole) : transposed(make_dense_numbers(whole)));
   }
   for (const ExpertStack& stack : stacks_) {
-    const Tensor all = all_of(stack, "bias", {shape_of(stack)[0]});
-    add(bias_of(stack), interleaved(make_dense_numbers(all), stack.modules.size()));
+    const Tensor all = collect_tensors(stack, "bias", {shape_of(stack)[0]});
+    add(name_bias(stack), interleaved(make_dense_numbers(all), stack.modules.size()));
   }
 }
 
 // Returns the tensors of the modules of one expert after the other. There is one expert at least.
-Tensor ExpertLayer::all_of(const ExpertStack& stack, std::string_view ending, const Shape& shape) {
+Tensor ExpertLayer::collect_tensors(const ExpertStack& stack, std::string_view ending, const Shape& shape) {
   std::vector<Tensor> all;
   const auto name = [&](std::size_t expert, std::string_view module, std::string_view last) {
     return fmt::format("{}.{}.{}", expert, module, last);
@@ -129,7 +129,7 @@ Tensor ExpertLayer::all_of(const ExpertStack& stack, std::string_view ending, co
   for (std::size_t expert = 0; expert == 0 || find(name(expert, stacks_[0].modules[0], "weight")) != nullptr;
        ++expert) {
     for (const std::string_view module : stack.modules) {
-      all.push_back(required(name(expert, module, ending)));
+      all.push_back(require_tensor(name(expert, module, ending)));
       require_shape(all.back(), shape);
     }
   }

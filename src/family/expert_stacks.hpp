@@ -36,14 +36,14 @@ class ExpertLayer {
 
  private:
   const Tensor* find(std::string_view name) const;
-  const Tensor& required(std::string_view name);
-  const Tensor& stack_of(const ExpertStack& stack);
+  const Tensor& require_tensor(std::string_view name);
+  const Tensor& find_stack(const ExpertStack& stack);
   Tensor in_out(const ExpertStack& stack);
   void add(std::string_view name, Tensor tensor);
   void separate(ExpertsStored from);
   void separate(std::span<const Tensor> wholes, std::string_view ending);
   void join(ExpertsStored to);
-  Tensor all_of(const ExpertStack& stack, std::string_view ending, const Shape& shape);
+  Tensor collect_tensors(const ExpertStack& stack, std::string_view ending, const Shape& shape);
 
   const Model& model_;
   std::string prefix_;

@@ -31,13 +31,13 @@ const Attributes& family_keys(const Family& family, const Attributes& config_jso
   return object == nullptr ? config_json : *object;
 }
 
-ExpertsStored experts_stored(const Model& model, const Family& family) {
-  return family.experts_stored == nullptr ? ExpertsStored::separate : family.experts_stored(model);
+ExpertsStored find_experts_stored(const Model& model, const Family& family) {
+  return family.find_experts_stored == nullptr ? ExpertsStored::separate : family.find_experts_stored(model);
 }
 
 ConfigView config_view(const Model& model) {
   const Family& family = family_of(model);
-  return {*model.config, family_keys(family, model.config_json), experts_stored(model, family)};
+  return {*model.config, family_keys(family, model.config_json), find_experts_stored(model, family)};
 }
 
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers) {

@@ -29,8 +29,8 @@ const Tensor* find_weight(const Model& model, const Family& family, std::string_
 // Returns the table's spelling of a tensor's name; the name itself if it is not in the table.
 std::string table_name(const Family& family, std::string_view name);
 
-// Returns Family::experts_stored() of the model.
-ExpertsStored experts_stored(const Model& model, const Family& family);
+// Returns Family::find_experts_stored() of the model.
+ExpertsStored find_experts_stored(const Model& model, const Family& family);
 // Returns Family::convert_weights() of the model's family; std::nullopt if the model stays as it is.
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers);
 

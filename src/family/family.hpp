@@ -73,7 +73,7 @@ struct Family {
   std::string_view output = {};     // computes the scores; with tied embeddings, the embedding does
 
   // Returns how the model stores its experts. Null: every checkpoint has separate ones.
-  ExpertsStored (*experts_stored)(const Model& model) = nullptr;
+  ExpertsStored (*find_experts_stored)(const Model& model) = nullptr;
   // Returns the model with its weights stored as their reader takes them, as lazy views. With `numbers`, decodes codes
   // whose numbers are stored in another order. std::nullopt if it is stored like that already. Throws invalid_file
   // (without path) for tensors that do not fit each other, and unsupported for a text model of another type than the

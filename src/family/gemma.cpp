@@ -67,7 +67,7 @@ Config read_gemma3(const ConfigKeys& keys) {
 ActivationKind activation(const ConfigView& view) {
   // transformers replaces "gelu" only in the first files' hidden_act, not in hidden_activation.
   const bool is_first = view.config.hidden_act == "gelu" && !view.keys().text("hidden_activation");
-  return is_first ? ActivationKind::gelu_tanh : activation_named(view.config.hidden_act);
+  return is_first ? ActivationKind::gelu_tanh : find_activation(view.config.hidden_act);
 }
 
 // Returns the plan that all Gemmas share.

@@ -66,7 +66,7 @@ DecoderPlan plan(const ConfigView& view) {
   plan.o = {"attn.c_proj", true};
   plan.mlp = {{"mlp.c_fc", true}};
   plan.down = {"mlp.c_proj", true};
-  plan.activation = activation_named(view.config.hidden_act);
+  plan.activation = find_activation(view.config.hidden_act);
   return plan;
 }
 

@@ -56,8 +56,8 @@ DecoderPlan plan(const ConfigView& view) {
   plan.o.bias = has_biases(view);
   plan.sinks = "self_attn.sinks";
   plan.activation = ActivationKind::clamped_swiglu;
-  plan.experts = {.count = static_cast<std::size_t>(size_of(view, "num_local_experts")),
-                  .used = static_cast<std::size_t>(size_of(view, "num_experts_per_tok")),
+  plan.experts = {.count = static_cast<std::size_t>(read_size(view, "num_local_experts")),
+                  .used = static_cast<std::size_t>(read_size(view, "num_experts_per_tok")),
                   .router = {"mlp.router", true},
                   .stored = view.experts,
                   .bias = true,
@@ -102,7 +102,7 @@ constexpr std::array<std::string_view, 1> kDown = {"down_proj"};
 constexpr std::array<ExpertStack, 2> kStacks = {{{"gate_up_proj", kGateUp}, {"down_proj", kDown}}};
 
 // Returns the layer of a tensor of experts; std::nullopt for other tensors.
-std::optional<std::int32_t> layer_of(const Family& family, std::string_view name) {
+std::optional<std::int32_t> find_layer(const Family& family, std::string_view name) {
   const std::string canonical = table_name(family, name);
   const auto numbered = family.tensors.in_layer(canonical);
   return numbered && numbered->rest.starts_with(kExperts) ? std::optional(numbered->number) : std::nullopt;
@@ -111,7 +111,7 @@ std::optional<std::int32_t> layer_of(const Family& family, std::string_view name
 // Returns true if all matrices of experts are blocks of MXFP4.
 bool all_are_mxfp4(const Model& model, const Family& family) {
   return std::ranges::all_of(model.tensors(), [&](const Tensor& tensor) {
-    return !layer_of(family, tensor.name) || tensor.shape.size() != 2 || is_mxfp4_blocks(tensor);
+    return !find_layer(family, tensor.name) || tensor.shape.size() != 2 || is_mxfp4_blocks(tensor);
   });
 }
 
@@ -122,7 +122,7 @@ ExpertsStored wanted(const Model& model, const Family& family, ExpertsStored fro
   return !numbers && all_are_mxfp4(model, family) ? ExpertsStored::stacked_out_in : ExpertsStored::stacked_in_out;
 }
 
-ExpertsStored experts_stored(const Model& model) {
+ExpertsStored find_experts_stored(const Model& model) {
   const Family& family = family_of(model);
   const auto of_first_layer = [&](std::string_view name) {
     return find_weight(model, family, fmt::format("{}0.{}{}", family.tensors.layers, kExperts, name));
@@ -136,13 +136,13 @@ ExpertsStored experts_stored(const Model& model) {
 // Converts weights for a reader: llama.cpp needs separate experts, transformers stacks.
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers) {
   const Family& family = family_of(model);
-  const ExpertsStored from = experts_stored(model);
+  const ExpertsStored from = find_experts_stored(model);
   const ExpertsStored to = wanted(model, family, from, reader, numbers);
   if (from == to) return text_model(model, reader, numbers);
   ConvertedWeights result{Model(model.header()), {}, {}};
   std::map<std::int32_t, ExpertLayer> made;
   for (const Tensor& tensor : model.tensors()) {
-    if (const auto number = layer_of(family, tensor.name)) {
+    if (const auto number = find_layer(family, tensor.name)) {
       std::string prefix = fmt::format("{}{}.{}", family.tensors.layers, *number, kExperts);
       const auto [layer, is_new] = made.try_emplace(*number, model, std::move(prefix), kStacks, result.model);
       if (is_new) layer->second.convert(from, to);
@@ -167,7 +167,7 @@ constexpr Family kGptOssFamily = make_decoder_family("gpt_oss", "GptOssForCausal
                                                       .faults = find_expert_faults,
                                                       .plan = plan,
                                                       .followed = kFollowed,
-                                                      .experts_stored = experts_stored,
+                                                      .find_experts_stored = find_experts_stored,
                                                       .convert_weights = convert_weights});
 
 }  // namespace poise::gpt_oss

@@ -19,8 +19,8 @@ DecoderPlan plan(const ConfigView& view) {
   DecoderPlan plan = decoder_plan(view);
   plan.qkv = qkv_plan(false);
   plan.o.bias = false;
-  plan.experts = {.count = static_cast<std::size_t>(size_of(view, "num_local_experts")),
-                  .used = static_cast<std::size_t>(size_of(view, "num_experts_per_tok")),
+  plan.experts = {.count = static_cast<std::size_t>(read_size(view, "num_local_experts")),
+                  .used = static_cast<std::size_t>(read_size(view, "num_experts_per_tok")),
                   .router = {"block_sparse_moe.gate"},
                   .list = "block_sparse_moe.experts",
                   .gate = "w1",

@@ -62,7 +62,7 @@ DecoderPlan plan_qwen3(const ConfigView& view) {
 bool has_experts(const ConfigView& view, std::int64_t layer) {
   const Value::Array* without = view.keys().array("mlp_only_layers");
   if (without != nullptr && std::ranges::find(*without, Value(layer)) != without->end()) return false;
-  return (layer + 1) % std::max<std::int64_t>(1, size_of(view, "decoder_sparse_step")) == 0;
+  return (layer + 1) % std::max<std::int64_t>(1, read_size(view, "decoder_sparse_step")) == 0;
 }
 bool has_mlp(const ConfigView& view, std::int64_t layer) { return !has_experts(view, layer); }
 
@@ -73,12 +73,12 @@ std::string_view experts_key(const ConfigView& view) {
 
 std::vector<std::string> moe_faults(const ConfigView& view) {
   const std::string_view count = experts_key(view);
-  std::vector<std::string> faults = size_faults(
-      view,
-      {{count, kMaxExperts}, {"num_experts_per_tok", size_of(view, count)}, {"moe_intermediate_size", kMaxModelSize}});
-  if (const auto other = view.keys().integer("num_experts"); other && *other != size_of(view, count)) {
+  std::vector<std::string> faults = size_faults(view, {{count, kMaxExperts},
+                                                       {"num_experts_per_tok", read_size(view, count)},
+                                                       {"moe_intermediate_size", kMaxModelSize}});
+  if (const auto other = view.keys().integer("num_experts"); other && *other != read_size(view, count)) {
     faults.push_back(fmt::format("num_experts is {}, num_local_experts is {}, expected equal numbers", *other,
-                                 size_of(view, count)));
+                                 read_size(view, count)));
   }
   if (const auto step = view.keys().integer("decoder_sparse_step"); step && *step < 1) {
     faults.push_back(fmt::format("decoder_sparse_step is {}, expected 1 or more", *step));
@@ -94,8 +94,8 @@ std::vector<std::string> moe_faults(const ConfigView& view) {
 DecoderPlan plan_qwen3_moe(const ConfigView& view) {
   DecoderPlan plan = decoder_plan(view);
   norm_heads(plan);
-  plan.experts = {.count = static_cast<std::size_t>(size_of(view, experts_key(view))),
-                  .used = static_cast<std::size_t>(size_of(view, "num_experts_per_tok")),
+  plan.experts = {.count = static_cast<std::size_t>(read_size(view, experts_key(view))),
+                  .used = static_cast<std::size_t>(read_size(view, "num_experts_per_tok")),
                   .router = {"mlp.gate"},
                   .normalized = view.keys().boolean("norm_topk_prob").value_or(false),
                   .list = "mlp.experts",
@@ -107,9 +107,9 @@ DecoderPlan plan_qwen3_moe(const ConfigView& view) {
   return plan;
 }
 
-std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, experts_key(view))); }
+std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(read_size(view, experts_key(view))); }
 std::uint64_t expert_inner(const ConfigView& view) {
-  return static_cast<std::uint64_t>(size_of(view, "moe_intermediate_size"));
+  return static_cast<std::uint64_t>(read_size(view, "moe_intermediate_size"));
 }
 
 constexpr std::array kQwen2Layer =

@@ -31,7 +31,7 @@ struct Rope {
   double theta;
   std::int64_t usual_positions;  // of the original training; 0: the current ones
 
-  double required(std::string_view key) const {
+  double require(std::string_view key) const {
     const auto number = scaling.number(key);
     if (!number) refuse(fmt::format("rope_scaling: {} is missing", key));
     return static_cast<double>(*number);
@@ -40,7 +40,7 @@ struct Rope {
     if (!(number > 0)) refuse(fmt::format("rope_scaling: {} is {}, expected more than 0", key, number));
     return number;
   }
-  double factor() const { return positive("factor", required("factor")); }
+  double factor() const { return positive("factor", require("factor")); }
 
   // Returns the i-th frequency. Requires: i < size / 2.
   double frequency(std::size_t i) const {
@@ -49,7 +49,7 @@ struct Rope {
 
   // Returns the positions of the original training, if file or family give them. The top-level key counts before the
   // nested one.
-  std::optional<double> stated_positions() const {
+  std::optional<double> find_stated_positions() const {
     constexpr std::string_view kKey = "original_max_position_embeddings";
     auto positions = view.keys().integer(kKey);
     if (!positions) positions = scaling.integer(kKey);
@@ -58,7 +58,7 @@ struct Rope {
   }
   // Returns the original positions; by default the current ones.
   double original_positions() const {
-    return stated_positions().value_or(static_cast<double>(view.config.max_position_embeddings));
+    return find_stated_positions().value_or(static_cast<double>(view.config.max_position_embeddings));
   }
 
   template <typename F>
@@ -93,8 +93,8 @@ RopePlan dynamic(const Rope& rope) {
 // are interpolated.
 RopePlan llama3(const Rope& rope) {
   const double factor = rope.factor();
-  const double low = rope.positive("low_freq_factor", rope.required("low_freq_factor"));
-  const double high = rope.positive("high_freq_factor", rope.required("high_freq_factor"));
+  const double low = rope.positive("low_freq_factor", rope.require("low_freq_factor"));
+  const double high = rope.positive("high_freq_factor", rope.require("high_freq_factor"));
   if (high <= low)
     refuse(fmt::format("rope_scaling: high_freq_factor is {}, expected more than low_freq_factor, {}", high, low));
   const double original = rope.original_positions();
@@ -138,7 +138,7 @@ RopePlan yarn(const Rope& rope) {
   return {.frequencies = frequencies, .factor = said ? *said : static_cast<float>(by_default)};
 }
 
-std::vector<float> divided(const Rope& rope, std::string_view key) {
+std::vector<float> divide_frequencies(const Rope& rope, std::string_view key) {
   const std::vector<double> divisors = rope.scaling.numbers(key);
   if (divisors.size() != rope.size / 2)
     refuse(fmt::format("rope_scaling: {} has {} numbers, expected {}", key, divisors.size(), rope.size / 2));
@@ -152,9 +152,9 @@ RopePlan longrope(const Rope& rope) {
   const double factor = given ? static_cast<double>(*given) : positions / original;
   const auto said = rope.scaling.number("attention_factor");
   const double by_default = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(std::max(original, 2.0)));
-  return {.frequencies = divided(rope, "short_factor"),
+  return {.frequencies = divide_frequencies(rope, "short_factor"),
           .factor = said ? *said : static_cast<float>(by_default),
-          .long_frequencies = divided(rope, "long_factor"),
+          .long_frequencies = divide_frequencies(rope, "long_factor"),
           .long_after = static_cast<std::size_t>(original)};
 }
 
@@ -181,7 +181,7 @@ const Type& find_type(std::string_view name) {
 }
 
 // Returns how many numbers of a head rotate.
-std::size_t rotated_size(const ConfigView& view, const ConfigKeys& scaling, const RopeOptions& options) {
+std::size_t compute_rotated_size(const ConfigView& view, const ConfigKeys& scaling, const RopeOptions& options) {
   const float part =
       scaling.number("partial_rotary_factor").value_or(view.keys().number("partial_rotary_factor").value_or(1));
   if (part != 1 && !options.partial)
@@ -214,7 +214,7 @@ double yarn_attention(double factor, double scale) { return factor <= 1 ? 1 : 0.
 RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const RopeOptions& options) {
   static const Attributes none;
   const ConfigKeys keys(scaling == nullptr ? none : *scaling, {});
-  const Rope rope = {view, keys, rotated_size(view, keys, options), static_cast<double>(options.theta),
+  const Rope rope = {view, keys, compute_rotated_size(view, keys, options), static_cast<double>(options.theta),
                      options.original_positions};
   if (scaling != nullptr) {
     for (const auto& [key, value] : *scaling) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kNoLayer = -1;
 
-Shape shape_of(const TensorRow& row, const ConfigView& view) {
+Shape compute_shape(const TensorRow& row, const ConfigView& view) {
   Shape shape;
   for (const Length length : row.axes) {
     if (length != nullptr) shape.push_back(length(view));
@@ -29,20 +29,20 @@ bool is_needed(const TensorRow& row, const ConfigView& view, std::int64_t layer)
   return (row.needed == nullptr || row.needed(view)) && (row.needed_in == nullptr || row.needed_in(view, layer));
 }
 
-std::vector<ExpectedTensor> expected(std::span<const TensorRow> rows, const ConfigView& view,
-                                     const std::string& prefix = {}, std::int64_t layer = kNoLayer) {
+std::vector<ExpectedTensor> list_expected(std::span<const TensorRow> rows, const ConfigView& view,
+                                          const std::string& prefix = {}, std::int64_t layer = kNoLayer) {
   std::vector<ExpectedTensor> tensors;
   tensors.reserve(rows.size());
   for (const TensorRow& row : rows) {
     if (!is_needed(row, view, layer)) continue;
     const auto star = row.name.find('*');
     if (star == std::string_view::npos) {
-      tensors.push_back({prefix + std::string(row.name), shape_of(row, view)});
+      tensors.push_back({prefix + std::string(row.name), compute_shape(row, view)});
       continue;
     }
     for (std::uint64_t i = 0; i < row.copies(view); ++i) {
       tensors.push_back({fmt::format("{}{}{}{}", prefix, row.name.substr(0, star), i, row.name.substr(star + 1)),
-                         shape_of(row, view)});
+                         compute_shape(row, view)});
     }
   }
   return tensors;
@@ -80,11 +80,15 @@ std::optional<NumberedName> split_number(std::string_view name) {
   return NumberedName{number, name.substr(digits + 1)};
 }
 
-std::vector<ExpectedTensor> TensorTable::before_layers(const ConfigView& view) const { return expected(first, view); }
-std::vector<ExpectedTensor> TensorTable::after_layers(const ConfigView& view) const { return expected(last, view); }
+std::vector<ExpectedTensor> TensorTable::before_layers(const ConfigView& view) const {
+  return list_expected(first, view);
+}
+std::vector<ExpectedTensor> TensorTable::after_layers(const ConfigView& view) const {
+  return list_expected(last, view);
+}
 
 std::vector<ExpectedTensor> TensorTable::of_layer(const ConfigView& view, std::int64_t layer_number) const {
-  return expected(layer, view, fmt::format("{}{}.", layers, layer_number), layer_number);
+  return list_expected(layer, view, fmt::format("{}{}.", layers, layer_number), layer_number);
 }
 
 std::vector<ExpectedTensor> TensorTable::all(const ConfigView& view) const {

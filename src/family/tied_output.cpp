@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kTied = "tie_word_embeddings";
 
 // Returns the name that the file would have given the embedding: spelled as its other tensors are.
-std::string spelled_embedding(const Model& model, const Family& family) {
+std::string spell_embedding(const Model& model, const Family& family) {
   for (const auto& [canonical, other] : family.spellings) {
     if (other.empty() || !family.embedding.starts_with(canonical)) continue;
     const auto has_prefix = [prefix = other](const Tensor& tensor) { return tensor.name.starts_with(prefix); };
@@ -61,7 +61,8 @@ bool share_bytes(const Tensor& a, const Tensor& b) {
 }
 
 // Returns the model without `left_out`, and with another name for `renamed`. Each may be null.
-Model copy_of(const Model& model, const Tensor* left_out, const Tensor* renamed = nullptr, std::string_view name = {}) {
+Model copy_model(const Model& model, const Tensor* left_out, const Tensor* renamed = nullptr,
+                 std::string_view name = {}) {
   Model copy(model.header());
   copy.reserve(model.size());
   for (const Tensor& tensor : model.tensors()) {
@@ -96,15 +97,15 @@ std::optional<Model> resolve_tied_output(const Model& model) {
     resolved.warnings.push_back({Severity::warning, std::move(text), model.origin.path.string(), std::nullopt});
   };
   const Tensor* embedding = find_weight(model, family, family.embedding);
-  if (embedding == nullptr) return copy_of(model, nullptr, output, spelled_embedding(model, family));
+  if (embedding == nullptr) return copy_model(model, nullptr, output, spell_embedding(model, family));
   if (have_same_numbers(*embedding, *output)) {
-    Model resolved = copy_of(model, output);
+    Model resolved = copy_model(model, output);
     if (!share_bytes(*embedding, *output))
       warn(resolved,
            fmt::format("tensor {} is left out: it equals {} (tie_word_embeddings)", output->name, embedding->name));
     return resolved;
   }
-  Model resolved = copy_of(model, nullptr);
+  Model resolved = copy_model(model, nullptr);
   untie_output(resolved);
   warn(resolved, fmt::format("tie_word_embeddings is true, but {} differs from {}: both are kept, and "
                              "tie_word_embeddings becomes false",
@@ -120,7 +121,7 @@ std::optional<ConvertedWeights> store_tied_output(const Model& model) {
     return std::nullopt;
   Tensor output = *embedding;
   output.name = std::string(family.output);
-  ConvertedWeights stored{copy_of(model, nullptr), {}, {}};
+  ConvertedWeights stored{copy_model(model, nullptr), {}, {}};
   stored.model.add(std::move(output));
   untie_output(stored.model);
   stored.losses.push_back(
@@ -136,7 +137,7 @@ std::optional<Model> resolve_aliases(const Model& model) {
     if (stored != nullptr && model.find(key) == nullptr) aliases.emplace_back(key, stored);
   }
   if (aliases.empty()) return std::nullopt;
-  Model resolved = copy_of(model, nullptr);
+  Model resolved = copy_model(model, nullptr);
   for (const auto& [name, stored] : aliases) {
     Tensor tensor = *stored;
     tensor.name = name;

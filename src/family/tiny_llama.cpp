@@ -38,12 +38,12 @@ constexpr std::array kLayer = std::to_array<TensorRow>({
 constexpr std::array kLast = std::to_array<TensorRow>({{kOutput, {axis::hidden, axis::vocabulary}}});
 
 Config read_config(const ConfigKeys& keys) {
-  Config config = tiny_llama_config({.model_dim = keys.required("hidden_size"),
-                                     .layers = keys.required("num_hidden_layers"),
-                                     .heads = keys.required("num_attention_heads"),
-                                     .ffn_hidden_dim = keys.required("intermediate_size"),
-                                     .positions = keys.required("max_position_embeddings"),
-                                     .vocabulary = keys.required("vocab_size"),
+  Config config = tiny_llama_config({.model_dim = keys.require("hidden_size"),
+                                     .layers = keys.require("num_hidden_layers"),
+                                     .heads = keys.require("num_attention_heads"),
+                                     .ffn_hidden_dim = keys.require("intermediate_size"),
+                                     .positions = keys.require("max_position_embeddings"),
+                                     .vocabulary = keys.require("vocab_size"),
                                      .dropout = keys.number("dropout").value_or(0.0F)});
   config.hidden_act = keys.text("hidden_act").value_or(config.hidden_act);
   config.rms_norm_eps = keys.number("rms_norm_eps").value_or(config.rms_norm_eps);

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMostDescription = 16 << 20;  // bytes
 
 // Returns "q_proj" of "model.layers.0.self_attn.q_proj", "attn_q" of "blk.0.attn_q.weight".
-std::string target_of(std::string_view name) {
+std::string find_target(std::string_view name) {
   constexpr std::string_view kWeight = ".weight";
   if (name.ends_with(kWeight)) name.remove_suffix(kWeight.size());
   return std::string(name.substr(name.rfind('.') + 1));
@@ -65,7 +65,7 @@ Attributes adapter_summary(const Adapter& adapter) {
   std::set<std::string> targets;
   for (const AdaptedMatrix& matrix : adapter.matrices) {
     if (ranks.size() < kMostNamed) ranks.insert(matrix.rank());
-    if (targets.size() < kMostNamed) targets.insert(target_of(matrix.file_name));
+    if (targets.size() < kMostNamed) targets.insert(find_target(matrix.file_name));
   }
   Attributes summary = {{"kind", "lora"}, {"alpha", adapter.alpha}};
   if (!ranks.empty()) summary.set("rank", one_or_list(std::vector<std::uint64_t>(ranks.begin(), ranks.end())));

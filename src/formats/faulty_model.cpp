@@ -11,14 +11,14 @@ constexpr std::size_t kMostFaults = 100;
 
 }  // namespace
 
-std::string summary_of(const std::vector<Finding>& faults) {
+std::string summarize_faults(const std::vector<Finding>& faults) {
   const std::size_t more = faults.size() - 1;
   return more == 0 ? faults.front().message
                    : fmt::format("{} (and {})", faults.front().message, format_count(more, "more fault"));
 }
 
 FaultyModel::FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind)
-    : Error(kind, summary_of(faults), faults.front().path, faults.front().offset),
+    : Error(kind, summarize_faults(faults), faults.front().path, faults.front().offset),
       found_(std::make_shared<Found>(Found{std::move(faults), std::move(sound)})) {}
 
 FaultyModel::FaultyModel(std::string message, const std::string& path, std::vector<Finding> faults, Model sound)
@@ -37,7 +37,9 @@ void Faults::note(const Error& error, std::string_view tensor) {
 
 bool Faults::are_enough() const { return found_.size() > kMostFaults; }
 
-Error Faults::summary() const { return {first_kind_, summary_of(found_), found_.front().path, found_.front().offset}; }
+Error Faults::summary() const {
+  return {first_kind_, summarize_faults(found_), found_.front().path, found_.front().offset};
+}
 
 FaultyModel Faults::with(Model sound) && { return {std::move(found_), std::move(sound), first_kind_}; }
 

@@ -14,9 +14,9 @@
 namespace poise {
 
 // Returns the first fault's message, with the number of others. Requires: there is a fault.
-std::string summary_of(const std::vector<Finding>& faults);
+std::string summarize_faults(const std::vector<Finding>& faults);
 
-// Reports faults, and has the sound rest of the model. The message is summary_of(faults), unless the caller gives
+// Reports faults, and has the sound rest of the model. The message is summarize_faults(faults), unless the caller gives
 // another.
 class FaultyModel : public Error {
  public:

@@ -132,7 +132,7 @@ std::vector<std::string> block_items(const Lines& lines, std::size_t next) {
 }
 
 // Returns the text after the colon on a line with this key; std::nullopt for other lines.
-std::optional<std::string_view> value_of(std::string_view line, std::string_view key) {
+std::optional<std::string_view> find_value(std::string_view line, std::string_view key) {
   if (line.starts_with('"') || line.starts_with('\'')) {
     const std::size_t end = line.find(line.front(), 1);
     if (end == std::string_view::npos || line.substr(1, end - 1) != key) return std::nullopt;
@@ -163,7 +163,7 @@ std::vector<std::string> front_matter_values(std::string_view readme, std::strin
   };
   const Lines lines = front_matter_lines(readme);
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const auto value = value_of(lines[i], key);
+    const auto value = find_value(lines[i], key);
     if (!value) continue;
     if (value->starts_with('[')) return flow_items(*value, lines, i + 1);
     if (value->starts_with('|') || value->starts_with('>'))

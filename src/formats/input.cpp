@@ -28,7 +28,7 @@ void refuse_non_model(const Input& input) {
   const std::string path = input.path.string();
   if (input.source->size() == 0) throw Error(ErrorKind::invalid_file, "the file is empty", path);
   refuse_lookalike(*input.source);
-  if (container_of(input) != ContainerKind::zip || recognise(input, all_formats()) != nullptr) return;
+  if (find_container(input) != ContainerKind::zip || recognise(input, all_formats()) != nullptr) return;
   (void)open_container(ContainerKind::zip, input.path, input.source);  // throws if it cannot be read
   throw Error(
       ErrorKind::unsupported,

@@ -33,7 +33,7 @@ inline void warn(std::vector<Finding>& warnings, std::string message, const std:
 std::vector<std::byte> first_bytes(const Input& input, std::size_t count);
 
 // Returns std::nullopt for a file that is not a container. Looks at a few bytes.
-inline std::optional<ContainerKind> container_of(const Input& input) { return find_container_kind(input.source); }
+inline std::optional<ContainerKind> find_container(const Input& input) { return find_container_kind(input.source); }
 
 // Returns empty for a container that cannot be read: opening it reports why.
 MemberNames member_names(const Input& input, ContainerKind kind);

@@ -55,7 +55,7 @@ const std::string* json_text(const Model& model, std::string_view key) {
   return text;
 }
 
-std::string name_of(const Model& model, std::string_view key) {
+std::string name_place(const Model& model, std::string_view key) {
   return fmt::format("{}: attribute {}", model.origin.path.string(), key);
 }
 
@@ -82,7 +82,7 @@ std::optional<double> number_beyond_json(const Value& value) {
 std::optional<Attributes> parse_json_attribute(Model& model, std::string_view key) {
   const std::string* text = json_text(model, key);
   if (text == nullptr) return std::nullopt;
-  Value json = parse_json(*text, name_of(model, key));
+  Value json = parse_json(*text, name_place(model, key));
   if (json.get_if<Attributes>() == nullptr) fail(model, key, "expected a JSON object");
   model.attributes.erase(key);
   return std::move(json).take<Attributes>();

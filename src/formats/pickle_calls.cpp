@@ -90,7 +90,7 @@ bool is_empty_mapping(const Pickle& pickle, Id id) {
   if (pickle.kind(id) == Kind::dict) return pickle.items(id).empty();
   if (pickle.kind(id) != Kind::call) return false;
   const Call& call = pickle.call(id);
-  return called_name(pickle, id) == "collections.OrderedDict" && pickle.items(call.arguments).empty() &&
+  return name_called_function(pickle, id) == "collections.OrderedDict" && pickle.items(call.arguments).empty() &&
          call.pairs.empty() && call.items.empty() && call.keywords.empty() && !call.state;
 }
 
@@ -100,7 +100,7 @@ bool is_plain(const Pickle& pickle, Id id, std::size_t depth = 0) {
   switch (pickle.kind(id)) {
     case Kind::call:
     case Kind::persistent: return false;
-    case Kind::global: return named_dtype(full_name(pickle.global(id))).has_value();
+    case Kind::global: return find_dtype(full_name(pickle.global(id))).has_value();
     case Kind::tuple:
     case Kind::list:
     case Kind::set:
@@ -198,7 +198,7 @@ std::optional<std::string> fault_of_type(const Pickle& pickle, const Call& call)
   return std::nullopt;
 }
 
-bool is_type(const Pickle& pickle, Id id) { return called_name(pickle, id) == "numpy.dtype"; }
+bool is_type(const Pickle& pickle, Id id) { return name_called_function(pickle, id) == "numpy.dtype"; }
 
 // Returns true for (version, shape, type, order, data); the oldest have no version.
 bool is_array_state(const Pickle& pickle, Id state) {
@@ -208,7 +208,7 @@ bool is_array_state(const Pickle& pickle, Id state) {
 }
 
 bool is_fields(const Pickle& pickle, Id state) {
-  return pickle.kind(state) == Kind::dict || called_name(pickle, state) == "collections.OrderedDict";
+  return pickle.kind(state) == Kind::dict || name_called_function(pickle, state) == "collections.OrderedDict";
 }
 
 // Checks the calls of a pickle, one after the other.
@@ -235,7 +235,7 @@ class CallCheck {
     const Call& call = pickle_.call(id);
     const std::string name = canonical_global(pickle_, call.function);
     if (name.empty()) return report(id, "it calls an object that it makes itself, which no checkpoint needs");
-    if (!is_expected(name)) return;  // unexpected_globals() reports it
+    if (!is_expected(name)) return;  // list_unexpected_globals() reports it
     const auto rule = find_rule(name);
     if (!rule) return report(id, fmt::format("it calls {}, which checkpoints only name", name));
     if (rule->state == State::tensor) {
@@ -296,7 +296,7 @@ class CallCheck {
 
 bool may_be_called(std::string_view name) { return find_rule(name).has_value(); }
 
-std::string called_name(const Pickle& pickle, Id id) {
+std::string name_called_function(const Pickle& pickle, Id id) {
   if (pickle.kind(id) != Kind::call) return {};
   const Id function = pickle.call(id).function;
   return pickle.kind(function) == Kind::global ? full_name(pickle.global(function)) : std::string();
@@ -307,7 +307,7 @@ std::vector<Finding> unsafe_calls(const Pickle& pickle, const std::string& path)
 }
 
 std::vector<Finding> unsafe_steps(const Pickle& pickle, const std::string& path) {
-  std::vector<Finding> findings = unexpected_globals(pickle, path);
+  std::vector<Finding> findings = list_unexpected_globals(pickle, path);
   std::ranges::move(unsafe_calls(pickle, path), std::back_inserter(findings));
   return findings;
 }
@@ -318,7 +318,7 @@ std::optional<std::string> change_of_tensor(const Pickle& pickle, Id id) {
   if (!call.keywords.empty()) return "it is made with keyword arguments";
   if (call.state && !is_empty_mapping(pickle, *call.state) && !is_tensor_state(pickle, *call.state))
     return "it gets a state that changes it";
-  const std::string name = called_name(pickle, id);
+  const std::string name = name_called_function(pickle, id);
   const std::span<const Id> arguments = pickle.items(call.arguments);
   if (auto change = change_by_arguments(pickle, name, arguments)) return change;
   // The function and the arguments of another call.
@@ -327,7 +327,7 @@ std::optional<std::string> change_of_tensor(const Pickle& pickle, Id id) {
 }
 
 bool has_attributes(const Pickle& pickle, Id id) {
-  const auto extras = std::ranges::find(kExtras, called_name(pickle, id), &Extras::name);
+  const auto extras = std::ranges::find(kExtras, name_called_function(pickle, id), &Extras::name);
   if (extras == kExtras.end()) return false;
   const Id attributes = argument(pickle.items(pickle.call(id).arguments), extras->attributes);
   const bool is_pair = pickle.kind(attributes) == Kind::tuple;

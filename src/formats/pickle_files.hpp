@@ -53,7 +53,7 @@ bool may_be_called(std::string_view name);
 
 // Returns the full name of the function that a call calls; empty for other objects, and where a pickle calls what it
 // has made itself.
-std::string called_name(const pickle::Pickle& pickle, pickle::Id id);
+std::string name_called_function(const pickle::Pickle& pickle, pickle::Id id);
 
 // Returns an error for each call that is not among those of ordinary checkpoints, though its function may be named: an
 // object that the pickle makes is called, or a type; a function that calls its argument gets one that torch's
@@ -61,7 +61,7 @@ std::string called_name(const pickle::Pickle& pickle, pickle::Id id);
 // state under which NumPy takes bytes for addresses.
 std::vector<Finding> unsafe_calls(const pickle::Pickle& pickle, const std::string& path);
 
-// Returns unexpected_globals() and unsafe_calls().
+// Returns list_unexpected_globals() and unsafe_calls().
 std::vector<Finding> unsafe_steps(const pickle::Pickle& pickle, const std::string& path);
 
 // Returns why a tensor that a call makes is another one in PyTorch than its arguments say: steps of the pickle set

@@ -141,7 +141,7 @@ constexpr std::array kDangers = std::to_array<Danger>({
 std::string full_name(const pickle::Global& global) { return fmt::format("{}.{}", global.module, global.name); }
 
 std::optional<DType> storage_dtype(std::string_view name) { return dtype_spelled(kStorages, name); }
-std::optional<DType> named_dtype(std::string_view name) { return dtype_spelled(kDTypes, name); }
+std::optional<DType> find_dtype(std::string_view name) { return dtype_spelled(kDTypes, name); }
 std::string_view storage_name(DType dtype) { return spelling_in(kStorages, dtype).value_or(std::string_view()); }
 
 std::string canonical_name(std::string_view name) {
@@ -192,10 +192,10 @@ bool is_expected(std::string_view name) {
     return std::ranges::find(names, full) != names.end();
   };
   return may_be_called(full) || has_name(kNamedTypes) || has_name(kNamedSchemes) || has_name(kNamedArguments) ||
-         storage_dtype(name) || named_dtype(name);
+         storage_dtype(name) || find_dtype(name);
 }
 
-std::string_view danger_of(std::string_view name) {
+std::string_view describe_danger(std::string_view name) {
   const std::string full = canonical_name(name);
   for (const auto& [what, beginnings] : kDangers) {
     for (const std::string_view beginning : beginnings) {
@@ -205,7 +205,7 @@ std::string_view danger_of(std::string_view name) {
   return {};
 }
 
-std::vector<Finding> unexpected_globals(const pickle::Pickle& pickle, const std::string& path) {
+std::vector<Finding> list_unexpected_globals(const pickle::Pickle& pickle, const std::string& path) {
   constexpr std::size_t kMostNames = 100;
   std::vector<Finding> findings;
   std::size_t more = 0;
@@ -218,7 +218,7 @@ std::vector<Finding> unexpected_globals(const pickle::Pickle& pickle, const std:
       last = id;
       continue;
     }
-    const std::string_view danger = danger_of(name);
+    const std::string_view danger = describe_danger(name);
     findings.push_back(
         {Severity::error,
          danger.empty()

@@ -19,7 +19,7 @@ std::string full_name(const pickle::Global& global);
 // Returns the element type of "torch.FloatStorage" or "torch.float16". Untyped storages are u8. std::nullopt for other
 // names, and for types that Poise lacks.
 std::optional<DType> storage_dtype(std::string_view name);
-std::optional<DType> named_dtype(std::string_view name);
+std::optional<DType> find_dtype(std::string_view name);
 // Returns the names for writing; empty for types that no version of PyTorch loads from typed storages.
 std::string_view storage_name(DType dtype);
 
@@ -35,9 +35,9 @@ bool is_expected(std::string_view name);
 
 // Returns the effect of a function or class that is_expected() rejects, for people: "runs commands", "imports modules",
 // ...; empty if unknown.
-std::string_view danger_of(std::string_view name);
+std::string_view describe_danger(std::string_view name);
 
 // Returns an error for each name in a pickle that is_expected() rejects, up to 100, and one for all others.
-std::vector<Finding> unexpected_globals(const pickle::Pickle& pickle, const std::string& path);
+std::vector<Finding> list_unexpected_globals(const pickle::Pickle& pickle, const std::string& path);
 
 }  // namespace poise::pytorch

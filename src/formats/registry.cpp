@@ -82,7 +82,7 @@ Model read_sound_rest(const Format& format, const Input& input, const ReadOption
 
 // Returns the format of the extension of a file that begins like none: the one that it ends like, else the first. Null:
 // none.
-const Format* named_by_extension(const Input& input, const std::string& extension) {
+const Format* find_by_extension(const Input& input, const std::string& extension) {
   const Format* first = nullptr;
   for (const Format* format : kFormats) {
     if (format->read == nullptr || !has_extension(*format, extension)) continue;
@@ -110,12 +110,12 @@ Opened read_input(Input input, const ReadOptions& options, IfFaulty if_faulty = 
     return {format, std::move(input), std::move(model), std::move(faults)};
   }
   // Not recognized by content: the format of its extension reports what is wrong.
-  if (const Format* format = input.source ? named_by_extension(input, extension) : nullptr) {
+  if (const Format* format = input.source ? find_by_extension(input, extension) : nullptr) {
     try {
       Model model = read(*format);
       return {format, std::move(input), std::move(model), std::move(faults)};
     } catch (const Error& error) {
-      if (format->container && format->container == container_of(input)) throw;
+      if (format->container && format->container == find_container(input)) throw;
       refuse_non_model(error, {&input.source, 1});
       throw;
     }
@@ -251,7 +251,7 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
         among, [&](const Format* format) { return format->sniff != nullptr && format->sniff(input); });
     if (found != among.end()) return *found;
   }
-  const auto container = container_of(input);
+  const auto container = find_container(input);
   if (!container) return nullptr;
   std::optional<MemberNames> names;
   const auto holds = [&](bool (*test)(const MemberNames& names)) {

@@ -132,7 +132,7 @@ DirectoryOutput::~DirectoryOutput() {
 }
 
 // Makes the hidden directory. Every save to a target uses the same hidden name, unless another one is running.
-void DirectoryOutput::make_hidden() {
+void DirectoryOutput::create_hidden_directory() {
   fs::path name = make_finished_name(target_);
   for (int attempt = 0;; ++attempt) {
     if (::mkdir(name.c_str(), 0777) == 0) break;
@@ -186,7 +186,7 @@ void DirectoryOutput::replace() {
 
 void DirectoryOutput::commit() {
   for (AtomicFile& file : files_) file.flush();
-  make_hidden();
+  create_hidden_directory();
   for (std::size_t i = 0; i < files_.size(); ++i) {
     const fs::path path = hidden_ / names_[i];
     if (names_[i].find('/') != std::string::npos && ::mkdir(path.parent_path().c_str(), 0777) != 0 && errno != EEXIST)

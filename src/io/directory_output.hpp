@@ -53,7 +53,7 @@ class DirectoryOutput final : public SavedOutput {
   void commit() override;
 
  private:
-  void make_hidden();
+  void create_hidden_directory();
   void replace();
 
   std::filesystem::path target_;

@@ -80,7 +80,7 @@ std::optional<std::int64_t> parse_tar_number(std::string_view field) {
   return is_negative ? -number : number;
 }
 
-void refuse_one_of(std::span<const Lookalike> among, const Source& source) {
+void refuse_lookalike(std::span<const Lookalike> among, const Source& source) {
   const std::string start = read_lower_case_start(source);
   for (const Lookalike& lookalike : among) {
     if (start.starts_with(lookalike.start))
@@ -93,7 +93,7 @@ void refuse_one_of(std::span<const Lookalike> among, const Source& source) {
 std::span<const Lookalike> list_lookalikes() { return kLookalikes; }
 
 void refuse_lookalike(const Source& source) {
-  refuse_one_of(kLookalikes, source);
+  refuse_lookalike(kLookalikes, source);
   if (is_tar_archive(source))
     throw Error(ErrorKind::unsupported,
                 "this is a tar archive; unpack it first (one that PyTorch wrote before version 0.1.10: load it with "
@@ -120,7 +120,7 @@ bool is_tar_archive(const Source& source) {
   return claimed == sum || claimed == signed_sum;
 }
 
-void refuse_git_lfs_pointer(const Source& source) { refuse_one_of({&kGitLfsPointer, 1}, source); }
+void refuse_git_lfs_pointer(const Source& source) { refuse_lookalike({&kGitLfsPointer, 1}, source); }
 
 SourcePtr find_refused_source(const Error& error, std::span<const SourcePtr> opened) {
   if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) return nullptr;

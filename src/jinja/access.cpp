@@ -27,7 +27,7 @@ bool changes(const Object& of, std::string_view name) {
 }
 
 // Returns the name of a type in Jinja's error messages.
-std::string described(const Object& of) { return of.is_none() ? "None" : name_type(of) + " object"; }
+std::string describe_type(const Object& of) { return of.is_none() ? "None" : name_type(of) + " object"; }
 
 std::optional<Object> find_number_attribute(const Object& of, std::string_view name) {
   if (of.is<double>()) {
@@ -76,7 +76,7 @@ Object make_refused(const Object& of, std::string_view name) {
 bool is_hidden(std::string_view name) { return name.starts_with("__") && name.ends_with("__"); }
 
 Object make_missing_attribute(const Object& of, std::string_view name) {
-  return make_undefined(fmt::format("'{}' has no attribute '{}'", described(of), name));
+  return make_undefined(fmt::format("'{}' has no attribute '{}'", describe_type(of), name));
 }
 
 // Looks up a key as a subscript; std::nullopt if there is no such item.
@@ -133,7 +133,7 @@ Object Interpreter::find_item(const Object& of, const Object& key) {
     if (auto found = find_python_attribute(*this, of, name->bytes)) return *std::move(found);
     return make_missing_attribute(of, name->bytes);
   }
-  return make_undefined(fmt::format("{} has no element {}", described(of), repr(budget_, key)));
+  return make_undefined(fmt::format("{} has no element {}", describe_type(of), repr(budget_, key)));
 }
 
 // The methods of dictionaries, lists, tuples and ranges follow.

@@ -90,8 +90,8 @@ HWY_EXPORT(GeluTanhProduct);
 HWY_EXPORT(ClampedSwiglu);
 HWY_EXPORT(SoftCap);
 
-float gelu_of(float x) { return 0.5F * x * (1.0F + std::erf(x * 0.70710678118654752F)); }
-float relu_of(float x) { return x < 0.0F ? 0.0F : x; }
+float compute_gelu(float x) { return 0.5F * x * (1.0F + std::erf(x * 0.70710678118654752F)); }
+float compute_relu(float x) { return x < 0.0F ? 0.0F : x; }
 
 }  // namespace
 
@@ -109,16 +109,16 @@ void clamped_swiglu(float* gate, const float* up, std::size_t count) {
 void soft_cap(float* x, std::size_t count, float cap) { HWY_DYNAMIC_DISPATCH(SoftCap)(x, count, cap); }
 
 void gelu(float* x, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) x[i] = gelu_of(x[i]);
+  for (std::size_t i = 0; i < count; ++i) x[i] = compute_gelu(x[i]);
 }
 void gelu_product(float* gate, const float* up, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) gate[i] = gelu_of(gate[i]) * up[i];
+  for (std::size_t i = 0; i < count; ++i) gate[i] = compute_gelu(gate[i]) * up[i];
 }
 void relu(float* x, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) x[i] = relu_of(x[i]);
+  for (std::size_t i = 0; i < count; ++i) x[i] = compute_relu(x[i]);
 }
 void relu_product(float* gate, const float* up, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) gate[i] = relu_of(gate[i]) * up[i];
+  for (std::size_t i = 0; i < count; ++i) gate[i] = compute_relu(gate[i]) * up[i];
 }
 
 }  // namespace poise

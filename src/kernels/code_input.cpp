@@ -34,7 +34,7 @@ void ConvertSteps(const InputPart& part, KernelInput::Panels& panels) {
   const CodeLayout& layout = panels.layout;
   const std::size_t step_bytes = layout.step_bytes();
   for (std::size_t block = part.blocks.first; block < part.blocks.last; ++block) {
-    const std::size_t steps = layout.steps_of(block);
+    const std::size_t steps = layout.count_steps(block);
     for (std::size_t t = part.tokens.first; t < part.tokens.last; ++t) {
       const float* from = part.x + t * part.stride + (block - part.blocks.first) * kCodeBlock;
       std::byte* to = panels.numbers.data() + layout.place(t / kCodeTokens, block, panels.tokens);

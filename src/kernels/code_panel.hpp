@@ -77,13 +77,13 @@ struct CodeLayout {
   std::size_t step_bytes() const { return integer_bytes() + 128; }
   std::size_t groups(std::size_t tokens) const { return (tokens + kCodeTokens - 1) / kCodeTokens; }
   std::size_t blocks() const { return (columns + kCodeBlock - 1) / kCodeBlock; }
-  std::size_t steps_of(std::size_t block) const {
+  std::size_t count_steps(std::size_t block) const {
     const std::size_t rest = columns - block * kCodeBlock;
     return (rest < kCodeBlock ? rest : kCodeBlock) / step;
   }
   // Returns where a block of columns of the g-th kCodeTokens tokens begins.
   std::size_t place(std::size_t g, std::size_t block, std::size_t tokens) const {
-    return (block * groups(tokens) * (kCodeBlock / step) + g * steps_of(block)) * step_bytes();
+    return (block * groups(tokens) * (kCodeBlock / step) + g * count_steps(block)) * step_bytes();
   }
 };
 

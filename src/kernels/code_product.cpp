@@ -278,7 +278,7 @@ void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t las
     const std::size_t end = std::min(r + kCodeRows, last);
     std::fill_n(panel.sums.begin(), needed, 0.0F);
     for (std::size_t b = 0; b < layout.blocks(); ++b) {
-      const std::size_t steps = layout.steps_of(b);
+      const std::size_t steps = layout.count_steps(b);
       form.expand(matrix, {r, end, b * kCodeBlock, steps * layout.step, layout.step, panel.codes.data(),
                            panel.scales.data(), panel.mins.data(), 0, layout.tiled ? &keep_tiles_awake : nullptr});
       for (std::size_t g = 0; g < groups; ++g) {

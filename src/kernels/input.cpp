@@ -8,10 +8,10 @@
 namespace poise {
 namespace {
 
-std::size_t rounded_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
+std::size_t round_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
 // Returns the number of columns for sums of x; 0: all.
-std::size_t x_group_of(const StoredRows& matrix) {
+std::size_t choose_x_group(const StoredRows& matrix) {
   return matrix.blocks != nullptr ? stored_type(matrix).x_group : matrix.group_size;
 }
 
@@ -99,20 +99,20 @@ KernelInput::Words::Words(const StoredRows& matrix, std::size_t count)
     : tokens(count),
       columns(matrix.columns),
       planes(stored_type(matrix).planes),
-      group_size(x_group_of(matrix)),
-      sums_stride(group_size == 0 ? 1 : rounded_up(columns / group_size, 16)),
+      group_size(choose_x_group(matrix)),
+      sums_stride(group_size == 0 ? 1 : round_up(columns / group_size, 16)),
       numbers(tokens * blocks() * kIntegerBlock),
       scales(tokens * blocks()),
       sums(tokens * sums_stride) {}
 
 bool KernelInput::Words::suits(const StoredRows& matrix) const {
-  return planes == stored_type(matrix).planes && group_size == x_group_of(matrix);
+  return planes == stored_type(matrix).planes && group_size == choose_x_group(matrix);
 }
 
 KernelInput::Bytes::Bytes(const StoredRows& matrix, std::size_t count)
     : tokens(count),
       columns(matrix.columns),
-      group_size(x_group_of(matrix)),
+      group_size(choose_x_group(matrix)),
       sums_stride(4 * columns / group_size),
       numbers(tokens * columns),
       scales(tokens * sums_stride),
@@ -121,7 +121,7 @@ KernelInput::Bytes::Bytes(const StoredRows& matrix, std::size_t count)
       block_sums(tokens * (columns / kByteBlock)),
       integer_sums(tokens * (columns / 16)) {}
 
-bool KernelInput::Bytes::suits(const StoredRows& matrix) const { return group_size == x_group_of(matrix); }
+bool KernelInput::Bytes::suits(const StoredRows& matrix) const { return group_size == choose_x_group(matrix); }
 
 KernelInput::Tiles::Tiles(const StoredRows& matrix, std::size_t count) : LaidOut{count, tile_layout(matrix)} {
   numbers.resize(layout.place(0, layout.blocks(), tokens));

@@ -97,14 +97,14 @@ class KernelInput {
       return numbers.data() + (t * blocks() + block) * kIntegerBlock;
     }
     // Returns how many integers a block has, with padding.
-    std::size_t integers_of(std::size_t block) const {
+    std::size_t count_integers(std::size_t block) const {
       const std::size_t rest = columns - block * kIntegerBlock;
       return rest > kIntegerBlock ? kIntegerBlock : (rest + kPadding - 1) / kPadding * kPadding;
     }
     // Returns the factor of a block's integers.
     float scale(std::size_t t, std::size_t block) const { return scales[t * blocks() + block]; }
     // Returns the sum of x in each group of columns, padded with zeros to sums_stride; without groups one sum.
-    const float* sums_of(std::size_t t) const { return sums.data() + t * sums_stride; }
+    const float* get_sums(std::size_t t) const { return sums.data() + t * sums_stride; }
 
     std::size_t tokens;
     std::size_t columns;
@@ -125,13 +125,13 @@ class KernelInput {
 
     const std::int8_t* integers(std::size_t t) const { return numbers.data() + t * columns; }
     // Return, for each group of columns, the factor of its integers, and the factor times their sum: each four times.
-    const float* scales_of(std::size_t t) const { return scales.data() + t * sums_stride; }
-    const float* sums_of(std::size_t t) const { return sums.data() + t * sums_stride; }
+    const float* get_scales(std::size_t t) const { return scales.data() + t * sums_stride; }
+    const float* get_sums(std::size_t t) const { return sums.data() + t * sums_stride; }
     // Return the same two for each kByteBlock columns, once.
-    const float* block_scales_of(std::size_t t) const { return block_scales.data() + t * (columns / kByteBlock); }
-    const float* block_sums_of(std::size_t t) const { return block_sums.data() + t * (columns / kByteBlock); }
+    const float* get_block_scales(std::size_t t) const { return block_scales.data() + t * (columns / kByteBlock); }
+    const float* get_block_sums(std::size_t t) const { return block_sums.data() + t * (columns / kByteBlock); }
     // Returns the sums of the integers of each 16 columns.
-    const std::int16_t* integer_sums_of(std::size_t t) const { return integer_sums.data() + t * (columns / 16); }
+    const std::int16_t* get_integer_sums(std::size_t t) const { return integer_sums.data() + t * (columns / 16); }
 
     std::size_t tokens;
     std::size_t columns;

@@ -133,7 +133,7 @@ void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last
       const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
       ForTokens<kFewTogether>(in.tokens, [&](auto count, std::size_t t) HWY_ATTR {
         constexpr std::size_t kRows = RowsTogether(count());
-        const PlanesOfX x = {in.integers(t, b), in.integers_of(b) / Unpack::kPlanes, in.blocks() * kBlock};
+        const PlanesOfX x = {in.integers(t, b), in.count_integers(b) / Unpack::kPlanes, in.blocks() * kBlock};
         hn::Vec<hn::RebindToFloat<Products>> sums[count()][4];
         for (std::size_t at = 0; at < 4; at += kRows) {
           ExactSums<kVnni, Words, kRows, count()> exact;
@@ -147,7 +147,7 @@ void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last
       });
     }
     for (std::size_t t = 0; t < in.tokens; ++t)
-      WithScale(matrix, totals[t], in.sums_of(t)).store(y + t * stride + (r - first), last - r);
+      WithScale(matrix, totals[t], in.get_sums(t)).store(y + t * stride + (r - first), last - r);
   }
 }
 

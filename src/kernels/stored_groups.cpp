@@ -64,7 +64,7 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
           for (auto& sum : of_token) sum = hn::Zero(Sums());
         }
         for (std::size_t at = 0; at < 4; at += kRows) {
-          PlanesOfX x = {in.integers(t, b), in.integers_of(b) / Unpack::kPlanes, in.blocks() * kBlock};
+          PlanesOfX x = {in.integers(t, b), in.count_integers(b) / Unpack::kPlanes, in.blocks() * kBlock};
           std::size_t g = b * (kBlock / matrix.group_size);
           for (std::size_t i = 0; i < words; i += group_words, ++g, x.x += group_words) {
             ExactSums<kVnni, D, kRows, count()> group;
@@ -83,7 +83,7 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
       });
     }
     for (std::size_t t = 0; t < in.tokens; ++t)
-      scales.without_zeros(totals[t], places, in.sums_of(t)).store(y + t * stride + (r - first), last - r);
+      scales.without_zeros(totals[t], places, in.get_sums(t)).store(y + t * stride + (r - first), last - r);
   }
 }
 

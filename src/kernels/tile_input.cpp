@@ -30,7 +30,7 @@ void ConvertToTileIntegers(const InputPart& part, KernelInput::Tiles& tiles) {
   alignas(64) std::int8_t upper[kTileTokens][2 * find_tile_row_stride(kTileBlock)] = {};
   alignas(64) std::int8_t lower[kTileTokens][2 * find_tile_row_stride(kTileBlock)] = {};
   for (std::size_t b = part.blocks.first; b < part.blocks.last; ++b) {
-    const std::size_t columns = layout.columns_of(b);
+    const std::size_t columns = layout.count_columns(b);
     const std::size_t count = std::min(columns, layout.columns - b * kTileCodeBlock);
     const float* const x = part.x + (b - part.blocks.first) * kTileCodeBlock;
     for (std::size_t g = part.tokens.first; g < part.tokens.last; g += kTileTokens) {
@@ -65,7 +65,7 @@ void KernelInput::Tiles::convert(const InputPart& part) {
   alignas(64) float padded[kTileBlock];
   alignas(64) std::uint16_t parts[kMostTileParts][kTileTokens][find_tile_row_stride(kTileBlock)] = {};
   for (std::size_t b = part.blocks.first; b < part.blocks.last; ++b) {
-    const std::size_t columns = layout.columns_of(b);
+    const std::size_t columns = layout.count_columns(b);
     const std::size_t count = std::min(columns, layout.columns - b * kTileBlock);
     const float* const x = part.x + (b - part.blocks.first) * kTileBlock;
     for (std::size_t g = part.tokens.first; g < part.tokens.last; g += kTileTokens) {

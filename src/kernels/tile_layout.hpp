@@ -25,7 +25,7 @@ struct TileLayout {
   std::size_t block() const { return parts == 0 ? kTileCodeBlock : kTileBlock; }
   std::size_t blocks() const { return (columns + block() - 1) / block(); }
   // Returns the columns of a block, padded to whole tiles.
-  std::size_t columns_of(std::size_t b) const {
+  std::size_t count_columns(std::size_t b) const {
     const std::size_t whole = parts == 0 ? kTileBytes : kTileColumns;
     return std::min(block(), (columns - b * block() + whole - 1) / whole * whole);
   }
@@ -33,7 +33,9 @@ struct TileLayout {
 
   // Returns how many bytes the numbers of kTileTokens tokens in a block take: parts [parts, columns / 2, kTileTokens,
   // 2], or integers [2, columns / 4, kTileTokens, 4], the upper bytes first.
-  std::size_t number_bytes(std::size_t b) const { return (parts == 0 ? 2 : 2 * parts) * columns_of(b) * kTileTokens; }
+  std::size_t number_bytes(std::size_t b) const {
+    return (parts == 0 ? 2 : 2 * parts) * count_columns(b) * kTileTokens;
+  }
   // Returns the bytes of a group of tokens in a block. CodeFactors follow integers.
   std::size_t group_bytes(std::size_t b) const;
   // Returns where a block of the g-th kTileTokens tokens begins. If `b` is the number of blocks, this is the end.

@@ -99,7 +99,7 @@ class TilePanel {
 void add_code_products(const TilePanel& panel, const KernelInput::Tiles& in, std::size_t g, std::size_t block,
                        float* sums) {
   const TileLayout& layout = in.layout;
-  const std::size_t columns = layout.columns_of(block);
+  const std::size_t columns = layout.count_columns(block);
   const auto* const upper = reinterpret_cast<const std::int8_t*>(in.group(g, block));
   alignas(64) std::int32_t upper_sums[kTileSums];
   alignas(64) std::int32_t lower_sums[kTileSums];
@@ -114,7 +114,7 @@ void add_number_products(const TilePanel& panel, const TileWeights& weights, con
   TileBlock tiles = {.stride = kRowStride,
                      .groups = TileLayout::groups(in.tokens),
                      .step = layout.group_bytes(block) / sizeof(std::uint16_t),
-                     .columns = layout.columns_of(block),
+                     .columns = layout.count_columns(block),
                      .is_first = block == 0};
   const auto* const x = reinterpret_cast<const std::uint16_t*>(in.group(0, block));
   for (std::size_t p = 0; p < layout.parts; ++p) tiles.x[p] = x + p * tiles.columns * kTileTokens;
@@ -123,7 +123,8 @@ void add_number_products(const TilePanel& panel, const TileWeights& weights, con
 }
 
 // Returns the addend of the sums of codes times their scale, for each token of a group.
-std::array<float, kTileTokens> added_to_codes(const TileWeights& weights, const KernelInput::Tiles& in, std::size_t g) {
+std::array<float, kTileTokens> compute_code_addends(const TileWeights& weights, const KernelInput::Tiles& in,
+                                                    std::size_t g) {
   const StoredRows& matrix = weights.matrix;
   const float min = matrix.offset + static_cast<float>(weights.offset() - weights.panels.offset) * matrix.scale;
   std::array<float, kTileTokens> added = {};
@@ -167,7 +168,7 @@ class TiledRows {
         const IndexRange of_panel = {row, std::min(row + kTileRows, rows.last)};
         panel_.take(weights, of_panel, b * weights.block());
         prefetch_next(weights, rows, row, b);
-        float* const sums = sums_of(row - rows.first, 0, groups);
+        float* const sums = get_sums(row - rows.first, 0, groups);
         if (weights.are_codes()) {
           for (std::size_t g = 0; g < groups; ++g) add_code_products(panel_, in, g, b, sums + g * kTileSums);
         } else {
@@ -176,9 +177,9 @@ class TiledRows {
       }
     }
     for (std::size_t g = 0; g < groups; ++g) {
-      const auto added = weights.are_codes() ? added_to_codes(weights, in, g) : std::array<float, kTileTokens>();
+      const auto added = weights.are_codes() ? compute_code_addends(weights, in, g) : std::array<float, kTileTokens>();
       for (std::size_t row = rows.first; row < rows.last; row += kTileRows) {
-        float* const sums = sums_of(row - rows.first, g, groups);
+        float* const sums = get_sums(row - rows.first, g, groups);
         if (weights.are_codes()) scale_sums(weights.matrix.scale, added.data(), sums);
         store_sums(sums, std::min(kTileRows, rows.last - row), std::min(kTileTokens, in.tokens - g * kTileTokens),
                    out.y + g * kTileTokens * out.stride + (row - rows.first), out.stride);
@@ -209,7 +210,7 @@ class TiledRows {
     }
   }
 
-  float* sums_of(std::size_t row, std::size_t g, std::size_t groups) {
+  float* get_sums(std::size_t row, std::size_t g, std::size_t groups) {
     return sums_.data() + (row / kTileRows * groups + g) * kTileSums;
   }
 

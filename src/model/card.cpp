@@ -81,7 +81,7 @@ void check_text(std::string_view name, const std::string& value) {
 
 void check_date(std::string_view name, std::string& value) {
   if (value.empty()) return;
-  auto day = day_of(value);
+  auto day = extract_day(value);
   if (!day)
     throw Error(ErrorKind::bad_argument,
                 fmt::format("{}: \"{}\": expected YYYY-MM-DD or a timestamp that begins with it", name, value));
@@ -90,7 +90,7 @@ void check_date(std::string_view name, std::string& value) {
 
 }  // namespace
 
-std::optional<std::string> day_of(std::string_view text) {
+std::optional<std::string> extract_day(std::string_view text) {
   constexpr std::size_t kDay = std::string_view("YYYY-MM-DD").size();
   DateText fields(text);
   if (!parse_day(fields)) return std::nullopt;

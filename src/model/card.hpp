@@ -14,7 +14,7 @@ namespace poise {
 
 // Returns the date of "YYYY-MM-DD" or of an ISO 8601 timestamp that begins with it, as "YYYY-MM-DD". std::nullopt for
 // other texts and for days that do not exist.
-std::optional<std::string> day_of(std::string_view text);
+std::optional<std::string> extract_day(std::string_view text);
 
 // Describes a text of a card. The table is in the order of ALT's general section.
 struct CardField {

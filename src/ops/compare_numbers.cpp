@@ -324,7 +324,7 @@ class Spelling {
   void operator()(const Attributes& value) { spell_map(value); }
   void operator()(const Value::Pairs& value) { spell_map(value); }
 
-  static std::string text_of(const Value& value) {
+  static std::string format_value(const Value& value) {
     std::string text;
     Spelling(text).spell(value);
     return text;
@@ -336,7 +336,7 @@ class Spelling {
   template <typename Map>
   void spell_map(const Map& map) {
     std::vector<std::pair<std::string, const Value*>> entries;
-    for (const auto& [key, item] : map) entries.emplace_back(text_of(key), &item);
+    for (const auto& [key, item] : map) entries.emplace_back(format_value(key), &item);
     std::ranges::sort(entries, {}, [](const auto& entry) -> const std::string& { return entry.first; });
     out_ += fmt::format("m{}:", entries.size());
     for (const auto& [key, value] : entries) {
@@ -350,6 +350,8 @@ class Spelling {
 
 }  // namespace
 
-bool is_same_value(const Value& a, const Value& b) { return a == b || Spelling::text_of(a) == Spelling::text_of(b); }
+bool is_same_value(const Value& a, const Value& b) {
+  return a == b || Spelling::format_value(a) == Spelling::format_value(b);
+}
 
 }  // namespace poise

@@ -253,7 +253,7 @@ void add_code(const SourcePtr& source, VerifyReport& report) {
 }
 
 // Does the same for a file that cannot be opened as a model: the code in it is the reason not to load it elsewhere.
-void add_code_of(const Input& input, VerifyReport& report) {
+void add_code_if_readable(const Input& input, VerifyReport& report) {
   if (!input.source) return;
   try {
     add_code(input.source, report);
@@ -304,7 +304,7 @@ VerifyReport verify_input(const Input& given, const ReadOptions& options, const 
   } catch (const Error& error) {
     if (!is_about_the_file(error)) throw;
     report.faults.push_back(make_finding(error));
-    add_code_of(given, report);
+    add_code_if_readable(given, report);
   }
   return report;
 }

@@ -26,7 +26,7 @@ class DirectoryContainer final : public Container {
  public:
   DirectoryContainer(const fs::path& path, IoMode io) : Container(ContainerKind::directory, path), io_(io) {}
 
-  fs::path file_of(std::string_view name) const override { return path(name); }
+  fs::path locate_file(std::string_view name) const override { return path(name); }
   MemberNames names(std::string_view folder) const override {
     MemberNames names;
     std::error_code ignored;
@@ -92,7 +92,7 @@ class ZipContainer final : public Container {
     if (name.empty()) return Container::path();
     return fmt::format("{}: {}{}", file_.string(), beginning_, name);
   }
-  fs::path file_of(std::string_view) const override { return file_; }
+  fs::path locate_file(std::string_view) const override { return file_; }
   MemberNames names(std::string_view folder) const override {
     MemberNames names;
     const std::string beginning = beginning_ + make_beginning(folder);

@@ -26,7 +26,7 @@ class Container {
   // Returns the name of a member in messages: "model/config.json", in an archive "model.zip: config.json".
   virtual std::filesystem::path path(std::string_view name = {}) const { return name.empty() ? path_ : path_ / name; }
   // Returns the file that has its bytes.
-  virtual std::filesystem::path file_of(std::string_view name) const = 0;
+  virtual std::filesystem::path locate_file(std::string_view name) const = 0;
 
   // Returns the entries of a directory's folder itself; of an archive's, all files in it and below, from the folder on.
   // Throws io.

@@ -101,7 +101,7 @@ class CachedRows final : public Blob {
 };
 
 template <typename Number>
-BlobPtr copied(const std::vector<Number>& numbers, const char* name) {
+BlobPtr copy_numbers(const std::vector<Number>& numbers, const char* name) {
   const auto bytes = std::as_bytes(std::span(numbers));
   return make_memory_blob({bytes.begin(), bytes.end()}, name);
 }
@@ -285,10 +285,10 @@ Model to_model(const ComputedText& text, const std::string& fingerprint) {
                       {"cache", std::string(cache.type().name)}};
   if (text.pending) about.set("pending", static_cast<std::uint64_t>(*text.pending));
   model.attributes.set(std::string(kAttribute), about);
-  model.add(make_dense("tokens", {text.tokens.size()}, DType::i32, copied(text.tokens, "tokens")));
+  model.add(make_dense("tokens", {text.tokens.size()}, DType::i32, copy_numbers(text.tokens, "tokens")));
   if (!text.logits.empty()) {
     require_finite("the scores", text.logits, ErrorKind::unsupported, {});
-    model.add(make_dense("logits", {text.logits.size()}, DType::f32, copied(text.logits, "logits")));
+    model.add(make_dense("logits", {text.logits.size()}, DType::f32, copy_numbers(text.logits, "logits")));
   }
   for (std::size_t layer = 0; position > 0 && layer < cache.layers(); ++layer) {
     const std::size_t first = std::min(cache.oldest(layer), position);

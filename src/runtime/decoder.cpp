@@ -153,7 +153,7 @@ class PlannedTransformer final : public Transformer {
       for (std::size_t t = 0; t < count; ++t) tokens.push_back({&s.cache, s.position + t});
       memory.angles[i].resize(rotations_.size());
       for (std::size_t rope = 0; rope < rotations_.size(); ++rope)
-        rotation_of(rope, s).prepare(s.position, count, memory.angles[i][rope]);
+        choose_rotation(rope, s).prepare(s.position, count, memory.angles[i][rope]);
       s.cache.reserve(s.position + count);
     }
     const std::size_t count = tokens.size();
@@ -166,7 +166,7 @@ class PlannedTransformer final : public Transformer {
     return tokens;
   }
 
-  const Rotation& rotation_of(std::size_t index, const Sequence& s) const {
+  const Rotation& choose_rotation(std::size_t index, const Sequence& s) const {
     return s.is_long ? long_rotations_[index] : rotations_[index];
   }
 
@@ -200,7 +200,7 @@ class PlannedTransformer final : public Transformer {
   }
 
   // Returns the norm of x, or x itself without a norm.
-  static const float* normed(const Norm& norm, std::size_t count, Workspace& memory) {
+  static const float* apply_norm(const Norm& norm, std::size_t count, Workspace& memory) {
     if (!norm) return memory.x.data();
     norm.apply(memory.x.data(), count, memory.normed.data());
     return memory.normed.data();
@@ -220,7 +220,7 @@ class PlannedTransformer final : public Transformer {
     const std::size_t width = plan_.kv_heads * plan_.head_size;
     const std::size_t q_width = plan_.heads * plan_.head_size;
     project(
-        layer.qkv, normed(layer.attention_norm, count, memory), count, memory.precision,
+        layer.qkv, apply_norm(layer.attention_norm, count, memory), count, memory.precision,
         std::array{Target{memory.q.data(), q_width}, Target{memory.k.data(), width}, Target{memory.v.data(), width}},
         memory.fused);
     norm_heads(layer.q_norm, plan_.heads, true, count, memory.q.data(), memory);
@@ -285,7 +285,7 @@ class PlannedTransformer final : public Transformer {
     const std::size_t width = plan_.kv_heads * plan_.head_size;
     if (rope) {
       constexpr std::size_t kTokensAtOnce = 8;
-      const Rotation& rotation = rotation_of(*rope, s);
+      const Rotation& rotation = choose_rotation(*rope, s);
       run_in_parallel(count, kTokensAtOnce, [&](std::size_t begin, std::size_t end) {
         for (std::size_t t = begin; t < end; ++t) {
           rotation.apply(angles[*rope], t, plan_.heads, memory.q.data() + (first + t) * plan_.heads * plan_.head_size);
@@ -298,7 +298,7 @@ class PlannedTransformer final : public Transformer {
   }
 
   void add_feed_forward(const DecoderLayer& layer, std::size_t count, Workspace& memory) const {
-    const float* const x = normed(layer.mlp_norm, count, memory);
+    const float* const x = apply_norm(layer.mlp_norm, count, memory);
     if (layer.experts) {
       feed_forward(*layer.experts, x, count, memory, memory.projected.data());
     } else {

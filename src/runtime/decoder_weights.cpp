@@ -17,7 +17,7 @@
 namespace poise {
 namespace {
 
-std::vector<float> part_of(const std::vector<float>& numbers, const IndexRange& range) {
+std::vector<float> copy_range(const std::vector<float>& numbers, const IndexRange& range) {
   return {numbers.begin() + static_cast<std::ptrdiff_t>(range.first),
           numbers.begin() + static_cast<std::ptrdiff_t>(range.last)};
 }
@@ -74,7 +74,7 @@ class Loader {
     // In a sum over ranks only the first rank adds the bias.
     if (!linear.bias || (part.of == MatrixPart::Of::inputs && ranks_.rank() > 0)) return result;
     result.bias = load_vector(tensor(fmt::format("{}{}.bias", prefix, linear.module)));
-    if (part.of == MatrixPart::Of::outputs) result.bias = part_of(result.bias, part.range);
+    if (part.of == MatrixPart::Of::outputs) result.bias = copy_range(result.bias, part.range);
     return result;
   }
 
@@ -97,7 +97,7 @@ class Loader {
     return result;
   }
 
-  Projection summed(const std::string& prefix, const Linear& linear, const IndexRange& inputs) const {
+  Projection make_summed_projection(const std::string& prefix, const Linear& linear, const IndexRange& inputs) const {
     if (!ranks_.splits_matrices()) return projection(prefix, linear, orientation());
     return projection(prefix, linear, orientation(), {MatrixPart::Of::inputs, inputs});
   }
@@ -117,7 +117,7 @@ class Loader {
       const std::size_t step = find_step(all, find_part_step(weight, orientation(), MatrixPart::Of::inputs));
       inputs = {inputs.first / step * step, std::min(ceil_div(inputs.last, step) * step, all)};
     }
-    layer.o = summed(prefix, plan_.o, inputs);
+    layer.o = make_summed_projection(prefix, plan_.o, inputs);
     layer.o_skipped = share_.heads.first * plan_.head_size - inputs.first;
   }
 
@@ -132,7 +132,7 @@ class Loader {
                               prefix, module));
     }
     result.whole = result.weight.size();
-    result.weight = part_of(result.weight, numbers_of(heads));
+    result.weight = copy_range(result.weight, numbers_of(heads));
     return result;
   }
 
@@ -143,13 +143,13 @@ class Loader {
     for (const Linear& linear : in) in_weights.push_back(&tensor(weight_name(prefix, linear)));
     const IndexRange share = inner_share(inner, in_weights, weight);
     std::vector<FusedPart> parts(plan_.gated ? 2 : 1, {inner, share});
-    return {projections(prefix, in, parts), summed(prefix, down, share), plan_.activation, plan_.gated};
+    return {projections(prefix, in, parts), make_summed_projection(prefix, down, share), plan_.activation, plan_.gated};
   }
 
   Experts experts(const std::string& prefix, const ExpertsPlan& plan) const {
     Experts experts = {projection(prefix, plan.router, Orientation::out_in), {}, plan.used, plan.normalized};
     if (plan.stored != ExpertsStored::separate) {
-      experts.all = stacked(prefix, plan);
+      experts.all = make_stacked_experts(prefix, plan);
       return experts;
     }
     const Loader whole(model_, plan_, {});
@@ -177,7 +177,7 @@ class Loader {
     layer.mlp_norm = norm(prefix, plan_.mlp_norm);
     layer.mlp_post_norm = norm(prefix, plan_.mlp_post_norm);
     if (!plan_.sinks.empty())
-      layer.sinks = part_of(load_vector(tensor(prefix + std::string(plan_.sinks))), share_.heads);
+      layer.sinks = copy_range(load_vector(tensor(prefix + std::string(plan_.sinks))), share_.heads);
     if (layer.plan.experts) {
       layer.experts = experts(prefix, *plan_.experts);
     } else {
@@ -246,7 +246,7 @@ class Loader {
     return {share.first * step, share.last * step};
   }
 
-  std::vector<FeedForward> stacked(const std::string& prefix, const ExpertsPlan& plan) const {
+  std::vector<FeedForward> make_stacked_experts(const std::string& prefix, const ExpertsPlan& plan) const {
     const auto of = [&](std::string_view name) { return fmt::format("{}{}.{}", prefix, plan.list, name); };
     const Orientation orientation =
         plan.stored == ExpertsStored::stacked_in_out ? Orientation::in_out : Orientation::out_in;
@@ -262,7 +262,7 @@ class Loader {
     const std::vector<float> down_bias = load_vector(tensor(of(plan.down) + "_bias"));
     const auto row = [&](const std::vector<float>& all, std::size_t i) {
       const std::size_t size = all.size() / plan.count;
-      return part_of(all, {i * size, (i + 1) * size});
+      return copy_range(all, {i * size, (i + 1) * size});
     };
     std::vector<FeedForward> experts(plan.count);
     for (std::size_t i = share.first; i < share.last; ++i) {

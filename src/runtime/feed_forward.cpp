@@ -27,7 +27,7 @@ constexpr std::array kActivations = std::to_array<Activation>({
     {ActivationKind::clamped_swiglu, nullptr, clamped_swiglu},
 });
 
-const Activation& activation_of(ActivationKind kind) {
+const Activation& get_activation(ActivationKind kind) {
   return *std::ranges::find(kActivations, kind, &Activation::kind);
 }
 
@@ -132,7 +132,7 @@ void split(const float* from, std::span<const Target> parts, std::size_t t, Fuse
 
 void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
                   NetworkMemory& memory, float* out) {
-  const Activation& activation = activation_of(network.activation);
+  const Activation& activation = get_activation(network.activation);
   if (run_in_blocks(network, activation, x, tokens, precision, out)) return;
   const std::size_t inner = network.inner();
   memory.gate.resize(tokens * inner);

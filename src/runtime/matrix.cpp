@@ -98,7 +98,7 @@ bool is_of_rows(MatrixPart::Of of, Orientation orientation) {
 }
 
 // Returns the rows and columns of a part of a matrix [rows, columns].
-Box box_of(const MatrixPart& part, Orientation orientation, std::size_t rows, std::size_t columns) {
+Box find_box(const MatrixPart& part, Orientation orientation, std::size_t rows, std::size_t columns) {
   if (part.of == MatrixPart::Of::all) return {{0, rows}, {0, columns}};
   return is_of_rows(part.of, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
 }
@@ -234,7 +234,7 @@ std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientatio
     refuse_weight(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
   if (is_transposed(tensor, orientation)) return load_matrix(transposed(tensor), Orientation::out_in, part);
   const std::size_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
-  return load_box(tensor, rows, box_of(part, orientation, rows, tensor.shape.back()), orientation);
+  return load_box(tensor, rows, find_box(part, orientation, rows, tensor.shape.back()), orientation);
 }
 
 std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation,

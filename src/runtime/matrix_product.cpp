@@ -52,8 +52,8 @@ class Work {
       : products_(products), x_(x), tokens_(tokens), precision_(precision) {
     for (const Product& product : products) outputs_ += product.matrix->outputs();
     for (const Product& product : products) {
-      units_ += units_of(*product.matrix);
-      summed_ += sums_of(*product.matrix);
+      units_ += count_units(*product.matrix);
+      summed_ += count_sums(*product.matrix);
       input_of_.push_back(product.matrix->orientation() == Orientation::out_in ? take(*product.matrix) : 0);
     }
   }
@@ -61,7 +61,7 @@ class Work {
   // out_in.
   Work(const Product& product, Input input, Precision precision)
       : products_(&product, 1), tokens_(input.x.tokens()), precision_(precision), outputs_(product.matrix->outputs()) {
-    units_ = units_of(*product.matrix);
+    units_ = count_units(*product.matrix);
     inputs_.push_back(std::move(input));
     input_of_.push_back(0);
   }
@@ -83,7 +83,8 @@ class Work {
   std::size_t grain() const {
     constexpr std::size_t kProductsPerTask = 65536;
     const Matrix& first = *products_.front().matrix;
-    const std::size_t unit_products = (is_summed(first) ? first.outputs() : first.inputs()) * tokens_ * unit_of(first);
+    const std::size_t unit_products =
+        (is_summed(first) ? first.outputs() : first.inputs()) * tokens_ * choose_unit(first);
     return std::max<std::size_t>(1, kProductsPerTask / std::max<std::size_t>(1, unit_products));
   }
   void begin() {
@@ -92,14 +93,14 @@ class Work {
   void multiply_units(std::size_t begin, std::size_t end) {
     float* sums = sums_.data();
     for (const Product& product : products_) {
-      const std::size_t unit = unit_of(*product.matrix);
-      const std::size_t units = units_of(*product.matrix);
+      const std::size_t unit = choose_unit(*product.matrix);
+      const std::size_t units = count_units(*product.matrix);
       if (begin < std::min(units, end))
-        multiply_part(product, begin * unit, std::min(length_of(*product.matrix), std::min(units, end) * unit), sums);
+        multiply_part(product, begin * unit, std::min(get_length(*product.matrix), std::min(units, end) * unit), sums);
       if (end <= units) return;
       begin -= std::min(begin, units);
       end -= units;
-      sums += sums_of(*product.matrix);
+      sums += count_sums(*product.matrix);
     }
   }
   void finish() const {
@@ -113,7 +114,7 @@ class Work {
   // Returns true for a matrix whose rows correspond to elements of x: one token sums over ranges of rows, and then over
   // the ranges.
   bool is_summed(const Matrix& matrix) const { return tokens_ == 1 && matrix.orientation() == Orientation::in_out; }
-  std::size_t unit_of(const Matrix& matrix) const {
+  std::size_t choose_unit(const Matrix& matrix) const {
     if (is_summed(matrix)) return kRowsAdded;
     if (matrix.orientation() == Orientation::in_out) return kColumnsAtOnce;
     const RowsAtOnce rows = rows_at_once(matrix.stored(), tokens_, precision_);
@@ -121,13 +122,13 @@ class Work {
     while (2 * unit <= rows.most && 2 * unit * kUnitsOfThread * threads_ <= outputs_) unit *= 2;
     return unit;
   }
-  std::size_t length_of(const Matrix& matrix) const { return is_summed(matrix) ? matrix.inputs() : matrix.outputs(); }
-  std::size_t units_of(const Matrix& matrix) const {
-    return (length_of(matrix) + unit_of(matrix) - 1) / unit_of(matrix);
+  std::size_t get_length(const Matrix& matrix) const { return is_summed(matrix) ? matrix.inputs() : matrix.outputs(); }
+  std::size_t count_units(const Matrix& matrix) const {
+    return (get_length(matrix) + choose_unit(matrix) - 1) / choose_unit(matrix);
   }
   // Returns how many partial sums a matrix has: [units, outputs].
-  std::size_t sums_of(const Matrix& matrix) const {
-    return is_summed(matrix) ? units_of(matrix) * matrix.outputs() : 0;
+  std::size_t count_sums(const Matrix& matrix) const {
+    return is_summed(matrix) ? count_units(matrix) * matrix.outputs() : 0;
   }
 
   // Returns the index of the input that the matrix takes; makes the input if it is missing.
@@ -161,10 +162,10 @@ class Work {
       if (!is_summed(*product.matrix)) continue;
       const std::size_t outputs = product.matrix->outputs();
       std::copy_n(sums, outputs, product.y);
-      for (std::size_t unit = 1; unit < units_of(*product.matrix); ++unit) {
+      for (std::size_t unit = 1; unit < count_units(*product.matrix); ++unit) {
         for (std::size_t i = 0; i < outputs; ++i) product.y[i] += sums[unit * outputs + i];
       }
-      sums += sums_of(*product.matrix);
+      sums += count_sums(*product.matrix);
     }
   }
 

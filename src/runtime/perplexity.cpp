@@ -127,7 +127,7 @@ class Perplexity::State {
 
   void add_windows(std::span<const TokenId> tokens, const PerplexityWindows& windows, const Progress& progress,
                    const std::stop_token& stop) {
-    const std::vector<Window> all = windows_of(tokens.size(), windows);
+    const std::vector<Window> all = make_windows(tokens.size(), windows);
     const std::optional<TokenId> bos = windows.stride == 0 ? first_token(model_.weights()) : std::nullopt;
     std::size_t total = 0;
     for (const Window& window : all) total += window.size;
@@ -183,7 +183,7 @@ class Perplexity::State {
     std::size_t first_predicted = 1;  // the index in the window
   };
 
-  std::vector<Window> windows_of(std::size_t tokens, const PerplexityWindows& windows) const {
+  std::vector<Window> make_windows(std::size_t tokens, const PerplexityWindows& windows) const {
     constexpr std::size_t kLeast = 4;
     const auto refuse = [](const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); };
     const auto& [size, stride] = windows;

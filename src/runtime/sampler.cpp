@@ -15,7 +15,7 @@
 namespace poise {
 namespace {
 
-TokenId best_of(std::span<const float> logits) {
+TokenId find_best_token(std::span<const float> logits) {
   return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
@@ -68,7 +68,7 @@ void Sampler::see(std::span<const TokenId> tokens) {
 }
 
 // Returns the scores after biases and penalties.
-std::span<const float> Sampler::adjusted(std::span<const float> logits) {
+std::span<const float> Sampler::adjust_scores(std::span<const float> logits) {
   const bool has_penalty = options_.presence_penalty != 0 || options_.frequency_penalty != 0;
   if (options_.logit_bias.empty() && options_.repetition_penalty == 1 && !has_penalty) return logits;
   adjusted_.assign(logits.begin(), logits.end());
@@ -93,7 +93,7 @@ std::span<const float> Sampler::adjusted(std::span<const float> logits) {
 
 TokenId Sampler::sample(std::span<const float> logits) {
   require_numbers(logits);
-  const TokenId token = choose(adjusted(logits));
+  const TokenId token = choose(adjust_scores(logits));
   count(token);
   return token;
 }
@@ -101,15 +101,15 @@ TokenId Sampler::sample(std::span<const float> logits) {
 TokenId Sampler::sample(std::span<const float> logits, const Guess& guess) {
   if (guess.drawn_from.empty() || options_.temperature == 0) return sample(logits);
   require_numbers(logits);
-  const TokenId token = choose(adjusted(logits), guess);
+  const TokenId token = choose(adjust_scores(logits), guess);
   count(token);
   return token;
 }
 
 Guess Sampler::guess(std::span<const float> logits) {
   require_numbers(logits);
-  const std::span<const float> scores = adjusted(logits);
-  if (options_.temperature == 0) return {best_of(scores)};
+  const std::span<const float> scores = adjust_scores(logits);
+  if (options_.temperature == 0) return {find_best_token(scores)};
   choose_candidates(scores);
   const double total = total_weight();
   Guess guess = {draw(total)};
@@ -134,7 +134,7 @@ void Sampler::count(TokenId token) {
 }
 
 TokenId Sampler::choose(std::span<const float> logits) {
-  if (options_.temperature == 0) return best_of(logits);
+  if (options_.temperature == 0) return find_best_token(logits);
   choose_candidates(logits);
   return draw(total_weight());
 }
@@ -182,7 +182,7 @@ TokenId Sampler::draw(double total) {
 // Chooses the tokens that top_k, top_p and min_p leave, in the order of their ids. Does not sort: a vocabulary may have
 // hundreds of thousands of tokens.
 void Sampler::choose_candidates(std::span<const float> logits) {
-  const TokenId best_token = best_of(logits);
+  const TokenId best_token = find_best_token(logits);
   const float best = logits[static_cast<std::size_t>(best_token)];
   if (std::isinf(best)) {  // all of them are -inf
     candidates_.assign({{best_token, best, 1}});

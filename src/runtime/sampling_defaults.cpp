@@ -60,11 +60,11 @@ class DefaultsReader {
   DefaultsReader(const Attributes& from, const SamplingKeys& keys) : from_(from), keys_(keys) {}
 
   SamplingDefaults read() {
-    result_.temperature = checked<float>(keys_.temperature, &SamplingOptions::temperature);
-    result_.top_k = checked<std::int64_t>(keys_.top_k, &SamplingOptions::top_k);
-    result_.top_p = checked<float>(keys_.top_p, &SamplingOptions::top_p);
-    result_.min_p = checked<float>(keys_.min_p, &SamplingOptions::min_p);
-    result_.repetition_penalty = checked<float>(keys_.repetition_penalty, &SamplingOptions::repetition_penalty);
+    result_.temperature = read_valid<float>(keys_.temperature, &SamplingOptions::temperature);
+    result_.top_k = read_valid<std::int64_t>(keys_.top_k, &SamplingOptions::top_k);
+    result_.top_p = read_valid<float>(keys_.top_p, &SamplingOptions::top_p);
+    result_.min_p = read_valid<float>(keys_.min_p, &SamplingOptions::min_p);
+    result_.repetition_penalty = read_valid<float>(keys_.repetition_penalty, &SamplingOptions::repetition_penalty);
     for (const auto& [key, neutral] : keys_.unknown) {
       const Value* const value = from_.find(key);
       const bool is_set = value != nullptr && *value != Value();
@@ -83,7 +83,7 @@ class DefaultsReader {
 
   // Returns std::nullopt for an absent key, null, and a value that Sampler refuses.
   template <typename Number>
-  std::optional<Number> checked(std::string_view key, Number SamplingOptions::*field) {
+  std::optional<Number> read_valid(std::string_view key, Number SamplingOptions::*field) {
     const Value* const value = from_.find(key);
     if (value == nullptr || *value == Value()) return std::nullopt;
     const auto stated = number(value);

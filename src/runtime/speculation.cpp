@@ -16,7 +16,7 @@ std::size_t GuessPace::next() {
   return 0;
 }
 
-void GuessPace::checked(std::size_t guessed, std::size_t right) {
+void GuessPace::record_check(std::size_t guessed, std::size_t right) {
   constexpr std::size_t kLeast = 4;
   constexpr std::size_t kLongestPause = 32;
   if (right == guessed) {
@@ -37,7 +37,7 @@ namespace {
 
 constexpr std::size_t kMost = 64;
 
-const DraftOptions& checked(const DraftOptions& draft) {
+const DraftOptions& require_valid(const DraftOptions& draft) {
   if (draft.most == 0 || draft.most > kMost) {
     throw Error(ErrorKind::bad_argument,
                 fmt::format("a draft of {} tokens at a time, expected 1 to {}", draft.most, kMost));
@@ -138,7 +138,7 @@ class LookupDraft final : public Draft {
 Speculation::Speculation(const Weights& weights, const SessionOptions& options)
     : weights_(weights),
       transformer_(*weights.parts().transformer),
-      draft_(checked(*options.draft).model ? make_model_draft(weights, options) : make_lookup_draft()),
+      draft_(require_valid(*options.draft).model ? make_model_draft(weights, options) : make_lookup_draft()),
       draws_(options.draft->model != nullptr),
       pace_(options.draft->most) {}
 
@@ -167,7 +167,7 @@ bool Speculation::feed(TokenId token, ComputedText& text, std::size_t room, Sess
     ahead_.pop_front();
     ++counts_.right;
     if (ahead_.empty()) {
-      pace_.checked(round_, round_);
+      pace_.record_check(round_, round_);
       round_ = 0;
     }
     return true;
@@ -213,7 +213,7 @@ bool Speculation::feed(TokenId token, ComputedText& text, std::size_t room, Sess
 }
 
 void Speculation::forget(ComputedText& text) {
-  if (!ahead_.empty()) pace_.checked(round_, round_ - ahead_.size());
+  if (!ahead_.empty()) pace_.record_check(round_, round_ - ahead_.size());
   ahead_.clear();
   round_ = 0;
   if (text.sequence.position <= text.tokens.size()) return;

@@ -46,7 +46,7 @@ class GuessPace {
 
   // Returns the number for the next pass; 0: none.
   std::size_t next();
-  void checked(std::size_t guessed, std::size_t right);
+  void record_check(std::size_t guessed, std::size_t right);
 
  private:
   std::size_t most_;

@@ -56,7 +56,7 @@ std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ra
     refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, known_model_types()));
   require_parts(model);
   const Family& family = family_of(model);
-  refuse_for(model, effects_not_followed(model));
+  refuse_for(model, list_ignored_effects(model));
   refuse_for(model, check_consistency(model), ErrorKind::invalid_file);
   if (const auto refusal = run_refusal(model)) refuse(model, refusal->message(), refusal->kind());
   return make_decoder(model, family.plan(config_view(model)), ranks);

@@ -99,7 +99,7 @@ std::span<const float> choices(const Weights& weights, std::span<const float> lo
 namespace {
 
 // Returns a text with everything about a part except its bytes.
-std::string described(const Tensor& tensor, const Part& part) {
+std::string describe_part(const Tensor& tensor, const Part& part) {
   std::string text =
       fmt::format("{}/{} {} {} {} {}", std::string_view(tensor.name), std::string_view(part.role),
                   to_string(tensor.shape), tensor.layout.name(), part.type_name(), to_json(tensor.attributes));
@@ -116,7 +116,7 @@ std::string digest_headers(const Model& model) {
     hasher->update(std::as_bytes(std::span("\n", 1)));
   };
   for (const Tensor& tensor : model.tensors()) {
-    for (const Part& part : tensor.parts) take(fmt::format("{} {}", described(tensor, part), part.blob->size()));
+    for (const Part& part : tensor.parts) take(fmt::format("{} {}", describe_part(tensor, part), part.blob->size()));
   }
   take(to_json(whole_config(model)));
   take(to_json(model.attributes));
@@ -193,7 +193,7 @@ std::string fingerprint(const std::vector<Tensor>& tensors, const Attributes& co
   scan.finish();
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < parts.size(); ++i)
-    lines.push_back(fmt::format("{} {}\n", described(*parts[i].first, *parts[i].second), digits[i]));
+    lines.push_back(fmt::format("{} {}\n", describe_part(*parts[i].first, *parts[i].second), digits[i]));
   std::ranges::sort(lines);
   const auto hasher = make_xxh3();
   const auto take = [&](const std::string& line) { hasher->update(std::as_bytes(std::span(line))); };

@@ -108,7 +108,7 @@ class State {
 };
 
 // Returns scales that are stored as codes.
-Part nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
+Part decode_nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
   const Tensor& book = matrix.require(".weight.nested_quant_map", {DType::f32}, {256});
   const std::uint64_t block = state.positive("nested_blocksize");
   const Tensor& scales = matrix.require(".weight.nested_absmax", {DType::f32}, {ceil_div(count, block)});
@@ -151,7 +151,7 @@ Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
                       MatrixOrder::same, 4)));
   tensor.parts.push_back(make_part("codebook", book.require("data")));
   tensor.parts.push_back(scales.dtype == DType::f32 ? make_part("scales", scales)
-                                                    : nested_scales(matrix, state, scales, absmax.elements()));
+                                                    : decode_nested_scales(matrix, state, scales, absmax.elements()));
   tensor.layout = make_codebook_layout(block);
   check_parts(tensor);
   return tensor;

@@ -51,7 +51,7 @@ struct WeightGroup {
 };
 
 // Returns the objects in an object's config_groups, with their names.
-std::vector<std::pair<std::string_view, const Attributes*>> groups_of(const Attributes* object) {
+std::vector<std::pair<std::string_view, const Attributes*>> list_groups(const Attributes* object) {
   std::vector<std::pair<std::string_view, const Attributes*>> found;
   const auto* map = get_member<Attributes>(object, "config_groups");
   if (map == nullptr) return found;
@@ -64,7 +64,7 @@ std::vector<std::pair<std::string_view, const Attributes*>> groups_of(const Attr
 std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
   std::vector<WeightGroup> found;
   const ModuleLists& lists = config.lists();
-  for (const auto& [name, group] : groups_of(&config.keys())) {
+  for (const auto& [name, group] : list_groups(&config.keys())) {
     const auto* weights = get_member<Attributes>(group, "weights");
     const auto targets = lists.targets.find(name);
     if (weights != nullptr) found.push_back({weights, targets == lists.targets.end() ? nullptr : &targets->second});
@@ -76,7 +76,7 @@ std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
 // matrices, or their results.
 void require_offline_transforms(const QuantizationConfig& config) {
   constexpr std::array<std::string_view, 2> kOffline = {"weight_input", "weight_output"};
-  for (const auto& [name, group] : groups_of(config.get_if<Attributes>("transform_config"))) {
+  for (const auto& [name, group] : list_groups(config.get_if<Attributes>("transform_config"))) {
     const auto* applied = get_member<Value::Array>(group, "apply");
     if (applied == nullptr) continue;
     for (const Value& place : *applied) {
@@ -90,10 +90,10 @@ void require_offline_transforms(const QuantizationConfig& config) {
 }
 
 // Returns the formats in the configuration, for all matrices or a group of them.
-std::set<std::string> formats_of(const QuantizationConfig& config) {
+std::set<std::string> list_formats(const QuantizationConfig& config) {
   std::set<std::string> formats;
   if (const auto format = config.text("format")) formats.insert(*format);
-  for (const auto& [name, group] : groups_of(&config.keys())) {
+  for (const auto& [name, group] : list_groups(&config.keys())) {
     if (const auto* format = get_member<std::string>(group, "format")) formats.insert(*format);
   }
   return formats;
@@ -103,7 +103,7 @@ void require_known(const QuantizationConfig& config) {
   constexpr std::array kKnown =
       std::to_array<std::string_view>({"pack-quantized", "int-quantized", "float-quantized", "nvfp4-pack-quantized",
                                        "naive-quantized", "mixed-precision", "dense"});
-  for (const std::string& format : formats_of(config)) {
+  for (const std::string& format : list_formats(config)) {
     if (std::ranges::find(kKnown, format) == kKnown.end())
       throw Error(ErrorKind::unsupported, fmt::format("quantization_config: format is {}, only {} are supported",
                                                       format, fmt::join(kKnown, ", ")));
@@ -215,8 +215,8 @@ std::optional<BlockGrid> group_grid(const MatrixParts& matrix, const Tensor& sca
 }
 
 // Returns how the scales cover a matrix: blocks, groups of columns, rows, or all of it.
-BlockGrid grid_of(const MatrixParts& matrix, const Tensor& scales, const Shape& shape, const QuantizationConfig& config,
-                  const Descriptions& described) {
+BlockGrid find_grid(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
+                    const QuantizationConfig& config, const Descriptions& described) {
   if (shape[0] == 0 || shape[1] == 0) matrix.fail("it has no elements");
   if (const auto grid = group_grid(matrix, scales, shape, described)) return *grid;
   if (scales.elements() == 1) return {1, 1, shape[0], shape[1]};
@@ -249,12 +249,12 @@ BlobPtr spread(BlobPtr numbers, DType type, const BlockGrid& grid, const Scales&
   return repeat_blocks(std::move(numbers), type, {grid.rows, grid.columns, grid.down, across}, scales.shape);
 }
 
-Scales scales_of(const MatrixParts& matrix, const Shape& shape, const QuantizationConfig& config,
-                 const Descriptions& described) {
+Scales read_scales(const MatrixParts& matrix, const Shape& shape, const QuantizationConfig& config,
+                   const Descriptions& described) {
   const Tensor& scales = matrix.require(".weight_scale");
   const Part& data = matrix.data(scales, kScaleTypes);
   Scales result;
-  result.grid = grid_of(matrix, scales, shape, config, described);
+  result.grid = find_grid(matrix, scales, shape, config, described);
   result.groups = split_evenly(shape[1], std::min(result.grid.across, shape[1]));
   result.shape = {shape[0], shape[1] / result.groups.size};
   result.part = make_part("scales", data.dtype, spread(data.blob, data.dtype, result.grid, result));
@@ -292,7 +292,8 @@ BlobPtr plain_zeros(const MatrixParts& matrix, const Tensor& zeros, float middle
 }
 
 // Returns the zero points of groups as unsigned codes.
-Part zeros_of(const MatrixParts& matrix, const Scales& scales, const Packing& packing, const Descriptions& described) {
+Part read_zeros(const MatrixParts& matrix, const Scales& scales, const Packing& packing,
+                const Descriptions& described) {
   const unsigned middle = 1U << (packing.bits - 1);
   const bool needed = !described.empty() && std::ranges::all_of(described, [](const Attributes* weights) {
     return weights->find("symmetric") != nullptr && *weights->find("symmetric") == Value(false);
@@ -335,7 +336,7 @@ Part zeros_of(const MatrixParts& matrix, const Scales& scales, const Packing& pa
 
 // Returns the index of groups; null if groups are neighbours. The library begins with -1 for all columns, and takes
 // that for groups of neighbours.
-BlobPtr index_of(const MatrixParts& matrix, std::uint64_t columns, const EvenGroups& groups) {
+BlobPtr read_index(const MatrixParts& matrix, std::uint64_t columns, const EvenGroups& groups) {
   constexpr std::string_view kIndex = ".weight_g_idx";
   const Tensor* index = matrix.find(kIndex);
   if (index == nullptr) return nullptr;
@@ -346,7 +347,7 @@ BlobPtr index_of(const MatrixParts& matrix, std::uint64_t columns, const EvenGro
   return make_index(matrix, kIndex, columns, groups);
 }
 
-Shape shape_of(const MatrixParts& matrix, const Tensor& packed) {
+Shape read_shape(const MatrixParts& matrix, const Tensor& packed) {
   const Tensor& tensor = matrix.require(".weight_shape");
   const Part& data = matrix.data(tensor, {DType::i64, DType::i32});
   matrix.require_shape(tensor, {2});
@@ -371,7 +372,7 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
   const Tensor& packed = matrix.require(".weight_packed");
   const Part& words = matrix.data(packed, kWordTypes);
   matrix.require_rank(packed, 2);
-  const Shape shape = shape_of(matrix, packed);
+  const Shape shape = read_shape(matrix, packed);
   std::vector<unsigned> widths;
   for (const unsigned width : kWidths) {
     if (Packing{width, true}.words(shape[1]) == packed.shape[1] ||
@@ -386,7 +387,7 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
                     packed.name, packed.shape[1], shape[1]));
   }
   const Descriptions described = descriptions(matrix, config, std::span(&bits, 1));
-  const Scales scales = scales_of(matrix, shape, config, described);
+  const Scales scales = read_scales(matrix, shape, config, described);
   const Packing packing = {bits, Packing{bits, true}.words(shape[1]) == packed.shape[1]};
   const unsigned stored = round_bits(bits);
   return make_groups(matrix, {.shape = shape,
@@ -400,8 +401,8 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
                                                         .per_word = packing.per_word()},
                                                        MatrixOrder::same, stored),
                               .scales = scales.part,
-                              .zeros = zeros_of(matrix, scales, packing, described),
-                              .index = index_of(matrix, shape[1], scales.groups)});
+                              .zeros = read_zeros(matrix, scales, packing, described),
+                              .index = read_index(matrix, shape[1], scales.groups)});
 }
 
 Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -410,14 +411,14 @@ Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
   matrix.data(weight, {DType::i8});
   matrix.require_rank(weight, 2);
   const Descriptions described = descriptions(matrix, config, kEight);
-  const Scales scales = scales_of(matrix, weight.shape, config, described);
+  const Scales scales = read_scales(matrix, weight.shape, config, described);
   return make_groups(matrix, {.shape = weight.shape,
                               .bits = 8,
                               .group_size = scales.groups.size,
                               .codes = remove_sign(weight),
                               .scales = scales.part,
-                              .zeros = zeros_of(matrix, scales, {8, true}, described),
-                              .index = index_of(matrix, weight.shape[1], scales.groups)});
+                              .zeros = read_zeros(matrix, scales, {8, true}, described),
+                              .index = read_index(matrix, weight.shape[1], scales.groups)});
 }
 
 Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -425,8 +426,8 @@ Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) 
   require_format(matrix, config, "float-quantized");
   if (matrix.find(".weight_zero_point") != nullptr) matrix.fail("floating-point numbers have no zero point");
   const F8Matrix f8(matrix, ".weight_scale");
-  const BlockGrid grid = grid_of(matrix, f8.scales, f8.weight.shape, config, descriptions(matrix, config, kEight));
-  return f8.scaled(grid.down, grid.across);
+  const BlockGrid grid = find_grid(matrix, f8.scales, f8.weight.shape, config, descriptions(matrix, config, kEight));
+  return f8.make_scaled(grid.down, grid.across);
 }
 
 // Returns true if words hold packed codes; NVFP4 has bytes instead.
@@ -452,7 +453,7 @@ void add_doubt(std::vector<std::string>& doubts, const std::vector<std::string_v
 }  // namespace
 
 void require_format(const MatrixParts& matrix, const QuantizationConfig& config, std::string_view format) {
-  const std::set<std::string> formats = formats_of(config);
+  const std::set<std::string> formats = list_formats(config);
   const auto is_named = [&](std::string_view name) { return formats.contains(std::string(name)); };
   if (formats.empty() || is_named(format) || is_named("naive-quantized")) return;
   matrix.fail(fmt::format("it is stored as {}, but quantization_config states {}", format, fmt::join(formats, ", ")));

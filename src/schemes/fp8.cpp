@@ -35,7 +35,7 @@ Tensor fold_inverse(const MatrixParts& matrix, const QuantizationConfig& config)
     return make_scaled_f8(matrix, ".weight_scale_inv");
   const auto size = sides == nullptr ? std::array{kBlock, kBlock} : read_sides(sides, kKey);
   matrix.require_shape(f8.scales, {ceil_div(f8.weight.shape[0], size[0]), ceil_div(f8.weight.shape[1], size[1])});
-  return f8.scaled(size[0], size[1]);
+  return f8.make_scaled(size[0], size[1]);
 }
 
 // Returns false if the weights are bytes, as those of NVFP4 are.
@@ -55,7 +55,7 @@ Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   if (matrix.require(".weight_scale").shape.size() != 4) return make_scaled_f8(matrix, ".weight_scale");
   const F8Matrix f8(matrix, ".weight_scale", {DType::f8_e4m3});
   matrix.require_shape(f8.scales, {ceil_div(f8.weight.shape[0], kBlock), 1, ceil_div(f8.weight.shape[1], kBlock), 1});
-  return f8.scaled(kBlock, kBlock);
+  return f8.make_scaled(kBlock, kBlock);
 }
 
 // Returns the row of a scheme whose matrices have the parts above.

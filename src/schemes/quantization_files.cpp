@@ -149,7 +149,7 @@ constexpr std::array kDeciding = std::to_array<DecidingKey>({{"quant_method"},
                                                              {"zero_point"},
                                                              {"version"}});
 
-const Value* value_of(const Attributes& config, const DecidingKey& key) {
+const Value* find_value(const Attributes& config, const DecidingKey& key) {
   const Value* value = config.find(key.name);
   if (value == nullptr && !key.older.empty()) value = config.find(key.older);
   return value == nullptr || *value == Value() ? nullptr : value;
@@ -169,8 +169,8 @@ std::span<const QuantizationFile> list_quantization_files() { return kFiles; }
 std::vector<std::string> find_differences(const Attributes& config, const Attributes& other) {
   std::vector<std::string> found;
   for (const DecidingKey& key : kDeciding) {
-    const Value* one = value_of(config, key);
-    const Value* two = value_of(other, key);
+    const Value* one = find_value(config, key);
+    const Value* two = find_value(other, key);
     if (one == nullptr || two == nullptr || lower_text(*one) == lower_text(*two)) continue;
     found.push_back(fmt::format("{} is {} and {}", key.name, lower_text(*one), lower_text(*two)));
   }

@@ -156,7 +156,7 @@ class Folding {
     std::string_view name;
     std::vector<std::string> missing;
     for (const QuantizationScheme* scheme : schemes_) {
-      const auto matrix = find_matrix_of(tensor, *scheme);
+      const auto matrix = find_matrix(tensor, *scheme);
       if (!matrix || (first != nullptr && name != *matrix)) continue;
       if (first == nullptr) first = scheme;
       name = *matrix;
@@ -175,7 +175,7 @@ class Folding {
            std::ranges::find(scheme.code_types, tensor.parts[0].dtype) != scheme.code_types.end();
   }
 
-  static std::optional<std::string_view> find_matrix_of(const Tensor& tensor, const QuantizationScheme& scheme) {
+  static std::optional<std::string_view> find_matrix(const Tensor& tensor, const QuantizationScheme& scheme) {
     if (const auto name = remove_ending(tensor.name, ".weight"); name && holds_codes(tensor, scheme)) return name;
     for (const std::string_view part : scheme.parts) {
       if (part == scheme.folded) continue;

@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kWeight = ".weight";
 constexpr std::uint64_t kWordBits = 32;
 
-std::vector<float> numbers_of(const Part& part, std::size_t count) {
+std::vector<float> read_numbers(const Part& part, std::size_t count) {
   std::vector<float> numbers(count);
   const LoadedBlob loaded(part.blob);
   if (is_integer(part.dtype)) {
@@ -69,7 +69,8 @@ class ZeroWords final : public Blob {
   std::uint64_t size() const override { return words() * groups_ * sizeof(std::uint32_t); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    const auto codes = kept_.get([this] { return std::make_shared<const std::vector<std::uint8_t>>(codes_of()); });
+    const auto codes =
+        kept_.get([this] { return std::make_shared<const std::vector<std::uint8_t>>(read_zero_codes()); });
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::uint64_t word = (offset + i) / sizeof(std::uint32_t);
       const std::uint64_t first = word / groups_ * per_word() + (offset + i) % sizeof(std::uint32_t) * (8 / bits_);
@@ -84,8 +85,8 @@ class ZeroWords final : public Blob {
  private:
   std::uint64_t per_word() const { return kWordBits / bits_; }
 
-  std::vector<std::uint8_t> codes_of() const {
-    const std::vector<float> numbers = numbers_of(zeros_, static_cast<std::size_t>(rows_ * groups_));
+  std::vector<std::uint8_t> read_zero_codes() const {
+    const std::vector<float> numbers = read_numbers(zeros_, static_cast<std::size_t>(rows_ * groups_));
     std::vector<std::uint8_t> codes;
     for (const float number : numbers) {
       if (!is_code(number, bits_)) {
@@ -128,7 +129,7 @@ class Unfolding {
  public:
   Unfolding(const Model& model, std::string_view embedding, std::string_view tied)
       : model_(model), embedding_(embedding), result_{Model(model.header()), {}, {}} {
-    if (tied.ends_with(kWeight) && model.find(tied) == nullptr) ignored_.push_back(module_of(tied));
+    if (tied.ends_with(kWeight) && model.find(tied) == nullptr) ignored_.push_back(remove_weight_ending(tied));
   }
 
   UnfoldedModel unfold() {
@@ -143,26 +144,27 @@ class Unfolding {
   void add(const Tensor& tensor) {
     if (tensor.layout != Layout::quantized_group) {
       const bool is_linear = tensor.shape.size() == 2 && tensor.name != embedding_;
-      if (is_linear && tensor.name.ends_with(kWeight)) ignored_.push_back(module_of(tensor.name));
+      if (is_linear && tensor.name.ends_with(kWeight)) ignored_.push_back(remove_weight_ending(tensor.name));
       result_.model.add(tensor);
       return;
     }
     if (const std::string_view why = why_numbers(tensor, embedding_); !why.empty()) {
       result_.losses.push_back(fmt::format("tensor {} becomes float32: {}", tensor.name, why));
-      if (tensor.name != embedding_ && tensor.name.ends_with(kWeight)) ignored_.push_back(module_of(tensor.name));
+      if (tensor.name != embedding_ && tensor.name.ends_with(kWeight))
+        ignored_.push_back(remove_weight_ending(tensor.name));
       result_.model.add(make_dense(tensor.name, tensor.shape, DType::f32, make_dense_blob(tensor, DType::f32)));
       return;
     }
     add_parts(tensor);
   }
 
-  static std::string module_of(std::string_view weight) {
+  static std::string remove_weight_ending(std::string_view weight) {
     return std::string(weight.substr(0, weight.size() - kWeight.size()));
   }
 
   void add_parts(const Tensor& tensor) {
     const GroupScheme& scheme = *group_scheme(tensor.layout);
-    const std::string module = module_of(tensor.name);
+    const std::string module = remove_weight_ending(tensor.name);
     const std::uint64_t groups = tensor.shape[1] / scheme.group_size;
     const Part& scales = tensor.require("scales");
     const auto add = [&](std::string_view ending, Shape shape, DType type, BlobPtr blob) {

@@ -50,7 +50,7 @@ std::string Fields::text(std::string_view key, std::string_view missing) const {
   return text(key).value_or(std::string(missing));
 }
 
-std::string Fields::required_text(std::string_view key) const {
+std::string Fields::require_text(std::string_view key) const {
   auto found = text(key);
   if (!found) fail(key, "is missing");
   return *std::move(found);

@@ -44,7 +44,7 @@ class Fields {
   bool boolean(std::string_view key, bool missing) const { return boolean(key).value_or(missing); }
   std::optional<std::string> text(std::string_view key) const;
   std::string text(std::string_view key, std::string_view missing) const;
-  std::string required_text(std::string_view key) const;
+  std::string require_text(std::string_view key) const;
   std::uint64_t unsigned_integer(std::string_view key, std::uint64_t missing) const;
   // Returns null when the field is absent.
   const Attributes* object(std::string_view key) const;

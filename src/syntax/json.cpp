@@ -231,7 +231,7 @@ class JsonParser {
     switch (token.front()) {
       case '{': return object(source, depth, token.data());
       case '[': return array(source, depth, token.data());
-      case '"': return text_of(source, token);
+      case '"': return read_text(source, token);
       default: break;
     }
     if (token == "null") return {};
@@ -267,7 +267,7 @@ class JsonParser {
   }
 
   template <typename Source>
-  std::string_view text_of(Source& source, std::string_view token) const {
+  std::string_view read_text(Source& source, std::string_view token) const {
     const std::size_t end = find_plain_end(token, 1);
     if (end == token.size() - 1 && token[end] == '"') {
       ondemand::raw_json_string passed;  // else a colon after it makes simdjson take it for a key
@@ -410,7 +410,7 @@ class JsonParser {
 
 std::optional<std::string_view> JsonValue::text() {
   if (!token_.starts_with('"')) return std::nullopt;
-  return parser_.text_of(parser_.release_source(*this), token_);
+  return parser_.read_text(parser_.release_source(*this), token_);
 }
 
 std::optional<std::uint64_t> JsonValue::unsigned_integer() {

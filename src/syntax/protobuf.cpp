@@ -75,7 +75,7 @@ void Message::integers(std::string_view field, FunctionRef<void(std::uint64_t)> 
   if (reader_.position() > whole.end) fail(field, "the last integer ends behind the field");
 }
 
-Message Message::message(std::string_view field, std::string_view context) {
+Message Message::read_message(std::string_view field, std::string_view context) {
   take(Wire::bytes, field);
   const std::uint64_t length = varint(field);
   const std::uint64_t begin = reader_.position();

@@ -56,7 +56,7 @@ class Message {
   // Calls take(value) for the integers of a repeated field, packed or one by itself.
   void integers(std::string_view field, FunctionRef<void(std::uint64_t)> take);
   // Returns a message in this one, with a context of its own after this one's.
-  Message message(std::string_view field, std::string_view context);
+  Message read_message(std::string_view field, std::string_view context);
 
   // Throws invalid_file at the field.
   [[noreturn]] void fail(std::string_view field, std::string_view problem) const {

@@ -33,7 +33,7 @@ const std::vector<NamedLayout>& named_layouts() {
   return layouts;
 }
 
-TensorLayout layout_of(const NamedLayout& row) { return TensorLayout::described(row.name, BlockScheme(row)); }
+TensorLayout make_layout(const NamedLayout& row) { return TensorLayout::described(row.name, BlockScheme(row)); }
 
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));
@@ -50,7 +50,7 @@ std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& sha
 }  // namespace
 
 TensorLayout block_layout(const BlockType& type, BlocksAlong along) {
-  return layout_of(*std::ranges::find_if(
+  return make_layout(*std::ranges::find_if(
       named_layouts(), [&](const NamedLayout& row) { return row.type == &type && row.along == along; }));
 }
 
@@ -66,7 +66,7 @@ BlocksAlong blocks_along(const TensorLayout& layout) {
 
 std::optional<TensorLayout> find_block_layout(std::string_view name) {
   const auto found = std::ranges::find(named_layouts(), name, &NamedLayout::name);
-  return found == named_layouts().end() ? std::nullopt : std::optional(layout_of(*found));
+  return found == named_layouts().end() ? std::nullopt : std::optional(make_layout(*found));
 }
 
 void check_block_parts(const Tensor& tensor) {

@@ -147,7 +147,7 @@ class SchemeReader {
       scheme_.zeros = Zeros::none;
     } else if (form == "implied") {
       scheme_.zeros = Zeros::fixed;
-      scheme_.zero = fixed_zero(zero_point.find("value"));
+      scheme_.zero = read_fixed_zero(zero_point.find("value"));
     } else if (form == "tensor") {
       const std::string& packing = text(zero_point, "zero_point: ", "packing");
       if (packing != "same_as_data" && packing != "plain")
@@ -158,7 +158,7 @@ class SchemeReader {
     }
   }
 
-  std::int64_t fixed_zero(const Value* value) const {
+  std::int64_t read_fixed_zero(const Value* value) const {
     if (value != nullptr) {
       if (const auto* number = value->get_if<std::uint64_t>(); number != nullptr && *number <= INT64_MAX)
         return static_cast<std::int64_t>(*number);

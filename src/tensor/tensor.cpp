@@ -81,7 +81,7 @@ std::uint64_t Tensor::size_bytes() const {
   return sum;
 }
 
-std::string spelling_of(DType dtype, std::string_view spelled) {
+std::string choose_spelling(DType dtype, std::string_view spelled) {
   return spelled == to_string(dtype) ? std::string() : std::string(spelled);
 }
 

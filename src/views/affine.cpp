@@ -17,7 +17,7 @@ namespace {
 
 // Throws for a file whose scales or four-bit codes no writer makes: verify() reports them, and reading throws.
 void require_sound(std::string_view tensor, const Affine& affine) {
-  const auto problems = problems_of(affine);
+  const auto problems = list_problems(affine);
   if (!problems.empty())
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, fmt::join(problems, "; ")));
 }
@@ -104,7 +104,7 @@ std::vector<Finding> affine_faults(const Tensor& tensor) {
   std::vector<Finding> findings;
   const Place place = find_place(*tensor.require("data").blob);
   const auto position = tensor.layout.affine()->position();
-  for (const std::string& problem : problems_of(tensor.layout.affine()->get())) {
+  for (const std::string& problem : list_problems(tensor.layout.affine()->get())) {
     findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), place.path,
                         position ? position : place.offset});
   }

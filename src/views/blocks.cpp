@@ -108,14 +108,14 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
 
   // Each of the stacked matrices may have its own weights. Requires: there are weights.
   std::uint64_t rows_a_matrix() const { return rows_ / (importance_->size() / row_); }
-  const float* weights_of(std::uint64_t row) const { return importance_->data() + row / rows_a_matrix() * row_; }
+  const float* get_weights(std::uint64_t row) const { return importance_->data() + row / rows_a_matrix() * row_; }
 
   void encode_rows(std::uint64_t first, std::size_t count, const float* numbers, std::byte* out) const {
     if (!importance_) return type_.encode({numbers, count, row_, nullptr}, out);
     const std::uint64_t each = rows_a_matrix();
     while (count > 0) {
       const auto rows = static_cast<std::size_t>(std::min<std::uint64_t>(count, each - first % each));
-      type_.encode({numbers, rows, row_, weights_of(first)}, out);
+      type_.encode({numbers, rows, row_, get_weights(first)}, out);
       first += rows;
       count -= rows;
       numbers += rows * row_;
@@ -142,7 +142,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
       const auto numbers = std::span<const float>(memory.numbers).subspan(begin, type_.elements);
       const auto decoded = std::span<const float>(memory.decoded).subspan(begin, type_.elements);
       const bool finite = std::ranges::all_of(decoded, [](float number) { return std::isfinite(number); });
-      const float* const weights = importance_ ? weights_of(first + begin / row_) + begin % row_ : nullptr;
+      const float* const weights = importance_ ? get_weights(first + begin / row_) + begin % row_ : nullptr;
       if (!finite || (weights != nullptr ? loses_all(numbers, decoded, weights) : loses_largest(numbers, decoded)))
         refuse_block(first * row_ + begin, numbers, finite);
     }
@@ -242,7 +242,7 @@ ValueRules block_rules(const Tensor& tensor, const Part& part) {
   return rules;
 }
 
-std::string block_type_of(const Tensor& tensor) { return std::string(block_type(tensor.layout)->name); }
+std::string name_block_type(const Tensor& tensor) { return std::string(block_type(tensor.layout)->name); }
 
 bool is_stored_as_blocks(const Tensor& tensor, const StoredType& type) {
   return block_type(type) == block_type(tensor.layout);
@@ -265,7 +265,7 @@ const LayoutType layouts::blocks = {
     .value_rules = block_rules,
     .has_float_elements = has_numbers,
     .elements = block_elements,
-    .stored_type = block_type_of,
+    .stored_type = name_block_type,
     .is_stored_as = is_stored_as_blocks,
 };
 

@@ -34,7 +34,7 @@ void widen_f4(const std::byte* in, std::span<float> out, std::uint64_t first) {
 }
 
 // Returns the byte in which an element begins.
-std::uint64_t byte_of(std::uint64_t element, unsigned bits) {
+std::uint64_t locate_byte(std::uint64_t element, unsigned bits) {
   return bits < 8 ? element / (8 / bits) : element * (bits / 8);
 }
 
@@ -78,9 +78,9 @@ class CastBlob final : public LossyBlob<CastStats> {
     const std::uint64_t first = offset / sizeof(float);
     if (loss != nullptr) {
       loss->values += count;  // the cast loses no bit
-      loss->not_finite += count_not_finite(all.data() + byte_of(first, from_bits_), count);
+      loss->not_finite += count_not_finite(all.data() + locate_byte(first, from_bits_), count);
     }
-    widen(from_, all.data() + byte_of(first, from_bits_), std::span(reinterpret_cast<float*>(out.data()), count),
+    widen(from_, all.data() + locate_byte(first, from_bits_), std::span(reinterpret_cast<float*>(out.data()), count),
           first_in_byte(first));
   }
 
@@ -94,7 +94,7 @@ class CastBlob final : public LossyBlob<CastStats> {
    public:
     Block(const CastBlob& blob, bool counts)
         : blob_(blob), counts_(counts), floats_(kBlockSize), result_(kBlockSize * blob.to_bytes_) {
-      if (!blob.data_->map()) source_.resize(byte_of(kBlockSize, blob.from_bits_) + 1);
+      if (!blob.data_->map()) source_.resize(locate_byte(kBlockSize, blob.from_bits_) + 1);
     }
 
     // Returns the converted bytes of elements from `element` on. Requires: at most kBlockSize.
@@ -107,9 +107,9 @@ class CastBlob final : public LossyBlob<CastStats> {
 
    private:
     const std::byte* fetch(std::uint64_t element, std::size_t count) {
-      const std::uint64_t offset = byte_of(element, blob_.from_bits_);
+      const std::uint64_t offset = locate_byte(element, blob_.from_bits_);
       if (const auto all = blob_.data_->map()) return all->data() + offset;
-      const std::uint64_t end = byte_of(element + count - 1, blob_.from_bits_) + std::max(blob_.from_bits_ / 8, 1U);
+      const std::uint64_t end = locate_byte(element + count - 1, blob_.from_bits_) + std::max(blob_.from_bits_ / 8, 1U);
       const auto part = std::span(source_).first(static_cast<std::size_t>(end - offset));
       blob_.data_->read(offset, part);
       return part.data();
@@ -193,7 +193,7 @@ bool can_widen(DType dtype) { return is_floating(dtype) && dtype != DType::f64; 
 
 void widen(DType dtype, const std::byte* in, std::span<float> out, std::uint64_t first) {
   if (dtype == DType::f4_e2m1) return widen_f4(in, out, first);
-  in += byte_of(first, info(dtype).bits);
+  in += locate_byte(first, info(dtype).bits);
   switch (dtype) {
     case DType::f32: std::memcpy(out.data(), in, out.size_bytes()); return;
     case DType::f16: widen_f16(in, out.data(), out.size()); return;

@@ -32,7 +32,7 @@ inline constexpr std::size_t kBlockSize = 4096;
 // blob would take more memory than its file justifies.
 class LoadedBlob {
  public:
-  explicit LoadedBlob(BlobPtr blob) : blob_(justified(std::move(blob))) {}
+  explicit LoadedBlob(BlobPtr blob) : blob_(require_justified_size(std::move(blob))) {}
 
   std::span<const std::byte> bytes() const { return blob_.bytes(); }
 
@@ -51,7 +51,7 @@ class LoadedBlob {
   }
 
  private:
-  static BlobPtr justified(BlobPtr blob) {
+  static BlobPtr require_justified_size(BlobPtr blob) {
     const auto at = blob->map() ? std::nullopt : blob->stored();
     if (!at || blob->size() <= compute_decoded_limit(at->length)) return blob;
     throw Error(

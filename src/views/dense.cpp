@@ -47,7 +47,7 @@ ValueRules dense_rules(const Tensor& tensor, const Part& part) {
 
 bool has_float_data(const Tensor& tensor) { return is_floating(tensor.require("data").dtype); }
 DType type_of_data(const Tensor& tensor) { return tensor.require("data").dtype; }
-BlobPtr data_of(const Tensor& tensor) { return tensor.require("data").blob; }
+BlobPtr get_data(const Tensor& tensor) { return tensor.require("data").blob; }
 
 bool is_stored_as_numbers(const Tensor& tensor, const StoredType& type) {
   return !type.quantized() && tensor.require("data").dtype == type.dtype;
@@ -61,7 +61,7 @@ bool has_scales(const Tensor& tensor) {
 }
 
 // Returns the elements, computed when they are read: none is infinite if all scales and zero points are finite.
-BlobPtr elements_of(const Tensor& tensor) {
+BlobPtr make_elements(const Tensor& tensor) {
   BlobPtr elements = layout_type(tensor.layout).elements(tensor);
   if (!has_scales(tensor)) return elements;
   return make_finite_blob(fmt::format("tensor {}", tensor.name), std::move(elements),
@@ -76,7 +76,7 @@ bool has_enormous_numbers(const Part& part) {
 }
 
 // Returns the elements as float32.
-BlobPtr numbers_of(const Tensor& tensor) {
+BlobPtr make_numbers(const Tensor& tensor) {
   if (!has_float_elements(tensor)) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers",
@@ -94,7 +94,7 @@ const LayoutType layouts::dense = {
     .value_rules = dense_rules,
     .has_float_elements = has_float_data,
     .element_type = type_of_data,
-    .elements = data_of,
+    .elements = get_data,
     .stored_type = storage_name,
     .is_stored_as = is_stored_as_numbers,
 };
@@ -123,7 +123,7 @@ DType element_type(const Tensor& tensor) {
 }
 
 BlobPtr make_dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>* cast) {
-  return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to, cast);
+  return make_cast_blob(tensor.name, make_elements(tensor), element_type(tensor), tensor.elements(), to, cast);
 }
 
 void require_finite_numbers(const Tensor& tensor) {
@@ -149,18 +149,18 @@ Tensor cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast) {
 
 Tensor make_dense_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return tensor;
-  return make_dense(tensor.name, tensor.shape, element_type(tensor), elements_of(tensor));
+  return make_dense(tensor.name, tensor.shape, element_type(tensor), make_elements(tensor));
 }
 
 std::vector<float> values(const Tensor& tensor) {
-  const BlobPtr numbers = numbers_of(tensor);
+  const BlobPtr numbers = make_numbers(tensor);
   std::vector<float> result(static_cast<std::size_t>(tensor.elements()));
   read_fully(*numbers->stream(), std::as_writable_bytes(std::span(result)));
   return result;
 }
 
 void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out) {
-  const BlobPtr numbers = numbers_of(tensor);
+  const BlobPtr numbers = make_numbers(tensor);
   if (first > tensor.elements() || out.size() > tensor.elements() - first) {
     throw Error(ErrorKind::bad_argument, fmt::format("tensor {}: {} elements from element {}: there are {}",
                                                      tensor.name, out.size(), first, tensor.elements()));

@@ -77,7 +77,7 @@ class CodeWords {
   LoadedBlob words_;
 };
 
-std::vector<float> numbers_of(const Part& part) {
+std::vector<float> read_numbers(const Part& part) {
   const LoadedBlob loaded(part.blob);
   if (is_integer(part.dtype)) {
     return visit_integer(part.dtype, [&](auto zero) {
@@ -99,11 +99,11 @@ class GroupNumbers {
   // Takes `index`, u32, which gives each index along the axis its group; null when neighbours share a group.
   GroupNumbers(const Tensor& tensor, const GroupScheme& scheme, const BlobPtr& index) : scheme_(scheme) {
     const Part& scales = tensor.require("scales");
-    scales_ = numbers_of(scales);
+    scales_ = read_numbers(scales);
     for (std::size_t d = scheme.axis + 1; d < tensor.shape.size(); ++d) stride_ *= tensor.shape[d];
     along_ = tensor.shape[scheme.axis];
     groups_along_ = scheme.group_size == 0 ? along_ : along_ / scheme.group_size;
-    if (scheme.zeros == GroupScheme::Zeros::plain) zeros_ = numbers_of(tensor.require("zeros"));
+    if (scheme.zeros == GroupScheme::Zeros::plain) zeros_ = read_numbers(tensor.require("zeros"));
     if (scheme.zeros == GroupScheme::Zeros::packed) unpack_zeros(tensor);
     if (index) index_ = read_group_index(tensor, scheme, *index);
   }
@@ -111,7 +111,7 @@ class GroupNumbers {
   // Decodes codes of elements that are neighbours in row-major order.
   void decode(std::uint64_t first, std::span<const std::uint32_t> codes, std::span<float> out) const {
     for (std::size_t i = 0; i < codes.size();) {
-      const auto group = static_cast<std::size_t>(group_of(first + i));
+      const auto group = static_cast<std::size_t>(find_group(first + i));
       const std::size_t end = stride_ == 1 && scheme_.group_size > 0 && index_.empty()
                                   ? static_cast<std::size_t>(std::min<std::uint64_t>(
                                         codes.size(), i + scheme_.group_size - (first + i) % scheme_.group_size))
@@ -121,7 +121,7 @@ class GroupNumbers {
   }
 
  private:
-  std::uint64_t group_of(std::uint64_t element) const {
+  std::uint64_t find_group(std::uint64_t element) const {
     const std::uint64_t inner = element % stride_;
     const std::uint64_t middle = element / stride_ % along_;
     if (scheme_.group_size == 0) return middle;  // one scale for each index along the axis

@@ -60,18 +60,18 @@ class GroupScales {
       bool all = true;
       for (std::size_t i = 0; i < found.size() && all; ++i) {
         const std::uint32_t bits = found[i].load(std::memory_order_relaxed);
-        scales[i] = unpacked(bits);
+        scales[i] = unpack(bits);
         all = bits != 0;
       }
       if (all) return;
       scales_.find(first, numbers, scales);
-      for (std::size_t i = 0; i < found.size(); ++i) found[i].store(packed(scales[i]), std::memory_order_relaxed);
+      for (std::size_t i = 0; i < found.size(); ++i) found[i].store(pack(scales[i]), std::memory_order_relaxed);
     }
 
     // Gets a scale without the numbers.
     GroupScale get(std::uint64_t g) {
       if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0)
-        return unpacked(bits);
+        return unpack(bits);
       if (!scales_.elements_->seekable()) {
         find_all();  // a stream cannot go back, only start over
         return get(g);
@@ -100,10 +100,8 @@ class GroupScales {
    private:
     static constexpr std::uint32_t kKnown = 1U << 31;
 
-    static std::uint32_t packed(const GroupScale& scale) {
-      return kKnown | std::uint32_t{scale.zero} << 16 | scale.half;
-    }
-    static GroupScale unpacked(std::uint32_t bits) {
+    static std::uint32_t pack(const GroupScale& scale) { return kKnown | std::uint32_t{scale.zero} << 16 | scale.half; }
+    static GroupScale unpack(std::uint32_t bits) {
       return {static_cast<std::uint16_t>(bits), static_cast<std::uint8_t>(bits >> 16)};
     }
 
@@ -138,10 +136,10 @@ class GroupScales {
       const auto bad = std::ranges::find_if(numbers, [](float value) { return !std::isfinite(value); });
       refuse(first * groups_.size + static_cast<std::uint64_t>(bad - numbers.begin()), "is not finite");
     }
-    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = scale_of(first + i, ranges[i]);
+    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = compute_scale(first + i, ranges[i]);
   }
 
-  GroupScale scale_of(std::uint64_t g, const Range& range) const {
+  GroupScale compute_scale(std::uint64_t g, const Range& range) const {
     const double min = std::min(0.0, static_cast<double>(range.min));
     const double max = std::max(0.0, static_cast<double>(range.max));
     const double scale = (max - min) / largest_code();

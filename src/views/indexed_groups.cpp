@@ -32,7 +32,7 @@ Tensor neighbours(const Tensor& tensor) {
   return groups;
 }
 
-const GroupScheme& scheme_of(const Tensor& tensor) { return *tensor.layout.scheme<GroupScheme>(); }
+const GroupScheme& get_scheme(const Tensor& tensor) { return *tensor.layout.scheme<GroupScheme>(); }
 
 std::optional<TensorLayout> read_indexed(const Tensor& tensor, std::string_view name) {
   if (name != kIndexedGroups) return std::nullopt;
@@ -46,10 +46,10 @@ void check_indexed(const Tensor& tensor) {
   if (index == nullptr) fail_parts(tensor, fmt::format("{} needs the part {}", kIndexedGroups, kIndex));
   check_group_parts(neighbours(tensor));
   require_type(tensor, *index, DType::u32);
-  require_elements(tensor, *index, tensor.shape[scheme_of(tensor).axis]);
+  require_elements(tensor, *index, tensor.shape[get_scheme(tensor).axis]);
 }
 
-void check_index(const Tensor& tensor) { read_group_index(tensor, scheme_of(tensor), *tensor.require(kIndex).blob); }
+void check_index(const Tensor& tensor) { read_group_index(tensor, get_scheme(tensor), *tensor.require(kIndex).blob); }
 
 BlobPtr indexed_elements(const Tensor& tensor) {
   check_indexed(tensor);
@@ -75,10 +75,10 @@ std::uint64_t common_size(const std::vector<std::uint32_t>& index, std::uint64_t
 }
 
 std::string indexed_type(const Tensor& tensor) {
-  return fmt::format("group{}:{}:indexed", scheme_of(tensor).bits, scheme_of(tensor).group_size);
+  return fmt::format("group{}:{}:indexed", get_scheme(tensor).bits, get_scheme(tensor).group_size);
 }
 
-bool is_same_indexed(const Tensor& a, const Tensor& b) { return have_same_meaning(scheme_of(a), scheme_of(b)); }
+bool is_same_indexed(const Tensor& a, const Tensor& b) { return have_same_meaning(get_scheme(a), get_scheme(b)); }
 
 }  // namespace
 
@@ -135,7 +135,7 @@ std::optional<SortedGroups> sort_groups(const Tensor& tensor) {
 
 std::optional<RowGroups> row_groups(const Tensor& tensor) {
   check_indexed(tensor);
-  const GroupScheme& scheme = scheme_of(tensor);
+  const GroupScheme& scheme = get_scheme(tensor);
   if (tensor.shape.size() != 2 || scheme.axis != 0) return std::nullopt;
   return RowGroups{neighbours(tensor), read_group_index(tensor, scheme, *tensor.require(kIndex).blob)};
 }

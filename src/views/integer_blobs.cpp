@@ -9,16 +9,16 @@
 namespace poise {
 namespace {
 
-std::uint16_t reversed(std::uint16_t number) { return __builtin_bswap16(number); }
-std::uint32_t reversed(std::uint32_t number) { return __builtin_bswap32(number); }
-std::uint64_t reversed(std::uint64_t number) { return __builtin_bswap64(number); }
+std::uint16_t swap_bytes(std::uint16_t number) { return __builtin_bswap16(number); }
+std::uint32_t swap_bytes(std::uint32_t number) { return __builtin_bswap32(number); }
+std::uint64_t swap_bytes(std::uint64_t number) { return __builtin_bswap64(number); }
 
 template <typename Number>
 void reverse_numbers(std::span<std::byte> bytes) {
   for (std::size_t i = 0; i < bytes.size(); i += sizeof(Number)) {
     Number number;
     std::memcpy(&number, &bytes[i], sizeof number);
-    number = reversed(number);
+    number = swap_bytes(number);
     std::memcpy(&bytes[i], &number, sizeof number);
   }
 }

@@ -19,7 +19,7 @@
 namespace poise {
 namespace {
 
-std::vector<float> transposed(const std::vector<float>& matrix, std::size_t rows, std::size_t columns) {
+std::vector<float> transpose(const std::vector<float>& matrix, std::size_t rows, std::size_t columns) {
   std::vector<float> result(matrix.size());
   for (std::size_t i = 0; i < rows; ++i) {
     for (std::size_t j = 0; j < columns; ++j) result[j * rows + i] = matrix[i * columns + j];
@@ -36,8 +36,8 @@ class Factors {
     left_ = values(change.left);
     std::vector<float> right = values(change.right);
     if (change.transposed) {
-      std::vector<float> first = transposed(right, rank_, static_cast<std::size_t>(change.right.shape[1]));
-      right = transposed(left_, static_cast<std::size_t>(change.left.shape[0]), rank_);
+      std::vector<float> first = transpose(right, rank_, static_cast<std::size_t>(change.right.shape[1]));
+      right = transpose(left_, static_cast<std::size_t>(change.left.shape[0]), rank_);
       left_ = std::move(first);
     }
     columns_ = right.size() / rank_;

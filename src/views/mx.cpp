@@ -45,7 +45,8 @@ class MxBlob final : public FloatBlob {
       data_.blob->read(first * sizeof(float), std::as_writable_bytes(out));
     }
     for (std::size_t i = 0; i < out.size(); ++i)
-      out[i] *= factors_[std::to_integer<std::size_t>(scales->bytes()[static_cast<std::size_t>(scale_of(first + i))])];
+      out[i] *=
+          factors_[std::to_integer<std::size_t>(scales->bytes()[static_cast<std::size_t>(find_scale(first + i))])];
   }
   void finish() const override { kept_.release(); }
 
@@ -56,7 +57,7 @@ class MxBlob final : public FloatBlob {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(integers[i]) * kIntegerUnit;
   }
 
-  std::uint64_t scale_of(std::uint64_t element) const {
+  std::uint64_t find_scale(std::uint64_t element) const {
     const std::uint64_t inner = element % stride_;
     const std::uint64_t middle = element / stride_ % along_;
     const std::uint64_t outer = element / stride_ / along_;

@@ -83,10 +83,10 @@ class Bands {
 
   std::uint64_t rows() const { return rows_.count; }
   std::uint64_t columns() const { return columns_.count; }
-  std::uint64_t first_of(std::uint64_t column) const { return column - column % width_; }
+  std::uint64_t find_first_column(std::uint64_t column) const { return column - column % width_; }
 
   // Returns the columns from `column` on, contiguous, of the matrix that begins at `position`. They are valid until the
-  // thread reads others. Requires: first_of() gave the column.
+  // thread reads others. Requires: find_first_column() gave the column.
   std::span<const std::byte> get(const Blob& blob, std::uint64_t position, std::uint64_t column) const {
     thread_local Band band;
     if (band.owner == owner_ && band.position == position && band.column == column) return band.bytes;
@@ -296,7 +296,7 @@ class StridedBlob final : public Blob {
     const std::uint64_t column_bytes = bands_->rows() * item_;
     while (!out.empty()) {
       const std::uint64_t column = offset / column_bytes % bands_->columns();
-      const std::uint64_t first = bands_->first_of(column);
+      const std::uint64_t first = bands_->find_first_column(column);
       const auto band = bands_->get(*blob_, matrix(offset / column_bytes / bands_->columns()), first);
       const auto skipped = static_cast<std::size_t>((column - first) * column_bytes + offset % column_bytes);
       const std::size_t count = std::min(out.size(), band.size() - skipped);
@@ -374,7 +374,7 @@ class StridedBlob final : public Blob {
 
 [[noreturn]] void refuse(std::string problem) { throw Error(ErrorKind::invalid_file, std::move(problem)); }
 
-std::vector<std::int64_t> strides_of(const Shape& shape, unsigned item_bytes, bool make_row_major_strides) {
+std::vector<std::int64_t> compute_strides(const Shape& shape, unsigned item_bytes, bool make_row_major_strides) {
   std::vector<std::int64_t> strides(shape.size());
   std::uint64_t bytes = item_bytes;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -386,7 +386,7 @@ std::vector<std::int64_t> strides_of(const Shape& shape, unsigned item_bytes, bo
 }
 
 // Returns the stored elements, one by one.
-BlobPtr gathered(BlobPtr blob, const Strided& layout) {
+BlobPtr gather(BlobPtr blob, const Strided& layout) {
   const auto elements = element_count(layout.shape);
   const auto size = elements ? checked_mul(*elements, layout.item_bytes) : std::nullopt;
   if (!size) refuse(fmt::format("elements of shape {} take more than 2^64 bytes", to_string(layout.shape)));
@@ -408,14 +408,14 @@ BlobPtr gathered(BlobPtr blob, const Strided& layout) {
 }  // namespace
 
 std::vector<std::int64_t> row_major_strides(const Shape& shape, unsigned item_bytes) {
-  return strides_of(shape, item_bytes, true);
+  return compute_strides(shape, item_bytes, true);
 }
 std::vector<std::int64_t> column_major_strides(const Shape& shape, unsigned item_bytes) {
-  return strides_of(shape, item_bytes, false);
+  return compute_strides(shape, item_bytes, false);
 }
 
 BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout) {
-  return make_byte_swapped_blob(gathered(std::move(blob), layout), layout.swapped);
+  return make_byte_swapped_blob(gather(std::move(blob), layout), layout.swapped);
 }
 
 Tensor transposed(Tensor tensor) {

@@ -26,13 +26,13 @@ Model model_with(const std::string& key, const std::string& json, std::int64_t w
 }
 
 TEST(ConfigEffects, AreToldByNameAndValue) {
-  EXPECT_THAT(effects_not_followed(model_with("partial_rotary_factor", "0.5")),
+  EXPECT_THAT(list_ignored_effects(model_with("partial_rotary_factor", "0.5")),
               ElementsAre("partial_rotary_factor is 0.5, only 1 is supported"));
-  EXPECT_THAT(effects_not_followed(model_with("attention_bias", "true")),
+  EXPECT_THAT(list_ignored_effects(model_with("attention_bias", "true")),
               ElementsAre("attention_bias is true, only false is supported"));
-  EXPECT_THAT(effects_not_followed(model_with("hidden_act", "\"gelu\"")),
+  EXPECT_THAT(list_ignored_effects(model_with("hidden_act", "\"gelu\"")),
               ElementsAre("hidden_act is \"gelu\", only \"silu\" is supported"));
-  EXPECT_THAT(effects_not_followed(model_with("quantization_config", R"({"bits":4})")),
+  EXPECT_THAT(list_ignored_effects(model_with("quantization_config", R"({"bits":4})")),
               ElementsAre("quantization_config is {\"bits\":4}, only null is supported"));
 }
 
@@ -51,7 +51,7 @@ TEST(ConfigEffects, ChangeTheComputation) {
       {"quantization", R"({"group_size": 64, "bits": 4})"},
   };
   for (const auto& [key, json] : cases)
-    EXPECT_EQ(effects_not_followed(model_with(key, json)).size(), 1U) << key << " " << json;
+    EXPECT_EQ(list_ignored_effects(model_with(key, json)).size(), 1U) << key << " " << json;
 }
 
 // A Mistral follows these, a format without such keys would lose them.
@@ -65,7 +65,7 @@ TEST(ConfigEffects, OfPositionsAreFollowedAndCannotBeLeftOut) {
   };
   for (const auto& [key, json] : cases) {
     EXPECT_EQ(effects_beside_config(model_with(key, json)).size(), 1U) << key << " " << json;
-    EXPECT_THAT(effects_not_followed(model_with(key, json)), IsEmpty()) << key << " " << json;
+    EXPECT_THAT(list_ignored_effects(model_with(key, json)), IsEmpty()) << key << " " << json;
   }
 }
 
@@ -87,15 +87,15 @@ TEST(ConfigEffects, ValuesThatChangeNothingAreFine) {
       {"frobnication", "true"},
   };
   for (const auto& [key, json] : cases)
-    EXPECT_THAT(effects_not_followed(model_with(key, json)), IsEmpty()) << key << " " << json;
+    EXPECT_THAT(list_ignored_effects(model_with(key, json)), IsEmpty()) << key << " " << json;
 }
 
 TEST(ConfigEffects, OfTheWindowDependOnTheWindow) {
-  EXPECT_THAT(effects_not_followed(model_with("layer_types", R"(["sliding_attention","sliding_attention"])", 16)),
+  EXPECT_THAT(list_ignored_effects(model_with("layer_types", R"(["sliding_attention","sliding_attention"])", 16)),
               IsEmpty());
-  EXPECT_EQ(effects_not_followed(model_with("layer_types", R"(["full_attention","full_attention"])", 16)).size(), 1U);
-  EXPECT_EQ(effects_not_followed(model_with("use_sliding_window", "false", 16)).size(), 1U);
-  EXPECT_THAT(effects_not_followed(model_with("use_sliding_window", "true", 16)), IsEmpty());
+  EXPECT_EQ(list_ignored_effects(model_with("layer_types", R"(["full_attention","full_attention"])", 16)).size(), 1U);
+  EXPECT_EQ(list_ignored_effects(model_with("use_sliding_window", "false", 16)).size(), 1U);
+  EXPECT_THAT(list_ignored_effects(model_with("use_sliding_window", "true", 16)), IsEmpty());
 }
 
 TEST(ConfigEffects, OfHyperparametersTravelInEveryFormat) {
@@ -108,7 +108,7 @@ TEST(ConfigEffects, OfHyperparametersTravelInEveryFormat) {
 
 TEST(ConfigEffects, LongValuesAreCut) {
   const auto effects =
-      effects_not_followed(model_with("quantization_config", fmt::format(R"({{"a":"{}"}})", std::string(1000, 'x'))));
+      list_ignored_effects(model_with("quantization_config", fmt::format(R"({{"a":"{}"}})", std::string(1000, 'x'))));
   ASSERT_EQ(effects.size(), 1U);
   EXPECT_LT(effects[0].size(), 150U);
 }

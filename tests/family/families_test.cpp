@@ -157,7 +157,7 @@ TEST(Families, KeysThatAFamilyChecksItselfAreFollowed) {
     Model model = model_of(type, {});
     model.config = config_of(1);
     model.config->hidden_act = "gelu_tanh";
-    EXPECT_EQ(effects_not_followed(model).size(), told) << type;
+    EXPECT_EQ(list_ignored_effects(model).size(), told) << type;
   }
 }
 

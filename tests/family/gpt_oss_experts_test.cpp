@@ -112,7 +112,7 @@ Model made(const Model& model, WeightReader reader, bool as_numbers = false) {
   EXPECT_THAT(result->losses, IsEmpty());
   EXPECT_THAT(check_consistency(result->model), IsEmpty());
   EXPECT_THAT(unknown_weights(result->model), IsEmpty());
-  EXPECT_THAT(effects_not_followed(result->model), IsEmpty());
+  EXPECT_THAT(list_ignored_effects(result->model), IsEmpty());
   return std::move(result->model);
 }
 
@@ -153,7 +153,7 @@ TEST(GptOssExperts, NumbersComeBackFromSeparateExperts) {
 TEST(GptOssExperts, CodesComeBackFromSeparateExperts) {
   const Model model = packed();
   EXPECT_THAT(check_consistency(model), IsEmpty());
-  EXPECT_THAT(effects_not_followed(model), IsEmpty());
+  EXPECT_THAT(list_ignored_effects(model), IsEmpty());
   const Model separate = made(model, WeightReader::llama_cpp);
   EXPECT_EQ(separate.find(named("0.gate_proj.weight"))->layout.name(), "gguf.mxfp4/1");
   const Model reread = made(separate, WeightReader::transformers);
@@ -194,9 +194,9 @@ TEST(GptOssExperts, CodesBecomeTheSameNumbersByEitherWay) {
 
 TEST(GptOssExperts, OtherMethodsAndPartsAreNotFollowed) {
   const Model other = parts(R"("quantization_config": {"quant_method": "fp8"}, )");
-  EXPECT_THAT(effects_not_followed(other), testing::SizeIs(1));
+  EXPECT_THAT(list_ignored_effects(other), testing::SizeIs(1));
   EXPECT_TRUE(has_other_tensors(other));
-  EXPECT_THAT(effects_not_followed(parts()), testing::SizeIs(1));
+  EXPECT_THAT(list_ignored_effects(parts()), testing::SizeIs(1));
   EXPECT_FALSE(has_other_tensors(packed()));
 }
 

@@ -254,9 +254,9 @@ TEST(Plans, TextModelsOfDirectoriesThatSeeAreReadFromTextConfig) {
     EXPECT_EQ(table_name(family_of(model), name), "model.layers.1.mlp.up_proj.weight") << name;
   }
   EXPECT_EQ(table_name(family_of(model), "vision_tower.layers.1.weight"), "vision_tower.layers.1.weight");
-  EXPECT_THAT(effects_not_followed(model), IsEmpty());
+  EXPECT_THAT(list_ignored_effects(model), IsEmpty());
   model.config_json.set("quantization_config", "any");
-  EXPECT_THAT(effects_not_followed(model), ElementsAre(HasSubstr("quantization_config")))
+  EXPECT_THAT(list_ignored_effects(model), ElementsAre(HasSubstr("quantization_config")))
       << "a key next to text_config is used, too";
   EXPECT_TRUE(has_other_tensors(model));
 }
@@ -276,11 +276,11 @@ TEST(Plans, OtherTextModelsAreNotTheFamilys) {
                "config.json")
                .get_if<Attributes>(),
           "config.json");
-      EXPECT_EQ(effects_not_followed(model).empty(), text == own) << text;
+      EXPECT_EQ(list_ignored_effects(model).empty(), text == own) << text;
       EXPECT_EQ(has_other_tensors(model), text == other) << text;
       if (text == other) {
         EXPECT_THAT(
-            effects_not_followed(model),
+            list_ignored_effects(model),
             ElementsAre(fmt::format("text_config's model_type is \"{}\", only \"{}\" is supported", other, own)));
       }
     }
@@ -298,7 +298,7 @@ TEST(Plans, SwitchesOfLayers) {
   const Model qwens =
       model_of("llama", R"("use_sliding_window": false, "sliding_window": 8, "max_window_layers": 4, )");
   EXPECT_THAT(windows(plan_of(qwens)), ElementsAre(0, 0, 0, 0, 0, 0));
-  EXPECT_THAT(effects_not_followed(qwens), IsEmpty());
+  EXPECT_THAT(list_ignored_effects(qwens), IsEmpty());
 }
 
 }  // namespace

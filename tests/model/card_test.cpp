@@ -14,9 +14,9 @@ TEST(Card, DaysAndTimestamps) {
   for (const std::string_view text :
        {"2024-07-05", "2024-07-05T12:34", "2024-07-05T12:34:56Z", "2024-07-05 12:34:56.789012",
         "2024-07-05T12:34:56+02:00", "2024-07-05T12:34:60,5-0330", "2024-07-05t23:59:59z"}) {
-    EXPECT_EQ(day_of(text), "2024-07-05") << text;
+    EXPECT_EQ(extract_day(text), "2024-07-05") << text;
   }
-  EXPECT_EQ(day_of("2024-02-29"), "2024-02-29");
+  EXPECT_EQ(extract_day("2024-02-29"), "2024-02-29");
 }
 
 TEST(Card, WhatIsNoDay) {
@@ -24,7 +24,7 @@ TEST(Card, WhatIsNoDay) {
        {"", "x", "2024", "2024-7-5", "05-07-2024", "2024/07/05", "2024-13-01", "2024-00-01", "2023-02-29", "2024-07-00",
         "2024-07-05x", "2024-07-05T", "2024-07-05T24:00", "2024-07-05T12:34:56+25:00", "2024-07-05T12:34:56Zulu",
         " 2024-07-05"}) {
-    EXPECT_EQ(day_of(text), std::nullopt) << text;
+    EXPECT_EQ(extract_day(text), std::nullopt) << text;
   }
 }
 

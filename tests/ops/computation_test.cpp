@@ -149,7 +149,7 @@ Model small_model(const Case& test_case) {
 DecoderPlan computation(const Model& model) {
   const Family& family = family_of(model);
   if (!model.config) throw Error(ErrorKind::unsupported, "no configuration", {});
-  std::vector<std::string> reasons = effects_not_followed(model);
+  std::vector<std::string> reasons = list_ignored_effects(model);
   for (std::string& fault : check_consistency(model)) reasons.push_back(std::move(fault));
   for (const std::string_view name : unknown_weights(model)) reasons.emplace_back(name);
   if (!reasons.empty()) throw Error(ErrorKind::unsupported, fmt::format("{}", fmt::join(reasons, "; ")), {});

@@ -56,7 +56,7 @@ TEST(Protobuf, TheExamplesOfItsDocumentation) {
   EXPECT_EQ(message.text("b"), "testing");
   ASSERT_TRUE(message.next());
   EXPECT_EQ(message.number(), 3U);
-  Message inner = message.message("c", "Test1");
+  Message inner = message.read_message("c", "Test1");
   EXPECT_FALSE(message.next());
   ASSERT_TRUE(inner.next());
   EXPECT_EQ(inner.start(), 14U) << "of the file";
@@ -117,7 +117,7 @@ TEST(Protobuf, WhatIsNoMessageIsRefusedWhereItIsWrong) {
 
 TEST(Protobuf, AMessageEndsWhereTheOneAroundItSays) {
   const auto read = [](Message& message) {
-    Message inner = message.message("inner", "inside");
+    Message inner = message.read_message("inner", "inside");
     while (inner.next()) inner.text("text");
   };
   EXPECT_EQ(error_of(bytes("\x0a\x05\x0a\x03"

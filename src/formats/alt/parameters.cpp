@@ -58,7 +58,7 @@ ParameterOrder find_order(const Tail& tail) {
 }
 
 // Returns the order that a reader finds. Requires: the last four fields have been written.
-ParameterOrder order_of(const SectionWriter& section) {
+ParameterOrder detect_order(const SectionWriter& section) {
   const std::span<const std::byte> fields = section.fields().bytes();
   Tail tail;
   for (std::size_t i = 0; i < 4; ++i) tail.word[i] = load_le<std::uint32_t>(fields.data() + fields.size() - 16 + 4 * i);
@@ -93,7 +93,7 @@ void require_held_config(const Model& model) {
 }
 
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order) {
-  if (order_of(section) == order) return;
+  if (detect_order(section) == order) return;
   throw Error(ErrorKind::unsupported,
               fmt::format("alt: parameters: rope_theta: readers would read {} and a head_size of {} in the order of "
                           "{}, as other numbers",
@@ -175,7 +175,7 @@ namespace {
 std::string read_date(FileReader& reader, std::string_view field) {
   const std::uint64_t at = reader.bytes().position();
   std::string text = reader.text(field);
-  const auto day = day_of(text);
+  const auto day = extract_day(text);
   if (!day || *day == text) return text;
   reader.warn(field, "expected YYYY-MM-DD, found a timestamp", at);
   return *day;

@@ -57,7 +57,7 @@ SectionWriter make_tensor_header(const Tensor& tensor, const Hints& hints, const
   for (const std::uint64_t dimension : tensor.shape) out.count("dimension", dimension);
   out.text("name", tensor.name);
   out.i32("data_type", data_type(tensor));
-  if (const auto problems = problems_of(affine); !problems.empty()) {
+  if (const auto problems = list_problems(affine); !problems.empty()) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("alt cannot hold tensor {}: {}", tensor.name, fmt::join(problems, "; ")));
   }

@@ -151,7 +151,7 @@ class Reading {
   std::vector<std::string> other_order_;  // than that of fan_in_fan_out
 };
 
-std::optional<Attributes> parsed_config(const Model& model, UnheldNumbers& numbers) {
+std::optional<Attributes> parse_config(const Model& model, UnheldNumbers& numbers) {
   const Value* value = model.attributes.find(kAdapterConfig);
   if (value == nullptr) return std::nullopt;
   if (const auto* keys = value->get_if<Attributes>()) return *keys;
@@ -173,13 +173,13 @@ std::optional<Attributes> parsed_config(const Model& model, UnheldNumbers& numbe
 
 std::optional<Attributes> adapter_config(const Model& model) {
   UnheldNumbers numbers;
-  return parsed_config(model, numbers);
+  return parse_config(model, numbers);
 }
 
 std::optional<Adapter> adapter(const Model& file, const Model* base) {
   UnheldNumbers numbers;
   try {
-    const auto keys = parsed_config(file, numbers);
+    const auto keys = parse_config(file, numbers);
     if (!keys) return std::nullopt;
     Adapter found = Reading(file, *keys, base).read();
     if (!numbers.non_finite.empty())

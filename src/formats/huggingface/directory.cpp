@@ -42,7 +42,7 @@ SourcePtr DirectoryReader::open(std::string_view name) {
 
 // Records a file. An archive is one file.
 void DirectoryReader::record(std::string_view name, const Source& source) {
-  std::filesystem::path file = container_.file_of(name);
+  std::filesystem::path file = container_.locate_file(name);
   if (files_.empty() || files_.back() != file) files_.push_back(std::move(file));
   size_ += source.size();
 }
@@ -164,7 +164,7 @@ std::vector<std::string> find_folders(const MemberNames& names) {
 }
 
 std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::vector<Finding>* warnings) {
-  const ContainerKind kind = container_of(input).value_or(ContainerKind::directory);
+  const ContainerKind kind = find_container(input).value_or(ContainerKind::directory);
   auto files = open_container(kind, input.path, input.source, io);
   if (kind == ContainerKind::directory) return files;
   const std::vector<std::string> folders = find_folders(files->names());
@@ -296,7 +296,7 @@ class TensorCollector {
         throw Error(ErrorKind::invalid_file, "the shards hold too much metadata together", path);
       metadata_.emplace_back(key, value);
     }
-    files_.push_back(directory.container().file_of(file));
+    files_.push_back(directory.container().locate_file(file));
   }
 
   // Moves the shards' metadata into the model. Returns the files.

@@ -46,7 +46,7 @@ class DirectoryReader {
   Attributes json_object(std::string_view name, std::vector<Finding>& warnings);
 
   // Includes the files that have been opened.
-  Origin origin() const { return {container_.file_of({}), "huggingface", size_, files_}; }
+  Origin origin() const { return {container_.locate_file({}), "huggingface", size_, files_}; }
   std::span<const SourcePtr> opened() const { return opened_; }
 
  private:

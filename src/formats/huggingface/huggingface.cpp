@@ -179,7 +179,7 @@ std::vector<Input> weight_inputs(const LocatedWeights& weights, const Container&
   const fs::path extension = fs::path(weights.files().names[0]).extension();
   std::vector<Input> inputs;
   for (const std::string& name : files.names()) {
-    const bool is_read = std::ranges::find(model.origin.files, files.file_of(name)) != model.origin.files.end();
+    const bool is_read = std::ranges::find(model.origin.files, files.locate_file(name)) != model.origin.files.end();
     if (is_read && is_plain_file_name(name) && fs::path(name).extension() == extension && files.has_file(name))
       inputs.push_back({files.path(name), files.open(name)});
   }
@@ -226,7 +226,7 @@ std::size_t checksums(const Input& input, const Model& model) {
 }
 
 // Returns the shards of an index, where the file is one of them, else the file alone.
-LocatedWeights weights_of(const std::string& name, const Format& format, const Container& files) {
+LocatedWeights locate_weights(const std::string& name, const Format& format, const Container& files) {
   const auto located = find_weights(files);
   const bool is_shard = located && located->is_index && located->format == &format && name.find("-of-") != name.npos;
   return is_shard ? *located : LocatedWeights{&format, name, false};
@@ -244,7 +244,7 @@ std::optional<Model> open_with_directory(const fs::path& weights, std::string_vi
   const auto files = open_container(ContainerKind::directory, folder, nullptr, options.io);
   if (!files->has_file(kConfig)) return std::nullopt;
   DirectoryReader directory(*files);
-  return read_directory(directory, weights_of(name, **row, *files), options);
+  return read_directory(directory, locate_weights(name, **row, *files), options);
 }
 
 const Format kHuggingFace = {

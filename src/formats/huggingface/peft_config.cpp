@@ -38,7 +38,7 @@ class PeftConfig::Reader {
     const Value* value = keys_.find(key);
     if (is_absent(value)) return {};
     if (const auto* found = value->get_if<std::string>()) return *found;
-    expected(key, *value, "text");
+    add_unexpected(key, *value, "text");
     return {};
   }
 
@@ -46,7 +46,7 @@ class PeftConfig::Reader {
     const Value* value = keys_.find(key);
     if (is_absent(value)) return false;
     if (const auto* found = value->get_if<bool>()) return *found;
-    expected(key, *value, "true or false");
+    add_unexpected(key, *value, "true or false");
     return false;
   }
 
@@ -55,14 +55,14 @@ class PeftConfig::Reader {
     if (found && *found >= 1 && *found <= static_cast<double>(kMaxRank) && *found == std::floor(*found))
       return static_cast<std::uint64_t>(*found);
     const std::string wanted = fmt::format("1 to {}", kMaxRank);
-    value == nullptr ? missing(key) : expected(key, *value, wanted);
+    value == nullptr ? missing(key) : add_unexpected(key, *value, wanted);
     return 1;
   }
 
   double alpha(std::string_view key, const Value* value) {
     const auto found = number(value);
     if (found && std::isfinite(*found)) return *found;
-    value == nullptr ? missing(key) : expected(key, *value, "a number");
+    value == nullptr ? missing(key) : add_unexpected(key, *value, "a number");
     return 0;
   }
 
@@ -73,14 +73,14 @@ class PeftConfig::Reader {
     if (is_absent(value)) return result;
     const auto* map = value->get_if<Attributes>();
     if (map == nullptr) {
-      expected(key, *value, "an object");
+      add_unexpected(key, *value, "an object");
       return result;
     }
     if (!is_possible(key, map->size())) return result;
     for (const auto& [pattern, own] : *map) {
       const std::string where = fmt::format("{}: {}", key, pattern);
       const Number read_number = read(where, &own);
-      if (auto made = pattern_of(pattern, ModulePattern::Matches::ending, std::string(key)))
+      if (auto made = parse_pattern(pattern, ModulePattern::Matches::ending, std::string(key)))
         result.emplace_back(*std::move(made), read_number);
     }
     return result;
@@ -95,11 +95,11 @@ class PeftConfig::Reader {
     const auto* list = value->get_if<Value::Array>();
     if (const auto* expression = value->get_if<std::string>()) {
       if (*expression == "all-linear") return std::nullopt;
-      auto made = pattern_of(*expression, ModulePattern::Matches::whole, std::string(kKey));
+      auto made = parse_pattern(*expression, ModulePattern::Matches::whole, std::string(kKey));
       if (!made) return std::nullopt;
       result.push_back(*std::move(made));
     } else if (list == nullptr) {
-      expected(kKey, *value, "text, or a list of it");
+      add_unexpected(kKey, *value, "text, or a list of it");
       return std::nullopt;
     } else if (!is_possible(kKey, list->size())) {
       return std::nullopt;
@@ -107,10 +107,10 @@ class PeftConfig::Reader {
       for (const Value& item : *list) {
         const auto* name = item.get_if<std::string>();
         if (name == nullptr) {
-          expected(kKey, item, "text, or a list of it");
+          add_unexpected(kKey, item, "text, or a list of it");
           return std::nullopt;
         }
-        if (auto made = pattern_of(*name, ModulePattern::Matches::ending, std::string(kKey)))
+        if (auto made = parse_pattern(*name, ModulePattern::Matches::ending, std::string(kKey)))
           result.push_back(*std::move(made));
       }
     }
@@ -144,7 +144,7 @@ class PeftConfig::Reader {
 
  private:
   void missing(std::string_view key) { add_fault(faults_, fmt::format("{} is missing", key)); }
-  void expected(std::string_view key, const Value& found, std::string_view wanted) {
+  void add_unexpected(std::string_view key, const Value& found, std::string_view wanted) {
     add_fault(faults_, fmt::format("{} is {}, expected {}", key, shown(found), wanted));
   }
   static std::optional<double> number(const Value* value) { return poise::number(value); }
@@ -155,8 +155,8 @@ class PeftConfig::Reader {
     return false;
   }
 
-  std::optional<ModulePattern> pattern_of(std::string_view expression, ModulePattern::Matches matches,
-                                          const std::string& where) {
+  std::optional<ModulePattern> parse_pattern(std::string_view expression, ModulePattern::Matches matches,
+                                             const std::string& where) {
     try {
       return ModulePattern(expression, matches, where);
     } catch (const Error& error) {

@@ -41,7 +41,7 @@ constexpr std::array kTorchNames = std::to_array<std::pair<DType, std::string_vi
     {{DType::f64, "float64"}, {DType::f32, "float32"}, {DType::f16, "float16"}, {DType::bf16, "bfloat16"}});
 
 // Returns the class by which transformers loads a model; empty if unknown.
-std::string_view class_of(std::string_view model_type) {
+std::string_view find_class(std::string_view model_type) {
   const Family* family = find_family(model_type);
   return family == nullptr ? std::string_view() : family->transformers_class;
 }
@@ -69,7 +69,7 @@ bool set_dtype(Attributes& config, std::string_view dtype) {
   return found;
 }
 
-Attributes config_of(const Model& model) {
+Attributes make_config_json(const Model& model) {
   Attributes config = whole_config(model);
   if (config.empty()) {
     if (!adapter_in(model, nullptr))
@@ -84,7 +84,7 @@ Attributes config_of(const Model& model) {
     const Tensor* embedding = model.find(family_of(model).embedding);
     if (embedding != nullptr && !embedding->shape.empty()) config.set("vocab_size", embedding->shape[0]);
   }
-  if (const std::string_view name = class_of(model.card.model_type);
+  if (const std::string_view name = find_class(model.card.model_type);
       !name.empty() && config.find("architectures") == nullptr) {
     config.set("architectures", Value::Array{name});
   }
@@ -116,7 +116,7 @@ Attributes find_generation(const Model& model) {
                                                              : make_generation_config(model.attributes);
 }
 
-Described described(const Model& model) {
+Described describe(const Model& model) {
   Described result;
   DescribedVocabulary found = described_vocabulary(model);
   result.vocabulary = found.made ? std::move(found.made) : model.vocabulary;
@@ -154,7 +154,7 @@ void require_whole(const Model& model) {
 
 // Unfolds groups. A directory has one quantization_config: next to parts of another scheme, groups are refused as
 // safetensors has none.
-std::optional<UnfoldedModel> unfolded_groups(const Model& model) {
+std::optional<UnfoldedModel> unfold_model_groups(const Model& model) {
   if (find_reversible_scheme(model.config_json) != nullptr) return std::nullopt;
   const Family& family = family_of(model);
   const bool is_tied = model.config && model.config->tie_word_embeddings;
@@ -162,7 +162,7 @@ std::optional<UnfoldedModel> unfolded_groups(const Model& model) {
 }
 
 // Returns the tokenizer files of the model's original directory, if they give its vocabulary; else none.
-std::vector<DirectoryFile> unchanged_tokenizer(const Model& model) {
+std::vector<DirectoryFile> find_unchanged_tokenizer(const Model& model) {
   std::vector<DirectoryFile> files;
   std::ranges::copy_if(model.origin.other_files, std::back_inserter(files), [](const DirectoryFile& file) {
     return std::ranges::find(kTokenizerFiles, file.name) != kTokenizerFiles.end() || is_additional_template(file.name);
@@ -182,18 +182,18 @@ std::vector<DirectoryFile> unchanged_tokenizer(const Model& model) {
 
 class Directory {
  public:
-  Directory(const Model& model, const WriteOptions& options) : model_(model), unfolded_(unfolded_groups(model)) {
+  Directory(const Model& model, const WriteOptions& options) : model_(model), unfolded_(unfold_model_groups(model)) {
     require_whole(model);
-    Attributes config = config_of(model);
+    Attributes config = make_config_json(model);
     if (unfolded_ && !unfolded_->config.empty()) config.set("quantization_config", unfolded_->config);
     add(kConfig, to_json(config, 2) + "\n");
-    const Described what = described(model);
+    const Described what = describe(model);
     add_generation(model, what);
     const Model& stored = unfolded_ ? unfolded_->model : model;
     losses_ = list_safetensors_losses(stored, what.attributes);
     if (unfolded_) std::ranges::copy(unfolded_->losses, std::back_inserter(losses_));
     std::ranges::copy(what.losses, std::back_inserter(losses_));
-    if (what.vocabulary) add_tokenizer(*what.vocabulary, unchanged_tokenizer(model));
+    if (what.vocabulary) add_tokenizer(*what.vocabulary, find_unchanged_tokenizer(model));
     Attributes metadata = text_attributes(what.attributes);
     if (auto card = card_text(model.card)) metadata.set(std::string(kCardKey), *std::move(card));
     cut(stored, options.shard_size, std::move(metadata));
@@ -212,7 +212,7 @@ class Directory {
 
   std::vector<std::string> losses() const {
     std::vector<std::string> losses = losses_;
-    if (class_of(model_.card.model_type).empty() && model_.config_json.find("architectures") == nullptr) {
+    if (find_class(model_.card.model_type).empty() && model_.config_json.find("architectures") == nullptr) {
       losses.push_back(model_.card.model_type.empty()
                            ? std::string("transformers will not load the model: it has no model_type")
                            : fmt::format("transformers may not load the model: Poise does not know its class for a {}",
@@ -389,7 +389,7 @@ class AdapterDirectory {
 };
 
 template <typename File>
-PreparedFile prepared(std::shared_ptr<const File> file) {
+PreparedFile make_prepared_file(std::shared_ptr<const File> file) {
   return {.plan = [file] { return file->plan(); },
           .losses = file->losses(),
           .write = [file](Output& output, const Progress& progress) { file->write(output, progress); }};
@@ -401,9 +401,9 @@ PreparedFile prepare(const Model& model, const WriteOptions& options) {
   const auto adapter = whole_config(model).empty() ? adapter_config(model) : std::nullopt;
   if (adapter) {
     if (options.shard_size) throw Error(ErrorKind::unsupported, "an adapter is one file and cannot be sharded");
-    return prepared(std::make_shared<const AdapterDirectory>(model, *adapter));
+    return make_prepared_file(std::make_shared<const AdapterDirectory>(model, *adapter));
   }
-  return prepared(std::make_shared<const Directory>(model, options));
+  return make_prepared_file(std::make_shared<const Directory>(model, options));
 }
 
 std::string refusal_to_replace(const MemberNames& names) {

@@ -19,7 +19,7 @@ bool sniff(const Input& input) {
   return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == numpy::kMagic;
 }
 
-std::string name_of(const std::filesystem::path& path) {
+std::string name_array(const std::filesystem::path& path) {
   const std::string stem = path.stem().string();
   return stem.empty() ? "array" : stem;
 }
@@ -33,7 +33,7 @@ Model read(const Input& input, const ReadOptions&) {
   Model model;
   model.origin = {input.path, "npy", source->size(), {input.path}};
   try {
-    model.add(numpy::make_tensor(name_of(input.path), header,
+    model.add(numpy::make_tensor(name_array(input.path), header,
                                  make_source_blob(source, reader.position(), reader.remaining())));
   } catch (const Error& error) {
     throw Error(error.kind(), "npy: " + error.message(), source->name(), reader.position());

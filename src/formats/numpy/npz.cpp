@@ -157,7 +157,7 @@ std::vector<Finding> audit(const Input& input, const Model&) {
 
 // Finds dangerous code. The pickles of other members are read by the archives of PyTorch.
 std::vector<Finding> dangerous_code(const SourcePtr& source) {
-  if (container_of({source->name(), source}) != ContainerKind::zip) return {};
+  if (find_container({source->name(), source}) != ContainerKind::zip) return {};
   const ZipArchive archive(source);
   std::vector<Finding> findings;
   for (const ZipMember& member : archive.members()) {

@@ -74,12 +74,14 @@ void read_attribute(Message attribute, Node& node) {
   const std::uint64_t at = attribute.start();
   while (attribute.next()) {
     switch (attribute.number()) {
-      case 5: node.tensors.push_back(read_tensor_proto(attribute.message("t", "t"))); break;
+      case 5: node.tensors.push_back(read_tensor_proto(attribute.read_message("t", "t"))); break;
       case 6:
       case 11: node.graphs.push_back(at); break;
       case 10:
       case 23: node.lists.push_back(at); break;
-      case 22: node.sparse.push_back(read_sparse_proto(attribute.message("sparse_tensor", "sparse_tensor"))); break;
+      case 22:
+        node.sparse.push_back(read_sparse_proto(attribute.read_message("sparse_tensor", "sparse_tensor")));
+        break;
       default: break;
     }
   }
@@ -96,7 +98,7 @@ Node read_node(const Message& message, const Source& source) {
   }
   for (Message fields = message; fields.next();) {
     if (fields.number() != 5) continue;
-    const Message attribute = fields.message("attribute", "attribute");
+    const Message attribute = fields.read_message("attribute", "attribute");
     read_attribute(attribute, node);
     auto constant = node.is_constant ? read_constant(attribute, source) : std::nullopt;
     if (constant) node.tensors.push_back(*std::move(constant));
@@ -144,7 +146,7 @@ Value ValueReader::read_value_info(Message message) {
   charge(message);
   while (message.next()) {
     if (message.number() == 1) info.set("name", text(message, "name"));
-    if (message.number() == 2) read_type(message.message("type", "type"), info);
+    if (message.number() == 2) read_type(message.read_message("type", "type"), info);
     if (message.number() == 3) info.set("doc_string", text(message, "doc_string"));
   }
   return info;
@@ -153,7 +155,7 @@ Value ValueReader::read_value_info(Message message) {
 void ValueReader::read_type(Message message, Attributes& into) {
   while (message.next()) {
     if (message.number() == 1) {
-      read_tensor_type(message.message("tensor_type", "tensor_type"), into);
+      read_tensor_type(message.read_message("tensor_type", "tensor_type"), into);
     } else if (const std::string_view kind = name_kind(message.number()); !kind.empty()) {
       charge(message);
       into.set("type", std::string(kind));
@@ -169,9 +171,9 @@ void ValueReader::read_tensor_type(Message message, Attributes& into) {
     }
     if (message.number() != 2) continue;
     Value::Array shape;
-    Message dims = message.message("shape", "shape");
+    Message dims = message.read_message("shape", "shape");
     while (dims.next()) {
-      if (dims.number() == 1) shape.push_back(read_dimension(dims.message("dim", "dim")));
+      if (dims.number() == 1) shape.push_back(read_dimension(dims.read_message("dim", "dim")));
     }
     into.set("shape", Value(std::move(shape)));
   }

@@ -64,12 +64,12 @@ class Reader {
         case kGraph:
           if (has_graph) message.fail("graph", "it appears twice");
           has_graph = true;
-          read_graph(message.message("graph", "graph"));
+          read_graph(message.read_message("graph", "graph"));
           break;
-        case 8: sets.add(values_.read_operator_set(message.message("opset_import", "opset_import"))); break;
-        case 14: metadata.add(values_.read_entry(message.message("metadata_props", "metadata_props"))); break;
+        case 8: sets.add(values_.read_operator_set(message.read_message("opset_import", "opset_import"))); break;
+        case 14: metadata.add(values_.read_entry(message.read_message("metadata_props", "metadata_props"))); break;
         case 20: leave_out(message.start(), "training_info is left out"); break;
-        case 25: leave_out_function(message.message("functions", "functions")); break;
+        case 25: leave_out_function(message.read_message("functions", "functions")); break;
         default: break;
       }
     }
@@ -102,7 +102,7 @@ class Reader {
     while (function.next()) {
       if (function.number() == 1) name = function.text("name");
       if (function.number() != 7) continue;
-      const Node node = read_node(function.message("node", "node"), *source_);
+      const Node node = read_node(function.read_message("node", "node"), *source_);
       has_tensors = has_tensors || !node.tensors.empty() || !node.sparse.empty() || !node.lists.empty();
     }
     if (has_tensors) leave_out(function.start(), fmt::format("the function {} is left out with its tensors", name));
@@ -116,14 +116,14 @@ class Reader {
       switch (graph.number()) {
         case 1:
           ++nodes;
-          add_node(graph.message("node", "node"));
+          add_node(graph.read_message("node", "node"));
           break;
         case 2: set("onnx.graph", values_.text(graph, "name")); break;
-        case 5: add(read_tensor_proto(graph.message("initializer", "initializer"))); break;
+        case 5: add(read_tensor_proto(graph.read_message("initializer", "initializer"))); break;
         case 10: set("onnx.graph_doc_string", values_.text(graph, "doc_string")); break;
-        case 11: inputs.push_back(values_.read_value_info(graph.message("input", "input"))); break;
-        case 12: outputs.push_back(values_.read_value_info(graph.message("output", "output"))); break;
-        case 15: add(read_sparse_proto(graph.message("sparse_initializer", "sparse_initializer"))); break;
+        case 11: inputs.push_back(values_.read_value_info(graph.read_message("input", "input"))); break;
+        case 12: outputs.push_back(values_.read_value_info(graph.read_message("output", "output"))); break;
+        case 15: add(read_sparse_proto(graph.read_message("sparse_initializer", "sparse_initializer"))); break;
         default: break;
       }
     }

@@ -348,7 +348,7 @@ TensorProto read_tensor_proto(Message message) {
       case 13:
         if (proto.external.size() == kMostExternalKeys)
           message.fail("external_data", fmt::format("more than {} entries", kMostExternalKeys));
-        proto.external.push_back(read_entry(message.message("external_data", "external_data")));
+        proto.external.push_back(read_entry(message.read_message("external_data", "external_data")));
         break;
       case 14: proto.is_external = message.integer("data_location") == 1; break;
       default: break;
@@ -493,8 +493,8 @@ SparseProto read_sparse_proto(Message message) {
   proto.values.at = proto.indices.at = message.start();
   while (message.next()) {
     switch (message.number()) {
-      case 1: proto.values = read_tensor_proto(message.message("values", "values")); break;
-      case 2: proto.indices = read_tensor_proto(message.message("indices", "indices")); break;
+      case 1: proto.values = read_tensor_proto(message.read_message("values", "values")); break;
+      case 2: proto.indices = read_tensor_proto(message.read_message("indices", "indices")); break;
       case 3: read_dims(message, proto.dims); break;
       default: break;
     }

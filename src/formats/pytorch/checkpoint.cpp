@@ -348,7 +348,7 @@ std::optional<std::vector<Id>> Values::find_argument_pairs(Id id, std::size_t pl
   const std::span<const Id> items =
       kind == Kind::dict || kind == Kind::list ? pickle_.items(argument) : std::span<const Id>();
   if (kind == Kind::dict) return std::vector<Id>(items.begin(), items.end());
-  if (kind != Kind::list || find_called(id) == "collections.Counter") return std::nullopt;
+  if (kind != Kind::list || name_called(id) == "collections.Counter") return std::nullopt;
   std::vector<Id> pairs;
   for (const Id pair : items) {
     const bool is_list = pickle_.kind(pair) == Kind::list || pickle_.kind(pair) == Kind::tuple;
@@ -367,7 +367,7 @@ std::optional<std::vector<Values::Pair>> Values::find_pairs(Id id) const {
     add(pickle_.items(id));
     return pairs;
   }
-  const std::string name = find_called(id);
+  const std::string name = name_called(id);
   if (!is_one_of(kMappings, name)) return std::nullopt;
   const pickle::Call& call = pickle_.call(id);
   if (!call.keywords.empty()) return std::nullopt;
@@ -386,7 +386,7 @@ std::optional<std::string> Values::describe_inert(Id id) const {
     return is_expected(name) ? std::nullopt : std::optional("the function or class " + name);
   }
   if (pickle_.kind(id) != Kind::call) return std::nullopt;
-  const std::string name = find_called(id);
+  const std::string name = name_called(id);
   if (name.empty()) return "an object that another object makes";
   return is_expected(name) ? std::nullopt : std::optional("an object of " + name);
 }
@@ -425,7 +425,7 @@ std::optional<Value> Values::convert(Id id, std::size_t depth, std::string& why)
     case Kind::call: return convert_call(id, depth, why);
     case Kind::global: {
       std::string name = full_name(pickle_.global(id));
-      if (named_dtype(name)) return Value(std::move(name));
+      if (find_dtype(name)) return Value(std::move(name));
       why = fmt::format("the function or class {}", name);
       return std::nullopt;
     }
@@ -476,7 +476,7 @@ std::optional<Value> Values::convert_mapping(const std::vector<Pair>& pairs, std
 }
 
 std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string& why) {
-  const std::string name = find_called(id);
+  const std::string name = name_called(id);
   const pickle::Call& call = pickle_.call(id);
   const std::span<const Id> arguments = pickle_.items(call.arguments);
   if (const auto pairs = find_pairs(id)) return convert_mapping(*pairs, depth, why);
@@ -521,7 +521,7 @@ std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string
 // Returns bytes, or those of _codecs.encode(text, "latin1").
 std::optional<std::string> Values::read_bytes(Id id) const {
   if (pickle_.kind(id) == Kind::bytes) return std::string(pickle_.text(id));
-  if (find_called(id) != "_codecs.encode") return std::nullopt;
+  if (name_called(id) != "_codecs.encode") return std::nullopt;
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
   if (arguments.size() != 2 || pickle_.kind(arguments[0]) != Kind::text || pickle_.kind(arguments[1]) != Kind::text)
     return std::nullopt;
@@ -532,7 +532,7 @@ std::optional<std::string> Values::read_bytes(Id id) const {
 // Converts a type, with its byte order in its state, and the bytes of one number.
 std::optional<Value> Values::convert_scalar(std::span<const Id> arguments, std::string& why) const {
   why = "a scalar of NumPy that is not a number";
-  if (arguments.size() != 2 || find_called(arguments[0]) != "numpy.dtype") return std::nullopt;
+  if (arguments.size() != 2 || name_called(arguments[0]) != "numpy.dtype") return std::nullopt;
   const pickle::Call& dtype = pickle_.call(arguments[0]);
   const std::span<const Id> words = pickle_.items(dtype.arguments);
   if (words.empty() || pickle_.kind(words[0]) != Kind::text) return std::nullopt;

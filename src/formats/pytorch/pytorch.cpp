@@ -24,8 +24,8 @@ bool sniff(const Input& input) {
 }
 
 pytorch::Rest read_any(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
-  return container_of({source->name(), source}) == ContainerKind::zip ? pytorch::read_archive(source, take)
-                                                                      : pytorch::read_legacy(source, take);
+  return find_container({source->name(), source}) == ContainerKind::zip ? pytorch::read_archive(source, take)
+                                                                        : pytorch::read_legacy(source, take);
 }
 
 Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>& warnings) {
@@ -56,13 +56,13 @@ Finding describe_danger_of_tar(const Source& source) {
 
 std::vector<Finding> dangerous_code(const SourcePtr& source) {
   const Input input{source->name(), source};
-  if (container_of(input) == ContainerKind::zip) return pytorch::find_dangers_in_archive(source);
+  if (find_container(input) == ContainerKind::zip) return pytorch::find_dangers_in_archive(source);
   std::vector<Finding> findings = pytorch::find_dangers_in_pickles(source);
   if (is_tar_archive(*source)) findings.push_back(describe_danger_of_tar(*source));
   return findings;
 }
 
-bool is_archive(const Input& input) { return container_of(input) == ContainerKind::zip; }
+bool is_archive(const Input& input) { return find_container(input) == ContainerKind::zip; }
 
 std::vector<Finding> audit(const Input& input, const Model&) {
   if (!is_archive(input)) return {};

@@ -42,7 +42,7 @@ void TensorBuilder::fail(Id id, ErrorKind kind, const std::string& problem) cons
 }
 
 bool TensorBuilder::is_tensor(Id id) const {
-  const std::string name = find_called(id);
+  const std::string name = name_called(id);
   return name.starts_with("torch._utils._rebuild_") || name == "torch._tensor._rebuild_from_type_v2" ||
          name == "torch.Tensor" || name == kParameter;
 }
@@ -58,14 +58,14 @@ std::span<const Id> TensorBuilder::arguments(Id id, std::size_t least) const {
   const std::span<const Id> items = pickle_.items(pickle_.call(id).arguments);
   if (items.size() < least)
     fail(id, ErrorKind::invalid_file,
-         fmt::format("{}: {} arguments, at least {} are needed", find_called(id), items.size(), least));
+         fmt::format("{}: {} arguments, at least {} are needed", name_called(id), items.size(), least));
   return items;
 }
 
 // Returns, for a parameter, the call that makes its data.
 TensorBuilder::Making TensorBuilder::find_making(Id id, std::size_t depth) {
   constexpr std::size_t kMostWrappings = 8;
-  const std::string function = find_called(id);
+  const std::string function = name_called(id);
   if (const auto change = change_of_tensor(pickle_, id))
     fail(id, ErrorKind::unsupported,
          fmt::format("the pickle changes what {} makes: {}; PyTorch's own files do not: in Python, load it where that "
@@ -111,13 +111,13 @@ std::uint64_t TensorBuilder::read_natural(Id id, std::string_view field) const {
 void TensorBuilder::refuse_changed(Id container, Id call, std::string_view field) const {
   if (pickle_.is_changed_after(container, call))
     fail(container, ErrorKind::unsupported,
-         fmt::format("{}: the pickle changes the list after {} received it", field, find_called(call)));
+         fmt::format("{}: the pickle changes the list after {} received it", field, name_called(call)));
 }
 
 // Returns the items of a tuple or a list, a number for each dimension.
 std::span<const Id> TensorBuilder::items(const Making& making, Id id, std::string_view field) const {
   refuse_changed(id, making.id, field);
-  if (find_called(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty()) {
+  if (name_called(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty()) {
     const Id list = pickle_.items(pickle_.call(id).arguments)[0];
     refuse_changed(list, id, field);
     id = list;
@@ -154,7 +154,7 @@ TensorBuilder::View TensorBuilder::read_view(const Making& making) const {
   if (!has_dtype) return view;
   const Id dtype = arguments[6];
   const std::string name = pickle_.kind(dtype) == Kind::global ? full_name(pickle_.global(dtype)) : std::string();
-  const auto known = named_dtype(name);
+  const auto known = find_dtype(name);
   if (!known) fail(dtype, ErrorKind::unsupported, fmt::format("the element type \"{}\" is not known", name));
   view.dtype = *known;
   return view;
@@ -220,7 +220,7 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) {
   require_arguments(making, 2);
   const Id layout = making.arguments[0];
   std::string form;
-  if (find_called(layout) == "torch.serialization._get_layout") {
+  if (name_called(layout) == "torch.serialization._get_layout") {
     const Id word = arguments(layout, 1)[0];
     if (pickle_.kind(word) == Kind::text) form = pickle_.text(word);
   }
@@ -335,7 +335,7 @@ void TensorBuilder::add_scale(Tensor& tensor, const Quantizer& quantizer) {
        .dtype = DType::f32,
        .blob = make_strided_blob(one, {.shape = {rows}, .strides = {0}, .item_bytes = sizeof(float)})});
   tensor.attributes = make_byte_code_attributes(std::max<std::uint64_t>(1, row), tensor.shape.size() - 1,
-                                                read_zero(quantizer.parameters[1]) + quantizer.zero);
+                                                read_zero_point(quantizer.parameters[1]) + quantizer.zero);
 }
 
 // Adds a scale for each index along an axis. Those of a matrix's rows are groups along the rows, which more programs
@@ -382,7 +382,7 @@ float TensorBuilder::read_scale(Id id) {
   return rounded;
 }
 
-std::int64_t TensorBuilder::read_zero(Id id) const {
+std::int64_t TensorBuilder::read_zero_point(Id id) const {
   constexpr std::int64_t kMost = 255;
   if (pickle_.kind(id) == Kind::integer && pickle_.integer(id) >= -kMost && pickle_.integer(id) <= kMost)
     return pickle_.integer(id);

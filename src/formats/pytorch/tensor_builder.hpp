@@ -49,7 +49,7 @@ class TensorBuilder {
   };
 
   [[noreturn]] void fail(pickle::Id id, ErrorKind kind, const std::string& problem) const;
-  std::string find_called(pickle::Id id) const { return called_name(pickle_, id); }
+  std::string name_called(pickle::Id id) const { return name_called_function(pickle_, id); }
   std::span<const pickle::Id> arguments(pickle::Id id, std::size_t least) const;
   Making find_making(pickle::Id id, std::size_t depth);
   Making find_making_of_type(pickle::Id id) const;
@@ -74,7 +74,7 @@ class TensorBuilder {
   void add_scale(Tensor& tensor, const Quantizer& quantizer);
   void add_scales(Tensor& tensor, const Quantizer& quantizer);
   float read_scale(pickle::Id id);
-  std::int64_t read_zero(pickle::Id id) const;
+  std::int64_t read_zero_point(pickle::Id id) const;
 
   const pickle::Pickle& pickle_;
   const std::string& path_;

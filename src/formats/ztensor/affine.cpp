@@ -38,7 +38,7 @@ Tensor set_longest_scale(Tensor tensor) {
   return tensor;
 }
 
-Tensor to_stored_affine(const Tensor& tensor) {
+Tensor convert_to_stored_affine(const Tensor& tensor) {
   const Affine affine = tensor.layout.affine()->get();
   Part data = tensor.require("data");
   const bool packed = data.dtype == DType::qint4 && affine.packed;

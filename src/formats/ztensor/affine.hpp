@@ -14,7 +14,7 @@ inline constexpr std::string_view kAffineLayout = "poise.affine/1";
 
 // Converts a tensor of Layout::affine to a dense one (or one of kAffineLayout) with the attribute. Uses the scale,
 // which may take a pass over the data.
-Tensor to_stored_affine(const Tensor& tensor);
+Tensor convert_to_stored_affine(const Tensor& tensor);
 
 // Returns the tensor with a scale of the largest encoded size instead of its own, which may take a pass over the
 // elements. Other tensors are returned unchanged.

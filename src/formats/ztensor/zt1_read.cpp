@@ -224,8 +224,8 @@ class ManifestParser1 {
     if (!has_offset) in_.fail("\"offset\" is missing", component.position);
     if (!has_length) in_.fail("\"length\" is missing", component.position);
     component.dtype = resolve(dtype, type);
-    component.spelling = type.empty() ? spelling_of(component.dtype, dtype)
-                                      : spelling_of(component.dtype, fmt::format("{}:{}", dtype, type));
+    component.spelling = type.empty() ? choose_spelling(component.dtype, dtype)
+                                      : choose_spelling(component.dtype, fmt::format("{}:{}", dtype, type));
   }
 
   // Shares the type of version 1.0: the tensor's type applies to all components except the indices, which are uint64.
@@ -235,7 +235,7 @@ class ManifestParser1 {
       const bool index = component.role == "indices" || component.role == "indptr" || component.role == "coords";
       const std::string_view spelled = index ? "uint64" : dtype;
       component.dtype = dtype_spelled(kSpellings0, spelled).value_or(DType::unknown);
-      component.spelling = spelling_of(component.dtype, spelled);
+      component.spelling = choose_spelling(component.dtype, spelled);
     }
   }
 
@@ -393,7 +393,7 @@ class EntryParser {
     } else if (key == "dtype") {
       const std::string_view spelled = parse_type_name(in_);
       data.dtype = dtype_spelled(kSpellings0, spelled).value_or(DType::unknown);
-      data.spelling = spelling_of(data.dtype, spelled);
+      data.spelling = choose_spelling(data.dtype, spelled);
     } else if (key == "shape") {
       object.shape = parse_shape(in_);
     } else if (key == "encoding") {

@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kWidestElement = 16;  // complex128
 
 // Sorts components as they were written: an empty one begins where the next one does.
-std::pair<std::uint64_t, std::uint64_t> order_of(const Component& component) {
+std::pair<std::uint64_t, std::uint64_t> get_order(const Component& component) {
   return {component.offset, component.length};
 }
 
@@ -58,8 +58,8 @@ class ModelBuilder1::Impl {
 
  private:
   void add(StoredObject& object) {
-    if (!std::ranges::is_sorted(object.components, {}, order_of))
-      std::ranges::stable_sort(object.components, {}, order_of);
+    if (!std::ranges::is_sorted(object.components, {}, get_order))
+      std::ranges::stable_sort(object.components, {}, get_order);
     Tensor tensor;
     tensor.name = object.name;
     tensor.shape = std::move(object.shape);

@@ -159,7 +159,7 @@ Tensor convert_groups_to_version_1(Tensor tensor) {
 }
 
 Tensor convert_to_version_1(const Tensor& tensor) {
-  if (tensor.layout == Layout::affine) return to_stored_affine(tensor);
+  if (tensor.layout == Layout::affine) return convert_to_stored_affine(tensor);
   return tensor.layout == Layout::quantized_group ? convert_groups_to_version_1(tensor) : tensor;
 }
 

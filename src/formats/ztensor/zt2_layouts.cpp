@@ -197,7 +197,7 @@ void require_readable_again(const StoredTensor& stored) {
     const DType dtype = find_stored_dtype(part.dtype, part.type).value_or(DType::unknown);
     reread.parts.push_back({.role = part.role,
                             .dtype = dtype,
-                            .spelling = spelling_of(dtype, dtype == DType::unknown ? part.type : to_string(dtype)),
+                            .spelling = choose_spelling(dtype, dtype == DType::unknown ? part.type : to_string(dtype)),
                             .blob = part.blob});
   }
   try {
@@ -259,7 +259,7 @@ std::string_view find_stored_role2(const Tensor& tensor, const Part& part) {
 }
 
 StoredTensor to_stored2(const Tensor& original) {
-  const Tensor tensor = original.layout == Layout::affine ? to_stored_affine(original) : original;
+  const Tensor tensor = original.layout == Layout::affine ? convert_to_stored_affine(original) : original;
   StoredTensor stored{tensor.name, tensor.shape, find_layout_id(tensor), tensor.attributes, {}};
   if (tensor.layout == Layout::quantized_group) stored.attributes = make_group_attributes(tensor);
   if (const BlockType* blocks = block_type(tensor.layout)) {

@@ -64,7 +64,7 @@ std::string format_bytes(std::string_view bytes) {
 }
 
 // Returns the hexadecimal XXH3-64 of a manifest; its mapped pages may leave memory.
-std::string hash_of(const Source& source, const ManifestRange& range) {
+std::string hash_manifest(const Source& source, const ManifestRange& range) {
   constexpr std::size_t kPiece = 256 << 10;
   ManifestBytes manifest(source, range);
   const auto hasher = make_xxh3();
@@ -338,7 +338,7 @@ ManifestRange find_manifest2(const Source& source) {
   if (offset > footer || length > footer - offset)
     reader.fail("manifest_offset",
                 fmt::format("{} bytes at {} reach beyond the data, which end at {}", length, offset, footer), footer);
-  const std::string computed = hash_of(source, {offset, offset + length});
+  const std::string computed = hash_manifest(source, {offset, offset + length});
   if (const std::string found = fmt::format("{:016x}", hash); found != computed) {
     reader.fail("manifest_hash", fmt::format("expected {}, the XXH3 of the manifest, found {}", computed, found),
                 footer + 16);

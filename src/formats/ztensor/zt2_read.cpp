@@ -210,12 +210,12 @@ class ModelBuilder {
     const auto& [before, here] = *overlap;
     const auto [part, other] = here.tensor != kManifest ? std::pair(here, before) : std::pair(before, here);
     const std::string name =
-        other.tensor == kManifest ? "the manifest" : fmt::format("{}: {}", tensor(other.tensor).name, role_of(other));
-    fail(tensor(part.tensor).name, role_of(part), range_.begin + part.position,
+        other.tensor == kManifest ? "the manifest" : fmt::format("{}: {}", tensor(other.tensor).name, find_role(other));
+    fail(tensor(part.tensor).name, find_role(part), range_.begin + part.position,
          fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
   }
 
-  std::string_view role_of(const Extent& extent) const {
+  std::string_view find_role(const Extent& extent) const {
     return find_stored_role2(tensor(extent.tensor), find_part(tensor(extent.tensor), extent));
   }
 

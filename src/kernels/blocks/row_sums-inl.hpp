@@ -51,8 +51,8 @@ struct FactorSink {
   HWY_INLINE void begin(const InputOf<kBytes>& in, std::size_t first, std::size_t b) {
     if constexpr (kBytes) {
       constexpr std::size_t kOfBlock = 4 * (kBlock / Type::kScaled);
-      x_scales = in.scales_of(first) + b * kOfBlock;
-      for (std::size_t t = 0; t < kTokens; ++t) x_sums[t] = in.sums_of(first + t) + b * kOfBlock;
+      x_scales = in.get_scales(first) + b * kOfBlock;
+      for (std::size_t t = 0; t < kTokens; ++t) x_sums[t] = in.get_sums(first + t) + b * kOfBlock;
     }
   }
   // Receives the scales of the i-th group (in a vector of eight, also of the next). Vectors of even and odd kWhich are
@@ -147,7 +147,7 @@ struct WordSums : RowSums<kTokens> {
   // Goes to x of the b-th kBlock of columns; advance() goes on by kBlock columns.
   HWY_INLINE void begin(const KernelInput::Words& in, std::size_t first, std::size_t b) {
     even = in.integers(first, b);
-    odd = even + in.integers_of(b) / 2;
+    odd = even + in.count_integers(b) / 2;
     x_stride = in.blocks() * kBlock;
   }
   HWY_INLINE void advance(std::size_t columns) {
@@ -194,7 +194,7 @@ struct ByteSums : RowSums<kTokens> {
   HWY_INLINE void begin(const KernelInput::Bytes& in, std::size_t first, std::size_t b) {
     x = in.integers(first) + b * kBlock;
     x_stride = in.columns;
-    x_scales = in.scales_of(first) + b * (4 * (kBlock / kScaled));
+    x_scales = in.get_scales(first) + b * (4 * (kBlock / kScaled));
     x_scale_stride = in.sums_stride;
   }
   HWY_INLINE void advance(std::size_t columns) {
@@ -261,9 +261,9 @@ struct ScaledSums : ByteSums<kTokens, 32> {
   HWY_INLINE void begin_block(const KernelInput::Bytes& in, std::size_t first, std::size_t b) {
     this->x = in.integers(first) + 256 * b;
     this->x_stride = in.columns;
-    this->x_scales = in.block_scales_of(first) + 8 * b;  // once each
-    x_sums = in.block_sums_of(first) + 8 * b;
-    x_integers = in.integer_sums_of(first) + 16 * b;
+    this->x_scales = in.get_block_scales(first) + 8 * b;  // once each
+    x_sums = in.get_block_sums(first) + 8 * b;
+    x_integers = in.get_integer_sums(first) + 16 * b;
     for (auto& sums : block_) sums[0] = sums[1] = hn::Zero(CodeSums());
   }
 

@@ -49,12 +49,12 @@ class Files {
   SourcePtr open(std::string_view name) const { return open_(name); }
   const std::vector<std::string>& additional() const { return templates_; }
 
-  std::string text(std::string_view name) const { return text_of(*open(name)); }
+  std::string text(std::string_view name) const { return read_config_text(*open(name)); }
   // Reads a file with any content.
   std::string any_text(std::string_view name) const {
     const SourcePtr source = open(name);
     refuse_git_lfs_pointer(*source);
-    return text_of(*source);
+    return read_config_text(*source);
   }
 
   // Returns empty if the file is missing.
@@ -81,7 +81,7 @@ class Files {
   std::vector<std::string> read_left_out() { return std::move(left_out_); }
 
  private:
-  static std::string text_of(const Source& source) {
+  static std::string read_config_text(const Source& source) {
     if (source.size() > kMaxConfigBytes)
       throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source.size()),
                   source.name());
@@ -164,7 +164,7 @@ Vocabulary tokenizer_json(Files& files, std::string_view name) {
 
 Vocabulary tekken(Files& files, std::string_view name) { return read_tekken(*files.open(name)); }
 
-const TokenizerClass& class_of(const JsonFile& config) {
+const TokenizerClass& find_class(const JsonFile& config) {
   const auto name = Fields(config.object, "", config.path).text("tokenizer_class");
   if (!name) return *find_tokenizer_class("");
   const TokenizerClass* row = name->empty() ? nullptr : find_tokenizer_class(*name);
@@ -181,7 +181,7 @@ const TokenizerClass& class_of(const JsonFile& config) {
 Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   const JsonFile config = files.object(kTokenizerConfig);
   const JsonFile special_map = files.object(kSpecialTokensMap);
-  const TokenizerClass& row = class_of(config);
+  const TokenizerClass& row = find_class(config);
   Gpt2Options options{
       .add_prefix_space = read_flag(config.object, "add_prefix_space", false),
       .normalizer = row.normalizer,

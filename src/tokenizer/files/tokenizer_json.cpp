@@ -70,7 +70,7 @@ class TokenizerJsonReader {
     };
     std::map<std::string_view, std::uint32_t> ids;  // of special tokens
     for (const Token& token : tokens_) {
-      if (const std::string_view text = text_of(token);
+      if (const std::string_view text = get_text(token);
           std::ranges::find(options.special, text) != options.special.end())
         ids.emplace(text, token.id);
     }
@@ -112,7 +112,7 @@ class TokenizerJsonReader {
     std::uint32_t position;  // in the file
   };
   static constexpr std::uint32_t kAddedOnly = UINT32_MAX;  // instead of a place in tokens_
-  std::string_view text_of(const Token& token) const {
+  std::string_view get_text(const Token& token) const {
     return std::string_view(texts_).substr(token.begin, token.length);
   }
 
@@ -233,7 +233,7 @@ class TokenizerJsonReader {
     bool special;
   };
 
-  std::vector<Added> added_tokens() const {
+  std::vector<Added> read_added_tokens() const {
     std::vector<Added> added;
     const Value* value = vocabulary_.pipeline.find("added_tokens");
     if (value == nullptr || *value == Value()) return added;
@@ -250,7 +250,7 @@ class TokenizerJsonReader {
   }
 
   void check_tokens() {
-    const std::vector<Added> added = added_tokens();
+    const std::vector<Added> added = read_added_tokens();
     std::uint64_t size = 0;
     for (const Token& token : tokens_) size = std::max<std::uint64_t>(size, token.id + 1);
     for (const Added& token : added) {
@@ -280,7 +280,7 @@ class TokenizerJsonReader {
                              : also->special ? TokenType::control
                                              : TokenType::user_defined;
       if (by_id[id] != kAddedOnly) {
-        const std::string_view text = text_of(tokens_[by_id[id]]);
+        const std::string_view text = get_text(tokens_[by_id[id]]);
         const bool byte = byte_fallback && type == TokenType::normal && parse_byte_piece(text);
         vocabulary_.add(text, scored_ ? static_cast<float>(scores_[by_id[id]]) : 0.0F, byte ? TokenType::byte : type);
         continue;

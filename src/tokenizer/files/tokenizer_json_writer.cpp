@@ -40,7 +40,7 @@ const Value& field(const Attributes& map, std::string_view key) {
   return value == nullptr ? kNull : *value;
 }
 
-Attributes added_token(const AddedToken& token) {
+Attributes make_added_token(const AddedToken& token) {
   return {{"id", std::int64_t{token.id}}, {"content", token.content}, {"single_word", token.single_word},
           {"lstrip", token.lstrip},       {"rstrip", token.rstrip},   {"normalized", token.normalized},
           {"special", token.special}};
@@ -80,7 +80,7 @@ class TokenizerJsonWriter {
       if (key == "model") {
         append_model(out);
       } else {
-        out += to_json(value_of(key));
+        out += to_json(make_value(key));
       }
     }
     for (const auto& [key, value] : vocabulary_.pipeline) {
@@ -91,11 +91,11 @@ class TokenizerJsonWriter {
   }
 
  private:
-  Value value_of(std::string_view key) const {
+  Value make_value(std::string_view key) const {
     if (key == "added_tokens") {
       Value::Array added;
       for (const AddedToken& token : read_added_tokens(Fields(vocabulary_.pipeline, "tokenizer"), vocabulary_.size()))
-        added.emplace_back(added_token(token));
+        added.emplace_back(make_added_token(token));
       return added;
     }
     const Value& value = field(vocabulary_.pipeline, key);
@@ -246,7 +246,7 @@ Attributes made_config(const Vocabulary& vocabulary) {
   std::unordered_set<TokenId> ids;
   for (const AddedToken& token : read_added_tokens(pipeline, vocabulary.size())) {
     if (!ids.insert(token.id).second) continue;
-    Attributes entry = added_token(token);
+    Attributes entry = make_added_token(token);
     entry.erase("id");
     added.emplace_back(std::to_string(token.id), std::move(entry));
   }

@@ -51,7 +51,7 @@ constexpr std::array<Algorithm, 5> kAlgorithms = {{
     {VocabularyKind::pipeline, "WordPiece", gguf_forms::form_word_piece},
 }};
 
-std::string formed(Forming& of) {
+std::string choose_form(Forming& of) {
   const auto model = of.pipeline.map("model");
   const std::string type = model ? model->text("type", "") : "";
   const auto* const algorithm = std::ranges::find_if(kAlgorithms, [&](const Algorithm& algorithm_row) {
@@ -67,7 +67,7 @@ std::string formed(Forming& of) {
 
 GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name) {
   Forming of(vocabulary, general_name);
-  if (const std::string why_not = formed(of); !why_not.empty())
+  if (const std::string why_not = choose_form(of); !why_not.empty())
     return {std::nullopt, {fmt::format("gguf cannot hold a vocabulary {}: it is left out", why_not)}};
   const std::vector<std::size_t> repeated = name_repeated_tokens(of.gguf.tokens);
   for (const std::size_t id : repeated) of.gguf.token_type[id] = find_token_type_number(TokenType::unused);
@@ -96,7 +96,7 @@ namespace poise::gguf_forms {
 
 namespace {
 
-std::optional<std::int32_t> id_of(std::int32_t id) { return id < 0 ? std::nullopt : std::optional(id); }
+std::optional<std::int32_t> drop_absent_id(std::int32_t id) { return id < 0 ? std::nullopt : std::optional(id); }
 
 // Returns where Metaspace puts U+2581 in front: "always", "first" (of a text), "never".
 std::string prepend_scheme(const Fields& metaspace) {
@@ -152,10 +152,10 @@ Forming::Forming(const Vocabulary& vocabulary_of, const std::string& general_nam
 }
 
 void Forming::convert_tokens() {
-  gguf.bos_token_id = id_of(vocabulary.bos_id);
-  gguf.eos_token_id = id_of(vocabulary.eos_id);
-  gguf.unknown_token_id = id_of(vocabulary.unk_id);
-  gguf.padding_token_id = id_of(vocabulary.pad_id);
+  gguf.bos_token_id = drop_absent_id(vocabulary.bos_id);
+  gguf.eos_token_id = drop_absent_id(vocabulary.eos_id);
+  gguf.unknown_token_id = drop_absent_id(vocabulary.unk_id);
+  gguf.padding_token_id = drop_absent_id(vocabulary.pad_id);
   gguf.chat_template = vocabulary.chat_template;
   gguf.tokenizer_config = vocabulary.tokenizer_config;
   gguf.files = vocabulary.files;

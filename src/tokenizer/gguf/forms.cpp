@@ -161,7 +161,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpelling
 }};
 
 // Spells an expression as rows do, with literal characters.
-std::string spelled(std::string_view expression) {
+std::string spell_as_rows(std::string_view expression) {
   std::string text = with_characters(expression);
   for (const auto& [from, to] : kSpellings) {
     if (const std::size_t at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
@@ -170,7 +170,7 @@ std::string spelled(std::string_view expression) {
 }
 
 // Returns the expressions that the steps cut by; std::nullopt if no row has such a step.
-std::optional<std::vector<std::string>> expressions_of(const std::vector<Fields>& cuts) {
+std::optional<std::vector<std::string>> list_expressions(const std::vector<Fields>& cuts) {
   const std::string gpt2(find_gguf_pre_tokenizer(kGpt2Row)->expressions.front());
   std::vector<std::string> expressions;
   for (const Fields& step : cuts) {
@@ -185,7 +185,7 @@ std::optional<std::vector<std::string>> expressions_of(const std::vector<Fields>
     } else if (const auto expression = type == "Split" ? find_pattern(step, "Regex") : std::nullopt) {
       const bool inverted = step.boolean("invert", false);
       if (step.text("behavior", "") != (inverted ? "Removed" : "Isolated")) return std::nullopt;
-      expressions.push_back(spelled(*expression));
+      expressions.push_back(spell_as_rows(*expression));
     } else {
       return std::nullopt;
     }
@@ -194,12 +194,12 @@ std::optional<std::vector<std::string>> expressions_of(const std::vector<Fields>
 }
 
 void name_pre_tokenizer(Forming& of, const Fields& model, const std::vector<Fields>& cuts) {
-  const auto wanted = expressions_of(cuts);
+  const auto wanted = list_expressions(cuts);
   const bool whole_words = model.boolean("ignore_merges", false);
   const auto cuts_so = [&](const GgufPreTokenizer& row) {
     return wanted && row.byte_level && row.ignore_merges == whole_words &&
            std::ranges::equal(row.expressions, *wanted, [](std::string_view expression, const std::string& other) {
-             return spelled(expression) == other;
+             return spell_as_rows(expression) == other;
            });
   };
   const auto row = std::ranges::find_if(gguf_pre_tokenizers(), cuts_so);
@@ -354,7 +354,7 @@ std::string form_unigram(Forming& of) {
   for (const Fields& step : collect_steps(of.pipeline, "normalizer", "normalizers")) {
     const std::string type = step.text("type", "");
     if (type == "Precompiled" && of.gguf.precompiled_charsmap.empty()) {
-      if (const auto rules = decode_base64(step.required_text("precompiled_charsmap")))
+      if (const auto rules = decode_base64(step.require_text("precompiled_charsmap")))
         of.gguf.precompiled_charsmap = *rules;
     } else if (type == "Strip" && step.boolean("strip_left", true) && step.boolean("strip_right", true)) {
       stripped = true;

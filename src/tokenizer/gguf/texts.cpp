@@ -25,7 +25,7 @@ bool is_named_template(std::string_view key) {
          key[kGgufChatTemplate.size()] == '.';
 }
 
-std::string key_of(std::string_view name) {
+std::string make_template_key(std::string_view name) {
   std::string key = fmt::format("{}.{}", kGgufChatTemplate, name);
   for (std::size_t i = kGgufChatTemplate.size() + 1; i < key.size(); ++i) {
     if (!is_ascii_alphanumeric(key[i])) key[i] = '_';
@@ -33,16 +33,18 @@ std::string key_of(std::string_view name) {
   return key;
 }
 
-Attributes named(std::string_view name, const Value& text) { return {{"name", name}, {"template", text}}; }
+Attributes make_named_template(std::string_view name, const Value& text) {
+  return {{"name", name}, {"template", text}};
+}
 
 // Returns the template in the keys: a text or a list.
 Value template_in(const Attributes& keys) {
   const Value* usual = keys.find(kGgufChatTemplate);
   Value::Array list;
-  if (usual != nullptr) list.emplace_back(named(kDefaultTemplate, *usual));
+  if (usual != nullptr) list.emplace_back(make_named_template(kDefaultTemplate, *usual));
   for (const auto& [key, text] : keys) {
     if (is_named_template(key))
-      list.emplace_back(named(std::string_view(key).substr(kGgufChatTemplate.size() + 1), text));
+      list.emplace_back(make_named_template(std::string_view(key).substr(kGgufChatTemplate.size() + 1), text));
   }
   if (list.size() > (usual == nullptr ? 0 : 1)) return list;
   return usual == nullptr ? Value() : *usual;
@@ -83,7 +85,7 @@ Attributes make_gguf_chat_template(const Value& chat_template) {
     const std::string* name = get_member<std::string>(map, "name");
     const std::string* text = get_member<std::string>(map, "template");
     if (name == nullptr || text == nullptr || name->empty() || name->size() > kLongestName) continue;
-    const std::string key = *name == kDefaultTemplate ? std::string(kGgufChatTemplate) : key_of(*name);
+    const std::string key = *name == kDefaultTemplate ? std::string(kGgufChatTemplate) : make_template_key(*name);
     if (keys.find(key) != nullptr) continue;
     keys.set(key, *text);
     if (*name != kDefaultTemplate) names.emplace_back(key.substr(kGgufChatTemplate.size() + 1));

@@ -38,7 +38,7 @@ Attributes byte_level() {
 }
 
 // Describes a decoder of U+2581 to spaces and <0x00> to bytes; `prefix`: encoding puts a space in front.
-Attributes spaced_decoder(bool prefix) {
+Attributes make_space_decoder(bool prefix) {
   Value::Array steps = {replace(kSpaceSymbol, " "), Attributes{{"type", "ByteFallback"}}, Attributes{{"type", "Fuse"}}};
   if (prefix) steps.emplace_back(Attributes{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   return sequence("decoders", std::move(steps));
@@ -66,7 +66,7 @@ class Maker {
     model_ = {{"type", "BPE"}, {"byte_fallback", true}, {"fuse_unk", true}, {"merge_by_score", true}};
     if (const auto unknown = gguf_.unknown_token_id)
       model_.set("unk_token", gguf_.tokens[static_cast<std::size_t>(*unknown)]);
-    decoder_ = spaced_decoder(prefix);
+    decoder_ = make_space_decoder(prefix);
     set_around(gguf_.add_bos_token.value_or(true) ? gguf_.bos_token_id : std::nullopt,
                gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
   }
@@ -120,7 +120,7 @@ class Maker {
       decoder_ = byte_level();
     } else {
       normalizer_ = replace(" ", kSpaceSymbol);
-      decoder_ = spaced_decoder(false);
+      decoder_ = make_space_decoder(false);
     }
     pre_tokenizer_ = sequence("pretokenizers", std::move(steps));
     model_ = {{"type", "BPE"},

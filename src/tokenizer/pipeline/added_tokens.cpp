@@ -56,7 +56,7 @@ std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vo
     const std::uint64_t id = item.unsigned_integer("id", UINT64_MAX);
     if (id >= vocabulary_size) item.fail("id", fmt::format("expected the id of one of the {} tokens", vocabulary_size));
     AddedToken token{.id = static_cast<TokenId>(id),
-                     .content = item.required_text("content"),
+                     .content = item.require_text("content"),
                      .text = {},
                      .single_word = item.boolean("single_word", false),
                      .lstrip = item.boolean("lstrip", false),

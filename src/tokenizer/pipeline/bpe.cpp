@@ -80,7 +80,7 @@ class Bpe final : public PieceModel {
     }
   }
 
-  TokenId id_of(char32_t code, std::string_view bytes) const {
+  TokenId find_id(char32_t code, std::string_view bytes) const {
     return code < characters_.size() ? characters_[code] : ids_.find(bytes).value_or(kNoToken);
   }
 
@@ -98,10 +98,10 @@ class Bpe final : public PieceModel {
 
   // Returns true when each character of a text is a token. A character without a token may vanish, and then the
   // characters on both sides become neighbours.
-  bool has_characters_of(std::string_view text) const {
+  bool has_all_characters(std::string_view text) const {
     while (!text.empty()) {
       const auto next = unicode::decode(text, 0);
-      if (id_of(next.code, text.substr(0, next.bytes)) == kNoToken) return false;
+      if (find_id(next.code, text.substr(0, next.bytes)) == kNoToken) return false;
       text.remove_prefix(next.bytes);
     }
     return true;
@@ -159,7 +159,7 @@ class Bpe::AtWork final : public PieceEncoder {
   }
 
   void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
-    if (piece.size() <= kWord || !of_.cuts_ || (of_.vanish_ && !of_.has_characters_of(piece))) {
+    if (piece.size() <= kWord || !of_.cuts_ || (of_.vanish_ && !of_.has_all_characters(piece))) {
       return encode_word(piece, of_.ignore_merges_, cache_, tokens);
     }
     if (of_.ignore_merges_) {
@@ -219,7 +219,7 @@ class Bpe::AtWork final : public PieceEncoder {
         name = text;
         id = of_.ids_.find(name).value_or(kNoToken);
       } else {
-        id = of_.id_of(code, bytes);
+        id = of_.find_id(code, bytes);
       }
       at += bytes.size();
       if (id != kNoToken) {
@@ -248,7 +248,7 @@ class Bpe::AtWork final : public PieceEncoder {
     return of_.unknown_named_;
   }
 
-  MergeTable::Merge merge_of(TokenId left, TokenId right) {
+  MergeTable::Merge find_merge(TokenId left, TokenId right) {
     if (const auto* known = pairs_.find(left, right)) return *known;
     const MergeTable::Merge merge = of_.merges_.find(left, right, buffer_);
     pairs_.add(left, right, merge);
@@ -260,7 +260,7 @@ class Bpe::AtWork final : public PieceEncoder {
     std::array<MergeTable::Merge, kFew> pairs;
     std::size_t size = symbols_.size();
     for (std::size_t i = 0; i + 1 < size; ++i) pairs_.prefetch(symbols_[i], symbols_[i + 1]);
-    for (std::size_t i = 0; i + 1 < size; ++i) pairs[i] = merge_of(symbols_[i], symbols_[i + 1]);
+    for (std::size_t i = 0; i + 1 < size; ++i) pairs[i] = find_merge(symbols_[i], symbols_[i + 1]);
     while (size > 1) {
       std::size_t best = 0;
       for (std::size_t i = 1; i + 1 < size; ++i) {
@@ -273,8 +273,8 @@ class Bpe::AtWork final : public PieceEncoder {
                 pairs.begin() + static_cast<std::ptrdiff_t>(size) - 1,
                 pairs.begin() + static_cast<std::ptrdiff_t>(best));
       --size;
-      if (best > 0) pairs[best - 1] = merge_of(symbols_[best - 1], symbols_[best]);
-      if (best + 1 < size) pairs[best] = merge_of(symbols_[best], symbols_[best + 1]);
+      if (best > 0) pairs[best - 1] = find_merge(symbols_[best - 1], symbols_[best]);
+      if (best + 1 < size) pairs[best] = find_merge(symbols_[best], symbols_[best + 1]);
     }
   }
 
@@ -287,13 +287,13 @@ class Bpe::AtWork final : public PieceEncoder {
     heap_.clear();
     for (std::uint32_t i = 0; i < size; ++i) {
       nodes_[i] = {i == 0 ? kNone : i - 1, i + 1 == size ? kNone : i + 1, {}};
-      if (i + 1 < size) nodes_[i].pair = merge_of(symbols_[i], symbols_[i + 1]);
+      if (i + 1 < size) nodes_[i].pair = find_merge(symbols_[i], symbols_[i + 1]);
       if (nodes_[i].pair.rank != kNone) heap_.push_back(entry(i));
     }
     std::ranges::make_heap(heap_, std::greater());
     const auto look = [&](std::uint32_t i) {
       Node& node = nodes_[i];
-      node.pair = node.next == kNone ? MergeTable::Merge{} : merge_of(symbols_[i], symbols_[node.next]);
+      node.pair = node.next == kNone ? MergeTable::Merge{} : find_merge(symbols_[i], symbols_[node.next]);
       if (node.pair.rank == kNone) return;
       heap_.push_back(entry(i));
       std::ranges::push_heap(heap_, std::greater());

@@ -52,7 +52,7 @@ class Replace final : public WholeTokens {
   struct Options {
     explicit Options(const Fields& fields)
         : pattern(std::make_shared<const Pattern>(Pattern::read(fields, "pattern"))),
-          content(fields.required_text("content")) {}
+          content(fields.require_text("content")) {}
     std::shared_ptr<const Pattern> pattern;
     std::string content;
   };
@@ -105,7 +105,7 @@ class ByteFallback final : public WholeTokens {
 
  private:
   void token(std::string_view text) override {
-    if (const auto byte = byte_of(text)) {
+    if (const auto byte = parse_byte_token(text)) {
       bytes_ += *byte;
     } else {
       flush();
@@ -113,7 +113,7 @@ class ByteFallback final : public WholeTokens {
     }
   }
 
-  static std::optional<char> byte_of(std::string_view text) {
+  static std::optional<char> parse_byte_token(std::string_view text) {
     if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
     const int high = parse_hex_digit(text[3]);
     const int low = parse_hex_digit(text[4]);
@@ -272,7 +272,7 @@ class Metaspace final : public WholeTokens {
   Options options_;
 };
 
-std::string replaced(std::string_view text, std::string_view what, std::string_view with) {
+std::string replace_all(std::string_view text, std::string_view what, std::string_view with) {
   std::string result;
   for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what)) {
     (result += text.substr(0, at)) += with;
@@ -294,7 +294,7 @@ std::string without_odd_spaces(std::string text) {
                                                                                         {" 's", "'s"},
                                                                                         {" 've", "'ve"},
                                                                                         {" 're", "'re"}});
-  for (const auto& [what, with] : kRules) text = replaced(text, what, with);
+  for (const auto& [what, with] : kRules) text = replace_all(text, what, with);
   return text;
 }
 
@@ -335,14 +335,14 @@ class Bpe final : public WholeTokens {
   };
   Bpe(const Options& options, DecodeSink& next) : WholeTokens(next), options_(options) {}
   void finish() override {
-    if (held_) emit(replaced(*held_, options_.suffix, ""));
+    if (held_) emit(replace_all(*held_, options_.suffix, ""));
     held_.reset();
     next_.finish();
   }
 
  private:
   void token(std::string_view text) override {
-    if (held_) emit(replaced(*held_, options_.suffix, " "));
+    if (held_) emit(replace_all(*held_, options_.suffix, " "));
     held_ = text;
   }
 
@@ -373,8 +373,8 @@ class Ctc final : public WholeTokens {
   void token(std::string_view text) override {
     if (last_ == text) return;
     last_ = text;
-    std::string out = options_.pad.empty() ? std::string(text) : replaced(text, options_.pad, "");
-    if (options_.cleanup) out = replaced(without_odd_spaces(std::move(out)), options_.delimiter, " ");
+    std::string out = options_.pad.empty() ? std::string(text) : replace_all(text, options_.pad, "");
+    if (options_.cleanup) out = replace_all(without_odd_spaces(std::move(out)), options_.delimiter, " ");
     if (!out.empty()) emit(out);
   }
 

@@ -16,7 +16,7 @@ namespace poise {
 // Selects a maker by the part's "type". Throws unsupported for unknown types.
 template <typename Rows>
 const auto& find_row(const Rows& rows, const Fields& fields) {
-  const std::string type = fields.required_text("type");
+  const std::string type = fields.require_text("type");
   for (const auto& row : rows) {
     if (row.type == type) return row;
   }

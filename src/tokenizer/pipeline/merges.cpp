@@ -33,7 +33,7 @@ void MergeTable::add(TokenId left, TokenId right, Merge merge) {
     size_ = 0;
   }
   if (2 * ++size_ > slots_.size()) grow();
-  const std::uint64_t key = key_of(left, right);
+  const std::uint64_t key = make_key(left, right);
   std::size_t at = hash(key) & mask_;
   while (slots_[at].key != kFree) at = (at + 1) & mask_;
   slots_[at] = {key, merge};
@@ -185,7 +185,7 @@ struct Ranked {
 };
 
 // Returns the tokens that merges may produce, by score.
-std::vector<Ranked> ranked_tokens(const Vocabulary& vocabulary, const TokenIndex& ids) {
+std::vector<Ranked> rank_tokens(const Vocabulary& vocabulary, const TokenIndex& ids) {
   std::vector<std::pair<float, TokenId>> order;
   order.reserve(vocabulary.size());
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
@@ -247,13 +247,13 @@ class Splitter {
 
 std::vector<std::uint32_t> rank_merges(const Vocabulary& vocabulary, const TokenIndex& ids) {
   std::vector<std::uint32_t> ranks(vocabulary.size(), UINT32_MAX);
-  for (const auto& [id, rank] : ranked_tokens(vocabulary, ids)) ranks[static_cast<std::size_t>(id)] = rank;
+  for (const auto& [id, rank] : rank_tokens(vocabulary, ids)) ranks[static_cast<std::size_t>(id)] = rank;
   return ranks;
 }
 
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
                           FunctionRef<void(const ScoreMerge&)> visit) {
-  const std::vector<Ranked> tokens = ranked_tokens(vocabulary, ids);
+  const std::vector<Ranked> tokens = rank_tokens(vocabulary, ids);
   const Splitter splitter(vocabulary, ids, tokens);
   constexpr std::size_t kAtOnce = 1024;
   std::array<std::vector<ScoreMerge>, 16> merges;  // by batches of tokens, so that not all exist at a time

@@ -31,11 +31,11 @@ class MergeTable {
   void add(TokenId left, TokenId right, Merge merge);
 
   // Prefetches the memory for find().
-  void prefetch(TokenId left, TokenId right) const { __builtin_prefetch(&slots_[hash(key_of(left, right)) & mask_]); }
+  void prefetch(TokenId left, TokenId right) const { __builtin_prefetch(&slots_[hash(make_key(left, right)) & mask_]); }
 
   // Returns null if the pair is unknown. The result is valid until the next add().
   const Merge* find(TokenId left, TokenId right) const {
-    const std::uint64_t key = key_of(left, right);
+    const std::uint64_t key = make_key(left, right);
     for (std::size_t at = hash(key) & mask_;; at = (at + 1) & mask_) {
       const Slot& slot = slots_[at];
       if (slot.key == key) return &slot.merge;
@@ -50,7 +50,7 @@ class MergeTable {
     Merge merge;
   };
 
-  static std::uint64_t key_of(TokenId left, TokenId right) {
+  static std::uint64_t make_key(TokenId left, TokenId right) {
     return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
   }
   std::size_t hash(std::uint64_t key) const {

@@ -73,7 +73,7 @@ class NormalForm final : public Normalizer {
 };
 
 template <typename Keep>
-std::string filtered(std::string_view text, Keep&& keep) {
+std::string filter(std::string_view text, Keep&& keep) {
   std::string result;
   result.reserve(text.size());
   unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
@@ -102,7 +102,7 @@ class Bert final : public Normalizer {
 
  private:
   static std::string without_accents(std::string_view text) {
-    return filtered(text, [](char32_t code) { return code < 0x80 || !unicode::is_nonspacing_mark(code); });
+    return filter(text, [](char32_t code) { return code < 0x80 || !unicode::is_nonspacing_mark(code); });
   }
 
   static std::string clean(std::string_view text) {
@@ -168,7 +168,7 @@ class Strip final : public Normalizer {
 
 class Prepend final : public Normalizer {
  public:
-  explicit Prepend(const Fields& fields) : prefix_(fields.required_text("prepend")) {}
+  explicit Prepend(const Fields& fields) : prefix_(fields.require_text("prepend")) {}
   // Adds text, which belongs to the character that it is put in front of.
   void apply(FrontedText& text) const override {
     if (text.text.empty()) return;
@@ -183,7 +183,7 @@ class Prepend final : public Normalizer {
 class Replace final : public Normalizer {
  public:
   explicit Replace(const Fields& fields)
-      : pattern_(Pattern::read(fields, "pattern")), content_(fields.required_text("content")) {}
+      : pattern_(Pattern::read(fields, "pattern")), content_(fields.require_text("content")) {}
   // Replaces text. The replacement belongs to the last replaced character.
   void apply(FrontedText& fronted) const override {
     const std::string& text = fronted.text;
@@ -264,7 +264,7 @@ Made to_form(const Fields&) {
   return std::make_unique<NormalForm>(kForm);
 }
 std::string strip_accents(std::string_view text) {
-  return filtered(text, [](char32_t code) { return code < 0x80 || !unicode::is_mark(code); });
+  return filter(text, [](char32_t code) { return code < 0x80 || !unicode::is_mark(code); });
 }
 std::string to_byte_level(std::string_view text) {
   std::string result;

@@ -27,7 +27,7 @@ constexpr std::array kBehaviors = std::to_array<BehaviorRow>({
     {"Contiguous", Behavior::contiguous},
 });
 
-Behavior behavior_of(const Fields& fields, std::string_view missing) {
+Behavior parse_behavior(const Fields& fields, std::string_view missing) {
   const std::string name = fields.text("behavior", missing);
   const auto* row = std::ranges::find(kBehaviors, name, &BehaviorRow::name);
   if (row == kBehaviors.end())
@@ -317,7 +317,7 @@ bool is_bert_punctuation(char32_t code) {
 using Row = StepRow<PreTokenizer>;
 
 PreTokenizer make_split(const Fields& fields) {
-  return make_pattern_split(Pattern::read(fields, "pattern"), behavior_of(fields, "Isolated"),
+  return make_pattern_split(Pattern::read(fields, "pattern"), parse_behavior(fields, "Isolated"),
                             fields.boolean("invert", false));
 }
 
@@ -327,7 +327,7 @@ PreTokenizer make_digits(const Fields& fields) {
 }
 
 PreTokenizer make_punctuation(const Fields& fields) {
-  return make_character_split(is_bert_punctuation, behavior_of(fields, "Isolated"));
+  return make_character_split(is_bert_punctuation, parse_behavior(fields, "Isolated"));
 }
 
 PreTokenizer make_whitespace_split(const Fields&) {
@@ -352,7 +352,7 @@ PreTokenizer make_bert(const Fields&) {
 }
 
 PreTokenizer make_delimiter(const Fields& fields) {
-  if (fields.required_text("delimiter").empty()) fields.fail("delimiter", "is empty");
+  if (fields.require_text("delimiter").empty()) fields.fail("delimiter", "is empty");
   return make_pattern_split(Pattern::read(fields, "delimiter"), Behavior::removed, false);
 }
 

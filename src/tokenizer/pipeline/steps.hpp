@@ -37,7 +37,7 @@ template <typename Made>
 Made make_steps(std::span<const StepRow<Made>> rows, std::string_view list, Made (*join)(std::vector<Made> steps),
                 const Fields& fields, std::size_t& count) {
   count_step(fields, count);
-  if (fields.required_text("type") != "Sequence") return find_row(rows, fields).make(fields);
+  if (fields.require_text("type") != "Sequence") return find_row(rows, fields).make(fields);
   std::vector<Made> all;
   for (const Fields& step : fields.list(list)) all.push_back(make_steps(rows, list, join, step, count));
   return join(std::move(all));

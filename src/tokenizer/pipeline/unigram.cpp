@@ -38,7 +38,7 @@ class Unigram final : public PieceModel {
     }
     bytes_.fill(-1);
     for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte)
-      bytes_[byte] = token_of(fmt::format("<0x{:02X}>", byte));
+      bytes_[byte] = find_token(fmt::format("<0x{:02X}>", byte));
   }
 
   std::unique_ptr<PieceEncoder> start() const override;
@@ -62,7 +62,7 @@ class Unigram final : public PieceModel {
   }
 
   // Returns the token with that text; -1 if there is none.
-  TokenId token_of(std::string_view text) const {
+  TokenId find_token(std::string_view text) const {
     TokenId found = -1;
     tokens_.for_each_prefix(text, [&](std::size_t length, TokenId id) { found = length == text.size() ? id : found; });
     return found;
@@ -150,7 +150,7 @@ class Unigram::AtWork final : public PieceEncoder {
   // Appends the tokens of a run. A run of the unknown token may be the text of a token that was not a choice.
   void append(std::string_view text, TokenId id, std::vector<TokenId>& tokens) const {
     if (id != of_.unknown_) return tokens.push_back(id);
-    if (const TokenId found = of_.token_of(text); found >= 0) return tokens.push_back(found);
+    if (const TokenId found = of_.find_token(text); found >= 0) return tokens.push_back(found);
     const auto token = [&](char byte) { return of_.bytes_[static_cast<unsigned char>(byte)]; };
     if (!of_.byte_fallback_ || std::ranges::any_of(text, [&](char byte) { return token(byte) < 0; }))
       return tokens.push_back(id);

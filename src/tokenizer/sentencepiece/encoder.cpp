@@ -81,7 +81,7 @@ void SentencePieceEncoder::encode_run(std::string_view text, bool first, Output&
 
 void SentencePieceEncoder::Output::add(std::string_view piece, TokenId id) {
   const bool unknown = id == encoder_.vocabulary_.unk_id;
-  if (unknown && encoder_.has_bytes_of(piece)) {
+  if (unknown && encoder_.has_byte_tokens(piece)) {
     for (const char byte : piece) tokens_.push_back(encoder_.bytes_[static_cast<unsigned char>(byte)]);
   } else if (unknown && id < 0) {
     throw Error(ErrorKind::unsupported,
@@ -93,7 +93,7 @@ void SentencePieceEncoder::Output::add(std::string_view piece, TokenId id) {
 }
 
 // Returns true when there are tokens for the bytes. SentencePiece's files have all of them or none, others have some.
-bool SentencePieceEncoder::has_bytes_of(std::string_view piece) const {
+bool SentencePieceEncoder::has_byte_tokens(std::string_view piece) const {
   return std::ranges::all_of(piece, [&](char byte) { return bytes_[static_cast<unsigned char>(byte)] >= 0; });
 }
 

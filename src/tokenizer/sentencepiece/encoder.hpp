@@ -78,7 +78,7 @@ class SentencePieceEncoder : public TokenScheme {
   std::vector<TokenId> encode_between(const AddedTokenFinder& finder, std::string_view text,
                                       std::string_view input) const;
   void encode_run(std::string_view text, bool first, Output& output) const;
-  bool has_bytes_of(std::string_view piece) const;
+  bool has_byte_tokens(std::string_view piece) const;
 
   std::vector<TokenDisplay> displays_;
   std::optional<SentencePieceNormalizer> denormalizer_;

@@ -62,10 +62,10 @@ class SentencePieceReader {
     Message model(source_, std::string(kContext), 0, source_.size());
     while (model.next()) {
       switch (model.number()) {
-        case 1: read_piece(model.message("pieces", fmt::format("piece {}", pieces_.size())), model.start()); break;
-        case 2: read_trainer(model.message("trainer_spec", "trainer_spec")); break;
-        case 3: read_normalizer(model.message("normalizer_spec", "normalizer_spec"), normalizer_); break;
-        case 5: read_normalizer(model.message("denormalizer_spec", "denormalizer_spec"), denormalizer_); break;
+        case 1: read_piece(model.read_message("pieces", fmt::format("piece {}", pieces_.size())), model.start()); break;
+        case 2: read_trainer(model.read_message("trainer_spec", "trainer_spec")); break;
+        case 3: read_normalizer(model.read_message("normalizer_spec", "normalizer_spec"), normalizer_); break;
+        case 5: read_normalizer(model.read_message("denormalizer_spec", "denormalizer_spec"), denormalizer_); break;
         default: break;
       }
     }
@@ -245,7 +245,7 @@ Vocabulary read_sentencepiece(const Source& source) {
 
 namespace {
 
-protobuf::MessageWriter message_of(std::string_view name, const NormalizerRules& rules) {
+protobuf::MessageWriter make_message(std::string_view name, const NormalizerRules& rules) {
   protobuf::MessageWriter message;
   if (!name.empty()) message.text(1, name);
   if (!rules.charsmap.empty()) message.text(2, rules.charsmap);
@@ -287,8 +287,8 @@ std::string write_sentencepiece(const Vocabulary& vocabulary) {
     if (special.id >= 0) trainer.text(special.piece_field, vocabulary.text(static_cast<std::size_t>(special.id)));
   }
   model.message(2, trainer);
-  model.message(3, message_of(vocabulary.normalizer, rules));
-  if (const auto denormalizer = read_denormalizer_rules(vocabulary)) model.message(5, message_of("", *denormalizer));
+  model.message(3, make_message(vocabulary.normalizer, rules));
+  if (const auto denormalizer = read_denormalizer_rules(vocabulary)) model.message(5, make_message("", *denormalizer));
   return model.take();
 }
 

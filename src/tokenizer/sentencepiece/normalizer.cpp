@@ -24,8 +24,8 @@ constexpr const char* kPrefix = "add_dummy_prefix";
 constexpr const char* kRemove = "remove_extra_whitespaces";
 
 std::string read_charsmap(const Fields& normalizer) {
-  if (const std::string type = normalizer.required_text("type"); type != kType) throw_unknown_type(normalizer, type);
-  const auto rules = decode_base64(normalizer.required_text(kCharsmap));
+  if (const std::string type = normalizer.require_text("type"); type != kType) throw_unknown_type(normalizer, type);
+  const auto rules = decode_base64(normalizer.require_text(kCharsmap));
   if (!rules) throw Error(ErrorKind::invalid_file, "precompiled_charsmap: expected base64");
   return *rules;
 }

@@ -29,7 +29,7 @@ std::string_view name_of_template(std::string_view file) {
 }
 
 // Returns std::nullopt if the text is not a JSON object.
-std::optional<Attributes> object_of(const std::string& text, std::string_view name) {
+std::optional<Attributes> parse_object(const std::string& text, std::string_view name) {
   try {
     Value value = parse_json(text, std::string(name));
     if (value.get_if<Attributes>() != nullptr) return std::move(value).take<Attributes>();
@@ -72,7 +72,7 @@ class KeptFiles {
   // Returns the kept file, if it has the same keys and values. Its template is ignored if there are files of templates.
   std::string config_text() const {
     const std::string* text = vocabulary_.files.get_if<std::string>(kTokenizerConfig);
-    const auto kept = text == nullptr ? std::nullopt : object_of(*text, kTokenizerConfig);
+    const auto kept = text == nullptr ? std::nullopt : parse_object(*text, kTokenizerConfig);
     const bool is_true = kept && (templates_are_true_ ? have_same_entries(without_template(*kept), config_)
                                                       : have_same_entries(*kept, config_));
     return is_true ? *text : to_json(config_, 2) + "\n";
@@ -80,7 +80,7 @@ class KeptFiles {
 
   // Drops special tokens that have changed.
   std::string special_map(const std::string& text) const {
-    const auto map = object_of(text, kSpecialTokensMap);
+    const auto map = parse_object(text, kSpecialTokensMap);
     if (!map || vocabulary_.kind != VocabularyKind::pipeline) return text;  // it names no token for Poise
     Attributes left = *map;
     for (const NamedToken& named : kNamedTokens) {
@@ -122,7 +122,7 @@ std::string find_problem_with_files(const Attributes& files) {
 
 Attributes read_kept_object(const Attributes& files, std::string_view name) {
   const std::string* text = files.get_if<std::string>(name);
-  return text == nullptr ? Attributes() : object_of(*text, name).value_or(Attributes());
+  return text == nullptr ? Attributes() : parse_object(*text, name).value_or(Attributes());
 }
 
 Value read_kept_template(const Attributes& files) {

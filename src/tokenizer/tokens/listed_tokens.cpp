@@ -78,7 +78,7 @@ constexpr float kScore = -1000;  // as llama.cpp's converter
 
 // Returns the type of a token once it is listed. BOS, the unknown token and similar ones keep theirs; a byte token with
 // another text loses its type.
-TokenType listed_type(const Value& token, TokenType before) {
+TokenType choose_listed_type(const Value& token, TokenType before) {
   const bool replaced = before == TokenType::normal || before == TokenType::unused ||
                         before == TokenType::user_defined || before == TokenType::byte;
   if (!replaced) return before;
@@ -87,14 +87,14 @@ TokenType listed_type(const Value& token, TokenType before) {
 }
 
 // Changes the texts of some tokens.
-Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, const Value*>& tokens) {
+Vocabulary rename_tokens(const Vocabulary& vocabulary, const std::map<std::uint64_t, const Value*>& tokens) {
   Vocabulary result(vocabulary.settings());
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const auto found = tokens.find(id);
     if (found == tokens.end()) {
       result.add(vocabulary.text(id), vocabulary.score(id), vocabulary.type(id));
     } else {
-      result.add(read_listed_text(*found->second), kScore, listed_type(*found->second, vocabulary.type(id)));
+      result.add(read_listed_text(*found->second), kScore, choose_listed_type(*found->second, vocabulary.type(id)));
     }
   }
   return result;
@@ -179,12 +179,12 @@ void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::s
     const std::uint64_t id = read_listed_id(token);
     if (id < vocabulary.size() && vocabulary.text(id) != read_listed_text(token)) others.emplace(id, &token);
   }
-  if (!others.empty()) vocabulary = renamed(vocabulary, others);
+  if (!others.empty()) vocabulary = rename_tokens(vocabulary, others);
   for (const Value& token : listed) {
     const std::uint64_t id = read_listed_id(token);
     if (id < vocabulary.size()) continue;
     while (vocabulary.size() < id) vocabulary.add(fmt::format("[PAD{}]", vocabulary.size()), kScore, TokenType::unused);
-    vocabulary.add(read_listed_text(token), kScore, listed_type(token, TokenType::unused));
+    vocabulary.add(read_listed_text(token), kScore, choose_listed_type(token, TokenType::unused));
   }
   vocabulary.pipeline.set("added_tokens", std::move(listed));
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::array kTypes = {TokenType::normal,       TokenType::unknown, TokenType::control,
                                TokenType::user_defined, TokenType::unused,  TokenType::byte};
 
-std::optional<TokenType> role_of(const Vocabulary& vocabulary, std::size_t id) {
+std::optional<TokenType> find_role(const Vocabulary& vocabulary, std::size_t id) {
   const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
   if (is(vocabulary.bos_id)) return TokenType::bos;
   if (is(vocabulary.eos_id)) return TokenType::eos;
@@ -43,13 +43,13 @@ std::int32_t find_token_type_number(TokenType type) {
 }
 
 TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id) {
-  return is_control(type) ? role_of(vocabulary, id).value_or(TokenType::control) : type;
+  return is_control(type) ? find_role(vocabulary, id).value_or(TokenType::control) : type;
 }
 
 TokenType choose_type_by_id(const Vocabulary& vocabulary, std::size_t id) {
   const TokenType type = vocabulary.type(id);
   if (type == TokenType::byte || type == TokenType::unknown) return type;
-  return role_of(vocabulary, id).value_or(type);
+  return find_role(vocabulary, id).value_or(type);
 }
 
 Attributes read_generation_config(const Model& model) {
@@ -96,7 +96,7 @@ std::vector<TokenId> find_end_tokens(const Model& model, TokenId eos, std::size_
 
 namespace {
 
-TokenDisplay display_of(const Vocabulary& vocabulary, std::size_t id) {
+TokenDisplay choose_display(const Vocabulary& vocabulary, std::size_t id) {
   switch (vocabulary.type(id)) {
     case TokenType::control:
     case TokenType::bos:
@@ -121,7 +121,7 @@ TokenDisplay display_of(const Vocabulary& vocabulary, std::size_t id) {
 std::vector<TokenDisplay> find_token_displays(const Vocabulary& vocabulary) {
   std::vector<TokenDisplay> displays;
   displays.reserve(vocabulary.size());
-  for (std::size_t id = 0; id < vocabulary.size(); ++id) displays.push_back(display_of(vocabulary, id));
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) displays.push_back(choose_display(vocabulary, id));
   return displays;
 }
 
