@@ -31,7 +31,7 @@ struct StoredByte {
   std::uint64_t offset = 0;
 };
 
-// Names the source of a blob's bytes. Blobs of equal size and equal source are equal.
+// The bytes of a file behind a blob. Two blobs of equal size with equal `Stored` hold the same bytes.
 struct Stored : StoredRange {    // the stored bytes: after compression
   std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or the file's name of it
   unsigned swapped = 0;          // bytes of each number in reversed order; 0: none
@@ -59,11 +59,12 @@ struct StoredAs {
   friend bool operator==(const StoredAs&, const StoredAs&) = default;
 };
 
-// Reads a blob from front to back.
+// Reads a blob from front to back. One thread at a time uses a stream.
 class BlobStream {
  public:
   virtual ~BlobStream() = default;
-  // Fills `out` from the current position; returns less only at the end.
+  // Copies bytes from the current position to `out` and returns how many: fewer than `out` has only at the end of the
+  // blob. Throws what Blob::read() throws.
   virtual std::size_t read(std::span<std::byte> out) = 0;
   // Returns the best size of a read: a multiple of 16, so that elements stay whole.
   virtual std::size_t best_read() const { return 256 << 10; }
@@ -73,10 +74,10 @@ class Blob {
  public:
   virtual ~Blob() = default;
 
+  // Returns the number of decoded bytes.
   virtual std::uint64_t size() const = 0;
 
-  // Borrows all bytes; std::nullopt if they are compressed, computed, or not mapped. Valid while this
-  // lives.
+  // Borrows all bytes; std::nullopt if they are compressed, computed, or not mapped. Valid while the blob lives.
   virtual std::optional<std::span<const std::byte>> map() const { return std::nullopt; }
 
   // Copies decoded bytes [offset, offset + out.size()). Requires: the range is inside. Throws io, invalid_file (a
@@ -131,15 +132,14 @@ BlobPtr make_source_blob(SourcePtr source, std::uint64_t offset, std::uint64_t l
 // Returns a blob that owns its bytes.
 BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name);
 
-// Stored bytes that cannot be decoded: they have a size and a place, and reading them throws unsupported with the
-// reason
-// ("the encoding "lz4" is not known to this version of Poise").
+// Returns stored bytes that cannot be decoded. They have a size and a place, and reading them throws unsupported with
+// the reason ("the encoding "lz4" is not known to this version of Poise").
 BlobPtr make_opaque_blob(Stored stored, std::uint64_t size, std::string reason);
 
 // Returns bytes whose file is missing: reading them throws not_found.
 BlobPtr make_missing_blob(std::uint64_t size, std::string reason);
 
-// Returns a copy of all decoded bytes.
+// Returns a copy of all decoded bytes. Throws what Blob::read() throws.
 std::vector<std::byte> read_all(const Blob& blob);
 
 }  // namespace poise

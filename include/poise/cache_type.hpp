@@ -15,6 +15,7 @@ enum class CacheType : std::uint8_t {
 
 // Returns "f32", "f16" or "q8".
 std::string_view to_string(CacheType type);
+// Returns the type of that name; std::nullopt for other names.
 std::optional<CacheType> cache_type_from_name(std::string_view name);
 
 }  // namespace poise

@@ -30,6 +30,7 @@ struct Conversation {
 // Throws invalid_file, naming `name` and the message, unless it is a list of objects with a role.
 Conversation parse_conversation(std::string_view json, const std::string& name);
 
+// Returns true if the vocabulary has a chat template, which may still be malformed.
 bool has_chat_template(const Vocabulary& vocabulary);
 
 // Describes a template that Poise has for models whose files have none (docs/chat.md).
@@ -55,8 +56,8 @@ class ChatTemplate {
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
-  // Throws bad_argument, with the line, if the template rejects the conversation or fails, and unsupported if it takes
-  // too many steps or too much memory.
+  // Returns the text of a conversation. Throws bad_argument, with the line, if the template rejects the conversation or
+  // fails, and unsupported if it takes too many steps or too much memory.
   ChatText render(const Conversation& conversation) const;
 
  private:

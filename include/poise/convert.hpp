@@ -121,7 +121,7 @@ struct MergedMatrices {
   std::size_t matrices = 0;
 };
 
-// Is the plan of a conversion, from headers alone.
+// The plan of a conversion, made from headers alone.
 struct Plan {
   std::string format;                  // to be written
   std::filesystem::path output;        // the file that will open the model, or the directory; empty without a path
@@ -141,9 +141,8 @@ struct Plan {
   std::shared_ptr<Rest> rest;  // what write() does
 };
 
-// Plans to write `model` as `format` with `changes`, which must not name another format. Throws bad_argument
-// and unsupported as convert() does, unless that takes tensors' bytes. Requires: the model outlives the
-// plan.
+// Plans to write `model` as `format` with `changes`, which must not name another format. Throws bad_argument and
+// unsupported as convert() does, unless that takes tensors' bytes. Requires: the model outlives the plan.
 Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes = {});
 
 // Plans convert() with the same arguments, and throws what it throws. Opens the input, writes nothing.
@@ -156,8 +155,7 @@ ConvertReport write(const Plan& plan, const std::filesystem::path& output);
 
 struct ConvertReport {
   std::string format;  // that was written
-  // The written files: first the file that opens the model, then the others. Or the
-  // directory.
+  // The written files: first the file that opens the model, then the others. Or the directory.
   std::vector<std::filesystem::path> outputs;
   std::size_t tensors = 0;           // written
   std::size_t skipped = 0;           // by layers, only and skip

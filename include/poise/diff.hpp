@@ -20,7 +20,7 @@ struct FieldDifference {
 };
 
 struct TensorDifference {
-  // Says what the first difference of two tensors is.
+  // The first difference of two tensors.
   enum class What : std::uint8_t {
     only_in_a,
     only_in_b,
@@ -55,6 +55,7 @@ struct DiffReport {
   std::size_t within_tolerance = 0;  // of these, those with numbers that differ by at most DiffOptions::tolerance
   std::vector<Finding> warnings;     // digests that could not be checked
 
+  // Returns true if the models do not differ.
   bool same() const { return fields.empty() && tensors.empty(); }
 };
 
@@ -69,11 +70,11 @@ struct DiffOptions {
   Progress progress = {};
 };
 
-// Tensors are equal when name, shape, layout, element type and elements are. Layouts are compared by meaning, not by
-// their attributes and index types. NaN equals NaN. Maps are equal when they have equal values under the same keys, in
-// any order. For two sparse tensors only stored elements are compared. With `verify`, checks the files' digests of what
-// is compared: throws invalid_file, naming the tensor, for a wrong one. Throws what reading the blobs throws, and
-// cancelled; bad_argument for a pattern that matches no tensor, and a tolerance below 0.
+// Compares two models. Tensors are equal when name, shape, layout, element type and elements are. Layouts are compared
+// by meaning, not by their attributes and index types. NaN equals NaN. Maps are equal when they have equal values under
+// the same keys, in any order. For two sparse tensors only stored elements are compared. With `verify`, checks the
+// files' digests of what is compared: throws invalid_file, naming the tensor, for a wrong one. Throws what reading the
+// blobs throws, and cancelled; bad_argument for a pattern that matches no tensor, and a tolerance below 0.
 DiffReport diff(const Model& a, const Model& b, const DiffOptions& options);
 inline DiffReport diff(const Model& a, const Model& b, const Progress& progress = {}, bool verify = true) {
   return diff(a, b, DiffOptions{.verify = verify, .progress = progress});

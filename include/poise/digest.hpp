@@ -8,7 +8,7 @@ namespace poise {
 
 enum class DigestAlgorithm : std::uint8_t { none, sha256, crc32c, xxh3, unknown };
 
-// Is a file's claim about a part's bytes.
+// A file's claim about a part's bytes.
 struct Digest {
   DigestAlgorithm algorithm = DigestAlgorithm::unknown;
   std::string text;          // in the file's spelling: "sha256:9f86..."

@@ -16,7 +16,7 @@ enum class DType : std::uint8_t {
 
 enum class DTypeKind : std::uint8_t { floating, signed_integer, unsigned_integer, boolean, complex, quantized };
 
-// Is one row of the table.
+// One row of dtype.def.
 struct DTypeInfo {
   DType dtype;
   std::string_view name;  // "f32", "bool", ...
@@ -24,15 +24,16 @@ struct DTypeInfo {
   DTypeKind kind;
 };
 
-// Requires: dtype is not `unknown` (throws internal).
+// Returns the row of a type. Requires: dtype is not `unknown` (throws internal).
 const DTypeInfo& info(DType dtype);
 
 // Returns the name, such as "f32"; "unknown" for DType::unknown.
 std::string_view to_string(DType dtype);
 
-// Returns the type with that name ("f16"), if there is one.
+// Returns the type with that name ("f16"); std::nullopt for other names.
 std::optional<DType> dtype_from_name(std::string_view name);
 
+// Return true for real floating-point types, and for integers with or without a sign.
 bool is_floating(DType dtype);
 bool is_integer(DType dtype);
 

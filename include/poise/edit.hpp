@@ -31,13 +31,13 @@ struct EditReport {
   std::vector<std::string> added = {};  // the new keys among those that were set
 };
 
-// Returns a key in a GGUF file keeps its type: `set` needs a value of that type, or text that spells one; for an array,
-// JSON. A new key has the type that llama.cpp requires, if known, else the value's. An array of zTensor stays an array,
-// too. Attributes of safetensors, `__metadata__`, are text: other values become JSON text. Waits for other edits of the
-// same file, of this process or another. A link stays a link: its target changes. Throws what open() throws;
-// unsupported for formats without attributes; bad_argument when there is nothing to change, a key is repeated or one to
-// erase is missing, the file could not be opened afterwards, or `force` is needed, and for a blob of the Hugging Face
-// cache, which snapshots share; io. The file is then unchanged.
+// Changes the attributes of a file. A key of a GGUF file keeps its type: `set` needs a value of that type, or text that
+// spells one; for an array, JSON. A new key has the type that llama.cpp requires, if known, else the value's. An array
+// of zTensor stays an array, too. Attributes of safetensors, `__metadata__`, are text: other values become JSON text.
+// Waits for other edits of the same file, of this process or another. A link stays a link: its target changes. Throws
+// what open() throws; unsupported for formats without attributes; bad_argument when there is nothing to change, a key
+// is repeated or one to erase is missing, the file could not be opened afterwards, or `force` is needed, and for a blob
+// of the Hugging Face cache, which snapshots share; io. The file is then unchanged.
 EditReport edit(const std::filesystem::path& path, const AttributeChanges& changes);
 
 // Writes an edited copy, whole or not at all; the bytes of the file, and those that it is a link to, stay as they are.

@@ -23,6 +23,7 @@ enum class ErrorKind {
   internal,      // a bug in Poise
 };
 
+// Returns "invalid_file", "unsupported", ...
 std::string_view to_string(ErrorKind kind);
 
 // Describes a remedy that the caller may try, if the library has one. Messages omit it, because each program has its

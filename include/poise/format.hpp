@@ -66,9 +66,10 @@ struct FormatInfo {
   bool readable = false;
   bool writable = false;
 };
+// Returns all formats, those first that are recognized first.
 std::span<const FormatInfo> formats();
 
-// Returns the writable format with a path's extension: "model.alt" -> "alt".
+// Returns the writable format with a path's extension, "alt" for "model.alt"; std::nullopt for other extensions.
 std::optional<std::string_view> format_from_extension(const std::filesystem::path& path);
 
 }  // namespace poise

@@ -25,7 +25,8 @@ struct ModelHash {
   std::string content;
 };
 
-// Throws what reading the blobs throws, cancelled, and invalid_file for a wrong digest of a part in a file.
+// Computes the hashes, in one pass over all bytes. Throws what reading the blobs throws, cancelled, and invalid_file
+// for a wrong digest of a part in a file.
 ModelHash hash(const Model& model, const Progress& progress = {});
 
 }  // namespace poise

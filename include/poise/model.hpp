@@ -27,7 +27,7 @@
 
 namespace poise {
 
-// Is an internal index.
+// Internal indices.
 class TextTable;
 class TokenTexts;
 
@@ -65,7 +65,7 @@ struct Config {
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-// Says what a token is for. The attribute poise.vocabulary (docs/formats/ztensor.md) and POISE_TOKEN_... of <poise.h>
+// The role of a token. The attribute poise.vocabulary (docs/formats/ztensor.md) and POISE_TOKEN_... of <poise.h>
 // have the same numbers.
 enum class TokenType : std::uint8_t {
   normal = 0,
@@ -79,6 +79,7 @@ enum class TokenType : std::uint8_t {
   user_defined = 8
 };
 
+// Returns "normal", "byte", ...
 std::string_view to_string(TokenType type);
 
 // Names the algorithm that turns text into tokens.
@@ -126,8 +127,9 @@ class MergeList {
   MergeList() = default;
   MergeList(std::initializer_list<value_type> pairs);
 
+  // Reserves space for that many pairs, with that many bytes of text in all.
   void reserve(std::size_t merges, std::size_t bytes);
-  // Throws unsupported beyond 4 GiB of text.
+  // Appends a pair, whose rank is size(). Throws unsupported beyond 4 GiB of text.
   void emplace_back(std::string_view left, std::string_view right);
 
   bool empty() const { return ends_.empty(); }
@@ -210,7 +212,9 @@ class Vocabulary : public VocabularySettings {
 
   const VocabularySettings& settings() const { return *this; }
 
+  // Reserves space for that many tokens, with that many bytes of text in all.
   void reserve(std::size_t tokens, std::size_t bytes);
+  // Appends a token, whose id is size(). Throws unsupported for too many tokens and beyond 4 GiB of text.
   void add(std::string_view text, float score, TokenType type);
 
   std::size_t size() const { return tokens_.size(); }
@@ -253,7 +257,7 @@ struct DirectoryFile {
   SourcePtr source;
 };
 
-// Says where a model was read from.
+// The files that a model was read from.
 struct Origin {
   std::filesystem::path path;
   std::string format;                        // "alt-v2", "safetensors", "huggingface", ...
@@ -306,9 +310,9 @@ class Model : public ModelHeader {
   const std::deque<Tensor>& tensors() const { return tensors_; }
   std::size_t size() const { return tensors_.size(); }
 
-  // Returns nullptr when absent; takes O(1).
+  // Returns the tensor of that name; null if there is none. Takes O(1).
   const Tensor* find(std::string_view name) const;
-  // Returns the tensors with another name in the file that they were read from, which is this one. O(size()).
+  // Returns the tensors that have this name in the file, if it is another than their own. Takes O(size()).
   std::vector<const Tensor*> find_in_file(std::string_view file_name) const;
 
  private:
@@ -322,6 +326,7 @@ Attributes config_to_attributes(const Config& config, const std::string& model_t
 // Returns the complete configuration of a model: config.json with all its keys, then the defaults of missing
 // hyperparameters. Empty when the model has neither.
 Attributes whole_config(const Model& model);
+// Returns all fields of a card by their names, empty ones, too.
 Attributes card_to_attributes(const Card& card);
 
 }  // namespace poise

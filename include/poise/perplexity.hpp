@@ -50,7 +50,7 @@ struct PerplexityResult {
   std::optional<Comparison> against = {};
 };
 
-// Says how a document is computed that may be longer than the context: each window by itself, from its first token on.
+// How a document is computed that may be longer than the context: each window by itself, from its first token on.
 struct PerplexityWindows {
   std::size_t size = 512;  // tokens; 4 to the context
   // 0: as llama-perplexity of llama.cpp does. Windows follow each other; BOS takes the place of the first token of

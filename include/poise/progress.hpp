@@ -13,8 +13,8 @@ struct ProgressEvent {
   std::string_view item;    // the current tensor; valid during the call
 };
 
-// Returns false to cancel; the call then throws Error{cancelled} and leaves no output. Called by one thread at a time,
-// after at most a few megabytes.
+// A callback of long calls. It returns false to cancel; the call then throws Error{cancelled} and leaves no output.
+// Called by one thread at a time, after at most a few megabytes.
 using Progress = std::function<bool(const ProgressEvent&)>;
 
 }  // namespace poise

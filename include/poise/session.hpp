@@ -91,16 +91,17 @@ class Session {
   // disagreement between configuration, vocabulary and tensors; bad_argument, also for a draft with another vocabulary,
   // naming the difference; and what reading its blobs throws.
   explicit Session(const Model& model, const SessionOptions& options = {});
-  // Shares weights with other sessions, also of other threads. Throws bad_argument.
+  // Shares weights with other sessions, also of other threads. Throws bad_argument for null, for options that make no
+  // sense, and for a draft with another vocabulary.
   explicit Session(std::shared_ptr<const Weights> weights, const SessionOptions& options = {});
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
   bool has_tokenizer() const;
-  // Throws unsupported when the model has no vocabulary.
+  // Returns the tokenizer of the model's vocabulary. Throws unsupported when the model has no vocabulary.
   const Tokenizer& tokenizer() const;
-  // Encodes text, with BOS first if the vocabulary has it.
+  // Encodes text, with BOS first if the vocabulary has it. Throws unsupported when the model has no vocabulary.
   std::vector<TokenId> prompt(std::string_view text) const;
 
   const Weights& weights() const;       // that it shares

@@ -1,7 +1,6 @@
 // Source: an immutable range of bytes with a name - a mapped file, a file read with pread, or memory.
 //
-// Thread-safe and shared: everything that refers to a file keeps its Source
-// alive.
+// Thread-safe and shared: everything that refers to a file keeps its Source alive.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +13,7 @@
 
 namespace poise {
 
-// Says how files are read. `map` borrows the page cache and copies nothing; SIGBUS if another program truncates the
+// How files are read. `map` borrows the page cache and copies nothing; SIGBUS if another program truncates the
 // file. `read` copies with pread; a truncated file is an Error.
 enum class IoMode { map, read };
 
@@ -32,11 +31,12 @@ class Source {
 
   // Returns the given path, or the name of a memory source.
   const std::string& name() const { return name_; }
+  // Returns the number of bytes.
   std::uint64_t size() const { return size_; }
 
-  // Returns all bytes, if they can be borrowed: never for IoMode::read. Empty for an empty source. Valid while this
-  // lives.
+  // Returns true if bytes() has all bytes, so that they can be borrowed: never for IoMode::read.
   virtual bool mapped() const = 0;
+  // Returns all bytes of a mapped source, else an empty span. Valid while the source lives.
   virtual std::span<const std::byte> bytes() const = 0;
 
   // Copies `out.size()` bytes from `offset`. Throws io; internal when the range is outside [0, size()).

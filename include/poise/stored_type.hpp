@@ -41,8 +41,9 @@ struct StoredType {
   friend bool operator==(const StoredType&, const StoredType&) = default;
 };
 
-// Parses "f16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64", "q4_k".
+// Parses "f16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64", "q4_k"; std::nullopt for other texts.
 std::optional<StoredType> stored_type_from_name(std::string_view name);
+// Returns such a text.
 std::string to_string(const StoredType& type);
 
 // Measures the loss of storing values as codes.
@@ -52,8 +53,10 @@ struct QuantizationError {
   double squared_error = 0;   // sum of (x - decoded)^2
   double squared_values = 0;  // sum of x^2
 
+  // Adds the values of another tensor, or of another part of this one.
   void merge(const QuantizationError& other);
-  double rms() const;  // of the error; 0 without values
+  // Returns the root of the mean squared error; 0 without values.
+  double rms() const;
   // Returns 10 log10(squared_values / squared_error); infinite without a loss.
   double signal_to_noise_db() const;
 };

@@ -21,7 +21,7 @@
 
 namespace poise {
 
-// Holds the length of each dimension, the outermost first.
+// The length of each dimension, the outermost first. An empty shape is that of a single number.
 using Shape = std::vector<std::uint64_t>;
 
 // Returns the number of elements; 1 for rank 0; std::nullopt when the product overflows 64 bits.
@@ -42,10 +42,12 @@ enum class Layout : std::uint8_t {
   other,            // named by TensorLayout::name(): ggml's blocks, MX, and unknown layouts
 };
 
+// Returns "dense", "sparse_csr", ...
 std::string_view to_string(Layout layout);
 // Returns Layout::other for every other name; affine has no name.
 Layout layout_from_name(std::string_view name);
 
+// One array of a tensor.
 struct Part {
   std::string role;  // "data", "values", "scales", ...
   DType dtype = DType::unknown;
@@ -66,6 +68,7 @@ std::string choose_spelling(DType dtype, std::string_view spelled);
 class AffineSource {
  public:
   virtual ~AffineSource() = default;
+  // Returns the scale. The first call may read the whole tensor, and throws what reading its blobs throws.
   virtual Affine get() const = 0;
   // Returns get().packed, known without a pass.
   virtual bool packed() const { return get().packed; }
@@ -75,7 +78,7 @@ class AffineSource {
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 };
 
-// Says how a tensor's parts make up its elements: the kind, and the scheme that the reader finds in the file's
+// How a tensor's parts make up its elements: the kind, and the scheme that the reader finds in the file's
 // attributes.
 class TensorLayout {
  public:
@@ -121,6 +124,7 @@ class TensorLayout {
   std::shared_ptr<const std::any> scheme_;  // null: the layout needs none, or is carried
 };
 
+// A named array of numbers, described; its bytes are in the blobs of its parts.
 struct Tensor {
   std::string name;
   Shape shape;
@@ -131,9 +135,11 @@ struct Tensor {
   // holds as one, such as the experts of a layer, share it.
   std::shared_ptr<const std::string> file_name = nullptr;
 
+  // Returns the name in the file, which is `name` if the file has no other.
   std::string_view name_in_file() const { return file_name ? std::string_view(*file_name) : std::string_view(name); }
 
-  const Part* part(std::string_view role) const;  // nullptr when absent
+  // Returns the part with that role; null if the tensor has none.
+  const Part* part(std::string_view role) const;
   // Returns the part with that role; throws not_found naming tensor and role.
   const Part& require(std::string_view role) const;
 
@@ -149,9 +155,10 @@ struct Tensor {
 // (without path) naming tensor and attribute when these describe no scheme.
 TensorLayout read_layout(const Tensor& tensor, std::string_view name);
 
-// Returns a dense tensor.
+// Returns a dense tensor with the one part `data`. Requires: `data` has the bytes of `shape`, in row-major order.
 Tensor make_dense(std::string name, Shape shape, DType dtype, BlobPtr data);
 
+// Returns a scale that is known. `position`: its offset in the tensor's file, in bytes.
 std::shared_ptr<const AffineSource> make_affine(Affine affine, std::optional<std::uint64_t> position = std::nullopt);
 
 }  // namespace poise

@@ -30,7 +30,7 @@ std::optional<Vocabulary> read_vocabulary(const std::filesystem::path& path, IoM
 
 using TokenId = std::int32_t;
 
-// Says how decoding treats BOS, EOS and other control tokens.
+// How decoding treats BOS, EOS and other control tokens.
 enum class SpecialTokens { hidden, shown };
 
 // Holds the text that a chat template makes from messages, and which of its bytes come from messages.
@@ -41,7 +41,7 @@ struct ChatText {
 
 class Tokenizer {
  public:
-  // Throws invalid_file for an inconsistent vocabulary.
+  // Prepares the tables of a vocabulary. Throws invalid_file for an inconsistent one.
   explicit Tokenizer(Vocabulary vocabulary);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
@@ -57,8 +57,7 @@ class Tokenizer {
 
   // Returns the ids of a chat template's text. Finds special tokens where the template spells them, also if the
   // vocabulary lists no added tokens, and never in bytes from a message. Puts none around the text: the template spells
-  // them
-  // all.
+  // them all.
   std::vector<TokenId> encode(const ChatText& text) const;
 
   // Returns the text of ids; valid UTF-8 if the vocabulary is. Removes the space that encode() puts in front. Throws

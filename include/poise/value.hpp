@@ -16,7 +16,7 @@ namespace poise {
 
 class Value;
 
-// Is a map with text keys in insertion order.
+// A map with text keys in insertion order. find() and set() take time in proportion to the number of keys.
 class Attributes {
  public:
   using Entry = std::pair<std::string, Value>;
@@ -35,7 +35,7 @@ class Attributes {
   template <typename T>
   const T* get_if(std::string_view key) const;  // nullptr when absent or of another type
   void set(std::string key, Value value);       // replaces in place, or appends
-  bool erase(std::string_view key);
+  bool erase(std::string_view key);             // returns false when the key is absent
 
   bool empty() const;
   std::size_t size() const;
@@ -48,11 +48,12 @@ class Attributes {
   std::vector<Entry> entries_;
 };
 
+// One value of any of these types.
 class Value {
  public:
   using Bytes = std::vector<std::byte>;
   using Array = std::vector<Value>;
-  // Is a map with keys other than text, which CBOR allows inside attributes.
+  // A map with keys other than text, which CBOR allows inside attributes.
   using Pairs = std::vector<std::pair<Value, Value>>;
   using Storage = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Bytes, Array,
                                Attributes, Pairs>;
@@ -80,6 +81,7 @@ class Value {
 
   const Storage& storage() const { return storage_; }
 
+  // Returns the value if it has this type of Storage, else null.
   template <typename T>
   const T* get_if() const {
     return std::get_if<T>(&storage_);

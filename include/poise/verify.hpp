@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// The format of a cache of the Hugging Face Hub, or of a repository in one.
+// VerifyReport::format for a cache of the Hugging Face Hub, and for a repository in one.
 inline constexpr std::string_view kHubCache = "hub-cache";
 
 struct VerifyReport {
@@ -26,15 +26,16 @@ struct VerifyReport {
   std::vector<Finding>
       faults;  // errors and warnings in file order: all of them; for shared bytes, at their first tensor
 
+  // Return the number of errors and of warnings in `faults`.
   std::size_t errors() const;
   std::size_t warnings() const;
 };
 
-// Checks structure, agreement of configuration, vocabulary and shapes, whether the vocabulary has a tokenizer and the
-// model's family can plan the computation (a warning if Poise does not implement what is valid), digests, and every
-// value: booleans are 0 or 1; floating-point values that are not finite, which every format allows, are warnings.
-// Faults of the file are findings: what load_weights() refuses of a model with a configuration shows as one. Throws
-// not_found, io, bad_argument (the path is not a file) and cancelled.
+// Reads all of a file, and checks structure, agreement of configuration, vocabulary and shapes, whether the vocabulary
+// has a tokenizer and the model's family can plan the computation (a warning if Poise does not implement what is
+// valid), digests, and every value: booleans are 0 or 1; floating-point values that are not finite, which every format
+// allows, are warnings. Faults of the file are findings: what load_weights() refuses of a model with a configuration
+// shows as one. Throws not_found, io, bad_argument (the path is not a file) and cancelled.
 //
 // A snapshot in the cache of the Hugging Face Hub, and a file of one: also compares the files with the names of their
 // blobs, which are digests. A repository of a cache ("models--ORG--NAME"), or a cache: compares all blobs, and finds

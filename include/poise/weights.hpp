@@ -29,7 +29,7 @@ class Weights {
   std::size_t layers() const;           // blocks of attention and feed-forward network
   std::size_t max_context() const;      // max_position_embeddings
   bool has_tokenizer() const;
-  // Throws unsupported when the model has no vocabulary.
+  // Returns the tokenizer of the model's vocabulary. Throws unsupported when the model has no vocabulary.
   const Tokenizer& tokenizer() const;
 
   const Parts& parts() const { return *parts_; }

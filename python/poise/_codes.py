@@ -18,10 +18,10 @@ if typing.TYPE_CHECKING:
 def quantize(array: typing.Any, type: str, *, group_size: int | None = None, name: str = "") -> Tensor:
     """Floating-point numbers as codes, made now and kept in memory, as convert() would store them.
 
-    array: numpy's, torch's, a Tensor, or whatever has DLPack or buffers. type: "q4_k", "qint8", "group4", ...
-    group_size: codes of a group, 128 without it. name: of the tensor, for Model and messages. .part_bytes() has the
-    codes, .numpy() the numbers that they mean.
-    Raises BadArgumentError for a type that is not one; UnsupportedError for numbers that are not finite, and for rows
+    array: numpy's, torch's, a Tensor, or any object with DLPack or the buffer protocol. type: "q4_k", "qint8", "group4", ...
+    group_size: codes of a group (default: 128). name: of the tensor, for Model and messages. .part_bytes() returns
+    the codes, .numpy() the decoded numbers.
+    Raises BadArgumentError for an unknown type; UnsupportedError for numbers that are not finite, and for rows
     that are not whole blocks or groups.
     """
     made = _poise.Model.build([(name, describe(name or "without a name", array))])

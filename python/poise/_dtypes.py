@@ -73,7 +73,7 @@ def find_name(dtype: DType) -> str:
 
 
 def normalize_name(dtype: DType) -> str:
-    """The same for arguments that the library checks: returns unknown names unchanged."""
+    """Does the same for arguments that the library checks: returns unknown names unchanged."""
     return (
         _OTHER_NAMES.get(dtype, _OTHER_NAMES.get(dtype.lower(), dtype)) if isinstance(dtype, str) else find_name(dtype)
     )
@@ -135,7 +135,7 @@ def find_numpy_dtype(name: str) -> NumpyType:
 
 
 def find_numpy_name(dtype: NumpyType) -> str:
-    """Poise's name of an array's type, in any byte order; TypeError for what files do not hold."""
+    """Poise's name of an array's type, in any byte order; TypeError for types that files do not hold."""
     text = dtype.name if dtype.isbuiltin == 1 or dtype.kind in "biufcV" else str(dtype)
     found = _OTHER_NAMES.get(text)
     if found is None or (dtype.kind == "V" and _TABLE[found][1] is None):

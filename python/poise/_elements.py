@@ -1,4 +1,4 @@
-"""Tensors and slices of them: elements for numpy, torch and everything that takes DLPack or buffers."""
+"""Tensors and slices of them: elements for numpy, torch and other users of DLPack or the buffer protocol."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Part(typing.NamedTuple):
 
 
 class Slice(_poise.Elements):
-    """Elements of a tensor. Reads only what is asked for as numbers."""
+    """Elements of a tensor. Reads only the elements that a call returns."""
 
     __slots__ = ()
 

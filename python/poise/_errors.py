@@ -37,7 +37,7 @@ class InvalidFileError(Error, ValueError):
 
 
 class UnsupportedError(Error):
-    """The file is fine, but this cannot be done with it."""
+    """The file is valid, but Poise cannot do this with it."""
 
     kind = "unsupported"
 
@@ -120,7 +120,7 @@ _CLASSES = {made.kind: made for made in _KINDS}
 
 
 def make_error(kind: str, message: str, path: str | None, offset: int | None, remedies: Remedies) -> Error:
-    """The exception for a failure of the library; called by the extension."""
+    """Returns the exception for a failure of the library. The extension calls it."""
     made = _CLASSES.get(kind, Error)
     remedies = list(remedies)
     if made is BadArgumentError and any(kind == "overwrite" for kind, _, _ in remedies):

@@ -1,4 +1,4 @@
-"""Converts arrays to what files hold: (dtype, shape, bytes in row-major and little-endian order)."""
+"""Converts arrays to the form of files: (dtype, shape, bytes in row-major and little-endian order)."""
 
 from __future__ import annotations
 

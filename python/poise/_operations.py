@@ -35,17 +35,17 @@ if typing.TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _STORAGE = """
-    format: "zt", "safetensors", "alt", ... (poise.formats()); without it the name of the output says it, and that of a
-    directory, for a Hugging Face model, ends in a slash.
+    format: "zt", "safetensors", "alt", ... (poise.formats()); None: by the extension of the output. A name that ends in
+    a slash is a directory, for a Hugging Face model.
     dtype: floating-point tensors become "f32", "f16" or "bf16". quantize: they become codes: "qint8", "qint4",
     "group8", "group4", "q4_k", ..., or what a recipe gives them: "q4_k_m", ... (docs/quantization.md). group_size:
-    codes of a group, 128 without it. imatrix: a file of llama-imatrix, by which the errors of blocks are weighed.
+    codes of a group (default: 128). imatrix: a file of llama-imatrix, by which the errors of blocks are weighed.
     lora: a directory of PEFT's that is merged first, or {directory: scale} for several.
     strip_prefix, rename, add_prefix: other names for tensors, {"a.*": "b.*", "re:(x+)": "$1"}. layers: those that stay,
-    "0:12,16:32". vocab_size: how many tokens stay; drop_rows: those without unused rows (docs/rename-and-cut.md).
+    "0:12,16:32". vocab_size: the number of tokens that stay; drop_rows: drop rows without a token (docs/rename-and-cut.md).
     set: {"card.license": ..., "config.rope_theta": ..., "note": ...}, values of card, configuration and attributes.
-    keep: {pattern: type} for tensors that become something else. only, skip: patterns (or a list of them) of names.
-    sparse: "csr" or "coo" where at least min_sparsity of the elements, half of them without it, are zero.
+    keep: {pattern: type} for tensors that get another type. only, skip: patterns (or a list of them) of names.
+    sparse: "csr" or "coo" where at least min_sparsity (default: 0.5) of the elements are zero.
     card: {"author": ..., ...}, fields that replace the model's.
     compress: "zstd" or "zstd:LEVEL". digest: "xxh3", "sha256", "crc32c" or "none". align, shard_size: bytes, 4096 or
     "4KiB". dialect: "alt.c". vocab, merges: a Tiny Llama's tokenizer files.
@@ -100,9 +100,9 @@ def save(
     """Writes a Model, or a dict of arrays, to a file, which appears whole or not at all. Existing files are refused,
     unless overwrite=True.
 
-    path: of the file or directory, or a binary file object, to which a format of one file is written; format says it.
+    path: of the file or directory, or a binary file object, which needs `format`, one that is a single file.
     metadata: attributes of the file, in place of the model's; text alone where the format is safetensors. config: keys
-    of the configuration that replace the model's, or come to them.
+    of the configuration that replace the model's, or are added.
     OPTIONS
     PROGRESS
     Raises BadArgumentError, UnsupportedError (the format cannot hold the model), InputOutputError, CancelledError, and
@@ -128,7 +128,7 @@ def _save_into(
     options: dict[str, typing.Any],
     progress: Progress,
 ) -> ConvertReport:
-    """Through a temporary file, since formats are not only written from front to back."""
+    """Saves to a file object through a temporary file, since some formats are not written from front to back."""
     if not hasattr(file, "write"):
         raise TypeError(f"expected a path or a binary file object, not {type(file).__name__}")
     wanted = options.get("format")
@@ -149,7 +149,7 @@ def _save_into(
 
 
 def _write_whole(file: typing.Any, piece: bytes) -> None:
-    """Raw files may write a part of the bytes, or none where they would block."""
+    """Writes all bytes to a file object: a raw one may write a part of them, or none where it would block."""
     rest = memoryview(piece)
     while rest:
         taken = file.write(rest)

@@ -52,9 +52,9 @@ def perplexity(
     texts: each a text, which gets BOS and EOS where the vocabulary has them, or token ids as they are.
     against: another model of the same vocabulary, the one before it was quantized for example. Predictions of both are
     compared: docs/quantization.md. BadArgumentError names how their vocabularies differ.
-    window: computes each text, which may be longer than the context, that many tokens at a time, and counts the second
-    half of each window, as llama-perplexity of llama.cpp does. stride: begins a window every that many tokens instead,
-    and counts what no window before it had, as papers do.
+    window: computes each text, which may be longer than the context, this many tokens at a time, and counts the second
+    half of each window, as llama-perplexity of llama.cpp does. stride: begins a window every this many tokens instead,
+    and counts only tokens that no earlier window had, as papers do.
     progress: as in convert(); it counts the bytes of texts, and 4 for each id. Other options: as in Session.
     """
     if isinstance(texts, (str, bytes)):

@@ -1,4 +1,4 @@
-"""The extension. Programs use the package poise; what is here is what that is made of."""
+"""The extension, for the package poise. Programs use the package."""
 
 from typing import Any, Iterable, Mapping, Optional, SupportsIndex, Union, overload
 
@@ -10,7 +10,7 @@ Prompt = Union[str, Iterable[SupportsIndex]]
 version: str
 
 class Memory:
-    """Bytes for whatever takes buffers. They live as long as anything that was made of them."""
+    """Bytes for users of the buffer protocol. They live as long as anything that was made of them."""
 
     def __len__(self) -> int: ...
 
@@ -127,8 +127,8 @@ class Tokenizer:
         add_generation_prompt: bool = True,
         **variables: Any,
     ) -> tuple[str, list[int]]:
-        """What the chat template makes of messages, [{"role", "content"}, ...]: the text, and its ids, in which what
-        messages spell is not a special token. template: Jinja, in place of the model's own. Other keywords are
+        """Renders messages, [{"role", "content"}, ...], with the chat template. Returns the text and its ids; the content of
+        messages never becomes a special token. template: Jinja, in place of the model's own. Other keywords are
         variables of the template.
 
         Raises UnsupportedError where there is no template, InvalidFileError for a malformed one, and BadArgumentError

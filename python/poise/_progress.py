@@ -14,7 +14,7 @@ _WORDS = ("auto", "plain", "none")
 _BAR = 24  # characters
 _BETWEEN_BARS = 0.1  # seconds
 _BETWEEN_LINES = 5.0
-_QUICK = 0.3  # what takes less needs no bar
+_QUICK = 0.3  # a shorter call needs no bar
 _NAME = 60  # characters of a tensor's name, at most
 
 
@@ -22,7 +22,7 @@ _NAME = 60  # characters of a tensor's name, at most
 def watched(progress: Progress, verb: str) -> typing.Iterator[Callback | None]:
     """The callback for the extension, with (done, total, item), while the block runs.
 
-    None, False, "none": nothing. True, "auto": a bar that rewrites itself on a terminal and in a notebook, elsewhere a
+    None, False, "none": no progress. True, "auto": a bar that rewrites itself on a terminal and in a notebook, elsewhere a
     line every few seconds, as "plain" gives everywhere. Else the callable itself.
     """
     shown = _shown(progress, verb)

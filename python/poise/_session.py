@@ -15,7 +15,7 @@ if typing.TYPE_CHECKING:
     import numpy.typing
     from typing_extensions import Unpack
 
-# Lists of integers, arrays of numpy's and torch's of one dimension, and what else has integers one after the other.
+# Lists of integers, arrays of numpy and torch with one dimension, and other sequences of integers.
 Ids = typing.Iterable[typing.SupportsIndex]
 
 
@@ -42,11 +42,11 @@ class Session:
     as many as the model has. exact: multiply in float32 however weights are stored, and round nothing to integers;
     slower, for comparisons. cache: how keys and values are kept: "f32"; "f16", in half the memory; "q8", 8-bit codes
     with scales, in 28 % of it; None: "f16", or "f32" with exact=True. draft: a faster model with the same vocabulary,
-    or "lookup" for what the text repeats, to guess tokens that the model then checks several at a time. A greedy text
+    or "lookup", which finds repeated text, to guess tokens that the model then checks several at a time. A greedy text
     is the same, and sampled ones have the same probabilities.
     Threads may share a session; their calls wait for each other. A text that is being generated raises BadArgumentError
     when the session is used otherwise.
-    Raises UnsupportedError, saying what the model lacks or has that Poise does not run, and InvalidFileError.
+    Raises UnsupportedError, naming what the model lacks or what Poise does not run, and InvalidFileError.
     """
 
     __slots__ = ("_core",)
@@ -106,7 +106,7 @@ class Session:
         return other
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
-        """Writes the tokens and all that was computed of them to a zTensor file, with a fingerprint of the model; an
+        """Writes the tokens, their keys and values, and the next scores to a zTensor file, with a fingerprint of the model; an
         existing file is an error unless overwrite=True."""
         self._core.save(path, overwrite)
 
@@ -177,7 +177,7 @@ class Session:
 
     @with_options(GenerateOptions)
     def generate_tokens(self, prompt: str | Ids, **options: Unpack[GenerateOptions]) -> typing.Iterator[int]:
-        """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate so."""
+        """Generates the same, but gives ids, with the end-of-text token where that ends it. For models without a vocabulary, too."""
         return _generate_ids(_poise.Generator(self._core, prompt, _make_lists(options)))
 
 

@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
 Path = typing.Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 # A type by its name here, in numpy or in torch, or one of theirs: "bf16", "bfloat16", numpy.float32, torch.bfloat16.
 DType = typing.Union[str, typing.Type[typing.Any], "NumpyType", "TorchType"]
-# numpy's, torch's, Tensors, Slices, and whatever has DLPack or buffers.
+# Arrays of numpy and torch, Tensors, Slices, and other objects with DLPack or the buffer protocol.
 Arrays = typing.Mapping[str, typing.Any]
 # Bytes: 4096, "64KiB", "2GB".
 Size = typing.Union[int, str]

@@ -66,7 +66,7 @@ def save_model(
     """Writes the state of a module. If tensors share memory, one is written, and the metadata has the names of the
     others.
 
-    force_contiguous: copies what is not contiguous; False: ValueError. The others are those of poise.save().
+    force_contiguous: copies tensors that are not contiguous; False: ValueError. The others are those of poise.save().
     """
     state = dict(model.state_dict())
     metadata = dict(metadata or {})
@@ -132,8 +132,8 @@ def _load_tensors(model: Model, device: Device) -> Tensors:
 
 
 def _view_elements(memory: typing.Any, offset: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor | None:
-    """The elements in a file's private pages, with a storage of their own, so that what is done with a storage is done
-    with them alone.
+    """The elements in a file's private pages, with a storage of their own, so that changes of the storage affect no other
+    tensor.
 
     None where torch cannot see them there.
     """

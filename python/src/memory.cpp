@@ -148,7 +148,8 @@ void declare_memory(py::module_& module) {
     type->as_buffer.bf_getbuffer = &lend;
   });
   py::class_<Memory>(module, "Memory",
-                     "Bytes for whatever takes buffers. They live as long as anything that was made of them.", buffers)
+                     "Bytes for users of the buffer protocol. They live as long as anything that was made of them.",
+                     buffers)
       .def("__len__", [](const Memory& memory) { return memory.size; });
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using Owner = std::shared_ptr<OpenModel>;
 
-// A session that knows when its text has changed. Used by one thread at a time.
+// A session that counts the changes of its text. Used by one thread at a time.
 class Transcript {
  public:
   Transcript(const WeightsPtr& weights, const SessionOptions& options) : session_(weights, options) {}

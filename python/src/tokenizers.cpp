@@ -49,7 +49,7 @@ PyTokenizer make_tokenizer(std::optional<Vocabulary> vocabulary, std::string_vie
   return PyTokenizer(std::make_shared<const Tokenizer>(*std::move(vocabulary)));
 }
 
-// Of the tokens that its embedding has rows for.
+// Returns the vocabulary, without tokens that the embedding has no rows for.
 std::optional<Vocabulary> find_usable_vocabulary(const Model& model) {
   std::optional<Vocabulary> vocabulary = make_vocabulary(model);
   const auto rows = vocabulary ? embedding_rows(model) : std::nullopt;
@@ -95,7 +95,7 @@ py::object encode(const PyTokenizer& tokenizer, const py::object& given, const p
   return all;
 }
 
-// JSON would make text of them.
+// Refuses bytes, which JSON would turn into text.
 void refuse_bytes(const Value& value) {
   if (value.get_if<Value::Bytes>() != nullptr)
     refuse("messages: expected text, found bytes; .decode() makes text of them");
