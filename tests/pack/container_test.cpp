@@ -61,7 +61,7 @@ TEST(Container, Directories) {
     EXPECT_THAT(files->names(), UnorderedElementsAre("b", "g"));
     EXPECT_TRUE(files->has("g"));
     EXPECT_FALSE(files->has_file("g"));
-    EXPECT_EQ(files->file_of("b"), files->path("b"));
+    EXPECT_EQ(files->locate_file("b"), files->path("b"));
   }
 }
 
@@ -75,7 +75,7 @@ TEST(Container, Archives) {
   const auto files = open_container(ContainerKind::zip, "archive", source)->folder("f");
   expect_folder(*files);
   EXPECT_THAT(files->names(), UnorderedElementsAre("b", "g/c"));
-  EXPECT_EQ(files->file_of("b"), "archive");
+  EXPECT_EQ(files->locate_file("b"), "archive");
   EXPECT_TRUE(files->open("b")->mapped());
   std::vector<std::byte> two(2);
   EXPECT_EQ(error_of([&] { files->open("b")->read(9, two); }).kind(), ErrorKind::internal);

@@ -261,15 +261,15 @@ TEST(Speculation, LooksUpTheLongestRunThatCameBefore) {
 TEST(Speculation, GuessesAsManyAsPay) {
   GuessPace pace(32);
   EXPECT_EQ(pace.next(), 8U);
-  pace.checked(8, 8);
+  pace.record_check(8, 8);
   EXPECT_EQ(pace.next(), 16U);
-  pace.checked(16, 16);
-  pace.checked(32, 32);
+  pace.record_check(16, 16);
+  pace.record_check(32, 32);
   EXPECT_EQ(pace.next(), 32U);
-  pace.checked(32, 3);
+  pace.record_check(32, 3);
   EXPECT_EQ(pace.next(), 0U);
   EXPECT_EQ(pace.next(), 16U);
-  pace.checked(16, 0);
+  pace.record_check(16, 0);
   EXPECT_THAT((std::vector{pace.next(), pace.next(), pace.next()}), ElementsAre(0U, 0U, 8U)) << "longer each time";
   EXPECT_EQ(GuessPace(2).next(), 2U);
 }

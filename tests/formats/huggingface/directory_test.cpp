@@ -16,7 +16,7 @@ class BrokenFolder final : public Container {
  public:
   explicit BrokenFolder(ErrorKind kind) : Container(ContainerKind::directory, "folder"), error_(kind) {}
 
-  std::filesystem::path file_of(std::string_view name) const override { return path(name); }
+  std::filesystem::path locate_file(std::string_view name) const override { return path(name); }
   MemberNames names(std::string_view) const override { return {"tokenizer.json"}; }
   bool has(std::string_view name) const override { return name == "tokenizer.json"; }
   bool has_file(std::string_view name) const override { return has(name); }
