@@ -208,7 +208,7 @@ TEST(Plans, ConfigurationsThatMakeNoSenseAreRefused) {
       {"gpt_oss", R"("num_local_experts": 4, "num_experts_per_tok": 2, )", "rope_scaling is missing"},
       {"gpt_oss", R"("num_local_experts": 4, "num_experts_per_tok": 2, "swiglu_limit": 6, )",
        "swiglu_limit is 6, only 7 is supported"},
-      {"gpt2", R"("n_embd": 65, )", "a GPT-2 has as many heads of keys as of queries"},
+      {"gpt2", R"("n_embd": 65, )", "a GPT-2 has equal numbers of heads"},
   };
   for (const Case& test_case : cases)
     EXPECT_THAT(refusal(test_case.model_type, test_case.more), HasSubstr(std::string(test_case.message)))

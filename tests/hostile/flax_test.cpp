@@ -178,7 +178,7 @@ TEST(HostileFlax, Chunks) {
                kInvalid, "chunks + 3", "chunks: expected one dimension, found [1, 3]"},
           Case{"chunks have one type",
                [] { return chunked(kShape, map(text("0") + chunk("ab") + text("1") + chunk("c", "bool"), 2)); },
-               kInvalid, kAnywhere, "chunks: one of bool after one of int8"},
+               kInvalid, kAnywhere, "chunks: expected int8 as in the first chunk, found bool"},
           Case{"chunks hold the shape's elements", [] { return chunked(map(text("0") + "\x04", 1), kChunks); },
                kInvalid, "inner", "chunks: expected the elements of shape [4], found 3"},
       });

@@ -402,7 +402,7 @@ TEST(HostilePytorch, TheStateOfADict) {
   EXPECT_EQ(to_json(newer.attributes), R"({"_metadata":{"":{"version":2}}})");
   const Model other = open(support::source(with_state("K\1").bytes(), "hostile.pt"));
   ASSERT_EQ(other.warnings.size(), 2U);
-  EXPECT_THAT(other.warnings[0].message, HasSubstr("it gives an object of collections.OrderedDict a state"));
+  EXPECT_THAT(other.warnings[0].message, HasSubstr("it sets the state of an object of collections.OrderedDict"));
   EXPECT_THAT(other.warnings[1].message, HasSubstr("the state of a dict is left out"));
   // One that holds itself.
   const std::string dict =
@@ -554,7 +554,7 @@ TEST(HostilePytorch, ExpectedNamesAreNotCalledAtWill) {
       {"an array is made of addresses", type + flags + "b", "numpy.dtype with a state that does not fit"},
       {"an array is of another class",
        call(global("numpy.core.multiarray", "_reconstruct"), path + tuple(integer(0)) + text("b")),
-       "for another class than numpy.ndarray"},
+       "with another class than numpy.ndarray"},
       {"items of an object are set", call(path, text("x")) + integer(0) + integer(1) + "s", "sets items of an object"},
   }};
   for (const auto& [what, steps, message] : kCases) {

@@ -139,7 +139,7 @@ TEST(HostileZtensor0, Version1Point0) {
                           [] {
                             return version_1_0(tensor_1_0({{text("length"), number(16)}, {text("size"), number(16)}}));
                           },
-                          kInvalid, kAnywhere, "both \"length\" and \"size\""},
+                          kInvalid, kAnywhere, "expected \"length\" or \"size\", found both"},
                      Case{"it lies in the file", [] { return version_1_0(tensor_1_0(place(128, 16))); }, kInvalid,
                           kAnywhere, "reach beyond the data"},
                      Case{"it has the size of the shape", [] { return version_1_0(tensor_1_0(place(64, 8))); },

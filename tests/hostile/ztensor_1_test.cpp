@@ -247,7 +247,7 @@ TEST(HostileZtensor1, Root) {
                [] {
                  return with_manifest(map({{text("objects"), map({})}, {text("tensors"), map({})}}));
                },
-               kInvalid, kAnywhere, "both \"objects\" and \"tensors\""},
+               kInvalid, kAnywhere, "expected \"objects\" or \"tensors\", found both"},
           Case{"a name stands once",
                [] {
                  return file_of({{text("t"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})},

@@ -146,7 +146,7 @@ TEST(Edit, RefusesWhatVerifyWouldFind) {
       EXPECT_EQ(support::contents(file), before);
       return error.message();
     };
-    EXPECT_EQ(refusal({.set = {{"poise.config", with("num_hidden_layers", "5")}}, .erase = {}}).substr(0, 66),
+    EXPECT_EQ(refusal({.set = {{"poise.config", with("num_hidden_layers", "5")}}, .erase = {}}).substr(0, 77),
               "nothing is changed: the edited file would fail verify: tensor model.layers.4.");
     EXPECT_EQ(refusal({.set = {{"poise.config", with("rope_scaling", R"({"type": "linear"})")}}, .erase = {}}),
               "nothing is changed: the edited file would fail verify: rope_scaling: factor is missing");

@@ -231,7 +231,7 @@ TEST_F(PlanTest, TellsTypesBytesAndWhatIsLeftOut) {
 TEST_F(PlanTest, TellsLossesBeforeTheFirstByte) {
   Model model = untouchable_model();
   model.attributes.set("note", "lost");
-  EXPECT_THAT(plan(model, "alt").losses, ElementsAre(HasSubstr("note"), HasSubstr("there is no configuration")));
+  EXPECT_THAT(plan(model, "alt").losses, ElementsAre(HasSubstr("note"), HasSubstr("the model has no configuration")));
 }
 
 // Only the elements show whether a tensor has enough zeros.

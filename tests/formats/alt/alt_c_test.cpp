@@ -32,7 +32,7 @@ TEST(AltC, WhatIsLeftOutIsSaid) {
   model.card.license.clear();
   EXPECT_THAT(losses_of(model, kAltV2, for_alt_c()),
               ElementsAre("alt.c's dialect cannot hold tensors: 12 are left out",
-                          "alt.c's dialect cannot hold the longest sequence",
+                          "alt.c's dialect cannot hold the vocabulary's max_length",
                           "alt.c refuses empty texts: license written as \"unknown\""));
   EXPECT_EQ(read(written(model, kAltV2, for_alt_c())).card.license, "unknown");
 }

@@ -156,7 +156,7 @@ TEST(AltV2, MergesAreWrittenAsScores) {
   EXPECT_EQ(reread.vocabulary->score(3), 0);
   EXPECT_EQ(reread.vocabulary->score(4), -1);
   EXPECT_LT(reread.vocabulary->score(0), -1000);
-  EXPECT_THAT(losses_of(model, kAltV2, {}), Contains(HasSubstr("2 merges: scores take their place")));
+  EXPECT_THAT(losses_of(model, kAltV2, {}), Contains(HasSubstr("2 merges: its readers merge by score instead")));
 }
 
 // i32 length, text, f32 score, i32 type: 5 BOS, 6 EOS, 8 USER_DEFINED, 1 BYTE.

@@ -197,7 +197,8 @@ TEST_F(GgufEdit, RefusesSizesThatTensorsDoNotFit) {
   EXPECT_THAT(refusal({.set = {{"general.architecture", "qwen2"}}, .erase = {}}),
               HasSubstr("gguf: there is no qwen2.embedding_length"));
   for (const std::string key : {"poise.config", "poise.tokenizer_config"})
-    EXPECT_THAT(refusal({.set = {{key, "junk"}}, .erase = {}}), HasSubstr("not open with it: " + key + ": JSON: "));
+    EXPECT_THAT(refusal({.set = {{key, "junk"}}, .erase = {}}),
+                HasSubstr("not open the edited file: " + key + ": JSON: "));
   EXPECT_EQ(verify(path()).errors(), 0U);
   edit(path(), {.set = {{"llama.vocab_size", "961"}}, .erase = {}, .force = true});
   EXPECT_GT(verify(path()).errors(), 0U);
@@ -380,7 +381,7 @@ TEST_F(GgufEdit, RefusesWhatIsNoValueOfTheType) {
   EXPECT_THAT(refusal({.set = {{"a.list", "1"}}, .erase = {}}), HasSubstr("expected a list of type [i32]"));
   EXPECT_THAT(refusal({.set = {{"general.alignment", "64"}}, .erase = {}}), HasSubstr("general.alignment says where"));
   EXPECT_THAT(refusal({.set = {}, .erase = {"no.such"}}), HasSubstr("there is no attribute \"no.such\""));
-  EXPECT_THAT(refusal({}), HasSubstr("nothing to change"));
+  EXPECT_THAT(refusal({}), HasSubstr("expected an attribute to set or delete"));
 }
 
 }  // namespace

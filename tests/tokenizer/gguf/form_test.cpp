@@ -310,7 +310,7 @@ TEST(GgufForm, HasWordPiece) {
   const Tokenizer tokenizer(reread);
   EXPECT_THAT(tokenizer.encode_with_special("unable! Un"), ElementsAre(1, 3, 4, 5, 0, 2));
   vocabulary.pipeline.set("post_processor", nullptr);
-  EXPECT_THAT(make_gguf_form(vocabulary).losses, ElementsAre(HasSubstr("puts one token in front")));
+  EXPECT_THAT(make_gguf_form(vocabulary).losses, ElementsAre(HasSubstr("puts one special token before a text")));
   vocabulary.pipeline.set("post_processor", around);
   vocabulary.pipeline.set("decoder", Attributes{{"type", "WordPiece"}, {"cleanup", false}});
   vocabulary.pipeline.set("model",
