@@ -42,7 +42,7 @@ const std::map<std::string, std::set<std::string>> kBelow = {
     {"formats", {"family", "tokenizer"}},
     {"cluster", {"io"}},
     {"runtime", {"family", "tokenizer", "kernels", "cluster"}},
-    {"ops", {"formats"}},
+    {"ops", {"formats", "cluster"}},
     {"api", {"ops", "runtime", "chat"}},
     {"capi", {"api"}},
     {"cli", {"api"}},

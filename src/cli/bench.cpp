@@ -120,7 +120,7 @@ class Bench {
   void execute() {
     const Model model = options_.model.open_model(options_.quiet || options_.json);
     size_ = measure_size(model);
-    const auto weights = load_weights(model);
+    const auto weights = options_.model.load(model);
     SessionOptions session_options = options_.session;
     const std::size_t needed = options_.depth + std::max(options_.prompt, options_.generated);
     if (needed > weights->max_context())

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <poise/format.hpp>
-#include <poise/hash.hpp>
 
+#include "cli/cluster.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
+#include "ops/hash.hpp"
+#include "runtime/weights.hpp"
 
 namespace poise::cli {
 namespace {
@@ -36,7 +38,8 @@ void print_json(const ModelHash& hash) {
 
 void print_hashes(const HashArguments& options) {
   const Model model = open_model(options.path, options.read);
-  const ModelHash result = hash(model, make_progress(options.progress, "hash"));
+  require_same_headers(model, cluster());
+  const ModelHash result = hash(model, make_progress(options.progress, "hash"), cluster());
   if (options.json) return print_json(result);
   for (const PartHash& part : result.parts)
     fmt::print("{}  {}/{}\n", part.sha256, make_printable(part.tensor), make_printable(part.role));

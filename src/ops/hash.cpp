@@ -1,4 +1,4 @@
-#include <poise/hash.hpp>
+#include "ops/hash.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -30,7 +30,37 @@ struct Item {
   BlobPtr blob;
   const FileDigest* file = nullptr;  // null: the part
   std::string sha256 = {};           // of parts
+  bool is_other = false;             // another rank reads it
 };
+
+// Deals the items out among ranks, by bytes: each gets neighbours.
+void deal_out(std::vector<Item>& items, const Communicator& ranks) {
+  double all = 0;
+  for (const Item& item : items) all += static_cast<double>(item.blob->size());
+  double before = 0;
+  for (Item& item : items) {
+    const auto size = static_cast<double>(item.blob->size());
+    const double place = all > 0 ? (before + size / 2) / all : 0;
+    const auto rank = static_cast<std::size_t>(place * static_cast<double>(ranks.size()));
+    item.is_other = std::min(rank, ranks.size() - 1) != ranks.rank();
+    before += size;
+  }
+}
+
+// Gives each rank the digests of the others.
+void gather_digests(std::vector<Item>& items, Communicator& ranks) {
+  std::string own;
+  for (const Item& item : items) own += item.is_other ? "" : item.sha256 + "\n";
+  std::string all;
+  for (const std::string& text : ranks.gather(own)) all += text;
+  // Ranks have neighbours, so that the digests are in the order of the items.
+  std::string_view left = all;
+  for (Item& item : items) {
+    const std::size_t end = left.find('\n');
+    item.sha256 = left.substr(0, end);
+    left.remove_prefix(end + 1);
+  }
+}
 
 class ItemHash final : public Visitor {
  public:
@@ -70,19 +100,24 @@ class ItemHash final : public Visitor {
   std::optional<DigestClaim> claim_;
 };
 
-// Reads every item once.
+// Reads every item of this rank once.
 void hash_items(std::vector<Item>& items, const Progress& progress) {
+  std::vector<Item*> own;
   std::vector<std::uint64_t> sizes;
-  sizes.reserve(items.size());
   std::uint64_t bytes = 0;
-  for (const Item& item : items) bytes = saturating_add(bytes, sizes.emplace_back(item.blob->size()));
+  for (Item& item : items) {
+    if (item.is_other) continue;
+    own.push_back(&item);
+    bytes = saturating_add(bytes, sizes.emplace_back(item.blob->size()));
+  }
   Meter meter(progress, bytes);
-  Scan scan(sizes, [&](std::size_t index) { return ItemHash::visit(items[index], meter); });
+  Scan scan(sizes, [&](std::size_t index) { return ItemHash::visit(*own[index], meter); });
   scan.start();
   scan.finish();
 }
 
-ModelHash hash_model(const Model& model, const Progress& progress) {
+// Takes null for a single rank.
+ModelHash hash_model(const Model& model, const Progress& progress, Communicator* ranks) {
   const std::vector<PartRef> parts = list_parts(model);
   const SameBefore same = find_same_bytes_before(parts);
   std::vector<Item> items;
@@ -95,7 +130,9 @@ ModelHash hash_model(const Model& model, const Progress& progress) {
     if (is_computable(claim.file->digest.algorithm))
       items.push_back({claim.tensor, claim.part, claim.bytes, claim.file});
   }
+  if (ranks != nullptr) deal_out(items, *ranks);
   hash_items(items, progress);
+  if (ranks != nullptr) gather_digests(items, *ranks);
   ModelHash result;
   for (std::size_t i = 0; i < parts.size(); ++i)
     result.parts.push_back({parts[i].tensor->name, parts[i].part->role, items[item_of[i]].sha256});
@@ -112,7 +149,11 @@ ModelHash hash_model(const Model& model, const Progress& progress) {
 }  // namespace
 
 ModelHash hash(const Model& model, const Progress& progress) {
-  return run_naming_parts({&model}, [&] { return hash_model(model, progress); });
+  return run_naming_parts({&model}, [&] { return hash_model(model, progress, nullptr); });
+}
+
+ModelHash hash(const Model& model, const Progress& progress, Communicator& ranks) {
+  return run_naming_parts({&model}, [&] { return hash_model(model, progress, &ranks); });
 }
 
 }  // namespace poise

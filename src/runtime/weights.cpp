@@ -128,8 +128,11 @@ std::string digest_headers(const Model& model) {
   return hasher->finish();
 }
 
-void require_same_headers(const Model& model, Communicator& communicator) {
-  const std::vector<std::string> digests = communicator.gather(digest_headers(model));
+}  // namespace
+
+void require_same_headers(const Model& model, Communicator& ranks) {
+  if (ranks.size() == 1) return;
+  const std::vector<std::string> digests = ranks.gather(digest_headers(model));
   const auto other =
       std::ranges::find_if(digests, [&](const std::string& digest) { return digest != digests.front(); });
   if (other == digests.end()) return;
@@ -140,13 +143,11 @@ void require_same_headers(const Model& model, Communicator& communicator) {
               model.origin.path.string());
 }
 
-}  // namespace
-
 std::shared_ptr<const Weights> load_weights(const Model& model) { return load_weights(model, Ranks()); }
 
 std::shared_ptr<const Weights> load_weights(const Model& model, const Ranks& ranks) {
   if (const auto resolved = resolve_tied_output(model)) return load_weights(*resolved, ranks);  // of one made in memory
-  if (ranks.count() > 1) require_same_headers(model, *ranks.communicator);
+  if (ranks.communicator != nullptr) require_same_headers(model, *ranks.communicator);
   auto parts = std::make_unique<Weights::Parts>();
   parts->transformer = make_transformer(model, ranks);
   parts->tensors.assign(model.tensors().begin(), model.tensors().end());

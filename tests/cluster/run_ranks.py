@@ -82,6 +82,9 @@ class Runner:
         self.expect_same(ranks, ["run", gguf, *prompt])
         chat = ["chat", self.model, "--template", "chatml", "-n", "8", "--quiet"]
         self.expect_same(ranks, chat, "Hello\n/undo\nTell me more\n")
+        one = self.run([self.poise, "hash", self.model])
+        many = self.run(self.command(ranks, ["hash", self.model]))
+        self.expect(one.stdout == many.stdout, f"{ranks} ranks: hash", many)
         self.compare_families(ranks, directory)
 
     def compare_families(self, ranks, directory):
@@ -133,10 +136,8 @@ class Runner:
         config = pathlib.Path(other[1]) / "config.json"
         config.write_text(config.read_text().replace("1e-05", "1e-06"))
         self.expect_refusal(apart(other), 1, "rank 2 has another model than rank 0", "one rank has another file")
-        # Other commands run once.
-        self.expect_same(3, ["run", self.model, "-p", "Once", "-n", "3", "--stop-id", "5"])
-        one = self.run([self.poise, "hash", self.model])
-        many = self.run(self.command(3, ["hash", self.model]))
+        one = self.run([self.poise, "inspect", self.model])
+        many = self.run(self.command(3, ["inspect", self.model]))
         self.expect(one.stdout == many.stdout, "rank 0 runs other commands alone", many)
 
     def end(self):
