@@ -123,6 +123,8 @@ class Runner:
         self.expect_refusal(
             self.command(2, ["run", "-", "-p", "x"]), 2, "a model from standard input needs one process", "a stream"
         )
+        prompts = ["run", self.model, "--prompts", "-", "-o", str(directory / "answers")]
+        self.expect_refusal(self.command(2, prompts), 2, "--output needs one process", "an output of several ranks")
         run = ["run", self.model, "-p", "x", "--threads", "1"]
         other = ["run", str(directory / "other"), *run[2:]]
 
