@@ -12,6 +12,7 @@ pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(simdjson REQUIRED IMPORTED_TARGET simdjson)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp)
 
 pkg_check_modules(edit REQUIRED IMPORTED_TARGET libedit)  # of the command alone
 # Of the command poise-mpi alone, which is built where it is found. Sanitizers report what MPI keeps to its end.
@@ -31,4 +32,4 @@ endif()
 set(POISE_DEPENDENCIES
   Threads::Threads fmt::fmt TBB::tbb hwy::hwy OpenSSL::Crypto
   PkgConfig::simdjson PkgConfig::zstd PkgConfig::zlib PkgConfig::libdeflate PkgConfig::xxhash PkgConfig::utf8proc
-      PkgConfig::pcre2)
+      PkgConfig::pcre2 PkgConfig::yaml_cpp)

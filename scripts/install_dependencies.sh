@@ -6,7 +6,7 @@ set -eu
 
 # The packages with which the command and the library are built.
 build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev
-  zlib1g-dev libdeflate-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev libedit-dev"
+  zlib1g-dev libdeflate-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev libedit-dev libyaml-cpp-dev"
 # The command for several machines.
 mpi="$build libopenmpi-dev openmpi-bin openssh-client"
 # The Python package; only its tests need numpy, torch and pytest.

@@ -4,6 +4,7 @@
 //   recipe.method = "linear";
 //   recipe.slices = {{.sources = {{.model = "a/"}, {.model = "b.gguf"}}}};
 //   poise::merge(recipe, "merged/");
+//   poise::merge(poise::read_merge_recipe("recipe.yaml"), "merged.gguf");
 //
 // Inputs of any format are read by their published names and values. The result is lazy: each tensor is computed in
 // chunks when it is written.
@@ -66,6 +67,10 @@ struct MergeRecipe {
   std::uint64_t seed = 0;           // of the random numbers of DARE and DELLA
   std::filesystem::path file = {};  // that the recipe was read from; errors name it
 };
+
+// Reads a recipe in mergekit's YAML. Paths in it are relative to the current directory. Throws what opening a file
+// throws, and invalid_file, naming line and key.
+MergeRecipe read_merge_recipe(const std::filesystem::path& path);
 
 struct MergeMethodInfo {
   std::string name;         // "task_arithmetic"

@@ -1,4 +1,5 @@
 // poise merge: one model from several.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -22,7 +23,7 @@ namespace poise::cli {
 namespace {
 
 struct MergeArguments : ConversionArguments {
-  std::vector<std::string> models;  // or a recipe
+  std::vector<std::string> models;  // or the file of a recipe
   MergeRecipe recipe;
   std::string base;
 };
@@ -59,6 +60,21 @@ double weight_of(const MergeSource& source) {
   return found == source.settings.end() ? 1 : found->second.cases.front().numbers.front();
 }
 
+bool is_recipe(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
+
+MergeRecipe read_recipe(const MergeArguments& options) {
+  const auto refuse_next_to_recipe = [&](std::string_view what) {
+    throw Error(ErrorKind::bad_argument, fmt::format("a recipe has its own {}", what), options.models.front());
+  };
+  if (options.models.size() > 1) refuse_next_to_recipe("models: name it alone");
+  if (!options.recipe.method.empty()) refuse_next_to_recipe("method: leave out --method");
+  if (!options.base.empty()) refuse_next_to_recipe("base: leave out --base");
+  if (!options.recipe.settings.empty()) refuse_next_to_recipe("parameters: leave out --parameter");
+  MergeRecipe recipe = read_merge_recipe(options.models.front());
+  recipe.seed = options.recipe.seed;
+  return recipe;
+}
+
 // Makes t of the weights of slerp's models.
 void use_weights_as_t(MergeRecipe& recipe) {
   std::vector<MergeSource>& sources = recipe.slices.front().sources;
@@ -69,6 +85,7 @@ void use_weights_as_t(MergeRecipe& recipe) {
 }
 
 MergeRecipe make_recipe(const MergeArguments& options) {
+  if (std::ranges::any_of(options.models, is_recipe)) return read_recipe(options);
   MergeRecipe recipe = options.recipe;
   if (recipe.method.empty())
     throw Error(ErrorKind::bad_argument,
@@ -125,7 +142,10 @@ std::string list_methods() {
 void add_merge(CLI::App& app) {
   const auto options = std::make_shared<MergeArguments>();
   CLI::App* command = app.add_subcommand("merge", "Merge models into one, by mergekit's methods");
-  command->add_option("MODELS", options->models, "Model files or directories, each with its weight: PATH[:WEIGHT]")
+  command
+      ->add_option(
+          "MODELS", options->models,
+          "Model files or directories, each with its weight: PATH[:WEIGHT]; or a recipe of mergekit: FILE.yaml")
       ->required();
   add_text(*command, "--method", options->recipe.method, "METHOD", "How they are merged: one of the methods below");
   add_text(*command, "--base", options->base, "PATH", "The model that the others were made from");

@@ -331,10 +331,136 @@ def check_command(checker):
         checker.check("della", models, base=base, density=0.3, seed=2**63 + 5, **{"lambda": 0.9})
 
 
+# Recipes: mergekit's YAML, which JSON is a part of. A setting is a number, a gradient, or a list of filters.
+
+
+def evaluate(setting, name, position):
+    if isinstance(setting, list) and isinstance(setting[0], dict):
+        for case in setting:
+            if case.get("filter", "*") == "*" or case["filter"] in name:
+                return evaluate(case["value"], name, position)
+        return None
+    if isinstance(setting, list):
+        place = position * (len(setting) - 1)
+        below = int(place)
+        above = min(below + 1, len(setting) - 1)
+        return (1 - place + below) * setting[below] + (place - below) * setting[above]
+    return setting
+
+
+def split(name):
+    """The layer, and the name after it."""
+    words = name.split(".")
+    return (int(words[2]), ".".join(words[3:])) if words[1] == "layers" else (None, name)
+
+
+def check_recipe(checker, recipe):
+    method, base = recipe["merge_method"], recipe.get("base_model", "").removesuffix(".safetensors") or None
+    slices = recipe.get("slices") or [{"sources": [dict(m, layer_range=[0, LAYERS]) for m in recipe["models"]]}]
+    expected, number = {}, 0
+
+    def add(name, piece, position, layer):
+        rest = split(name)[1]
+        inputs = [s for s in piece["sources"] if s["model"].removesuffix(".safetensors") != base or method == "slerp"]
+
+        def name_in(source):
+            return name if layer is None else f"model.layers.{source['layer_range'][0] + layer}.{rest}"
+
+        def p(parameter, model, usual):
+            for level in (inputs[model], piece, recipe):
+                setting = level.get("parameters", {}).get(parameter)
+                value = None if setting is None else evaluate(setting, name, position)
+                if value is not None:
+                    return value
+            return usual
+
+        x = [checker.numbers(s["model"].removesuffix(".safetensors"), name_in(s)) for s in inputs]
+        b = checker.numbers(base, name_in(piece["sources"][0])) if base else None
+        expected[name] = x[0] * p("scale", 0, 1) if method == "passthrough" else FORMULAS[method](x, b, p, name)
+
+    for name in SHAPES:
+        if split(name)[0] is not None:
+            if number == 0:
+                for piece in slices:
+                    begin, end = piece["sources"][0]["layer_range"]
+                    for layer in range(end - begin):
+                        position = 1 if end - begin == 1 else layer / (end - begin - 1)
+                        for other in SHAPES:
+                            if split(other)[0] == 0:
+                                add(f"model.layers.{number}.{split(other)[1]}", piece, position, layer)
+                        number += 1
+        else:
+            is_last = name in ("model.norm.weight", "lm_head.weight")
+            add(name, slices[-1 if is_last else 0], 1.0 if is_last else 0.0, None)
+    (checker.folder / "recipe.yaml").write_text(json.dumps(recipe))
+    checker.compare(json.dumps(recipe), checker.run("recipe.yaml"), expected)
+
+
+def check_recipes(checker):
+    def models(**parameters):
+        return [
+            {"model": f"{m}.safetensors", "parameters": {k: v[i] for k, v in parameters.items()}}
+            for i, m in enumerate("abc")
+        ]
+
+    base = {"base_model": "base.safetensors"}
+    gradient = [
+        {"filter": "self_attn", "value": [0, 0.5, 0.3, 0.7, 1]},
+        {"filter": "mlp", "value": [1, 0]},
+        {"value": 0.5},
+    ]
+    check_recipe(checker, {"models": models()[:2], "merge_method": "slerp", "parameters": {"t": gradient}})
+    check_recipe(
+        checker,
+        {
+            "models": [
+                {"model": "base.safetensors"},
+                *models(density=[[1, 0.7, 0.1], 0.5, 0.33], weight=[1, [0, 1], gradient]),
+            ],
+            "merge_method": "ties",
+            **base,
+            "parameters": {"normalize": True, "int8_mask": True},
+            "dtype": "float16",
+        },
+    )
+    check_recipe(
+        checker,
+        {"models": models(weight=[[1, 0], [0, 1], 0.5]), "merge_method": "linear", "parameters": {"normalize": False}},
+    )
+    check_recipe(checker, {"models": models(density=[0.3, 0.4, 0.5]), "merge_method": "dare_ties", **base})
+    piece = lambda model, begin, end, **more: {"model": f"{model}.safetensors", "layer_range": [begin, end], **more}
+    check_recipe(
+        checker,
+        {
+            "slices": [
+                {"sources": [piece("a", 0, 2)]},
+                {
+                    "sources": [
+                        piece("b", 1, 3, parameters={"scale": [{"filter": "up_proj", "value": 0.5}, {"value": 1}]})
+                    ]
+                },
+                {"sources": [piece("c", 1, 2)]},
+            ],
+            "merge_method": "passthrough",
+        },
+    )
+    check_recipe(
+        checker,
+        {
+            "slices": [
+                {"sources": [piece("a", 0, 2), piece("b", 1, 3)], "parameters": {"t": [0, 1]}},
+                {"sources": [piece("c", 2, 3), piece("base", 2, 3)], "parameters": {"t": 0.25}},
+            ],
+            "merge_method": "slerp",
+        },
+    )
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         checker = Checker(str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(folder))
         check_command(checker)
+        check_recipes(checker)
         print(f"{checker.cases} merges are equal")
 
 

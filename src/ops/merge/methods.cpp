@@ -9,6 +9,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "ops/merge/method.hpp"
 
@@ -317,7 +318,8 @@ const MergeMethod& find_merge_method(std::string_view name) {
     if (lower == method.name || (!method.short_name.empty() && lower == method.short_name)) return method;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", method.name);
   }
-  throw Error(ErrorKind::bad_argument, fmt::format("merge_method: expected one of {}; found \"{}\"", names, name));
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("merge_method: expected one of {}; found \"{}\"", names, shorten(name, 60)));
 }
 
 ParameterValues::ParameterValues(std::span<const MergeParameter> parameters, std::size_t models)

@@ -8,6 +8,8 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
+
 namespace poise {
 namespace {
 
@@ -44,8 +46,8 @@ void check_settings(const MergeRecipe& recipe, const MergeMethod& method, const 
   for (const auto& [name, setting] : settings) {
     const auto found = std::ranges::find(method.parameters, name, &MergeParameter::name);
     if (found == method.parameters.end())
-      refuse_recipe(recipe, fmt::format("parameter {}: {} has no such parameter; expected one of {}", name, method.name,
-                                        list_parameters(method)));
+      refuse_recipe(recipe, fmt::format("parameter {}: {} has no such parameter; expected one of {}", shorten(name, 60),
+                                        method.name, list_parameters(method)));
     check_setting(recipe, *found, setting);
   }
 }

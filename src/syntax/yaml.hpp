@@ -1,0 +1,40 @@
+// YAML, for recipes: a document as a tree whose nodes know their lines.
+//
+// yaml-cpp reads the text. Its size, the nodes (those of aliases count each time), and their depth are bounded, so that
+// a small text cannot make a large tree.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poise {
+
+struct YamlKey {
+  std::string text;
+  std::size_t line = 1;
+};
+
+struct YamlNode {
+  enum class Kind : std::uint8_t { null, scalar, list, map };
+
+  Kind kind = Kind::null;
+  std::size_t line = 1;              // from 1
+  std::string text = {};             // of a scalar
+  bool is_plain = true;              // false: quoted, or a block of lines
+  std::vector<YamlKey> keys = {};    // of a map, in order and unique
+  std::vector<YamlNode> items = {};  // of a list; of a map, the values of its keys
+
+  // Returns nullptr when absent.
+  const YamlNode* find(std::string_view key) const;
+};
+
+inline constexpr std::size_t kMostYamlBytes = std::size_t{1} << 20;
+
+// Returns the only document of a text; null for an empty one. Throws invalid_file with `path` and "line 3: ..." for
+// text that is not YAML, several documents, keys that are repeated or not text, and what exceeds the bounds.
+YamlNode parse_yaml(std::string_view text, const std::string& path);
+
+}  // namespace poise
