@@ -158,7 +158,7 @@ bool gets_only_enumerators(const pickle::Pickle& pickle) {
   for (pickle::Id id = 0; id < pickle.objects(); ++id) {
     if (pickle.kind(id) != pickle::Kind::call) continue;
     const pickle::Call& call = pickle.call(id);
-    if (canonical_name(called_name(pickle, id)) != kGetAttribute) continue;
+    if (canonical_name(name_called_function(pickle, id)) != kGetAttribute) continue;
     const std::span<const pickle::Id> arguments = pickle.items(call.arguments);
     const bool is_enumerator = arguments.size() == 2 && pickle.kind(arguments[0]) == pickle::Kind::global &&
                                full_name(pickle.global(arguments[0])).ends_with("MEM_FORMAT_ENCODING") &&

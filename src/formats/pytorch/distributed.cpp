@@ -112,13 +112,13 @@ class MetadataReader {
  private:
   // Returns "Metadata" of an object of torch.distributed.checkpoint.metadata.Metadata; empty for other objects.
   std::string find_class(Id id) const {
-    const std::string name = called_name(pickle_, id);
+    const std::string name = name_called_function(pickle_, id);
     return is_checkpoint_class(name) ? name.substr(name.rfind('.') + 1) : std::string();
   }
 
   void require_class(Id id, std::string_view expected) const {
     if (find_class(id) == expected) return;
-    const std::string found = called_name(pickle_, id);
+    const std::string found = name_called_function(pickle_, id);
     fail(id, fmt::format("expected an object of the class {} of torch.distributed.checkpoint, found {}", expected,
                          found.empty() ? "another object" : found));
   }
@@ -161,7 +161,7 @@ class MetadataReader {
   // Reads a torch.Size.
   Shape read_size(Id id, std::string_view field) const {
     Id list = id;
-    if (called_name(pickle_, id) == "torch.Size") {
+    if (name_called_function(pickle_, id) == "torch.Size") {
       const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
       if (arguments.size() != 1) fail(id, fmt::format("{}: torch.Size has one argument", field));
       list = arguments[0];
@@ -183,7 +183,7 @@ class MetadataReader {
     }
     if (pickle_.kind(type) != Kind::global) fail(properties, "dtype: expected a type of torch");
     const std::string name = full_name(pickle_.global(type));
-    const auto dtype = named_dtype(name);
+    const auto dtype = find_dtype(name);
     if (!dtype) fail(properties, fmt::format("dtype: Poise does not read {}", name), ErrorKind::unsupported);
     return *dtype;
   }
