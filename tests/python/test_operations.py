@@ -701,7 +701,7 @@ def test_edit_takes_numbers_of_the_keys_type(nano, tmp_path):
         ("tokenizer.ggml.scores", 1, "f32"),
         ("my.yes", None, "bool"),
     ):
-        with pytest.raises(ValueError, match=f"{key} is .*{told}"):
+        with pytest.raises(ValueError, match=f"{key}: expected .*{told}"):
             poise.edit(path, set={key: value})
     assert path.read_bytes() == before
     poise.save({"a": b"x"}, tmp_path / "a.zt", metadata={"old": "1"})
