@@ -356,7 +356,7 @@ static void caches(const poise_model* model) {
   CHECK_OK(poise_session_save(session[2], scratch("cached.zt"), 1, &error));
   CHECK_OK(poise_session_load(session[2], scratch("cached.zt"), &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_load(session[1], scratch("cached.zt"), &error));
-  CHECK_SAYS("a cache of \"q8\", this one a cache of \"f16\"");
+  CHECK_SAYS("a cache of \"q8\", and this session one of \"f16\"");
   for (int i = 0; i < 3; ++i) poise_session_free(session[i]);
   options.cache = (poise_cache_type)4;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_create(model, &options, &session[0], &error));

@@ -104,7 +104,7 @@ def test_caches_of_each_type(nano, tmp_path):
     np.testing.assert_array_equal(session.logits(), whole.logits())
     whole.feed([5])
     np.testing.assert_array_equal(other.logits(), whole.logits())
-    with pytest.raises(poise.BadArgumentError, match='a cache of "q8", this one a cache of "f16"'):
+    with pytest.raises(poise.BadArgumentError, match='a cache of "q8", and this session one of "f16"'):
         poise.Session(nano).load(tmp_path / "q8")
     for wrong in ("q4", 8):
         with pytest.raises(poise.BadArgumentError, match="expected one of f32, f16, q8"):
