@@ -195,7 +195,10 @@ def run(case, directory):
         ((keys(), {"blk.0.attn_q.weight.lora_a": one[1]}), "blk.0.attn_q.weight: lora_b is missing"),
         ((keys(), {"blk.0.attn_q.weight.lora_b": one[0]}), "blk.0.attn_q.weight: lora_a is missing"),
         ((keys(), lora("blk.0.attn_q.weight", (one[0], one[1][:3]))), "their ranks differ"),
-        ((keys(), lora("blk.0.attn_q.weight", (one[0].T, one[1].T))), "expected 4 heads with an even number of rows each, found 4 rows"),
+        (
+            (keys(), lora("blk.0.attn_q.weight", (one[0].T, one[1].T))),
+            "expected 4 heads with an even number of rows each, found 4 rows",
+        ),
         ((keys(), lora("blk.0.attn_v.weight", (one[0].T, one[1].T))), "B A is [4, 4]"),
         ((keys(), lora("blk.0.attn_q.weight", (one[0][:, 0], one[1]))), "expected a matrix of numbers"),
         (
