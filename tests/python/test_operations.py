@@ -288,7 +288,7 @@ def test_ctrl_c_ends_a_long_call(work, tmp_path):
         file.write(len(header).to_bytes(8, "little") + header)
         file.truncate(8 + len(header) + size)
     code = (
-        "import sys, poise\nmodel = poise.open(sys.argv[1])\nprint('on', flush=True)\n"
+        "import sys, numpy, poise\nmodel = poise.open(sys.argv[1])\nprint('on', flush=True)\n"
         f"try:\n    {work}\nexcept KeyboardInterrupt:\n    print('interrupted')"
     )
     child = subprocess.Popen(

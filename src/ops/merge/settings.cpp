@@ -83,14 +83,13 @@ void refuse_recipe(const MergeRecipe& recipe, const std::string& problem) {
 
 std::vector<const MergeSource*> list_inputs(const MergeRecipe& recipe, const MergeSlice& slice,
                                             const MergeMethod& method) {
-  using Base = MergeMethod::Base;
-  const bool skips_base = method.base == Base::required || method.base == Base::optional;
+  const bool skips_base = method.base == MergeMethod::Base::required || method.base == MergeMethod::Base::optional;
   std::vector<const MergeSource*> inputs;
   for (const MergeSource& source : slice.sources) {
     if (skips_base && !recipe.base.empty() && source.model == recipe.base) continue;
     inputs.push_back(&source);
   }
-  if (method.base == Base::first && !recipe.base.empty()) {
+  if (method.base == MergeMethod::Base::first && !recipe.base.empty()) {
     std::stable_partition(inputs.begin(), inputs.end(),
                           [&](const MergeSource* source) { return source->model == recipe.base; });
   }
@@ -98,9 +97,8 @@ std::vector<const MergeSource*> list_inputs(const MergeRecipe& recipe, const Mer
 }
 
 void check_recipe(const MergeRecipe& recipe, const MergeMethod& method) {
-  using Base = MergeMethod::Base;
   if (recipe.slices.empty()) refuse_recipe(recipe, "the recipe names no models");
-  if (method.base == Base::required && recipe.base.empty())
+  if (method.base == MergeMethod::Base::required && recipe.base.empty())
     refuse_recipe(recipe, fmt::format("{} needs the model that the others were made from: base_model", method.name));
   check_settings(recipe, method, recipe.settings);
   for (const MergeSlice& slice : recipe.slices) {
@@ -108,7 +106,7 @@ void check_recipe(const MergeRecipe& recipe, const MergeMethod& method) {
     for (const MergeSource& source : slice.sources) check_settings(recipe, method, source.settings);
     const auto inputs = list_inputs(recipe, slice, method);
     check_number_of_models(recipe, method, inputs.size());
-    if (method.base == Base::first && !recipe.base.empty() && inputs.front()->model != recipe.base)
+    if (method.base == MergeMethod::Base::first && !recipe.base.empty() && inputs.front()->model != recipe.base)
       refuse_recipe(recipe, fmt::format("base_model: expected one of the models that {} merges; found \"{}\"",
                                         method.name, recipe.base.string()));
   }
