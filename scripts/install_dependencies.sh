@@ -12,7 +12,7 @@ mpi="$build libopenmpi-dev openmpi-bin openssh-client"
 # The Python package; only its tests need numpy, torch and pytest.
 python="$build python3 python3-dev python3-pybind11 python3-pip python3-venv"
 test="$python git python3-pytest python3-torch python3-numpy python3-onnx python3-msgpack python3-jinja2 mypy
-  libsentencepiece-dev libgtest-dev libgmock-dev locales zstd openssl xxhash libopenmpi-dev openmpi-bin"
+  libsentencepiece-dev libgtest-dev libgmock-dev locales zstd openssl xxhash libopenmpi-dev openmpi-bin openssh-client"
 clang="$test clang-14 clang-format-14 black libclang-rt-14-dev llvm-14"
 bench="$build python3 python3-numpy libbenchmark-dev zstd openssl xxhash"
 tidy="$clang clang-tidy-14"

@@ -32,7 +32,9 @@ class Runner:
     def __init__(self, poise, poise_mpi, mpirun, examples):
         self.poise = poise
         self.poise_mpi = poise_mpi
-        self.mpirun = [mpirun, "--allow-run-as-root", "--oversubscribe", "--quiet"]
+        # One machine needs no remote shell, but Open MPI refuses to start where there is none.
+        shell = [] if shutil.which("ssh") else ["--mca", "plm_rsh_agent", "true"]
+        self.mpirun = [mpirun, "--allow-run-as-root", "--oversubscribe", "--quiet", *shell]
         self.model = str(pathlib.Path(examples) / "nano-mistral")
         self.failures = 0
 
