@@ -321,6 +321,8 @@ void write_flax_seeds(SeedWriter& seeds) {
 }
 
 void write_pickle_seeds(SeedWriter& seeds) {
+  // A whole checkpoint is in corpus/dcp, since Poise does not write them.
+  seeds.seed("dcp", "empty-dict", std::string_view("\4\0\0\0\x80\2}.", 8));
   for (const std::string type : {"FloatStorage", "HalfStorage", "ByteStorage"}) {
     seeds.seed("pytorch", "objects-" + type, fuzz::pickle_seed(type));
     seeds.file("pytorch", "legacy-" + type, fuzz::bytes_of(fuzz::legacy_checkpoint_seed(type)));
