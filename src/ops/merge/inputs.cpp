@@ -29,14 +29,9 @@ void MergeInputs::read_base(std::uint64_t first, std::span<float> out) const {
   base_->read(first * sizeof(float), std::as_writable_bytes(out));
 }
 
-void MergeInputs::read(std::size_t i, std::uint64_t first, std::span<float> out) const {
+void MergeInputs::read(std::size_t i, std::uint64_t first, std::span<const float> base, std::span<float> out) const {
   numbers_[i]->read(first * sizeof(float), std::as_writable_bytes(out));
-}
-
-void MergeInputs::read_differences(std::size_t i, std::uint64_t first, std::span<const float> base,
-                                   std::span<float> out) const {
-  read(i, first, out);
-  for (std::size_t k = 0; k < out.size(); ++k) out[k] -= base[k];
+  for (std::size_t k = 0; k < base.size(); ++k) out[k] -= base[k];
 }
 
 }  // namespace poise

@@ -33,11 +33,10 @@ class MergeInputs {
   bool seekable() const { return seekable_; }
   std::vector<Part> parts() const;  // of all tensors
 
+  // Requires: has_base().
   void read_base(std::uint64_t first, std::span<float> out) const;
-  // Reads the numbers of the i-th tensor.
-  void read(std::size_t i, std::uint64_t first, std::span<float> out) const;
-  // Reads the same, less the base's numbers.
-  void read_differences(std::size_t i, std::uint64_t first, std::span<const float> base, std::span<float> out) const;
+  // Reads the numbers of the i-th tensor, less those of `base`, which read_base() gives; empty: there is no base.
+  void read(std::size_t i, std::uint64_t first, std::span<const float> base, std::span<float> out) const;
 
   static constexpr std::uint64_t kChunk = 1 << 16;  // elements that one thread visits: whole blocks
 

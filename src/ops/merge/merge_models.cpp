@@ -53,6 +53,11 @@ struct Place {
   std::optional<LayerName> name;  // in the reference
 };
 
+// Returns the place of a layer among `count`, from 0 for the first to 1 for the last; 1 for the only one, and beyond.
+double find_position(std::uint64_t layer, std::uint64_t count) {
+  return count <= 1 ? 1 : std::min(1.0, static_cast<double>(layer) / static_cast<double>(count - 1));
+}
+
 class ModelMerge {
  public:
   ModelMerge(const MergeRecipe& recipe, const ReadOptions& options)
@@ -169,10 +174,8 @@ class ModelMerge {
       if (!layer) {
         add_outside_layers(tensor);
       } else if (!has_ranges_) {
-        const std::uint64_t last = list_->count - 1;
-        const double position =
-            last == 0 ? 1 : std::min(1.0, static_cast<double>(layer->number) / static_cast<double>(last));
-        add(tensor.name, tensor.name, {&recipe_.slices.front(), position, layer->number, std::nullopt});
+        add(tensor.name, tensor.name,
+            {&recipe_.slices.front(), find_position(layer->number, list_->count), layer->number, std::nullopt});
       } else if (!std::exchange(has_layers, true)) {
         add_layers();
       }
@@ -208,7 +211,7 @@ class ModelMerge {
     for (const MergeSlice& slice : recipe_.slices) {
       const std::uint64_t count = slice.sources.front().layers->end - slice.sources.front().layers->begin;
       for (std::uint64_t layer = 0; layer < count; ++layer) {
-        const double position = count == 1 ? 1 : static_cast<double>(layer) / static_cast<double>(count - 1);
+        const double position = find_position(layer, count);
         const std::uint64_t described = find_reference_layer(slice, layer);
         const auto [begin, end] = layers.equal_range(described);
         for (auto it = begin; it != end; ++it) {

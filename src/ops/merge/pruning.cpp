@@ -73,7 +73,7 @@ class Selection {
       std::array<float, kBlockSize> base;
       std::array<float, kBlockSize> numbers;
       inputs_.read_base(first, std::span(base).first(count));
-      inputs_.read_differences(model_, first, std::span(base).first(count), std::span(numbers).first(count));
+      inputs_.read(model_, first, std::span(base).first(count), std::span(numbers).first(count));
       look(local, first, std::span<const float>(numbers).first(count));
     });
   }

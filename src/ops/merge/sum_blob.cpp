@@ -56,7 +56,7 @@ class SumBlob final : public FloatBlob {
         fixed_ ? fixed_ : kept_.get([this] { return std::make_shared<const Shares>(find_shares()); });
     std::array<float, kBlockSize> base;
     std::array<float, kBlockSize> numbers;
-    const auto base_numbers = std::span(base).first(out.size());
+    const auto base_numbers = std::span(base).first(inputs_.has_base() ? out.size() : 0);
     const auto input = std::span(numbers).first(out.size());
     if (inputs_.has_base()) {
       inputs_.read_base(first, base_numbers);
@@ -65,11 +65,7 @@ class SumBlob final : public FloatBlob {
       std::ranges::fill(out, 0.0F);
     }
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs_.has_base()) {
-        inputs_.read_differences(i, first, base_numbers, input);
-      } else {
-        inputs_.read(i, first, input);
-      }
+      inputs_.read(i, first, base_numbers, input);
       add(*shares, i, first, input, out);
     }
   }
@@ -127,14 +123,11 @@ class SumBlob final : public FloatBlob {
         [&](Buffer& buffer, std::uint64_t first, std::size_t elements) {
           buffer.resize((count + 1) * elements);
           const auto row_of = [&](std::size_t i) { return std::span(buffer).subspan(i * elements, elements); };
-          if (inputs_.has_base()) inputs_.read_base(first, row_of(count));
+          const auto base = inputs_.has_base() ? row_of(count) : std::span<float>();
+          if (inputs_.has_base()) inputs_.read_base(first, base);
           InnerProducts& sums = units[static_cast<std::size_t>(first / unit)];
           for (std::size_t i = 0; i < count; ++i) {
-            if (inputs_.has_base()) {
-              inputs_.read_differences(i, first, row_of(count), row_of(i));
-            } else {
-              inputs_.read(i, first, row_of(i));
-            }
+            inputs_.read(i, first, base, row_of(i));
             for (std::size_t j = 0; j <= i; ++j) sums.at(i, j) += multiply(row_of(i), row_of(j));
           }
         },

@@ -97,7 +97,7 @@ class TaskBlob final : public FloatBlob {
     const auto of_input = [&](std::size_t i) { return std::span(weighted).subspan(i * count, count); };
     inputs_.read_base(first, out);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      inputs_.read_differences(i, first, out, of_input(i));
+      inputs_.read(i, first, out, of_input(i));
       if (prunings[i]) prunings[i]->prune(first, of_input(i));
       for (float& number : of_input(i)) number *= weights_[i];
     }
