@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,6 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"
 #include "formats/pickle_files.hpp"
 #include "formats/pickle_globals.hpp"
@@ -292,13 +292,8 @@ class BoxFiles {
 
 // Returns std::nullopt for a shape whose bytes do not fit 63 bits.
 std::optional<std::uint64_t> count_bytes(const SavedTensor& tensor) {
-  std::uint64_t elements = 1;
-  for (const std::uint64_t dimension : tensor.shape) {
-    const auto product = checked_mul(elements, dimension);
-    if (!product) return std::nullopt;
-    elements = *product;
-  }
-  const auto bytes = packed_bytes(tensor.dtype, elements);
+  const auto elements = element_count(tensor.shape);
+  const auto bytes = elements ? packed_bytes(tensor.dtype, *elements) : std::nullopt;
   return bytes && *bytes <= INT64_MAX ? bytes : std::nullopt;
 }
 
@@ -354,11 +349,12 @@ Model read(const Input& input, const ReadOptions& options) {
   read_checkpoint(
       metadata, [&](Tensor tensor) { model.add(std::move(tensor)); }, model.warnings);
   model.origin = {input.path, "dcp", 0, {}};
-  const auto files = open_container(ContainerKind::directory, input.path, nullptr, options.io);
-  for (const std::string& name : files->names()) {
+  for (const std::string& name : open_container(ContainerKind::directory, input.path, nullptr)->names()) {
     if (name != kMetadata && !name.ends_with(kFileExtension)) continue;
     model.origin.files.push_back(input.path / name);
-    model.origin.size += files->open(name)->size();
+    std::error_code ignored;  // a file that is gone has no size
+    const std::uintmax_t size = std::filesystem::file_size(model.origin.files.back(), ignored);
+    if (!ignored) model.origin.size += size;
   }
   return model;
 }
