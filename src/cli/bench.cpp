@@ -139,7 +139,7 @@ class Bench {
     std::vector<TokenId> tokens(needed);
     std::ranges::generate(tokens, [&] { return choose(random); });
     const std::span<const TokenId> all(tokens);
-    feed_depth(session, all);
+    if (options_.depth > 0) session.feed(all.first(options_.depth));
     std::vector<Timing> timings;
     if (options_.prompt > 0)
       timings.push_back(measure(session, "prompt", all.subspan(options_.depth, options_.prompt), options_.prompt));
@@ -149,10 +149,6 @@ class Bench {
   }
 
  private:
-  void feed_depth(Session& session, std::span<const TokenId> tokens) const {
-    if (options_.depth > 0) session.feed(tokens.first(options_.depth));
-  }
-
   // Feeds the tokens, `step` at a time, once to warm up and then in each round.
   Timing measure(Session& session, std::string_view name, std::span<const TokenId> tokens, std::size_t step) const {
     Timing timing = {.name = name, .tokens = tokens.size(), .depth = options_.depth};
