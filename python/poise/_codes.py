@@ -18,9 +18,9 @@ if typing.TYPE_CHECKING:
 def quantize(array: typing.Any, type: str, *, group_size: int | None = None, name: str = "") -> Tensor:
     """Floating-point numbers as codes, made now and kept in memory, as convert() would store them.
 
-    array: numpy's, torch's, a Tensor, or any object with DLPack or the buffer protocol. type: "q4_k", "qint8", "group4", ...
-    group_size: codes of a group (default: 128). name: of the tensor, for Model and messages. .part_bytes() returns
-    the codes, .numpy() the decoded numbers.
+    array: numpy's, torch's, a Tensor, or any object with DLPack or the buffer protocol. type: "q4_k", "qint8",
+    "group4", ... group_size: codes of a group (default: 128). name: of the tensor, for Model and messages.
+    .part_bytes() returns the codes, .numpy() the decoded numbers.
     Raises BadArgumentError for an unknown type; UnsupportedError for numbers that are not finite, and for rows
     that are not whole blocks or groups.
     """

@@ -27,8 +27,8 @@ class Model(collections.abc.Mapping[str, Tensor]):
     """A mapping from name to Tensor, in the order of the file, and the file's metadata.
 
     poise.open() gives one. Model({"a": array, ...}) makes one of arrays: numpy's, torch's, other models' tensors, and
-    objects with DLPack or the buffer protocol. Arrays are not copied, unless they are big-endian or their elements are not in
-    row-major order. like: a model whose card, configuration, vocabulary and attributes it gets. metadata: its
+    objects with DLPack or the buffer protocol. Arrays are not copied, unless they are big-endian or their elements are
+    not in row-major order. like: a model whose card, configuration, vocabulary and attributes it gets. metadata: its
     attributes, a dict, in place of those. config, card: keys of the configuration, fields of the card, that replace
     those or come to them. vocabulary: a Vocabulary or a Tokenizer, or a model that has one.
 

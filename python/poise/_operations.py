@@ -42,10 +42,10 @@ _STORAGE = """
     codes of a group (default: 128). imatrix: a file of llama-imatrix, by which the errors of blocks are weighed.
     lora: a directory of PEFT's that is merged first, or {directory: scale} for several.
     strip_prefix, rename, add_prefix: other names for tensors, {"a.*": "b.*", "re:(x+)": "$1"}. layers: those that stay,
-    "0:12,16:32". vocab_size: the number of tokens that stay; drop_rows: drop rows without a token (docs/rename-and-cut.md).
-    set: {"card.license": ..., "config.rope_theta": ..., "note": ...}, values of card, configuration and attributes.
-    keep: {pattern: type} for tensors that get another type. only, skip: patterns (or a list of them) of names.
-    sparse: "csr" or "coo" where at least min_sparsity (default: 0.5) of the elements are zero.
+    "0:12,16:32". vocab_size: the number of tokens that stay; drop_rows: drop rows without a token
+    (docs/rename-and-cut.md). set: {"card.license": ..., "config.rope_theta": ..., "note": ...}, values of card,
+    configuration and attributes. keep: {pattern: type} for tensors that get another type. only, skip: patterns (or a
+    list of them) of names. sparse: "csr" or "coo" where at least min_sparsity (default: 0.5) of the elements are zero.
     card: {"author": ..., ...}, fields that replace the model's.
     compress: "zstd" or "zstd:LEVEL". digest: "xxh3", "sha256", "crc32c" or "none". align, shard_size: bytes, 4096 or
     "4KiB". dialect: "alt.c". vocab, merges: a Tiny Llama's tokenizer files.

@@ -127,9 +127,9 @@ class Tokenizer:
         add_generation_prompt: bool = True,
         **variables: Any,
     ) -> tuple[str, list[int]]:
-        """Renders messages, [{"role", "content"}, ...], with the chat template. Returns the text and its ids; the content of
-        messages never becomes a special token. template: Jinja, in place of the model's own. Other keywords are
-        variables of the template.
+        """Renders messages, [{"role", "content"}, ...], with the chat template. Returns the text and its ids; the
+        content of messages never becomes a special token. template: Jinja, in place of the model's own. Other keywords
+        are variables of the template.
 
         Raises UnsupportedError where there is no template, InvalidFileError for a malformed one, and BadArgumentError
         for messages that it refuses.

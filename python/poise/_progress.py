@@ -22,8 +22,8 @@ _NAME = 60  # characters of a tensor's name, at most
 def watched(progress: Progress, verb: str) -> typing.Iterator[Callback | None]:
     """The callback for the extension, with (done, total, item), while the block runs.
 
-    None, False, "none": no progress. True, "auto": a bar that rewrites itself on a terminal and in a notebook, elsewhere a
-    line every few seconds, as "plain" gives everywhere. Else the callable itself.
+    None, False, "none": no progress. True, "auto": a bar that rewrites itself on a terminal and in a notebook,
+    elsewhere a line every few seconds, as "plain" gives everywhere. Else the callable itself.
     """
     shown = _shown(progress, verb)
     try:

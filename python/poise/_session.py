@@ -106,8 +106,8 @@ class Session:
         return other
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
-        """Writes the tokens, their keys and values, and the next scores to a zTensor file, with a fingerprint of the model; an
-        existing file is an error unless overwrite=True."""
+        """Writes the tokens, their keys and values, and the next scores to a zTensor file, with a fingerprint of the
+        model; an existing file is an error unless overwrite=True."""
         self._core.save(path, overwrite)
 
     def load(self, path: Path) -> None:
@@ -177,7 +177,8 @@ class Session:
 
     @with_options(GenerateOptions)
     def generate_tokens(self, prompt: str | Ids, **options: Unpack[GenerateOptions]) -> typing.Iterator[int]:
-        """Generates the same, but gives ids, with the end-of-text token where that ends it. For models without a vocabulary, too."""
+        """Generates the same, but gives ids, with the end-of-text token where that ends it. For models without a
+        vocabulary, too."""
         return _generate_ids(_poise.Generator(self._core, prompt, _make_lists(options)))
 
 

@@ -132,8 +132,8 @@ def _load_tensors(model: Model, device: Device) -> Tensors:
 
 
 def _view_elements(memory: typing.Any, offset: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor | None:
-    """The elements in a file's private pages, with a storage of their own, so that changes of the storage affect no other
-    tensor.
+    """The elements in a file's private pages, with a storage of their own, so that changes of the storage affect no
+    other tensor.
 
     None where torch cannot see them there.
     """
