@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const std::size_t end = input.substr(0, 64).find('\n');
   if (end == std::string_view::npos) return 0;
-  for (const Format* format : all_formats()) {
+  for (const Format* format : list_all_formats()) {
     const bool is_meant =
         format->info.name == input.substr(0, end) && format->read != nullptr && !format->info.extension.empty();
     if (is_meant) read_as(*format, fuzz::bytes_of(data + end + 1, size - end - 1));

@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!file) return 0;
   fuzz::expect_sound(size + file->size(), [&] {
     const Model model = open(fuzz::source(*file, "fuzz.gguf"));
-    const auto vocabulary = model.vocabulary ? model.vocabulary : described_vocabulary(model).made;
+    const auto vocabulary = model.vocabulary ? model.vocabulary : make_described_vocabulary(model).made;
     if (vocabulary) fuzz::use(*vocabulary, texts[1]);
   });
   return 0;

@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Model model = open(path);
     fuzz::use(model);
     Nowhere output;
-    write_model(model, format_by_name("huggingface"), output, {});
+    write_model(model, find_format_by_name("huggingface"), output, {});
   });
   return 0;
 }

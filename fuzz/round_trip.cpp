@@ -126,7 +126,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Model model = fuzz::random_model(dice);
     // As opening does: a tie that the stored matrices contradict ends.
     if (auto resolved = resolve_tied_output(model)) model = *std::move(resolved);
-    for (const Format* format : all_formats()) {
+    for (const Format* format : list_all_formats()) {
       const bool is_file = format->refusal_to_replace == nullptr;  // fuzz/huggingface.cpp has directories
       if (format->prepare != nullptr && is_file) round_trip(model, *format, random_options(dice, *format));
     }

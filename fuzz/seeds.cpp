@@ -64,13 +64,13 @@ class SeedWriter {
     seed("format", full_name, fmt::format("{}\n{}", format, text));
     seed("open_verify", full_name, bytes);
     seed("c_calls", full_name, program() + text);
-    if (format_by_name(format).edit != nullptr) edits(full_name, text);
+    if (find_format_by_name(format).edit != nullptr) edits(full_name, text);
     formats_.emplace(format);
   }
 
   // Fails for a format of files without a seed.
   void expect_all_formats() const {
-    for (const Format* format : all_formats()) {
+    for (const Format* format : list_all_formats()) {
       if (format->info.extension.empty() || formats_.contains(format->info.name)) continue;
       fuzz::report(fmt::format(
           "{} has no seed: the seeds of formats that are read and not written are made by hand, in fuzz/seeds.cpp",
@@ -159,7 +159,7 @@ void write_random_seeds(SeedWriter& seeds) {
     const Model model = fuzz::random_model(dice);
     Model alone;  // for formats of one array
     if (model.size() > 0) alone.add(model.tensors().front());
-    for (const Format* format : all_formats()) {
+    for (const Format* format : list_all_formats()) {
       if (format->prepare == nullptr || format->refusal_to_replace != nullptr) continue;
       write_model_seeds(seeds, model, *format, fmt::format("{:02}", number));
       write_model_seeds(seeds, alone, *format, fmt::format("{:02}-alone", number));
@@ -170,7 +170,7 @@ void write_random_seeds(SeedWriter& seeds) {
 // A model that a session runs, in every format that holds it.
 void write_whole_model(SeedWriter& seeds) {
   const Model model = fuzz::huggingface_model();
-  for (const Format* format : all_formats()) {
+  for (const Format* format : list_all_formats()) {
     if (format->prepare != nullptr && format->refusal_to_replace == nullptr)
       write_model_seeds(seeds, model, *format, "whole");
   }
@@ -430,7 +430,7 @@ void write_importance_seeds(SeedWriter& seeds) {
   model.add(floats("blk.0.attn_q.weight.counts", {1, 1}, {3}));
   model.add(floats("blk.0.ffn_gate_exps.weight.in_sum2", {2, 2}, {6, 9, 1, 0}));
   model.add(floats("blk.0.ffn_gate_exps.weight.counts", {2, 1}, {3, 0}));
-  seeds.seed("imatrix", "gguf", written(model, format_by_name("gguf"), {}));
+  seeds.seed("imatrix", "gguf", written(model, find_format_by_name("gguf"), {}));
   ByteWriter older;
   older.u32(2);
   for (const std::string_view name : {"blk.0.attn_q.weight", "a"}) {
@@ -808,7 +808,7 @@ void write_dictionaries(const SeedWriter& seeds) {
   words["open_verify"].insert(words["alt"].begin(), words["alt"].end());
   words["c_calls"] = words["open_verify"];
   words["format"] = words["open_verify"];
-  for (const Format* format : all_formats()) words["format"].insert(fmt::format("{}\n", format->info.name));
+  for (const Format* format : list_all_formats()) words["format"].insert(fmt::format("{}\n", format->info.name));
   words["round_trip"] = {number_word(UINT32_MAX, 4)};
   for (auto& [target, list] : words) {
     list.erase("");

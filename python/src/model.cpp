@@ -73,7 +73,7 @@ void change(Model& model, const py::dict& config) {
 }
 
 void replace_vocabulary(Model& model, const py::object& with) {
-  if (!model.vocabulary) model.attributes = described_vocabulary(model).attributes;
+  if (!model.vocabulary) model.attributes = make_described_vocabulary(model).attributes;
   model.vocabulary = vocabulary_from(with);
 }
 
@@ -96,7 +96,7 @@ Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, 
   if (config) change(model, *config);
   if (card) {
     set_card(*card, model.card);
-    model.card = checked_card(std::move(model.card));
+    model.card = normalize_card(std::move(model.card));
   }
   model.reserve(tensors.size());
   const auto loaded = std::make_shared<LoadedBuffers>();

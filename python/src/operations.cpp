@@ -248,7 +248,7 @@ py::dict plan_to_python(const Plan& plan) {
 
 // Returns the named format, or the one of the output's name.
 std::string find_format(const fs::path& output, const std::string& named) {
-  return std::string((named.empty() ? output_format(output) : format_by_name(named)).info.name);
+  return std::string((named.empty() ? find_output_format(output) : find_format_by_name(named)).info.name);
 }
 
 // Adds the faults that verify() will find in a model whose configuration may differ from its file's.
@@ -419,7 +419,7 @@ Owner from_blocks(const py::object& data, const py::object& given, const py::tup
   return std::make_shared<OpenModel>(std::move(made));
 }
 
-py::list all_formats() {
+py::list list_all_formats() {
   using namespace py::literals;
   py::list result;
   for (const FormatInfo& format : formats()) {
@@ -445,7 +445,7 @@ void declare_operations(py::module_& module) {
   module.def("diff", &diff_models, py::arg("a").none(false), py::arg("b").none(false), py::arg("options"),
              py::arg("progress"));
   module.def("edit", &edit_file);
-  module.def("formats", &all_formats);
+  module.def("formats", &list_all_formats);
   module.def("format_from_extension", [](const std::string& path) -> py::object {
     const auto found = format_from_extension(path);
     return found ? py::object(text(*found)) : py::none();

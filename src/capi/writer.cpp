@@ -12,7 +12,9 @@ using namespace poise::capi;
 
 struct poise_writer {
   poise_writer(const poise::Format& format_, const std::filesystem::path& path, poise::WriteOptions options_)
-      : format(format_), options(std::move(options_)), output(poise::output_for(format, path, options.overwrite)) {}
+      : format(format_),
+        options(std::move(options_)),
+        output(poise::make_saved_output(format, path, options.overwrite)) {}
 
   const poise::Format& format;
   poise::WriteOptions options;
@@ -58,11 +60,11 @@ poise_writer& open_writer(poise_writer* writer) {
 
 const poise::Format& find_format_for(const std::filesystem::path& path, const char* name) {
   if (name != nullptr) {
-    const poise::Format& format = poise::format_by_name(name);
+    const poise::Format& format = poise::find_format_by_name(name);
     if (format.prepare == nullptr) refuse(fmt::format("{} can be read, not written", format.info.name));
     return format;
   }
-  return poise::output_format(path);
+  return poise::find_output_format(path);
 }
 
 // Parses JSON from the caller, whose faults are not a file's.
@@ -163,7 +165,7 @@ poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card,
   return guard(error, [&] {
     poise::Card& to = open_writer(writer).model.card;
     const poise_card from = read_struct(at(card, "card"), POISE_CARD_INIT);
-    poise::Card checked = poise::checked_card(card_from(&from));
+    poise::Card checked = poise::normalize_card(card_from(&from));
     const auto replace = [](std::string& field, const char* given, std::string& text) {
       if (given != nullptr) field = std::move(text);
     };

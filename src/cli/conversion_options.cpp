@@ -45,7 +45,7 @@ void require_known_extension(const ConversionArguments& options) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return;
   std::vector<std::string> known;
-  for (const Format* format : all_formats()) {
+  for (const Format* format : list_all_formats()) {
     if (format->prepare == nullptr) continue;
     if (!format->info.extension.empty()) known.emplace_back(format->info.extension);
     known.insert(known.end(), format->extensions.begin(), format->extensions.end());
@@ -257,7 +257,7 @@ void finish_conversion_options(ConversionArguments& options) {
 ConvertReport write_to_standard_output(const Plan& planned) {
   if (::isatty(STDOUT_FILENO) != 0)
     throw Error(ErrorKind::bad_argument, "\"-o -\" writes the model to standard output, which is a terminal");
-  if (format_by_name(planned.format).refusal_to_replace != nullptr)
+  if (find_format_by_name(planned.format).refusal_to_replace != nullptr)
     throw Error(ErrorKind::bad_argument, "standard output holds one file, not a directory")
         .with({.kind = Remedy::Kind::format});
   StreamOutput output(STDOUT_FILENO, "standard output");

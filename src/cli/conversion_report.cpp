@@ -88,7 +88,7 @@ void print_quantized(std::vector<Quantized> quantized, bool all) {
 // Explains the padding, which may be most of a small model's file.
 void print_padding(const ConvertReport& report, const WriteOptions& options) {
   constexpr std::uint64_t kNoticeable = 4;  // a quarter of the file
-  const auto& allowed = format_by_name(report.format).options.align;
+  const auto& allowed = find_format_by_name(report.format).options.align;
   if (!allowed || report.bytes_padding < report.bytes_out / kNoticeable) return;
   const std::uint64_t align = options.align.value_or(allowed->usual);
   fmt::print(
@@ -125,7 +125,7 @@ void print_changes(const std::vector<std::string>& changes) {
 // Reports codes that were decoded without a request.
 void print_decoded(const DecodedTensors& decoded, std::string_view format) {
   if (decoded.tensors == 0) return;
-  const char* const half = format_by_name(format).holds_bf16 ? "bf16" : "f16";
+  const char* const half = find_format_by_name(format).holds_bf16 ? "bf16" : "f16";
   complain(fmt::format("note: the codes of {} become f32, {} become {}; --dtype {} halves that",
                        format_count(decoded.tensors, "tensor"), format_bytes(decoded.bytes_in),
                        format_bytes(decoded.bytes_out), half));

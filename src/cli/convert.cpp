@@ -20,11 +20,11 @@ struct ConvertArguments : ConversionArguments {
 
 // Returns the format to write. Throws bad_argument where neither --to nor the output's name gives it.
 std::string_view find_target_format(const ConvertArguments& options) {
-  if (!options.convert.format.empty()) return format_by_name(options.convert.format).info.name;
+  if (!options.convert.format.empty()) return find_format_by_name(options.convert.format).info.name;
   if (options.writes_stream())
     throw Error(ErrorKind::bad_argument, "cannot tell the format of standard output: it has no extension")
         .with({.kind = Remedy::Kind::format});
-  return output_format(options.output).info.name;
+  return find_output_format(options.output).info.name;
 }
 
 // Converts from or to a stream: the library converts between paths.

@@ -126,7 +126,7 @@ void print_interpreted(const Model& model) {
   if (model.card != Card{}) print_map("card", card_to_attributes(model.card));
   print_map("config", whole_config(model));
   if (model.vocabulary) print_map("vocabulary", describe_vocabulary(*model.vocabulary));
-  if (const auto adapter = adapter_in(model, nullptr)) print_map("adapter", adapter_summary(*adapter));
+  if (const auto adapter = parse_adapter(model, nullptr)) print_map("adapter", summarize_adapter(*adapter));
   print_map("attributes", model.attributes);
   print_summary(model);
 }

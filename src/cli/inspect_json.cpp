@@ -47,7 +47,7 @@ class InspectionJson {
     out_->member("card", card_to_attributes(model.card));
     out_->member("config", whole_config(model));
     out_->member("vocabulary", model.vocabulary ? Value(describe_vocabulary(*model.vocabulary)) : Value());
-    if (const auto adapter = adapter_in(model, nullptr)) out_->member("adapter", adapter_summary(*adapter));
+    if (const auto adapter = parse_adapter(model, nullptr)) out_->member("adapter", summarize_adapter(*adapter));
     out_->member("attributes", model.attributes);
     out_.write_list("warnings", model.warnings, [this](const Finding& warning) { out_->value(describe(warning)); });
     if (keys) out_.write_list("keys", *keys, [this](const MetadataKey& key) { add(key); });

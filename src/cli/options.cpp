@@ -117,7 +117,7 @@ std::string list_formats() {
 
 std::string list_format_names(FunctionRef<bool(const Format&)> is_meant) {
   std::vector<std::string_view> names;
-  for (const Format* format : all_formats()) {
+  for (const Format* format : list_all_formats()) {
     if (is_meant(*format)) names.push_back(format->info.name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
@@ -125,7 +125,7 @@ std::string list_format_names(FunctionRef<bool(const Format&)> is_meant) {
 
 std::string list_alignments() {
   std::vector<std::string> texts;
-  for (const Format* format : all_formats()) {
+  for (const Format* format : list_all_formats()) {
     if (const auto& align = format->options.align)
       texts.push_back(fmt::format("{}: at least {}, default {}", format->info.name, align->least, align->usual));
   }

@@ -153,7 +153,7 @@ std::vector<std::string> check_config(const ConfigView& view, const Family& fami
 }
 
 bool lacks_output(const Model& model) {
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const bool needs_output = model.config && !model.config->tie_word_embeddings && !family.output.empty();
   if (!needs_output || find_weight(model, family, family.output) != nullptr) return false;
   const auto* classes = model.config_json.get_if<Value::Array>("architectures");
@@ -167,7 +167,7 @@ bool lacks_output(const Model& model) {
 }
 
 std::optional<std::size_t> embedding_rows(const Model& model) {
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const Tensor* embedding = find_weight(model, family, family.embedding);
   if (embedding == nullptr || embedding->shape.size() != 2) return std::nullopt;
   return static_cast<std::size_t>(embedding->shape[0]);
@@ -175,7 +175,7 @@ std::optional<std::size_t> embedding_rows(const Model& model) {
 
 std::vector<std::string> shortcomings(const Model& model) {
   std::vector<std::string> sentences;
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const auto rows = embedding_rows(model);
   if (model.vocabulary && rows && model.vocabulary->size() > *rows) {
     sentences.push_back(
@@ -191,7 +191,7 @@ std::vector<std::string> shortcomings(const Model& model) {
 std::vector<std::string> check_consistency(const Model& model) { return list_messages(consistency_findings(model)); }
 
 std::vector<Finding> consistency_findings(const Model& model) {
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   std::vector<Finding> faults;
   if (model.config) {
     for (std::string& fault : check_config(config_view(model), family)) faults.push_back(make_fault(std::move(fault)));
@@ -211,7 +211,7 @@ std::vector<Finding> consistency_findings(const Model& model) {
 std::optional<Error> run_refusal(const Model& model) {
   const std::string& type = model.card.model_type;
   if (!model.config || (!type.empty() && find_family(type) == nullptr)) return std::nullopt;
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   if (const auto effects = list_ignored_effects(model); !effects.empty())
     return Error(ErrorKind::unsupported, fmt::format("{}", fmt::join(effects, "; ")));
   if (const auto unknown = unknown_weights(model); !unknown.empty())
@@ -225,14 +225,14 @@ std::optional<Error> run_refusal(const Model& model) {
 }
 
 std::vector<std::string_view> unknown_weights(const Model& model) {
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   static const Config none;
   const ConfigView view = model.config ? config_view(model) : ConfigView(none);
   std::vector<std::string_view> unknown;
   for (const Tensor& tensor : model.tensors()) {
     const bool weight =
         std::ranges::any_of(family.prefixes, [&](std::string_view prefix) { return tensor.name.starts_with(prefix); });
-    if (!weight || computed_tensor(family, tensor.name) != nullptr) continue;
+    if (!weight || find_computed_tensor(family, tensor.name) != nullptr) continue;
     const std::string name = table_name(family, tensor.name);
     if (name != family.output && !family.tensors.has(name, view))
       unknown.push_back(tensor.name);  // a tied tensor may exist, too

@@ -142,7 +142,7 @@ std::string shown(const Value& value) {
 template <typename Visit>
 void visit_effects(const Model& model, Visit&& visit) {
   const Config* config = model.config ? &*model.config : nullptr;
-  const Attributes& keys = family_keys(family_of(model), model.config_json);
+  const Attributes& keys = family_keys(find_family_or_llama(model), model.config_json);
   for (const Effect& effect : kEffects) {
     const bool own = effect.key == kHiddenAct && config != nullptr;  // the only one of these keys in Config
     const std::optional<Value> act = own ? std::optional<Value>(config->hidden_act) : std::nullopt;
@@ -154,7 +154,7 @@ void visit_effects(const Model& model, Visit&& visit) {
 
 bool is_followed(const Effect& effect, const Model& model) {
   if (effect.key == kQuantization) return is_folded(model);
-  const auto followed = family_of(model).followed;
+  const auto followed = find_family_or_llama(model).followed;
   return std::ranges::find(followed, effect.key) != followed.end();
 }
 
@@ -165,7 +165,7 @@ std::string describe(const Effect& effect, const Value& value) {
 }  // namespace
 
 std::optional<std::string> other_text_model(const Model& model) {
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const Attributes& keys = family_keys(family, model.config_json);
   const Value* type = &keys == &model.config_json ? nullptr : keys.find("model_type");
   if (type == nullptr || *type == Value() || *type == Value(family.text_type)) return std::nullopt;

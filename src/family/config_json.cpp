@@ -58,19 +58,21 @@ Attributes config_to_attributes(const Config& config, const std::string& model_t
   map.set("head_dim", config.head_dim);
   map.set("vocab_size", config.vocab_size);
   map.set("sliding_window", config.sliding_window > 0 ? Value(config.sliding_window) : Value());
-  if (const std::string_view key = family_of(model_type).window_switch; config.sliding_window > 0 && !key.empty())
+  if (const std::string_view key = find_family_or_llama(model_type).window_switch;
+      config.sliding_window > 0 && !key.empty())
     map.set(std::string(key), true);
   map.set("rope_theta", shortest(config.rope_theta));
   map.set("rms_norm_eps", shortest(config.rms_norm_eps));
   map.set("initializer_range", shortest(config.initializer_range));
-  if (config.dropout != 0.0F || family_of(model_type).has_dropout) map.set("dropout", shortest(config.dropout));
+  if (config.dropout != 0.0F || find_family_or_llama(model_type).has_dropout)
+    map.set("dropout", shortest(config.dropout));
   return map;
 }
 
 Config config_from_attributes(const Attributes& map, std::string& model_type, const std::string& path) {
   const ConfigKeys keys(map, path);
   model_type = keys.text("model_type").value_or(model_type);
-  const Family& family = family_of(model_type);
+  const Family& family = find_family_or_llama(model_type);
   return family.read_config(ConfigKeys(family_keys(family, map), path));
 }
 
@@ -86,7 +88,7 @@ void change_config(Model& model, const Attributes& changes, const std::string& p
   Attributes map = whole_config(model);
   for (const auto& [key, value] : changes) map.set(key, value);
   const auto* name = map.get_if<std::string>("model_type");
-  const std::string nested(family_of(name == nullptr ? model.card.model_type : *name).nested);
+  const std::string nested(find_family_or_llama(name == nullptr ? model.card.model_type : *name).nested);
   const bool is_replaced = nested.empty() || changes.find(nested) != nullptr;
   const auto* beneath = is_replaced ? nullptr : map.get_if<Attributes>(nested);
   std::optional<Attributes> inner = beneath == nullptr ? std::nullopt : std::optional(*beneath);

@@ -47,7 +47,7 @@ void ExpertLayer::convert(ExpertsStored from, ExpertsStored to) {
 }
 
 const Tensor* ExpertLayer::find(std::string_view name) const {
-  return find_weight(model_, family_of(model_), prefix_ + std::string(name));
+  return find_weight(model_, find_family_or_llama(model_), prefix_ + std::string(name));
 }
 
 const Tensor& ExpertLayer::require_tensor(std::string_view name) {

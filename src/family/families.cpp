@@ -21,7 +21,7 @@ const Family* find_family(std::string_view model_type) {
   return found == kFamilies.end() ? nullptr : *found;
 }
 
-const Family& family_of(std::string_view model_type) {
+const Family& find_family_or_llama(std::string_view model_type) {
   const Family* family = find_family(model_type);
   return family == nullptr ? llama::kLlamaFamily : *family;
 }
@@ -36,7 +36,7 @@ ExpertsStored find_experts_stored(const Model& model, const Family& family) {
 }
 
 ConfigView config_view(const Model& model) {
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   return {*model.config, family_keys(family, model.config_json), find_experts_stored(model, family)};
 }
 
@@ -72,7 +72,7 @@ std::string known_model_types() {
   return text;
 }
 
-const ComputedTensor* computed_tensor(const Family& family, std::string_view name) {
+const ComputedTensor* find_computed_tensor(const Family& family, std::string_view name) {
   const auto found =
       std::ranges::find_if(family.computed, [&](const ComputedTensor& row) { return name.ends_with(row.ending); });
   return found == family.computed.end() ? nullptr : &*found;

@@ -16,8 +16,8 @@ std::span<const Family* const> families();
 const Family* find_family(std::string_view model_type);
 
 // Returns the same; for unknown types Llama, whose names and keys most architectures share.
-const Family& family_of(std::string_view model_type);
-inline const Family& family_of(const Model& model) { return family_of(model.card.model_type); }
+const Family& find_family_or_llama(std::string_view model_type);
+inline const Family& find_family_or_llama(const Model& model) { return find_family_or_llama(model.card.model_type); }
 
 // Returns its configuration as the family reads it; without `nested`, all of config.json. Requires: the model has one.
 ConfigView config_view(const Model& model);

@@ -85,6 +85,6 @@ struct Family {
 };
 
 // Returns the row of computed tensors that the name belongs to, or nullptr.
-const ComputedTensor* computed_tensor(const Family& family, std::string_view name);
+const ComputedTensor* find_computed_tensor(const Family& family, std::string_view name);
 
 }  // namespace poise

@@ -123,7 +123,7 @@ ExpertsStored wanted(const Model& model, const Family& family, ExpertsStored fro
 }
 
 ExpertsStored find_experts_stored(const Model& model) {
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const auto of_first_layer = [&](std::string_view name) {
     return find_weight(model, family, fmt::format("{}0.{}{}", family.tensors.layers, kExperts, name));
   };
@@ -135,7 +135,7 @@ ExpertsStored find_experts_stored(const Model& model) {
 
 // Converts weights for a reader: llama.cpp needs separate experts, transformers stacks.
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers) {
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const ExpertsStored from = find_experts_stored(model);
   const ExpertsStored to = wanted(model, family, from, reader, numbers);
   if (from == to) return text_model(model, reader, numbers);

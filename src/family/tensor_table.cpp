@@ -117,7 +117,7 @@ std::optional<NumberedName> TensorTable::in_layer(std::string_view name) const {
 std::optional<DecoderPlan> known_plan(const Model& model) {
   const std::string& type = model.card.model_type;
   if (!model.config || (!type.empty() && find_family(type) == nullptr)) return std::nullopt;
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const ConfigView view = config_view(model);
   if (!check_config(view, family).empty()) return std::nullopt;
   try {

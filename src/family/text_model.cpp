@@ -43,7 +43,7 @@ Attributes text_config(const Model& model, const Family& family, std::vector<std
 
 std::optional<ConvertedWeights> text_model(const Model& model, WeightReader reader, bool) {
   if (reader != WeightReader::llama_cpp || !model.config) return std::nullopt;
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const bool nested = !family.nested.empty();
   const auto is_named = [&](const Tensor& tensor) { return table_name(family, tensor.name) == tensor.name; };
   if (!nested && std::ranges::all_of(model.tensors(), is_named)) return std::nullopt;

@@ -79,7 +79,7 @@ Model copy_model(const Model& model, const Tensor* left_out, const Tensor* renam
 void untie_output(ModelHeader& model) {
   model.config->tie_word_embeddings = false;
   if (model.config_json.empty()) return;
-  const std::string nested(family_of(model.card.model_type).nested);
+  const std::string nested(find_family_or_llama(model.card.model_type).nested);
   if (const auto* keys = nested.empty() ? nullptr : model.config_json.get_if<Attributes>(nested)) {
     Attributes inner = *keys;
     inner.set(std::string(kTied), false);
@@ -90,7 +90,7 @@ void untie_output(ModelHeader& model) {
 
 std::optional<Model> resolve_tied_output(const Model& model) {
   if (!model.config || !model.config->tie_word_embeddings) return std::nullopt;
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const Tensor* output = family.output.empty() ? nullptr : find_weight(model, family, family.output);
   if (output == nullptr) return std::nullopt;
   const auto warn = [&](Model& resolved, std::string text) {
@@ -115,7 +115,7 @@ std::optional<Model> resolve_tied_output(const Model& model) {
 
 std::optional<ConvertedWeights> store_tied_output(const Model& model) {
   if (!model.config || !model.config->tie_word_embeddings) return std::nullopt;
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const Tensor* embedding = find_weight(model, family, family.embedding);
   if (embedding == nullptr || family.output.empty() || find_weight(model, family, family.output) != nullptr)
     return std::nullopt;

@@ -27,7 +27,7 @@ std::string find_target(std::string_view name) {
 }
 
 template <typename T>
-Value one_or_list(const std::vector<T>& items) {
+Value unwrap_single(const std::vector<T>& items) {
   if (items.size() == 1) return Value(items.front());
   return Value(Value::Array(items.begin(), items.end()));
 }
@@ -51,15 +51,15 @@ Model open_adapter(const fs::path& path) {
   return model;
 }
 
-std::optional<Adapter> adapter_in(const Model& file, const Model* base) {
-  for (const Format* format : all_formats()) {
+std::optional<Adapter> parse_adapter(const Model& file, const Model* base) {
+  for (const Format* format : list_all_formats()) {
     if (format->adapter == nullptr) continue;
     if (auto found = format->adapter(file, base)) return found;
   }
   return std::nullopt;
 }
 
-Attributes adapter_summary(const Adapter& adapter) {
+Attributes summarize_adapter(const Adapter& adapter) {
   constexpr std::size_t kMostNamed = 100;
   std::set<std::uint64_t> ranks;
   std::set<std::string> targets;
@@ -68,7 +68,7 @@ Attributes adapter_summary(const Adapter& adapter) {
     if (targets.size() < kMostNamed) targets.insert(find_target(matrix.file_name));
   }
   Attributes summary = {{"kind", "lora"}, {"alpha", adapter.alpha}};
-  if (!ranks.empty()) summary.set("rank", one_or_list(std::vector<std::uint64_t>(ranks.begin(), ranks.end())));
+  if (!ranks.empty()) summary.set("rank", unwrap_single(std::vector<std::uint64_t>(ranks.begin(), ranks.end())));
   summary.set("targets", Value::Array(targets.begin(), targets.end()));
   summary.set("matrices", static_cast<std::uint64_t>(adapter.matrices.size()));
   if (!adapter.whole.empty()) summary.set("whole_tensors", static_cast<std::uint64_t>(adapter.whole.size()));
@@ -76,9 +76,9 @@ Attributes adapter_summary(const Adapter& adapter) {
   return summary;
 }
 
-std::vector<Finding> adapter_findings(const Model& file) {
+std::vector<Finding> check_adapter(const Model& file) {
   std::vector<Finding> findings;
-  const auto adapter = adapter_in(file, nullptr);
+  const auto adapter = parse_adapter(file, nullptr);
   if (!adapter) return findings;
   const auto add = [&](Severity severity, const std::vector<std::string>& problems) {
     for (const std::string& problem : problems)

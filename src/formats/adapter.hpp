@@ -51,14 +51,14 @@ struct Adapter {
 
 // Returns the adapter that a file is, by its own format; std::nullopt for a model. With the model that it is to change,
 // its names are that model's, and its rows in the order of that model's; without, they stay the file's.
-std::optional<Adapter> adapter_in(const Model& file, const Model* base);
+std::optional<Adapter> parse_adapter(const Model& file, const Model* base);
 
 // Returns a summary for people and scripts: {"kind": "lora", "rank": 8, "alpha": 16.0, "targets": ["q_proj"],
 // "base_model": "..."}.
-Attributes adapter_summary(const Adapter& adapter);
+Attributes summarize_adapter(const Adapter& adapter);
 
 // Returns the findings of verify() about a file that may be an adapter.
-std::vector<Finding> adapter_findings(const Model& file);
+std::vector<Finding> check_adapter(const Model& file);
 
 // Collects the thin matrices of one adapted matrix while tensors come in any order.
 struct ThinMatrices {

@@ -35,7 +35,7 @@ void Faults::note(const Error& error, std::string_view tensor) {
        error.path(), error.offset()});
 }
 
-bool Faults::are_enough() const { return found_.size() > kMostFaults; }
+bool Faults::has_reached_limit() const { return found_.size() > kMostFaults; }
 
 Error Faults::summary() const {
   return {first_kind_, summarize_faults(found_), found_.front().path, found_.front().offset};

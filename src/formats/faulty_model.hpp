@@ -58,7 +58,7 @@ class Faults {
 
   bool empty() const { return found_.empty(); }
   // Returns true at the limit of faults, after which readers stop. The last fault states that.
-  bool are_enough() const;
+  bool has_reached_limit() const;
   // Returns an error that sums up all faults. Requires: there is one.
   Error summary() const;
   FaultyModel with(Model sound) &&;
@@ -81,7 +81,7 @@ class TensorFaults {
   template <typename Step>
   bool attempt(Step&& step, std::string_view tensor = {}) {
     const bool is_sound = faults_.attempt(std::forward<Step>(step), tensor);
-    if (faults_.are_enough()) throw_if_any();
+    if (faults_.has_reached_limit()) throw_if_any();
     return is_sound;
   }
 

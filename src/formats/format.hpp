@@ -137,7 +137,7 @@ struct Format {
   bool (*requires_output)(const Model& model) = nullptr;
   // Returns, for files of such a model, a function that is true for a tensor whose numbers they store as float32,
   // whatever its type. Looks at card and configuration of the model once, for all its tensors. Null: never.
-  std::function<bool(const Tensor& tensor)> (*stored_as_f32)(const Model& model) = nullptr;
+  std::function<bool(const Tensor& tensor)> (*make_f32_test)(const Model& model) = nullptr;
 
   // Finds its files by magic, which comes first: returns true if the file is certainly meant to be of this format.
   // Looks at a few bytes, never throws for their content. Null: the format has no magic of its own.
@@ -164,10 +164,10 @@ struct Format {
   // Returns an error for each place of any file where it makes Python run code while a loader of the format reads it,
   // and where that cannot be known. Tensors are not looked at. Null: no loader of the format runs code. Throws what
   // read() throws.
-  std::vector<Finding> (*dangerous_code)(const SourcePtr& source) = nullptr;
+  std::vector<Finding> (*find_dangerous_code)(const SourcePtr& source) = nullptr;
   // Returns how many checksums of its own, covering every byte of its tensors, the file has; audit() compares them with
   // the bytes. Null: none.
-  std::size_t (*checksums)(const Input& input, const Model& model) = nullptr;
+  std::size_t (*count_checksums)(const Input& input, const Model& model) = nullptr;
   // Returns the value of an attribute that a conversion adds to files of the format: of the type that their readers
   // require. Throws bad_argument for values that are not of this type, and for keys that the writer makes of the model.
   // Null: any attribute is added as it is given.
@@ -186,13 +186,13 @@ struct Format {
   // True if the blocks of this matrix of the model run along its columns.
   bool (*transposes)(const Model& model, std::string_view tensor) = nullptr;
   // Returns the digest of a model's content, if its Origin::format is `origin`.
-  std::string (*content_digest)(const Model& model) = nullptr;
+  std::string (*find_content_digest)(const Model& model) = nullptr;
   // Fills in empty fields of the card of a model with that origin, for a format with `has_whole_card`. Null: they stay.
   void (*complete_card)(const Model& model, Card& card) = nullptr;
   std::string_view origin = {};
   // Returns the name of an unknown type in any spelling of the format's versions.
-  std::string_view (*unknown_type_name)(std::string_view spelled) = nullptr;
-  // Returns the adapter that a model of the format, or one made of it, is. Null: it has none. See adapter_in().
+  std::string_view (*name_unknown_type)(std::string_view spelled) = nullptr;
+  // Returns the adapter that a model of the format, or one made of it, is. Null: it has none. See parse_adapter().
   std::optional<Adapter> (*adapter)(const Model& file, const Model* base) = nullptr;
 };
 
@@ -215,41 +215,41 @@ std::vector<MetadataKey> metadata_keys(const Opened& opened);
 // Returns Format::transposes of any format.
 bool runs_along_columns(const Model& model, std::string_view tensor);
 
-// Returns Format::content_digest of the model's original format; std::nullopt if it has none.
-std::optional<std::string> content_digest(const Model& model);
+// Returns Format::find_content_digest of the model's original format; std::nullopt if it has none.
+std::optional<std::string> find_content_digest(const Model& model);
 
 // Calls Format::complete_card of the model's original format, for a file of the target.
 void complete_card(const Model& model, const Format& target, Card& card);
 
-// Returns Format::unknown_type_name of any format, else the spelling itself.
-std::string_view unknown_type_name(std::string_view spelled);
+// Returns Format::name_unknown_type of any format, else the spelling itself.
+std::string_view name_unknown_type(std::string_view spelled);
 
 // Returns true if files of the format can hold tensors of that layout. Dense and carried ones always fit.
 bool holds_layout(const Format& format, const LayoutType& type);
 
-// Returns Format::dangerous_code of all formats, for a file that any program may load. Leaves out those that `known`
-// has. An error of a format's reader becomes a finding. Throws io.
-std::vector<Finding> code_of_file(const SourcePtr& source, std::span<const Finding> known);
+// Returns Format::find_dangerous_code of all formats, for a file that any program may load. Leaves out those that
+// `known` has. An error of a format's reader becomes a finding. Throws io.
+std::vector<Finding> find_code_in_file(const SourcePtr& source, std::span<const Finding> known);
 
 // Returns all formats, in the order of the checks.
-std::span<const Format* const> all_formats();
+std::span<const Format* const> list_all_formats();
 
 // Returns the format of an input among these: by magic, else by its container and members' names; the first in order.
 // Null: none.
 const Format* recognise(const Input& input, std::span<const Format* const> among);
 
 // Ignores case. Throws bad_argument listing the known names.
-const Format& format_by_name(std::string_view name);
+const Format& find_format_by_name(std::string_view name);
 
 // Returns the format for an output's name: the format of directories if the name ends in a slash or is a directory,
 // else the format of its extension. Throws bad_argument if there is none.
-const Format& output_format(const std::filesystem::path& path);
+const Format& find_output_format(const std::filesystem::path& path);
 
 // Returns the output for a file, or a directory, of the format. Throws what the outputs of io/ throw.
-std::unique_ptr<SavedOutput> output_for(const Format& format, const std::filesystem::path& path, bool overwrite,
-                                        std::vector<std::filesystem::path> inputs = {});
+std::unique_ptr<SavedOutput> make_saved_output(const Format& format, const std::filesystem::path& path, bool overwrite,
+                                               std::vector<std::filesystem::path> inputs = {});
 
-// Throws the bad_argument that output_for() would throw. Creates nothing. Returns SavedOutput::replaces().
+// Throws the bad_argument that make_saved_output() would throw. Creates nothing. Returns SavedOutput::replaces().
 std::string require_output_possible(const Format& format, const std::filesystem::path& path, bool overwrite,
                                     const std::vector<std::filesystem::path>& inputs);
 

@@ -20,7 +20,7 @@ std::string_view trim(std::string_view text) {
 }
 
 // Returns the lines between the first line "---" and the next one.
-std::vector<std::string_view> front_matter_lines(std::string_view readme) {
+std::vector<std::string_view> list_front_matter_lines(std::string_view readme) {
   std::vector<std::string_view> lines;
   if (readme.starts_with("\xef\xbb\xbf")) readme.remove_prefix(3);  // a byte order mark
   bool inside = false;
@@ -57,7 +57,7 @@ std::string unquote(std::string_view text) {
   return result;
 }
 
-std::string scalar(std::string_view text) {
+std::string parse_scalar(std::string_view text) {
   text = trim(text);
   if (text.starts_with('"') || text.starts_with('\'')) return unquote(text);
   if (text.starts_with('#')) return {};
@@ -81,13 +81,14 @@ std::string block(const Lines& lines, std::size_t first, char between) {
 }
 
 // Returns the items of "[a, b]", which may continue on further lines. Without its end there are none.
-std::vector<std::string> flow_items(std::string_view text, const Lines& lines, std::size_t next) {
+std::vector<std::string> parse_flow_items(std::string_view text, const Lines& lines, std::size_t next) {
   std::vector<std::string> items;
   std::string item;
   bool is_blank = true;
   char quote = '\0';
   const auto add = [&] {
-    if (std::string found = is_blank ? std::string() : scalar(item); !found.empty()) items.push_back(std::move(found));
+    if (std::string found = is_blank ? std::string() : parse_scalar(item); !found.empty())
+      items.push_back(std::move(found));
     item.clear();
     is_blank = true;
   };
@@ -113,7 +114,7 @@ std::vector<std::string> flow_items(std::string_view text, const Lines& lines, s
 }
 
 // Returns the items of the lines "- a". Maps among them are left out.
-std::vector<std::string> block_items(const Lines& lines, std::size_t next) {
+std::vector<std::string> parse_block_items(const Lines& lines, std::size_t next) {
   std::vector<std::string> items;
   for (; next < lines.size(); ++next) {
     const std::string_view line = trim(lines[next]);
@@ -125,7 +126,7 @@ std::vector<std::string> block_items(const Lines& lines, std::size_t next) {
     const std::string_view text = trim(line.substr(1));
     const bool is_quoted = text.starts_with('"') || text.starts_with('\'');
     const bool is_map = !is_quoted && (text.ends_with(':') || text.find(": ") != std::string_view::npos);
-    if (std::string item = is_map || text.empty() ? std::string() : scalar(text); !item.empty())
+    if (std::string item = is_map || text.empty() ? std::string() : parse_scalar(text); !item.empty())
       items.push_back(std::move(item));
   }
   return items;
@@ -157,25 +158,25 @@ std::string read_model_card(const Model& model) {
   return is_utf8(text) ? text : std::string();
 }
 
-std::vector<std::string> front_matter_values(std::string_view readme, std::string_view key) {
+std::vector<std::string> find_front_matter_values(std::string_view readme, std::string_view key) {
   const auto one = [](std::string text) {
     return text.empty() ? std::vector<std::string>() : std::vector<std::string>{std::move(text)};
   };
-  const Lines lines = front_matter_lines(readme);
+  const Lines lines = list_front_matter_lines(readme);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const auto value = find_value(lines[i], key);
     if (!value) continue;
-    if (value->starts_with('[')) return flow_items(*value, lines, i + 1);
+    if (value->starts_with('[')) return parse_flow_items(*value, lines, i + 1);
     if (value->starts_with('|') || value->starts_with('>'))
       return one(block(lines, i + 1, value->front() == '|' ? '\n' : ' '));
-    if (std::string text = scalar(*value); !text.empty()) return one(std::move(text));
-    return block_items(lines, i + 1);
+    if (std::string text = parse_scalar(*value); !text.empty()) return one(std::move(text));
+    return parse_block_items(lines, i + 1);
   }
   return {};
 }
 
-std::string front_matter_value(std::string_view readme, std::string_view key) {
-  std::vector<std::string> values = front_matter_values(readme, key);
+std::string find_front_matter_value(std::string_view readme, std::string_view key) {
+  std::vector<std::string> values = find_front_matter_values(readme, key);
   return values.empty() ? std::string() : std::move(values.front());
 }
 

@@ -30,13 +30,13 @@ inline void warn(std::vector<Finding>& warnings, std::string message, const std:
 }
 
 // Returns the first bytes of an input, at most `count`; empty for a directory.
-std::vector<std::byte> first_bytes(const Input& input, std::size_t count);
+std::vector<std::byte> read_first_bytes(const Input& input, std::size_t count);
 
 // Returns std::nullopt for a file that is not a container. Looks at a few bytes.
 inline std::optional<ContainerKind> find_container(const Input& input) { return find_container_kind(input.source); }
 
 // Returns empty for a container that cannot be read: opening it reports why.
-MemberNames member_names(const Input& input, ContainerKind kind);
+MemberNames list_member_names(const Input& input, ContainerKind kind);
 
 // Throws invalid_file or unsupported with the likely cause for well-known content that is not a model: an empty file, a
 // Git LFS pointer, an HTML page, a PyTorch or other archive. Valid files may begin in the same way. Requires: no

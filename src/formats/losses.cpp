@@ -59,7 +59,7 @@ std::vector<std::string> list_lost_metadata(const Model& model) {
   return lost;
 }
 
-std::vector<std::string> metadata_losses(const Model& model, std::string_view format) {
+std::vector<std::string> list_metadata_losses(const Model& model, std::string_view format) {
   Losses losses(format);
   for (const std::string& lost : list_lost_metadata(model)) losses.note(lost);
   return losses.take();

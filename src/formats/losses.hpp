@@ -38,9 +38,9 @@ class Losses {
 
 // Reports losses of a format that holds only names, shapes and elements: card, configuration, vocabulary, and
 // attributes of the model and its tensors, one sentence each.
-std::vector<std::string> metadata_losses(const Model& model, std::string_view format);
+std::vector<std::string> list_metadata_losses(const Model& model, std::string_view format);
 
-// Returns the losses that metadata_losses() reports, without the beginnings of its sentences: "the card".
+// Returns the losses that list_metadata_losses() reports, without the beginnings of its sentences: "the card".
 std::vector<std::string> list_lost_metadata(const Model& model);
 
 // Returns the fields of the card that have a value, except model_type.

@@ -36,7 +36,7 @@ constexpr std::string_view kVocabulary = "poise.vocabulary";
   throw Error(ErrorKind::invalid_file, fmt::format("attribute {}: {}", attribute, problem), model.origin.path.string());
 }
 
-Card card_from(const Model& model, const Attributes& map) {
+Card parse_card_fields(const Model& model, const Attributes& map) {
   const auto text = [&](std::string_view key) {
     const auto* found = map.get_if<std::string>(key);
     if (found == nullptr && map.find(key) != nullptr) fail(model, kCard, fmt::format("{} is not text", key));
@@ -60,11 +60,11 @@ std::string name_place(const Model& model, std::string_view key) {
 }
 
 // Returns the first number in a value that JSON cannot represent.
-std::optional<double> number_beyond_json(const Value& value) {
+std::optional<double> find_number_beyond_json(const Value& value) {
   if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number)) return *number;
   const auto first_in = [](const auto& items, const auto& value_of) -> std::optional<double> {
     for (const auto& item : items) {
-      if (const auto number = number_beyond_json(value_of(item))) return number;
+      if (const auto number = find_number_beyond_json(value_of(item))) return number;
     }
     return std::nullopt;
   };
@@ -93,7 +93,7 @@ std::optional<Attributes> parse_json_attribute(Model& model, std::string_view ke
 // Throws for numbers that are not finite: JSON would turn them into null, which means the default.
 void require_finite(const Attributes& map, std::string_view what) {
   for (const auto& [key, value] : map) {
-    if (const auto number = number_beyond_json(value))
+    if (const auto number = find_number_beyond_json(value))
       throw Error(ErrorKind::unsupported, fmt::format("{}: {} is {}, which JSON cannot hold", what, key, *number));
   }
 }
@@ -133,14 +133,14 @@ std::vector<std::string> apply_changes(const AttributeChanges& changes, Function
   return added;
 }
 
-Attributes text_attributes(const Attributes& attributes) {
+Attributes make_text_attributes(const Attributes& attributes) {
   std::vector<Attributes::Entry> entries;
   for (const auto& [key, value] : attributes)
     entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(json_text(value)));
   return Attributes::from_unique(std::move(entries));
 }
 
-DescribedVocabulary described_vocabulary(const Model& model) {
+DescribedVocabulary make_described_vocabulary(const Model& model) {
   DescribedVocabulary described{std::nullopt, model.attributes, {}};
   if (model.vocabulary) return described;
   try {
@@ -158,7 +158,7 @@ DescribedVocabulary described_vocabulary(const Model& model) {
   return described;
 }
 
-std::string text_loss(const DescribedVocabulary& described, std::string_view format) {
+std::string describe_text_loss(const DescribedVocabulary& described, std::string_view format) {
   if (!described.problem.empty()) {
     return fmt::format(
         "{} holds text attributes only: the attributes with the vocabulary become text, and programs cannot make a "
@@ -171,27 +171,28 @@ std::string text_loss(const DescribedVocabulary& described, std::string_view for
              : std::string();
 }
 
-Attributes text_attributes(const Model& model) {
-  const DescribedVocabulary described = described_vocabulary(model);
-  Attributes result = text_attributes(described.attributes);
-  for (const auto& [key, value] : metadata_attributes(model)) result.set(key, value);
-  if (described.made) result.set(std::string(kVocabulary), vocabulary_json(*described.made));
+Attributes make_text_attributes(const Model& model) {
+  const DescribedVocabulary described = make_described_vocabulary(model);
+  Attributes result = make_text_attributes(described.attributes);
+  for (const auto& [key, value] : make_metadata_attributes(model)) result.set(key, value);
+  if (described.made) result.set(std::string(kVocabulary), make_vocabulary_json(*described.made));
   return result;
 }
 
-std::string text_loss(const Attributes& attributes, std::string_view format) {
+std::string describe_text_loss(const Attributes& attributes, std::string_view format) {
   std::vector<std::string> names;
   for (const auto& [key, value] : attributes) {
     if (value.get_if<std::string>() == nullptr) names.push_back(key);
   }
-  return names.empty() ? std::string()
-                       : fmt::format("{} holds text attributes only: {}", format, becomes_json_text(attributes, names));
+  return names.empty()
+             ? std::string()
+             : fmt::format("{} holds text attributes only: {}", format, describe_json_texts(attributes, names));
 }
 
-std::string becomes_json_text(const Attributes& attributes, const std::vector<std::string>& names) {
+std::string describe_json_texts(const Attributes& attributes, const std::vector<std::string>& names) {
   std::vector<std::string> beyond;
   for (const std::string& name : names) {
-    if (const Value* value = attributes.find(name); value != nullptr && number_beyond_json(*value))
+    if (const Value* value = attributes.find(name); value != nullptr && find_number_beyond_json(*value))
       beyond.push_back(name);
   }
   return fmt::format("{} {} JSON text{}", fmt::join(names, ", "), names.size() == 1 ? "becomes" : "become",
@@ -206,7 +207,7 @@ void require_readable(std::uint64_t cost, std::uint64_t text_bytes) {
               "the attributes of the model are too many: Poise would refuse to read the file (docs/limits.md)");
 }
 
-std::string config_text(const Model& model) {
+std::string make_config_text(const Model& model) {
   const Attributes config = whole_config(model);
   require_finite(config);
   std::string text = to_json(config);
@@ -214,21 +215,21 @@ std::string config_text(const Model& model) {
   return text;
 }
 
-Attributes metadata_attributes(const Model& model) {
+Attributes make_metadata_attributes(const Model& model) {
   Attributes result;
-  if (auto card = card_text(model.card)) result.set(std::string(kCard), *std::move(card));
-  if (model.config || !model.config_json.empty()) result.set(std::string(kConfig), config_text(model));
-  if (model.vocabulary) result.set(std::string(kVocabulary), vocabulary_json(*model.vocabulary));
+  if (auto card = make_card_text(model.card)) result.set(std::string(kCard), *std::move(card));
+  if (model.config || !model.config_json.empty()) result.set(std::string(kConfig), make_config_text(model));
+  if (model.vocabulary) result.set(std::string(kVocabulary), make_vocabulary_json(*model.vocabulary));
   return result;
 }
 
-std::optional<std::string> card_text(const Card& card) {
+std::optional<std::string> make_card_text(const Card& card) {
   return card == Card{} ? std::nullopt : std::optional(to_json(card_to_attributes(card)));
 }
 
 std::optional<Card> parse_card(Model& model) {
   const auto map = parse_json_attribute(model, kCard);
-  return map ? std::optional(card_from(model, *map)) : std::nullopt;
+  return map ? std::optional(parse_card_fields(model, *map)) : std::nullopt;
 }
 
 void parse_text_attributes(Model& model) {
@@ -469,7 +470,7 @@ const std::array<VocabularyJsonReader::List, 4> VocabularyJsonReader::kLists = {
 
 }  // namespace
 
-std::string vocabulary_json(const Vocabulary& vocabulary) { return to_json(vocabulary_to_attributes(vocabulary)); }
+std::string make_vocabulary_json(const Vocabulary& vocabulary) { return to_json(vocabulary_to_attributes(vocabulary)); }
 
 Vocabulary parse_vocabulary_json(std::string_view json, std::string_view attribute, const std::string& path) {
   return VocabularyJsonReader(attribute, path).read(json);

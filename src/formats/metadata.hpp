@@ -17,7 +17,7 @@
 namespace poise {
 
 // Returns every value as text: JSON text unless it is text already.
-Attributes text_attributes(const Attributes& attributes);
+Attributes make_text_attributes(const Attributes& attributes);
 
 // Holds a vocabulary that a model's attributes describe in GGUF's terms. std::nullopt if the model has its own, or
 // none.
@@ -26,13 +26,13 @@ struct DescribedVocabulary {
   Attributes attributes;  // the model's, without those of the vocabulary
   std::string problem;    // why existing attributes give no vocabulary; empty if they do or are missing
 };
-DescribedVocabulary described_vocabulary(const Model& model);
+DescribedVocabulary make_described_vocabulary(const Model& model);
 
 // Returns the model's attributes as text, and then Poise's three for what the model has, or its attributes describe.
-Attributes text_attributes(const Model& model);
+Attributes make_text_attributes(const Model& model);
 
-// Returns how text_attributes() changes attributes other than texts, as a sentence; empty if all are texts.
-std::string text_loss(const Attributes& attributes, std::string_view format);
+// Returns how make_text_attributes() changes attributes other than texts, as a sentence; empty if all are texts.
+std::string describe_text_loss(const Attributes& attributes, std::string_view format);
 
 // Returns a value as JSON text. NaN and infinities, which JSON lacks, as in Python: "NaN", "-Infinity".
 std::string json_text(const Value& value);
@@ -42,19 +42,20 @@ std::optional<Value> parse_json_list(std::string_view text);
 
 // Returns "a, b become JSON text", the end of a sentence about these attributes; includes what happens to numbers that
 // JSON lacks.
-std::string becomes_json_text(const Attributes& attributes, const std::vector<std::string>& names);
+std::string describe_json_texts(const Attributes& attributes, const std::vector<std::string>& names);
 
-// Returns how text_attributes() changes a vocabulary that attributes describe, as a sentence; empty if there is none.
-std::string text_loss(const DescribedVocabulary& described, std::string_view format);
+// Returns how make_text_attributes() changes a vocabulary that attributes describe, as a sentence; empty if there is
+// none.
+std::string describe_text_loss(const DescribedVocabulary& described, std::string_view format);
 
 // Returns only the three, for formats whose attributes need not be text.
-Attributes metadata_attributes(const Model& model);
+Attributes make_metadata_attributes(const Model& model);
 
 // Returns only "poise.config", as JSON. Throws unsupported if JSON cannot hold it, or readers would reject it.
-std::string config_text(const Model& model);
+std::string make_config_text(const Model& model);
 
 // Returns only "poise.card", as JSON; std::nullopt for an empty card.
-std::optional<std::string> card_text(const Card& card);
+std::optional<std::string> make_card_text(const Card& card);
 // Does the inverse: moves it out of model.attributes. Throws invalid_file.
 std::optional<Card> parse_card(Model& model);
 
@@ -77,7 +78,7 @@ std::vector<std::string> apply_changes(const AttributeChanges& changes, Function
 // Returns a vocabulary as a JSON object: the value of the attribute "poise.vocabulary" (docs/formats/ztensor.md).
 // Scores that JSON lacks become the texts "inf", "-inf" and "nan"; texts of tokens that are not UTF-8 become
 // hexadecimal digits. Throws unsupported for more than kMaxMerges merges, and for other numbers that are not finite.
-std::string vocabulary_json(const Vocabulary& vocabulary);
+std::string make_vocabulary_json(const Vocabulary& vocabulary);
 
 // Parses such a text. Errors name `attribute` and `path`, the model's file. Throws invalid_file.
 Vocabulary parse_vocabulary_json(std::string_view json, std::string_view attribute, const std::string& path);

@@ -81,8 +81,8 @@ std::optional<CallRule> find_rule(std::string_view name) {
   return row == kCallRules.end() ? std::nullopt : std::optional(*row);
 }
 
-std::string canonical_global(const Pickle& pickle, Id id) {
-  return pickle.kind(id) == Kind::global ? canonical_name(full_name(pickle.global(id))) : std::string();
+std::string name_canonical_global(const Pickle& pickle, Id id) {
+  return pickle.kind(id) == Kind::global ? canonicalize_name(make_full_name(pickle.global(id))) : std::string();
 }
 
 bool is_empty_mapping(const Pickle& pickle, Id id) {
@@ -100,7 +100,7 @@ bool is_plain(const Pickle& pickle, Id id, std::size_t depth = 0) {
   switch (pickle.kind(id)) {
     case Kind::call:
     case Kind::persistent: return false;
-    case Kind::global: return find_dtype(full_name(pickle.global(id))).has_value();
+    case Kind::global: return find_dtype(make_full_name(pickle.global(id))).has_value();
     case Kind::tuple:
     case Kind::list:
     case Kind::set:
@@ -113,7 +113,7 @@ bool is_plain(const Pickle& pickle, Id id, std::size_t depth = 0) {
 
 // Returns a change that a state makes by its attributes. torch sets each: setattr(tensor, "data", value) gives the
 // tensor other numbers.
-std::optional<std::string> change_by_attributes(const Pickle& pickle, Id state) {
+std::optional<std::string> find_attribute_change(const Pickle& pickle, Id state) {
   constexpr std::array<std::string_view, 5> kSetters = {"data", "grad", "real", "imag", "names"};
   if (is_empty_mapping(pickle, state)) return std::nullopt;
   if (pickle.kind(state) != Kind::dict) return "its attributes are not a dict";
@@ -147,17 +147,17 @@ Id argument(std::span<const Id> arguments, std::size_t place) {
   return place > 0 && place < arguments.size() ? arguments[place] : pickle::kNone;
 }
 
-std::optional<std::string> change_by_arguments(const Pickle& pickle, std::string_view name,
-                                               std::span<const Id> arguments) {
+std::optional<std::string> find_argument_change(const Pickle& pickle, std::string_view name,
+                                                std::span<const Id> arguments) {
   const auto extras = std::ranges::find(kExtras, name, &Extras::name);
   if (extras == kExtras.end()) return std::nullopt;
   if (!is_empty_mapping(pickle, argument(arguments, extras->hooks)))
     return "it has hooks, which PyTorch calls when it computes";
   const Id attributes = argument(arguments, extras->attributes);
   const bool is_pair = pickle.kind(attributes) == Kind::tuple && pickle.items(attributes).size() == 2;
-  if (!is_pair) return change_by_attributes(pickle, attributes);
+  if (!is_pair) return find_attribute_change(pickle, attributes);
   for (const Id part : pickle.items(attributes)) {
-    if (auto change = change_by_attributes(pickle, part)) return change;
+    if (auto change = find_attribute_change(pickle, part)) return change;
   }
   return std::nullopt;
 }
@@ -172,7 +172,7 @@ bool is_tensor_state(const Pickle& pickle, Id state) {
 
 // Returns the fault of the state of numpy.dtype: a version, an order, no parts, and flags that fit its word. NumPy
 // believes the flags of a state: with wrong ones, it takes the bytes of an array for the addresses of objects.
-std::optional<std::string> fault_of_type(const Pickle& pickle, const Call& call) {
+std::optional<std::string> find_type_fault(const Pickle& pickle, const Call& call) {
   constexpr std::string_view kWords = "biufcSUVMm?O";
   constexpr std::int64_t kObjectFlags = 63;  // as numpy.dtype("O").__reduce__() gives them
   constexpr std::int64_t kAddressFlags = 7;
@@ -233,18 +233,18 @@ class CallCheck {
 
   void check(Id id) {
     const Call& call = pickle_.call(id);
-    const std::string name = canonical_global(pickle_, call.function);
+    const std::string name = name_canonical_global(pickle_, call.function);
     if (name.empty()) return report(id, "it calls an object that it makes itself, which no checkpoint needs");
     if (!is_expected(name)) return;  // list_unexpected_globals() reports it
     const auto rule = find_rule(name);
     if (!rule) return report(id, fmt::format("it calls {}, which checkpoints only name", name));
     if (rule->state == State::tensor) {
-      if (const auto change = change_of_tensor(pickle_, id))
+      if (const auto change = find_tensor_change(pickle_, id))
         report(id, fmt::format("it changes a tensor that {} makes: {}", name, *change));
     } else {
       check_changes(id, *rule);
     }
-    if (const auto problem = fault_of_arguments(name, call)) report(id, fmt::format("it calls {} {}", name, *problem));
+    if (const auto problem = find_argument_fault(name, call)) report(id, fmt::format("it calls {} {}", name, *problem));
   }
 
   void check_changes(Id id, const CallRule& rule) {
@@ -254,7 +254,7 @@ class CallCheck {
                           (rule.state == State::record &&
                            (is_fields(pickle_, *call.state) || pickle_.kind(*call.state) == Kind::tuple)) ||
                           (rule.state == State::array && is_array_state(pickle_, *call.state)) ||
-                          rule.state == State::type;  // fault_of_type() checks it
+                          rule.state == State::type;  // find_type_fault() checks it
     if (!is_known)
       report(id, fmt::format("it sets the state of an object of {} to a value of another kind", rule.name));
     const bool is_changed = (!call.items.empty() && !rule.has_items) || (!call.pairs.empty() && !rule.has_pairs);
@@ -262,10 +262,10 @@ class CallCheck {
     if (!call.keywords.empty()) report(id, fmt::format("it calls {} with keyword arguments", rule.name));
   }
 
-  std::optional<std::string> fault_of_arguments(std::string_view name, const Call& call) const {
+  std::optional<std::string> find_argument_fault(std::string_view name, const Call& call) const {
     const std::span<const Id> arguments = pickle_.items(call.arguments);
     const Id first = arguments.empty() ? pickle::kNone : arguments[0];
-    const std::string first_name = canonical_global(pickle_, first);
+    const std::string first_name = name_canonical_global(pickle_, first);
     if (name == kRebuildType) {
       // The arguments of the function itself are only in a tuple, so they are not checked as a call: the function must
       // not call any of them.
@@ -275,7 +275,7 @@ class CallCheck {
       if (first != pickle::kNone && std::ranges::find(kFactories, first_name) == kFactories.end())
         return "with a function that does not make a plain container or number";
     } else if (name == "numpy.dtype") {
-      return fault_of_type(pickle_, call);
+      return find_type_fault(pickle_, call);
     } else if (name.ends_with("multiarray._reconstruct")) {
       if (first_name != "numpy.ndarray") return "with another class than numpy.ndarray";
     } else if (name.ends_with("multiarray.scalar")) {
@@ -299,20 +299,20 @@ bool may_be_called(std::string_view name) { return find_rule(name).has_value(); 
 std::string name_called_function(const Pickle& pickle, Id id) {
   if (pickle.kind(id) != Kind::call) return {};
   const Id function = pickle.call(id).function;
-  return pickle.kind(function) == Kind::global ? full_name(pickle.global(function)) : std::string();
+  return pickle.kind(function) == Kind::global ? make_full_name(pickle.global(function)) : std::string();
 }
 
-std::vector<Finding> unsafe_calls(const Pickle& pickle, const std::string& path) {
+std::vector<Finding> find_unsafe_calls(const Pickle& pickle, const std::string& path) {
   return CallCheck(pickle, path).run();
 }
 
-std::vector<Finding> unsafe_steps(const Pickle& pickle, const std::string& path) {
+std::vector<Finding> find_unsafe_steps(const Pickle& pickle, const std::string& path) {
   std::vector<Finding> findings = list_unexpected_globals(pickle, path);
-  std::ranges::move(unsafe_calls(pickle, path), std::back_inserter(findings));
+  std::ranges::move(find_unsafe_calls(pickle, path), std::back_inserter(findings));
   return findings;
 }
 
-std::optional<std::string> change_of_tensor(const Pickle& pickle, Id id) {
+std::optional<std::string> find_tensor_change(const Pickle& pickle, Id id) {
   const Call& call = pickle.call(id);
   if (!call.pairs.empty() || !call.items.empty()) return "elements of it are set after it was made";
   if (!call.keywords.empty()) return "it is made with keyword arguments";
@@ -320,10 +320,10 @@ std::optional<std::string> change_of_tensor(const Pickle& pickle, Id id) {
     return "it gets a state that changes it";
   const std::string name = name_called_function(pickle, id);
   const std::span<const Id> arguments = pickle.items(call.arguments);
-  if (auto change = change_by_arguments(pickle, name, arguments)) return change;
+  if (auto change = find_argument_change(pickle, name, arguments)) return change;
   // The function and the arguments of another call.
   if (name != kRebuildType || arguments.size() < 3 || pickle.kind(arguments[2]) != Kind::tuple) return std::nullopt;
-  return change_by_arguments(pickle, canonical_global(pickle, arguments[0]), pickle.items(arguments[2]));
+  return find_argument_change(pickle, name_canonical_global(pickle, arguments[0]), pickle.items(arguments[2]));
 }
 
 bool has_attributes(const Pickle& pickle, Id id) {

@@ -51,7 +51,7 @@ constexpr std::array kPacked = std::to_array<Packed>({
     {"\x78\x01", "compressed by zlib"},
 });
 
-bool is_promise(std::string_view name) {
+bool promises_pickle(std::string_view name) {
   constexpr std::array<std::string_view, 7> kCompressions = {".gz", ".bz2", ".xz", ".lzma", ".z", ".zst", ".lz4"};
   const std::string small = to_lower_ascii(name);
   std::string_view rest = small;
@@ -127,7 +127,7 @@ class Check {
   explicit Check(const PickleFile& file) : file_(file), bytes_(file.bytes) {}
 
   std::vector<Finding> check_all() {
-    const bool is_promised = is_promise(file_.name);
+    const bool is_promised = promises_pickle(file_.name);
     if (report_packed(is_promised)) return std::move(findings_);
     std::uint64_t at = 0;
     std::size_t most = kMostPickles;
@@ -198,7 +198,7 @@ class Check {
 
   // Offsets in messages are those of decoded bytes where there are no others.
   void add(const Partial& partial) {
-    for (Finding& finding : unsafe_steps(partial.pickle, file_.path)) {
+    for (Finding& finding : find_unsafe_steps(partial.pickle, file_.path)) {
       finding.message.insert(0, file_.prefix);
       finding.offset = find_place(finding.offset.value_or(0));
       findings_.push_back(std::move(finding));

@@ -35,7 +35,7 @@ struct PickleFile {
 };
 
 // Reports as errors the steps of the pickles at the beginning of a file that do more than make the objects of
-// checkpoints (unsafe_steps), and where they cannot be followed to their end.
+// checkpoints (find_unsafe_steps), and where they cannot be followed to their end.
 //
 // A file with an extension of PyTorch's or pickle's is treated as a pickle if it begins like one, or names or calls
 // anything; other files only if they end as a pickle, or make a call, by names that Python can import. So text, images
@@ -48,7 +48,7 @@ std::vector<Finding> check_pickle(const PickleFile& file);
 // Returns check_pickles() of each member of an archive, and of archives in it, but for those that `skip` names.
 std::vector<Finding> check_members(const ZipArchive& archive, FunctionRef<bool(std::string_view name)> skip);
 
-// Returns true for a function that pickles of checkpoints may call. `name`: of canonical_name().
+// Returns true for a function that pickles of checkpoints may call. `name`: of canonicalize_name().
 bool may_be_called(std::string_view name);
 
 // Returns the full name of the function that a call calls; empty for other objects, and where a pickle calls what it
@@ -59,15 +59,15 @@ std::string name_called_function(const pickle::Pickle& pickle, pickle::Id id);
 // object that the pickle makes is called, or a type; a function that calls its argument gets one that torch's
 // weights_only does not call; an object gets items or a state that its class does not take; a type of NumPy gets a
 // state under which NumPy takes bytes for addresses.
-std::vector<Finding> unsafe_calls(const pickle::Pickle& pickle, const std::string& path);
+std::vector<Finding> find_unsafe_calls(const pickle::Pickle& pickle, const std::string& path);
 
-// Returns list_unexpected_globals() and unsafe_calls().
-std::vector<Finding> unsafe_steps(const pickle::Pickle& pickle, const std::string& path);
+// Returns list_unexpected_globals() and find_unsafe_calls().
+std::vector<Finding> find_unsafe_steps(const pickle::Pickle& pickle, const std::string& path);
 
 // Returns why a tensor that a call makes is another one in PyTorch than its arguments say: steps of the pickle set
 // elements, its data or a hook of it afterwards. std::nullopt if they do not. Requires: the function is expected and
 // makes tensors.
-std::optional<std::string> change_of_tensor(const pickle::Pickle& pickle, pickle::Id id);
+std::optional<std::string> find_tensor_change(const pickle::Pickle& pickle, pickle::Id id);
 
 // Returns true if the call gives a tensor attributes of its own (Megatron's "tensor_model_parallel", say), which are
 // not part of its numbers.

@@ -138,13 +138,13 @@ constexpr std::array kDangers = std::to_array<Danger>({
 
 }  // namespace
 
-std::string full_name(const pickle::Global& global) { return fmt::format("{}.{}", global.module, global.name); }
+std::string make_full_name(const pickle::Global& global) { return fmt::format("{}.{}", global.module, global.name); }
 
-std::optional<DType> storage_dtype(std::string_view name) { return dtype_spelled(kStorages, name); }
-std::optional<DType> find_dtype(std::string_view name) { return dtype_spelled(kDTypes, name); }
-std::string_view storage_name(DType dtype) { return spelling_in(kStorages, dtype).value_or(std::string_view()); }
+std::optional<DType> find_storage_dtype(std::string_view name) { return find_spelled_dtype(kStorages, name); }
+std::optional<DType> find_dtype(std::string_view name) { return find_spelled_dtype(kDTypes, name); }
+std::string_view storage_name(DType dtype) { return find_spelling(kStorages, dtype).value_or(std::string_view()); }
 
-std::string canonical_name(std::string_view name) {
+std::string canonicalize_name(std::string_view name) {
   constexpr std::string_view kOld = "__builtin__.";
   return name.starts_with(kOld) ? fmt::format("builtins.{}", name.substr(kOld.size())) : std::string(name);
 }
@@ -158,11 +158,11 @@ bool gets_only_enumerators(const pickle::Pickle& pickle) {
   for (pickle::Id id = 0; id < pickle.objects(); ++id) {
     if (pickle.kind(id) != pickle::Kind::call) continue;
     const pickle::Call& call = pickle.call(id);
-    if (canonical_name(name_called_function(pickle, id)) != kGetAttribute) continue;
+    if (canonicalize_name(name_called_function(pickle, id)) != kGetAttribute) continue;
     const std::span<const pickle::Id> arguments = pickle.items(call.arguments);
     const bool is_enumerator = arguments.size() == 2 && pickle.kind(arguments[0]) == pickle::Kind::global &&
-                               full_name(pickle.global(arguments[0])).ends_with("MEM_FORMAT_ENCODING") &&
-                               is_checkpoint_class(full_name(pickle.global(arguments[0]))) &&
+                               make_full_name(pickle.global(arguments[0])).ends_with("MEM_FORMAT_ENCODING") &&
+                               is_checkpoint_class(make_full_name(pickle.global(arguments[0]))) &&
                                pickle.kind(arguments[1]) == pickle::Kind::text &&
                                pickle.text(arguments[1]).starts_with("TORCH_") && !call.state && call.items.empty() &&
                                call.pairs.empty() && call.keywords.empty();
@@ -187,16 +187,16 @@ bool is_checkpoint_class(std::string_view name) {
 }
 
 bool is_expected(std::string_view name) {
-  const std::string full = canonical_name(name);
+  const std::string full = canonicalize_name(name);
   const auto has_name = [&](std::span<const std::string_view> names) {
     return std::ranges::find(names, full) != names.end();
   };
   return may_be_called(full) || has_name(kNamedTypes) || has_name(kNamedSchemes) || has_name(kNamedArguments) ||
-         storage_dtype(name) || find_dtype(name);
+         find_storage_dtype(name) || find_dtype(name);
 }
 
 std::string_view describe_danger(std::string_view name) {
-  const std::string full = canonical_name(name);
+  const std::string full = canonicalize_name(name);
   for (const auto& [what, beginnings] : kDangers) {
     for (const std::string_view beginning : beginnings) {
       if (full.starts_with(beginning)) return what;
@@ -211,8 +211,8 @@ std::vector<Finding> list_unexpected_globals(const pickle::Pickle& pickle, const
   std::size_t more = 0;
   pickle::Id last = pickle::kNone;
   for (const pickle::Id id : pickle.globals()) {
-    const std::string name = full_name(pickle.global(id));
-    if (is_expected(name) || (canonical_name(name) == kGetAttribute && gets_only_enumerators(pickle))) continue;
+    const std::string name = make_full_name(pickle.global(id));
+    if (is_expected(name) || (canonicalize_name(name) == kGetAttribute && gets_only_enumerators(pickle))) continue;
     if (findings.size() == kMostNames) {
       ++more;
       last = id;

@@ -14,23 +14,23 @@
 namespace poise::pytorch {
 
 // Returns "torch.FloatStorage".
-std::string full_name(const pickle::Global& global);
+std::string make_full_name(const pickle::Global& global);
 
 // Returns the element type of "torch.FloatStorage" or "torch.float16". Untyped storages are u8. std::nullopt for other
 // names, and for types that Poise lacks.
-std::optional<DType> storage_dtype(std::string_view name);
+std::optional<DType> find_storage_dtype(std::string_view name);
 std::optional<DType> find_dtype(std::string_view name);
 // Returns the names for writing; empty for types that no version of PyTorch loads from typed storages.
 std::string_view storage_name(DType dtype);
 
 // Returns the name without Python 2's name of the module builtins, which pickles of protocol 2 have.
-std::string canonical_name(std::string_view name);
+std::string canonicalize_name(std::string_view name);
 
 // Returns true for the classes of torch.distributed.checkpoint that describe a checkpoint; they only hold fields.
 bool is_checkpoint_class(std::string_view name);
 
-// Returns true for names that checkpoints usually need: harmless to import, and, as far as unsafe_calls() lets them be
-// called, to call. SECURITY.md compares them with those of torch.load(weights_only=True).
+// Returns true for names that checkpoints usually need: harmless to import, and, as far as find_unsafe_calls() lets
+// them be called, to call. SECURITY.md compares them with those of torch.load(weights_only=True).
 bool is_expected(std::string_view name);
 
 // Returns the effect of a function or class that is_expected() rejects, for people: "runs commands", "imports modules",

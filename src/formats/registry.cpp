@@ -36,7 +36,7 @@ constexpr std::array kFormats = std::to_array<const Format*>(
     {&kHuggingFace, &kAltV2, &kAltV1, &kGguf, &kSafetensors, &kZtensor2, &kZtensor1, &kTinyLlamaFormat, &kPytorch,
      &kDistributedCheckpoint, &kLlama2c, &kNpy, &kNpz, &kOnnx, &kFlax});
 
-const auto& infos() {
+const auto& make_infos() {
   static const auto table = [] {
     std::array<FormatInfo, kFormats.size()> rows;
     std::transform(kFormats.begin(), kFormats.end(), rows.begin(), [](const Format* format) {
@@ -141,7 +141,7 @@ void require_writable(const Model& model, const Format& format, const WriteOptio
 }
 
 // Returns the parts of dense tensors besides data.
-std::optional<std::string> lost_parts(const Model& model) {
+std::optional<std::string> describe_lost_parts(const Model& model) {
   const Tensor* first = nullptr;
   std::size_t more = 0;
   for (const Tensor& tensor : model.tensors()) {
@@ -160,11 +160,11 @@ std::optional<std::string> lost_parts(const Model& model) {
 
 }  // namespace
 
-std::span<const Format* const> all_formats() { return kFormats; }
+std::span<const Format* const> list_all_formats() { return kFormats; }
 
-std::span<const FormatInfo> formats() { return infos(); }
+std::span<const FormatInfo> formats() { return make_infos(); }
 
-std::vector<Finding> code_of_file(const SourcePtr& source, std::span<const Finding> known) {
+std::vector<Finding> find_code_in_file(const SourcePtr& source, std::span<const Finding> known) {
   std::vector<Finding> findings;
   const auto add = [&](Finding finding) {
     // An error of a reader and a finding about the same step differ in the words around it.
@@ -178,9 +178,9 @@ std::vector<Finding> code_of_file(const SourcePtr& source, std::span<const Findi
       findings.push_back(std::move(finding));
   };
   for (const Format* format : kFormats) {
-    if (format->dangerous_code == nullptr) continue;
+    if (format->find_dangerous_code == nullptr) continue;
     try {
-      std::ranges::for_each(format->dangerous_code(source), add);
+      std::ranges::for_each(format->find_dangerous_code(source), add);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
       add({Severity::error, error.message(), error.path().empty() ? source->name() : error.path(), error.offset()});
@@ -189,7 +189,7 @@ std::vector<Finding> code_of_file(const SourcePtr& source, std::span<const Findi
   return findings;
 }
 
-const Format& format_by_name(std::string_view name) {
+const Format& find_format_by_name(std::string_view name) {
   std::string names;
   const std::string small = to_lower_ascii(name);
   for (const Format* format : kFormats) {
@@ -207,7 +207,7 @@ std::optional<std::string_view> format_from_extension(const std::filesystem::pat
   return std::nullopt;
 }
 
-const Format& output_format(const std::filesystem::path& path) {
+const Format& find_output_format(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!path.has_filename() || std::filesystem::is_directory(path, ignored)) {
     const auto found =
@@ -215,7 +215,7 @@ const Format& output_format(const std::filesystem::path& path) {
     if (found != kFormats.end()) return **found;
   }
   const auto name = format_from_extension(path);
-  if (name) return format_by_name(*name);
+  if (name) return find_format_by_name(*name);
   const std::string extension = path.extension().string();
   for (const Format* format : kFormats) {
     if (format->prepare == nullptr && has_extension(*format, extension))
@@ -230,8 +230,8 @@ const Format& output_format(const std::filesystem::path& path) {
   throw Error(ErrorKind::bad_argument, problem, path.string()).with({.kind = Remedy::Kind::format});
 }
 
-std::unique_ptr<SavedOutput> output_for(const Format& format, const std::filesystem::path& path, bool overwrite,
-                                        std::vector<std::filesystem::path> inputs) {
+std::unique_ptr<SavedOutput> make_saved_output(const Format& format, const std::filesystem::path& path, bool overwrite,
+                                               std::vector<std::filesystem::path> inputs) {
   if (format.refusal_to_replace != nullptr)
     return std::make_unique<DirectoryOutput>(path, overwrite, format.refusal_to_replace, std::move(inputs));
   return std::make_unique<FileOutput>(path, overwrite, std::move(inputs));
@@ -255,7 +255,7 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
   if (!container) return nullptr;
   std::optional<MemberNames> names;
   const auto holds = [&](bool (*test)(const MemberNames& names)) {
-    if (!names) names = member_names(input, *container);
+    if (!names) names = list_member_names(input, *container);
     return test(*names);
   };
   for (const Format* format : among) {
@@ -317,10 +317,10 @@ bool runs_along_columns(const Model& model, std::string_view tensor) {
   });
 }
 
-std::optional<std::string> content_digest(const Model& model) {
+std::optional<std::string> find_content_digest(const Model& model) {
   for (const Format* format : kFormats) {
-    if (format->content_digest != nullptr && format->origin == model.origin.format)
-      return format->content_digest(model);
+    if (format->find_content_digest != nullptr && format->origin == model.origin.format)
+      return format->find_content_digest(model);
   }
   return std::nullopt;
 }
@@ -333,9 +333,9 @@ void complete_card(const Model& model, const Format& target, Card& card) {
   }
 }
 
-std::string_view unknown_type_name(std::string_view spelled) {
+std::string_view name_unknown_type(std::string_view spelled) {
   for (const Format* format : kFormats) {
-    if (format->unknown_type_name != nullptr) return format->unknown_type_name(spelled);
+    if (format->name_unknown_type != nullptr) return format->name_unknown_type(spelled);
   }
   return spelled;
 }
@@ -354,7 +354,7 @@ PreparedFile prepare_file(const Model& model, const Format& format, const WriteO
   }
   PreparedFile prepared = format.prepare(checked ? *checked : model, options);
   prepared.checked = std::move(checked);
-  if (auto loss = format.holds_more_parts ? std::nullopt : lost_parts(model))
+  if (auto loss = format.holds_more_parts ? std::nullopt : describe_lost_parts(model))
     prepared.losses.insert(prepared.losses.begin(), *std::move(loss));
   return prepared;
 }

@@ -20,14 +20,14 @@ struct Spelling {
 
 // Returns the type with that spelling.
 template <typename Text, std::size_t kRows>
-std::optional<DType> dtype_spelled(const std::array<Spelling<Text>, kRows>& table, const Text& text) {
+std::optional<DType> find_spelled_dtype(const std::array<Spelling<Text>, kRows>& table, const Text& text) {
   const auto row = std::ranges::find(table, text, &Spelling<Text>::text);
   return row == table.end() ? std::nullopt : std::optional(row->dtype);
 }
 
 // Returns the spelling of a type; std::nullopt if the format does not hold it.
 template <typename Text, std::size_t kRows>
-std::optional<Text> spelling_in(const std::array<Spelling<Text>, kRows>& table, DType dtype) {
+std::optional<Text> find_spelling(const std::array<Spelling<Text>, kRows>& table, DType dtype) {
   const auto row = std::ranges::find(table, dtype, &Spelling<Text>::dtype);
   return row == table.end() ? std::nullopt : std::optional(row->text);
 }

@@ -109,7 +109,7 @@ std::span<const CardField> card_fields() {
   return kFields;
 }
 
-Card checked_card(Card card) {
+Card normalize_card(Card card) {
   check_text("model_type", card.model_type);
   check_text("base_model", card.base_model);
   check_text("author", card.author);

@@ -25,7 +25,7 @@ std::span<const CardField> card_fields();
 
 // Returns the card with its dates cut to days. Throws bad_argument, naming field and value, for invalid UTF-8 and
 // invalid dates. Empty fields stay.
-Card checked_card(Card card);
+Card normalize_card(Card card);
 
 // Adds a warning for elements that were not checked: for each tensor of Layout::other whose name `is_known_layout`
 // rejects, and for each part of an unknown type.

@@ -209,7 +209,7 @@ BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
   if (find_named_block_type(row_->base)->encode == nullptr)
     throw Error(ErrorKind::unsupported, fmt::format("Poise does not write {} yet", row_->base));
   has_8_experts_ = count_experts(model) == 8;
-  tied_ = model.find(family_of(model).output) == nullptr && model.find("output.weight") == nullptr;
+  tied_ = model.find(find_family_or_llama(model).output) == nullptr && model.find("output.weight") == nullptr;
   if (!model.config) {
     for (const Tensor& tensor : model.tensors()) layers_ = std::max(layers_, find_layer(tensor.name) + 1);
     const std::uint64_t keys = read_number_in_file(model, "attention.head_count_kv");

@@ -67,7 +67,7 @@ class RunCheck {
   void check_computation() {
     if (const auto refusal = run_refusal(model_)) return add(*refusal);
     if (model_.size() == 0) return;
-    const Family& family = family_of(model_);
+    const Family& family = find_family_or_llama(model_);
     check_weights(family);
     check_rope_divisors(family.plan(config_view(model_)));
   }

@@ -205,7 +205,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
   plan.format = target.info.name;
   if (!replaces.empty()) plan.warnings.push_back({Severity::warning, replaces, {}, std::nullopt});
   const auto carry_out = [=, &target](SavedOutput* given, const fs::path& place) {
-    const auto own = given ? nullptr : output_for(target, place, options.write.overwrite, inputs);
+    const auto own = given ? nullptr : make_saved_output(target, place, options.write.overwrite, inputs);
     SavedOutput& saved = given ? *given : *own;
     // Make tensors sparse: only their bytes show which have enough zeros.
     if (!made->perhaps_sparse.empty()) {
@@ -238,7 +238,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
 }
 
 const Format& find_target(const fs::path& output, const ConvertOptions& options) {
-  return options.format.empty() ? output_format(output) : format_by_name(options.format);
+  return options.format.empty() ? find_output_format(output) : find_format_by_name(options.format);
 }
 
 ConvertReport carry_out(const Plan& plan, SavedOutput* given, const fs::path& place, Clock::time_point start) {
@@ -266,7 +266,7 @@ Plan plan(const Model& model, std::string_view format, const ConvertOptions& cha
   if (!changes.format.empty() && changes.format != format)
     throw Error(ErrorKind::bad_argument,
                 fmt::format("the plan's format is {}, but the options ask for {}", format, changes.format));
-  return plan_conversion(open_conversion(&model, {}, changes), {}, format_by_name(format), changes, true);
+  return plan_conversion(open_conversion(&model, {}, changes), {}, find_format_by_name(format), changes, true);
 }
 
 Plan plan(const fs::path& input, const fs::path& output, const ConvertOptions& options) {

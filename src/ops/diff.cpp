@@ -125,7 +125,7 @@ std::string type_meaning(const Tensor& tensor, const Part& part) {
   if (layout.type_meaning != nullptr) {
     if (auto meaning = layout.type_meaning(part)) return std::move(*meaning);
   }
-  if (part.dtype == DType::unknown) return std::string(unknown_type_name(part.type_name()));
+  if (part.dtype == DType::unknown) return std::string(name_unknown_type(part.type_name()));
   return std::string(part.shown_type());
 }
 

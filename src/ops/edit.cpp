@@ -43,7 +43,7 @@ Model read_edited(const Format& format, const Input& edited) {
 }
 
 std::optional<Vocabulary> find_vocabulary(const Model& model) {
-  return model.vocabulary ? model.vocabulary : described_vocabulary(model).made;
+  return model.vocabulary ? model.vocabulary : make_described_vocabulary(model).made;
 }
 
 // Returns the first special token that the vocabulary no longer names. `may_change`: a change sets ids. Where an id is

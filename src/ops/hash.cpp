@@ -142,7 +142,7 @@ ModelHash hash_model(const Model& model, const Progress& progress, Communicator*
   std::string lines;
   for (const PartHash& part : result.parts) lines += fmt::format("{}  {}/{}\n", part.sha256, part.tensor, part.role);
   result.model = compute_sha256(std::as_bytes(std::span(lines)));
-  result.content = content_digest(model).value_or("");
+  result.content = find_content_digest(model).value_or("");
   return result;
 }
 

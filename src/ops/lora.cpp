@@ -29,14 +29,14 @@ class Merging {
  public:
   Merging(const Model& base, const LoraAdapter& given)
       : base_(base),
-        family_(family_of(base)),
+        family_(find_family_or_llama(base)),
         output_name_(family_.output),
         file_(open_adapter(given.path)),
         scale_(given.scale) {
     if (!std::isfinite(scale_))
       throw Error(ErrorKind::bad_argument,
                   fmt::format("the scale of the adapter is {}, expected a finite number", scale_));
-    auto found = adapter_in(file_, &base);
+    auto found = parse_adapter(file_, &base);
     if (!found) {
       throw Error(ErrorKind::invalid_file,
                   "this is not an adapter: a directory of one has adapter_config.json and no model.safetensors, a GGUF "

@@ -15,8 +15,8 @@ namespace poise {
 
 SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format,
                 const WriteOptions& options) {
-  const Format& writer = format_by_name(format);
-  const auto output = output_for(writer, path, options.overwrite);
+  const Format& writer = find_format_by_name(format);
+  const auto output = make_saved_output(writer, path, options.overwrite);
   const std::optional<Model> resolved = resolve_tied_output(model);
   const Model& whole = resolved ? *resolved : model;
   auto converted = convert_convention(writer, whole, false);
@@ -33,7 +33,7 @@ SaveReport save(const Model& model, const std::filesystem::path& path, std::stri
 }
 
 SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
-  return save(model, path, output_format(path).info.name, options);
+  return save(model, path, find_output_format(path).info.name, options);
 }
 
 }  // namespace poise

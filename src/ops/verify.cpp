@@ -249,7 +249,7 @@ class ModelCheck {
 // Adds the code of a file that is of no format whose reader looks for code: one that other programs take for a pickle.
 void add_code(const SourcePtr& source, VerifyReport& report) {
   const std::vector<Finding> known = report.faults;
-  std::ranges::move(code_of_file(source, known), std::back_inserter(report.faults));
+  std::ranges::move(find_code_in_file(source, known), std::back_inserter(report.faults));
 }
 
 // Does the same for a file that cannot be opened as a model: the code in it is the reason not to load it elsewhere.
@@ -294,11 +294,11 @@ VerifyReport verify_input(const Input& given, const ReadOptions& options, const 
     const bool is_whole = faults.empty();
     if (is_whole) std::ranges::move(check_headers(model, given.path, !options.raw), std::back_inserter(report.faults));
     std::vector<Finding> of_files = check_tensors(model);
-    if (format->audit != nullptr && (is_whole || format->checksums != nullptr))
+    if (format->audit != nullptr && (is_whole || format->count_checksums != nullptr))
       std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
-    const bool looks_for_code = format->dangerous_code != nullptr || format->holds_in_archive != nullptr;
+    const bool looks_for_code = format->find_dangerous_code != nullptr || format->holds_in_archive != nullptr;
     if (input.source && !looks_for_code) add_code(input.source, report);
-    if (format->checksums != nullptr) report.checksums = format->checksums(input, model);
+    if (format->count_checksums != nullptr) report.checksums = format->count_checksums(input, model);
     report.has_digests = report.has_digests || report.checksums > 0;
     std::ranges::move(of_files, std::back_inserter(report.faults));
   } catch (const Error& error) {

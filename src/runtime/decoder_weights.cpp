@@ -47,7 +47,7 @@ class Loader {
  public:
   Loader(const Model& model, const DecoderPlan& plan, const Ranks& ranks)
       : model_(model),
-        family_(family_of(model)),
+        family_(find_family_or_llama(model)),
         plan_(plan),
         ranks_(ranks),
         share_(ranks.find_heads(plan.heads, plan.kv_heads)) {}

@@ -55,7 +55,7 @@ std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ra
   if (!type.empty() && find_family(type) == nullptr)
     refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, known_model_types()));
   require_parts(model);
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   refuse_for(model, list_ignored_effects(model));
   refuse_for(model, check_consistency(model), ErrorKind::invalid_file);
   if (const auto refusal = run_refusal(model)) refuse(model, refusal->message(), refusal->kind());

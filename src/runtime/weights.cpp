@@ -153,7 +153,7 @@ std::shared_ptr<const Weights> load_weights(const Model& model, const Ranks& ran
   parts->tensors.assign(model.tensors().begin(), model.tensors().end());
   parts->config = whole_config(model);
   parts->max_context = static_cast<std::size_t>(model.config->max_position_embeddings);
-  TokenId eos = family_of(model).end_of_text;
+  TokenId eos = find_family_or_llama(model).end_of_text;
   if (auto vocabulary = make_vocabulary(model); vocabulary && vocabulary->size() > 0) {
     parts->tokenizer.emplace(keep_first_tokens(*std::move(vocabulary), parts->transformer->vocabulary_size()));
     eos = parts->tokenizer->vocabulary().eos_id;

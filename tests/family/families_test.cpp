@@ -55,7 +55,7 @@ TEST(Families, AreFoundByTheirModelTypes) {
     const std::string_view type = family->model_type;
     EXPECT_TRUE(types.insert(type).second) << type << " belongs to two families";
     EXPECT_EQ(find_family(type), family) << type;
-    EXPECT_EQ(&family_of(type), family) << type;
+    EXPECT_EQ(&find_family_or_llama(type), family) << type;
   }
   const std::string known = known_model_types();
   EXPECT_TRUE(known.starts_with("mistral, mistral3, llama, ")) << known;
@@ -66,7 +66,7 @@ TEST(Families, AreFoundByTheirModelTypes) {
 TEST(Families, WhatSaysNothingOrIsNotKnownIsTakenForALlama) {
   for (const char* type : {"", "falcon", "Mistral"}) {
     EXPECT_EQ(find_family(type), nullptr) << type;
-    EXPECT_EQ(&family_of(type), find_family("llama")) << type;
+    EXPECT_EQ(&find_family_or_llama(type), find_family("llama")) << type;
   }
 }
 

@@ -58,7 +58,7 @@ TEST(WholeConfig, TheSwitchOfAWindowFollowsFromTheWindow) {
 TEST(WholeConfig, TravelsAsTextAndComesBackTheSame) {
   Model model = model_of(kMistral);
   Model reread;
-  reread.attributes = text_attributes(model);
+  reread.attributes = make_text_attributes(model);
   EXPECT_EQ(*reread.attributes.find("poise.config"), Value(kWhole));
   parse_text_attributes(reread);
   EXPECT_EQ(reread.config, model.config);
@@ -94,7 +94,7 @@ TEST(WholeConfig, OfAFamilyThatIsNotKnownIsKeptAsItIs) {
   EXPECT_EQ(to_json(whole_config(model)), kGpt);
   EXPECT_THAT(other_config_keys(model), ElementsAre("model_type", "n_embd", "hidden_size"));
   Model reread;
-  reread.attributes = text_attributes(model);
+  reread.attributes = make_text_attributes(model);
   parse_text_attributes(reread);
   EXPECT_FALSE(reread.config);
   EXPECT_EQ(reread.config_json, model.config_json);
@@ -107,7 +107,7 @@ TEST(WholeConfig, OfAFamilyThatIsNotKnownIsUnderstoodWhereNothingIsLeftToDefault
   model.config = Config{};
   model.config->hidden_size = 8;
   Model reread;
-  reread.attributes = text_attributes(model);
+  reread.attributes = make_text_attributes(model);
   parse_text_attributes(reread);
   EXPECT_EQ(reread.config, model.config);
   EXPECT_EQ(to_json(whole_config(reread)), to_json(whole_config(model)));

@@ -109,23 +109,23 @@ TEST_P(Conformance, HasAnExtensionThatFindsIt) {
   if (format().prepare == nullptr) return;
   const auto found = format_from_extension(file_name());
   ASSERT_TRUE(found);
-  EXPECT_EQ(format_by_name(*found).info.extension, format().info.extension);
+  EXPECT_EQ(find_format_by_name(*found).info.extension, format().info.extension);
 }
 
 TEST_P(Conformance, HasAName) {
   EXPECT_FALSE(name().empty());
   EXPECT_FALSE(format().info.description.empty());
-  EXPECT_EQ(&format_by_name(name()), &format()) << "another format has the same name";
+  EXPECT_EQ(&find_format_by_name(name()), &format()) << "another format has the same name";
   EXPECT_TRUE(format().read != nullptr || format().prepare != nullptr);
 }
 
 TEST_P(Conformance, IsRecognisedByItsContent) {
   ASSERT_TRUE(has_table());
-  EXPECT_EQ(recognise(sound_input(), all_formats()), &format());
+  EXPECT_EQ(recognise(sound_input(), list_all_formats()), &format());
   if (format().prepare == nullptr || is_a_directory()) return;
   // Whatever the file is called.
   const auto file = support::written(sound_model(), format());
-  EXPECT_EQ(recognise({"download", Source::from_memory(file, "download")}, all_formats()), &format());
+  EXPECT_EQ(recognise({"download", Source::from_memory(file, "download")}, list_all_formats()), &format());
 }
 
 // Files that people mistake for a format's get their own error instead of its reader's, and valid files never do.
@@ -242,7 +242,7 @@ TEST_P(Conformance, RefusesOptionsThatItDoesNotHonour) {
   refuses(honours.shard_size, "shard_size", [](WriteOptions& options) { options.shard_size = 1 << 20; });
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, Conformance, testing::ValuesIn(all_formats().begin(), all_formats().end()),
+INSTANTIATE_TEST_SUITE_P(Formats, Conformance, testing::ValuesIn(list_all_formats().begin(), list_all_formats().end()),
                          [](const auto& format) { return std::string(format.param->info.name); });
 
 }  // namespace

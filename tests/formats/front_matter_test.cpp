@@ -8,7 +8,7 @@ namespace poise {
 namespace {
 
 std::string license(const std::string& yaml) {
-  return front_matter_value("---\n" + yaml + "\n---\n# Title\n", "license");
+  return find_front_matter_value("---\n" + yaml + "\n---\n# Title\n", "license");
 }
 
 TEST(FrontMatter, Scalars) {
@@ -27,8 +27,8 @@ TEST(FrontMatter, Nothing) {
   for (const char* yaml : {"license:", "license: ''", "license: ~", "license: null", "license: # none", "License: mit",
                            "a:\n  license: mit", "licenses: mit"})
     EXPECT_EQ(license(yaml), "") << yaml;
-  EXPECT_EQ(front_matter_value("---\nlicense: mit\n", "license"), "") << "it does not end";
-  EXPECT_EQ(front_matter_value("\n---\nlicense: mit\n---\n", "license"), "") << "it does not begin the file";
+  EXPECT_EQ(find_front_matter_value("---\nlicense: mit\n", "license"), "") << "it does not end";
+  EXPECT_EQ(find_front_matter_value("\n---\nlicense: mit\n---\n", "license"), "") << "it does not begin the file";
 }
 
 TEST(FrontMatter, Lists) {
@@ -41,7 +41,9 @@ TEST(FrontMatter, Lists) {
 }
 
 TEST(FrontMatter, AllItems) {
-  const auto items = [](const std::string& yaml) { return front_matter_values("---\n" + yaml + "\n---\n", "tags"); };
+  const auto items = [](const std::string& yaml) {
+    return find_front_matter_values("---\n" + yaml + "\n---\n", "tags");
+  };
   EXPECT_THAT(items("tags:\n- a\n# none\n- 'b: c'\n\n-  d # e\nother:\n- f"), testing::ElementsAre("a", "b: c", "d"));
   EXPECT_THAT(items("tags:\n  - a\n  - name: b\n    url: c\n  - d\nother: 1"), testing::ElementsAre("a", "d"));
   EXPECT_THAT(items("tags: [a, \"b, c]\",\n  d]\nother: [e]"), testing::ElementsAre("a", "b, c]", "d"));

@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 bool begins_with(const Input& input, std::string_view magic) {
-  const auto bytes = first_bytes(input, magic.size());
+  const auto bytes = read_first_bytes(input, magic.size());
   return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == magic;
 }
 
@@ -142,7 +142,7 @@ TEST(Recognise, ContainersAreKnownByTheirFirstBytes) {
   EXPECT_EQ(find_container(memory("")), std::nullopt);
   const Directory directory({"b", "a"});
   EXPECT_EQ(find_container(directory.input()), ContainerKind::directory);
-  EXPECT_THAT(member_names(directory.input(), ContainerKind::directory), ElementsAre("a", "b"));
+  EXPECT_THAT(list_member_names(directory.input(), ContainerKind::directory), ElementsAre("a", "b"));
 }
 
 TEST(Recognise, WhatIsNoModelIsToldLast) {

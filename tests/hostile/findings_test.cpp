@@ -25,7 +25,7 @@ Tensor floats(const std::string& name, Shape shape) {
 }
 
 Error refusal(const Model& model, std::string_view format) {
-  return support::error_of([&] { support::written(model, format_by_name(format)); });
+  return support::error_of([&] { support::written(model, find_format_by_name(format)); });
 }
 
 std::vector<std::string> losses(const Model& model, const Format& format) { return losses_of(model, format, {}); }
@@ -81,7 +81,7 @@ TEST(Findings, TextFormatsKeepNumbersThatJsonDoesNotHave) {
     EXPECT_EQ(*reread.attributes.find("nan"), Value("NaN"));
     EXPECT_EQ(*reread.attributes.find("map"), Value(R"({"list":[1.5,-Infinity,Infinity]})"));
   }
-  EXPECT_THAT(losses(model, format_by_name("gguf")),
+  EXPECT_THAT(losses(model, find_format_by_name("gguf")),
               testing::Contains(HasSubstr("map becomes JSON text, in which map has NaN or Infinity")));
   model.attributes = {};
   model.config_json = {{"model_type", "unheard-of"}, {"scaling", Attributes{{"factor", kInfinity}}}};
@@ -130,7 +130,7 @@ TEST(Findings, AConfigurationOf80MillionLayersIsWrittenInLittleMemory) {
     return usage.ru_maxrss;
   };
   const auto before = kilobytes();
-  support::written(model, format_by_name("gguf"));
+  support::written(model, find_format_by_name("gguf"));
   EXPECT_LT(kilobytes() - before, 100'000);
 }
 

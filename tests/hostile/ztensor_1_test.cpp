@@ -434,10 +434,10 @@ TEST(HostileZtensor1, Components) {
 }
 
 TEST(HostileZtensor1, Overlaps) {
-  static constexpr auto kTwo = [](std::uint64_t first, std::uint64_t first_bytes, std::uint64_t second,
+  static constexpr auto kTwo = [](std::uint64_t first, std::uint64_t read_first_bytes, std::uint64_t second,
                                   std::uint64_t second_bytes) {
     return file_of(
-        {{text("a"), object({first_bytes}, "dense", {{text("data"), component("u8", first, first_bytes)}})},
+        {{text("a"), object({read_first_bytes}, "dense", {{text("data"), component("u8", first, read_first_bytes)}})},
          {text("b"), object({second_bytes}, "dense", {{text("data"), component("u8", second, second_bytes)}})}});
   };
   expect_refused("hostile.zt",
@@ -724,7 +724,7 @@ TEST(HostileZtensor1, WhatCompressionHidesIsFoundByEveryWriter) {
   for (const VerifyCase& hidden : kHidden) {
     const Model model = open(source(hidden.file().bytes(), "hostile.zt"));
     for (const std::string_view format : {"zt", "zt1"}) {
-      const Error error = support::error_of([&] { support::written(model, format_by_name(format)); });
+      const Error error = support::error_of([&] { support::written(model, find_format_by_name(format)); });
       EXPECT_EQ(error.kind(), ErrorKind::invalid_file) << hidden.rule << " as " << format << ": " << error.what();
       EXPECT_NE(error.message().find(hidden.names), std::string::npos) << format << ": " << error.what();
     }

@@ -33,7 +33,7 @@ TEST(Card, AFaultNamesFieldAndValue) {
     Card card;
     card.*field = std::move(text);
     try {
-      checked_card(card);
+      normalize_card(card);
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
       return error.what();

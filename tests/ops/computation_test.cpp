@@ -147,7 +147,7 @@ Model small_model(const Case& test_case) {
 
 // Throws what run would throw.
 DecoderPlan computation(const Model& model) {
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   if (!model.config) throw Error(ErrorKind::unsupported, "no configuration", {});
   std::vector<std::string> reasons = list_ignored_effects(model);
   for (std::string& fault : check_consistency(model)) reasons.push_back(std::move(fault));
@@ -285,7 +285,7 @@ TEST_P(Computation, StaysThroughEachFormatOrItIsTold) {
   const Model model = small_model(GetParam());
   const DecoderPlan expected = computation(model);
   std::size_t written = 0;
-  for (const Format* format : all_formats()) {
+  for (const Format* format : list_all_formats()) {
     if (format->prepare == nullptr) continue;
     SCOPED_TRACE(fmt::format("{} with {} through {}", GetParam().model_type, GetParam().keys, format->info.name));
     const std::filesystem::path path = directory / fmt::format("{}{}", format->info.name, format->info.extension);

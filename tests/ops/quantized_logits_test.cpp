@@ -47,7 +47,7 @@ struct Errors {
 
 TEST(QuantizedLogits, AreNearThoseOfTheSameNumbersInFloat32) {
   const auto path = source_directory() / "examples/nano-mistral";
-  const Format& format = format_by_name("zt");
+  const Format& format = find_format_by_name("zt");
   const std::vector<float> exact = logits(open(path));
   struct Type {
     const char* name;

@@ -13,7 +13,7 @@ namespace {
 // Returns true for version 2. Version 1 begins with "altc" and zeros; some files of version 2 begin with "altc", too,
 // followed by fields.
 bool is_v2(const Input& input) {
-  const auto bytes = first_bytes(input, 24);
+  const auto bytes = read_first_bytes(input, 24);
   if (bytes.size() < 8) return false;
   const auto marker = load_le<std::int64_t>(bytes.data());
   const auto is_set = [](std::byte byte) { return byte != std::byte{0}; };
@@ -21,7 +21,7 @@ bool is_v2(const Input& input) {
 }
 
 bool is_v1(const Input& input) {
-  const auto bytes = first_bytes(input, 4);
+  const auto bytes = read_first_bytes(input, 4);
   return bytes.size() == 4 && load_le<std::int32_t>(bytes.data()) == alt::kStartAltc && !is_v2(input);
 }
 

@@ -166,7 +166,7 @@ std::int32_t find_prevailing_type(const Model& model) {
     if (dtype == DType::f16) halves += tensor.elements();
     if (dtype == DType::f32) floats += tensor.elements();
   }
-  return spelling_in(kCodes, halves > floats ? DType::f16 : DType::f32).value();
+  return find_spelling(kCodes, halves > floats ? DType::f16 : DType::f32).value();
 }
 
 namespace {

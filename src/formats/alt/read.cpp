@@ -117,7 +117,7 @@ Model read_v1(const Input& input, const ReadOptions&) {
   if (parameters) compare_data_type(reader, *parameters, model);
   // Version 1 does not store tie_word_embeddings; a model without an output matrix uses the embedding.
   if (model.config)
-    model.config->tie_word_embeddings = model.size() > 0 && model.find(family_of(model).output) == nullptr;
+    model.config->tie_word_embeddings = model.size() > 0 && model.find(find_family_or_llama(model).output) == nullptr;
   set_vocab_size(model);
   model.warnings = reader.release_warnings();
   return model;

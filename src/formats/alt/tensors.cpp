@@ -170,7 +170,7 @@ class ReaderV2 : private TensorsReader {
   void read_typed_data(Tensor& tensor) {
     const std::uint64_t at = bytes_.position();
     const std::int32_t code = bytes_.i32("data_type");
-    const auto dtype = dtype_spelled(kCodes, code);
+    const auto dtype = find_spelled_dtype(kCodes, code);
     if (!dtype) bytes_.fail("data_type", fmt::format("expected 0 to 4, found {}", code), at);
     const std::uint64_t scale_at = bytes_.position();
     const Affine affine = read_affine(*dtype);

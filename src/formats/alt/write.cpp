@@ -42,7 +42,7 @@ std::int32_t data_type(const Tensor& tensor) {
   const bool affine = tensor.layout == Layout::affine;
   if (tensor.layout != Layout::dense && !affine) refuse_tensor("alt", tensor);
   const DType dtype = tensor.require("data").dtype;
-  const auto code = spelling_in(kCodes, dtype);
+  const auto code = find_spelling(kCodes, dtype);
   if (!code || affine != (poise::info(dtype).kind == DTypeKind::quantized)) refuse_tensor("alt", tensor);
   return *code;
 }
@@ -190,7 +190,7 @@ struct FileV1 {
   explicit FileV1(const Model& model)
       : section(sort_canonically(model), make_tensor_header_v1, nullptr), sections(model, kVersion1) {
     // Version 1 has no hidden_act; readers assume the usual one.
-    if (const Family& family = family_of(model); family.hidden_act != Config{}.hidden_act) {
+    if (const Family& family = find_family_or_llama(model); family.hidden_act != Config{}.hidden_act) {
       throw Error(ErrorKind::unsupported, fmt::format("alt1 cannot describe a {}", family.title))
           .with({.kind = Remedy::Kind::format, .value = "alt"});
     }
@@ -363,7 +363,7 @@ void note_parameters(const Model& model, Losses& losses) {
   losses.note_if(config.hidden_act != usual.hidden_act, fmt::format("hidden_act ({})", config.hidden_act));
   losses.note_if(config.initializer_range != usual.initializer_range,
                  fmt::format("initializer_range ({})", config.initializer_range));
-  const bool tied = model.size() > 0 && model.find(family_of(model).output) == nullptr;
+  const bool tied = model.size() > 0 && model.find(find_family_or_llama(model).output) == nullptr;
   losses.note_if(config.tie_word_embeddings != tied, "tie_word_embeddings");
   losses.note_if(model.vocabulary && model.vocabulary->max_length != config.max_position_embeddings,
                  "the vocabulary's max_length, which differs from max_position_embeddings");

@@ -87,7 +87,7 @@ class Numbered {
 
 }  // namespace
 
-std::optional<DType> FlaxArray::dtype() const { return dtype_spelled(kTypes, std::string_view(type)); }
+std::optional<DType> FlaxArray::dtype() const { return find_spelled_dtype(kTypes, std::string_view(type)); }
 
 std::string FlaxArray::explain_no_number() const {
   if (type.starts_with("void") || type.starts_with("V"))

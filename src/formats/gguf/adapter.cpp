@@ -106,7 +106,7 @@ class Reading {
   void add(const std::string& name, const ThinMatrices& pair) {
     TensorName known{name};
     if (architecture_ != nullptr) {
-      if (auto found = canonical_name(*architecture_, name)) known = *std::move(found);
+      if (auto found = find_poise_name(*architecture_, name)) known = *std::move(found);
     }
     try {
       if (is_stack(pair)) return add_stack(name, known, pair);

@@ -83,7 +83,7 @@ std::vector<std::string_view> list_model_types() {
   return types;
 }
 
-std::optional<TensorName> canonical_name(const Architecture& architecture, std::string_view gguf) {
+std::optional<TensorName> find_poise_name(const Architecture& architecture, std::string_view gguf) {
   return translated(architecture, gguf, &NameRow::gguf, &NameRow::canonical, kLayers, architecture.layers);
 }
 

@@ -135,7 +135,7 @@ struct TensorName {
   std::optional<std::uint64_t> expert = {};  // of stacked tensors: the expert
 };
 // Return std::nullopt for a name that the architecture lacks: it stays. The canonical name of stacked tensors has a *.
-std::optional<TensorName> canonical_name(const Architecture& architecture, std::string_view gguf);
+std::optional<TensorName> find_poise_name(const Architecture& architecture, std::string_view gguf);
 std::optional<TensorName> gguf_name(const Architecture& architecture, std::string_view canonical);
 // Returns the name of one expert's tensor.
 std::string expert_name(std::string_view canonical, std::uint64_t expert);

@@ -125,7 +125,7 @@ class GeneralWriter {
   // Returns the values of the card's first key, of these, that has any.
   std::vector<std::string> find_values(std::initializer_list<std::string> keys) const {
     for (const std::string& key : keys) {
-      if (std::vector<std::string> values = front_matter_values(readme_, key); !values.empty()) return values;
+      if (std::vector<std::string> values = find_front_matter_values(readme_, key); !values.empty()) return values;
     }
     return {};
   }
@@ -252,7 +252,7 @@ class GeneralWriter {
   void write_list(std::string_view name, std::initializer_list<std::string_view> keys) {
     std::vector<std::string> items;
     for (const std::string_view key : keys)
-      std::ranges::move(front_matter_values(readme_, key), std::back_inserter(items));
+      std::ranges::move(find_front_matter_values(readme_, key), std::back_inserter(items));
     const std::string key = make_key(name);
     if (items.empty() || out_.has(key)) return;
     ByteWriter& out = out_.array(key, ValueType::text, items.size());

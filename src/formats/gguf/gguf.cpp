@@ -23,7 +23,7 @@ namespace poise {
 namespace {
 
 bool sniff(const Input& input) {
-  const auto bytes = first_bytes(input, gguf::kMagic.size());
+  const auto bytes = read_first_bytes(input, gguf::kMagic.size());
   return std::ranges::equal(bytes, std::as_bytes(std::span(gguf::kMagic)));
 }
 
@@ -37,7 +37,7 @@ const Format kGguf = {
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::blocks; },
     .weights = WeightReader::llama_cpp,
     .requires_output = gguf::requires_output,
-    .stored_as_f32 = gguf::stored_as_f32,
+    .make_f32_test = gguf::make_f32_test,
     .sniff = sniff,
     .read = gguf::read,
     .prepare = gguf::prepare,
@@ -175,7 +175,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
     FileAudit(path == input.path ? input.source : Source::open(path, IoMode::read), findings).run();
   // Types that ggml removed or that are newer, and blocks without a known byte order.
   find_unknown(model, is_known_layout, findings);
-  std::ranges::move(adapter_findings(model), std::back_inserter(findings));
+  std::ranges::move(check_adapter(model), std::back_inserter(findings));
   return findings;
 }
 

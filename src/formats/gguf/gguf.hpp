@@ -33,7 +33,7 @@ bool transposes(const Model& model, std::string_view tensor);
 
 // Returns, for a model, a function that is true for the tensors with which llama.cpp computes in float32: norms, other
 // vectors and biases of models that it knows. Codes and float64 stay.
-std::function<bool(const Tensor& tensor)> stored_as_f32(const Model& model);
+std::function<bool(const Tensor& tensor)> make_f32_test(const Model& model);
 
 // Returns true for models for which llama.cpp requires an output matrix, even one that equals the embedding.
 bool requires_output(const Model& model);
@@ -80,7 +80,7 @@ std::vector<Finding> audit(const Input& input, const Model& model);
 // adapter.lora.alpha of 0, or none, counts as rank. Of stacked experts both have one more dimension in front.
 //
 // Source: llama.cpp's convert_lora_to_gguf.py, src/llama-adapter.cpp and llm_graph_context::build_lora_mm(). See
-// adapter_in().
+// parse_adapter().
 std::optional<Adapter> adapter(const Model& file, const Model* base);
 
 }  // namespace poise::gguf

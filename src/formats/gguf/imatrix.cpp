@@ -39,7 +39,7 @@ std::vector<float> read_floats(const Tensor& tensor, const std::string& path) {
 }  // namespace
 
 ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(path.string()) {
-  const auto start = first_bytes({path, Source::open(path, IoMode::map)}, gguf::kMagic.size());
+  const auto start = read_first_bytes({path, Source::open(path, IoMode::map)}, gguf::kMagic.size());
   if (std::ranges::equal(start, std::as_bytes(std::span(gguf::kMagic)))) {
     read_gguf(path);
   } else {

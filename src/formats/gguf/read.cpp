@@ -98,7 +98,7 @@ class TensorAdder {
     const auto elements = element_count(info.shape);
     if (!elements) fail(info, fmt::format("shape {} overflows", poise::to_string(info.shape)));
     const BlockType* type = find_numbered_block_type(info.type);
-    if (type == nullptr && !dtype_spelled(kSpellings, info.type)) {
+    if (type == nullptr && !find_spelled_dtype(kSpellings, info.type)) {
       require_place(info, 0);
       return std::nullopt;
     }
@@ -145,7 +145,7 @@ class TensorAdder {
   }
 
   void add(const TensorInfo& info, std::uint64_t bytes) {
-    const auto known = architecture_ == nullptr ? std::nullopt : canonical_name(*architecture_, info.name);
+    const auto known = architecture_ == nullptr ? std::nullopt : find_poise_name(*architecture_, info.name);
     if (known && known->change == Change::stacked && info.shape.size() == (known->name.ends_with(".bias") ? 2U : 3U) &&
         is_interpreted(info)) {
       return add_experts(info, known->name, bytes);
@@ -199,13 +199,13 @@ class TensorAdder {
 
   // Returns true for tensors that Poise interprets. Others are listed and carried, and keep their name and order.
   bool is_interpreted(const TensorInfo& info) const {
-    return dtype_spelled(kSpellings, info.type) || readable_blocks(info) != nullptr;
+    return find_spelled_dtype(kSpellings, info.type) || readable_blocks(info) != nullptr;
   }
 
   // Returns the tensor as it is in the file.
   Tensor tensor(const TensorInfo& info, std::uint64_t bytes) const {
     BlobPtr blob = make_source_blob(file_->source, file_->data_begin + info.offset, bytes);
-    if (const auto dtype = dtype_spelled(kSpellings, info.type)) {
+    if (const auto dtype = find_spelled_dtype(kSpellings, info.type)) {
       if (file_->big_endian) blob = make_byte_swapped_blob(blob, number_bytes(*dtype));
       return make_dense(info.name, info.shape, *dtype, std::move(blob));
     }

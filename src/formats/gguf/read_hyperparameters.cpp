@@ -32,7 +32,7 @@ class HyperparameterReader {
       if (by_default != nullptr && map_.find(row.config) == nullptr) map_.set(std::string(row.config), *by_default);
     }
     if (map_.find("vocab_size") == nullptr) {
-      const Tensor* embedding = model_.find(canonical_name(architecture_, kEmbedding)->name);
+      const Tensor* embedding = model_.find(find_poise_name(architecture_, kEmbedding)->name);
       if (embedding != nullptr && !embedding->shape.empty()) map_.set("vocab_size", embedding->shape.front());
     }
     // An absent window means llama.cpp's default, if it has one; transformers has others. 0 is none, which is null

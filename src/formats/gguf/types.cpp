@@ -15,7 +15,7 @@
 namespace poise::gguf {
 
 std::optional<std::uint64_t> count_stored_bytes(std::uint32_t type, std::uint64_t elements) {
-  if (const auto dtype = dtype_spelled(kSpellings, type)) return packed_bytes(*dtype, elements);
+  if (const auto dtype = find_spelled_dtype(kSpellings, type)) return packed_bytes(*dtype, elements);
   const BlockType* blocks = find_numbered_block_type(type);
   return blocks == nullptr ? std::nullopt : checked_mul(elements / blocks->elements, blocks->bytes);
 }

@@ -49,7 +49,7 @@ struct Stored {
 std::uint32_t find_type_number(const Tensor& tensor) {
   if (const BlockType* blocks = block_type(tensor.layout)) return blocks->number;
   if (tensor.layout != Layout::dense) refuse_tensor("gguf", tensor);
-  const auto number = spelling_in(kSpellings, tensor.require("data").dtype);
+  const auto number = find_spelling(kSpellings, tensor.require("data").dtype);
   if (!number) refuse_tensor("gguf", tensor);
   return *number;
 }
@@ -68,7 +68,9 @@ const Architecture* find_architecture(const Model& model) {
 class Preparer {
  public:
   explicit Preparer(const Model& model)
-      : architecture_(find_architecture(model)), family_(&family_of(model)), is_from_gguf_(is_from_gguf(model)) {
+      : architecture_(find_architecture(model)),
+        family_(&find_family_or_llama(model)),
+        is_from_gguf_(is_from_gguf(model)) {
     if (architecture_ != nullptr) hyperparameters_ = hyperparameters_of(model, *architecture_);
   }
 
@@ -92,7 +94,7 @@ class Preparer {
   // file stay, because the program that it is for may read them.
   bool is_computed(const Tensor& tensor) const {
     return architecture_ != nullptr && !is_from_gguf_ && !known(tensor) &&
-           computed_tensor(*family_, tensor.name) != nullptr;
+           find_computed_tensor(*family_, tensor.name) != nullptr;
   }
 
   // Names with that prefix are llama.cpp's own.
@@ -171,7 +173,7 @@ struct Part {
 
 // Requires an adapter of GGUF: those of other formats are neither models nor adapters of GGUF.
 void require_own_adapter(const Model& model) {
-  if (adapter(model, nullptr) || !adapter_in(model, nullptr)) return;
+  if (adapter(model, nullptr) || !parse_adapter(model, nullptr)) return;
   throw Error(
       ErrorKind::unsupported,
       "this is an adapter in PEFT's form. The names of its matrices in GGUF and the order of their rows depend on the "
@@ -209,7 +211,7 @@ class RunnableCheck {
         fmt::format("it has no name for {} in {} models", list_names(strangers), preparer_.architecture()->model_type));
     // Other weights of the family change what it computes.
     const std::vector<std::string_view> unknown = unknown_weights(model_);
-    const Family& family = family_of(model_);
+    const Family& family = find_family_or_llama(model_);
     for (const std::string_view name : strangers) {
       const bool is_weight =
           family.tensors.has(table_name(family, name)) && std::ranges::find(unknown, name) == unknown.end();
@@ -451,7 +453,7 @@ bool transposes(const Model& model, std::string_view tensor) {
   return name && name->change == Change::transposed && find_architecture(model) != nullptr;
 }
 
-std::function<bool(const Tensor&)> stored_as_f32(const Model& model) {
+std::function<bool(const Tensor&)> make_f32_test(const Model& model) {
   const bool is_known = find_architecture(model) != nullptr;
   return [is_known](const Tensor& tensor) { return is_known && is_vector(tensor); };
 }

@@ -54,8 +54,8 @@ bool is_same_computation(const Attributes& map, const Model& model) {
     parse_config(other, map, {});
     if (!other.config) return true;
     const ConfigView view = config_view(model);
-    const Family& family = family_of(model);
-    const Family& other_family = family_of(other);
+    const Family& family = find_family_or_llama(model);
+    const Family& other_family = find_family_or_llama(other);
     const ConfigView other_view(*other.config, family_keys(other_family, other.config_json), view.experts);
     if (!check_config(view, family).empty() || !check_config(other_view, other_family).empty()) return true;
     return other_family.plan(other_view) == family.plan(view);
@@ -99,7 +99,8 @@ Attributes list_other_keys(const Model& model, const Architecture& architecture,
 // Returns the same as JSON text, "{}" where there are none: a file without poise.config is of another program, whose
 // reader adds keys. All keys if there are no entries; empty if there is no configuration.
 std::string make_rest(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters) {
-  if (architecture == nullptr) return model.config || !model.config_json.empty() ? config_text(model) : std::string();
+  if (architecture == nullptr)
+    return model.config || !model.config_json.empty() ? make_config_text(model) : std::string();
   const Attributes rest = list_other_keys(model, *architecture, hyperparameters);
   require_finite(rest);
   return to_json(rest);
@@ -108,7 +109,7 @@ std::string make_rest(const Model& model, const Architecture* architecture, cons
 // Returns the number of rows of the embedding; 0: unknown, or more than a vocabulary has.
 std::uint64_t count_embedding_rows(const Model& model, const Architecture* architecture) {
   if (architecture == nullptr) return 0;
-  const auto name = canonical_name(*architecture, kEmbedding);
+  const auto name = find_poise_name(*architecture, kEmbedding);
   const Tensor* embedding = model.find(name ? std::string_view(name->name) : kEmbedding);
   const std::uint64_t rows = embedding == nullptr || embedding->shape.empty() ? 0 : embedding->shape.front();
   return rows > kMaxTokens ? 0 : rows;
@@ -152,7 +153,7 @@ std::vector<std::string> list_other_losses(const Model& model, const Architectur
   }
   if (!maps.empty())
     losses.push_back(
-        fmt::format("gguf holds numbers, texts and arrays of these: {}", becomes_json_text(model.attributes, maps)));
+        fmt::format("gguf holds numbers, texts and arrays of these: {}", describe_json_texts(model.attributes, maps)));
   return losses;
 }
 

@@ -112,7 +112,7 @@ class Reading {
   // [in, out], a Linear [out, in]. Where a family does not decide, the shape does.
   bool is_stored_in_out(const std::string& weight, const Pair& pair) const {
     if (base_ == nullptr) return config_.fan_in_fan_out();
-    const Family& family = family_of(*base_);
+    const Family& family = find_family_or_llama(*base_);
     if (plan_) return stores_in_out(*plan_, table_name(family, weight));
     const Tensor* own = find_weight(*base_, family, weight);
     const Shape product = {pair.left->shape[0], pair.right->shape[1]};

@@ -16,7 +16,7 @@ inline constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
 // Throws invalid_file, naming the attribute, if it is not an object.
 std::optional<Attributes> adapter_config(const Model& model);
 
-// Makes an adapter, as adapter_in() explains. Reports errors of adapter_config() as faults.
+// Makes an adapter, as parse_adapter() explains. Reports errors of adapter_config() as faults.
 std::optional<Adapter> adapter(const Model& file, const Model* base);
 
 }  // namespace poise::huggingface

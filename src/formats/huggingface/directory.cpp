@@ -146,7 +146,7 @@ std::optional<std::string> only_file(const Container& directory, const Format& f
 std::vector<std::string> find_folders(const MemberNames& names) {
   const std::unordered_set<std::string_view> all(names.begin(), names.end());
   const auto has_weights = [&](const std::string& folder) {
-    return std::ranges::any_of(all_formats(), [&](const Format* format) {
+    return std::ranges::any_of(list_all_formats(), [&](const Format* format) {
       const auto has = [&](std::string_view name) { return all.contains(folder + std::string(name)); };
       return format->weight_files && ((!format->weight_files->index.empty() && has(format->weight_files->index)) ||
                                       std::ranges::any_of(format->weight_files->names, has));
@@ -182,14 +182,14 @@ std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::
 }
 
 std::optional<LocatedWeights> find_weights(const Container& directory) {
-  for (const Format* format : all_formats()) {
+  for (const Format* format : list_all_formats()) {
     if (!format->weight_files) continue;
     const WeightFiles& files = *format->weight_files;
     if (directory.has(files.names[0])) return LocatedWeights{format, std::string(files.names[0]), false};
     if (!files.index.empty() && directory.has(files.index))
       return LocatedWeights{format, std::string(files.index), true};
   }
-  for (const Format* format : all_formats()) {
+  for (const Format* format : list_all_formats()) {
     if (!format->weight_files) continue;
     for (const std::string_view name : format->weight_files->names) {
       if (directory.has(name)) return LocatedWeights{format, std::string(name), false};
@@ -202,7 +202,7 @@ std::optional<LocatedWeights> find_weights(const Container& directory) {
 
 std::optional<std::string> find_adapter(const Container& directory) {
   if (!directory.has(kAdapter)) return std::nullopt;
-  for (const Format* format : all_formats()) {
+  for (const Format* format : list_all_formats()) {
     if (!format->weight_files) continue;
     for (const std::string_view name : format->weight_files->names) {
       if (name.starts_with("adapter_model.") && directory.has(name)) return std::string(name);
@@ -275,7 +275,7 @@ class TensorCollector {
  public:
   // Leaves out tensors that the model's family computes.
   TensorCollector(Model& model, const WeightFiles& files)
-      : model_(model), files_read_(files), family_(model.config ? &family_of(model) : nullptr) {}
+      : model_(model), files_read_(files), family_(model.config ? &find_family_or_llama(model) : nullptr) {}
 
   // Adds a file. `look_at` first gets the name of every tensor of the file.
   void add(DirectoryReader& directory, const std::string& file, FunctionRef<void(const std::string& name)> look_at) {
@@ -309,7 +309,7 @@ class TensorCollector {
   // Returns why a tensor is left out; an empty text if it stays.
   std::string why_left_out(std::string_view tensor) const {
     if (family_ == nullptr) return {};
-    const ComputedTensor* computed = computed_tensor(*family_, tensor);
+    const ComputedTensor* computed = find_computed_tensor(*family_, tensor);
     return computed == nullptr ? std::string() : fmt::format("it is computed from {}", computed->from);
   }
 

@@ -50,7 +50,7 @@ using namespace huggingface;
 // Sets the embedding's rows, where config.json does not say how many tokens there are.
 void set_vocab_size(Model& model) {
   if (!model.config || model.config->vocab_size != 0) return;
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const Tensor* embedding = find_weight(model, family, family.embedding);
   if (embedding == nullptr && model.config->tie_word_embeddings) embedding = find_weight(model, family, family.output);
   if (embedding != nullptr && !embedding->shape.empty())
@@ -188,12 +188,12 @@ std::vector<Input> weight_inputs(const LocatedWeights& weights, const Container&
 
 // Finds code in the files next to the model that others load: an optimizer's state, training arguments, the same
 // weights in another format. Reports only once the findings that reading the model has made.
-std::vector<Finding> dangerous_code(const Container& files, const Model& model) {
+std::vector<Finding> find_dangerous_code(const Container& files, const Model& model) {
   std::vector<Finding> findings;
   for (const std::string& name : files.names()) {
     if (!files.has_file(name)) continue;
     try {
-      std::ranges::move(code_of_file(files.open(name), model.warnings), std::back_inserter(findings));
+      std::ranges::move(find_code_in_file(files.open(name), model.warnings), std::back_inserter(findings));
     } catch (const Error& error) {
       const bool is_of_the_file = error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported;
       findings.push_back({is_of_the_file ? Severity::error : Severity::warning, error.message(),
@@ -204,24 +204,25 @@ std::vector<Finding> dangerous_code(const Container& files, const Model& model) 
 }
 
 std::vector<Finding> audit(const Input& input, const Model& model) {
-  std::vector<Finding> findings = adapter_findings(model);
+  std::vector<Finding> findings = check_adapter(model);
   const auto files = open_files(input, IoMode::map);
   const auto located = find_weights(*files);
   const std::vector<Input> weights = located ? weight_inputs(*located, *files, model) : std::vector<Input>();
   std::ranges::move(files->check(), std::back_inserter(findings));
-  std::ranges::move(dangerous_code(*files, model), std::back_inserter(findings));
+  std::ranges::move(find_dangerous_code(*files, model), std::back_inserter(findings));
   if (!located || located->format->audit == nullptr) return findings;
   for (const Input& file : weights)
     std::ranges::move(located->format->audit(file, model), std::back_inserter(findings));
   return findings;
 }
 
-std::size_t checksums(const Input& input, const Model& model) {
+std::size_t count_checksums(const Input& input, const Model& model) {
   const auto files = open_files(input, IoMode::map);
   const auto weights = find_weights(*files);
   std::size_t count = files->checksums();
-  if (!weights || weights->format->checksums == nullptr) return count;
-  for (const Input& file : weight_inputs(*weights, *files, model)) count += weights->format->checksums(file, model);
+  if (!weights || weights->format->count_checksums == nullptr) return count;
+  for (const Input& file : weight_inputs(*weights, *files, model))
+    count += weights->format->count_checksums(file, model);
   return count;
 }
 
@@ -236,7 +237,7 @@ LocatedWeights locate_weights(const std::string& name, const Format& format, con
 
 std::optional<Model> open_with_directory(const fs::path& weights, std::string_view format, const ReadOptions& options) {
   const std::string name = weights.filename().string();
-  const auto all = all_formats();
+  const auto all = list_all_formats();
   const auto row = std::ranges::find_if(
       all, [&](const Format* candidate) { return candidate->weight_files && candidate->info.name == format; });
   if (row == all.end() || name.starts_with("adapter_model.")) return std::nullopt;
@@ -259,7 +260,7 @@ const Format kHuggingFace = {
     .read = read,
     .prepare = huggingface::prepare,
     .audit = audit,
-    .checksums = checksums,
+    .count_checksums = count_checksums,
     .keys = huggingface::list_keys,
     .complete_card = complete_card,
     .origin = "huggingface",

@@ -72,7 +72,7 @@ bool set_dtype(Attributes& config, std::string_view dtype) {
 Attributes make_config_json(const Model& model) {
   Attributes config = whole_config(model);
   if (config.empty()) {
-    if (!adapter_in(model, nullptr))
+    if (!parse_adapter(model, nullptr))
       throw Error(ErrorKind::unsupported, "a Hugging Face directory needs a configuration, and the model has none");
     throw Error(ErrorKind::unsupported,
                 "a Hugging Face directory needs a configuration, and this is an adapter whose names are not PEFT's, "
@@ -81,7 +81,7 @@ Attributes make_config_json(const Model& model) {
   }
   require_finite(config);
   if (model.config && model.config->vocab_size == 0) {
-    const Tensor* embedding = model.find(family_of(model).embedding);
+    const Tensor* embedding = model.find(find_family_or_llama(model).embedding);
     if (embedding != nullptr && !embedding->shape.empty()) config.set("vocab_size", embedding->shape[0]);
   }
   if (const std::string_view name = find_class(model.card.model_type);
@@ -90,7 +90,7 @@ Attributes make_config_json(const Model& model) {
   }
   if (const std::string_view dtype = torch_dtype(model); !dtype.empty()) {
     if (!set_dtype(config, dtype)) config.set("torch_dtype", dtype);
-    const std::string nested(family_of(model).nested);
+    const std::string nested(find_family_or_llama(model).nested);
     if (const auto* map = nested.empty() ? nullptr : config.get_if<Attributes>(nested)) {
       Attributes table = *map;
       if (set_dtype(table, dtype)) config.set(nested, std::move(table));
@@ -118,7 +118,7 @@ Attributes find_generation(const Model& model) {
 
 Described describe(const Model& model) {
   Described result;
-  DescribedVocabulary found = described_vocabulary(model);
+  DescribedVocabulary found = make_described_vocabulary(model);
   result.vocabulary = found.made ? std::move(found.made) : model.vocabulary;
   if (!found.problem.empty())
     result.losses.push_back(fmt::format("no tokenizer files can be written for the vocabulary: {}", found.problem));
@@ -156,7 +156,7 @@ void require_whole(const Model& model) {
 // safetensors has none.
 std::optional<UnfoldedModel> unfold_model_groups(const Model& model) {
   if (find_reversible_scheme(model.config_json) != nullptr) return std::nullopt;
-  const Family& family = family_of(model);
+  const Family& family = find_family_or_llama(model);
   const bool is_tied = model.config && model.config->tie_word_embeddings;
   return unfold_groups(model, family.embedding, is_tied ? family.output : "");
 }
@@ -194,8 +194,8 @@ class Directory {
     if (unfolded_) std::ranges::copy(unfolded_->losses, std::back_inserter(losses_));
     std::ranges::copy(what.losses, std::back_inserter(losses_));
     if (what.vocabulary) add_tokenizer(*what.vocabulary, find_unchanged_tokenizer(model));
-    Attributes metadata = text_attributes(what.attributes);
-    if (auto card = card_text(model.card)) metadata.set(std::string(kCardKey), *std::move(card));
+    Attributes metadata = make_text_attributes(what.attributes);
+    if (auto card = make_card_text(model.card)) metadata.set(std::string(kCardKey), *std::move(card));
     cut(stored, options.shard_size, std::move(metadata));
   }
 
@@ -370,7 +370,7 @@ class AdapterDirectory {
   SafetensorsFile weights(const Model& model) const {
     std::vector<const Tensor*> tensors;
     for (const Tensor& tensor : model.tensors()) tensors.push_back(&tensor);
-    Attributes metadata = text_attributes(attributes_);
+    Attributes metadata = make_text_attributes(attributes_);
     if (auto card = other_card(model)) metadata.set(std::string(kCardKey), *std::move(card));
     return {std::move(tensors), std::move(metadata)};
   }
@@ -379,7 +379,7 @@ class AdapterDirectory {
     Card card = model.card;
     const auto adapter = huggingface::adapter(model, nullptr);
     if (adapter && card.base_model == adapter->base_model) card.base_model.clear();
-    return card_text(card);
+    return make_card_text(card);
   }
 
   const Model& model_;

@@ -157,7 +157,7 @@ namespace poise {
 namespace {
 
 bool sniff(const Input& input) {
-  const auto bytes = first_bytes(input, sizeof llama2c::kMagic);
+  const auto bytes = read_first_bytes(input, sizeof llama2c::kMagic);
   if (bytes.size() < sizeof llama2c::kMagic) return false;
   return load_le<std::uint32_t>(bytes.data()) == llama2c::kMagic || llama2c::is_version_0(*input.source);
 }

@@ -209,7 +209,7 @@ ArrayHeader read_header(ByteReader& reader) {
 
 std::optional<DType> find_dtype(const ArrayHeader& header) {
   if (header.is_record) return std::nullopt;
-  return dtype_spelled(kSpellings, remove_order(header.descr));
+  return find_spelled_dtype(kSpellings, remove_order(header.descr));
 }
 
 std::string explain_no_number(const ArrayHeader& header) {
@@ -250,7 +250,7 @@ Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data) {
 ByteWriter write_header(std::string_view format, const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor(format, tensor);
   const DType dtype = tensor.require("data").dtype;
-  const auto name = spelling_in(kSpellings, dtype);
+  const auto name = find_spelling(kSpellings, dtype);
   if (!name) refuse_tensor(format, tensor);
   if (tensor.shape.size() > kMaxRank)
     throw Error(ErrorKind::unsupported, fmt::format("{} cannot hold {}: it has {} dimensions, NumPy takes {}", format,

@@ -15,7 +15,7 @@ namespace poise::npy {
 namespace {
 
 bool sniff(const Input& input) {
-  const auto bytes = first_bytes(input, numpy::kMagic.size());
+  const auto bytes = read_first_bytes(input, numpy::kMagic.size());
   return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == numpy::kMagic;
 }
 
@@ -41,7 +41,7 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
-std::vector<Finding> dangerous_code(const SourcePtr& source) {
+std::vector<Finding> find_dangerous_code(const SourcePtr& source) {
   if (!sniff({source->name(), source})) return {};
   ByteReader reader(*source, "npy");
   const numpy::ArrayHeader header = numpy::read_header(reader);
@@ -93,7 +93,7 @@ const Format kNpy = {
     .sniff = npy::sniff,
     .read = npy::read,
     .prepare = prepare_with<npy::plan, npy::write, npy::losses>,
-    .dangerous_code = npy::dangerous_code,
+    .find_dangerous_code = npy::find_dangerous_code,
 };
 
 }  // namespace poise

@@ -156,7 +156,7 @@ std::vector<Finding> audit(const Input& input, const Model&) {
 }
 
 // Finds dangerous code. The pickles of other members are read by the archives of PyTorch.
-std::vector<Finding> dangerous_code(const SourcePtr& source) {
+std::vector<Finding> find_dangerous_code(const SourcePtr& source) {
   if (find_container({source->name(), source}) != ContainerKind::zip) return {};
   const ZipArchive archive(source);
   std::vector<Finding> findings;
@@ -220,7 +220,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
 }
 
 std::vector<std::string> losses(const Model& model, const WriteOptions&) {
-  return metadata_losses(model, "an .npz file");
+  return list_metadata_losses(model, "an .npz file");
 }
 
 }  // namespace
@@ -236,8 +236,8 @@ const Format kNpz = {
     .read = npz::read,
     .prepare = prepare_with<npz::plan, npz::write, npz::losses>,
     .audit = npz::audit,
-    .dangerous_code = npz::dangerous_code,
-    .checksums = [](const Input& input, const Model&) { return ZipArchive(input.source).members().size(); },
+    .find_dangerous_code = npz::find_dangerous_code,
+    .count_checksums = [](const Input& input, const Model&) { return ZipArchive(input.source).members().size(); },
 };
 
 }  // namespace poise

@@ -236,7 +236,7 @@ namespace {
 
 // Returns true for ONNX. The version comes first, as all programs write it.
 bool sniff(const Input& input) {
-  const auto bytes = first_bytes(input, 1);
+  const auto bytes = read_first_bytes(input, 1);
   constexpr std::byte kVersionTag{0x08};
   return !bytes.empty() && bytes[0] == kVersionTag && onnx::is_model(input.source);
 }

@@ -20,8 +20,8 @@ bool is_pickle_name(std::string_view member);
 
 Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
-// Finds dangers in any zip archive, as Format::dangerous_code explains. Reads the pickles of its members; where PyTorch
-// would read one that Poise does not, or a program of TorchScript, that is an error.
+// Finds dangers in any zip archive, as Format::find_dangerous_code explains. Reads the pickles of its members; where
+// PyTorch would read one that Poise does not, or a program of TorchScript, that is an error.
 std::vector<Finding> find_dangers_in_archive(const SourcePtr& source);
 
 // Does the same for the members of a checkpoint that read_archive() does not look at.

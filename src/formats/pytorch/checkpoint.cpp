@@ -37,7 +37,7 @@ class Objects {
       : pickle_(pickle), path_(path), take_(take), tensors_(pickle, path, storages), values_(pickle, path) {}
 
   Rest read() {
-    findings_ = unsafe_steps(pickle_, path_);
+    findings_ = find_unsafe_steps(pickle_, path_);
     if (const auto id = pickle_.lone_surrogate())
       leave_out(*id, "texts with half of a surrogate pair, which are not Unicode, are read as bytes");
     tensors_below_.resize(pickle_.root() + 1);
@@ -151,7 +151,7 @@ class Objects {
   }
 
   void walk(Id id, const std::string& name, std::size_t depth) {
-    if (faults_.are_enough()) return;
+    if (faults_.has_reached_limit()) return;
     charge(id, kWalkBytes + name.size());
     if (is_tensor(id)) {
       charge(id, kTensorBytes + name.size() + (root_.empty() ? 0 : root_.size() + name.size()));
@@ -382,7 +382,7 @@ std::optional<std::vector<Values::Pair>> Values::find_pairs(Id id) const {
 
 std::optional<std::string> Values::describe_inert(Id id) const {
   if (pickle_.kind(id) == Kind::global) {
-    const std::string name = full_name(pickle_.global(id));
+    const std::string name = make_full_name(pickle_.global(id));
     return is_expected(name) ? std::nullopt : std::optional("the function or class " + name);
   }
   if (pickle_.kind(id) != Kind::call) return std::nullopt;
@@ -424,7 +424,7 @@ std::optional<Value> Values::convert(Id id, std::size_t depth, std::string& why)
     case Kind::dict: return convert_mapping(*find_pairs(id), depth, why);
     case Kind::call: return convert_call(id, depth, why);
     case Kind::global: {
-      std::string name = full_name(pickle_.global(id));
+      std::string name = make_full_name(pickle_.global(id));
       if (find_dtype(name)) return Value(std::move(name));
       why = fmt::format("the function or class {}", name);
       return std::nullopt;
@@ -537,7 +537,7 @@ std::optional<Value> Values::convert_scalar(std::span<const Id> arguments, std::
   const std::span<const Id> words = pickle_.items(dtype.arguments);
   if (words.empty() || pickle_.kind(words[0]) != Kind::text) return std::nullopt;
   auto bytes = read_bytes(arguments[1]);
-  const auto element = dtype_spelled(kScalars, pickle_.text(words[0]));
+  const auto element = find_spelled_dtype(kScalars, pickle_.text(words[0]));
   if (!element || !bytes) return std::nullopt;
   if (dtype.state && pickle_.kind(*dtype.state) == Kind::tuple && pickle_.items(*dtype.state).size() > 1) {
     const Id order = pickle_.items(*dtype.state)[1];

@@ -182,7 +182,7 @@ class MetadataReader {
       type = find_field(properties, "dtype");
     }
     if (pickle_.kind(type) != Kind::global) fail(properties, "dtype: expected a type of torch");
-    const std::string name = full_name(pickle_.global(type));
+    const std::string name = make_full_name(pickle_.global(type));
     const auto dtype = find_dtype(name);
     if (!dtype) fail(properties, fmt::format("dtype: Poise does not read {}", name), ErrorKind::unsupported);
     return *dtype;
@@ -305,7 +305,7 @@ Attributes read_checkpoint(const SourcePtr& metadata, FunctionRef<void(Tensor)> 
                 path);
   const WholeBlob bytes(make_source_blob(metadata, 0, metadata->size()));
   const Pickle pickle = pickle::run(bytes.bytes(), path);
-  std::ranges::move(unsafe_steps(pickle, path), std::back_inserter(warnings));
+  std::ranges::move(find_unsafe_steps(pickle, path), std::back_inserter(warnings));
   MetadataReader reader(pickle, path);
   reader.read();
   BoxFiles files(metadata);

@@ -197,7 +197,7 @@ Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   storages.place(pickles.keys, pickles.end);
   Rest rest = read_objects(pickles.objects, source->name(), storages, take);
   for (const Pickle* other : {&pickles.magic, &pickles.protocol, &pickles.facts, &pickles.keys})
-    std::ranges::move(unsafe_steps(*other, source->name()), std::back_inserter(rest.findings));
+    std::ranges::move(find_unsafe_steps(*other, source->name()), std::back_inserter(rest.findings));
   return rest;
 }
 

@@ -19,7 +19,7 @@ bool holds(const MemberNames& names) { return std::ranges::any_of(names, pytorch
 
 // Returns true for a file of before version 1.6.
 bool sniff(const Input& input) {
-  const auto bytes = first_bytes(input, pytorch::kMagicWithin);
+  const auto bytes = read_first_bytes(input, pytorch::kMagicWithin);
   return pytorch::has_legacy_magic({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
@@ -54,7 +54,7 @@ Finding describe_danger_of_tar(const Source& source) {
           source.name(), 0};
 }
 
-std::vector<Finding> dangerous_code(const SourcePtr& source) {
+std::vector<Finding> find_dangerous_code(const SourcePtr& source) {
   const Input input{source->name(), source};
   if (find_container(input) == ContainerKind::zip) return pytorch::find_dangers_in_archive(source);
   std::vector<Finding> findings = pytorch::find_dangers_in_pickles(source);
@@ -72,7 +72,7 @@ std::vector<Finding> audit(const Input& input, const Model&) {
   return findings;
 }
 
-std::size_t checksums(const Input& input, const Model&) {
+std::size_t count_checksums(const Input& input, const Model&) {
   return is_archive(input) ? ZipArchive(input.source).members().size() : 0;
 }
 
@@ -88,8 +88,8 @@ const Format kPytorch = {
     .read = read,
     .prepare = prepare_with<pytorch::plan, pytorch::write, pytorch::losses>,
     .audit = audit,
-    .dangerous_code = dangerous_code,
-    .checksums = checksums,
+    .find_dangerous_code = find_dangerous_code,
+    .count_checksums = count_checksums,
     .weight_files = WeightFiles{kNames, "pytorch_model.bin.index.json", read_weights},
 };
 

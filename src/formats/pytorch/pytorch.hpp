@@ -26,8 +26,8 @@ inline constexpr std::size_t kMagicWithin = 32;
 // that is a tar archive, too: torch.load() reads the pickles of that.
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
-// Checks the pickles of any file, for Format::dangerous_code. Reports an error for a checkpoint that is a tar archive,
-// too.
+// Checks the pickles of any file, for Format::find_dangerous_code. Reports an error for a checkpoint that is a tar
+// archive, too.
 std::vector<Finding> find_dangers_in_pickles(const SourcePtr& source);
 
 }  // namespace poise::pytorch

@@ -25,8 +25,8 @@ StorageName read_storage_name(const Pickle& pickle, Id id, const std::string& pa
   if (pickle.kind(parts[0]) != Kind::text || pickle.text(parts[0]) != "storage")
     throw fail(ErrorKind::invalid_file, "expected the kind \"storage\"");
   if (pickle.kind(parts[1]) != Kind::global) throw fail(ErrorKind::invalid_file, "expected a class");
-  const std::string type = full_name(pickle.global(parts[1]));
-  const auto dtype = storage_dtype(type);
+  const std::string type = make_full_name(pickle.global(parts[1]));
+  const auto dtype = find_storage_dtype(type);
   if (!dtype)
     throw fail(ErrorKind::unsupported,
                fmt::format("the class {} is not known{}", type,

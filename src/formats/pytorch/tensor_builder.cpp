@@ -66,7 +66,7 @@ std::span<const Id> TensorBuilder::arguments(Id id, std::size_t least) const {
 TensorBuilder::Making TensorBuilder::find_making(Id id, std::size_t depth) {
   constexpr std::size_t kMostWrappings = 8;
   const std::string function = name_called(id);
-  if (const auto change = change_of_tensor(pickle_, id))
+  if (const auto change = find_tensor_change(pickle_, id))
     fail(id, ErrorKind::unsupported,
          fmt::format("the pickle changes what {} makes: {}; PyTorch's own files do not: in Python, load it where that "
                      "is safe, and save its state_dict()",
@@ -88,11 +88,11 @@ TensorBuilder::Making TensorBuilder::find_making_of_type(Id id) const {
   for (const Id part : parts.first(2)) {
     if (pickle_.kind(part) != Kind::global) fail(part, ErrorKind::invalid_file, "expected a function and a class");
   }
-  const std::string type = full_name(pickle_.global(parts[1]));
+  const std::string type = make_full_name(pickle_.global(parts[1]));
   if (type != kParameter && type != "torch.Tensor" && type != "torch.nn.parameter.Buffer")
     fail(parts[1], ErrorKind::unsupported, fmt::format("tensors of the class {} are not read", type));
   if (pickle_.kind(parts[2]) != Kind::tuple) fail(parts[2], ErrorKind::invalid_file, "expected a tuple of arguments");
-  return {id, full_name(pickle_.global(parts[0])), pickle_.items(parts[2])};
+  return {id, make_full_name(pickle_.global(parts[0])), pickle_.items(parts[2])};
 }
 
 void TensorBuilder::require_arguments(const Making& making, std::size_t least) const {
@@ -153,7 +153,7 @@ TensorBuilder::View TensorBuilder::read_view(const Making& making) const {
   refuse_pending(metadata);
   if (!has_dtype) return view;
   const Id dtype = arguments[6];
-  const std::string name = pickle_.kind(dtype) == Kind::global ? full_name(pickle_.global(dtype)) : std::string();
+  const std::string name = pickle_.kind(dtype) == Kind::global ? make_full_name(pickle_.global(dtype)) : std::string();
   const auto known = find_dtype(name);
   if (!known) fail(dtype, ErrorKind::unsupported, fmt::format("the element type \"{}\" is not known", name));
   view.dtype = *known;
@@ -296,7 +296,7 @@ Tensor TensorBuilder::quantized(std::string name, const Making& making) {
   if (pickle_.kind(parameters) != Kind::tuple || pickle_.items(parameters).empty())
     fail(parameters, ErrorKind::invalid_file, "quantizer_params: expected a tuple");
   const std::span<const Id> parts = pickle_.items(parameters);
-  const std::string scheme = pickle_.kind(parts[0]) == Kind::global ? full_name(pickle_.global(parts[0])) : "";
+  const std::string scheme = pickle_.kind(parts[0]) == Kind::global ? make_full_name(pickle_.global(parts[0])) : "";
   const bool per_tensor = scheme == "torch.per_tensor_affine";
   if (!per_tensor && scheme != "torch.per_channel_affine")
     fail(parameters, ErrorKind::unsupported,

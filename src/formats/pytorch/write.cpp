@@ -202,7 +202,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
 }
 
 std::vector<std::string> losses(const Model& model, const WriteOptions&) {
-  return metadata_losses(model, "a PyTorch checkpoint");
+  return list_metadata_losses(model, "a PyTorch checkpoint");
 }
 
 }  // namespace poise::pytorch

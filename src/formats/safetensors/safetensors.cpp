@@ -12,14 +12,14 @@ namespace {
 bool sniff(const Input& input) {
   constexpr std::size_t kBegin = safetensors::kSizeBytes;
   constexpr std::size_t kMostSpace = 64 << 10;
-  auto bytes = first_bytes(input, kBegin + 1);
+  auto bytes = read_first_bytes(input, kBegin + 1);
   if (bytes.size() <= kBegin) return false;
   const auto length = load_le<std::uint64_t>(bytes.data());
   const auto is_space = [](std::byte byte) {
     return safetensors::kWhiteSpace.find(static_cast<char>(byte)) != std::string_view::npos;
   };
   if (length > safetensors::kMaxHeaderBytes) return false;
-  if (is_space(bytes[kBegin])) bytes = first_bytes(input, kBegin + std::min<std::uint64_t>(length, kMostSpace));
+  if (is_space(bytes[kBegin])) bytes = read_first_bytes(input, kBegin + std::min<std::uint64_t>(length, kMostSpace));
   const auto first = std::find_if_not(bytes.begin() + kBegin, bytes.end(), is_space);
   return first != bytes.end() && *first == std::byte{'{'};
 }
@@ -36,7 +36,7 @@ SafetensorsFile open_whole(const Model& model) {
   std::vector<const Tensor*> tensors;
   tensors.reserve(model.size());
   for (const Tensor& tensor : model.tensors()) tensors.push_back(&tensor);
-  return {std::move(tensors), text_attributes(model)};
+  return {std::move(tensors), make_text_attributes(model)};
 }
 
 FilePlan plan(const Model& model, const WriteOptions&) {
@@ -53,9 +53,9 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
 }
 
 std::vector<std::string> losses(const Model& model, const WriteOptions&) {
-  const DescribedVocabulary described = described_vocabulary(model);
+  const DescribedVocabulary described = make_described_vocabulary(model);
   std::vector<std::string> result = list_safetensors_losses(model, described.attributes);
-  if (std::string loss = text_loss(described, "safetensors"); !loss.empty()) result.push_back(std::move(loss));
+  if (std::string loss = describe_text_loss(described, "safetensors"); !loss.empty()) result.push_back(std::move(loss));
   return result;
 }
 

@@ -29,7 +29,7 @@ const ElementType& element_type(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
   const Part& data = tensor.require("data");
   const ElementType* type =
-      data.dtype == DType::unknown ? find_type(unknown_type_name(data.type_name())) : find_type(data.dtype);
+      data.dtype == DType::unknown ? find_type(name_unknown_type(data.type_name())) : find_type(data.dtype);
   if (type == nullptr || type->is_known() != (data.dtype != DType::unknown)) refuse_tensor("safetensors", tensor);
   if (!fills_whole_bytes(type->bits(), tensor.elements())) {
     throw Error(ErrorKind::unsupported,
@@ -92,7 +92,8 @@ void SafetensorsFile::write(Sink& sink, Meter& meter) const {
 
 std::vector<std::string> list_safetensors_losses(const Model& model, const Attributes& attributes) {
   std::vector<std::string> result;
-  if (std::string loss = text_loss(attributes, "safetensors"); !loss.empty()) result.push_back(std::move(loss));
+  if (std::string loss = describe_text_loss(attributes, "safetensors"); !loss.empty())
+    result.push_back(std::move(loss));
   std::vector<std::string> tensors;
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.attributes.empty()) tensors.push_back(tensor.name);

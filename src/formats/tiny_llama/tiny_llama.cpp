@@ -319,7 +319,7 @@ constexpr std::array<std::string_view, 1> kExtensions = {".bin"};  // as Tiny Ll
 
 // Recognizes a swapped magic number, too, so that the reader can explain the fault.
 bool sniff(const Input& input) {
-  const auto bytes = first_bytes(input, sizeof tiny_llama::kMagic);
+  const auto bytes = read_first_bytes(input, sizeof tiny_llama::kMagic);
   if (bytes.size() < sizeof tiny_llama::kMagic) return false;
   const auto magic = load_le<std::uint32_t>(bytes.data());
   return magic == tiny_llama::kMagic || magic == tiny_llama::kSwappedMagic;

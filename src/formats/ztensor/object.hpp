@@ -216,7 +216,7 @@ inline constexpr std::array kSpellings2 = {
 
 // Returns the type of `storage` with that logical type.
 inline std::optional<DType> find_stored_dtype(std::string_view storage, std::string_view logical) {
-  return dtype_spelled(kSpellings2, StorageType{storage, logical});
+  return find_spelled_dtype(kSpellings2, StorageType{storage, logical});
 }
 
 }  // namespace poise::ztensor

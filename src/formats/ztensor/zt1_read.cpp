@@ -88,10 +88,10 @@ Ending find_manifest(const Source& source) {
 
 // Finds the type by dtype and, from 1.2 on, the logical type over it.
 DType resolve(std::string_view dtype, std::string_view type) {
-  if (type.empty()) return dtype_spelled(kSpellings1, dtype).value_or(DType::unknown);
+  if (type.empty()) return find_spelled_dtype(kSpellings1, dtype).value_or(DType::unknown);
   if (const auto found = find_stored_dtype(dtype, type)) return *found;
-  const auto named = dtype_spelled(kSpellings1, type);
-  return named && spelling_in(kSpellings2, *named).value_or(StorageType()).storage == dtype ? *named : DType::unknown;
+  const auto named = find_spelled_dtype(kSpellings1, type);
+  return named && find_spelling(kSpellings2, *named).value_or(StorageType()).storage == dtype ? *named : DType::unknown;
 }
 
 class ManifestParser1 {
@@ -234,7 +234,7 @@ class ManifestParser1 {
     for (Component& component : object.components) {
       const bool index = component.role == "indices" || component.role == "indptr" || component.role == "coords";
       const std::string_view spelled = index ? "uint64" : dtype;
-      component.dtype = dtype_spelled(kSpellings0, spelled).value_or(DType::unknown);
+      component.dtype = find_spelled_dtype(kSpellings0, spelled).value_or(DType::unknown);
       component.spelling = choose_spelling(component.dtype, spelled);
     }
   }
@@ -264,7 +264,7 @@ void read_version_1(Model& model, const SourcePtr& source) {
 }
 
 std::string read_magic(const Input& input) {
-  const auto bytes = first_bytes(input, kMagicBytes);
+  const auto bytes = read_first_bytes(input, kMagicBytes);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -342,7 +342,7 @@ const Format kZtensor1 = {
     .audit = ztensor::audit_version_1,
     .edit = ztensor::edit_version_1,
     .keys = ztensor::list_keys1,
-    .unknown_type_name = ztensor::spell_unknown,
+    .name_unknown_type = ztensor::spell_unknown,
 };
 
 }  // namespace poise
@@ -392,7 +392,7 @@ class EntryParser {
       data.length = in_.u64();
     } else if (key == "dtype") {
       const std::string_view spelled = parse_type_name(in_);
-      data.dtype = dtype_spelled(kSpellings0, spelled).value_or(DType::unknown);
+      data.dtype = find_spelled_dtype(kSpellings0, spelled).value_or(DType::unknown);
       data.spelling = choose_spelling(data.dtype, spelled);
     } else if (key == "shape") {
       object.shape = parse_shape(in_);

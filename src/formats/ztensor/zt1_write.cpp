@@ -34,7 +34,7 @@ DigestAlgorithm choose_digest_algorithm1(const WriteOptions& options) {
 
 std::string_view spell_type(const Tensor& tensor, const Part& part) {
   const std::string_view name = part.dtype == DType::unknown ? spell_unknown(part.type_name())
-                                                             : spelling_in(kSpellings1, part.dtype).value_or("");
+                                                             : find_spelling(kSpellings1, part.dtype).value_or("");
   if (!name.empty()) return name;
   refuse_tensor("zTensor 1.1", tensor);
 }
@@ -169,7 +169,7 @@ void require_readable_again(const Tensor& stored) {
   Tensor reread = stored;
   for (Part& part : reread.parts) {  // an older version's name may have a meaning in this one
     if (part.dtype == DType::unknown)
-      part.dtype = dtype_spelled(kSpellings1, spell_unknown(part.type_name())).value_or(DType::unknown);
+      part.dtype = find_spelled_dtype(kSpellings1, spell_unknown(part.type_name())).value_or(DType::unknown);
   }
   try {
     convert_stored1(reread, stored.layout.name(), Sizes1::known);
@@ -215,11 +215,11 @@ void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tenso
 std::string_view spell_unknown(std::string_view name) {
   constexpr std::string_view kBytes = "u8:";
   const std::string_view logical = name.starts_with(kBytes) ? name.substr(kBytes.size()) : std::string_view();
-  return logical.empty() || dtype_spelled(kSpellings1, logical) ? name : logical;
+  return logical.empty() || find_spelled_dtype(kSpellings1, logical) ? name : logical;
 }
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options) {
-  const Attributes attributes = text_attributes(model);
+  const Attributes attributes = make_text_attributes(model);
   std::vector<Tensor> tensors;
   for (const Tensor& tensor : model.tensors()) {
     check_indices(tensor);
@@ -247,7 +247,7 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
 
 FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
   FilePlan plan;
-  const Attributes attributes = text_attributes(model);
+  const Attributes attributes = make_text_attributes(model);
   const std::string digest = compute_empty_digest(choose_digest_algorithm1(options));
   if (options.zstd_level) require_zstd_level(*options.zstd_level);
   CountingSink sink;
@@ -290,10 +290,10 @@ std::vector<std::string> list_zt1_losses(const Model& model, const WriteOptions&
     }
   }
   std::vector<std::string> losses;
-  const DescribedVocabulary described = described_vocabulary(model);
-  if (std::string loss = text_loss(described.attributes, "zTensor 1.1"); !loss.empty())
+  const DescribedVocabulary described = make_described_vocabulary(model);
+  if (std::string loss = describe_text_loss(described.attributes, "zTensor 1.1"); !loss.empty())
     losses.push_back(std::move(loss));
-  if (std::string loss = text_loss(described, "zTensor 1.1"); !loss.empty()) losses.push_back(std::move(loss));
+  if (std::string loss = describe_text_loss(described, "zTensor 1.1"); !loss.empty()) losses.push_back(std::move(loss));
   for (const auto& [what, names] : tensors) {
     const std::string more = names.size() == 1 ? "" : fmt::format(" (and {} more)", names.size() - 1);
     losses.push_back(fmt::format("the public ztensor library 1.1 {}, which {}{} needs", what, names[0], more));

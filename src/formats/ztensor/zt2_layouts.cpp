@@ -151,7 +151,7 @@ void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
     stored.dtype = is_storage ? spelled.substr(0, colon) : "u8";
     stored.type = is_storage ? spelled.substr(colon + 1) : spelled;
   } else {
-    const StorageType type = spelling_in(kSpellings2, part.dtype).value_or(StorageType());
+    const StorageType type = find_spelling(kSpellings2, part.dtype).value_or(StorageType());
     stored.dtype = type.storage;
     stored.type = type.logical;
   }

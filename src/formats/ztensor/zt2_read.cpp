@@ -267,7 +267,7 @@ class ModelBuilder {
 };
 
 bool sniff2(const Input& input) {
-  const auto bytes = first_bytes(input, kMagic2.size());
+  const auto bytes = read_first_bytes(input, kMagic2.size());
   return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == kMagic2;
 }
 
@@ -315,7 +315,7 @@ const Format kZtensor2 = {
     .audit = ztensor::audit_version_2,
     .edit = ztensor::edit_version_2,
     .keys = ztensor::list_keys2,
-    .content_digest = ztensor::compute_content_digest2,
+    .find_content_digest = ztensor::compute_content_digest2,
     .origin = ztensor::kOrigin2,
 };
 

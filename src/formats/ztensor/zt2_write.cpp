@@ -92,7 +92,7 @@ std::vector<StoredTensor> convert_tensors(const Model& model, Store&& store) {
 
 Attributes collect_root_attributes(const Model& model) {
   Attributes attributes = model.attributes;
-  for (const auto& [key, value] : metadata_attributes(model)) attributes.set(key, value);
+  for (const auto& [key, value] : make_metadata_attributes(model)) attributes.set(key, value);
   require_attributes(attributes);
   return attributes;
 }

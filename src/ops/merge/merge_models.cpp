@@ -125,7 +125,7 @@ class ModelMerge {
   // Gives models with tied embeddings an output matrix of their own if another model has one.
   void store_outputs() {
     const auto has_output = [](const auto& entry) {
-      const Family& family = family_of(*entry.second);
+      const Family& family = find_family_or_llama(*entry.second);
       return !family.output.empty() && find_weight(*entry.second, family, family.output) != nullptr;
     };
     if (std::ranges::none_of(models_, has_output)) return;
@@ -183,7 +183,7 @@ class ModelMerge {
   }
 
   void add_outside_layers(const Tensor& tensor) {
-    const Family& family = family_of(*reference_);
+    const Family& family = find_family_or_llama(*reference_);
     const bool is_last = std::ranges::find(family.tensors.last, table_name(family, tensor.name), &TensorRow::name) !=
                          family.tensors.last.end();
     const MergeSlice& slice = is_last ? recipe_.slices.back() : recipe_.slices.front();
@@ -227,7 +227,8 @@ class ModelMerge {
   // Returns the tensor that takes part for a source; null, with a fault, if its model lacks it.
   const Tensor* find(const Model& model, const std::string& name) {
     const Tensor* tensor = model.find(name);
-    if (tensor == nullptr) tensor = find_weight(model, family_of(model), table_name(family_of(*reference_), name));
+    if (tensor == nullptr)
+      tensor = find_weight(model, find_family_or_llama(model), table_name(find_family_or_llama(*reference_), name));
     if (tensor == nullptr) {
       add_fault(faults_, fmt::format("{}: {} has no such tensor", name, name_of(model)));
     } else {

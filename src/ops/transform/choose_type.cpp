@@ -51,7 +51,7 @@ class ChooseType final : public Step {
         target_(conversion.target),
         options_(conversion.options),
         scales_(conversion.input),
-        stored_as_f32_(target_.stored_as_f32 == nullptr ? nullptr : target_.stored_as_f32(conversion.described)),
+        stored_as_f32_(target_.make_f32_test == nullptr ? nullptr : target_.make_f32_test(conversion.described)),
         keep_used_(options_.keep.size(), false),
         keep_parts_(options_.keep.size()) {
     if ((options_.dtype ? 1 : 0) + (options_.quantize ? 1 : 0) + (options_.recipe.empty() ? 0 : 1) > 1) {
@@ -217,7 +217,7 @@ class ChooseType final : public Step {
   const Format& target_;
   const ConvertOptions& options_;
   NearbyScales scales_;
-  std::function<bool(const Tensor&)> stored_as_f32_;  // Format::stored_as_f32 of the model; empty: never
+  std::function<bool(const Tensor&)> stored_as_f32_;  // Format::make_f32_test of the model; empty: never
   std::optional<BlockRecipe> recipe_;
   std::vector<bool> keep_used_;
   std::vector<std::string> keep_parts_;  // for each pattern the first part of a quantized matrix that it matches

@@ -72,7 +72,7 @@ const Attributes& find_text_keys(const Model& model) {
 
 // Returns the tensors with an axis of tokens, all as long as the first one.
 std::vector<TokenAxis> find_token_axes(const Model& model, std::string_view option) {
-  std::vector<TokenAxis> found = find_by_table(model, family_of(model));
+  std::vector<TokenAxis> found = find_by_table(model, find_family_or_llama(model));
   if (!found.empty()) return found;
   const auto* size = find_text_keys(model).get_if<std::uint64_t>(kSize);
   if (size == nullptr)
@@ -108,7 +108,7 @@ std::uint64_t count_used_tokens(const Vocabulary& vocabulary) {
 // Moves a vocabulary that attributes describe in GGUF's terms into the model.
 void move_described_vocabulary(Model& model, std::string_view option) {
   if (model.vocabulary) return;
-  DescribedVocabulary described = described_vocabulary(model);
+  DescribedVocabulary described = make_described_vocabulary(model);
   if (!described.problem.empty())
     refuse_option(option,
                   fmt::format("the vocabulary stays in attributes that Poise cannot cut: {}", described.problem));

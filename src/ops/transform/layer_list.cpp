@@ -215,7 +215,7 @@ std::string find_longest(const Model& model, const Attributes& config) {
 LayerList find_layers(const Model& model, const std::optional<std::string>& named) {
   const Attributes config = whole_config(model);
   LayerList list;
-  const Family* family = model.config ? &family_of(model) : nullptr;
+  const Family* family = model.config ? &find_family_or_llama(model) : nullptr;
   if (named) {
     list.prefixes = {*named};
   } else if (family != nullptr) {

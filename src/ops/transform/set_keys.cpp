@@ -58,7 +58,8 @@ FoundKey find_key(const Model& model, const std::string& key) {
     const bool is_type = name == "model_type" && !config.empty();  // the card's follows
     return {is_type ? KeyPlace::config : KeyPlace::card, std::move(name)};
   }
-  const bool has_key = config.find(key) != nullptr || family_keys(family_of(model), config).find(key) != nullptr;
+  const bool has_key =
+      config.find(key) != nullptr || family_keys(find_family_or_llama(model), config).find(key) != nullptr;
   return {has_key ? KeyPlace::config : KeyPlace::attributes, key};
 }
 
@@ -159,13 +160,13 @@ class KeyChanges {
     const Value before(model_.card.*field->text);
     Card card = model_.card;
     card.*field->text = *text;
-    model_.card = checked_card(std::move(card));
+    model_.card = normalize_card(std::move(card));
     report(fmt::format("card.{}", name), before == Value("") ? nullptr : &before, Value(model_.card.*field->text));
   }
 
   void set_config(const std::string& name, const Value& given) {
     const Attributes config = whole_config(model_);
-    const Value* before = family_keys(family_of(model_), config).find(name);
+    const Value* before = family_keys(find_family_or_llama(model_), config).find(name);
     if (before == nullptr) before = config.find(name);
     Value value = convert_text(fmt::format("config.{}", name), given, before, KeyPlace::config);
     report(fmt::format("config.{}", name), before, value);

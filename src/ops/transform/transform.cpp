@@ -137,7 +137,7 @@ void count_decoded(const TensorPlan& plan, DecodedTensors& decoded) {
 // Returns `merged` by the names of `model`, whose reader may spell them in another way than the input.
 MergedTypes rename_types(const MergedTypes& merged, const Model& input, const Model& model) {
   MergedTypes renamed;
-  const Family& family = family_of(input);
+  const Family& family = find_family_or_llama(input);
   for (const auto& [name, type] : merged)
     renamed.emplace(model.find(name) != nullptr ? name : table_name(family, name), type);
   return renamed;
@@ -232,7 +232,7 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   result.converted = convert_convention(target, input, options.dtype || options.quantize || !options.recipe.empty());
   const Model& model = result.converted ? result.converted->model : input;
   result.model = Model(model.header());
-  replace_fields(result.model.card, checked_card(options.card));
+  replace_fields(result.model.card, normalize_card(options.card));
   complete_card(input, target, result.model.card);
   read_config_as(result.model, options.card.model_type);
   const MergedTypes merged = merged_types == nullptr ? MergedTypes() : rename_types(*merged_types, input, model);

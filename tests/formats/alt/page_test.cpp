@@ -94,7 +94,7 @@ TEST(AltPage, DataTypes) {
   EXPECT_EQ(rows.size(), alt::kCodes.size());
   for (const Row& row : rows) {
     const DType dtype = names.at(row.at(0));
-    EXPECT_EQ(spelling_in(alt::kCodes, dtype), number(row.at(1))) << row.at(0);
+    EXPECT_EQ(find_spelling(alt::kCodes, dtype), number(row.at(1))) << row.at(0);
     constexpr std::uint64_t kCount = 7;
     const std::string& bytes = row.at(2);
     const std::uint64_t expected = bytes == "(n + 1) / 2" ? (kCount + 1) / 2

@@ -104,8 +104,8 @@ TEST(GgufArchitectures, Qwen3MoeCountsItsExpertsByEitherKey) {
         "moe_intermediate_size": 4, "num_experts_per_tok": 2, "vocab_size": 8, "max_position_embeddings": 64, )" +
             std::string(keys) + "}",
         "qwen3_moe");
-    EXPECT_THAT(check_config(config_view(model), family_of(model)), IsEmpty()) << keys;
-    EXPECT_EQ(family_of(model).plan(config_view(model)).experts->count, 4U) << keys;
+    EXPECT_THAT(check_config(config_view(model), find_family_or_llama(model)), IsEmpty()) << keys;
+    EXPECT_EQ(find_family_or_llama(model).plan(config_view(model)).experts->count, 4U) << keys;
     const std::string file = support::to_string(support::written(model, kGguf));
     const std::size_t at = file.find(text("qwen3moe.expert_count"));
     ASSERT_NE(at, std::string::npos) << keys;
@@ -315,7 +315,7 @@ TEST(GgufArchitectures, ComputedNumbersAreNotStored) {
   const Model model =
       read(file_of(entries("llama"), {{"blk.0.attn_q.weight", {4, 4}, 0, row + row + row + row}}).bytes());
   const auto change = [&](const ConvertOptions& options) {
-    return stored_as(transform(model, format_by_name("alt"), options).model, name);
+    return stored_as(transform(model, find_format_by_name("alt"), options).model, name);
   };
   ASSERT_NE(stored_as(model, name), nullptr);
   EXPECT_EQ(change({}), stored_as(model, name));
@@ -366,8 +366,8 @@ TEST(GgufArchitectures, BlocksOfRowsOfGpt2AreConverted) {
   const StoredType q8_0{.dtype = DType::u8, .blocks = "q8_0"};
   EXPECT_EQ(layout(kGguf, {.dtype = DType::f32}), "dense");
   EXPECT_EQ(layout(kGguf, {.quantize = q8_0}), "poise.q8_0.columns/1");
-  EXPECT_EQ(layout(format_by_name("zt"), {.quantize = q8_0}), "poise.q8_0.columns/1");
-  EXPECT_EQ(layout(format_by_name("zt"), {}), "gguf.q8_0/1");
+  EXPECT_EQ(layout(find_format_by_name("zt"), {.quantize = q8_0}), "poise.q8_0.columns/1");
+  EXPECT_EQ(layout(find_format_by_name("zt"), {}), "gguf.q8_0/1");
 }
 
 // Numbers of half a byte are made others before.
@@ -553,7 +553,7 @@ TEST(GgufArchitectures, AFactorOfAttentionAloneIsKeptAndNotRun) {
   const Model model = read(file_of(entries("llama", {f32_entry("llama.rope.scaling.attn_factor", 2)}), {}).bytes());
   EXPECT_EQ(*model.config_json.find("rope_scaling"), Value(Attributes{{"rope_type", "default"}, {"attn_factor", 2.0}}));
   EXPECT_EQ(*read_again(model).config_json.find("rope_scaling"), *model.config_json.find("rope_scaling"));
-  const Error error = support::error_of([&] { family_of(model).plan(config_view(model)); });
+  const Error error = support::error_of([&] { find_family_or_llama(model).plan(config_view(model)); });
   EXPECT_THAT(error.message(), HasSubstr("attn_factor, which is not supported"));
   EXPECT_THAT(effects_beside_config(model), testing::Not(IsEmpty())) << "formats without the key refuse it";
   const Model scaled = read(file_of(entries("llama", {f32_entry("llama.rope.scaling.attn_factor", 1)}), {}).bytes());

@@ -81,7 +81,7 @@ TEST(GgufPage, PlainAndRemovedTypes) {
   for (const Row& row : plain) {
     const auto dtype = dtype_from_name(code(row.at(0)));
     ASSERT_TRUE(dtype) << row.at(0);
-    EXPECT_EQ(spelling_in(gguf::kSpellings, *dtype), count(row.at(1))) << row.at(0);
+    EXPECT_EQ(find_spelling(gguf::kSpellings, *dtype), count(row.at(1))) << row.at(0);
     EXPECT_EQ(info(*dtype).bits, 8 * count(row.at(2))) << row.at(0);
   }
   std::map<std::string, std::uint64_t> removed;
@@ -315,7 +315,7 @@ TEST(GgufPage, FileTypes) {
     const BlockType* const blocks = find_named_block_type(of_most);
     const auto plain = dtype_from_name(of_most);
     ASSERT_TRUE(blocks != nullptr || plain) << of_most;
-    EXPECT_EQ(blocks != nullptr ? blocks->number : spelling_in(gguf::kSpellings, *plain), type->type) << row.at(0);
+    EXPECT_EQ(blocks != nullptr ? blocks->number : find_spelling(gguf::kSpellings, *plain), type->type) << row.at(0);
   }
 }
 

@@ -62,7 +62,7 @@ std::vector<std::string> losses(const Model& model) { return losses_of(model, kH
 
 TEST(HuggingFaceWrite, HasTheVocabularyThatAttributesDescribe) {
   const Model model = described();
-  const support::Files files = support::written_files(model, format_by_name("huggingface"));
+  const support::Files files = support::written_files(model, find_format_by_name("huggingface"));
   std::vector<std::string> names;
   for (const auto& [name, bytes] : files) names.push_back(name);
   EXPECT_THAT(names, ElementsAre("config.json", "generation_config.json", "model.safetensors", "tokenizer.json",
@@ -93,7 +93,7 @@ TEST(HuggingFaceWrite, HasTheSpecialIdsAndSamplingOfAGgufFile) {
   model.attributes.set("general.sampling.temp", 0.7);
   model.attributes.set("general.sampling.penalty_repeat", 1.1);
   model.attributes.set("general.sampling.top_k", 40);
-  const support::Files files = support::written_files(model, format_by_name("huggingface"));
+  const support::Files files = support::written_files(model, find_format_by_name("huggingface"));
   EXPECT_EQ(parse_json(text_of(files, "generation_config.json"), ""), Value(Attributes{{"do_sample", true},
                                                                                        {"top_k", 40},
                                                                                        {"temperature", 0.7},
@@ -108,7 +108,7 @@ TEST(HuggingFaceWrite, KeepsAVocabularyThatItCannotRead) {
   model.attributes.set("tokenizer.ggml.pre", "frob-bpe");
   EXPECT_THAT(losses(model), Contains(HasSubstr("no tokenizer files can be written for the vocabulary: "
                                                 "tokenizer.ggml.pre: the pre-tokenizer \"frob-bpe\" is not known")));
-  const support::Files files = support::written_files(model, format_by_name("huggingface"));
+  const support::Files files = support::written_files(model, find_format_by_name("huggingface"));
   EXPECT_FALSE(files.contains("tokenizer.json"));
   EXPECT_THAT(text_of(files, "model.safetensors"), HasSubstr("tokenizer.ggml.tokens"));
 }
@@ -118,8 +118,8 @@ TEST(HuggingFaceWrite, SaysHowManyTokensThereAre) {
   Model model = example();
   model.config->vocab_size = 0;
   model.config_json = {};
-  const Value config =
-      parse_json(text_of(support::written_files(model, format_by_name("huggingface")), "config.json"), "config.json");
+  const Value config = parse_json(
+      text_of(support::written_files(model, find_format_by_name("huggingface")), "config.json"), "config.json");
   EXPECT_EQ(*config.get_if<Attributes>()->find("vocab_size"), Value(std::uint64_t{960}));
 }
 
@@ -127,7 +127,7 @@ TEST(HuggingFaceWrite, KeepsTensorsThatAreLargerThanAShard) {
   const Model model = example();
   WriteOptions options;
   options.shard_size = 1;
-  const support::Files files = support::written_files(model, format_by_name("huggingface"), options);
+  const support::Files files = support::written_files(model, find_format_by_name("huggingface"), options);
   EXPECT_TRUE(files.contains("model-00039-of-00039.safetensors"));
   EXPECT_EQ(prepare(model, options).plan().bytes, [&] {
     std::uint64_t sum = 0;
@@ -168,16 +168,16 @@ TEST(HuggingFaceWrite, AdaptersKeepTheirCards) {
   model.card.license = "mit";
   model.card.base_model = "a/base";
   const support::TemporaryDirectory directory;
-  const support::Files files = support::written_files(model, format_by_name("huggingface"));
+  const support::Files files = support::written_files(model, find_format_by_name("huggingface"));
   EXPECT_EQ(support::read(files, directory.path()).card, model.card);
   EXPECT_THAT(losses(model), IsEmpty());
   model.card.base_model = "another";
   const support::TemporaryDirectory changed;
-  EXPECT_EQ(support::read(support::written_files(model, format_by_name("huggingface")), changed.path()).card,
+  EXPECT_EQ(support::read(support::written_files(model, find_format_by_name("huggingface")), changed.path()).card,
             model.card);
   model.card = {};
   model.card.base_model = "a/base";
-  EXPECT_THAT(text_of(support::written_files(model, format_by_name("huggingface")), "adapter_model.safetensors"),
+  EXPECT_THAT(text_of(support::written_files(model, find_format_by_name("huggingface")), "adapter_model.safetensors"),
               Not(HasSubstr("poise.card")));
   model.vocabulary = example().vocabulary;
   EXPECT_THAT(losses(model), ElementsAre(HasSubstr("the vocabulary is left out")));

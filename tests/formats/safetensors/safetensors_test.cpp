@@ -113,7 +113,7 @@ TEST(Safetensors, CarriesElementsOfSixBits) {
       const Part& data = reread.find(name)->require("data");
       EXPECT_EQ(reread.find(name)->shape, model.find(name)->shape);
       EXPECT_EQ(data.dtype, DType::unknown);
-      EXPECT_EQ(unknown_type_name(data.type_name()), type);
+      EXPECT_EQ(name_unknown_type(data.type_name()), type);
       EXPECT_EQ(read_all(*data.blob), read_all(*model.find(name)->require("data").blob));
       EXPECT_FALSE(has_float_elements(*reread.find(name)));
     }

@@ -52,11 +52,11 @@ TEST(ZtensorPage, TypesOfVersions0And1) {
   for (const Row& row : rows) {
     SCOPED_TRACE(row.at(0));
     const std::string name = code(row.at(0));
-    const auto dtype = dtype_spelled(ztensor::kSpellings1, std::string_view(name));
+    const auto dtype = find_spelled_dtype(ztensor::kSpellings1, std::string_view(name));
     ASSERT_TRUE(dtype);
     EXPECT_EQ(info(*dtype).bits, 8 * count(row.at(1)));
     EXPECT_EQ(ztensor::find_stored_dtype(code(row.at(2)), code(row.at(3))), dtype);
-    EXPECT_EQ(code(row.at(4)), spelling_in(ztensor::kSpellings0, *dtype).value_or(""));
+    EXPECT_EQ(code(row.at(4)), find_spelling(ztensor::kSpellings0, *dtype).value_or(""));
     older += row.at(4).empty() ? 0U : 1U;
   }
   EXPECT_EQ(older, ztensor::kSpellings0.size());
@@ -98,7 +98,7 @@ TEST(ZtensorPage, AttributesOfGroups) {
 
 TEST(ZtensorPage, KeysOfVocabularies) {
   const Model model = open(source_directory() / "examples/nano-mistral");
-  const Value json = parse_json(vocabulary_json(*model.vocabulary), "poise.vocabulary");
+  const Value json = parse_json(make_vocabulary_json(*model.vocabulary), "poise.vocabulary");
   std::set<std::string> expected = {"merges", "pipeline", "chat_template", "tokenizer_config", "files"};  // optional
   for (const auto& [key, value] : *json.get_if<Attributes>()) expected.insert(key);
   std::set<std::string> listed;

@@ -54,8 +54,8 @@ TEST(ChooseTypeStep, TellsWhatKeepAsksForInVain) {
 TEST(ChooseTypeStep, ReadsTheConfigurationOnceForAllTensors) {
   static int readings;
   readings = 0;
-  Format format = format_by_name("gguf");
-  format.stored_as_f32 = [](const Model&) -> std::function<bool(const Tensor&)> {
+  Format format = find_format_by_name("gguf");
+  format.make_f32_test = [](const Model&) -> std::function<bool(const Tensor&)> {
     ++readings;
     return [](const Tensor& tensor) { return tensor.shape.size() == 1; };
   };

@@ -32,7 +32,7 @@ std::shared_ptr<Model> make_named(const Names& names) {
 }
 
 RevisedModel revise(const std::shared_ptr<Model>& model, const ConvertOptions& options) {
-  return revise_model({model, {{"a", "q8_0"}}}, format_by_name("zt"), options);
+  return revise_model({model, {{"a", "q8_0"}}}, find_format_by_name("zt"), options);
 }
 
 Names list_tensors(const RevisedModel& revised) {

@@ -12,7 +12,7 @@ namespace poise {
 // A conversion of a model without configuration to a format.
 struct StepTest {
   explicit StepTest(std::string_view format, ConvertOptions changes = {})
-      : options(std::move(changes)), conversion{model, model, format_by_name(format), options} {}
+      : options(std::move(changes)), conversion{model, model, find_format_by_name(format), options} {}
   StepTest(const StepTest&) = delete;
 
   Model model;

@@ -35,7 +35,7 @@ std::string type_of(const Tensor& tensor) {
 
 std::map<std::string, std::string> types(const ConvertOptions& options, std::string_view format = "zt") {
   std::map<std::string, std::string> result;
-  const Transformed transformed = transform(small_model(), format_by_name(format), options);
+  const Transformed transformed = transform(small_model(), find_format_by_name(format), options);
   for (const Tensor& tensor : transformed.model.tensors()) result[tensor.name] = type_of(tensor);
   return result;
 }
@@ -89,7 +89,7 @@ TEST(Transform, KeepWorksAlone) {
 TEST(Transform, KeepDoesNotQuantizeVectorsAndSaysSo) {
   ConvertOptions options;
   options.keep = {{"b.norm", *stored_type_from_name("qint8")}};
-  const Model made = transform(small_model(), format_by_name("zt"), options).model;
+  const Model made = transform(small_model(), find_format_by_name("zt"), options).model;
   EXPECT_EQ(type_of(*made.find("b.norm")), "f32");
   ASSERT_EQ(made.warnings.size(), 1U);
   EXPECT_EQ(made.warnings[0].message, "tensor b.norm: vectors are not quantized, so it is f32");
@@ -98,7 +98,7 @@ TEST(Transform, KeepDoesNotQuantizeVectorsAndSaysSo) {
 TEST(Transform, KeepSaysWhatItDoesNotChange) {
   ConvertOptions options;
   options.keep = {{"*", *stored_type_from_name("f16")}};
-  const Model made = transform(small_model(), format_by_name("zt"), options).model;
+  const Model made = transform(small_model(), find_format_by_name("zt"), options).model;
   EXPECT_EQ(type_of(*made.find("ids")), "i64");
   ASSERT_EQ(made.warnings.size(), 1U);
   EXPECT_EQ(made.warnings[0].message,
@@ -110,7 +110,7 @@ TEST(Transform, WhatAFormatStoresAsFloat32KeepsItsValue) {
   Model model = small_model();
   const auto made = [&](const ConvertOptions& options) {
     std::map<std::string, std::string> result;
-    const Transformed transformed = transform(model, format_by_name("gguf"), options);
+    const Transformed transformed = transform(model, find_format_by_name("gguf"), options);
     for (const Tensor& tensor : transformed.model.tensors()) result[tensor.name] = type_of(tensor);
     return result;
   };
@@ -122,11 +122,11 @@ TEST(Transform, WhatAFormatStoresAsFloat32KeepsItsValue) {
   model.config.emplace();
   EXPECT_EQ(made(options), (Types{{"a.weight", "f16"}, {"b.weight", "f16"}, {"b.norm", "f32"}, {"ids", "i64"}}));
   EXPECT_EQ(made({}), (Types{{"a.weight", "bf16"}, {"b.weight", "f32"}, {"b.norm", "f32"}, {"ids", "i64"}}));
-  const Transformed cast = transform(model, format_by_name("gguf"), {});
+  const Transformed cast = transform(model, find_format_by_name("gguf"), {});
   ASSERT_EQ(cast.casts.size(), 1U);
   EXPECT_EQ(cast.casts[0].name, "b.norm");
   options.keep = {{"b.norm", {DType::bf16}}};
-  const Transformed kept = transform(model, format_by_name("gguf"), options);
+  const Transformed kept = transform(model, find_format_by_name("gguf"), options);
   EXPECT_EQ(type_of(*kept.model.find("b.norm")), "f32");
   ASSERT_EQ(kept.model.warnings.size(), 1U);
   EXPECT_EQ(kept.model.warnings[0].message, "tensor b.norm: gguf files store it as f32, so keep has no effect");
@@ -145,7 +145,7 @@ TEST(Transform, TheRuleOfAScaleCounts) {
     ConvertOptions options;
     options.quantize = stored_type_from_name(type);
     std::vector<std::string> names;
-    for (const QuantizedTensor& tensor : transform(model, format_by_name("alt"), options).quantized)
+    for (const QuantizedTensor& tensor : transform(model, find_format_by_name("alt"), options).quantized)
       names.push_back(tensor.name);
     return names;
   };
@@ -192,7 +192,7 @@ TEST(Transform, WhatMakesNoSenseIsRefused) {
 TEST(Transform, MostlyZerosBecomeSparse) {
   ConvertOptions options;
   options.sparse = Layout::sparse_coo;
-  Transformed transformed = transform(small_model(), format_by_name("zt"), options);
+  Transformed transformed = transform(small_model(), find_format_by_name("zt"), options);
   make_sparse(transformed, options);
   for (const Tensor& tensor : transformed.model.tensors()) EXPECT_EQ(tensor.layout, Layout::sparse_coo) << tensor.name;
 }
@@ -237,7 +237,7 @@ TEST(Transform, MxIsKeptWhereTheFormatHasItAndElseDecoded) {
     ConvertOptions options;
     options.only = {"mx"};
     options.dtype = dtype;
-    const Transformed transformed = transform(model_of_layouts(), format_by_name(format), options);
+    const Transformed transformed = transform(model_of_layouts(), find_format_by_name(format), options);
     EXPECT_TRUE(transformed.model.warnings.empty());
     return type_of(transformed.model.tensors().front()) + "+" +
            std::string(to_string(transformed.model.tensors().front().layout));
@@ -252,7 +252,7 @@ TEST(Transform, MxIsKeptWhereTheFormatHasItAndElseDecoded) {
 TEST(Transform, WhatCannotBeCastIsToldWithItsLayout) {
   ConvertOptions options;
   options.dtype = DType::f32;
-  const Transformed transformed = transform(model_of_layouts(), format_by_name("zt"), options);
+  const Transformed transformed = transform(model_of_layouts(), find_format_by_name("zt"), options);
   ASSERT_EQ(transformed.model.warnings.size(), 1U);
   EXPECT_EQ(transformed.model.warnings[0].message,
             "tensor foo (layout zt.foo/1): stored in a way that cannot be cast or quantized, so the type stays");
