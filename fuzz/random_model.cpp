@@ -146,13 +146,13 @@ Model random_tiny_llama(Dice& dice) {
   const auto heads = static_cast<std::int64_t>(1 + dice.below(2));
   Model model;
   model.card.model_type = kTinyLlama;
-  model.config = tiny_llama_config({.model_dim = heads * static_cast<std::int64_t>(1 + dice.below(3)),
-                                    .layers = static_cast<std::int64_t>(1 + dice.below(2)),
-                                    .heads = heads,
-                                    .ffn_hidden_dim = static_cast<std::int64_t>(1 + dice.below(4)),
-                                    .positions = static_cast<std::int64_t>(1 + dice.below(4)),
-                                    .vocabulary = static_cast<std::int64_t>(1 + dice.below(5)),
-                                    .dropout = static_cast<float>(dice.below(101)) / 100});
+  model.config = make_tiny_llama_config({.model_dim = heads * static_cast<std::int64_t>(1 + dice.below(3)),
+                                         .layers = static_cast<std::int64_t>(1 + dice.below(2)),
+                                         .heads = heads,
+                                         .ffn_hidden_dim = static_cast<std::int64_t>(1 + dice.below(4)),
+                                         .positions = static_cast<std::int64_t>(1 + dice.below(4)),
+                                         .vocabulary = static_cast<std::int64_t>(1 + dice.below(5)),
+                                         .dropout = static_cast<float>(dice.below(101)) / 100});
   for (const ExpectedTensor& expected : tiny_llama::kTinyLlamaFamily.tensors.all(*model.config))
     model.add(dense(dice, expected.name, expected.shape, DType::f32));
   return model;

@@ -54,7 +54,7 @@ std::optional<DType> HeldElements::dtype() const {
   const bool has_numbers = has_float_elements(*tensor) || tensor->layout == Layout::dense ||
                            tensor->layout == Layout::sparse_csr || tensor->layout == Layout::sparse_coo;
   if (!has_numbers) return std::nullopt;
-  const DType type = element_type(*tensor);
+  const DType type = find_element_type(*tensor);
   return is_known(type) ? std::optional(type) : std::nullopt;
 }
 
@@ -62,7 +62,7 @@ DType HeldElements::require_dtype() const {
   if (const auto type = dtype()) return *type;
   throw Error(ErrorKind::unsupported,
               fmt::format("tensor {}: its elements, stored as {}, are not read as numbers; its parts have the bytes",
-                          tensor->name, storage_name(*tensor)),
+                          tensor->name, describe_storage(*tensor)),
               model->origin.path.string());
 }
 

@@ -52,7 +52,7 @@ PyTokenizer make_tokenizer(std::optional<Vocabulary> vocabulary, std::string_vie
 // Returns the vocabulary, without tokens that the embedding has no rows for.
 std::optional<Vocabulary> find_usable_vocabulary(const Model& model) {
   std::optional<Vocabulary> vocabulary = make_vocabulary(model);
-  const auto rows = vocabulary ? embedding_rows(model) : std::nullopt;
+  const auto rows = vocabulary ? count_embedded_tokens(model) : std::nullopt;
   return rows ? keep_first_tokens(*std::move(vocabulary), *rows) : vocabulary;
 }
 

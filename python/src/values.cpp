@@ -152,10 +152,10 @@ Attributes attributes_from(const py::dict& dict) { return attributes_from(dict, 
 void set_card(const py::dict& fields, Card& card) {
   for (const auto& [key, value] : fields) {
     const std::string name = utf8(key);
-    const auto field = std::ranges::find(card_fields(), name, &CardField::name);
-    if (field == card_fields().end()) {
+    const auto field = std::ranges::find(list_card_fields(), name, &CardField::name);
+    if (field == list_card_fields().end()) {
       std::vector<std::string_view> names;
-      for (const CardField& known : card_fields()) names.push_back(known.name);
+      for (const CardField& known : list_card_fields()) names.push_back(known.name);
       refuse(fmt::format("a card has no field \"{}\", but {}", name, fmt::join(names, ", ")));
     }
     card.*(field->text) = utf8(value);

@@ -20,13 +20,13 @@ namespace {
 constexpr float kDeviation = 0.02F;
 
 Config make_config(const ModelConfig& config) {
-  return tiny_llama_config({.model_dim = config.model_dim,
-                            .layers = config.num_layers,
-                            .heads = config.num_heads,
-                            .ffn_hidden_dim = config.ffn_hidden_dim,
-                            .positions = config.max_seq_length,
-                            .vocabulary = config.vocab_size,
-                            .dropout = config.dropout});
+  return make_tiny_llama_config({.model_dim = config.model_dim,
+                                 .layers = config.num_layers,
+                                 .heads = config.num_heads,
+                                 .ffn_hidden_dim = config.ffn_hidden_dim,
+                                 .positions = config.max_seq_length,
+                                 .vocabulary = config.vocab_size,
+                                 .dropout = config.dropout});
 }
 
 ModelConfig make_model_config(const Config& config) {

@@ -12,7 +12,7 @@ poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** 
   return guard(error, [&] {
     poise_tokenizer*& out = at(tokenizer, "tokenizer");
     const poise::Vocabulary& whole = at(model, "model").vocabulary();
-    const std::size_t rows = poise::embedding_rows(model->model).value_or(whole.size());
+    const std::size_t rows = poise::count_embedded_tokens(model->model).value_or(whole.size());
     out = new poise_tokenizer{poise::Tokenizer(poise::keep_first_tokens(whole, rows))};
   });
 }

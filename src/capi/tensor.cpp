@@ -163,7 +163,7 @@ poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, 
       throw poise::Error(poise::ErrorKind::unsupported,
                          fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers; "
                                      "poise_part_read copies the bytes of its parts",
-                                     tensor.name, poise::storage_name(tensor)),
+                                     tensor.name, poise::describe_storage(tensor)),
                          handle->model->model.origin.path.string());
     }
     const std::uint64_t elements = tensor.elements();

@@ -114,7 +114,7 @@ Tensor make_slice(const Tensor& tensor, const std::string& slice) {
   Tensor dense;
   const bool is_float = has_float_elements(tensor);
   const DType dtype =
-      is_float || tensor.layout == Layout::dense || is_sparse(tensor) ? element_type(tensor) : DType::unknown;
+      is_float || tensor.layout == Layout::dense || is_sparse(tensor) ? find_element_type(tensor) : DType::unknown;
   if (is_float && dtype != DType::f64 && dtype != DType::f32 && dtype != DType::f16) {
     dense = make_dense(tensor.name, tensor.shape, DType::f32, make_dense_blob(tensor, DType::f32));
   } else if (is_float || (dtype != DType::unknown && (is_integer(dtype) || dtype == DType::boolean))) {
@@ -123,7 +123,7 @@ Tensor make_slice(const Tensor& tensor, const std::string& slice) {
     throw Error(
         ErrorKind::unsupported,
         fmt::format("tensor {}: its elements, stored as {}, are not read as real numbers; --raw shows its parts",
-                    tensor.name, storage_name(tensor)));
+                    tensor.name, describe_storage(tensor)));
   }
   const Part& data = dense.require("data");
   Strided place;

@@ -51,7 +51,7 @@ class Tokenize {
     }
     const Model model = open_to_compute(options_.path, options_.read, true);
     if (auto found = make_vocabulary(model)) {
-      const std::size_t rows = embedding_rows(model).value_or(found->size());
+      const std::size_t rows = count_embedded_tokens(model).value_or(found->size());
       return keep_first_tokens(*std::move(found), rows);
     }
     throw Error(ErrorKind::unsupported, "there is no vocabulary in it", options_.path);

@@ -67,7 +67,7 @@ void check_vocabulary(const Model& model, std::vector<Finding>& faults) {
 // Returns the configuration's vocab_size, or the rows of the embedding for formats without one.
 std::int64_t count_vocabulary(const Model& model) {
   if (model.config->vocab_size > 0) return model.config->vocab_size;
-  return static_cast<std::int64_t>(embedding_rows(model).value_or(0));
+  return static_cast<std::int64_t>(count_embedded_tokens(model).value_or(0));
 }
 
 void check_tensors(const Model& model, const Family& family, std::vector<Finding>& faults) {
@@ -79,7 +79,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<Finding
                                             config.num_hidden_layers, format_count(model.size(), "tensor"))));
     return;
   }
-  const ConfigView view(config, family_keys(family, model.config_json), find_experts_stored(model, family));
+  const ConfigView view(config, find_family_keys(family, model.config_json), find_experts_stored(model, family));
   const auto check = [&](const std::vector<ExpectedTensor>& tensors) {
     for (const ExpectedTensor& expected : tensors) {
       const Tensor* tensor = find_weight(model, family, expected.name);
@@ -101,7 +101,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<Finding
     check(family.tensors.of_layer(view, layer));
   check(family.tensors.after_layers(view));
   for (const Tensor& tensor : model.tensors()) {
-    const auto layer = family.tensors.in_layer(table_name(family, tensor.name));
+    const auto layer = family.tensors.in_layer(find_table_name(family, tensor.name));
     if (layer && layer->number >= config.num_hidden_layers) {
       add_fault(faults, make_fault(fmt::format("belongs to layer {}, but num_hidden_layers is {}", layer->number,
                                                config.num_hidden_layers),
@@ -166,17 +166,17 @@ bool lacks_output(const Model& model) {
   return embedding != nullptr && embedding->name != family.embedding && family.nested.empty();
 }
 
-std::optional<std::size_t> embedding_rows(const Model& model) {
+std::optional<std::size_t> count_embedded_tokens(const Model& model) {
   const Family& family = find_family_or_llama(model);
   const Tensor* embedding = find_weight(model, family, family.embedding);
   if (embedding == nullptr || embedding->shape.size() != 2) return std::nullopt;
   return static_cast<std::size_t>(embedding->shape[0]);
 }
 
-std::vector<std::string> shortcomings(const Model& model) {
+std::vector<std::string> list_shortcomings(const Model& model) {
   std::vector<std::string> sentences;
   const Family& family = find_family_or_llama(model);
-  const auto rows = embedding_rows(model);
+  const auto rows = count_embedded_tokens(model);
   if (model.vocabulary && rows && model.vocabulary->size() > *rows) {
     sentences.push_back(
         fmt::format("the vocabulary has {} tokens, but {} only {} rows: tokens from {} on are never used",
@@ -188,13 +188,14 @@ std::vector<std::string> shortcomings(const Model& model) {
   return sentences;
 }
 
-std::vector<std::string> check_consistency(const Model& model) { return list_messages(consistency_findings(model)); }
+std::vector<std::string> check_consistency(const Model& model) { return list_messages(find_inconsistencies(model)); }
 
-std::vector<Finding> consistency_findings(const Model& model) {
+std::vector<Finding> find_inconsistencies(const Model& model) {
   const Family& family = find_family_or_llama(model);
   std::vector<Finding> faults;
   if (model.config) {
-    for (std::string& fault : check_config(config_view(model), family)) faults.push_back(make_fault(std::move(fault)));
+    for (std::string& fault : check_config(make_config_view(model), family))
+      faults.push_back(make_fault(std::move(fault)));
     const bool has_tensors = model.size() > 0 || model.origin.format == "huggingface";
     if (faults.empty() && has_tensors && !has_other_tensors(model)) {
       try {
@@ -208,32 +209,32 @@ std::vector<Finding> consistency_findings(const Model& model) {
   return faults;
 }
 
-std::optional<Error> run_refusal(const Model& model) {
+std::optional<Error> find_run_refusal(const Model& model) {
   const std::string& type = model.card.model_type;
   if (!model.config || (!type.empty() && find_family(type) == nullptr)) return std::nullopt;
   const Family& family = find_family_or_llama(model);
   if (const auto effects = list_ignored_effects(model); !effects.empty())
     return Error(ErrorKind::unsupported, fmt::format("{}", fmt::join(effects, "; ")));
-  if (const auto unknown = unknown_weights(model); !unknown.empty())
+  if (const auto unknown = find_unknown_weights(model); !unknown.empty())
     return Error(ErrorKind::unsupported, fmt::format("a {} model has no {}", family.title, list_names(unknown)));
   try {
-    (void)family.plan(config_view(model));
+    (void)family.plan(make_config_view(model));
   } catch (const Error& error) {
     return error;
   }
   return std::nullopt;
 }
 
-std::vector<std::string_view> unknown_weights(const Model& model) {
+std::vector<std::string_view> find_unknown_weights(const Model& model) {
   const Family& family = find_family_or_llama(model);
   static const Config none;
-  const ConfigView view = model.config ? config_view(model) : ConfigView(none);
+  const ConfigView view = model.config ? make_config_view(model) : ConfigView(none);
   std::vector<std::string_view> unknown;
   for (const Tensor& tensor : model.tensors()) {
     const bool weight =
         std::ranges::any_of(family.prefixes, [&](std::string_view prefix) { return tensor.name.starts_with(prefix); });
     if (!weight || find_computed_tensor(family, tensor.name) != nullptr) continue;
-    const std::string name = table_name(family, tensor.name);
+    const std::string name = find_table_name(family, tensor.name);
     if (name != family.output && !family.tensors.has(name, view))
       unknown.push_back(tensor.name);  // a tied tensor may exist, too
   }
@@ -248,16 +249,16 @@ void add_fault(std::vector<Finding>& faults, Finding fault) {
   if (faults.size() < kMostFaults) faults.push_back(std::move(fault));
 }
 
-std::string message_of_faults(const std::vector<Finding>& faults) { return message_of_faults(list_messages(faults)); }
+std::string format_faults(const std::vector<Finding>& faults) { return format_faults(list_messages(faults)); }
 
-std::string message_of_faults(const std::vector<std::string>& faults) {
+std::string format_faults(const std::vector<std::string>& faults) {
   if (faults.size() == 1) return faults.front();
   const std::string_view more = faults.size() == kMostFaults ? " or more" : "";
   return fmt::format("{}{} faults:\n  {}", faults.size(), more, fmt::join(faults, "\n  "));
 }
 
 void throw_faults(const std::vector<std::string>& faults, const std::string& path) {
-  if (!faults.empty()) throw Error(ErrorKind::invalid_file, message_of_faults(faults), path);
+  if (!faults.empty()) throw Error(ErrorKind::invalid_file, format_faults(faults), path);
 }
 
 }  // namespace poise

@@ -142,7 +142,7 @@ std::string shown(const Value& value) {
 template <typename Visit>
 void visit_effects(const Model& model, Visit&& visit) {
   const Config* config = model.config ? &*model.config : nullptr;
-  const Attributes& keys = family_keys(find_family_or_llama(model), model.config_json);
+  const Attributes& keys = find_family_keys(find_family_or_llama(model), model.config_json);
   for (const Effect& effect : kEffects) {
     const bool own = effect.key == kHiddenAct && config != nullptr;  // the only one of these keys in Config
     const std::optional<Value> act = own ? std::optional<Value>(config->hidden_act) : std::nullopt;
@@ -164,9 +164,9 @@ std::string describe(const Effect& effect, const Value& value) {
 
 }  // namespace
 
-std::optional<std::string> other_text_model(const Model& model) {
+std::optional<std::string> describe_other_text_model(const Model& model) {
   const Family& family = find_family_or_llama(model);
-  const Attributes& keys = family_keys(family, model.config_json);
+  const Attributes& keys = find_family_keys(family, model.config_json);
   const Value* type = &keys == &model.config_json ? nullptr : keys.find("model_type");
   if (type == nullptr || *type == Value() || *type == Value(family.text_type)) return std::nullopt;
   return fmt::format("{}'s model_type is {}, only \"{}\" is supported", family.nested, shown(*type), family.text_type);
@@ -174,16 +174,16 @@ std::optional<std::string> other_text_model(const Model& model) {
 
 std::vector<std::string> list_ignored_effects(const Model& model) {
   std::vector<std::string> result;
-  if (auto other = other_text_model(model)) result.push_back(*std::move(other));
+  if (auto other = describe_other_text_model(model)) result.push_back(*std::move(other));
   visit_effects(model, [&](const Effect& effect, const Value& value, bool) {
     if (!is_followed(effect, model)) result.push_back(describe(effect, value));
   });
   return result;
 }
 
-std::vector<std::string> effects_beside_config(const Model& model) {
+std::vector<std::string> list_effects_outside_config(const Model& model) {
   std::vector<std::string> result;
-  if (auto other = other_text_model(model)) result.push_back(*std::move(other));
+  if (auto other = describe_other_text_model(model)) result.push_back(*std::move(other));
   visit_effects(model, [&](const Effect& effect, const Value& value, bool own) {
     if (!own) result.push_back(describe(effect, value));
   });
@@ -191,7 +191,7 @@ std::vector<std::string> effects_beside_config(const Model& model) {
 }
 
 bool has_other_tensors(const Model& model) {
-  bool found = other_text_model(model).has_value();
+  bool found = describe_other_text_model(model).has_value();
   visit_effects(model, [&](const Effect& effect, const Value&, bool) {
     found = found || (effect.tensors && !is_followed(effect, model));
   });

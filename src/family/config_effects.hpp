@@ -14,10 +14,10 @@ namespace poise {
 std::vector<std::string> list_ignored_effects(const Model& model);
 
 // Returns the same for keys that Config does not have, which a format without other keys would lose.
-std::vector<std::string> effects_beside_config(const Model& model);
+std::vector<std::string> list_effects_outside_config(const Model& model);
 
 // Returns the sentence for a nested text model of another type than the family's.
-std::optional<std::string> other_text_model(const Model& model);
+std::optional<std::string> describe_other_text_model(const Model& model);
 
 // Returns true when one of these keys changes which tensors a model has, so that Config does not describe them.
 bool has_other_tensors(const Model& model);

@@ -17,7 +17,7 @@ namespace {
 // Returns the hyperparameters in a config.json, under our names; without those that it lacks.
 Attributes read_hyperparameters(const Attributes& map, std::string model_type) {
   try {
-    const Config config = config_from_attributes(map, model_type, {});
+    const Config config = read_config_attributes(map, model_type, {});
     return config_to_attributes(config, model_type);
   } catch (const Error&) {
     return {};
@@ -28,7 +28,7 @@ Attributes read_hyperparameters(const Attributes& map, std::string model_type) {
 // applies.
 std::optional<Config> read_poise_spelling(const Attributes& map, std::string model_type) {
   if (map.empty() || !(read_hyperparameters(map, model_type) == map)) return std::nullopt;
-  return config_from_attributes(map, model_type, {});
+  return read_config_attributes(map, model_type, {});
 }
 
 // Sets rope_theta in the nested objects that take precedence over the top-level key.
@@ -69,18 +69,18 @@ Attributes config_to_attributes(const Config& config, const std::string& model_t
   return map;
 }
 
-Config config_from_attributes(const Attributes& map, std::string& model_type, const std::string& path) {
+Config read_config_attributes(const Attributes& map, std::string& model_type, const std::string& path) {
   const ConfigKeys keys(map, path);
   model_type = keys.text("model_type").value_or(model_type);
   const Family& family = find_family_or_llama(model_type);
-  return family.read_config(ConfigKeys(family_keys(family, map), path));
+  return family.read_config(ConfigKeys(find_family_keys(family, map), path));
 }
 
 void parse_config(Model& model, Attributes map, const std::string& path) {
   std::string& model_type = model.card.model_type;
   model_type = ConfigKeys(map, path).text("model_type").value_or(model_type);
   const bool known = model_type.empty() ? map.find("hidden_size") != nullptr : find_family(model_type) != nullptr;
-  model.config = known ? config_from_attributes(map, model_type, path) : read_poise_spelling(map, model_type);
+  model.config = known ? read_config_attributes(map, model_type, path) : read_poise_spelling(map, model_type);
   model.config_json = std::move(map);
 }
 
@@ -102,7 +102,7 @@ void change_config(Model& model, const Attributes& changes, const std::string& p
   parse_config(model, std::move(map), path);
 }
 
-Attributes normal_config(const Model& model) {
+Attributes normalize_config(const Model& model) {
   const Attributes typed = model.config ? config_to_attributes(*model.config, model.card.model_type) : Attributes();
   std::vector<Attributes::Entry> entries(typed.begin(), typed.end());
   for (const auto& [key, value] : model.config_json) {
@@ -111,7 +111,7 @@ Attributes normal_config(const Model& model) {
   return Attributes::from_unique(std::move(entries));
 }
 
-std::vector<std::string> other_config_keys(const Model& model) {
+std::vector<std::string> list_other_config_keys(const Model& model) {
   Config all;
   all.dropout = 1;                                                      // 0 has no key
   if (model.config) all.sliding_window = model.config->sliding_window;  // may have a second key
@@ -126,7 +126,7 @@ std::vector<std::string> other_config_keys(const Model& model) {
 Attributes whole_config(const Model& model) {
   if (!model.config) return model.config_json;
   const Attributes typed = config_to_attributes(*model.config, model.card.model_type);
-  if (other_config_keys(model).empty()) return typed;
+  if (list_other_config_keys(model).empty()) return typed;
   Attributes whole = model.config_json;
   const Attributes said = read_hyperparameters(whole, model.card.model_type);
   for (const auto& [key, value] : typed) {

@@ -12,10 +12,10 @@ namespace poise {
 
 // Sets `model_type` when the map has one. Throws invalid_file naming the key when a value is missing or has the wrong
 // type. Errors show `path`.
-Config config_from_attributes(const Attributes& map, std::string& model_type, const std::string& path);
+Config read_config_attributes(const Attributes& map, std::string& model_type, const std::string& path);
 
 // Sets the model's whole config.json and what follows from it: card.model_type and, for a known family, config. A
-// configuration without model_type is read as Llama's when it has a hidden_size. Throws what config_from_attributes()
+// configuration without model_type is read as Llama's when it has a hidden_size. Throws what read_config_attributes()
 // throws.
 void parse_config(Model& model, Attributes map, const std::string& path);
 
@@ -25,9 +25,9 @@ void change_config(Model& model, const Attributes& changes, const std::string& p
 
 // Returns the hyperparameters under canonical names, with defaults, then the other keys: equal for equal
 // configurations.
-Attributes normal_config(const Model& model);
+Attributes normalize_config(const Model& model);
 
 // Returns the keys of config.json, in order, that Config does not have and does not imply.
-std::vector<std::string> other_config_keys(const Model& model);
+std::vector<std::string> list_other_config_keys(const Model& model);
 
 }  // namespace poise

@@ -73,11 +73,11 @@ Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& default
 bool has_attention_bias(const ConfigView& view) { return view.keys().boolean("attention_bias").value_or(false); }
 bool has_mlp_bias(const ConfigView& view) { return view.keys().boolean("mlp_bias").value_or(false); }
 
-std::vector<Linear> qkv_plan(bool bias) {
+std::vector<Linear> make_qkv_plan(bool bias) {
   return {{"self_attn.q_proj", bias}, {"self_attn.k_proj", bias}, {"self_attn.v_proj", bias}};
 }
 
-DecoderPlan gpt_plan(const Config& config) {
+DecoderPlan make_gpt_plan(const Config& config) {
   DecoderPlan plan = plan_of_sizes(config);
   plan.norm_kind = NormKind::layer;
   plan.transposed = true;
@@ -86,7 +86,7 @@ DecoderPlan gpt_plan(const Config& config) {
   return plan;
 }
 
-DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope) {
+DecoderPlan make_decoder_plan(const ConfigView& view, const RopeOptions& rope) {
   const Config& config = view.config;
   DecoderPlan plan = plan_of_sizes(config);
   plan.embedding = kDecoderEmbedding;
@@ -95,15 +95,15 @@ DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope) {
   if (has_own_output(view)) plan.output = kDecoderOutput;
   plan.attention_norm = "input_layernorm";
   plan.mlp_norm = "post_attention_layernorm";
-  plan.qkv = qkv_plan(has_attention_bias(view));
+  plan.qkv = make_qkv_plan(has_attention_bias(view));
   plan.o = {"self_attn.o_proj", has_attention_bias(view)};
   const bool mlp_bias = has_mlp_bias(view);
   plan.mlp = {{"mlp.gate_proj", mlp_bias}, {"mlp.up_proj", mlp_bias}};
   plan.down = {"mlp.down_proj", mlp_bias};
-  const Attributes* scaling = rope_scaling(view);
+  const Attributes* scaling = find_rope_scaling(view);
   RopeOptions options = rope;
   options.theta = config.rope_theta;
-  plan.ropes.push_back(rope_plan(view, scaling, options));
+  plan.ropes.push_back(make_rope_plan(view, scaling, options));
   if (scaling == nullptr) plan.rope_divisors = "rope_freqs.weight";
   plan.layers.assign(as_size(config.num_hidden_layers), {.window = as_size(config.sliding_window)});
   return plan;
@@ -115,8 +115,8 @@ ActivationKind find_activation(std::string_view name) {
   throw Error(ErrorKind::unsupported, fmt::format("the activation \"{}\" is not supported", name), {});
 }
 
-std::vector<bool> sliding_layers(const ConfigView& view,
-                                 bool (*by_default)(const ConfigView& view, std::int64_t layer)) {
+std::vector<bool> find_sliding_layers(const ConfigView& view,
+                                      bool (*by_default)(const ConfigView& view, std::int64_t layer)) {
   const std::int64_t layers = view.config.num_hidden_layers;
   std::vector<bool> sliding(as_size(layers));
   const Value::Array* types = view.keys().array("layer_types");
@@ -156,7 +156,7 @@ std::int64_t read_size(const ConfigView& view, std::string_view key) {
   return number < 0 || number > kMaxModelSize ? 0 : number;
 }
 
-float positive_number(const ConfigView& view, std::string_view key, float by_default) {
+float read_positive_number(const ConfigView& view, std::string_view key, float by_default) {
   const float number = view.keys().number(key).value_or(by_default);
   if (!(number > 0))
     throw Error(ErrorKind::invalid_file, fmt::format("{} is {}, expected more than 0", key, number), {});
@@ -164,11 +164,11 @@ float positive_number(const ConfigView& view, std::string_view key, float by_def
 }
 
 std::vector<std::string> find_expert_faults(const ConfigView& view) {
-  return size_faults(
+  return find_size_faults(
       view, {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", read_size(view, "num_local_experts")}});
 }
 
-std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys) {
+std::vector<std::string> find_size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys) {
   std::vector<std::string> faults;
   for (const auto& [key, most] : keys) {
     const auto number = view.keys().integer(key);

@@ -80,15 +80,15 @@ inline constexpr std::array kMlpRows = std::to_array<TensorRow>({
 bool has_attention_bias(const ConfigView& view);
 bool has_mlp_bias(const ConfigView& view);
 
-constexpr std::array<TensorRow, 3> qkv_biases(Needed needed) {
+constexpr std::array<TensorRow, 3> make_qkv_biases(Needed needed) {
   return {{{"self_attn.q_proj.bias", {axis::queries}, needed},
            {"self_attn.k_proj.bias", {axis::keys}, needed},
            {"self_attn.v_proj.bias", {axis::keys}, needed}}};
 }
-constexpr std::array<TensorRow, 1> o_bias(Needed needed) {
+constexpr std::array<TensorRow, 1> make_o_bias(Needed needed) {
   return {{{"self_attn.o_proj.bias", {axis::hidden}, needed}}};
 }
-constexpr std::array<TensorRow, 3> mlp_biases(Needed needed) {
+constexpr std::array<TensorRow, 3> make_mlp_biases(Needed needed) {
   return {{{"mlp.gate_proj.bias", {axis::inner}, needed},
            {"mlp.up_proj.bias", {axis::inner}, needed},
            {"mlp.down_proj.bias", {axis::hidden}, needed}}};
@@ -96,12 +96,12 @@ constexpr std::array<TensorRow, 3> mlp_biases(Needed needed) {
 
 // Llama's layer; two keys decide which biases it has.
 inline constexpr std::array kLlamaLayer =
-    join_tables(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias),
-                kPostAttentionNorm, kMlpRows, mlp_biases(has_mlp_bias));
+    join_tables(kInputNorm, kAttentionRows, make_qkv_biases(has_attention_bias), make_o_bias(has_attention_bias),
+                kPostAttentionNorm, kMlpRows, make_mlp_biases(has_mlp_bias));
 
-// Returns Family::followed of every family that decoder_plan() plans, and more keys.
+// Returns Family::followed of every family that make_decoder_plan() plans, and more keys.
 template <std::size_t kCount>
-constexpr auto decoder_followed(const std::string_view (&more)[kCount]) {
+constexpr auto list_followed_keys(const std::string_view (&more)[kCount]) {
   return join_tables(kRopeObjects, std::to_array(more));
 }
 
@@ -120,27 +120,27 @@ constexpr Family make_decoder_family(std::string_view model_type, std::string_vi
   family.computed = kDecoderComputed;
   family.embedding = kDecoderEmbedding;
   family.output = kDecoderOutput;
-  if (family.convert_weights == nullptr) family.convert_weights = text_model;
+  if (family.convert_weights == nullptr) family.convert_weights = keep_text_model;
   return family;
 }
 
 // Returns Llama's plan: RMS norms before attention and feed-forward network; all layers alike, with the configuration's
 // window. Two keys decide on biases.
-DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope = {});
+DecoderPlan make_decoder_plan(const ConfigView& view, const RopeOptions& rope = {});
 
 // Returns GPT's plan, without the names of modules: layer norms, no rotary embeddings, matrices [in, out], no gate.
-DecoderPlan gpt_plan(const Config& config);
+DecoderPlan make_gpt_plan(const Config& config);
 
 // Returns plans of q, k and v, all with a bias or all without.
-std::vector<Linear> qkv_plan(bool bias);
+std::vector<Linear> make_qkv_plan(bool bias);
 
 // Returns the activation of that name in config.json. Throws unsupported for unknown names.
 ActivationKind find_activation(std::string_view name);
 
 // Returns the layers with a window, from layer_types; without that key, the layers that `by_default` selects. Throws
 // invalid_file for a list of another length, and unsupported for other types.
-std::vector<bool> sliding_layers(const ConfigView& view,
-                                 bool (*by_default)(const ConfigView& view, std::int64_t layer));
+std::vector<bool> find_sliding_layers(const ConfigView& view,
+                                      bool (*by_default)(const ConfigView& view, std::int64_t layer));
 
 // Gives these layers the window and the others none. Throws invalid_file when there are such layers but no window.
 void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bool>& sliding);
@@ -152,14 +152,14 @@ struct SizeKey {
   std::int64_t most;
 };
 // Returns a sentence for each key that is missing or not from 1 to `most`.
-std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys);
+std::vector<std::string> find_size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys);
 std::int64_t read_size(const ConfigView& view, std::string_view key);  // 0 if missing or out of range
 
 // Returns those of num_local_experts and num_experts_per_tok.
 std::vector<std::string> find_expert_faults(const ConfigView& view);
 
 // Returns the number of a key, or `by_default` if it is missing. Throws invalid_file for 0 and less.
-float positive_number(const ConfigView& view, std::string_view key, float by_default);
+float read_positive_number(const ConfigView& view, std::string_view key, float by_default);
 
 inline constexpr std::int64_t kMaxExperts = 4096;
 

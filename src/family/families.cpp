@@ -14,7 +14,7 @@ constexpr std::array kFamilies = std::to_array<const Family*>(
 
 }  // namespace
 
-std::span<const Family* const> families() { return kFamilies; }
+std::span<const Family* const> list_families() { return kFamilies; }
 
 const Family* find_family(std::string_view model_type) {
   const auto* found = std::ranges::find(kFamilies, model_type, &Family::model_type);
@@ -26,7 +26,7 @@ const Family& find_family_or_llama(std::string_view model_type) {
   return family == nullptr ? llama::kLlamaFamily : *family;
 }
 
-const Attributes& family_keys(const Family& family, const Attributes& config_json) {
+const Attributes& find_family_keys(const Family& family, const Attributes& config_json) {
   const auto* object = family.nested.empty() ? nullptr : config_json.get_if<Attributes>(family.nested);
   return object == nullptr ? config_json : *object;
 }
@@ -35,9 +35,9 @@ ExpertsStored find_experts_stored(const Model& model, const Family& family) {
   return family.find_experts_stored == nullptr ? ExpertsStored::separate : family.find_experts_stored(model);
 }
 
-ConfigView config_view(const Model& model) {
+ConfigView make_config_view(const Model& model) {
   const Family& family = find_family_or_llama(model);
-  return {*model.config, family_keys(family, model.config_json), find_experts_stored(model, family)};
+  return {*model.config, find_family_keys(family, model.config_json), find_experts_stored(model, family)};
 }
 
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers) {
@@ -55,7 +55,7 @@ const Tensor* find_weight(const Model& model, const Family& family, std::string_
   return nullptr;
 }
 
-std::string table_name(const Family& family, std::string_view name) {
+std::string find_table_name(const Family& family, std::string_view name) {
   if (family.tensors.has(name)) return std::string(name);
   for (const auto& [canonical, other] : family.spellings) {
     if (!name.starts_with(other)) continue;
@@ -65,7 +65,7 @@ std::string table_name(const Family& family, std::string_view name) {
   return std::string(name);
 }
 
-std::string known_model_types() {
+std::string list_known_families() {
   std::string text(kFamilies.front()->model_type);
   for (std::size_t i = 1; i < kFamilies.size(); ++i)
     text.append(i + 1 == kFamilies.size() ? " and " : ", ").append(kFamilies[i]->model_type);

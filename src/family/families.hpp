@@ -10,7 +10,7 @@
 
 namespace poise {
 
-std::span<const Family* const> families();
+std::span<const Family* const> list_families();
 
 // Returns the family of that model_type, or nullptr.
 const Family* find_family(std::string_view model_type);
@@ -20,14 +20,14 @@ const Family& find_family_or_llama(std::string_view model_type);
 inline const Family& find_family_or_llama(const Model& model) { return find_family_or_llama(model.card.model_type); }
 
 // Returns its configuration as the family reads it; without `nested`, all of config.json. Requires: the model has one.
-ConfigView config_view(const Model& model);
+ConfigView make_config_view(const Model& model);
 // Returns the object of config.json that has the family's keys.
-const Attributes& family_keys(const Family& family, const Attributes& config_json);
+const Attributes& find_family_keys(const Family& family, const Attributes& config_json);
 
 // Returns the tensor of a name in the family's table, in any of its spellings; nullptr if missing.
 const Tensor* find_weight(const Model& model, const Family& family, std::string_view name);
 // Returns the table's spelling of a tensor's name; the name itself if it is not in the table.
-std::string table_name(const Family& family, std::string_view name);
+std::string find_table_name(const Family& family, std::string_view name);
 
 // Returns Family::find_experts_stored() of the model.
 ExpertsStored find_experts_stored(const Model& model, const Family& family);
@@ -35,7 +35,7 @@ ExpertsStored find_experts_stored(const Model& model, const Family& family);
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers);
 
 // Returns "mistral, llama and tiny_llama": all of them, for messages.
-std::string known_model_types();
+std::string list_known_families();
 
 // The rows of the table. A file's namespace has its name, so that each file may use the natural names.
 
@@ -103,6 +103,6 @@ struct TinyLlamaSizes {
   float dropout = 0;
 };
 // Returns the hyperparameters of a Tiny Llama with these sizes.
-Config tiny_llama_config(const TinyLlamaSizes& sizes);
+Config make_tiny_llama_config(const TinyLlamaSizes& sizes);
 
 }  // namespace poise

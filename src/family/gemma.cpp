@@ -72,7 +72,7 @@ ActivationKind activation(const ConfigView& view) {
 
 // Returns the plan that all Gemmas share.
 DecoderPlan gemma_plan(const ConfigView& view) {
-  DecoderPlan plan = decoder_plan(view);
+  DecoderPlan plan = make_decoder_plan(view);
   plan.norm_kind = NormKind::rms_plus_one;
   plan.embedding_scale = std::sqrt(static_cast<float>(view.config.hidden_size));
   plan.activation = activation(view);
@@ -83,14 +83,14 @@ DecoderPlan gemma_plan(const ConfigView& view) {
 float soft_cap(const ConfigView& view, std::string_view key, float by_default) {
   const ConfigKeys keys = view.keys();
   const float cap = keys.number(key).value_or(keys.absent(key) ? by_default : 0.0F);
-  return cap == 0 ? 0.0F : positive_number(view, key, by_default);
+  return cap == 0 ? 0.0F : read_positive_number(view, key, by_default);
 }
 
 void set_gemma2(DecoderPlan& plan, const ConfigView& view, float cap, float logit_cap) {
   plan.attention_post_norm = "post_attention_layernorm";
   plan.mlp_norm = "pre_feedforward_layernorm";
   plan.mlp_post_norm = "post_feedforward_layernorm";
-  plan.attention_scale = 1.0F / std::sqrt(positive_number(view, "query_pre_attn_scalar", 256));
+  plan.attention_scale = 1.0F / std::sqrt(read_positive_number(view, "query_pre_attn_scalar", 256));
   plan.attention_cap = soft_cap(view, "attn_logit_softcapping", cap);
   plan.logit_cap = soft_cap(view, "final_logit_softcapping", logit_cap);
 }
@@ -98,7 +98,7 @@ void set_gemma2(DecoderPlan& plan, const ConfigView& view, float cap, float logi
 DecoderPlan plan_gemma2(const ConfigView& view) {
   DecoderPlan plan = gemma_plan(view);
   set_gemma2(plan, view, 50, 30);
-  set_windows(plan, view, sliding_layers(view, is_even_layer));
+  set_windows(plan, view, find_sliding_layers(view, is_even_layer));
   return plan;
 }
 
@@ -108,7 +108,7 @@ bool is_no_sixth(const ConfigView& view, std::int64_t layer) {
 
 // Plans Gemma 3. Newer files describe both kinds of layers in rope_parameters; the rest of the plan ignores it.
 DecoderPlan plan_gemma3(const ConfigView& view) {
-  const Attributes* scaling = rope_scaling(view);
+  const Attributes* scaling = find_rope_scaling(view);
   const Attributes* full = get_member<Attributes>(scaling, "full_attention");
   const Attributes* local = get_member<Attributes>(scaling, "sliding_attention");
   const bool by_kind = full != nullptr || local != nullptr;
@@ -118,15 +118,15 @@ DecoderPlan plan_gemma3(const ConfigView& view) {
   }
   const Attributes others = Attributes::from_unique(std::move(entries));
   DecoderPlan plan = gemma_plan({view.config, others});
-  if (full != nullptr) plan.ropes.front() = rope_plan(view, full, {.theta = view.config.rope_theta});
+  if (full != nullptr) plan.ropes.front() = make_rope_plan(view, full, {.theta = view.config.rope_theta});
   const float local_theta =
-      theta_in(view.keys(), "sliding_attention", positive_number(view, "rope_local_base_freq", 10000));
-  plan.ropes.push_back(rope_plan(view, local, {.theta = local_theta}));
+      theta_in(view.keys(), "sliding_attention", read_positive_number(view, "rope_local_base_freq", 10000));
+  plan.ropes.push_back(make_rope_plan(view, local, {.theta = local_theta}));
   plan.rope_divisors = {};
   set_gemma2(plan, view, 0, 0);
   plan.q_norm = "self_attn.q_norm";
   plan.k_norm = "self_attn.k_norm";
-  set_windows(plan, view, sliding_layers(view, is_no_sixth));
+  set_windows(plan, view, find_sliding_layers(view, is_no_sixth));
   for (LayerPlan& layer : plan.layers) layer.rope = layer.window > 0 ? 1 : 0;
   return plan;
 }
@@ -135,12 +135,12 @@ constexpr std::array kFeedForwardNorms = std::to_array<TensorRow>({
     {"pre_feedforward_layernorm.weight", {axis::hidden}},
     {"post_feedforward_layernorm.weight", {axis::hidden}},
 });
-constexpr std::array kGemmaLayer = join_tables(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias),
-                                               o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows);
+constexpr std::array kGemmaLayer = join_tables(kInputNorm, kAttentionRows, make_qkv_biases(has_attention_bias),
+                                               make_o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows);
 constexpr std::array kGemma2Layer = join_tables(kGemmaLayer, kFeedForwardNorms);
 constexpr std::array kGemma3Layer = join_tables(kGemma2Layer, kHeadNorms);
 
-constexpr std::array kFollowedByGemma = decoder_followed({"hidden_act", "hidden_activation", "attention_bias"});
+constexpr std::array kFollowedByGemma = list_followed_keys({"hidden_act", "hidden_activation", "attention_bias"});
 constexpr std::array kFollowedByGemma2 = join_tables(
     kFollowedByGemma, std::to_array<std::string_view>({"layer_types", "query_pre_attn_scalar", "attn_logit_softcapping",
                                                        "final_logit_softcapping"}));

@@ -54,7 +54,7 @@ std::vector<std::string> faults(const ConfigView& view) {
 }
 
 DecoderPlan plan(const ConfigView& view) {
-  DecoderPlan plan = gpt_plan(view.config);
+  DecoderPlan plan = make_gpt_plan(view.config);
   plan.embedding = kEmbedding;
   plan.positions = kPositions;
   plan.layer_names = kLayers;

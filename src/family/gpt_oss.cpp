@@ -51,8 +51,8 @@ void require(const ConfigView& view, std::string_view key, float supported) {
 DecoderPlan plan(const ConfigView& view) {
   require(view, "swiglu_alpha", kGain);
   require(view, "swiglu_limit", kLimit);
-  DecoderPlan plan = decoder_plan(view);
-  plan.qkv = qkv_plan(has_biases(view));
+  DecoderPlan plan = make_decoder_plan(view);
+  plan.qkv = make_qkv_plan(has_biases(view));
   plan.o.bias = has_biases(view);
   plan.sinks = "self_attn.sinks";
   plan.activation = ActivationKind::clamped_swiglu;
@@ -65,9 +65,9 @@ DecoderPlan plan(const ConfigView& view) {
                   .gate = is_separate(view) ? "gate_proj" : "gate_up_proj",
                   .up = "up_proj",
                   .down = "down_proj"};
-  if (rope_scaling(view) == nullptr)
+  if (find_rope_scaling(view) == nullptr)
     throw Error(ErrorKind::unsupported, "rope_scaling is missing, which a gpt-oss model needs", {});
-  set_windows(plan, view, sliding_layers(view, is_even_layer));
+  set_windows(plan, view, find_sliding_layers(view, is_even_layer));
   for (LayerPlan& layer : plan.layers) layer.experts = true;
   return plan;
 }
@@ -91,9 +91,9 @@ constexpr std::array kRest = std::to_array<TensorRow>({
     {"mlp.experts.*.down_proj.bias", {axis::hidden}, is_separate, nullptr, axis::local_experts},
 });
 constexpr std::array kLayer =
-    join_tables(kInputNorm, kAttentionRows, qkv_biases(has_biases), o_bias(has_biases), kRest);
+    join_tables(kInputNorm, kAttentionRows, make_qkv_biases(has_biases), make_o_bias(has_biases), kRest);
 
-constexpr std::array kFollowed = decoder_followed({"attention_bias", "layer_types", "num_local_experts"});
+constexpr std::array kFollowed = list_followed_keys({"attention_bias", "layer_types", "num_local_experts"});
 
 constexpr std::string_view kExperts = "mlp.experts.";
 
@@ -103,7 +103,7 @@ constexpr std::array<ExpertStack, 2> kStacks = {{{"gate_up_proj", kGateUp}, {"do
 
 // Returns the layer of a tensor of experts; std::nullopt for other tensors.
 std::optional<std::int32_t> find_layer(const Family& family, std::string_view name) {
-  const std::string canonical = table_name(family, name);
+  const std::string canonical = find_table_name(family, name);
   const auto numbered = family.tensors.in_layer(canonical);
   return numbered && numbered->rest.starts_with(kExperts) ? std::optional(numbered->number) : std::nullopt;
 }
@@ -138,7 +138,7 @@ std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader
   const Family& family = find_family_or_llama(model);
   const ExpertsStored from = find_experts_stored(model);
   const ExpertsStored to = wanted(model, family, from, reader, numbers);
-  if (from == to) return text_model(model, reader, numbers);
+  if (from == to) return keep_text_model(model, reader, numbers);
   ConvertedWeights result{Model(model.header()), {}, {}};
   std::map<std::int32_t, ExpertLayer> made;
   for (const Tensor& tensor : model.tensors()) {
@@ -152,7 +152,7 @@ std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader
       }
     }
     Tensor named = tensor;
-    if (reader == WeightReader::llama_cpp) named.name = table_name(family, tensor.name);
+    if (reader == WeightReader::llama_cpp) named.name = find_table_name(family, tensor.name);
     if (named.name != tensor.name) result.replaced.push_back(tensor.name);
     result.model.add(std::move(named));
   }

@@ -21,9 +21,9 @@ Config read_mistral(const ConfigKeys& keys) {
   return read_decoder_config(keys, {.max_position_embeddings = 32768, .sliding_window = 4096, .rms_norm_eps = 1e-5F});
 }
 
-DecoderPlan plan(const ConfigView& view) { return decoder_plan(view); }
+DecoderPlan plan(const ConfigView& view) { return make_decoder_plan(view); }
 
-constexpr std::array kFollowedByLlama = decoder_followed({"attention_bias", "mlp_bias"});
+constexpr std::array kFollowedByLlama = list_followed_keys({"attention_bias", "mlp_bias"});
 
 }  // namespace
 

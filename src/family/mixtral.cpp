@@ -16,8 +16,8 @@ Config read_config(const ConfigKeys& keys) {
 }
 
 DecoderPlan plan(const ConfigView& view) {
-  DecoderPlan plan = decoder_plan(view);
-  plan.qkv = qkv_plan(false);
+  DecoderPlan plan = make_decoder_plan(view);
+  plan.qkv = make_qkv_plan(false);
   plan.o.bias = false;
   plan.experts = {.count = static_cast<std::size_t>(read_size(view, "num_local_experts")),
                   .used = static_cast<std::size_t>(read_size(view, "num_experts_per_tok")),
@@ -38,7 +38,7 @@ constexpr std::array kExpertRows = std::to_array<TensorRow>({
 });
 constexpr std::array kLayer = join_tables(kInputNorm, kAttentionRows, kPostAttentionNorm, kExpertRows);
 
-constexpr std::array kFollowed = decoder_followed({"num_local_experts"});
+constexpr std::array kFollowed = list_followed_keys({"num_local_experts"});
 
 }  // namespace
 

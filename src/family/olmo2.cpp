@@ -14,7 +14,7 @@ Config read_config(const ConfigKeys& keys) {
 }
 
 DecoderPlan plan(const ConfigView& view) {
-  DecoderPlan plan = decoder_plan(view);
+  DecoderPlan plan = make_decoder_plan(view);
   plan.attention_norm = {};
   plan.attention_post_norm = "post_attention_layernorm";
   plan.mlp_norm = {};
@@ -31,9 +31,9 @@ constexpr std::array kNorms = std::to_array<TensorRow>({
     {"post_feedforward_layernorm.weight", {axis::hidden}},
 });
 constexpr std::array kLayer =
-    join_tables(kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kNorms, kMlpRows);
+    join_tables(kAttentionRows, make_qkv_biases(has_attention_bias), make_o_bias(has_attention_bias), kNorms, kMlpRows);
 
-constexpr std::array kFollowed = decoder_followed({"attention_bias"});
+constexpr std::array kFollowed = list_followed_keys({"attention_bias"});
 
 }  // namespace
 

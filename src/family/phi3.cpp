@@ -15,7 +15,7 @@ Config read_config(const ConfigKeys& keys) {
 }
 
 DecoderPlan plan(const ConfigView& view) {
-  DecoderPlan plan = decoder_plan(view, {.partial = true, .su = "longrope", .original_positions = 4096});
+  DecoderPlan plan = make_decoder_plan(view, {.partial = true, .su = "longrope", .original_positions = 4096});
   plan.qkv = {{"self_attn.qkv_proj"}};
   plan.o.bias = false;
   plan.mlp = {{"mlp.gate_up_proj"}};
@@ -34,7 +34,7 @@ constexpr std::array kLayer = std::to_array<TensorRow>({
     {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
 });
 
-constexpr std::array kFollowed = decoder_followed({"partial_rotary_factor"});
+constexpr std::array kFollowed = list_followed_keys({"partial_rotary_factor"});
 
 }  // namespace
 

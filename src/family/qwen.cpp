@@ -40,10 +40,10 @@ bool is_sliding(const ConfigView& view, std::int64_t layer) {
 }
 
 DecoderPlan plan_qwen2(const ConfigView& view) {
-  DecoderPlan plan = decoder_plan(view);
-  plan.qkv = qkv_plan(true);
+  DecoderPlan plan = make_decoder_plan(view);
+  plan.qkv = make_qkv_plan(true);
   plan.o.bias = false;
-  set_windows(plan, view, sliding_layers(view, is_sliding));
+  set_windows(plan, view, find_sliding_layers(view, is_sliding));
   return plan;
 }
 
@@ -53,9 +53,9 @@ void norm_heads(DecoderPlan& plan) {
 }
 
 DecoderPlan plan_qwen3(const ConfigView& view) {
-  DecoderPlan plan = decoder_plan(view);
+  DecoderPlan plan = make_decoder_plan(view);
   norm_heads(plan);
-  set_windows(plan, view, sliding_layers(view, is_sliding));
+  set_windows(plan, view, find_sliding_layers(view, is_sliding));
   return plan;
 }
 
@@ -73,9 +73,9 @@ std::string_view experts_key(const ConfigView& view) {
 
 std::vector<std::string> moe_faults(const ConfigView& view) {
   const std::string_view count = experts_key(view);
-  std::vector<std::string> faults = size_faults(view, {{count, kMaxExperts},
-                                                       {"num_experts_per_tok", read_size(view, count)},
-                                                       {"moe_intermediate_size", kMaxModelSize}});
+  std::vector<std::string> faults = find_size_faults(view, {{count, kMaxExperts},
+                                                            {"num_experts_per_tok", read_size(view, count)},
+                                                            {"moe_intermediate_size", kMaxModelSize}});
   if (const auto other = view.keys().integer("num_experts"); other && *other != read_size(view, count)) {
     faults.push_back(fmt::format("num_experts is {}, num_local_experts is {}, expected equal numbers", *other,
                                  read_size(view, count)));
@@ -92,7 +92,7 @@ std::vector<std::string> moe_faults(const ConfigView& view) {
 }
 
 DecoderPlan plan_qwen3_moe(const ConfigView& view) {
-  DecoderPlan plan = decoder_plan(view);
+  DecoderPlan plan = make_decoder_plan(view);
   norm_heads(plan);
   plan.experts = {.count = static_cast<std::size_t>(read_size(view, experts_key(view))),
                   .used = static_cast<std::size_t>(read_size(view, "num_experts_per_tok")),
@@ -113,9 +113,10 @@ std::uint64_t expert_inner(const ConfigView& view) {
 }
 
 constexpr std::array kQwen2Layer =
-    join_tables(kInputNorm, kAttentionRows, qkv_biases(always), kPostAttentionNorm, kMlpRows);
-constexpr std::array kQwen3Layer = join_tables(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias),
-                                               o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kMlpRows);
+    join_tables(kInputNorm, kAttentionRows, make_qkv_biases(always), kPostAttentionNorm, kMlpRows);
+constexpr std::array kQwen3Layer =
+    join_tables(kInputNorm, kAttentionRows, make_qkv_biases(has_attention_bias), make_o_bias(has_attention_bias),
+                kHeadNorms, kPostAttentionNorm, kMlpRows);
 constexpr std::array kExpertRows = std::to_array<TensorRow>({
     {"mlp.gate_proj.weight", {axis::inner, axis::hidden}, nullptr, has_mlp},
     {"mlp.up_proj.weight", {axis::inner, axis::hidden}, nullptr, has_mlp},
@@ -126,14 +127,14 @@ constexpr std::array kExpertRows = std::to_array<TensorRow>({
     {"mlp.experts.*.down_proj.weight", {axis::hidden, expert_inner}, nullptr, has_experts, experts},
 });
 constexpr std::array kQwen3MoeLayer =
-    join_tables(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kHeadNorms,
-                kPostAttentionNorm, kExpertRows);
+    join_tables(kInputNorm, kAttentionRows, make_qkv_biases(has_attention_bias), make_o_bias(has_attention_bias),
+                kHeadNorms, kPostAttentionNorm, kExpertRows);
 
-constexpr std::array kFollowedByQwen2 = decoder_followed({"use_sliding_window", "max_window_layers", "layer_types"});
+constexpr std::array kFollowedByQwen2 = list_followed_keys({"use_sliding_window", "max_window_layers", "layer_types"});
 constexpr std::array kFollowedByQwen3 =
-    decoder_followed({"use_sliding_window", "max_window_layers", "layer_types", "attention_bias"});
+    list_followed_keys({"use_sliding_window", "max_window_layers", "layer_types", "attention_bias"});
 constexpr std::array kFollowedByQwen3Moe =
-    decoder_followed({"use_sliding_window", "attention_bias", "num_experts", "num_local_experts"});
+    list_followed_keys({"use_sliding_window", "attention_bias", "num_experts", "num_local_experts"});
 
 }  // namespace
 

@@ -111,8 +111,8 @@ RopePlan yarn(const Rope& rope) {
   const double scale = static_cast<double>(rope.scaling.number("mscale").value_or(0));
   const double scale_all = static_cast<double>(rope.scaling.number("mscale_all_dim").value_or(0));
   const double by_default = scale != 0 && scale_all != 0
-                                ? yarn_attention(factor, scale) / yarn_attention(factor, scale_all)
-                                : yarn_attention(factor);
+                                ? compute_yarn_attention(factor, scale) / compute_yarn_attention(factor, scale_all)
+                                : compute_yarn_attention(factor);
   const auto said = rope.scaling.number("attention_factor");
 
   // These are the indices between which frequencies change from unchanged ones to ones divided by the factor.
@@ -200,7 +200,7 @@ std::size_t compute_rotated_size(const ConfigView& view, const ConfigKeys& scali
 
 }  // namespace
 
-const Attributes* rope_scaling(const ConfigView& view) {
+const Attributes* find_rope_scaling(const ConfigView& view) {
   const ConfigKeys keys = view.keys();
   const Attributes* found = nullptr;
   for (const std::string_view key : kRopeObjects) {
@@ -209,9 +209,11 @@ const Attributes* rope_scaling(const ConfigView& view) {
   return found;
 }
 
-double yarn_attention(double factor, double scale) { return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1; }
+double compute_yarn_attention(double factor, double scale) {
+  return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1;
+}
 
-RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const RopeOptions& options) {
+RopePlan make_rope_plan(const ConfigView& view, const Attributes* scaling, const RopeOptions& options) {
   static const Attributes none;
   const ConfigKeys keys(scaling == nullptr ? none : *scaling, {});
   const Rope rope = {view, keys, compute_rotated_size(view, keys, options), static_cast<double>(options.theta),

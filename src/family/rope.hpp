@@ -18,16 +18,16 @@ struct RopeOptions {
 };
 
 // Returns the default attention factor of yarn: 1 + 0.1 scale ln(factor).
-double yarn_attention(double factor, double scale = 1);
+double compute_yarn_attention(double factor, double scale = 1);
 
 // The default numbers of rotations within the original positions between which yarn blends.
 inline constexpr double kYarnBetaFast = 32;
 inline constexpr double kYarnBetaSlow = 1;
 
 // Returns the object with the scaling, or null.
-const Attributes* rope_scaling(const ConfigView& view);
+const Attributes* find_rope_scaling(const ConfigView& view);
 
 // Throws unsupported for what Poise does not implement, and invalid_file for invalid values.
-RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const RopeOptions& options);
+RopePlan make_rope_plan(const ConfigView& view, const Attributes* scaling, const RopeOptions& options);
 
 }  // namespace poise

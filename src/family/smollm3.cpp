@@ -48,15 +48,15 @@ void check_layers(const ConfigView& view) {
 
 DecoderPlan plan(const ConfigView& view) {
   check_layers(view);
-  DecoderPlan plan = decoder_plan(view);
-  set_windows(plan, view, sliding_layers(view, is_sliding));
+  DecoderPlan plan = make_decoder_plan(view);
+  set_windows(plan, view, find_sliding_layers(view, is_sliding));
   for (std::size_t layer = 0; layer < plan.layers.size(); ++layer) {
     if (!rotates_layer(view, static_cast<std::int64_t>(layer))) plan.layers[layer].rope = std::nullopt;
   }
   return plan;
 }
 
-constexpr std::array kFollowed = decoder_followed(
+constexpr std::array kFollowed = list_followed_keys(
     {"attention_bias", "mlp_bias", "no_rope_layers", "no_rope_layer_interval", "use_sliding_window", "layer_types"});
 
 }  // namespace

@@ -114,11 +114,11 @@ std::optional<NumberedName> TensorTable::in_layer(std::string_view name) const {
   return name.starts_with(layers) ? split_number(name.substr(layers.size())) : std::nullopt;
 }
 
-std::optional<DecoderPlan> known_plan(const Model& model) {
+std::optional<DecoderPlan> find_known_plan(const Model& model) {
   const std::string& type = model.card.model_type;
   if (!model.config || (!type.empty() && find_family(type) == nullptr)) return std::nullopt;
   const Family& family = find_family_or_llama(model);
-  const ConfigView view = config_view(model);
+  const ConfigView view = make_config_view(model);
   if (!check_config(view, family).empty()) return std::nullopt;
   try {
     return family.plan(view);

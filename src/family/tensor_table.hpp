@@ -86,7 +86,7 @@ struct TensorTable {
 struct DecoderPlan;
 
 // Returns std::nullopt without a family, and where Family::plan() refuses the configuration.
-std::optional<DecoderPlan> known_plan(const Model& model);
+std::optional<DecoderPlan> find_known_plan(const Model& model);
 
 // Returns true for a matrix that is stored [in, out], not [out, in] as in most families; by its name in the table.
 bool stores_in_out(const DecoderPlan& plan, std::string_view matrix);

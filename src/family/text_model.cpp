@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 7> kOfTheFile = {
 
 // Returns the configuration of the text model. Requires: the family's keys are in a nested object.
 Attributes text_config(const Model& model, const Family& family, std::vector<std::string>& losses) {
-  Attributes text = family_keys(family, model.config_json);
+  Attributes text = find_family_keys(family, model.config_json);
   std::vector<std::string> lost;
   for (const auto& [key, value] : model.config_json) {
     if (std::ranges::find(kTokens, key) != kTokens.end()) {
@@ -41,22 +41,22 @@ Attributes text_config(const Model& model, const Family& family, std::vector<std
 
 }  // namespace
 
-std::optional<ConvertedWeights> text_model(const Model& model, WeightReader reader, bool) {
+std::optional<ConvertedWeights> keep_text_model(const Model& model, WeightReader reader, bool) {
   if (reader != WeightReader::llama_cpp || !model.config) return std::nullopt;
   const Family& family = find_family_or_llama(model);
   const bool nested = !family.nested.empty();
-  const auto is_named = [&](const Tensor& tensor) { return table_name(family, tensor.name) == tensor.name; };
+  const auto is_named = [&](const Tensor& tensor) { return find_table_name(family, tensor.name) == tensor.name; };
   if (!nested && std::ranges::all_of(model.tensors(), is_named)) return std::nullopt;
   ConvertedWeights result{Model(model.header()), {}, {}};
   if (nested) {
-    if (const auto other = other_text_model(model)) throw Error(ErrorKind::unsupported, *other, {});
-    if (&family_keys(family, model.config_json) != &model.config_json)
+    if (const auto other = describe_other_text_model(model)) throw Error(ErrorKind::unsupported, *other, {});
+    if (&find_family_keys(family, model.config_json) != &model.config_json)
       result.model.config_json = text_config(model, family, result.losses);
     result.model.card.model_type = family.text_type;
   }
   std::vector<std::string> others;
   for (const Tensor& tensor : model.tensors()) {
-    std::string name = table_name(family, tensor.name);
+    std::string name = find_table_name(family, tensor.name);
     if (nested && !family.tensors.has(name)) {
       others.push_back(tensor.name);
       continue;

@@ -41,7 +41,7 @@ bool have_same_numbers(const Tensor& a, const Tensor& b) {
   try {
     if (have_same_parts(a, b)) return true;
     const bool is_same_type =
-        a.layout == Layout::dense && b.layout == Layout::dense && element_type(a) == element_type(b);
+        a.layout == Layout::dense && b.layout == Layout::dense && find_element_type(a) == find_element_type(b);
     if (is_same_type || !has_float_elements(a) || !has_float_elements(b)) return false;
     return have_same_bytes(*make_dense_blob(a, DType::f32), *make_dense_blob(b, DType::f32));
   } catch (const Error& error) {  // verify() reports bytes that cannot be read

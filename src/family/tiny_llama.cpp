@@ -38,13 +38,13 @@ constexpr std::array kLayer = std::to_array<TensorRow>({
 constexpr std::array kLast = std::to_array<TensorRow>({{kOutput, {axis::hidden, axis::vocabulary}}});
 
 Config read_config(const ConfigKeys& keys) {
-  Config config = tiny_llama_config({.model_dim = keys.require("hidden_size"),
-                                     .layers = keys.require("num_hidden_layers"),
-                                     .heads = keys.require("num_attention_heads"),
-                                     .ffn_hidden_dim = keys.require("intermediate_size"),
-                                     .positions = keys.require("max_position_embeddings"),
-                                     .vocabulary = keys.require("vocab_size"),
-                                     .dropout = keys.number("dropout").value_or(0.0F)});
+  Config config = make_tiny_llama_config({.model_dim = keys.require("hidden_size"),
+                                          .layers = keys.require("num_hidden_layers"),
+                                          .heads = keys.require("num_attention_heads"),
+                                          .ffn_hidden_dim = keys.require("intermediate_size"),
+                                          .positions = keys.require("max_position_embeddings"),
+                                          .vocabulary = keys.require("vocab_size"),
+                                          .dropout = keys.number("dropout").value_or(0.0F)});
   config.hidden_act = keys.text("hidden_act").value_or(config.hidden_act);
   config.rms_norm_eps = keys.number("rms_norm_eps").value_or(config.rms_norm_eps);
   config.rope_theta = keys.number("rope_theta").value_or(config.rope_theta);
@@ -88,7 +88,7 @@ std::vector<std::string> faults(const ConfigView& view) {
 //
 // and at the end logits = output_projection(x).
 DecoderPlan plan(const ConfigView& view) {
-  DecoderPlan plan = gpt_plan(view.config);
+  DecoderPlan plan = make_gpt_plan(view.config);
   plan.embedding = kEmbedding;
   plan.positions = kPositions;
   plan.layer_names = kLayers;
@@ -127,7 +127,7 @@ constexpr Family kTinyLlamaFamily = {
 
 namespace poise {
 
-Config tiny_llama_config(const TinyLlamaSizes& sizes) {
+Config make_tiny_llama_config(const TinyLlamaSizes& sizes) {
   Config config;
   config.hidden_act = tiny_llama::kActivation;
   config.hidden_size = sizes.model_dim;

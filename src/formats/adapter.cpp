@@ -95,7 +95,7 @@ std::optional<std::string> ThinMatrices::fault(std::string_view left_name, std::
     return fmt::format("{} is missing", left == nullptr ? left_name : right_name);
   for (const Tensor* tensor : {left, right}) {
     if (tensor->shape.size() != 2 || !has_float_elements(*tensor))
-      return fmt::format("{} is {} of shape {}, expected a matrix of numbers", tensor->name, storage_name(*tensor),
+      return fmt::format("{} is {} of shape {}, expected a matrix of numbers", tensor->name, describe_storage(*tensor),
                          to_string(tensor->shape));
   }
   if (left->shape[1] == right->shape[0] && left->shape[1] != 0) return std::nullopt;

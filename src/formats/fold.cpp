@@ -60,7 +60,7 @@ Model without_zero_biases(Model model) {
   if (!is_of_known_family(model)) return model;
   std::unordered_set<std::string_view> zeros;
   std::string_view first;
-  for (const std::string_view name : unknown_weights(model)) {
+  for (const std::string_view name : find_unknown_weights(model)) {
     if (!is_bias_of_codes(model, name) || !is_all_zero(*model.find(std::string(name)))) continue;
     if (zeros.empty()) first = name;
     zeros.insert(name);
@@ -84,7 +84,7 @@ Model without_other_scales(Model model) {
     return model;
   std::unordered_set<std::string_view> scales;
   std::string_view first;
-  for (const std::string_view name : unknown_weights(model)) {
+  for (const std::string_view name : find_unknown_weights(model)) {
     if (!is_scale(name)) continue;
     if (scales.empty()) first = name;
     scales.insert(name);

@@ -21,7 +21,7 @@ void Losses::note_names(const std::vector<std::string>& names, std::string_view 
 }
 
 void Losses::note_card(const Card& card) {
-  const std::vector<std::string> fields = card_fields(card);
+  const std::vector<std::string> fields = list_card_fields(card);
   if (!fields.empty()) note(fmt::format("the card ({})", fmt::join(fields, ", ")));
 }
 
@@ -31,11 +31,11 @@ void Losses::note_vocabulary(const Model& model, std::string_view instead) {
 }
 
 void Losses::note_other_config_keys(const Model& model) {
-  const std::vector<std::string> keys = other_config_keys(model);
+  const std::vector<std::string> keys = list_other_config_keys(model);
   note_if(!keys.empty(), fmt::format("config.json's other keys ({})", list_names(keys)));
 }
 
-std::vector<std::string> card_fields(const Card& card) {
+std::vector<std::string> list_card_fields(const Card& card) {
   std::vector<std::string> fields;
   for (const auto& [name, value] : card_to_attributes(card)) {
     if (name != "model_type" && value != Value(std::string())) fields.push_back(name);
@@ -68,13 +68,13 @@ std::vector<std::string> list_metadata_losses(const Model& model, std::string_vi
 void refuse_tensor(std::string_view format, const Tensor& tensor, std::string_view why) {
   const std::string reason = why.empty() ? "" : fmt::format(": {}", why);
   Error error(ErrorKind::unsupported,
-              fmt::format("{} cannot hold tensor {} ({}){}", format, tensor.name, storage_name(tensor), reason));
+              fmt::format("{} cannot hold tensor {} ({}){}", format, tensor.name, describe_storage(tensor), reason));
   if (has_float_elements(tensor)) error = std::move(error).with({.kind = Remedy::Kind::dtype, .value = "f32"});
   throw std::move(error).with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
 }
 
 void require_no_effects(std::string_view format, const Model& model) {
-  if (const auto effects = effects_beside_config(model); !effects.empty()) {
+  if (const auto effects = list_effects_outside_config(model); !effects.empty()) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("{} cannot hold keys of config.json that change the computation: {}", format,
                             fmt::join(effects, "; ")));

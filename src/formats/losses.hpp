@@ -44,7 +44,7 @@ std::vector<std::string> list_metadata_losses(const Model& model, std::string_vi
 std::vector<std::string> list_lost_metadata(const Model& model);
 
 // Returns the fields of the card that have a value, except model_type.
-std::vector<std::string> card_fields(const Card& card);
+std::vector<std::string> list_card_fields(const Card& card);
 
 // Throws unsupported for a tensor that a format, which begins the sentence ("alt"), cannot hold, with the tensor's
 // storage and remedies. `why` may add a reason.

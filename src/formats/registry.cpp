@@ -63,7 +63,7 @@ Model read_with(const Format& format, const Input& input, const ReadOptions& opt
                 input.path.string());
   Model model = fold_file(format.read(input, options), input.path, options);
   if (std::optional<Model> resolved = resolve_tied_output(model)) model = *std::move(resolved);
-  for (std::string& problem : shortcomings(model)) warn(model.warnings, std::move(problem), input.path);
+  for (std::string& problem : list_shortcomings(model)) warn(model.warnings, std::move(problem), input.path);
   return model;
 }
 

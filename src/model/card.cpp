@@ -98,7 +98,7 @@ std::optional<std::string> extract_day(std::string_view text) {
   return whole ? std::optional<std::string>(text.substr(0, kDay)) : std::nullopt;
 }
 
-std::span<const CardField> card_fields() {
+std::span<const CardField> list_card_fields() {
   static constexpr auto kFields = std::to_array<CardField>({{"model_type", &Card::model_type},
                                                             {"base_model", &Card::base_model},
                                                             {"author", &Card::author},
@@ -120,7 +120,8 @@ Card normalize_card(Card card) {
   return card;
 }
 
-void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings) {
+void warn_of_unknown_types(const Model& model, bool (*is_known_layout)(std::string_view),
+                           std::vector<Finding>& findings) {
   const auto report = [&](const Tensor& tensor, const std::string& what, const Part* part) {
     const Place place = part == nullptr ? Place() : find_place(*part->blob);
     findings.push_back(

@@ -21,7 +21,7 @@ struct CardField {
   std::string_view name;
   std::string Card::*text;
 };
-std::span<const CardField> card_fields();
+std::span<const CardField> list_card_fields();
 
 // Returns the card with its dates cut to days. Throws bad_argument, naming field and value, for invalid UTF-8 and
 // invalid dates. Empty fields stay.
@@ -29,6 +29,7 @@ Card normalize_card(Card card);
 
 // Adds a warning for elements that were not checked: for each tensor of Layout::other whose name `is_known_layout`
 // rejects, and for each part of an unknown type.
-void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings);
+void warn_of_unknown_types(const Model& model, bool (*is_known_layout)(std::string_view),
+                           std::vector<Finding>& findings);
 
 }  // namespace poise

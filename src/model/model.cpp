@@ -137,7 +137,7 @@ std::vector<const Tensor*> Model::find_in_file(std::string_view file_name) const
 
 Attributes card_to_attributes(const Card& card) {
   Attributes map;
-  for (const CardField& field : card_fields()) map.set(std::string(field.name), card.*field.text);
+  for (const CardField& field : list_card_fields()) map.set(std::string(field.name), card.*field.text);
   return map;
 }
 

@@ -29,7 +29,7 @@ class RunCheck {
   RunCheck(const Model& model, std::string path) : model_(model), path_(std::move(path)) {}
 
   std::vector<Finding> findings(bool runs) {
-    for (Finding& finding : consistency_findings(model_)) {
+    for (Finding& finding : find_inconsistencies(model_)) {
       if (finding.path.empty()) finding.path = path_;
       findings_.push_back(std::move(finding));
     }
@@ -57,7 +57,7 @@ class RunCheck {
     try {
       auto vocabulary = make_vocabulary(model_);
       if (!vocabulary || vocabulary->size() == 0) return;
-      const std::size_t rows = embedding_rows(model_).value_or(vocabulary->size());
+      const std::size_t rows = count_embedded_tokens(model_).value_or(vocabulary->size());
       (void)Tokenizer(keep_first_tokens(*std::move(vocabulary), rows));
     } catch (const Error& error) {
       add(error);
@@ -65,17 +65,17 @@ class RunCheck {
   }
 
   void check_computation() {
-    if (const auto refusal = run_refusal(model_)) return add(*refusal);
+    if (const auto refusal = find_run_refusal(model_)) return add(*refusal);
     if (model_.size() == 0) return;
     const Family& family = find_family_or_llama(model_);
     check_weights(family);
-    check_rope_divisors(family.plan(config_view(model_)));
+    check_rope_divisors(family.plan(make_config_view(model_)));
   }
 
   // Requires that a family's tensors are numbers, because it multiplies with them.
   void check_weights(const Family& family) {
     for (const Tensor& tensor : model_.tensors()) {
-      const std::string name = table_name(family, tensor.name);
+      const std::string name = find_table_name(family, tensor.name);
       if (name != family.output && !family.tensors.has(name)) continue;
       if (has_float_elements(tensor)) continue;
       report_cannot_run(

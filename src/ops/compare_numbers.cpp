@@ -25,7 +25,7 @@ enum class NumberKind : std::uint8_t { none, real, complex, integer };
 NumberKind describe_kind(const Tensor& tensor) {
   if (has_float_elements(tensor)) return NumberKind::real;
   if (tensor.layout != Layout::dense && !is_sparse(tensor)) return NumberKind::none;
-  const DType dtype = element_type(tensor);
+  const DType dtype = find_element_type(tensor);
   if (dtype == DType::unknown) return NumberKind::none;
   if (info(dtype).kind == DTypeKind::complex) return NumberKind::complex;
   return is_integer(dtype) || dtype == DType::boolean ? NumberKind::integer : NumberKind::none;
@@ -42,7 +42,7 @@ struct Run {
 
 // Requires: describe_kind() is not Kind::none.
 Run make_run(const Tensor& tensor) {
-  const DType dtype = element_type(tensor);
+  const DType dtype = find_element_type(tensor);
   if (has_float_elements(tensor) && dtype != DType::f64) return {make_dense_blob(tensor, DType::f32), DType::f32};
   Run run{make_dense_tensor(tensor).require("data").blob, dtype};
   if (dtype == DType::boolean) run.number = DType::u8;

@@ -65,7 +65,7 @@ void compare_maps(const std::string& prefix, const Attributes& a, const Attribut
 }
 
 void compare_config(const Model& a, const Model& b, std::vector<FieldDifference>& out) {
-  compare_maps("config.", normal_config(a), normal_config(b), out);
+  compare_maps("config.", normalize_config(a), normalize_config(b), out);
 }
 
 void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDifference>& out) {

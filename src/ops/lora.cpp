@@ -176,8 +176,8 @@ class Merging {
     if (!(base.shape == product))
       return fault(fmt::format("B A is {}, the model's matrix is {}", to_string(product), to_string(base.shape)));
     if (!has_float_elements(base))
-      return fault(
-          fmt::format("the model's matrix is stored as {}, which Poise cannot decode to numbers", storage_name(base)));
+      return fault(fmt::format("the model's matrix is stored as {}, which Poise cannot decode to numbers",
+                               describe_storage(base)));
     return std::isfinite(compute_factor(matrix)) || fault("the scale is too large for float32");
   }
 
@@ -188,7 +188,7 @@ class Merging {
   Tensor merge_matrix(const std::string& name, const Tensor& own, const AdaptedMatrix& matrix) const {
     LowRank change = matrix.change;
     change.scale = compute_factor(matrix);
-    const bool is_double = own.layout == Layout::dense && element_type(own) == DType::f64;
+    const bool is_double = own.layout == Layout::dense && find_element_type(own) == DType::f64;
     Tensor tensor = make_dense(name, own.shape, is_double ? DType::f64 : DType::f32, make_low_rank_blob(own, change));
     if (own.layout == Layout::dense) tensor.attributes = own.attributes;
     return tensor;
@@ -236,7 +236,7 @@ Model with_lora(const Model& model, std::span<const LoraAdapter> adapters) {
   for (const Tensor& tensor : merged.model->tensors()) {
     const auto own = merged.types.find(tensor.name);
     const auto type = own == merged.types.end() ? std::nullopt : stored_type_from_name(own->second);
-    if (type && !type->quantized() && tensor.layout == Layout::dense && type->dtype != element_type(tensor)) {
+    if (type && !type->quantized() && tensor.layout == Layout::dense && type->dtype != find_element_type(tensor)) {
       Tensor cast = make_dense(tensor.name, tensor.shape, type->dtype, make_dense_blob(tensor, type->dtype));
       cast.attributes = tensor.attributes;
       result.add(std::move(cast));

@@ -10,14 +10,14 @@
 namespace poise {
 
 TensorElements::Kind TensorElements::find_kind(const Tensor& tensor) {
-  if (has_float_elements(tensor)) return element_type(tensor) == DType::f64 ? Kind::doubles : Kind::floats;
+  if (has_float_elements(tensor)) return find_element_type(tensor) == DType::f64 ? Kind::doubles : Kind::floats;
   if (tensor.layout != Layout::dense) return Kind::none;
-  const DType dtype = element_type(tensor);
+  const DType dtype = find_element_type(tensor);
   if (dtype == DType::unknown || !(is_integer(dtype) || dtype == DType::boolean)) return Kind::none;
   return is_small_integer(dtype) ? Kind::small_integers : Kind::integers;
 }
 
-TensorElements::TensorElements(const Tensor& tensor) : kind_(find_kind(tensor)), dtype_(element_type(tensor)) {
+TensorElements::TensorElements(const Tensor& tensor) : kind_(find_kind(tensor)), dtype_(find_element_type(tensor)) {
   blob_ = kind_ == Kind::floats ? make_dense_blob(tensor, DType::f32)
                                 : make_dense_tensor(add_value_checks(tensor)).require("data").blob;
   const bool is_dense = tensor.layout == Layout::dense;

@@ -278,7 +278,7 @@ StoredForm find_stored_form(const Tensor& tensor) {
       refuse_weight(tensor, fmt::format("its elements are {}; a weight is floating-point, or has a scale",
                                         tensor.require("data").type_name()));
     refuse_weight(tensor,
-                  fmt::format("it is stored as {}, which Poise cannot decode to numbers", storage_name(tensor)));
+                  fmt::format("it is stored as {}, which Poise cannot decode to numbers", describe_storage(tensor)));
   }
   const auto* const row = std::ranges::find(kForms, &layout, &FormRow::layout);
   if (row != std::end(kForms)) {

@@ -53,13 +53,13 @@ std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ra
   // Empty if the file has none; the tensors' names and shapes decide then.
   const std::string& type = model.card.model_type;
   if (!type.empty() && find_family(type) == nullptr)
-    refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, known_model_types()));
+    refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, list_known_families()));
   require_parts(model);
   const Family& family = find_family_or_llama(model);
   refuse_for(model, list_ignored_effects(model));
   refuse_for(model, check_consistency(model), ErrorKind::invalid_file);
-  if (const auto refusal = run_refusal(model)) refuse(model, refusal->message(), refusal->kind());
-  return make_decoder(model, family.plan(config_view(model)), ranks);
+  if (const auto refusal = find_run_refusal(model)) refuse(model, refusal->message(), refusal->kind());
+  return make_decoder(model, family.plan(make_config_view(model)), ranks);
 }
 
 }  // namespace poise

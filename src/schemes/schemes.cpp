@@ -220,7 +220,7 @@ void require_no_codes(const Model& model, const std::optional<FoundQuantization>
     const auto unfolded = find_unfolded_codes(model, tensor);
     if (!unfolded) continue;
     const std::string codes = fmt::format(
-        "tensor {} holds codes ({}) that {} scales{}", tensor.name, storage_name(tensor), unfolded->scale->name,
+        "tensor {} holds codes ({}) that {} scales{}", tensor.name, describe_storage(tensor), unfolded->scale->name,
         unfolded->programs.empty() ? "" : fmt::format(", in the parts of {}", unfolded->programs));
     if (found) {
       require_all_known(find_schemes(found->method), QuantizationConfig(*found->config));
@@ -389,7 +389,7 @@ const Part& MatrixParts::data(const Tensor& tensor, std::initializer_list<DType>
   if (part != nullptr && std::ranges::find(types, part->dtype) != types.end()) return *part;
   std::vector<std::string_view> names;
   for (const DType type : types) names.push_back(to_string(type));
-  fail(fmt::format("{} is stored as {}, expected {}", tensor.name, storage_name(tensor), fmt::join(names, " or ")));
+  fail(fmt::format("{} is stored as {}, expected {}", tensor.name, describe_storage(tensor), fmt::join(names, " or ")));
 }
 
 void MatrixParts::require_shape(const Tensor& tensor, const Shape& shape) const {

@@ -56,7 +56,7 @@ bool is_stored_as_numbers(const Tensor& tensor, const StoredType& type) {
 // Returns true for layouts whose numbers are computed from scales in parts of their own.
 bool has_scales(const Tensor& tensor) {
   const auto is_float = [](const Part& part) { return is_floating(part.dtype); };
-  return layout_type(tensor.layout).quantized && element_type(tensor) == DType::f32 &&
+  return layout_type(tensor.layout).quantized && find_element_type(tensor) == DType::f32 &&
          std::ranges::any_of(tensor.parts, is_float);
 }
 
@@ -80,7 +80,7 @@ BlobPtr make_numbers(const Tensor& tensor) {
   if (!has_float_elements(tensor)) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers",
-                            tensor.name, storage_name(tensor)));
+                            tensor.name, describe_storage(tensor)));
   }
   return make_dense_blob(tensor, DType::f32);
 }
@@ -95,7 +95,7 @@ const LayoutType layouts::dense = {
     .has_float_elements = has_float_data,
     .element_type = type_of_data,
     .elements = get_data,
-    .stored_type = storage_name,
+    .stored_type = describe_storage,
     .is_stored_as = is_stored_as_numbers,
 };
 
@@ -104,7 +104,7 @@ bool has_float_elements(const Tensor& tensor) {
   return type.has_float_elements != nullptr && type.has_float_elements(tensor);
 }
 
-std::string storage_name(const Tensor& tensor) {
+std::string describe_storage(const Tensor& tensor) {
   if (const BlockType* blocks = block_type(tensor.layout)) return std::string(blocks->name);
   if (tensor.layout == Layout::other) return fmt::format("layout {}", tensor.layout.name());
   if (tensor.layout != Layout::dense) return std::string(tensor.layout.name());
@@ -114,16 +114,16 @@ std::string storage_name(const Tensor& tensor) {
 
 std::string describe_stored_type(const Tensor& tensor) {
   const LayoutType& type = layout_type(tensor.layout);
-  return type.stored_type != nullptr ? type.stored_type(tensor) : storage_name(tensor);
+  return type.stored_type != nullptr ? type.stored_type(tensor) : describe_storage(tensor);
 }
 
-DType element_type(const Tensor& tensor) {
+DType find_element_type(const Tensor& tensor) {
   const LayoutType& type = layout_type(tensor.layout);
   return type.element_type != nullptr ? type.element_type(tensor) : DType::f32;
 }
 
 BlobPtr make_dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>* cast) {
-  return make_cast_blob(tensor.name, make_elements(tensor), element_type(tensor), tensor.elements(), to, cast);
+  return make_cast_blob(tensor.name, make_elements(tensor), find_element_type(tensor), tensor.elements(), to, cast);
 }
 
 void require_finite_numbers(const Tensor& tensor) {
@@ -149,7 +149,7 @@ Tensor cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast) {
 
 Tensor make_dense_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return tensor;
-  return make_dense(tensor.name, tensor.shape, element_type(tensor), make_elements(tensor));
+  return make_dense(tensor.name, tensor.shape, find_element_type(tensor), make_elements(tensor));
 }
 
 std::vector<float> values(const Tensor& tensor) {

@@ -32,7 +32,7 @@ BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t
 bool has_float_elements(const Tensor& tensor);
 
 // Returns how elements are stored, for messages: "f64", "sparse_csr", "layout zt.foo/1".
-std::string storage_name(const Tensor& tensor);
+std::string describe_storage(const Tensor& tensor);
 
 // Returns the same in the notation of StoredType where there is one: "bf16", "q4_k", "qint8", "qint4:range",
 // "group4:128", "sparse_csr f16", "layout zt.foo/1".
@@ -40,10 +40,10 @@ std::string describe_stored_type(const Tensor& tensor);
 
 // Returns the type of the elements without a cast: the type of a sparse tensor's values, f32 for codes and for sparse
 // values of less than a byte. Requires: has_float_elements(tensor), or a dense or sparse tensor.
-DType element_type(const Tensor& tensor);
+DType find_element_type(const Tensor& tensor);
 
-// Returns the same elements as a dense tensor of element_type(), computed when read. Sparse tensors may have elements
-// of any type. Requires: the same.
+// Returns the same elements as a dense tensor of find_element_type(), computed when read. Sparse tensors may have
+// elements of any type. Requires: the same.
 Tensor make_dense_tensor(const Tensor& tensor);
 
 // Returns the elements as `to`: f32, f16 or bf16, computed when read. Reading throws unsupported, naming tensor and

@@ -212,7 +212,9 @@ class LowRankBlob64 final : public Blob {
   LowRankSum sum_;
 };
 
-bool is_float64(const Tensor& matrix) { return matrix.layout == Layout::dense && element_type(matrix) == DType::f64; }
+bool is_float64(const Tensor& matrix) {
+  return matrix.layout == Layout::dense && find_element_type(matrix) == DType::f64;
+}
 
 }  // namespace
 

@@ -43,7 +43,7 @@ BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std:
 // Tensors made of the rows of stacks, computed when they are read. A stack is [matrices, rows, columns], or [vectors,
 // rows]: rows of one number.
 
-// Returns the elements as a dense tensor of element_type(), or of float32 if that is smaller than a byte. Throws
+// Returns the elements as a dense tensor of find_element_type(), or of float32 if that is smaller than a byte. Throws
 // invalid_file (without path) if they are not numbers.
 Tensor make_dense_numbers(const Tensor& tensor);
 

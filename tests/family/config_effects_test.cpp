@@ -64,7 +64,7 @@ TEST(ConfigEffects, OfPositionsAreFollowedAndCannotBeLeftOut) {
       {"rope_parameters", R"({"rope_type":7})"},
   };
   for (const auto& [key, json] : cases) {
-    EXPECT_EQ(effects_beside_config(model_with(key, json)).size(), 1U) << key << " " << json;
+    EXPECT_EQ(list_effects_outside_config(model_with(key, json)).size(), 1U) << key << " " << json;
     EXPECT_THAT(list_ignored_effects(model_with(key, json)), IsEmpty()) << key << " " << json;
   }
 }
@@ -100,8 +100,8 @@ TEST(ConfigEffects, OfTheWindowDependOnTheWindow) {
 
 TEST(ConfigEffects, OfHyperparametersTravelInEveryFormat) {
   const Model model = model_with("hidden_act", "\"gelu\"");
-  EXPECT_THAT(effects_beside_config(model), IsEmpty());
-  EXPECT_EQ(effects_beside_config(model_with("mlp_bias", "true")).size(), 1U);
+  EXPECT_THAT(list_effects_outside_config(model), IsEmpty());
+  EXPECT_EQ(list_effects_outside_config(model_with("mlp_bias", "true")).size(), 1U);
   EXPECT_FALSE(has_other_tensors(model_with("mlp_bias", "true")));
   EXPECT_TRUE(has_other_tensors(model_with("quantization_config", "{}")));
 }

@@ -18,7 +18,7 @@ Attributes json(std::string_view text) {
 
 Config config_of(std::string_view text, std::string* type = nullptr) {
   std::string model_type;
-  Config config = config_from_attributes(json(text), model_type, "config.json");
+  Config config = read_config_attributes(json(text), model_type, "config.json");
   if (type != nullptr) *type = model_type;
   return config;
 }
@@ -26,7 +26,7 @@ Config config_of(std::string_view text, std::string* type = nullptr) {
 std::string error_of(std::string_view text, ErrorKind kind) {
   try {
     std::string model_type;
-    config_from_attributes(json(text), model_type, "config.json");
+    read_config_attributes(json(text), model_type, "config.json");
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), kind) << error.what();
     return error.what();
@@ -83,7 +83,7 @@ TEST(ConfigJson, ANullWindowIsNone) {
 
 TEST(ConfigJson, AKnownTypeStaysWhereTheFileHasNone) {
   std::string type = "llama";
-  config_from_attributes(json(with("")), type, "config.json");
+  read_config_attributes(json(with("")), type, "config.json");
   EXPECT_EQ(type, "llama");
 }
 

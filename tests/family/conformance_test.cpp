@@ -46,7 +46,7 @@ TEST_P(FamilyConformance, HasADirectoryThatIsComparedWithAnIndependentForwardPas
   EXPECT_TRUE(type() == kTinyLlama || is_in(cases, fmt::format("\"{}\"", type()))) << cases << " needs a case of it";
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, FamilyConformance, testing::ValuesIn(families().begin(), families().end()),
+INSTANTIATE_TEST_SUITE_P(Families, FamilyConformance, testing::ValuesIn(list_families().begin(), list_families().end()),
                          [](const auto& tested) { return std::string(tested.param->model_type); });
 
 }  // namespace

@@ -51,13 +51,13 @@ Model model_of(const std::string& model_type, const std::vector<std::string>& te
 
 TEST(Families, AreFoundByTheirModelTypes) {
   std::set<std::string_view> types;
-  for (const Family* family : families()) {
+  for (const Family* family : list_families()) {
     const std::string_view type = family->model_type;
     EXPECT_TRUE(types.insert(type).second) << type << " belongs to two families";
     EXPECT_EQ(find_family(type), family) << type;
     EXPECT_EQ(&find_family_or_llama(type), family) << type;
   }
-  const std::string known = known_model_types();
+  const std::string known = list_known_families();
   EXPECT_TRUE(known.starts_with("mistral, mistral3, llama, ")) << known;
   EXPECT_TRUE(known.ends_with(" and tiny_llama")) << known;
   for (const std::string_view type : types) EXPECT_THAT(known, testing::HasSubstr(std::string(type)));
@@ -71,7 +71,7 @@ TEST(Families, WhatSaysNothingOrIsNotKnownIsTakenForALlama) {
 }
 
 TEST(Families, TheTableHasTheEmbeddingAndTheOutput) {
-  for (const Family* family : families()) {
+  for (const Family* family : list_families()) {
     EXPECT_TRUE(family->tensors.has(family->embedding)) << family->title;
     EXPECT_TRUE(family->tensors.has(family->output)) << family->title;
   }
@@ -130,11 +130,11 @@ TEST(Families, WeightsWithoutAPlaceAreNamed) {
   const std::vector<std::string> names = {"model.norm.weight", "model.layers.0.self_attn.q_proj.bias",
                                           "model.layers.0.self_attn.rotary_emb.inv_freq", "lm_head.bias",
                                           "something.else"};
-  EXPECT_THAT(unknown_weights(model_of("mistral", names)),
+  EXPECT_THAT(find_unknown_weights(model_of("mistral", names)),
               ElementsAre("model.layers.0.self_attn.q_proj.bias", "lm_head.bias"));
-  EXPECT_THAT(unknown_weights(model_of("", names)),
+  EXPECT_THAT(find_unknown_weights(model_of("", names)),
               ElementsAre("model.layers.0.self_attn.q_proj.bias", "lm_head.bias"));
-  EXPECT_THAT(unknown_weights(model_of("tiny_llama", names)), IsEmpty());
+  EXPECT_THAT(find_unknown_weights(model_of("tiny_llama", names)), IsEmpty());
 }
 
 TEST(Families, EachHasItsOwnFaultsAndLimits) {

@@ -111,7 +111,7 @@ Model made(const Model& model, WeightReader reader, bool as_numbers = false) {
   EXPECT_TRUE(result);
   EXPECT_THAT(result->losses, IsEmpty());
   EXPECT_THAT(check_consistency(result->model), IsEmpty());
-  EXPECT_THAT(unknown_weights(result->model), IsEmpty());
+  EXPECT_THAT(find_unknown_weights(result->model), IsEmpty());
   EXPECT_THAT(list_ignored_effects(result->model), IsEmpty());
   return std::move(result->model);
 }

@@ -37,12 +37,12 @@ Model model_of(std::string_view model_type, std::string_view more = "") {
   return model;
 }
 
-DecoderPlan plan_of(const Model& model) { return find_family_or_llama(model).plan(config_view(model)); }
+DecoderPlan plan_of(const Model& model) { return find_family_or_llama(model).plan(make_config_view(model)); }
 
 std::string refusal(std::string_view model_type, std::string_view more) {
   try {
     const Model model = model_of(model_type, more);
-    if (const auto faults = check_config(config_view(model), find_family_or_llama(model)); !faults.empty())
+    if (const auto faults = check_config(make_config_view(model), find_family_or_llama(model)); !faults.empty())
       return faults.front();
     plan_of(model);
   } catch (const Error& error) {
@@ -93,13 +93,13 @@ TEST(Plans, ExpertsOfLayers) {
   EXPECT_EQ(all, "010001");
   const Model model = model_of("qwen3_moe", kExperts);
   const TensorTable& table = find_family_or_llama(model).tensors;
-  EXPECT_EQ(table.of_layer(config_view(model), 0).size(), 8U + 3);
-  EXPECT_EQ(table.of_layer(config_view(model), 1).size(), 8U + 1 + 3 * 8);
-  EXPECT_TRUE(table.has("model.layers.1.mlp.experts.7.up_proj.weight", config_view(model)));
-  EXPECT_FALSE(table.has("model.layers.1.mlp.experts.8.up_proj.weight", config_view(model)));
-  EXPECT_FALSE(table.has("model.layers.1.mlp.experts.07.up_proj.weight", config_view(model)));
-  EXPECT_FALSE(table.has("model.layers.0.mlp.experts.7.up_proj.weight", config_view(model)));
-  EXPECT_FALSE(table.has("model.layers.1.mlp.up_proj.weight", config_view(model)));
+  EXPECT_EQ(table.of_layer(make_config_view(model), 0).size(), 8U + 3);
+  EXPECT_EQ(table.of_layer(make_config_view(model), 1).size(), 8U + 1 + 3 * 8);
+  EXPECT_TRUE(table.has("model.layers.1.mlp.experts.7.up_proj.weight", make_config_view(model)));
+  EXPECT_FALSE(table.has("model.layers.1.mlp.experts.8.up_proj.weight", make_config_view(model)));
+  EXPECT_FALSE(table.has("model.layers.1.mlp.experts.07.up_proj.weight", make_config_view(model)));
+  EXPECT_FALSE(table.has("model.layers.0.mlp.experts.7.up_proj.weight", make_config_view(model)));
+  EXPECT_FALSE(table.has("model.layers.1.mlp.up_proj.weight", make_config_view(model)));
 }
 
 // Python: 10000 ** (-2 * i / 16), 0.1 * math.log(4) + 1 and math.sqrt(1 + math.log(256 / 64) / math.log(64))
@@ -252,9 +252,10 @@ TEST(Plans, TextModelsOfDirectoriesThatSeeAreReadFromTextConfig) {
   EXPECT_EQ(plan_of(model).layers.size(), 2U);
   for (const char* name :
        {"language_model.model.layers.1.mlp.up_proj.weight", "model.language_model.layers.1.mlp.up_proj.weight"}) {
-    EXPECT_EQ(table_name(find_family_or_llama(model), name), "model.layers.1.mlp.up_proj.weight") << name;
+    EXPECT_EQ(find_table_name(find_family_or_llama(model), name), "model.layers.1.mlp.up_proj.weight") << name;
   }
-  EXPECT_EQ(table_name(find_family_or_llama(model), "vision_tower.layers.1.weight"), "vision_tower.layers.1.weight");
+  EXPECT_EQ(find_table_name(find_family_or_llama(model), "vision_tower.layers.1.weight"),
+            "vision_tower.layers.1.weight");
   EXPECT_THAT(list_ignored_effects(model), IsEmpty());
   model.config_json.set("quantization_config", "any");
   EXPECT_THAT(list_ignored_effects(model), ElementsAre(HasSubstr("quantization_config")))

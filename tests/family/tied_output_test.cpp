@@ -100,7 +100,8 @@ TEST(TiedOutput, ANestedConfigurationSaysSo) {
   model.config->tie_word_embeddings = true;
   untie_output(model);
   EXPECT_FALSE(model.config->tie_word_embeddings);
-  EXPECT_EQ(*family_keys(find_family_or_llama(model), model.config_json).find("tie_word_embeddings"), Value(false));
+  EXPECT_EQ(*find_family_keys(find_family_or_llama(model), model.config_json).find("tie_word_embeddings"),
+            Value(false));
 }
 
 TEST(TiedOutput, ModelsWithoutATieStayAsTheyAre) {

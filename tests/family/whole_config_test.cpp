@@ -41,13 +41,13 @@ TEST(WholeConfig, IsKeptWholeInItsOrder) {
   EXPECT_EQ(model.config->head_dim, 4);
   EXPECT_EQ(to_json(model.config_json), kMistral);
   EXPECT_EQ(to_json(whole_config(model)), kWhole);
-  EXPECT_THAT(other_config_keys(model), ElementsAre("architectures", "frobnication"));
+  EXPECT_THAT(list_other_config_keys(model), ElementsAre("architectures", "frobnication"));
 }
 
 // A format that holds only the window reports it, too.
 TEST(WholeConfig, TheSwitchOfAWindowFollowsFromTheWindow) {
   const auto others = [](const std::string& window) {
-    return other_config_keys(model_of(
+    return list_other_config_keys(model_of(
         R"({"model_type":"qwen2","hidden_size":8,"intermediate_size":4,"num_attention_heads":2,"num_hidden_layers":1,)" +
         window + "}"));
   };
@@ -63,14 +63,14 @@ TEST(WholeConfig, TravelsAsTextAndComesBackTheSame) {
   parse_text_attributes(reread);
   EXPECT_EQ(reread.config, model.config);
   EXPECT_EQ(to_json(whole_config(reread)), kWhole);
-  EXPECT_EQ(normal_config(reread), normal_config(model));
+  EXPECT_EQ(normalize_config(reread), normalize_config(model));
 }
 
 TEST(WholeConfig, WithoutOtherKeysTheHyperparametersAreWrittenAsEver) {
   const Model model = model_of(
       R"({"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":4,"hidden_size":8,"model_type":"llama"})");
   EXPECT_EQ(to_json(whole_config(model)), to_json(config_to_attributes(*model.config, "llama")));
-  EXPECT_THAT(other_config_keys(model), IsEmpty());
+  EXPECT_THAT(list_other_config_keys(model), IsEmpty());
 }
 
 TEST(WholeConfig, WhatAProgramSetsCounts) {
@@ -83,7 +83,7 @@ TEST(WholeConfig, WhatAProgramSetsCounts) {
   Model reread;
   parse_config(reread, whole_config(model), "test");
   EXPECT_EQ(reread.config, model.config);
-  EXPECT_THAT(other_config_keys(reread), ElementsAre("extra", "rope_parameters"));
+  EXPECT_THAT(list_other_config_keys(reread), ElementsAre("extra", "rope_parameters"));
 }
 
 TEST(WholeConfig, OfAFamilyThatIsNotKnownIsKeptAsItIs) {
@@ -92,7 +92,7 @@ TEST(WholeConfig, OfAFamilyThatIsNotKnownIsKeptAsItIs) {
   EXPECT_EQ(model.card.model_type, "falcon");
   EXPECT_FALSE(model.config);
   EXPECT_EQ(to_json(whole_config(model)), kGpt);
-  EXPECT_THAT(other_config_keys(model), ElementsAre("model_type", "n_embd", "hidden_size"));
+  EXPECT_THAT(list_other_config_keys(model), ElementsAre("model_type", "n_embd", "hidden_size"));
   Model reread;
   reread.attributes = make_text_attributes(model);
   parse_text_attributes(reread);

@@ -139,7 +139,7 @@ Model small_model(const Case& test_case) {
   if (test_case.model_type == "gpt2") json.set("vocab_size", 40);
   Model model;
   parse_config(model, json, "config.json");
-  for (const ExpectedTensor& tensor : family.tensors.all(config_view(model))) {
+  for (const ExpectedTensor& tensor : family.tensors.all(make_config_view(model))) {
     model.add(make_tensor(tensor.name, tensor.shape, std::vector<float>(*element_count(tensor.shape), 0.5F)));
   }
   return model;
@@ -151,9 +151,9 @@ DecoderPlan computation(const Model& model) {
   if (!model.config) throw Error(ErrorKind::unsupported, "no configuration", {});
   std::vector<std::string> reasons = list_ignored_effects(model);
   for (std::string& fault : check_consistency(model)) reasons.push_back(std::move(fault));
-  for (const std::string_view name : unknown_weights(model)) reasons.emplace_back(name);
+  for (const std::string_view name : find_unknown_weights(model)) reasons.emplace_back(name);
   if (!reasons.empty()) throw Error(ErrorKind::unsupported, fmt::format("{}", fmt::join(reasons, "; ")), {});
-  return family.plan(config_view(model));
+  return family.plan(make_config_view(model));
 }
 
 // Frequencies that a format holds as other numbers agree to the last bits.

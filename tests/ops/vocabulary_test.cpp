@@ -96,7 +96,7 @@ Model small_model(const Kind& kind, std::string_view model_type) {
       model_type, kind.size());
   Model model;
   parse_config(model, *parse_json(json, "config.json").get_if<Attributes>(), "config.json");
-  for (const ExpectedTensor& tensor : find_family(model_type)->tensors.all(config_view(model))) {
+  for (const ExpectedTensor& tensor : find_family(model_type)->tensors.all(make_config_view(model))) {
     model.add(make_tensor(tensor.name, tensor.shape, std::vector<float>(*element_count(tensor.shape), 0.5F)));
   }
   model.vocabulary = kind.vocabulary;

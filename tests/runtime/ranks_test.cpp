@@ -50,7 +50,7 @@ Model random_family(std::string_view model_type, std::string_view own_keys, std:
   parse_config(model, json, "config.json");
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
-  for (const ExpectedTensor& expected : find_family(model_type)->tensors.all(config_view(model))) {
+  for (const ExpectedTensor& expected : find_family(model_type)->tensors.all(make_config_view(model))) {
     std::vector<float> numbers(*element_count(expected.shape));
     for (float& number : numbers) number = (expected.shape.size() == 1 ? 0.5F : 0.2F) * normal(random);
     Tensor tensor = make_tensor(expected.name, expected.shape, numbers);

@@ -225,7 +225,7 @@ TEST(Cast, ValuesOfSparseTensorsMayTakeLessThanAByte) {
   tensor.parts = {
       {.role = "values", .dtype = DType::f4_e2m1, .blob = blob_of<std::uint8_t>({0x21, 0x03}), .digest = {}},
       {.role = "coords", .dtype = DType::u8, .blob = blob_of<std::uint8_t>({5, 0, 2}), .digest = {}}};
-  EXPECT_EQ(element_type(tensor), DType::f32);
+  EXPECT_EQ(find_element_type(tensor), DType::f32);
   EXPECT_THAT(values_of<float>(*make_dense_blob(tensor, DType::f32)), ElementsAre(1, 0, 1.5F, 0, 0, 0.5F));
   EXPECT_THAT(values_of<float>(*make_dense_tensor(tensor).require("data").blob), ElementsAre(1, 0, 1.5F, 0, 0, 0.5F));
 }

@@ -60,7 +60,7 @@ TEST(LayoutType, ANameLeadsToItsRow) {
   tensor.layout = read_layout(tensor, "gguf.q8_0/1");
   EXPECT_EQ(&layout_type(tensor.layout), &layouts::blocks);
   EXPECT_EQ(describe_stored_type(tensor), "q8_0");
-  EXPECT_EQ(element_type(tensor), DType::f32);
+  EXPECT_EQ(find_element_type(tensor), DType::f32);
   tensor.layout = read_layout(tensor, "sparse_coo");
   EXPECT_EQ(&layout_type(tensor.layout), &layouts::sparse_coo);
   EXPECT_THROW(check_parts(tensor), Error);

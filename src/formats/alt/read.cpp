@@ -63,7 +63,7 @@ Model read_v2(const Input& input, const ReadOptions&) {
 
 void set_vocab_size(Model& model) {
   if (!model.config) return;
-  for (const Family* family : families()) {
+  for (const Family* family : list_families()) {
     const Tensor* embedding = model.find(family->embedding);
     if (embedding == nullptr || embedding->shape.size() != 2) continue;
     model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);

@@ -335,7 +335,7 @@ bool is_on_card(const Model& model, std::string_view key) {
 
 void note_common(const Model& model, Losses& losses) {
   note_attributes(model, losses);
-  std::vector<std::string> keys = other_config_keys(model);
+  std::vector<std::string> keys = list_other_config_keys(model);
   std::erase_if(keys, [&](const std::string& key) { return is_on_card(model, key); });
   losses.note_names(keys, "key", " of config.json");
   if (!model.config && model.config_json.empty() && model.size() > 0)
@@ -391,7 +391,7 @@ std::vector<std::string> list_losses_v2(const Model& model, const WriteOptions& 
 
 std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions&) {
   Losses losses("alt1");
-  for (const std::string& field : card_fields(model.card)) losses.note(field);
+  for (const std::string& field : list_card_fields(model.card)) losses.note(field);
   if (model.config) note_parameters(model, losses);
   if (model.vocabulary) note_tokens(*model.vocabulary, losses);
   note_common(model, losses);

@@ -114,7 +114,7 @@ constexpr std::array kTokenV1 = {kText};
 
 SectionWriter make_general_section(const Card& card, const WrittenForm& form) {
   SectionWriter out("general");
-  for (const CardField& field : card_fields()) {
+  for (const CardField& field : list_card_fields()) {
     const std::string_view text = card.*field.text;
     out.text(field.name, text.empty() ? form.empty_text : text);
   }
@@ -263,7 +263,7 @@ void write_alt_c(const Model& model, Sink& sink) {
 
 std::vector<std::string> list_unknown_to_alt_c(const Card& card) {
   std::vector<std::string> names;
-  for (const CardField& field : card_fields()) {
+  for (const CardField& field : list_card_fields()) {
     if ((card.*field.text).empty()) names.emplace_back(field.name);
   }
   return names;

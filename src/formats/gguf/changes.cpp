@@ -77,7 +77,7 @@ Tensor apply_change(Tensor tensor, Change change, const Heads& heads) {
     case Change::plus_one:
       if (!has_float_elements(tensor))
         throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: expected the numbers of a norm, found {}",
-                                                        tensor.name, storage_name(tensor)));
+                                                        tensor.name, describe_storage(tensor)));
       return shift_norm(tensor, UnitShift::added);
     case Change::transposed:
       if (tensor.shape.size() == 2 && has_stored_columns(tensor)) return transposed(std::move(tensor));

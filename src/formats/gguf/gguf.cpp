@@ -174,7 +174,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
   for (const std::filesystem::path& path : model.origin.files)
     FileAudit(path == input.path ? input.source : Source::open(path, IoMode::read), findings).run();
   // Types that ggml removed or that are newer, and blocks without a known byte order.
-  find_unknown(model, is_known_layout, findings);
+  warn_of_unknown_types(model, is_known_layout, findings);
   std::ranges::move(check_adapter(model), std::back_inserter(findings));
   return findings;
 }

@@ -153,7 +153,8 @@ class HyperparameterReader {
   void read_yarn_attention(Attributes& scaling) {
     const auto said = remove({kAttentionFactor, {}, KeyRow::Kind::number});
     if (!said) return;
-    const double attention = *said->get_if<double>() * yarn_attention(number(scaling.find("factor")).value_or(1));
+    const double attention =
+        *said->get_if<double>() * compute_yarn_attention(number(scaling.find("factor")).value_or(1));
     const double configured = number(scaling.find("attention_factor")).value_or(0);
     if (std::abs(attention - configured) > kClose)
       scaling.set("attention_factor", shortest(static_cast<float>(attention)));

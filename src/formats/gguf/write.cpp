@@ -107,7 +107,7 @@ class Preparer {
     (void)find_type_number(tensor);
     Tensor changed = name ? apply_change(tensor, name->change, hyperparameters_.heads) : tensor;
     if (architecture_ != nullptr && is_vector(changed) && changed.layout == Layout::dense &&
-        has_float_elements(changed) && element_type(changed) != DType::f64) {
+        has_float_elements(changed) && find_element_type(changed) != DType::f64) {
       changed = make_dense(changed.name, changed.shape, DType::f32, make_dense_blob(changed, DType::f32));
     }
     if (blocks_along(changed.layout) == BlocksAlong::columns)
@@ -210,11 +210,11 @@ class RunnableCheck {
     Error error = refusal(
         fmt::format("it has no name for {} in {} models", list_names(strangers), preparer_.architecture()->model_type));
     // Other weights of the family change what it computes.
-    const std::vector<std::string_view> unknown = unknown_weights(model_);
+    const std::vector<std::string_view> unknown = find_unknown_weights(model_);
     const Family& family = find_family_or_llama(model_);
     for (const std::string_view name : strangers) {
       const bool is_weight =
-          family.tensors.has(table_name(family, name)) && std::ranges::find(unknown, name) == unknown.end();
+          family.tensors.has(find_table_name(family, name)) && std::ranges::find(unknown, name) == unknown.end();
       if (!is_weight) error = std::move(error).with({.kind = Remedy::Kind::skip, .tensor = std::string(name)});
     }
     throw error;
@@ -302,7 +302,7 @@ class GgufFile {
     if (!computed.empty())
       losses.push_back(
           fmt::format("left out: {}, which llama.cpp computes from the configuration", list_names(computed)));
-    std::vector<Finding> faults = consistency_findings(model_);
+    std::vector<Finding> faults = find_inconsistencies(model_);
     std::erase_if(faults, [](const Finding& finding) { return finding.tensor.empty(); });
     if (!faults.empty())
       losses.push_back(fmt::format("llama.cpp may not load the file: {}{}", faults.front().message,

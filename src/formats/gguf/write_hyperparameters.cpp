@@ -238,11 +238,12 @@ class HyperparameterWriter {
   void write_yarn_attention() {
     const auto in_scaling = [&](std::string_view key) { return number(not_null(rope_->find(key))); };
     const double factor = in_scaling("factor").value_or(1);
-    const double usual = yarn_attention(factor);
+    const double usual = compute_yarn_attention(factor);
     double attention = usual;
     const double scale = in_scaling("mscale").value_or(0);
     const double scale_all = in_scaling("mscale_all_dim").value_or(0);
-    if (scale != 0 && scale_all != 0) attention = yarn_attention(factor, scale) / yarn_attention(factor, scale_all);
+    if (scale != 0 && scale_all != 0)
+      attention = compute_yarn_attention(factor, scale) / compute_yarn_attention(factor, scale_all);
     attention = in_scaling("attention_factor").value_or(attention);
     if (std::abs(attention - usual) > kClose) add_number(kAttentionFactor, attention / usual);
   }

@@ -39,7 +39,7 @@ bool is_same(const Value& a, const Value& b) {
 // Returns the hyperparameters in a config.json; std::nullopt if it cannot be read.
 std::optional<Config> read_hyperparameters(const Attributes& map, std::string model_type) {
   try {
-    return config_from_attributes(map, model_type, {});
+    return read_config_attributes(map, model_type, {});
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -53,10 +53,10 @@ bool is_same_computation(const Attributes& map, const Model& model) {
     Model other;
     parse_config(other, map, {});
     if (!other.config) return true;
-    const ConfigView view = config_view(model);
+    const ConfigView view = make_config_view(model);
     const Family& family = find_family_or_llama(model);
     const Family& other_family = find_family_or_llama(other);
-    const ConfigView other_view(*other.config, family_keys(other_family, other.config_json), view.experts);
+    const ConfigView other_view(*other.config, find_family_keys(other_family, other.config_json), view.experts);
     if (!check_config(view, family).empty() || !check_config(other_view, other_family).empty()) return true;
     return other_family.plan(other_view) == family.plan(view);
   } catch (const Error&) {

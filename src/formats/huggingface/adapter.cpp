@@ -43,7 +43,7 @@ class Reading {
   // Takes `base`, the model that is to be changed; null: unknown.
   Reading(const Model& file, const Attributes& keys, const Model* base)
       : file_(file), base_(base), config_(keys, adapter_.faults, adapter_.refusals) {
-    if (base != nullptr) plan_ = known_plan(*base);
+    if (base != nullptr) plan_ = find_known_plan(*base);
   }
 
   Adapter read() {
@@ -113,7 +113,7 @@ class Reading {
   bool is_stored_in_out(const std::string& weight, const Pair& pair) const {
     if (base_ == nullptr) return config_.fan_in_fan_out();
     const Family& family = find_family_or_llama(*base_);
-    if (plan_) return stores_in_out(*plan_, table_name(family, weight));
+    if (plan_) return stores_in_out(*plan_, find_table_name(family, weight));
     const Tensor* own = find_weight(*base_, family, weight);
     const Shape product = {pair.left->shape[0], pair.right->shape[1]};
     const Shape turned = {product[1], product[0]};

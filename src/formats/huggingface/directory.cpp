@@ -351,7 +351,7 @@ std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, con
   std::vector<fs::path> files = collector.finish();
   if (faults.empty()) return files;
   model.origin = directory.origin();
-  const std::string message = message_of_faults(faults);
+  const std::string message = format_faults(faults);
   throw FaultyModel(message, path, std::move(faults), std::move(model));
 }
 

@@ -97,10 +97,10 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
 
 // Lists all faults; verify() gets each of them, and checks the tensors.
 void throw_if_inconsistent(Model& model, const DirectoryReader& directory) {
-  std::vector<Finding> findings = consistency_findings(model);
+  std::vector<Finding> findings = find_inconsistencies(model);
   if (findings.empty()) return;
   const std::string path = directory.path().string();
-  const std::string message = message_of_faults(findings);
+  const std::string message = format_faults(findings);
   for (Finding& finding : findings) {
     if (finding.path.empty()) finding.path = path;
   }

@@ -50,7 +50,7 @@ std::string_view find_class(std::string_view model_type) {
 std::string_view torch_dtype(const Model& model) {
   std::map<DType, std::uint64_t> bytes;
   for (const Tensor& tensor : model.tensors()) {
-    if (has_float_elements(tensor)) bytes[element_type(tensor)] += tensor.size_bytes();
+    if (has_float_elements(tensor)) bytes[find_element_type(tensor)] += tensor.size_bytes();
   }
   const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
   if (most == bytes.end()) return {};

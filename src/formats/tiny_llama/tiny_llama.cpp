@@ -115,7 +115,7 @@ Config read_config(ByteReader& reader) {
   sizes.positions = read_size(reader, "max sequence length");
   sizes.vocabulary = read_size(reader, "vocabulary size");
   sizes.dropout = read_dropout(reader);
-  Config config = tiny_llama_config(sizes);
+  Config config = make_tiny_llama_config(sizes);
   if (const auto faults = check_config(config); !faults.empty()) reader.fail("model configuration", faults.front(), at);
   return config;
 }
@@ -204,7 +204,7 @@ struct Faults {
 void check_values(const Tensor& tensor, Faults& faults) {
   if (tensor.layout != Layout::dense || tensor.require("data").dtype != DType::f32) {
     std::string sentence =
-        fmt::format("tensor {} is {}: the file holds dense float32 only", tensor.name, storage_name(tensor));
+        fmt::format("tensor {} is {}: the file holds dense float32 only", tensor.name, describe_storage(tensor));
     if (!has_float_elements(tensor)) return faults.add(std::move(sentence));
     return faults.add(std::move(sentence), {.kind = Remedy::Kind::dtype, .value = "f32"});
   }

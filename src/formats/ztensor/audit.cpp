@@ -66,7 +66,7 @@ std::vector<Finding> audit_version_1(const Input& input, const Model& model) {
   known.push_back({0, kMagic1.size()});
   known.push_back({find_manifest_begin1(*input.source), input.source->size()});
   find_unused_bytes(input.source, std::move(known), std::array{kAlignment1}, findings);
-  find_unknown(
+  warn_of_unknown_types(
       model, [](std::string_view layout) { return layout == kAffineLayout; }, findings);
   return findings;
 }
@@ -85,7 +85,7 @@ std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   // The first is required of every blob; writers align to the others.
   find_unused_bytes(input.source, std::move(known),
                     std::array{kLeastAlignment2, alignment, kCanonicalAlignment2, kFooterBlock2}, findings);
-  find_unknown(model, is_known_layout2, findings);
+  warn_of_unknown_types(model, is_known_layout2, findings);
   return findings;
 }
 

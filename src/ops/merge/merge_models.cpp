@@ -75,7 +75,7 @@ class ModelMerge {
   MergedModels merge() {
     made_ = Model(reference_->header());
     add_tensors();
-    if (!faults_.empty()) throw Error(ErrorKind::invalid_file, message_of_faults(faults_), recipe_.file.string());
+    if (!faults_.empty()) throw Error(ErrorKind::invalid_file, format_faults(faults_), recipe_.file.string());
     if (has_ranges_) count_layers();
     add_origins();
     warn();
@@ -184,8 +184,8 @@ class ModelMerge {
 
   void add_outside_layers(const Tensor& tensor) {
     const Family& family = find_family_or_llama(*reference_);
-    const bool is_last = std::ranges::find(family.tensors.last, table_name(family, tensor.name), &TensorRow::name) !=
-                         family.tensors.last.end();
+    const bool is_last = std::ranges::find(family.tensors.last, find_table_name(family, tensor.name),
+                                           &TensorRow::name) != family.tensors.last.end();
     const MergeSlice& slice = is_last ? recipe_.slices.back() : recipe_.slices.front();
     add(tensor.name, tensor.name, {&slice, is_last ? 1.0 : 0.0, 0, std::nullopt});
   }
@@ -228,7 +228,8 @@ class ModelMerge {
   const Tensor* find(const Model& model, const std::string& name) {
     const Tensor* tensor = model.find(name);
     if (tensor == nullptr)
-      tensor = find_weight(model, find_family_or_llama(model), table_name(find_family_or_llama(*reference_), name));
+      tensor =
+          find_weight(model, find_family_or_llama(model), find_table_name(find_family_or_llama(*reference_), name));
     if (tensor == nullptr) {
       add_fault(faults_, fmt::format("{}: {} has no such tensor", name, name_of(model)));
     } else {

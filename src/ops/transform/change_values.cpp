@@ -28,7 +28,7 @@ std::unique_ptr<Step> make_cast_step(const Conversion& conversion) {
       plan.cast = {plan.tensor.name, from, to};
       plan.tensor = cast_values(std::move(plan.tensor), to, &plan.cast->blob);
     } else {
-      plan.cast = {plan.tensor.name, element_type(plan.tensor), to};
+      plan.cast = {plan.tensor.name, find_element_type(plan.tensor), to};
       Tensor cast =
           make_dense(plan.tensor.name, plan.tensor.shape, to, make_dense_blob(plan.tensor, to, &plan.cast->blob));
       // Attributes of other layouts describe their codes.
@@ -142,7 +142,7 @@ std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion) {
   if (!(least >= 0 && least <= 1))
     throw Error(ErrorKind::bad_argument, fmt::format("the least sparsity is {}, expected a number from 0 to 1", least));
   return make_step([layout](TensorPlan& plan) {
-    plan.may_become_sparse = plan.tensor.layout == Layout::dense && element_type(plan.tensor) != DType::unknown &&
+    plan.may_become_sparse = plan.tensor.layout == Layout::dense && find_element_type(plan.tensor) != DType::unknown &&
                              may_become_sparse(plan.tensor, *layout);
   });
 }
@@ -170,7 +170,7 @@ namespace {
 // Decodes codes other than blocks of columns first.
 Tensor transpose_matrix(const Tensor& matrix) {
   if (blocks_along(matrix.layout) == BlocksAlong::columns) return transposed(matrix);
-  const bool is_narrow = info(element_type(matrix)).bits < 8;
+  const bool is_narrow = info(find_element_type(matrix)).bits < 8;
   return transposed(is_narrow ? make_dense(matrix.name, matrix.shape, DType::f32, make_dense_blob(matrix, DType::f32))
                               : make_dense_tensor(matrix));
 }

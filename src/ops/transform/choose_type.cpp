@@ -86,7 +86,7 @@ class ChooseType final : public Step {
     if (plan.type && plan.type->quantized() && layout_type(plan.tensor.layout).quantized)
       plan.warn("its codes are quantized again, and errors add up; the loss is measured against these codes");
     if ((kept || options_.dtype || options_.quantize || recipe_) && keeps_type_against_request(plan)) {
-      plan.warnings.push_back({fmt::format("{} ({})", plan.tensor.name, storage_name(plan.tensor)),
+      plan.warnings.push_back({fmt::format("{} ({})", plan.tensor.name, describe_storage(plan.tensor)),
                                "stored in a way that cannot be cast or quantized, so the type stays"});
     }
   }
@@ -112,7 +112,7 @@ class ChooseType final : public Step {
     if (scale == nullptr) return;
     throw Error(ErrorKind::unsupported, fmt::format("tensor {} holds codes ({}) that {} scales, but no configuration "
                                                     "describes how: without another type they are copied as they are",
-                                                    tensor.name, storage_name(tensor), scale->name))
+                                                    tensor.name, describe_storage(tensor), scale->name))
         .with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
   }
 
@@ -156,7 +156,7 @@ class ChooseType final : public Step {
                                                           : tensor.shape.back();
     const bool always_f32 = stored_as_f32_ && stored_as_f32_(tensor);
     auto type = kept ? kept : find_requested_type(plan, row_length);
-    if (!type && always_f32 && becomes_dense(tensor) && element_type(tensor) != DType::f64) type = StoredType{};
+    if (!type && always_f32 && becomes_dense(tensor) && find_element_type(tensor) != DType::f64) type = StoredType{};
     if (!type) return std::nullopt;
     // Vectors (norms, mostly) are sensitive and small, so they are not quantized.
     const bool is_small = tensor.shape.size() < 2 || (!type->blocks.empty() && !kept && is_never_blocks(tensor.name));
@@ -182,7 +182,7 @@ class ChooseType final : public Step {
     if (options_.dtype) return StoredType{*options_.dtype};
     if (const auto own = find_own_type(plan)) return own;
     // ALT's canonical types have no bf16 (it is an extension, written when asked for by name). f16 has a smaller range.
-    const bool is_replaced = becomes_dense(tensor) && element_type(tensor) == DType::bf16 && !target_.holds_bf16;
+    const bool is_replaced = becomes_dense(tensor) && find_element_type(tensor) == DType::bf16 && !target_.holds_bf16;
     return is_replaced ? std::optional(StoredType{}) : std::nullopt;
   }
 
@@ -196,7 +196,7 @@ class ChooseType final : public Step {
     if (type && type->quantized()) return holds_layout(target_, layout_type(*type)) ? type : std::nullopt;
     if (type && is_castable(type->dtype))
       return type->dtype == DType::bf16 && !target_.holds_bf16 ? std::nullopt : type;
-    if (!type && has_float_elements(plan.tensor) && own->second != to_string(element_type(plan.tensor)))
+    if (!type && has_float_elements(plan.tensor) && own->second != to_string(find_element_type(plan.tensor)))
       plan.warn(fmt::format("Poise cannot encode {}, its own type, so with the adapter's change it becomes f32",
                             own->second));
     return std::nullopt;

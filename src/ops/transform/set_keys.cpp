@@ -33,7 +33,7 @@ constexpr std::size_t kMostValue = 60;                             // bytes of a
 
 // Returns null for a name that the card does not have.
 const CardField* find_field(std::string_view name) {
-  const auto fields = card_fields();
+  const auto fields = list_card_fields();
   const auto found = std::ranges::find(fields, name, &CardField::name);
   return found == fields.end() ? nullptr : &*found;
 }
@@ -59,7 +59,7 @@ FoundKey find_key(const Model& model, const std::string& key) {
     return {is_type ? KeyPlace::config : KeyPlace::card, std::move(name)};
   }
   const bool has_key =
-      config.find(key) != nullptr || family_keys(find_family_or_llama(model), config).find(key) != nullptr;
+      config.find(key) != nullptr || find_family_keys(find_family_or_llama(model), config).find(key) != nullptr;
   return {has_key ? KeyPlace::config : KeyPlace::attributes, key};
 }
 
@@ -152,7 +152,7 @@ class KeyChanges {
     const CardField* field = find_field(name);
     if (field == nullptr) {
       std::vector<std::string_view> names;
-      for (const CardField& row : card_fields()) names.push_back(row.name);
+      for (const CardField& row : list_card_fields()) names.push_back(row.name);
       refuse_option(kSet, fmt::format("the card has no field \"{}\": {}", name, list_names(names, names.size())));
     }
     const auto* text = given.get_if<std::string>();
@@ -166,7 +166,7 @@ class KeyChanges {
 
   void set_config(const std::string& name, const Value& given) {
     const Attributes config = whole_config(model_);
-    const Value* before = family_keys(find_family_or_llama(model_), config).find(name);
+    const Value* before = find_family_keys(find_family_or_llama(model_), config).find(name);
     if (before == nullptr) before = config.find(name);
     Value value = convert_text(fmt::format("config.{}", name), given, before, KeyPlace::config);
     report(fmt::format("config.{}", name), before, value);

@@ -111,7 +111,7 @@ class RunningStep {
 };
 
 void replace_fields(Card& card, const Card& with) {
-  for (const CardField& field : card_fields()) {
+  for (const CardField& field : list_card_fields()) {
     if (const std::string& text = with.*field.text; !text.empty()) card.*field.text = text;
   }
 }
@@ -139,7 +139,7 @@ MergedTypes rename_types(const MergedTypes& merged, const Model& input, const Mo
   MergedTypes renamed;
   const Family& family = find_family_or_llama(input);
   for (const auto& [name, type] : merged)
-    renamed.emplace(model.find(name) != nullptr ? name : table_name(family, name), type);
+    renamed.emplace(model.find(name) != nullptr ? name : find_table_name(family, name), type);
   return renamed;
 }
 

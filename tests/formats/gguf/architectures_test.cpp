@@ -104,8 +104,8 @@ TEST(GgufArchitectures, Qwen3MoeCountsItsExpertsByEitherKey) {
         "moe_intermediate_size": 4, "num_experts_per_tok": 2, "vocab_size": 8, "max_position_embeddings": 64, )" +
             std::string(keys) + "}",
         "qwen3_moe");
-    EXPECT_THAT(check_config(config_view(model), find_family_or_llama(model)), IsEmpty()) << keys;
-    EXPECT_EQ(find_family_or_llama(model).plan(config_view(model)).experts->count, 4U) << keys;
+    EXPECT_THAT(check_config(make_config_view(model), find_family_or_llama(model)), IsEmpty()) << keys;
+    EXPECT_EQ(find_family_or_llama(model).plan(make_config_view(model)).experts->count, 4U) << keys;
     const std::string file = support::to_string(support::written(model, kGguf));
     const std::size_t at = file.find(text("qwen3moe.expert_count"));
     ASSERT_NE(at, std::string::npos) << keys;
@@ -553,9 +553,9 @@ TEST(GgufArchitectures, AFactorOfAttentionAloneIsKeptAndNotRun) {
   const Model model = read(file_of(entries("llama", {f32_entry("llama.rope.scaling.attn_factor", 2)}), {}).bytes());
   EXPECT_EQ(*model.config_json.find("rope_scaling"), Value(Attributes{{"rope_type", "default"}, {"attn_factor", 2.0}}));
   EXPECT_EQ(*read_again(model).config_json.find("rope_scaling"), *model.config_json.find("rope_scaling"));
-  const Error error = support::error_of([&] { find_family_or_llama(model).plan(config_view(model)); });
+  const Error error = support::error_of([&] { find_family_or_llama(model).plan(make_config_view(model)); });
   EXPECT_THAT(error.message(), HasSubstr("attn_factor, which is not supported"));
-  EXPECT_THAT(effects_beside_config(model), testing::Not(IsEmpty())) << "formats without the key refuse it";
+  EXPECT_THAT(list_effects_outside_config(model), testing::Not(IsEmpty())) << "formats without the key refuse it";
   const Model scaled = read(file_of(entries("llama", {f32_entry("llama.rope.scaling.attn_factor", 1)}), {}).bytes());
   EXPECT_EQ(scaled.config_json.find("rope_scaling"), nullptr);
 }
