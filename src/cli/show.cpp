@@ -83,7 +83,7 @@ Range parse_range(const std::string& text, std::uint64_t length, const std::stri
   const std::int64_t end = cut(numbers[1], step > 0 ? size : -1);
   const auto distance = static_cast<std::uint64_t>(step > 0 ? std::max<std::int64_t>(end - first, 0)
                                                             : std::max<std::int64_t>(first - end, 0));
-  const std::uint64_t stride = magnitude(step);
+  const std::uint64_t stride = get_magnitude(step);
   return {first, step, distance == 0 ? 0 : (distance - 1) / stride + 1};
 }
 
@@ -128,7 +128,7 @@ Tensor make_slice(const Tensor& tensor, const std::string& slice) {
   const Part& data = dense.require("data");
   Strided place;
   place.item_bytes = info(data.dtype).bits / 8;
-  const std::vector<std::int64_t> strides = row_major_strides(dense.shape, place.item_bytes);
+  const std::vector<std::int64_t> strides = compute_row_major_strides(dense.shape, place.item_bytes);
   bool is_empty = false;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     is_empty = is_empty || ranges[i].count == 0;

@@ -24,7 +24,7 @@ std::int16_t decode_byte(const CodeFormat& format, unsigned byte) {
 
 }  // namespace
 
-CodeFormat code_format(DType dtype, const Affine& affine) {
+CodeFormat get_code_format(DType dtype, const Affine& affine) {
   if (dtype != DType::qint8 && dtype != DType::qint4)
     throw Error(ErrorKind::internal, fmt::format("{} has no codes", to_string(dtype)));
   return {info(dtype).bits, affine.ranged(), dtype == DType::qint4 && affine.packed};

@@ -27,7 +27,7 @@ struct CodeFormat {
 };
 
 // Requires: dtype is qint8 or qint4.
-CodeFormat code_format(DType dtype, const Affine& affine);
+CodeFormat get_code_format(DType dtype, const Affine& affine);
 
 // Unpacks codes [first, first + codes.size()) from `bytes`, which begin with the byte that holds the first one.
 void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const std::byte> bytes,

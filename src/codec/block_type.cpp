@@ -22,7 +22,7 @@ const BlockType* find(Field field, const Value& value) {
 
 std::span<const BlockType> block_types() { return kBlockTypes; }
 const BlockType* find_named_block_type(std::string_view name) { return find(&BlockType::name, name); }
-const BlockType* block_type(const StoredType& type) {
+const BlockType* get_block_type(const StoredType& type) {
   if (type.blocks.empty()) return nullptr;
   if (const BlockType* found = find_named_block_type(type.blocks)) return found;
   throw Error(ErrorKind::bad_argument, fmt::format("\"{}\" is not a type of blocks", type.blocks));

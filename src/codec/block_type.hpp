@@ -55,7 +55,7 @@ std::span<const BlockType> block_types();
 const BlockType* find_named_block_type(std::string_view name);
 const BlockType* find_numbered_block_type(std::uint32_t number);
 // Returns null if the type has no blocks. Throws bad_argument for unknown names.
-const BlockType* block_type(const StoredType& type);
+const BlockType* get_block_type(const StoredType& type);
 
 // Returns the type for rows of that length: the type itself if its blocks fill them, or its fallback if those do. Null:
 // float16.

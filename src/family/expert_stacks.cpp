@@ -64,7 +64,7 @@ const Tensor& ExpertLayer::find_stack(const ExpertStack& stack) {
 }
 
 // Turns [experts, out, in] into numbers [experts, in, out], and back.
-Tensor ExpertLayer::in_out(const ExpertStack& stack) { return transposed(make_dense_numbers(find_stack(stack))); }
+Tensor ExpertLayer::in_out(const ExpertStack& stack) { return transpose_view(make_dense_numbers(find_stack(stack))); }
 
 void ExpertLayer::add(std::string_view name, Tensor tensor) {
   tensor.name = prefix_ + std::string(name);
@@ -110,13 +110,13 @@ void ExpertLayer::join(ExpertsStored to) {
     return first.shape;
   };
   for (const ExpertStack& stack : stacks_) {
-    const Tensor whole = interleaved(collect_tensors(stack, "weight", shape_of(stack)), stack.modules.size());
-    add(stack.name,
-        to == ExpertsStored::stacked_out_in ? convert_blocks_to_mxfp4(whole) : transposed(make_dense_numbers(whole)));
+    const Tensor whole = interleave_rows(collect_tensors(stack, "weight", shape_of(stack)), stack.modules.size());
+    add(stack.name, to == ExpertsStored::stacked_out_in ? convert_blocks_to_mxfp4(whole)
+                                                        : transpose_view(make_dense_numbers(whole)));
   }
   for (const ExpertStack& stack : stacks_) {
     const Tensor all = collect_tensors(stack, "bias", {shape_of(stack)[0]});
-    add(name_bias(stack), interleaved(make_dense_numbers(all), stack.modules.size()));
+    add(name_bias(stack), interleave_rows(make_dense_numbers(all), stack.modules.size()));
   }
 }
 
@@ -133,7 +133,7 @@ Tensor ExpertLayer::collect_tensors(const ExpertStack& stack, std::string_view e
       require_shape(all.back(), shape);
     }
   }
-  return stacked(all);
+  return stack_tensors(all);
 }
 
 }  // namespace poise

@@ -129,7 +129,7 @@ ExpertsStored find_experts_stored(const Model& model) {
   };
   if (of_first_layer("0.gate_proj.weight") != nullptr) return ExpertsStored::separate;
   const Tensor* stack = of_first_layer(kStacks[0].name);
-  const bool is_mx = stack != nullptr && mx_scheme(stack->layout) != nullptr;
+  const bool is_mx = stack != nullptr && get_mx_scheme(stack->layout) != nullptr;
   return is_mx ? ExpertsStored::stacked_out_in : ExpertsStored::stacked_in_out;
 }
 

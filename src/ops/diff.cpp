@@ -121,7 +121,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
 
 // Returns the meaning of a part's type; versions of zTensor spell an unknown type over bytes in two ways.
 std::string type_meaning(const Tensor& tensor, const Part& part) {
-  const LayoutType& layout = layout_type(tensor.layout);
+  const LayoutType& layout = find_layout_type(tensor.layout);
   if (layout.type_meaning != nullptr) {
     if (auto meaning = layout.type_meaning(part)) return std::move(*meaning);
   }
@@ -172,9 +172,9 @@ bool have_same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}
 
 // Returns the layout of both, if their bytes are codes of the same elements; else null.
 const LayoutType* find_common_layout(const Tensor& a, const Tensor& b) {
-  const LayoutType& type = layout_type(a.layout);
+  const LayoutType& type = find_layout_type(a.layout);
   const bool is_common =
-      &type == &layout_type(b.layout) && a.shape == b.shape && has_float_elements(a) && has_float_elements(b);
+      &type == &find_layout_type(b.layout) && a.shape == b.shape && has_float_elements(a) && has_float_elements(b);
   return is_common ? &type : nullptr;
 }
 

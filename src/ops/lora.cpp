@@ -74,7 +74,7 @@ class Merging {
     throw_list(ErrorKind::invalid_file, faults_);
     for (const auto& [name, tensor] : whole_) {
       const Tensor* own = base_.find(name);
-      if (own != nullptr && layout_type(own->layout).quantized) types.emplace(name, describe_stored_type(*own));
+      if (own != nullptr && find_layout_type(own->layout).quantized) types.emplace(name, describe_stored_type(*own));
     }
     const std::string ends_tie = separate_output(changed);
     Model result(base_.header());

@@ -12,7 +12,7 @@ bool has_place(const Part& part) { return part.blob->stored().has_value(); }
 
 // Holds everything that a check of a part's values depends on.
 struct CheckedValues {
-  CheckedValues(const Tensor& tensor, const Part& part) : bytes(part), rules(value_rules(tensor, part)) {}
+  CheckedValues(const Tensor& tensor, const Part& part) : bytes(part), rules(get_value_rules(tensor, part)) {}
   friend auto operator<=>(const CheckedValues&, const CheckedValues&) = default;
 
   DigestedBytes bytes;
@@ -23,7 +23,7 @@ struct CheckedValues {
 struct CheckedIndices {
   // Requires: all parts have a location.
   explicit CheckedIndices(const Tensor& tensor)
-      : layout(tensor.layout), rules(sparse_rules(tensor)), shape(tensor.shape) {
+      : layout(tensor.layout), rules(get_sparse_rules(tensor)), shape(tensor.shape) {
     for (const Part& part : tensor.parts) {
       roles.push_back(part.role);
       sizes.emplace_back(part.dtype, part.blob->size());

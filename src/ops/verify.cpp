@@ -32,7 +32,7 @@ namespace {
 
 void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
   constexpr std::size_t kMostReported = 20;
-  const SparseFaults faults = find_sparse_faults(tensor, sparse_rules(tensor), kMostReported);
+  const SparseFaults faults = find_sparse_faults(tensor, get_sparse_rules(tensor), kMostReported);
   const auto report = [&](const std::string& problem, const Part& part, std::uint64_t byte) {
     const Place place = find_place(*part.blob, byte);
     findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), place.path, place.offset});
@@ -50,7 +50,7 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
   std::vector<Finding> findings;
   try {
-    if (const LayoutType& layout = layout_type(tensor.layout); layout.scheme_faults != nullptr)
+    if (const LayoutType& layout = find_layout_type(tensor.layout); layout.scheme_faults != nullptr)
       findings = layout.scheme_faults(tensor);
     const bool is_known = std::ranges::none_of(
         tensor.parts, [](const Part& part) { return part.role != "values" && part.dtype == DType::unknown; });

@@ -34,7 +34,7 @@ PartCheck::PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcom
       part_(part),
       outcome_(outcome),
       advance_(std::move(advance)),
-      checks_(make_value_checks(value_rules(tensor, part))) {
+      checks_(make_value_checks(get_value_rules(tensor, part))) {
   if (!part.digest || part.digest->algorithm == DigestAlgorithm::none) return;
   if (is_computable(part.digest->algorithm)) {
     claim_.emplace(part.blob, *part.digest);
@@ -214,7 +214,7 @@ std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rul
   if (rules.dtype != DType::unknown) checks.push_back(std::make_unique<Elements>(rules.dtype));
   if (rules.last_half != ValueRules::LastHalf::used) checks.push_back(std::make_unique<LastByte>(rules.last_half));
   if (rules.blocks != nullptr) checks.push_back(std::make_unique<BlockNumbers>(*rules.blocks));
-  if (const auto format = code_format(rules.codes)) checks.push_back(std::make_unique<ByteCodes>(*format));
+  if (const auto format = get_code_format(rules.codes)) checks.push_back(std::make_unique<ByteCodes>(*format));
   return checks;
 }
 

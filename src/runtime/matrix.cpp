@@ -207,7 +207,7 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
 // Returns true if columns make outputs and are stored as rows.
 bool is_transposed(const Tensor& tensor, Orientation orientation) {
   if (orientation != Orientation::in_out || tensor.shape.size() != 2) return false;
-  if (tensor.layout != Layout::dense) return blocks_along(tensor.layout) == BlocksAlong::columns;
+  if (tensor.layout != Layout::dense) return get_block_direction(tensor.layout) == BlocksAlong::columns;
   const Blob& data = *tensor.require("data").blob;
   const StoredAs* const stored = find_change(data, StoredAs::Change::transposed);
   return stored != nullptr && stored->row_bytes * tensor.shape[1] == data.size();
@@ -232,7 +232,7 @@ void Matrix::decode(std::size_t first, std::size_t count, float* out) const {
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation, const MatrixPart& part) {
   if (tensor.shape.empty() || tensor.shape.size() > 2)
     refuse_weight(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
-  if (is_transposed(tensor, orientation)) return load_matrix(transposed(tensor), Orientation::out_in, part);
+  if (is_transposed(tensor, orientation)) return load_matrix(transpose_view(tensor), Orientation::out_in, part);
   const std::size_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
   return load_box(tensor, rows, find_box(part, orientation, rows, tensor.shape.back()), orientation);
 }
@@ -256,7 +256,7 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 }
 
 std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of) {
-  if (is_transposed(tensor, orientation)) return find_part_step(transposed(tensor), Orientation::out_in, of);
+  if (is_transposed(tensor, orientation)) return find_part_step(transpose_view(tensor), Orientation::out_in, of);
   const StoredForm form = find_stored_form(tensor);
   if (!form.row_groups.empty()) return 1;
   if (is_of_rows(of, orientation)) return find_row_step(form.rows, tensor.shape.front());

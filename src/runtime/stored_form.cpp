@@ -143,7 +143,7 @@ const GroupForm* form_of_rows(const Tensor& tensor, const GroupScheme& scheme) {
 
 // Returns the form of groups along columns of a matrix; each row belongs to one group.
 std::optional<StoredForm> column_group_form(const Tensor& tensor, std::vector<std::uint32_t> groups_of_rows) {
-  const GroupScheme& scheme = *group_scheme(tensor.layout);
+  const GroupScheme& scheme = *get_group_scheme(tensor.layout);
   const GroupForm* const row = form_of_rows(tensor, scheme);
   if (row == nullptr) return std::nullopt;
   StoredForm form = {.rows = {.storage = row->by_column}, .data = codes_in(row->kept, tensor, scheme)};
@@ -155,7 +155,7 @@ std::optional<StoredForm> column_group_form(const Tensor& tensor, std::vector<st
 // Returns the form of groups along rows, or of rows with a scale each; std::nullopt for other schemes.
 std::optional<StoredForm> group_form(const Tensor& tensor) {
   check_group_parts(tensor);
-  const GroupScheme& scheme = *group_scheme(tensor.layout);
+  const GroupScheme& scheme = *get_group_scheme(tensor.layout);
   const std::size_t last = tensor.shape.size() - 1;
   const GroupForm* const form = form_of_rows(tensor, scheme);
   if (form == nullptr) return std::nullopt;
@@ -174,7 +174,7 @@ std::optional<StoredForm> group_form(const Tensor& tensor) {
 
 // Returns the form of groups along columns, or of columns that are neighbours in another order.
 std::optional<StoredForm> indexed_form(const Tensor& tensor) {
-  if (auto groups = row_groups(tensor)) return column_group_form(groups->groups, std::move(groups->index));
+  if (auto groups = read_row_groups(tensor)) return column_group_form(groups->groups, std::move(groups->index));
   auto sorted = sort_groups(tensor);
   if (!sorted) return std::nullopt;
   auto form = group_form(sorted->groups);
@@ -185,7 +185,7 @@ std::optional<StoredForm> indexed_form(const Tensor& tensor) {
 // Returns the form of codebooks. A block may be a part of a row, or some rows.
 std::optional<StoredForm> codebook_form(const Tensor& tensor) {
   check_codebook(tensor);
-  const std::uint64_t block = codebook_block(tensor);
+  const std::uint64_t block = get_codebook_block(tensor);
   const std::uint64_t columns = tensor.shape.back();
   if (columns == 0 || (columns % block != 0 && block % columns != 0)) return std::nullopt;
   auto form = scaled_form(tensor, Storage::codebook4, tensor.require("data").blob,
@@ -212,7 +212,7 @@ std::optional<StoredForm> block_scaled_form(const Tensor& tensor) {
   const Part& data = tensor.require("data");
   const auto* const storage = std::ranges::find(kScaledForms, data.dtype, &FloatForm::dtype);
   if (storage == std::end(kScaledForms)) return std::nullopt;
-  const BlockShape block = block_scaled_shape(tensor);
+  const BlockShape block = get_block_scaled_shape(tensor);
   const std::uint64_t rows = tensor.shape[tensor.shape.size() - 2];
   auto form =
       scaled_form(tensor, storage->storage, data.blob, {.rows = std::min(block.rows, rows), .group = block.columns});
@@ -223,7 +223,7 @@ std::optional<StoredForm> block_scaled_form(const Tensor& tensor) {
 // Returns the form of MX numbers of four bits along rows; std::nullopt for other tensors.
 std::optional<StoredForm> mx_form(const Tensor& tensor) {
   check_mx_parts(tensor);
-  const MxScheme& scheme = *mx_scheme(tensor.layout);
+  const MxScheme& scheme = *get_mx_scheme(tensor.layout);
   const Part& data = tensor.require("data");
   if (data.dtype != DType::f4_e2m1 || scheme.axis + 1 != tensor.shape.size() || scheme.block_size != 32)
     return std::nullopt;
@@ -232,9 +232,9 @@ std::optional<StoredForm> mx_form(const Tensor& tensor) {
 
 // Returns the form of blocks along rows; std::nullopt for others.
 std::optional<StoredForm> block_form(const Tensor& tensor) {
-  if (blocks_along(tensor.layout) != BlocksAlong::rows) return std::nullopt;
+  if (get_block_direction(tensor.layout) != BlocksAlong::rows) return std::nullopt;
   check_block_parts(tensor);
-  return StoredForm{{.storage = Storage::blocks, .blocks = block_type(tensor.layout)}, tensor.require("data").blob};
+  return StoredForm{{.storage = Storage::blocks, .blocks = get_block_type(tensor.layout)}, tensor.require("data").blob};
 }
 
 std::optional<StoredForm> dense_form(const Tensor& tensor) {
@@ -272,7 +272,7 @@ StoredForm make_float_form(const Tensor& tensor) {
 }
 
 StoredForm find_stored_form(const Tensor& tensor) {
-  const LayoutType& layout = layout_type(tensor.layout);
+  const LayoutType& layout = find_layout_type(tensor.layout);
   if (!has_float_elements(tensor)) {
     if (&layout == &layouts::dense)
       refuse_weight(tensor, fmt::format("its elements are {}; a weight is floating-point, or has a scale",

@@ -111,7 +111,7 @@ class ZeroWords final : public Blob {
 // Returns why the parts cannot hold its codes; empty if they can.
 std::string_view why_numbers(const Tensor& tensor, std::string_view embedding) {
   if (tensor.name == embedding) return "an embedding has no codes there";
-  const GroupScheme* scheme = group_scheme(tensor.layout);
+  const GroupScheme* scheme = get_group_scheme(tensor.layout);
   if (scheme == nullptr) return "a type of its parts is not known";
   check_parts(tensor);
   const bool in_rows = tensor.shape.size() == 2 && scheme->axis == 1 && scheme->group_size > 0 &&
@@ -163,7 +163,7 @@ class Unfolding {
   }
 
   void add_parts(const Tensor& tensor) {
-    const GroupScheme& scheme = *group_scheme(tensor.layout);
+    const GroupScheme& scheme = *get_group_scheme(tensor.layout);
     const std::string module = remove_weight_ending(tensor.name);
     const std::uint64_t groups = tensor.shape[1] / scheme.group_size;
     const Part& scales = tensor.require("scales");

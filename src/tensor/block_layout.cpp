@@ -49,17 +49,17 @@ std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& sha
 
 }  // namespace
 
-TensorLayout block_layout(const BlockType& type, BlocksAlong along) {
+TensorLayout make_block_layout(const BlockType& type, BlocksAlong along) {
   return make_layout(*std::ranges::find_if(
       named_layouts(), [&](const NamedLayout& row) { return row.type == &type && row.along == along; }));
 }
 
-const BlockType* block_type(const TensorLayout& layout) {
+const BlockType* get_block_type(const TensorLayout& layout) {
   const auto* scheme = layout.scheme<BlockScheme>();
   return scheme == nullptr ? nullptr : scheme->type;
 }
 
-BlocksAlong blocks_along(const TensorLayout& layout) {
+BlocksAlong get_block_direction(const TensorLayout& layout) {
   const auto* scheme = layout.scheme<BlockScheme>();
   return scheme == nullptr ? BlocksAlong::rows : scheme->along;
 }
@@ -70,11 +70,11 @@ std::optional<TensorLayout> find_block_layout(std::string_view name) {
 }
 
 void check_block_parts(const Tensor& tensor) {
-  const BlockType& type = *block_type(tensor.layout);
+  const BlockType& type = *get_block_type(tensor.layout);
   const Part* data = tensor.part("data");
   if (data == nullptr || tensor.parts.size() != 1) fail(tensor, "expected the one part data");
   if (data->dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data->type_name()));
-  const bool columns = blocks_along(tensor.layout) == BlocksAlong::columns;
+  const bool columns = get_block_direction(tensor.layout) == BlocksAlong::columns;
   if (columns && tensor.shape.size() != 2)
     fail(tensor, fmt::format("shape {} has no columns", to_string(tensor.shape)));
   const auto bytes = block_bytes(type, tensor.shape,
@@ -91,7 +91,7 @@ void check_block_parts(const Tensor& tensor) {
 
 Tensor make_blocks(std::string name, Shape shape, const BlockType& type, BlobPtr data) {
   Tensor tensor = make_dense(std::move(name), std::move(shape), DType::u8, std::move(data));
-  tensor.layout = block_layout(type);
+  tensor.layout = make_block_layout(type);
   return tensor;
 }
 

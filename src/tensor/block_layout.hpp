@@ -20,17 +20,17 @@ namespace poise {
 enum class BlocksAlong : std::uint8_t { rows, columns };
 
 // Requires: a row of block_types().
-TensorLayout block_layout(const BlockType& type, BlocksAlong along = BlocksAlong::rows);
+TensorLayout make_block_layout(const BlockType& type, BlocksAlong along = BlocksAlong::rows);
 
 // Returns null for other layouts.
-const BlockType* block_type(const TensorLayout& layout);
-BlocksAlong blocks_along(const TensorLayout& layout);  // rows for other layouts
+const BlockType* get_block_type(const TensorLayout& layout);
+BlocksAlong get_block_direction(const TensorLayout& layout);  // rows for other layouts
 
 // Returns std::nullopt for names of other layouts.
 std::optional<TensorLayout> find_block_layout(std::string_view name);
 
 // Throws invalid_file (without path) naming tensor and part where the part is missing, not the only one, not u8, or of
-// a size that does not fit the shape. Requires: block_type(tensor.layout) is not null.
+// a size that does not fit the shape. Requires: get_block_type(tensor.layout) is not null.
 void check_block_parts(const Tensor& tensor);
 
 Tensor make_blocks(std::string name, Shape shape, const BlockType& type, BlobPtr data);

@@ -190,7 +190,7 @@ class SchemeReader {
 class PartsCheck {
  public:
   explicit PartsCheck(const Tensor& tensor)
-      : tensor_(tensor), scheme_(*group_scheme(tensor.layout)), codes_(tensor.elements()) {
+      : tensor_(tensor), scheme_(*get_group_scheme(tensor.layout)), codes_(tensor.elements()) {
     groups_ = scheme_.group_size == 0 ? tensor.shape[scheme_.axis] : codes_ / scheme_.group_size;
   }
 
@@ -282,7 +282,7 @@ TensorLayout make_group_layout(std::optional<GroupScheme> scheme) {
                                  Layout::quantized_group);
 }
 
-const GroupScheme* group_scheme(const TensorLayout& layout) {
+const GroupScheme* get_group_scheme(const TensorLayout& layout) {
   return layout == Layout::quantized_group ? layout.scheme<GroupScheme>() : nullptr;
 }
 

@@ -53,13 +53,13 @@ inline constexpr std::string_view kQuantGroup = "zt.quant_group/1";
 GroupScheme read_group_scheme(const Tensor& tensor, GroupWords words);
 
 // Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a wrong type or
-// size. Reads no data. Requires: group_scheme(tensor.layout) is not null.
+// size. Reads no data. Requires: get_group_scheme(tensor.layout) is not null.
 void check_group_parts(const Tensor& tensor);
 
 // Returns a layout without a scheme where the type of a part is unknown.
 TensorLayout make_group_layout(std::optional<GroupScheme> scheme);
 // Returns null for other layouts, and where the scheme is unknown because a part's type is.
-const GroupScheme* group_scheme(const TensorLayout& layout);
+const GroupScheme* get_group_scheme(const TensorLayout& layout);
 
 // Returns true when equal bytes of codes mean equal numbers in both schemes. Requires: both belong to tensors of one
 // shape.

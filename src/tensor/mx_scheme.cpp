@@ -72,7 +72,7 @@ void check_mx_parts(const Tensor& tensor) {
   if (std::ranges::find(kElements, data.dtype) == kElements.end())
     fail_mx(tensor, fmt::format("data: {} is not an MX element", data.type_name()));
   if (data.dtype != DType::unknown) require_size(tensor, data, packed_bytes(data.dtype, tensor.elements()));
-  require_size(tensor, scales, tensor.elements() / mx_scheme(tensor.layout)->block_size);
+  require_size(tensor, scales, tensor.elements() / get_mx_scheme(tensor.layout)->block_size);
 }
 
 bool spells_mx_scheme(std::string_view attribute) {

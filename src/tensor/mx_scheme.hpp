@@ -24,7 +24,7 @@ struct MxScheme {
 };
 
 // Returns null for other layouts.
-inline const MxScheme* mx_scheme(const TensorLayout& layout) { return layout.scheme<MxScheme>(); }
+inline const MxScheme* get_mx_scheme(const TensorLayout& layout) { return layout.scheme<MxScheme>(); }
 TensorLayout make_mx_layout(const MxScheme& scheme);
 // Returns the attributes that spell it.
 Attributes make_mx_attributes(const MxScheme& scheme);
@@ -34,7 +34,7 @@ Attributes make_mx_attributes(const MxScheme& scheme);
 TensorLayout read_mx_scheme(const Tensor& tensor);
 
 // Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a wrong type or
-// size; accepts elements of an unknown type. Reads no data. Requires: mx_scheme(tensor.layout) is not null.
+// size; accepts elements of an unknown type. Reads no data. Requires: get_mx_scheme(tensor.layout) is not null.
 void check_mx_parts(const Tensor& tensor);
 
 // Returns true for the attributes that read_mx_scheme() reads.

@@ -43,7 +43,7 @@ class DecodedBlob final : public FloatBlob {
   void make(std::uint64_t first, std::span<float> out) const override {
     const Affine affine = layout_.affine()->get();
     require_sound(name_, affine);
-    const CodeFormat format = code_format(dtype_, affine);
+    const CodeFormat format = get_code_format(dtype_, affine);
     const std::uint64_t begin = format.packed ? first / 2 : first;
     std::array<std::byte, kBlockSize + 1> bytes;
     const auto packed = std::span(bytes).first(static_cast<std::size_t>(format.bytes(first + out.size()) - begin));
@@ -160,7 +160,7 @@ Tensor pack_affine_codes(const Tensor& tensor) {
   Affine affine = tensor.layout.affine()->get();
   Tensor packed = tensor;
   Part& data = packed.parts.front();
-  data.blob = std::make_shared<PackedBlob>(tensor.name, data.blob, code_format(DType::qint4, affine));
+  data.blob = std::make_shared<PackedBlob>(tensor.name, data.blob, get_code_format(DType::qint4, affine));
   data.digest.reset();
   affine.packed = true;
   packed.layout = make_affine(affine);

@@ -36,7 +36,7 @@ std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_
 }
 
 std::optional<std::uint64_t> scale_count(const Tensor& tensor) {
-  const BlockShape& block = block_scaled_shape(tensor);
+  const BlockShape& block = get_block_scaled_shape(tensor);
   const std::size_t rank = tensor.shape.size();
   std::optional<std::uint64_t> count =
       checked_mul(ceil_div(tensor.shape[rank - 2], block.rows), ceil_div(tensor.shape[rank - 1], block.columns));
@@ -51,7 +51,7 @@ class BlockScaledBlob final : public FloatBlob {
         data_(make_cast_blob(tensor.name, tensor.require("data").blob, tensor.require("data").dtype, tensor.elements(),
                              DType::f32)),
         scales_(tensor.require("scales").blob),
-        block_(block_scaled_shape(tensor)),
+        block_(get_block_scaled_shape(tensor)),
         rows_(tensor.shape[tensor.shape.size() - 2]),
         columns_(tensor.shape.back()) {
     check_block_scaled(tensor);
@@ -88,11 +88,11 @@ class BlockScaledBlob final : public FloatBlob {
 BlobPtr block_scaled_elements(const Tensor& tensor) { return std::make_shared<BlockScaledBlob>(tensor); }
 
 std::string block_scaled_type(const Tensor& tensor) {
-  const BlockShape& block = block_scaled_shape(tensor);
+  const BlockShape& block = get_block_scaled_shape(tensor);
   return fmt::format("{}:{}x{}", tensor.require("data").shown_type(), block.rows, block.columns);
 }
 
-bool is_same_shape(const Tensor& a, const Tensor& b) { return block_scaled_shape(a) == block_scaled_shape(b); }
+bool is_same_shape(const Tensor& a, const Tensor& b) { return get_block_scaled_shape(a) == get_block_scaled_shape(b); }
 bool spells_shape(std::string_view attribute) { return attribute == kShape; }
 
 }  // namespace
@@ -116,7 +116,7 @@ Attributes make_block_scaled_attributes(const BlockShape& shape) {
   return {{std::string(kShape), Value::Array{shape.rows, shape.columns}}};
 }
 
-const BlockShape& block_scaled_shape(const Tensor& tensor) { return *tensor.layout.scheme<BlockShape>(); }
+const BlockShape& get_block_scaled_shape(const Tensor& tensor) { return *tensor.layout.scheme<BlockShape>(); }
 
 void check_block_scaled(const Tensor& tensor) {
   require_roles(tensor, {"data", "scales"});

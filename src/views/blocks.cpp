@@ -196,7 +196,7 @@ constexpr std::size_t kElements = 8192;  // decoded at a time, approximately; th
 class BlockDecodedBlob final : public Blob {
  public:
   explicit BlockDecodedBlob(const Tensor& tensor)
-      : type_(*block_type(tensor.layout)), blocks_(tensor.require("data").blob), elements_(tensor.elements()) {}
+      : type_(*get_block_type(tensor.layout)), blocks_(tensor.require("data").blob), elements_(tensor.elements()) {}
 
   std::uint64_t size() const override { return elements_ * sizeof(float); }
   bool seekable() const override { return blocks_->seekable(); }
@@ -228,24 +228,24 @@ class BlockDecodedBlob final : public Blob {
 std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { return find_block_layout(name); }
 
 // Returns true for types that decode to numbers.
-bool has_numbers(const Tensor& tensor) { return block_type(tensor.layout)->decode != nullptr; }
+bool has_numbers(const Tensor& tensor) { return get_block_type(tensor.layout)->decode != nullptr; }
 
 BlobPtr block_elements(const Tensor& tensor) {
   check_block_parts(tensor);
-  if (blocks_along(tensor.layout) == BlocksAlong::rows) return std::make_shared<BlockDecodedBlob>(tensor);
-  return transposed(make_dense_tensor(transposed(tensor))).require("data").blob;
+  if (get_block_direction(tensor.layout) == BlocksAlong::rows) return std::make_shared<BlockDecodedBlob>(tensor);
+  return transpose_view(make_dense_tensor(transpose_view(tensor))).require("data").blob;
 }
 
 ValueRules block_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
-  if (part.role == "data" && has_numbers(tensor)) rules.blocks = block_type(tensor.layout);
+  if (part.role == "data" && has_numbers(tensor)) rules.blocks = get_block_type(tensor.layout);
   return rules;
 }
 
-std::string name_block_type(const Tensor& tensor) { return std::string(block_type(tensor.layout)->name); }
+std::string name_block_type(const Tensor& tensor) { return std::string(get_block_type(tensor.layout)->name); }
 
 bool is_stored_as_blocks(const Tensor& tensor, const StoredType& type) {
-  return block_type(type) == block_type(tensor.layout);
+  return get_block_type(type) == get_block_type(tensor.layout);
 }
 
 }  // namespace

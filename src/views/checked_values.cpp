@@ -59,7 +59,7 @@ class CheckedValues final : public Blob {
       if (const BadValues bad = find_bad_values(rules_.dtype, bytes); bad.count > 0)
         fail(describe_bad_element(rules_.dtype, offset + bad.first), offset + bad.first);
     }
-    if (const auto format = code_format(rules_.codes)) {
+    if (const auto format = get_code_format(rules_.codes)) {
       if (const auto bad = find_bad_code(*format, bytes)) fail(to_string(*bad, offset), offset + bad->element);
     }
     const std::uint64_t end = offset + bytes.size();
@@ -80,14 +80,14 @@ class CheckedValues final : public Blob {
 }  // namespace
 
 bool has_checked_values(const Tensor& tensor) {
-  return std::ranges::any_of(tensor.parts, [&](const Part& part) { return is_checked(value_rules(tensor, part)); });
+  return std::ranges::any_of(tensor.parts, [&](const Part& part) { return is_checked(get_value_rules(tensor, part)); });
 }
 
 Tensor add_value_checks(const Tensor& tensor) {
   Tensor checked = tensor;
   for (std::size_t i = 0; i < tensor.parts.size(); ++i) {
     const Part& part = tensor.parts[i];
-    if (const ValueRules rules = value_rules(tensor, part); is_checked(rules))
+    if (const ValueRules rules = get_value_rules(tensor, part); is_checked(rules))
       checked.parts[i].blob = std::make_shared<CheckedValues>(tensor, part, rules);
   }
   return checked;

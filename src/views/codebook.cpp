@@ -39,7 +39,7 @@ class CodebookBlob final : public FloatBlob {
         data_(tensor.require("data").blob),
         codebook_(tensor.require("codebook").blob),
         scales_(tensor.require("scales").blob),
-        block_(codebook_block(tensor)) {
+        block_(get_codebook_block(tensor)) {
     check_codebook(tensor);
   }
 
@@ -80,8 +80,8 @@ ValueRules codebook_rules(const Tensor& tensor, const Part& part) {
 }
 
 BlobPtr codebook_elements(const Tensor& tensor) { return std::make_shared<CodebookBlob>(tensor); }
-std::string codebook_type(const Tensor& tensor) { return fmt::format("codebook4:{}", codebook_block(tensor)); }
-bool is_same_block(const Tensor& a, const Tensor& b) { return codebook_block(a) == codebook_block(b); }
+std::string codebook_type(const Tensor& tensor) { return fmt::format("codebook4:{}", get_codebook_block(tensor)); }
+bool is_same_block(const Tensor& a, const Tensor& b) { return get_codebook_block(a) == get_codebook_block(b); }
 bool spells_block(std::string_view attribute) { return attribute == kBlock; }
 
 }  // namespace
@@ -106,13 +106,13 @@ TensorLayout make_codebook_layout(std::uint64_t block) {
 
 Attributes make_codebook_attributes(std::uint64_t block) { return {{std::string(kBlock), block}}; }
 
-std::uint64_t codebook_block(const Tensor& tensor) { return tensor.layout.scheme<CodebookScheme>()->block; }
+std::uint64_t get_codebook_block(const Tensor& tensor) { return tensor.layout.scheme<CodebookScheme>()->block; }
 
 void check_codebook(const Tensor& tensor) {
   require_roles(tensor, {"data", "codebook", "scales"});
   if (!has_known_types(tensor)) return;
   const std::uint64_t elements = tensor.elements();
-  const std::uint64_t block = codebook_block(tensor);
+  const std::uint64_t block = get_codebook_block(tensor);
   require_type(tensor, tensor.require("data"), DType::u8);
   require_elements(tensor, tensor.require("data"), elements / 2 + elements % 2);
   require_type(tensor, tensor.require("codebook"), DType::f32);

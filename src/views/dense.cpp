@@ -56,13 +56,13 @@ bool is_stored_as_numbers(const Tensor& tensor, const StoredType& type) {
 // Returns true for layouts whose numbers are computed from scales in parts of their own.
 bool has_scales(const Tensor& tensor) {
   const auto is_float = [](const Part& part) { return is_floating(part.dtype); };
-  return layout_type(tensor.layout).quantized && find_element_type(tensor) == DType::f32 &&
+  return find_layout_type(tensor.layout).quantized && find_element_type(tensor) == DType::f32 &&
          std::ranges::any_of(tensor.parts, is_float);
 }
 
 // Returns the elements, computed when they are read: none is infinite if all scales and zero points are finite.
 BlobPtr make_elements(const Tensor& tensor) {
-  BlobPtr elements = layout_type(tensor.layout).elements(tensor);
+  BlobPtr elements = find_layout_type(tensor.layout).elements(tensor);
   if (!has_scales(tensor)) return elements;
   return make_finite_blob(fmt::format("tensor {}", tensor.name), std::move(elements),
                           {tensor.parts.begin(), tensor.parts.end()});
@@ -100,12 +100,12 @@ const LayoutType layouts::dense = {
 };
 
 bool has_float_elements(const Tensor& tensor) {
-  const LayoutType& type = layout_type(tensor.layout);
+  const LayoutType& type = find_layout_type(tensor.layout);
   return type.has_float_elements != nullptr && type.has_float_elements(tensor);
 }
 
 std::string describe_storage(const Tensor& tensor) {
-  if (const BlockType* blocks = block_type(tensor.layout)) return std::string(blocks->name);
+  if (const BlockType* blocks = get_block_type(tensor.layout)) return std::string(blocks->name);
   if (tensor.layout == Layout::other) return fmt::format("layout {}", tensor.layout.name());
   if (tensor.layout != Layout::dense) return std::string(tensor.layout.name());
   const Part& data = tensor.require("data");
@@ -113,12 +113,12 @@ std::string describe_storage(const Tensor& tensor) {
 }
 
 std::string describe_stored_type(const Tensor& tensor) {
-  const LayoutType& type = layout_type(tensor.layout);
+  const LayoutType& type = find_layout_type(tensor.layout);
   return type.stored_type != nullptr ? type.stored_type(tensor) : describe_storage(tensor);
 }
 
 DType find_element_type(const Tensor& tensor) {
-  const LayoutType& type = layout_type(tensor.layout);
+  const LayoutType& type = find_layout_type(tensor.layout);
   return type.element_type != nullptr ? type.element_type(tensor) : DType::f32;
 }
 

@@ -23,7 +23,8 @@ struct Items {
       std::memcpy(to, from, static_cast<std::size_t>(row.count) * kItem);
       return;
     }
-    for (std::uint64_t i = 0; i < row.count; ++i) std::memcpy(to + i * kItem, moved(from, i, row.stride), kItem);
+    for (std::uint64_t i = 0; i < row.count; ++i)
+      std::memcpy(to + i * kItem, move_position(from, i, row.stride), kItem);
   }
 
   // Copies a matrix whose columns are contiguous, or nearly, in tiles that use whole cache lines of both sides.
@@ -34,9 +35,9 @@ struct Items {
       const std::uint64_t bottom = std::min(rows.count, top + kTile);
       for (std::uint64_t left = 0; left < row.count; left += kTile) {
         const std::uint64_t width = std::min(kTile, row.count - left);
-        const std::byte* const corner = moved(from, left, row.stride);
+        const std::byte* const corner = move_position(from, left, row.stride);
         for (std::uint64_t r = top; r < bottom; ++r)
-          copy_row(moved(corner, r, rows.stride), {width, row.stride}, to + r * to_stride + left * kItem);
+          copy_row(move_position(corner, r, rows.stride), {width, row.stride}, to + r * to_stride + left * kItem);
       }
     }
   }
@@ -50,7 +51,7 @@ class BoxCopy {
     std::size_t bytes = kItem;
     for (std::size_t d = box.size(); d-- > 0; bytes *= static_cast<std::size_t>(box[d].count)) to_strides_[d] = bytes;
     const auto closer = [](const Dimension& a, const Dimension& b) {
-      return magnitude(a.stride) < magnitude(b.stride);
+      return get_magnitude(a.stride) < get_magnitude(b.stride);
     };
     closest_ = static_cast<std::size_t>(std::ranges::min_element(box, closer) - box.begin());
   }
@@ -63,7 +64,7 @@ class BoxCopy {
     if (d == closest_ && d != last) ++d;
     if (d < last) {
       for (std::uint64_t i = 0; i < box_[d].count; ++i)
-        copy_from(d + 1, moved(from, i, box_[d].stride), to + i * to_strides_[d]);
+        copy_from(d + 1, move_position(from, i, box_[d].stride), to + i * to_strides_[d]);
     } else if (closest_ == last) {
       Items<kItem>::copy_row(from, box_[last], to);
     } else {
@@ -83,7 +84,8 @@ void copy_any(std::span<const Dimension> box, std::size_t item, const std::byte*
     to += item;
     return;
   }
-  for (std::uint64_t i = 0; i < box[0].count; ++i) copy_any(box.subspan(1), item, moved(from, i, box[0].stride), to);
+  for (std::uint64_t i = 0; i < box[0].count; ++i)
+    copy_any(box.subspan(1), item, move_position(from, i, box[0].stride), to);
 }
 
 }  // namespace
@@ -92,7 +94,7 @@ std::optional<ElementRange> find_element_range(std::uint64_t first, std::span<co
                                                std::uint64_t item) {
   ElementRange range{first, first};
   for (const Dimension& dimension : dimensions) {
-    const auto reach = checked_mul(dimension.count - 1, magnitude(dimension.stride));
+    const auto reach = checked_mul(dimension.count - 1, get_magnitude(dimension.stride));
     if (!reach) return std::nullopt;
     if (dimension.stride < 0) {
       if (*reach > range.begin) return std::nullopt;
@@ -109,7 +111,7 @@ std::optional<ElementRange> find_element_range(std::uint64_t first, std::span<co
   return range;
 }
 
-Dimensions merged(const Strided& layout) {
+Dimensions merge_dimensions(const Strided& layout) {
   Dimensions result;
   for (std::size_t d = 0; d < layout.shape.size(); ++d) {
     const Dimension next{layout.shape[d], layout.strides[d]};

@@ -17,13 +17,14 @@ bool is_of_whole_bytes(const Tensor& tensor) {
 // Returns true if each part has the rows one after the other, all of the same number of whole bytes.
 bool has_rows_in_order(const Tensor& tensor) {
   const bool is_matrix = tensor.shape.size() > 1;  // a vector's elements share blocks
-  if (block_type(tensor.layout) != nullptr) return is_matrix && blocks_along(tensor.layout) == BlocksAlong::rows;
+  if (get_block_type(tensor.layout) != nullptr)
+    return is_matrix && get_block_direction(tensor.layout) == BlocksAlong::rows;
   if (is_mxfp4(tensor)) return is_matrix;
   if (is_of_whole_bytes(tensor)) return true;
   const std::size_t last = tensor.shape.size() - 1;
   const std::uint64_t columns = *element_count(Shape(tensor.shape.begin() + 1, tensor.shape.end()));
   if (tensor.layout == Layout::affine) return columns * info(tensor.require("data").dtype).bits % 8 == 0;
-  const GroupScheme* groups = group_scheme(tensor.layout);
+  const GroupScheme* groups = get_group_scheme(tensor.layout);
   return groups != nullptr && is_matrix && groups->axis == last && groups->packing_axis == last &&
          groups->group_size > 0 && groups->zeros != GroupScheme::Zeros::packed && columns % groups->per_word == 0;
 }
@@ -45,8 +46,8 @@ Tensor keep_first_rows(const Tensor& tensor, std::uint64_t rows) {
 }
 
 Tensor keep_first_columns(const Tensor& matrix, std::uint64_t columns) {
-  const bool is_movable = is_of_whole_bytes(matrix) || blocks_along(matrix.layout) == BlocksAlong::columns;
-  return transposed(keep_first_rows(transposed(is_movable ? matrix : make_dense_numbers(matrix)), columns));
+  const bool is_movable = is_of_whole_bytes(matrix) || get_block_direction(matrix.layout) == BlocksAlong::columns;
+  return transpose_view(keep_first_rows(transpose_view(is_movable ? matrix : make_dense_numbers(matrix)), columns));
 }
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// Decodes groups of codes, for every scheme that group_scheme() reads.
+// Decodes groups of codes, for every scheme that get_group_scheme() reads.
 #include <algorithm>
 #include <array>
 
@@ -157,7 +157,7 @@ class GroupDecodedBlob final : public FloatBlob {
   void make(std::uint64_t first, std::span<float> out) const override {
     const auto decoded = decoded_.get([this] {
       check_group_parts(tensor_);  // a compressed part may have had no size when the file was opened
-      return std::make_shared<const Decoded>(tensor_, *group_scheme(tensor_.layout), index_);
+      return std::make_shared<const Decoded>(tensor_, *get_group_scheme(tensor_.layout), index_);
     });
     std::array<std::uint32_t, kBlockSize> codes;
     decoded->codes.unpack(first, std::span(codes).first(out.size()));
@@ -179,7 +179,7 @@ class GroupDecodedBlob final : public FloatBlob {
 };
 
 // Returns false when types of the parts are unknown.
-bool has_scheme(const Tensor& tensor) { return group_scheme(tensor.layout) != nullptr; }
+bool has_scheme(const Tensor& tensor) { return get_group_scheme(tensor.layout) != nullptr; }
 
 std::optional<TensorLayout> read_groups(const Tensor& tensor, std::string_view name) {
   if (name != layouts::groups.name) return std::nullopt;
@@ -195,17 +195,18 @@ void check_groups(const Tensor& tensor) {
 
 std::string group_type(const Tensor& tensor) {
   if (!has_scheme(tensor)) return std::string(layouts::groups.name);
-  return fmt::format("group{}:{}", group_scheme(tensor.layout)->bits, group_scheme(tensor.layout)->group_size);
+  return fmt::format("group{}:{}", get_group_scheme(tensor.layout)->bits, get_group_scheme(tensor.layout)->group_size);
 }
 
 bool is_stored_as_groups(const Tensor& tensor, const StoredType& type) {
   if (!type.grouped() || !has_scheme(tensor)) return false;
-  const GroupScheme& scheme = *group_scheme(tensor.layout);
+  const GroupScheme& scheme = *get_group_scheme(tensor.layout);
   return scheme.bits == type.groups.bits && scheme.group_size == find_group_size(type.groups, tensor.shape.back());
 }
 
 bool is_same_grouping(const Tensor& a, const Tensor& b) {
-  return !has_scheme(a) || !has_scheme(b) || have_same_meaning(*group_scheme(a.layout), *group_scheme(b.layout));
+  return !has_scheme(a) || !has_scheme(b) ||
+         have_same_meaning(*get_group_scheme(a.layout), *get_group_scheme(b.layout));
 }
 
 // Returns the meaning of a type: the sign of a word of codes has none.

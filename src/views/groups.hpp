@@ -61,7 +61,7 @@ struct RowGroups {
 };
 // Reads the index. Returns std::nullopt for groups along rows, and for tensors that are not matrices. Throws what
 // checking the parts throws.
-std::optional<RowGroups> row_groups(const Tensor& tensor);
+std::optional<RowGroups> read_row_groups(const Tensor& tensor);
 
 inline constexpr std::string_view kCodebook = "poise.codebook/1";
 
@@ -70,7 +70,7 @@ inline constexpr std::string_view kCodebook = "poise.codebook/1";
 TensorLayout make_codebook_layout(std::uint64_t block);
 Attributes make_codebook_attributes(std::uint64_t block);
 // Returns the block of such a tensor.
-std::uint64_t codebook_block(const Tensor& tensor);
+std::uint64_t get_codebook_block(const Tensor& tensor);
 
 // Throws invalid_file (without path) naming tensor and part where parts do not fit the shape. Requires: such a tensor.
 void check_codebook(const Tensor& tensor);
@@ -87,7 +87,7 @@ struct BlockShape {
 TensorLayout make_block_scaled_layout(const BlockShape& shape);
 Attributes make_block_scaled_attributes(const BlockShape& shape);
 // Returns the shape of a block of such a tensor.
-const BlockShape& block_scaled_shape(const Tensor& tensor);
+const BlockShape& get_block_scaled_shape(const Tensor& tensor);
 
 // Throws invalid_file (without path) naming tensor and part where parts do not fit the shape. Requires: such a tensor.
 void check_block_scaled(const Tensor& tensor);

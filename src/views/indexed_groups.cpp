@@ -99,7 +99,7 @@ const LayoutType layouts::indexed_groups = {
 TensorLayout make_indexed_groups_layout(const Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr)
     fail_parts(tensor, fmt::format("{} has no part packed_weight: codes are called data", kIndexedGroups));
-  const GroupScheme scheme = *group_scheme(neighbours(tensor).layout);
+  const GroupScheme scheme = *get_group_scheme(neighbours(tensor).layout);
   if (scheme.group_size == 0) fail_parts(tensor, "attribute group_size: a group has one code or more");
   return TensorLayout::described(kIndexedGroups, scheme);
 }
@@ -107,7 +107,7 @@ TensorLayout make_indexed_groups_layout(const Tensor& tensor) {
 std::optional<SortedGroups> sort_groups(const Tensor& tensor) {
   check_indexed(tensor);
   SortedGroups result = {neighbours(tensor), {}};
-  GroupScheme scheme = *group_scheme(result.groups.layout);
+  GroupScheme scheme = *get_group_scheme(result.groups.layout);
   if (!are_rows(result.groups, scheme)) return std::nullopt;
   const std::uint64_t columns = tensor.shape[1];
   const std::uint64_t groups = columns / scheme.group_size;
@@ -133,7 +133,7 @@ std::optional<SortedGroups> sort_groups(const Tensor& tensor) {
   return result;
 }
 
-std::optional<RowGroups> row_groups(const Tensor& tensor) {
+std::optional<RowGroups> read_row_groups(const Tensor& tensor) {
   check_indexed(tensor);
   const GroupScheme& scheme = get_scheme(tensor);
   if (tensor.shape.size() != 2 || scheme.axis != 0) return std::nullopt;

@@ -169,7 +169,7 @@ class RaisedIntegers final : public Blob {
 
 }  // namespace
 
-unsigned number_bytes(DType dtype) {
+unsigned get_number_bytes(DType dtype) {
   return (info(dtype).kind == DTypeKind::complex ? info(dtype).bits / 2 : info(dtype).bits) / 8;
 }
 

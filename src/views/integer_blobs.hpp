@@ -12,7 +12,7 @@ namespace poise {
 
 // Returns the bytes of each number in an element: half of a complex element, 0 for numbers that share a byte. Requires:
 // dtype is not `unknown`.
-unsigned number_bytes(DType dtype);
+unsigned get_number_bytes(DType dtype);
 
 // Reverses the bytes of every number of `width` bytes; returns the blob itself for width 0 and 1.
 BlobPtr make_byte_swapped_blob(BlobPtr blob, unsigned width);

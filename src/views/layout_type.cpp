@@ -35,15 +35,15 @@ const LayoutType layouts::other = {.name = "other"};
 
 std::span<const LayoutType* const> list_layout_types() { return kRows; }
 
-const LayoutType& layout_type(const TensorLayout& layout) {
+const LayoutType& find_layout_type(const TensorLayout& layout) {
   if (layout == Layout::dense) return layouts::dense;
-  if (block_type(layout) != nullptr) return layouts::blocks;
+  if (get_block_type(layout) != nullptr) return layouts::blocks;
   if (layout.is_carried()) return layouts::other;
   const auto* const found = std::ranges::find(kRows, layout.name(), &LayoutType::name);
   return found == kRows.end() ? layouts::other : **found;
 }
 
-const LayoutType& layout_type(const StoredType& type) {
+const LayoutType& find_layout_type(const StoredType& type) {
   if (!type.blocks.empty()) return layouts::blocks;
   if (type.grouped()) return layouts::groups;
   return type.quantized() ? layouts::affine : layouts::dense;
@@ -68,14 +68,14 @@ TensorLayout read_layout(const Tensor& tensor, std::string_view name) {
 }
 
 void check_parts(const Tensor& tensor) {
-  const LayoutType& type = layout_type(tensor.layout);
+  const LayoutType& type = find_layout_type(tensor.layout);
   if (type.check == nullptr) return;
   if (!type.needs_known_parts || std::ranges::all_of(tensor.parts, is_known)) type.check(tensor);
 }
 
 void check_content(const Tensor& tensor) {
   check_parts(tensor);
-  const LayoutType& type = layout_type(tensor.layout);
+  const LayoutType& type = find_layout_type(tensor.layout);
   if (type.check_content != nullptr && std::ranges::all_of(tensor.parts, is_known)) type.check_content(tensor);
 }
 
@@ -108,12 +108,12 @@ std::uint64_t require_positive_attribute(const Tensor& tensor, std::string_view 
   return *number;
 }
 
-ValueRules value_rules(const Tensor& tensor, const Part& part) {
-  const LayoutType& layout = layout_type(tensor.layout);
+ValueRules get_value_rules(const Tensor& tensor, const Part& part) {
+  const LayoutType& layout = find_layout_type(tensor.layout);
   return layout.value_rules != nullptr ? layout.value_rules(tensor, part) : ValueRules{part.dtype};
 }
 
-std::optional<CodeFormat> code_format(ValueRules::ByteCodes codes) {
+std::optional<CodeFormat> get_code_format(ValueRules::ByteCodes codes) {
   if (codes == ValueRules::ByteCodes::any) return std::nullopt;
   return CodeFormat{4, codes == ValueRules::ByteCodes::unsigned4, false};
 }

@@ -60,10 +60,10 @@ struct ValueRules {
 };
 
 // Returns the rules of the tensor's layout.
-ValueRules value_rules(const Tensor& tensor, const Part& part);
+ValueRules get_value_rules(const Tensor& tensor, const Part& part);
 
 // Returns std::nullopt for any codes.
-std::optional<CodeFormat> code_format(ValueRules::ByteCodes codes);
+std::optional<CodeFormat> get_code_format(ValueRules::ByteCodes codes);
 
 // Returns "element 7 is not finite".
 std::string describe_bad_element(DType dtype, std::uint64_t element);
@@ -132,7 +132,7 @@ extern const LayoutType other;   // carried only
 // Returns all rows except `other`.
 std::span<const LayoutType* const> list_layout_types();
 
-const LayoutType& layout_type(const TensorLayout& layout);
+const LayoutType& find_layout_type(const TensorLayout& layout);
 
 // Throws invalid_file (without path), naming the tensor. check() calls it.
 [[noreturn]] void fail_parts(const Tensor& tensor, std::string_view problem);
@@ -140,6 +140,6 @@ const LayoutType& layout_type(const TensorLayout& layout);
 const Part& require_data(const Tensor& tensor);
 
 // Returns the layout of tensors stored as that type.
-const LayoutType& layout_type(const StoredType& type);
+const LayoutType& find_layout_type(const StoredType& type);
 
 }  // namespace poise

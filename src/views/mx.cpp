@@ -25,7 +25,7 @@ class MxBlob final : public FloatBlob {
   explicit MxBlob(const Tensor& tensor)
       : FloatBlob(tensor.elements()), data_(tensor.require("data")), scales_(tensor.require("scales").blob) {
     check_mx_parts(tensor);
-    const MxScheme scheme = *mx_scheme(tensor.layout);
+    const MxScheme scheme = *get_mx_scheme(tensor.layout);
     block_size_ = scheme.block_size;
     along_ = tensor.shape[scheme.axis];
     for (std::size_t d = scheme.axis + 1; d < tensor.shape.size(); ++d) stride_ *= tensor.shape[d];
@@ -80,7 +80,7 @@ std::optional<TensorLayout> read_mx(const Tensor& tensor, std::string_view name)
 
 BlobPtr mx_elements(const Tensor& tensor) { return std::make_shared<MxBlob>(tensor); }
 
-bool is_same_scheme(const Tensor& a, const Tensor& b) { return *mx_scheme(a.layout) == *mx_scheme(b.layout); }
+bool is_same_scheme(const Tensor& a, const Tensor& b) { return *get_mx_scheme(a.layout) == *get_mx_scheme(b.layout); }
 
 constexpr std::size_t kCodes = 16;  // bytes of a block's codes
 constexpr std::size_t kBlockBytes = kCodes + 1;
@@ -177,7 +177,7 @@ const LayoutType layouts::mx = {
 };
 
 bool is_mxfp4(const Tensor& tensor) {
-  const MxScheme* scheme = mx_scheme(tensor.layout);
+  const MxScheme* scheme = get_mx_scheme(tensor.layout);
   return scheme != nullptr && scheme->axis + 1 == tensor.shape.size() && scheme->block_size == kMxfp4Block &&
          tensor.require("data").dtype == DType::f4_e2m1;
 }
@@ -201,21 +201,21 @@ Tensor convert_mxfp4_to_blocks(const Tensor& tensor) {
 
 Tensor convert_blocks_to_mxfp4(const Tensor& blocks) {
   const BlobPtr data = blocks.require("data").blob;
-  return make_mxfp4(blocks.name, blocks.shape, mxfp4_codes(data), mxfp4_scales(data));
+  return make_mxfp4(blocks.name, blocks.shape, extract_mxfp4_codes(data), extract_mxfp4_scales(data));
 }
 
 bool is_mxfp4_blocks(const Tensor& tensor) {
-  const BlockType* type = block_type(tensor.layout);
-  return type != nullptr && type->name == "mxfp4" && blocks_along(tensor.layout) == BlocksAlong::rows;
+  const BlockType* type = get_block_type(tensor.layout);
+  return type != nullptr && type->name == "mxfp4" && get_block_direction(tensor.layout) == BlocksAlong::rows;
 }
 
 BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales) {
   return std::make_shared<BlocksBlob>(std::move(codes), std::move(scales));
 }
 
-BlobPtr mxfp4_codes(BlobPtr blocks) { return std::make_shared<MxCodesBlob>(std::move(blocks)); }
+BlobPtr extract_mxfp4_codes(BlobPtr blocks) { return std::make_shared<MxCodesBlob>(std::move(blocks)); }
 
-BlobPtr mxfp4_scales(BlobPtr blocks) {
+BlobPtr extract_mxfp4_scales(BlobPtr blocks) {
   const std::uint64_t count = blocks->size() / kBlockBytes;
   return make_strided_blob(std::move(blocks), {.shape = {count}, .strides = {kBlockBytes}, .item_bytes = 1});
 }

@@ -32,7 +32,7 @@ bool is_mxfp4_blocks(const Tensor& tensor);
 BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales);
 
 // Return the codes and the scales of blocks. Requires: whole blocks.
-BlobPtr mxfp4_codes(BlobPtr blocks);
-BlobPtr mxfp4_scales(BlobPtr blocks);
+BlobPtr extract_mxfp4_codes(BlobPtr blocks);
+BlobPtr extract_mxfp4_scales(BlobPtr blocks);
 
 }  // namespace poise

@@ -179,7 +179,7 @@ Affine find_scale(const std::string& name, const Blob& elements, const StoredTyp
         .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name});
   }
   const double largest = static_cast<double>(std::bit_cast<float>(summary.extremes.largest));
-  const CodeFormat format = code_format(type.dtype, {});
+  const CodeFormat format = get_code_format(type.dtype, {});
   Affine affine = symmetric(largest, format.largest());
   // A range needs two different ends; a constant tensor uses the symmetric rule.
   if (type.scale == ScaleRule::range && summary.extremes.min < summary.extremes.max) {
@@ -217,7 +217,7 @@ class ScaleOfElements final : public AffineSource {
 // Turns numbers into codes, one to a byte. Requires: the numbers are finite.
 class Encoder {
  public:
-  Encoder(DType dtype, const Affine& affine) : affine_(affine), format_(code_format(dtype, affine)) {}
+  Encoder(DType dtype, const Affine& affine) : affine_(affine), format_(get_code_format(dtype, affine)) {}
 
   QuantizationError encode(std::span<const float> numbers, std::span<std::byte> codes) const {
     if (affine_.delta == 0) return encode_nothing(numbers, codes);
@@ -339,7 +339,7 @@ BlobPtr in_memory(const Blob& blob, const std::string& name, Meter& meter) {
 }  // namespace
 
 Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<QuantizationError>* codes) {
-  if (const BlockType* blocks = block_type(type)) return quantize_to_blocks(tensor, *blocks, nullptr, codes);
+  if (const BlockType* blocks = get_block_type(type)) return quantize_to_blocks(tensor, *blocks, nullptr, codes);
   if (type.grouped()) return quantize_groups(tensor, type.groups, codes);
   const BlobPtr elements = make_dense_blob(tensor, DType::f32);
   const auto affine = std::make_shared<ScaleOfElements>(tensor.name, elements, type);
@@ -359,7 +359,7 @@ Tensor quantized(const Tensor& tensor, const StoredType& type, const Progress& p
   if (!has_float_elements(tensor))
     refuse(ErrorKind::unsupported,
            fmt::format("its elements, stored as {}, are not read as floating-point numbers", describe_storage(tensor)));
-  if (const BlockType* blocks = block_type(type)) {
+  if (const BlockType* blocks = get_block_type(type)) {
     if (blocks->encode == nullptr)
       refuse(ErrorKind::bad_argument, fmt::format("{} is read, not made", to_string(type)));
     if (const std::string fault = row_fault(tensor.shape, *blocks); !fault.empty())

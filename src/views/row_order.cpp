@@ -124,7 +124,7 @@ class ColumnOrderBlob final : public Blob {
 
 bool has_whole_rows(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return info(tensor.require("data").dtype).bits % 8 == 0;
-  if (block_type(tensor.layout) != nullptr) return blocks_along(tensor.layout) == BlocksAlong::rows;
+  if (get_block_type(tensor.layout) != nullptr) return get_block_direction(tensor.layout) == BlocksAlong::rows;
   return is_mxfp4(tensor);
 }
 
@@ -294,12 +294,12 @@ Tensor select_rows(const Tensor& stack, std::uint64_t matrix, std::uint64_t firs
   return rows_of(stack, {{rows / step}, {step}, matrix * rows + first}, {rows / step});
 }
 
-Tensor interleaved(const Tensor& stack, std::uint64_t turns) {
+Tensor interleave_rows(const Tensor& stack, std::uint64_t turns) {
   const auto [count, rows] = std::pair(stack.shape[0] / turns, stack.shape[1]);
   return rows_of(stack, {{count, rows, turns}, {turns * rows, 1, rows}}, {count, rows * turns});
 }
 
-Tensor stacked(const std::vector<Tensor>& tensors) {
+Tensor stack_tensors(const std::vector<Tensor>& tensors) {
   const bool alike = std::ranges::all_of(tensors, [&](const Tensor& tensor) {
     return has_whole_rows(tensor) && !is_mxfp4(tensor) && is_stored_alike(tensor, tensors.front());
   });
@@ -311,7 +311,7 @@ Tensor stacked(const std::vector<Tensor>& tensors) {
     for (Tensor& tensor : numbers) {
       if (!common) tensor = make_dense_float32(tensor);
     }
-    return stacked(numbers);
+    return stack_tensors(numbers);
   }
   Tensor result = tensors.front();
   result.shape = {tensors.size()};

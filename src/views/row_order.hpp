@@ -60,11 +60,11 @@ Tensor select_rows(const Tensor& stack, std::uint64_t matrix, std::uint64_t firs
 // Returns [n * turns, rows, columns] as [n, rows * turns, columns]: row r of each of `turns` neighbouring matrices
 // comes before row r + 1 of any. Requires: convert_to_whole_rows() made the stack; its matrices are a multiple of
 // `turns`.
-Tensor interleaved(const Tensor& stack, std::uint64_t turns);
+Tensor interleave_rows(const Tensor& stack, std::uint64_t turns);
 
 // Returns [tensors, shape...]: of numbers or blocks, in their common layout; else dense numbers of their common type or
 // float32. Throws what make_dense_numbers() throws. Requires: one tensor or more, all of the same shape.
-Tensor stacked(const std::vector<Tensor>& tensors);
+Tensor stack_tensors(const std::vector<Tensor>& tensors);
 
 // Returns all bytes of the first blob, then of the second, and so on: a range of their file if they are contiguous
 // there. Requires: at least one blob; their total size fits 64 bits.

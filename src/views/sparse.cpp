@@ -423,7 +423,7 @@ std::uint64_t count_stored_elements(const Tensor& tensor) {
   return coords.blob->size() / index_bytes(coords) / tensor.shape.size();
 }
 
-SparseRules sparse_rules(const Tensor& tensor) {
+SparseRules get_sparse_rules(const Tensor& tensor) {
   return tensor.layout.is_ascending() ? SparseRules::ascending : SparseRules::any_order;
 }
 
@@ -459,12 +459,12 @@ BlobPtr densify(const Tensor& tensor) {
   if (!bytes)
     throw Error(ErrorKind::unsupported,
                 fmt::format("tensor {}: shape {} is too large to be made dense", tensor.name, to_string(tensor.shape)));
-  if (*bytes == 0) validate_sparse(tensor, sparse_rules(tensor));  // no later read would check it
+  if (*bytes == 0) validate_sparse(tensor, get_sparse_rules(tensor));  // no later read would check it
   return std::make_shared<DensifiedBlob>(tensor, info(values.dtype).bits / 8);
 }
 
 std::vector<SparseEntry> read_sparse_entries(const Tensor& tensor) {
-  validate_sparse(tensor, sparse_rules(tensor));
+  validate_sparse(tensor, get_sparse_rules(tensor));
   std::vector<SparseEntry> entries;
   if (tensor.layout == Layout::sparse_csr) {
     load_rows(tensor, entries);

@@ -27,7 +27,7 @@ enum class SparseRules {
 };
 
 // Returns the rules of the format that a tensor was read from.
-SparseRules sparse_rules(const Tensor& tensor);
+SparseRules get_sparse_rules(const Tensor& tensor);
 
 // Returns how many elements are stored. Requires: Layout::sparse_csr or sparse_coo, and known sizes.
 std::uint64_t count_stored_elements(const Tensor& tensor);

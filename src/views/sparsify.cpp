@@ -257,7 +257,7 @@ std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_
 }
 
 Tensor sort_sparse_columns(const Tensor& tensor) {
-  validate_sparse(tensor, sparse_rules(tensor));
+  validate_sparse(tensor, get_sparse_rules(tensor));
   const auto order = std::make_shared<const Order>(ascending_order(tensor));
   if (std::ranges::is_sorted(*order)) return tensor;
   Tensor sorted = tensor;

@@ -34,10 +34,10 @@ class Box {
     for (std::size_t d = placed.dimensions.size(); d-- > 0;) {
       const auto [count, stride] = placed.dimensions[d];
       if (stride < 0) {
-        position_ = moved(position_, count - 1, stride);
+        position_ = move_position(position_, count - 1, stride);
         to_ += static_cast<std::ptrdiff_t>(count - 1) * to_stride;
       }
-      axes_.push_back({count, magnitude(stride), stride < 0 ? -to_stride : to_stride, 0});
+      axes_.push_back({count, get_magnitude(stride), stride < 0 ? -to_stride : to_stride, 0});
       to_stride *= static_cast<std::ptrdiff_t>(count);
     }
     std::ranges::stable_sort(axes_, std::ranges::greater(), &Axis::stride);

@@ -49,7 +49,7 @@ class Elements {
     cut->count = half;
     read(position, box, to);
     cut->count = whole.count - half;
-    read(moved(position, half, whole.stride), box, to + wanted / whole.count * half);
+    read(move_position(position, half, whole.stride), box, to + wanted / whole.count * half);
     cut->count = whole.count;
   }
 
@@ -75,7 +75,7 @@ class Bands {
     const Dimension& columns = dimensions[dimensions.size() - 2];
     const Dimension& rows = dimensions.back();
     const std::uint64_t most = kBandBytes / item / std::max<std::uint64_t>(1, std::min(rows.count, kBandBytes));
-    if (columns.stride <= 0 || magnitude(columns.stride) > kClose || magnitude(rows.stride) <= kClose ||
+    if (columns.stride <= 0 || get_magnitude(columns.stride) > kClose || get_magnitude(rows.stride) <= kClose ||
         most < kLeastColumns)
       return std::nullopt;
     return Bands(columns, rows, item, std::min(columns.count, most - most % kLeastColumns));
@@ -93,7 +93,7 @@ class Bands {
     const std::uint64_t width = std::min(width_, columns_.count - column);
     // The bytes do not belong to the thread: the blob may be a StridedBlob, too.
     std::vector<std::byte> bytes(static_cast<std::size_t>(width * rows_.count * item_));
-    fill(blob, moved(position, column, columns_.stride), width, bytes.data());
+    fill(blob, move_position(position, column, columns_.stride), width, bytes.data());
     band = {owner_, position, column, std::move(bytes)};
     return band.bytes;
   }
@@ -111,9 +111,9 @@ class Bands {
 
   void fill(const Blob& blob, std::uint64_t position, std::uint64_t width, std::byte* to) const {
     constexpr std::uint64_t kAtOnce = 16;
-    const auto row_bytes = static_cast<std::size_t>((width - 1) * magnitude(columns_.stride) + item_);
+    const auto row_bytes = static_cast<std::size_t>((width - 1) * get_magnitude(columns_.stride) + item_);
     const Dimension across{width, columns_.stride};
-    const std::uint64_t extent = (rows_.count - 1) * magnitude(rows_.stride) + row_bytes;
+    const std::uint64_t extent = (rows_.count - 1) * get_magnitude(rows_.stride) + row_bytes;
     if (const std::uint64_t wanted = width * rows_.count * item_;
         rows_.stride > 0 && extent <= wanted + wanted / 4) {  // including the gaps between the rows
       std::vector<std::byte> all(static_cast<std::size_t>(extent));
@@ -124,7 +124,7 @@ class Bands {
     for (std::uint64_t r = 0; r < rows_.count; r += kAtOnce) {
       const std::uint64_t count = std::min(kAtOnce, rows_.count - r);
       for (std::uint64_t i = 0; i < count; ++i)
-        blob.read(moved(position, r + i, rows_.stride), std::span(rows).subspan(i * row_bytes, row_bytes));
+        blob.read(move_position(position, r + i, rows_.stride), std::span(rows).subspan(i * row_bytes, row_bytes));
       const Dimension down{count, static_cast<std::int64_t>(row_bytes)};
       copy_columns(rows.data(), across, down, item_, to + r * item_, static_cast<std::size_t>(rows_.count * item_));
     }
@@ -230,7 +230,7 @@ class StridedBlob final : public Blob {
         size_(size) {
     // The whole blob is the matrix [columns, rows].
     if (layout.shape.size() == 2 && layout.offset == 0 && layout.swapped == 0 && size_ == blob_->size() &&
-        layout.strides == column_major_strides(layout.shape, layout.item_bytes)) {
+        layout.strides == compute_column_major_strides(layout.shape, layout.item_bytes)) {
       matrix_ = StoredAs{.change = StoredAs::Change::transposed, .blob = blob_, .row_bytes = layout.shape[0] * item_};
     }
     if (blob_->seekable()) {
@@ -260,7 +260,7 @@ class StridedBlob final : public Blob {
     std::uint64_t element = offset / item_;
     std::uint64_t position = first_;
     for (std::size_t d = dimensions_.size(); d-- > 0; element /= dimensions_[d].count)
-      position = moved(position, element % dimensions_[d].count, dimensions_[d].stride);
+      position = move_position(position, element % dimensions_[d].count, dimensions_[d].stride);
     return blob_->stored_byte(position + offset % item_);
   }
 
@@ -286,7 +286,7 @@ class StridedBlob final : public Blob {
   std::uint64_t matrix(std::uint64_t index) const {
     std::uint64_t position = first_;
     for (std::size_t d = dimensions_.size() - 2; d-- > 0;) {
-      position = moved(position, index % dimensions_[d].count, dimensions_[d].stride);
+      position = move_position(position, index % dimensions_[d].count, dimensions_[d].stride);
       index /= dimensions_[d].count;
     }
     return position;
@@ -347,19 +347,19 @@ class StridedBlob final : public Blob {
     std::uint64_t index = first / inner;
     if (const std::uint64_t passed = first % inner; passed != 0) {
       const std::uint64_t taken = std::min(count, inner - passed);
-      each_box(d + 1, moved(position, index++, stride), passed, taken, to, use);
+      each_box(d + 1, move_position(position, index++, stride), passed, taken, to, use);
       to += taken * item_;
       count -= taken;
     }
     if (const std::uint64_t whole = count / inner; whole != 0) {
       Dimensions box(dimensions_.begin() + static_cast<std::ptrdiff_t>(d), dimensions_.end());
       box[0].count = whole;
-      use({moved(position, index, stride), std::move(box), to});
+      use({move_position(position, index, stride), std::move(box), to});
       to += whole * inner * item_;
       index += whole;
       count -= whole * inner;
     }
-    if (count != 0) each_box(d + 1, moved(position, index, stride), 0, count, to, use);
+    if (count != 0) each_box(d + 1, move_position(position, index, stride), 0, count, to, use);
   }
 
   BlobPtr blob_;
@@ -391,7 +391,7 @@ BlobPtr gather(BlobPtr blob, const Strided& layout) {
   const auto size = elements ? checked_mul(*elements, layout.item_bytes) : std::nullopt;
   if (!size) refuse(fmt::format("elements of shape {} take more than 2^64 bytes", to_string(layout.shape)));
   if (*size == 0) return make_memory_blob({}, "no elements");
-  Dimensions dimensions = merged(layout);
+  Dimensions dimensions = merge_dimensions(layout);
   const auto range = find_element_range(layout.offset, dimensions, layout.item_bytes);
   if (!range || range->end > blob->size()) {
     refuse(fmt::format("elements of shape {} with strides ({}) from byte {} on are not in {} bytes",
@@ -407,10 +407,10 @@ BlobPtr gather(BlobPtr blob, const Strided& layout) {
 
 }  // namespace
 
-std::vector<std::int64_t> row_major_strides(const Shape& shape, unsigned item_bytes) {
+std::vector<std::int64_t> compute_row_major_strides(const Shape& shape, unsigned item_bytes) {
   return compute_strides(shape, item_bytes, true);
 }
-std::vector<std::int64_t> column_major_strides(const Shape& shape, unsigned item_bytes) {
+std::vector<std::int64_t> compute_column_major_strides(const Shape& shape, unsigned item_bytes) {
   return compute_strides(shape, item_bytes, false);
 }
 
@@ -418,13 +418,13 @@ BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout) {
   return make_byte_swapped_blob(gather(std::move(blob), layout), layout.swapped);
 }
 
-Tensor transposed(Tensor tensor) {
+Tensor transpose_view(Tensor tensor) {
   const std::size_t last = tensor.shape.size() - 1;
   Shape shape = tensor.shape;
   std::swap(shape[last - 1], shape[last]);
-  if (const BlockType* blocks = block_type(tensor.layout)) {
-    const bool columns = blocks_along(tensor.layout) == BlocksAlong::columns;
-    tensor.layout = block_layout(*blocks, columns ? BlocksAlong::rows : BlocksAlong::columns);
+  if (const BlockType* blocks = get_block_type(tensor.layout)) {
+    const bool columns = get_block_direction(tensor.layout) == BlocksAlong::columns;
+    tensor.layout = make_block_layout(*blocks, columns ? BlocksAlong::rows : BlocksAlong::columns);
     tensor.shape = shape;
     return tensor;
   }
@@ -433,7 +433,7 @@ Tensor transposed(Tensor tensor) {
   const StoredAs* const stored = find_change(*data.blob, StoredAs::Change::transposed);
   if (shape.size() == 2 && stored != nullptr && stored->row_bytes == shape[1] * item)
     return make_dense(tensor.name, shape, data.dtype, stored->blob);
-  std::vector<std::int64_t> strides = row_major_strides(tensor.shape, item);
+  std::vector<std::int64_t> strides = compute_row_major_strides(tensor.shape, item);
   std::swap(strides[last - 1], strides[last]);
   return make_dense(tensor.name, shape, data.dtype,
                     make_strided_blob(data.blob, {.shape = shape, .strides = std::move(strides), .item_bytes = item}));

@@ -27,8 +27,8 @@ struct Strided {
 
 // Returns the strides of contiguous elements with the last index fastest ("C order"), or the first one ("Fortran
 // order"). Requires: the elements' bytes fit 63 bits.
-std::vector<std::int64_t> row_major_strides(const Shape& shape, unsigned item_bytes);
-std::vector<std::int64_t> column_major_strides(const Shape& shape, unsigned item_bytes);
+std::vector<std::int64_t> compute_row_major_strides(const Shape& shape, unsigned item_bytes);
+std::vector<std::int64_t> compute_column_major_strides(const Shape& shape, unsigned item_bytes);
 
 // Returns the elements, contiguous: the blob itself, or a range of its file, if they are already. Takes constant
 // memory, except for blobs that can only be read from front to back. Of those it keeps as many elements as
@@ -41,7 +41,7 @@ BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout);
 // Returns a matrix, or each of a stack, with its rows as columns. Elements of a dense matrix move when read, unless it
 // is stored transposed; blocks keep their bytes and run the other way. Requires: a matrix or several that are dense, of
 // whole bytes, or a matrix of blocks.
-Tensor transposed(Tensor tensor);
+Tensor transpose_view(Tensor tensor);
 
 struct Dimension {
   std::uint64_t count;
@@ -49,16 +49,16 @@ struct Dimension {
 };
 using Dimensions = std::vector<Dimension>;
 
-inline std::uint64_t magnitude(std::int64_t stride) {
+inline std::uint64_t get_magnitude(std::int64_t stride) {
   return stride < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
 }
 
 // Returns a position moved by some steps. Positions wrap modulo 2^64, so strides of either sign add up. Positions of
 // elements are inside the blob.
-inline std::uint64_t moved(std::uint64_t position, std::uint64_t steps, std::int64_t stride) {
+inline std::uint64_t move_position(std::uint64_t position, std::uint64_t steps, std::int64_t stride) {
   return position + steps * static_cast<std::uint64_t>(stride);
 }
-inline const std::byte* moved(const std::byte* position, std::uint64_t steps, std::int64_t stride) {
+inline const std::byte* move_position(const std::byte* position, std::uint64_t steps, std::int64_t stride) {
   return position + static_cast<std::ptrdiff_t>(steps) * static_cast<std::ptrdiff_t>(stride);
 }
 
@@ -74,7 +74,7 @@ std::optional<ElementRange> find_element_range(std::uint64_t first, std::span<co
                                                std::uint64_t item);
 
 // Returns the same elements in the same order with the fewest dimensions. Empty for a single element.
-Dimensions merged(const Strided& layout);
+Dimensions merge_dimensions(const Strided& layout);
 
 // Copies elements of `item` bytes, the first at `from`, to contiguous places at `to`. Requires: at least one dimension.
 void copy_box(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte* to);

@@ -36,7 +36,7 @@ Tensor codes(DType dtype, const std::vector<int>& bytes, std::uint64_t elements,
 // Returns the findings of the checks about the only part, which they see as `pieces`.
 std::vector<BadValue> bad_values(const Tensor& tensor, const std::vector<std::vector<std::byte>>& pieces,
                                  bool complete = true) {
-  const auto checks = make_value_checks(value_rules(tensor, tensor.parts.front()));
+  const auto checks = make_value_checks(get_value_rules(tensor, tensor.parts.front()));
   std::uint64_t position = 0;
   for (const auto& piece : pieces) {
     for (const auto& check : checks) check->update(position, piece);

@@ -35,8 +35,8 @@ std::vector<float> waves(std::size_t count, float step) {
 
 // [in, out]
 Tensor blocks_of_columns() {
-  return transposed(quantize_to_blocks(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)),
-                                       *find_named_block_type("q8_0"), nullptr));
+  return transpose_view(quantize_to_blocks(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)),
+                                           *find_named_block_type("q8_0"), nullptr));
 }
 
 std::vector<float> product(const Tensor& tensor, Orientation orientation, std::size_t tokens) {
@@ -58,7 +58,7 @@ TEST(Matrix, BlocksOfColumnsAreReadAsTheyLie) {
 
 TEST(Matrix, NumbersStoredTransposedAreReadAsTheyLie) {
   const Tensor stored = make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F));
-  const Tensor columns = transposed(stored);
+  const Tensor columns = transpose_view(stored);
   const auto matrix = load_matrix(columns, Orientation::in_out);
   EXPECT_EQ(matrix->orientation(), Orientation::out_in);
   EXPECT_EQ(matrix->stored().data, stored.parts.front().blob->map()->data());

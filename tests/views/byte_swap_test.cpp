@@ -22,7 +22,7 @@ std::vector<int> numbers(const std::vector<std::byte>& bytes) {
 }
 
 std::vector<int> swapped(DType dtype, std::size_t size) {
-  return numbers(read_all(*make_byte_swapped_blob(make_memory_blob(counted(size), "memory"), number_bytes(dtype))));
+  return numbers(read_all(*make_byte_swapped_blob(make_memory_blob(counted(size), "memory"), get_number_bytes(dtype))));
 }
 
 using Bytes = std::vector<int>;
@@ -42,7 +42,8 @@ TEST(ByteSwap, ReversesTheHalvesOfComplexNumbersByThemselves) {
 }
 
 TEST(ByteSwap, EveryRangeOfBytesIsThatOfTheWhole) {
-  const BlobPtr blob = make_byte_swapped_blob(make_memory_blob(counted(64), "memory"), number_bytes(DType::complex128));
+  const BlobPtr blob =
+      make_byte_swapped_blob(make_memory_blob(counted(64), "memory"), get_number_bytes(DType::complex128));
   const std::vector<std::byte> whole = read_all(*blob);
   for (std::size_t begin = 0; begin <= 64; ++begin) {
     for (std::size_t end = begin; end <= 64; ++end) {

@@ -61,7 +61,7 @@ TEST(FirstRows, OfBlocksKeepTheirCodes) {
   EXPECT_EQ(rows.layout.name(), blocks.layout.name());
   EXPECT_EQ(rows.require("data").blob->size(), 136U);
   // Blocks along columns keep theirs, too, where columns are cut.
-  const Tensor columns = keep_first_columns(transposed(blocks), 2);
+  const Tensor columns = keep_first_columns(transpose_view(blocks), 2);
   EXPECT_EQ(columns.shape, Shape({64, 2}));
   EXPECT_EQ(read_all(*columns.require("data").blob), read_all(*rows.require("data").blob));
 }

@@ -135,7 +135,7 @@ Tensor grouped(Attributes attributes, Shape shape, std::vector<Part> parts) {
   tensor.attributes = std::move(attributes);
   tensor.parts = {parts.begin(), parts.end()};
   tensor.layout = read_layout(tensor, "quantized_group");
-  if (group_scheme(tensor.layout) != nullptr) check_group_parts(tensor);
+  if (get_group_scheme(tensor.layout) != nullptr) check_group_parts(tensor);
   return tensor;
 }
 

@@ -48,7 +48,7 @@ TEST(LayoutType, NamesThatAreNotKnownAreCarried) {
     SCOPED_TRACE(name);
     tensor.layout = read_layout(tensor, name);
     EXPECT_EQ(tensor.layout.name(), name);
-    EXPECT_EQ(&layout_type(tensor.layout), &layouts::other);
+    EXPECT_EQ(&find_layout_type(tensor.layout), &layouts::other);
     EXPECT_FALSE(has_float_elements(tensor));
     check_parts(tensor);  // nothing is known of them
   }
@@ -58,19 +58,19 @@ TEST(LayoutType, ANameLeadsToItsRow) {
   Tensor tensor = bytes(34);
   tensor.shape = {32};
   tensor.layout = read_layout(tensor, "gguf.q8_0/1");
-  EXPECT_EQ(&layout_type(tensor.layout), &layouts::blocks);
+  EXPECT_EQ(&find_layout_type(tensor.layout), &layouts::blocks);
   EXPECT_EQ(describe_stored_type(tensor), "q8_0");
   EXPECT_EQ(find_element_type(tensor), DType::f32);
   tensor.layout = read_layout(tensor, "sparse_coo");
-  EXPECT_EQ(&layout_type(tensor.layout), &layouts::sparse_coo);
+  EXPECT_EQ(&find_layout_type(tensor.layout), &layouts::sparse_coo);
   EXPECT_THROW(check_parts(tensor), Error);
 }
 
 TEST(LayoutType, StoredTypesHaveTheLayoutThatTheyAreStoredIn) {
-  EXPECT_EQ(&layout_type(*stored_type_from_name("f16")), &layouts::dense);
-  EXPECT_EQ(&layout_type(*stored_type_from_name("qint4:range")), &layouts::affine);
-  EXPECT_EQ(&layout_type(*stored_type_from_name("group4:64")), &layouts::groups);
-  EXPECT_EQ(&layout_type(*stored_type_from_name("q4_k")), &layouts::blocks);
+  EXPECT_EQ(&find_layout_type(*stored_type_from_name("f16")), &layouts::dense);
+  EXPECT_EQ(&find_layout_type(*stored_type_from_name("qint4:range")), &layouts::affine);
+  EXPECT_EQ(&find_layout_type(*stored_type_from_name("group4:64")), &layouts::groups);
+  EXPECT_EQ(&find_layout_type(*stored_type_from_name("q4_k")), &layouts::blocks);
 }
 
 }  // namespace

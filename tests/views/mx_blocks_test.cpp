@@ -41,8 +41,8 @@ TEST(MxBlocks, ComeBackAndAreReadFromAnywhere) {
   const Bytes codes = random_bytes(16 * 1500, random);
   const Bytes scales = random_bytes(1500, random);
   const BlobPtr blocks = make_mxfp4_blocks(blob(codes), blob(scales));
-  EXPECT_EQ(read_all(*mxfp4_codes(blocks)), codes);
-  EXPECT_EQ(read_all(*mxfp4_scales(blocks)), scales);
+  EXPECT_EQ(read_all(*extract_mxfp4_codes(blocks)), codes);
+  EXPECT_EQ(read_all(*extract_mxfp4_scales(blocks)), scales);
   const Bytes all = read_all(*blocks);
   for (int i = 0; i < 50; ++i) {
     const std::size_t begin = random() % all.size();
@@ -51,7 +51,7 @@ TEST(MxBlocks, ComeBackAndAreReadFromAnywhere) {
     ASSERT_TRUE(std::equal(part.begin(), part.end(), all.begin() + static_cast<std::ptrdiff_t>(begin))) << begin;
     const std::size_t at = begin * 16 / 17;
     part.resize(std::min(part.size(), codes.size() - at));
-    mxfp4_codes(blocks)->read(at, part);
+    extract_mxfp4_codes(blocks)->read(at, part);
     ASSERT_TRUE(std::equal(part.begin(), part.end(), codes.begin() + static_cast<std::ptrdiff_t>(at))) << at;
   }
 }

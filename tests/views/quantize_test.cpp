@@ -244,10 +244,10 @@ TEST(Affine, OneCodeAByteIsPackedForWriting) {
 
 TEST(Affine, ACodeThatDoesNotFitFourBitsIsFound) {
   const std::vector<std::byte> symmetric = {std::byte{7}, std::byte{0xf8}, std::byte{8}};
-  EXPECT_EQ(find_bad_code(code_format(DType::qint4, {1, 0, 0, false}), symmetric)->element, 2U);
+  EXPECT_EQ(find_bad_code(get_code_format(DType::qint4, {1, 0, 0, false}), symmetric)->element, 2U);
   const std::vector<std::byte> range = {std::byte{15}, std::byte{16}};
-  EXPECT_EQ(find_bad_code(code_format(DType::qint4, {1, 0, 15, false}), range)->element, 1U);
-  EXPECT_FALSE(find_bad_code(code_format(DType::qint8, {1, 0, 0, false}), symmetric));
+  EXPECT_EQ(find_bad_code(get_code_format(DType::qint4, {1, 0, 15, false}), range)->element, 1U);
+  EXPECT_FALSE(find_bad_code(get_code_format(DType::qint8, {1, 0, 0, false}), symmetric));
 }
 
 // verify() reports such a tensor; reading it throws.

@@ -51,10 +51,10 @@ TEST(Rows, EveryRowOfNumbers) {
 }
 
 TEST(Rows, InterleavedNumbers) {
-  const Tensor rows = interleaved(counted({4, 2, 2}), 2);
+  const Tensor rows = interleave_rows(counted({4, 2, 2}), 2);
   EXPECT_EQ(rows.shape, Shape({2, 4, 2}));
   EXPECT_THAT(values(rows), ElementsAre(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
-  const Tensor of_vectors = interleaved(counted({2, 3}), 2);
+  const Tensor of_vectors = interleave_rows(counted({2, 3}), 2);
   EXPECT_EQ(of_vectors.shape, Shape({1, 6}));
   EXPECT_THAT(values(of_vectors), ElementsAre(0, 3, 1, 4, 2, 5));
 }
@@ -67,7 +67,7 @@ TEST(Rows, CodesStayInWholeRows) {
   EXPECT_EQ(bytes_of(row, "data").front(), 48U);
   EXPECT_THAT(bytes_of(row, "scales"), ElementsAre(3));
   const Tensor blocks =
-      interleaved(make_blocks("x", {2, 2, 32}, *find_named_block_type("mxfp4"), counted_bytes(68)), 2);
+      interleave_rows(make_blocks("x", {2, 2, 32}, *find_named_block_type("mxfp4"), counted_bytes(68)), 2);
   EXPECT_EQ(blocks.shape, Shape({1, 4, 32}));
   const auto bytes = bytes_of(blocks, "data");
   EXPECT_THAT((std::vector{bytes[0], bytes[17], bytes[34], bytes[51]}), ElementsAre(0, 34, 17, 51));
@@ -85,7 +85,7 @@ TEST(Rows, CodesAreFoundByTheirRoles) {
 TEST(Rows, NumbersOfLessThanAByteBecomeFloat32) {
   const std::vector<std::byte> codes = {std::byte{0x10}, std::byte{0x32}};  // 0, 0.5, 1, 1.5
   const Tensor vector = make_dense("x", {4}, DType::f4_e2m1, make_memory_blob(codes, "memory"));
-  const Tensor both = stacked({vector, vector});
+  const Tensor both = stack_tensors({vector, vector});
   EXPECT_EQ(both.require("data").dtype, DType::f32);
   EXPECT_THAT(values(both), ElementsAre(0, 0.5F, 1, 1.5F, 0, 0.5F, 1, 1.5F));
 }
@@ -94,8 +94,8 @@ TEST(Rows, StacksHaveACommonType) {
   const Tensor whole = make_tensor("x", {2}, std::vector<float>{1, 2});
   const Tensor other = make_dense(
       "y", {2}, DType::f16, make_memory_blob({std::byte{0}, std::byte{0x42}, std::byte{0}, std::byte{0x44}}, "memory"));
-  EXPECT_EQ(stacked({other, other}).require("data").dtype, DType::f16);
-  const Tensor both = stacked({whole, other});
+  EXPECT_EQ(stack_tensors({other, other}).require("data").dtype, DType::f16);
+  const Tensor both = stack_tensors({whole, other});
   EXPECT_EQ(both.shape, Shape({2, 2}));
   EXPECT_THAT(values(both), ElementsAre(1, 2, 3, 4));
 }
@@ -107,7 +107,7 @@ TEST(Rows, OnlyNumbersAreRows) {
 }
 
 TEST(Rows, MatricesOfAStackAreTransposed) {
-  const Tensor turned = transposed(counted({2, 2, 3}));
+  const Tensor turned = transpose_view(counted({2, 2, 3}));
   EXPECT_EQ(turned.shape, Shape({2, 3, 2}));
   EXPECT_THAT(values(turned), ElementsAre(0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11));
   EXPECT_EQ(turned.parts.front().blob->stored_as(), nullptr) << "of one matrix alone";
@@ -115,13 +115,13 @@ TEST(Rows, MatricesOfAStackAreTransposed) {
 
 TEST(Rows, AMatrixTransposedTwiceIsItself) {
   const Tensor matrix = counted({2, 3});
-  Tensor turned = transposed(matrix);
+  Tensor turned = transpose_view(matrix);
   const StoredAs* const stored = find_change(*turned.parts.front().blob, StoredAs::Change::transposed);
   ASSERT_NE(stored, nullptr);
   EXPECT_EQ(stored->blob, matrix.parts.front().blob);
-  EXPECT_EQ(transposed(turned).parts.front().blob, matrix.parts.front().blob);
+  EXPECT_EQ(transpose_view(turned).parts.front().blob, matrix.parts.front().blob);
   turned.shape = {2, 3};  // the same elements in rows of another length: 0 3 1 / 4 2 5
-  EXPECT_THAT(values(transposed(turned)), ElementsAre(0, 4, 3, 2, 1, 5));
+  EXPECT_THAT(values(transpose_view(turned)), ElementsAre(0, 4, 3, 2, 1, 5));
 }
 
 }  // namespace

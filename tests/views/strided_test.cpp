@@ -74,8 +74,8 @@ TEST(Strided, NumbersMayBeBigEndian) {
 }
 
 TEST(Strided, OrdersOfLanguages) {
-  EXPECT_EQ(row_major_strides({2, 3, 5}, 4), (std::vector<std::int64_t>{60, 20, 4}));
-  EXPECT_EQ(column_major_strides({2, 3, 5}, 4), (std::vector<std::int64_t>{4, 8, 24}));
+  EXPECT_EQ(compute_row_major_strides({2, 3, 5}, 4), (std::vector<std::int64_t>{60, 20, 4}));
+  EXPECT_EQ(compute_column_major_strides({2, 3, 5}, 4), (std::vector<std::int64_t>{4, 8, 24}));
 }
 
 // By the definition: the byte at offset + sum of index times stride.
@@ -98,15 +98,15 @@ std::vector<std::byte> defined(const std::vector<std::byte>& bytes, const Stride
 
 TEST(Strided, EveryRangeOfBytesIsThatOfTheDefinition) {
   const std::vector<std::byte> bytes = counted(20'000);
-  const std::vector<Strided> layouts = {{{37, 41}, column_major_strides({37, 41}, 2), 6, 2},
-                                        {{5, 7, 11}, column_major_strides({5, 7, 11}, 4), 0, 4},
+  const std::vector<Strided> layouts = {{{37, 41}, compute_column_major_strides({37, 41}, 2), 6, 2},
+                                        {{5, 7, 11}, compute_column_major_strides({5, 7, 11}, 4), 0, 4},
                                         {{5, 1, 70}, {280, 0, 4}, 3, 4},
                                         {{6, 5, 4, 3}, {2, 48, 12, -240}, 2000, 2},
                                         {{70, 60}, {8, 16 * 17}, 0, 8},
                                         {{3, 50}, {5000, 48}, 1, 16},
                                         {{4, 3, 9}, {-500, 0, 13}, 2000, 5},
                                         {{200}, {-4}, 800, 4},
-                                        {{65, 33}, column_major_strides({65, 33}, 1), 11, 1},
+                                        {{65, 33}, compute_column_major_strides({65, 33}, 1), 11, 1},
                                         {{2, 3, 4}, {4000, 2000, 8}, 0, 4}};
   for (std::size_t l = 0; l < layouts.size(); ++l) {
     const std::vector<std::byte> expected = defined(bytes, layouts[l]);
@@ -132,9 +132,10 @@ TEST(Strided, TellsWhereAnElementIs) {
   const std::vector<std::byte> bytes = counted(20'000);
   const SourcePtr source = Source::from_memory(bytes, "memory");
   constexpr std::uint64_t kBegin = 100;
-  for (const Strided& layout : {Strided{{37, 41}, column_major_strides({37, 41}, 2), 6, 2},
-                                Strided{{6, 5, 4, 3}, {2, 48, 12, -240}, 2000, 2}, Strided{{2, 2}, {-8, 12}, 12, 4, 4},
-                                Strided{{5, 4}, {8, 40}, 3, 8, 4}, Strided{{3}, row_major_strides({3}, 8), 16, 8}}) {
+  for (const Strided& layout :
+       {Strided{{37, 41}, compute_column_major_strides({37, 41}, 2), 6, 2},
+        Strided{{6, 5, 4, 3}, {2, 48, 12, -240}, 2000, 2}, Strided{{2, 2}, {-8, 12}, 12, 4, 4},
+        Strided{{5, 4}, {8, 40}, 3, 8, 4}, Strided{{3}, compute_row_major_strides({3}, 8), 16, 8}}) {
     const BlobPtr view = make_strided_blob(make_source_blob(source, kBegin, bytes.size() - kBegin), layout);
     const std::vector<std::byte> all = read_all(*view);
     const unsigned number = layout.swapped == 0 ? layout.item_bytes : layout.swapped;
@@ -153,7 +154,7 @@ TEST(Strided, TellsWhereAnElementIs) {
 
 TEST(Strided, WhatIsInOrderAlreadyIsNotComputed) {
   const BlobPtr blob = bytes_to(48);
-  EXPECT_EQ(make_strided_blob(blob, {{2, 3, 4}, row_major_strides({2, 3, 4}, 2), 0, 2}), blob);
+  EXPECT_EQ(make_strided_blob(blob, {{2, 3, 4}, compute_row_major_strides({2, 3, 4}, 2), 0, 2}), blob);
   EXPECT_EQ(make_strided_blob(blob, {{1, 24}, {-1000, 2}, 0, 2}), blob);  // along a dimension of one nothing is next
   const auto part = make_strided_blob(blob, {{4, 2}, {4, 2}, 8, 2})->raw();
   ASSERT_TRUE(part);
@@ -206,15 +207,15 @@ TEST(Strided, RefusesElementsOutsideOfTheBlob) {
 // Bytes between elements are read, too, where that is quicker, within bounds.
 TEST(Strided, ReadsWhatCannotBeBorrowedInFewPieces) {
   const auto close = std::make_shared<Unmapped>(bytes_to(4 * 100 * 100), true);
-  read_all(*make_strided_blob(close, {{100, 100}, column_major_strides({100, 100}, 4), 0, 4}));
+  read_all(*make_strided_blob(close, {{100, 100}, compute_column_major_strides({100, 100}, 4), 0, 4}));
   EXPECT_EQ(close->reads, 1U);
   const auto apart = std::make_shared<Unmapped>(make_memory_blob(std::vector<std::byte>(4'000'000), "zeros"), true);
   std::vector<std::byte> rows(4 * 1000);
-  make_strided_blob(apart, {{1000, 1000}, column_major_strides({1000, 1000}, 4), 0, 4})
+  make_strided_blob(apart, {{1000, 1000}, compute_column_major_strides({1000, 1000}, 4), 0, 4})
       ->read(0, rows);  // one row of far elements
   EXPECT_LE(apart->read_bytes, 4'000'000U);
   const auto rare = std::make_shared<Unmapped>(make_memory_blob(std::vector<std::byte>(8 << 20), "zeros"), true);
-  const BlobPtr columns = make_strided_blob(rare, {{1024, 2048}, column_major_strides({1024, 2048}, 4), 0, 4});
+  const BlobPtr columns = make_strided_blob(rare, {{1024, 2048}, compute_column_major_strides({1024, 2048}, 4), 0, 4});
   std::vector<std::byte> column(4 * 2048);
   for (std::uint64_t i = 0; i < 1024; ++i)
     columns->read(i * column.size(), column);  // each by itself: its neighbours are in memory already
@@ -258,7 +259,8 @@ TEST(Strided, PassesSeveralTimesOverWhatOnlyStreams) {
   constexpr std::uint64_t kColumns = 3001;
   constexpr std::uint64_t kBytes = kRows * kColumns * 3;  // 135 MB; 64 MB are kept
   const auto blob = std::make_shared<CompressedNumbers>(kBytes);
-  const BlobPtr view = make_strided_blob(blob, {{kRows, kColumns}, column_major_strides({kRows, kColumns}, 3), 0, 3});
+  const BlobPtr view =
+      make_strided_blob(blob, {{kRows, kColumns}, compute_column_major_strides({kRows, kColumns}, 3), 0, 3});
   EXPECT_FALSE(view->seekable());
   const std::vector<std::byte> all = read_all(*view);
   std::uint64_t wrong = 0;
@@ -276,7 +278,7 @@ TEST(Strided, PassesFewTimesOverMuch) {
   constexpr std::uint64_t kSide = 20'000;
   constexpr std::uint64_t kBytes = kSide * kSide;
   const auto blob = std::make_shared<CompressedNumbers>(kBytes);
-  const BlobPtr view = make_strided_blob(blob, {{kSide, kSide}, column_major_strides({kSide, kSide}, 1), 0, 1});
+  const BlobPtr view = make_strided_blob(blob, {{kSide, kSide}, compute_column_major_strides({kSide, kSide}, 1), 0, 1});
   std::vector<std::byte> part(1);
   for (const std::uint64_t byte : {std::uint64_t{0}, std::uint64_t{5}, kBytes / 3}) {
     view->read(byte, part);

@@ -41,11 +41,11 @@ Tensor matrix_of(const Tensor& stack, std::uint64_t number) {
   const unsigned item = info(data.dtype).bits / 8;
   const Shape shape(stack.shape.begin() + 1, stack.shape.end());
   const std::uint64_t bytes = *element_count(shape) * item;
-  return make_dense(
-      stack.name, shape, data.dtype,
-      make_strided_blob(
-          data.blob,
-          {.shape = shape, .strides = row_major_strides(shape, item), .offset = number * bytes, .item_bytes = item}));
+  return make_dense(stack.name, shape, data.dtype,
+                    make_strided_blob(data.blob, {.shape = shape,
+                                                  .strides = compute_row_major_strides(shape, item),
+                                                  .offset = number * bytes,
+                                                  .item_bytes = item}));
 }
 
 class Reading {
@@ -155,7 +155,7 @@ class Reading {
     if (known.change == Change::plus_one || known.change == Change::stacked)
       return fault(fmt::format("{}: the model has no such matrix", name));
     if (name == kEmbedding) {
-      right = transposed(make_dense_tensor(right));
+      right = transpose_view(make_dense_tensor(right));
       is_transposed = !is_transposed;
     }
     const auto rank = static_cast<double>(left.shape[1]);

@@ -43,10 +43,10 @@ Tensor shift_norm(const Tensor& tensor, UnitShift shift) {
   return make_dense(tensor.name, tensor.shape, DType::f32, shift_by_one(make_dense_blob(tensor, DType::f32), shift));
 }
 
-// Returns true if transposed() gives a matrix of numbers or of blocks along rows.
+// Returns true if transpose_view() gives a matrix of numbers or of blocks along rows.
 bool has_stored_columns(const Tensor& tensor) {
   return tensor.layout == Layout::dense ||
-         (block_type(tensor.layout) != nullptr && blocks_along(tensor.layout) == BlocksAlong::columns);
+         (get_block_type(tensor.layout) != nullptr && get_block_direction(tensor.layout) == BlocksAlong::columns);
 }
 
 }  // namespace
@@ -61,9 +61,9 @@ std::optional<Tensor> undo_change(Tensor tensor, Change change, const Heads& hea
       if (!has_float_elements(tensor)) return std::nullopt;
       return shift_norm(tensor, UnitShift::taken_away);
     case Change::transposed:
-      if (tensor.shape.size() != 2 || (!has_float_elements(tensor) && block_type(tensor.layout) == nullptr))
+      if (tensor.shape.size() != 2 || (!has_float_elements(tensor) && get_block_type(tensor.layout) == nullptr))
         return std::nullopt;
-      return transposed(std::move(tensor));
+      return transpose_view(std::move(tensor));
   }
   return std::nullopt;
 }
@@ -80,7 +80,7 @@ Tensor apply_change(Tensor tensor, Change change, const Heads& heads) {
                                                         tensor.name, describe_storage(tensor)));
       return shift_norm(tensor, UnitShift::added);
     case Change::transposed:
-      if (tensor.shape.size() == 2 && has_stored_columns(tensor)) return transposed(std::move(tensor));
+      if (tensor.shape.size() == 2 && has_stored_columns(tensor)) return transpose_view(std::move(tensor));
       refuse_tensor("gguf", tensor,
                     "llama.cpp stores the matrix transposed, and blocks along its rows cannot be transposed");
   }

@@ -206,7 +206,7 @@ class TensorAdder {
   Tensor tensor(const TensorInfo& info, std::uint64_t bytes) const {
     BlobPtr blob = make_source_blob(file_->source, file_->data_begin + info.offset, bytes);
     if (const auto dtype = find_spelled_dtype(kSpellings, info.type)) {
-      if (file_->big_endian) blob = make_byte_swapped_blob(blob, number_bytes(*dtype));
+      if (file_->big_endian) blob = make_byte_swapped_blob(blob, get_number_bytes(*dtype));
       return make_dense(info.name, info.shape, *dtype, std::move(blob));
     }
     if (const BlockType* type = readable_blocks(info)) {

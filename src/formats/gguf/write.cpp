@@ -47,7 +47,7 @@ struct Stored {
 }
 
 std::uint32_t find_type_number(const Tensor& tensor) {
-  if (const BlockType* blocks = block_type(tensor.layout)) return blocks->number;
+  if (const BlockType* blocks = get_block_type(tensor.layout)) return blocks->number;
   if (tensor.layout != Layout::dense) refuse_tensor("gguf", tensor);
   const auto number = find_spelling(kSpellings, tensor.require("data").dtype);
   if (!number) refuse_tensor("gguf", tensor);
@@ -110,7 +110,7 @@ class Preparer {
         has_float_elements(changed) && find_element_type(changed) != DType::f64) {
       changed = make_dense(changed.name, changed.shape, DType::f32, make_dense_blob(changed, DType::f32));
     }
-    if (blocks_along(changed.layout) == BlocksAlong::columns)
+    if (get_block_direction(changed.layout) == BlocksAlong::columns)
       refuse_tensor("gguf", tensor, "its blocks run along columns");
     Stored stored{name ? name->name : std::string(tensor.name), changed.shape, find_type_number(changed),
                   changed.require("data").blob};

@@ -234,11 +234,11 @@ Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data) {
   if (data->size() != bytes)
     throw Error(ErrorKind::invalid_file, fmt::format("{}: {} of {} needs {} bytes, {} are there", name,
                                                      to_string(header.shape), header.descr, bytes, data->size()));
-  const unsigned swapped = header.descr[0] == '>' ? number_bytes(dtype) : 0;
+  const unsigned swapped = header.descr[0] == '>' ? get_number_bytes(dtype) : 0;
   const unsigned item = info(dtype).bits / 8;
   if (header.fortran_order && header.shape.size() > 1 && bytes > 0) {
     data = make_strided_blob(data, {.shape = header.shape,
-                                    .strides = column_major_strides(header.shape, item),
+                                    .strides = compute_column_major_strides(header.shape, item),
                                     .item_bytes = item,
                                     .swapped = swapped > 1 ? swapped : 0});
   } else if (swapped > 1) {
@@ -256,7 +256,7 @@ ByteWriter write_header(std::string_view format, const Tensor& tensor) {
     throw Error(ErrorKind::unsupported, fmt::format("{} cannot hold {}: it has {} dimensions, NumPy takes {}", format,
                                                     tensor.name, tensor.shape.size(), kMaxRank));
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': {}, }}",
-                                 number_bytes(dtype) > 1 ? '<' : '|', *name, format_shape(tensor.shape));
+                                 get_number_bytes(dtype) > 1 ? '<' : '|', *name, format_shape(tensor.shape));
   const std::size_t start = kMagic.size() + 2 + 2;
   text.resize(*checked_align(start + text.size() + 1, kAlignment) - start - 1, ' ');
   text += '\n';

@@ -204,7 +204,7 @@ Tensor TensorBuilder::dense(std::string name, const View& view) const {
       throw Error(ErrorKind::invalid_file, fmt::format("stride: {} elements take more than 2^63 bytes", stride));
     strided.strides.push_back(in_bytes);
   }
-  const unsigned number = number_bytes(dtype);
+  const unsigned number = get_number_bytes(dtype);
   strided.swapped = storages_.big_endian() && number > 1 ? number : 0;
   return make_dense(std::move(name), view.shape, dtype, make_strided_blob(whole, strided));
 }

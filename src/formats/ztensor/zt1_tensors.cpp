@@ -173,7 +173,7 @@ class ModelBuilder1::Impl {
 
   static void swap_bytes(Tensor& tensor) {
     for (Part& part : tensor.parts) {
-      if (part.dtype != DType::unknown) part.blob = make_byte_swapped_blob(part.blob, number_bytes(part.dtype));
+      if (part.dtype != DType::unknown) part.blob = make_byte_swapped_blob(part.blob, get_number_bytes(part.dtype));
     }
   }
 

@@ -139,8 +139,9 @@ std::string encode_manifest(const Attributes& attributes, const std::map<std::st
 
 // Describes groups in version 1.1's terms, not in version 2's. Other attributes stay.
 Tensor convert_groups_to_version_1(Tensor tensor) {
-  if (group_scheme(tensor.layout) == nullptr || group_scheme(tensor.layout)->words == GroupWords::zt1) return tensor;
-  const GroupScheme scheme = *group_scheme(tensor.layout);
+  if (get_group_scheme(tensor.layout) == nullptr || get_group_scheme(tensor.layout)->words == GroupWords::zt1)
+    return tensor;
+  const GroupScheme scheme = *get_group_scheme(tensor.layout);
   const auto refuse = [&](std::string_view what) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("zTensor 1.1 cannot hold {}: it has no words for {}", tensor.name, what))
@@ -181,7 +182,7 @@ void require_readable_again(const Tensor& stored) {
 void check_indices(const Tensor& tensor) {
   const auto is_known_part = [](const Part& part) { return part.role == "values" || part.dtype != DType::unknown; };
   if (is_sparse(tensor) && std::ranges::all_of(tensor.parts, is_known_part))
-    validate_sparse(tensor, sparse_rules(tensor));
+    validate_sparse(tensor, get_sparse_rules(tensor));
 }
 
 Tensor convert_to_stored(const Tensor& tensor) {

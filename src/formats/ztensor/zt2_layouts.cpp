@@ -80,7 +80,7 @@ void check_gguf(const Tensor& tensor) {
 // Reads blocks. The type of known blocks implies their size.
 void read_blocks(Tensor& tensor, TensorLayout layout) {
   check_gguf(tensor);
-  const BlockType& type = *block_type(layout);
+  const BlockType& type = *get_block_type(layout);
   if (require_number(tensor, kBlockElements) != type.elements || require_number(tensor, kBlockBytes) != type.bytes) {
     fail(tensor, fmt::format("attributes elems_per_block and block_bytes: {} has blocks of {} elements in {} bytes",
                              type.name, type.elements, type.bytes));
@@ -125,8 +125,8 @@ Attributes make_group_attributes(const Tensor& tensor) {
   };
   const Value* packing = tensor.attributes.find("packing");
   if (packing != nullptr && packing->get_if<Attributes>() != nullptr) return tensor.attributes;  // already so
-  if (group_scheme(tensor.layout) == nullptr) refuse("a type of its parts is not known");
-  const GroupScheme& scheme = *group_scheme(tensor.layout);
+  if (get_group_scheme(tensor.layout) == nullptr) refuse("a type of its parts is not known");
+  const GroupScheme& scheme = *get_group_scheme(tensor.layout);
   if (scheme.packing_axis + 1 != tensor.shape.size()) refuse("its codes are not packed along the last axis");
   if (scheme.per_word * scheme.bits != info(scheme.word).bits)
     refuse(fmt::format("{} codes of {} bits leave bits of a word unused", scheme.per_word, scheme.bits));
@@ -180,7 +180,7 @@ const LayoutType* find_layout(std::string_view id) {
 }
 
 std::string find_layout_id(const Tensor& tensor) {
-  const auto* const found = std::ranges::find(kIdentifiers, &layout_type(tensor.layout), &Identifier::type);
+  const auto* const found = std::ranges::find(kIdentifiers, &find_layout_type(tensor.layout), &Identifier::type);
   const std::string_view id = found != kIdentifiers.end() ? found->id : tensor.layout.name();
   if (!id.empty()) return std::string(id);
   throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: its layout has no name", tensor.name));
@@ -225,7 +225,7 @@ std::optional<GroupScheme> read_groups(Tensor& tensor) {
 }  // namespace
 
 void check_layout2(const Tensor& tensor) {
-  const LayoutType& type = layout_type(tensor.layout);
+  const LayoutType& type = find_layout_type(tensor.layout);
   if (&type == &layouts::dense) return check_dense(tensor);
   if (is_sparse(tensor)) return check_sparse(tensor);
   if (&type == &layouts::groups) return check_parts(tensor);
@@ -262,7 +262,7 @@ StoredTensor to_stored2(const Tensor& original) {
   const Tensor tensor = original.layout == Layout::affine ? convert_to_stored_affine(original) : original;
   StoredTensor stored{tensor.name, tensor.shape, find_layout_id(tensor), tensor.attributes, {}};
   if (tensor.layout == Layout::quantized_group) stored.attributes = make_group_attributes(tensor);
-  if (const BlockType* blocks = block_type(tensor.layout)) {
+  if (const BlockType* blocks = get_block_type(tensor.layout)) {
     stored.attributes.set(std::string(kBlockElements), std::uint64_t{blocks->elements});
     stored.attributes.set(std::string(kBlockBytes), std::uint64_t{blocks->bytes});
   }

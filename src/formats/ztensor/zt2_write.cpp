@@ -68,7 +68,7 @@ void require_holdable(const StoredTensor& tensor) {
 // that breaks the rules of its original format is refused, not sorted.
 StoredTensor convert_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::sparse_csr) return to_stored2(sort_sparse_columns(tensor));
-  if (tensor.layout == Layout::sparse_coo) validate_sparse(tensor, sparse_rules(tensor));
+  if (tensor.layout == Layout::sparse_coo) validate_sparse(tensor, get_sparse_rules(tensor));
   return to_stored2(tensor);
 }
 

@@ -59,11 +59,11 @@ class Quantize final : public Step {
     if (!plan.type || !plan.type->quantized()) return;
     if (is_sparse(plan.tensor) && has_layout_for(target_, plan.tensor)) return;
     StoredType type = *plan.type;
-    const BlockType* blocks = block_type(type);
+    const BlockType* blocks = get_block_type(type);
     LossyBlobPtr<QuantizationError> codes;
     Tensor quantized = blocks != nullptr ? quantize_to_blocks(plan.tensor, *blocks, find_importance(plan), &codes)
                                          : quantize(plan.tensor, type, &codes);
-    if (type.grouped()) type.groups.size = group_scheme(quantized.layout)->group_size;
+    if (type.grouped()) type.groups.size = get_group_scheme(quantized.layout)->group_size;
     plan.quantized = {plan.tensor.name, type, plan.tensor.size_bytes(), quantized.size_bytes(), std::move(codes)};
     plan.tensor = std::move(quantized);
   }
@@ -169,10 +169,11 @@ namespace {
 
 // Decodes codes other than blocks of columns first.
 Tensor transpose_matrix(const Tensor& matrix) {
-  if (blocks_along(matrix.layout) == BlocksAlong::columns) return transposed(matrix);
+  if (get_block_direction(matrix.layout) == BlocksAlong::columns) return transpose_view(matrix);
   const bool is_narrow = info(find_element_type(matrix)).bits < 8;
-  return transposed(is_narrow ? make_dense(matrix.name, matrix.shape, DType::f32, make_dense_blob(matrix, DType::f32))
-                              : make_dense_tensor(matrix));
+  return transpose_view(is_narrow
+                            ? make_dense(matrix.name, matrix.shape, DType::f32, make_dense_blob(matrix, DType::f32))
+                            : make_dense_tensor(matrix));
 }
 
 }  // namespace
@@ -188,7 +189,7 @@ std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion) {
 std::unique_ptr<Step> make_transpose_back_step(const Conversion&) {
   return make_step([](TensorPlan& plan) {
     if (!plan.is_transposed) return;
-    plan.tensor = transposed(std::move(plan.tensor));
+    plan.tensor = transpose_view(std::move(plan.tensor));
     plan.is_transposed = false;
   });
 }

@@ -29,7 +29,7 @@ void require_castable(DType dtype) {
 
 // Returns the type that llama-quantize uses for rows that are not whole blocks.
 StoredType choose_type_for_rows(StoredType type, std::uint64_t columns) {
-  const BlockType* wanted = block_type(type);
+  const BlockType* wanted = get_block_type(type);
   if (wanted == nullptr) return type;
   const BlockType* fitting = choose_block_type_for_rows(*wanted, columns);
   if (fitting == nullptr) return StoredType{DType::f16};
@@ -39,9 +39,9 @@ StoredType choose_type_for_rows(StoredType type, std::uint64_t columns) {
 
 // Returns true if the tensor has that type. `along` is the direction of blocks in the new type.
 bool is_stored_as_type(const Tensor& tensor, const StoredType& type, BlocksAlong along) {
-  const LayoutType& layout = layout_type(tensor.layout);
-  if (&layout != &layout_type(type) || layout.is_stored_as == nullptr) return false;
-  return layout.is_stored_as(tensor, type) && (type.blocks.empty() || blocks_along(tensor.layout) == along);
+  const LayoutType& layout = find_layout_type(tensor.layout);
+  if (&layout != &find_layout_type(type) || layout.is_stored_as == nullptr) return false;
+  return layout.is_stored_as(tensor, type) && (type.blocks.empty() || get_block_direction(tensor.layout) == along);
 }
 
 class ChooseType final : public Step {
@@ -83,7 +83,7 @@ class ChooseType final : public Step {
     } else if (kept && plan.tensor.layout != Layout::other) {
       plan.warn("its elements are not floating-point numbers, so keep does not change them");
     }
-    if (plan.type && plan.type->quantized() && layout_type(plan.tensor.layout).quantized)
+    if (plan.type && plan.type->quantized() && find_layout_type(plan.tensor.layout).quantized)
       plan.warn("its codes are quantized again, and errors add up; the loss is measured against these codes");
     if ((kept || options_.dtype || options_.quantize || recipe_) && keeps_type_against_request(plan)) {
       plan.warnings.push_back({fmt::format("{} ({})", plan.tensor.name, describe_storage(plan.tensor)),
@@ -122,7 +122,7 @@ class ChooseType final : public Step {
 
   void require_possible(const StoredType& type) const {
     if (!type.quantized()) return require_castable(type.dtype);
-    if (!holds_layout(target_, layout_type(type))) refuse_type(to_string(type));
+    if (!holds_layout(target_, find_layout_type(type))) refuse_type(to_string(type));
   }
 
   static constexpr std::string_view kAllAtOnce = "they stay as they are, or all become numbers of one type";
@@ -193,7 +193,7 @@ class ChooseType final : public Step {
     const auto own = conversion_.merged->find(plan.tensor.name);
     if (own == conversion_.merged->end()) return std::nullopt;
     const auto type = stored_type_from_name(own->second);
-    if (type && type->quantized()) return holds_layout(target_, layout_type(*type)) ? type : std::nullopt;
+    if (type && type->quantized()) return holds_layout(target_, find_layout_type(*type)) ? type : std::nullopt;
     if (type && is_castable(type->dtype))
       return type->dtype == DType::bf16 && !target_.holds_bf16 ? std::nullopt : type;
     if (!type && has_float_elements(plan.tensor) && own->second != to_string(find_element_type(plan.tensor)))

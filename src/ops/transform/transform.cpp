@@ -25,7 +25,7 @@
 namespace poise {
 
 bool has_layout_for(const Format& target, const Tensor& tensor) {
-  return holds_layout(target, layout_type(tensor.layout)) || !(has_float_elements(tensor) || is_sparse(tensor));
+  return holds_layout(target, find_layout_type(tensor.layout)) || !(has_float_elements(tensor) || is_sparse(tensor));
 }
 
 bool blocks_run_along_columns(const Conversion& conversion, const Tensor& tensor) {
@@ -127,7 +127,7 @@ void read_config_as(Model& model, const std::string& model_type) {
 // Counts codes that were decoded although no other type was asked for.
 void count_decoded(const TensorPlan& plan, DecodedTensors& decoded) {
   const bool is_decoded =
-      !plan.type && layout_type(plan.input->layout).quantized && plan.tensor.layout == Layout::dense;
+      !plan.type && find_layout_type(plan.input->layout).quantized && plan.tensor.layout == Layout::dense;
   if (!is_decoded) return;
   ++decoded.tensors;
   decoded.bytes_in = saturating_add(decoded.bytes_in, plan.input->size_bytes());
@@ -218,7 +218,7 @@ std::optional<ConvertedWeights> convert_convention(const Format& target, const M
     if (auto next = store_tied_output(changes.now())) changes.change(*std::move(next));
   }
   if (has_parts) {
-    const auto stays = [&](const Tensor& tensor) { return holds_layout(target, layout_type(tensor.layout)); };
+    const auto stays = [&](const Tensor& tensor) { return holds_layout(target, find_layout_type(tensor.layout)); };
     if (auto next = split_quantized_parts(changes.now(), stays)) changes.change(*std::move(next));
   } else {
     changes.drop_quantization();

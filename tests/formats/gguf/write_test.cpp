@@ -295,7 +295,7 @@ TEST(GgufWriter, FileTypesAreThoseOfMixes) {
       const BlockType& blocks = *find_named_block_type(type);
       const std::uint64_t rows = model.size() == 0 ? 8 : 1;
       Tensor stored = tensor(name, {rows, 256}, DType::u8, rows * 256 / blocks.elements * blocks.bytes);
-      stored.layout = block_layout(blocks);
+      stored.layout = make_block_layout(blocks);
       model.add(std::move(stored));
     }
     const std::string file = text_of(support::written(model, kGguf));
@@ -325,7 +325,7 @@ TEST(GgufWriter, FileTypesAreThoseOfMixes) {
 TEST(GgufWriter, ATypeWithoutAFileTypeIsNotCalledF32) {
   Model model;
   Tensor stored = tensor("blk.0.ffn_up.weight", {8, 256}, DType::u8, 8 * 292);
-  stored.layout = block_layout(*find_named_block_type("q8_k"));
+  stored.layout = make_block_layout(*find_named_block_type("q8_k"));
   model.add(std::move(stored));
   EXPECT_EQ(text_of(support::written(model, kGguf)).find("general.file_type"), std::string::npos);
 }

@@ -131,7 +131,7 @@ TEST(TransposeSteps, MakeBlocksOfColumnsWhereTheTargetReadsThose) {
   plan = applied(make_transpose_back_step, test, applied(make_quantize_step, test, std::move(plan)));
   EXPECT_FALSE(plan.is_transposed);
   EXPECT_THAT(plan.tensor.shape, ElementsAre(32, 2));
-  EXPECT_EQ(blocks_along(plan.tensor.layout), BlocksAlong::columns);
+  EXPECT_EQ(get_block_direction(plan.tensor.layout), BlocksAlong::columns);
   EXPECT_FALSE(applied(make_rows_for_blocks_step, test, plan_of(tensor, "f16")).is_transposed);
 }
 
