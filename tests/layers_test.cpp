@@ -1,4 +1,4 @@
-// Includes go one way, from a room to those below it. docs/design.md draws the rooms and gives the reasons.
+// Includes go one way, from a room to those below it. docs/design.md lists the rooms.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
