@@ -1,41 +1,47 @@
-// poise.h: Poise for C programs - model weight files opened, checked, converted, written and run.
+// poise.h: Poise for C programs: opens, checks, converts, writes and runs files of model weights.
+//
+//   poise_error error;
+//   poise_model* model = NULL;
+//   if (poise_open("model.alt", NULL, &model, &error) != POISE_OK) fprintf(stderr, "%s\n", error.message);
+//   poise_model_free(model);
 //
 //  1. Status. Every call that can fail returns a poise_status: POISE_OK, which is 0, or the kind of failure. Calls that
-//     succeed write their outputs; calls that fail leave them alone. Only a buffer that was being filled may hold
-//     anything.
+//     succeed write their outputs; calls that fail leave them alone. Only the contents of a buffer that such a call was
+//     filling are undefined.
 //  2. Errors. The last parameter of such a call is the caller's poise_error, or NULL. Every call overwrites it: kind,
 //     message, path and offset of the failure; POISE_OK and empty texts after success. Poise keeps no error anywhere
-//     else. Any call can return POISE_OUT_OF_MEMORY and, where Poise has a bug, POISE_INTERNAL; calls that read or
-//     write files also POISE_IO.
+//     else. Any call can return POISE_OUT_OF_MEMORY and, if Poise has a bug, POISE_INTERNAL; calls that read or write
+//     files also POISE_IO.
 //  3. NULL. A pointer must not be NULL unless its call defines what NULL means; POISE_BAD_ARGUMENT names the parameter.
 //     Free functions take NULL.
-//  4. Ownership. A handle that a call makes (poise_model **) belongs to the caller and has a free function. So do
-//     poise_string and poise_tokens. Everything else that comes out of Poise is borrowed.
+//  4. Ownership. A handle that a call makes (poise_model **) belongs to the caller, who frees it with its free
+//  function.
+//     The same holds for poise_string and poise_tokens. Everything else that Poise returns is borrowed.
 //  5. Lifetimes. Objects borrowed from a model (const poise_tensor *, const poise_part *, const poise_attributes *,
 //     poise_text, poise_bytes, dims) are valid until the model is freed; arguments of a callback, until it returns;
-//     objects borrowed from a session, batch or stream, until the next call with it that is not const. Sessions,
+//     objects borrowed from a session, batch or stream, until the next call that takes it as not const. Sessions,
 //     batches, tokenizers and writers keep what they need of a model and may outlive it.
 //  6. Structs. Those whose first field is `size` may grow at their end. The caller begins with the initializer of the
 //     struct's name, which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. Poise fills in fields up to
 //     the end of the caller's struct, and sets fields to 0 that an older library does not know. The caller's struct may
 //     be longer than the library knows, if the rest is 0. POISE_BAD_ARGUMENT for a size that no version has, and for
-//     `reserved` that is not 0. In a callback, `size` says how much there is. All other structs stay as they are:
-//     poise_error, poise_text, poise_string, poise_bytes, poise_tokens, poise_merge, poise_affine, poise_keep,
-//     poise_progress.
+//     `reserved` that is not 0. In a callback, `size` is the size of the struct that Poise passes. All other structs
+//     stay as they are: poise_error, poise_text, poise_string, poise_bytes, poise_tokens, poise_merge, poise_affine,
+//     poise_keep, poise_progress.
 //  7. Enums. Later versions may add numbers to an enum, and give them to programs that are older. A program that meets
 //     a number it does not know treats it as the enum's UNKNOWN or OTHER.
 //  8. Text. Text goes in as zero-terminated UTF-8. It comes out as poise_text, which is borrowed, has a length and may
 //     hold zeros, or as poise_string, which is owned and ends with a zero that `size` does not count. Paths are the
 //     system's bytes.
-//  9. Options. NULL means the usual ones.
-// 10. Callbacks. They return 0 to go on; with anything else the call stops and returns POISE_CANCELLED, unless it says
-//     otherwise. Poise passes `user` on and does not look at it. A callback must not free or change what the call works
-//     with, and must not leave by longjmp.
-// 11. Threads. Many threads may use a const handle at once, one thread at a time any other handle. Different handles
-//     are independent. Calls may compute with several threads; callbacks run one at a time, but not always on the
-//     caller's thread.
+//  9. Options. NULL means the defaults: those of the struct's initializer.
+// 10. Callbacks. They return 0 to go on; after any other number the call stops and returns POISE_CANCELLED, unless its
+//     comment states otherwise. Poise passes `user` on and does not look at it. A callback must not free or change the
+//     objects of the call, and must not leave by longjmp.
+// 11. Threads. Many threads may use a const handle at once; one thread at a time may use any other handle. Different
+//     handles are independent. Calls may compute with several threads; callbacks run one at a time, but not always on
+//     the caller's thread.
 // 12. Poise never prints, aborts or exits, and no C++ exception leaves it. Mapped files are memory: if another program
-//     cuts one off meanwhile, touching its bytes raises SIGBUS. POISE_IO_READ avoids that.
+//     truncates one, reading the missing bytes raises SIGBUS. POISE_IO_READ avoids this.
 #ifndef POISE_H
 #define POISE_H
 
@@ -65,7 +71,7 @@ typedef enum poise_status POISE_ENUM {
   POISE_BAD_ARGUMENT = 4,   // the caller asked for something that makes no sense
   POISE_IO = 5,             // the operating system refused or failed
   POISE_CANCELLED = 6,      // a callback asked to stop
-  POISE_OUT_OF_MEMORY = 7,  // the system gave none
+  POISE_OUT_OF_MEMORY = 7,  // the system has no memory left
   POISE_INTERNAL = 8        // a bug in Poise
 } poise_status;
 
@@ -75,7 +81,7 @@ typedef enum poise_status POISE_ENUM {
 typedef struct poise_error {
   poise_status kind;
   uint64_t offset;     // in the file; POISE_NO_OFFSET when there is none
-  char message[1024];  // one sentence or several lines; cut if too long, as is path
+  char message[1024];  // one sentence or several lines; cut if too long, like path
   char path[1024];     // the file concerned; may be empty
 } poise_error;
 
@@ -87,14 +93,14 @@ const char* poise_status_name(poise_status status);
 // ---- Text, bytes and tokens
 // -------------------------------------------------------------------------------------------------
 
-// Is borrowed. data is never NULL where Poise fills it in. printf("%.*s", POISE_TEXT(name))
+// Borrows a text. In texts from Poise `data` is never NULL. printf("%.*s", POISE_TEXT(name)) prints one.
 typedef struct poise_text {
   const char* data;
   size_t size;
 } poise_text;
 #define POISE_TEXT(text) (int)(text).size, (text).data
 
-// Is owned by the caller.
+// Holds a text that the caller owns.
 typedef struct poise_string {
   char* data;
   size_t size;
@@ -102,18 +108,18 @@ typedef struct poise_string {
 // Frees the text and sets both fields to 0, so that a second call does nothing.
 void poise_string_free(poise_string* string);
 
-// Is borrowed.
+// Borrows bytes.
 typedef struct poise_bytes {
   const void* data;
   size_t size;
 } poise_bytes;
 
-// Is owned by the caller.
+// Holds tokens that the caller owns.
 typedef struct poise_tokens {
   int32_t* data;
   size_t count;
 } poise_tokens;
-// Frees the tokens, as poise_string_free does a text.
+// Frees the tokens and sets both fields to 0.
 void poise_tokens_free(poise_tokens* tokens);
 
 // ---- Long work
@@ -126,7 +132,7 @@ typedef struct poise_progress_event {
   poise_text item;  // the tensor or file being processed
 } poise_progress_event;
 
-// Is called often, after at most a few megabytes. report may be NULL.
+// Long calls call `report` after every few megabytes. It may be NULL.
 typedef struct poise_progress {
   int (*report)(void* user, const poise_progress_event* event);
   void* user;
@@ -223,13 +229,14 @@ typedef enum poise_value_type POISE_ENUM {
   POISE_VALUE_MAP = 7
 } poise_value_type;
 
+// Gives the number of attributes.
 poise_status poise_attributes_count(const poise_attributes* attributes, size_t* count, poise_error* error);
 // Gives the attributes in the order of the file. POISE_NOT_FOUND past the last.
 poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key,
                                  poise_value_type* type, poise_error* error);
-// Each returns POISE_NOT_FOUND for a missing key and POISE_UNSUPPORTED, naming the type, for a value of another type or
-// a number that does not fit. get_real takes integers, too. Text and bytes are borrowed from the owner of the
-// attributes.
+// These give the value of a key. POISE_NOT_FOUND for a missing key; POISE_UNSUPPORTED, naming the type, for a value of
+// another type or a number that does not fit. get_real takes integers, too. Text and bytes are borrowed from the owner
+// of the attributes.
 poise_status poise_attributes_get_boolean(const poise_attributes* attributes, const char* key, int* value,
                                           poise_error* error);
 poise_status poise_attributes_get_integer(const poise_attributes* attributes, const char* key, int64_t* value,
@@ -242,8 +249,8 @@ poise_status poise_attributes_get_text(const poise_attributes* attributes, const
                                        poise_error* error);
 poise_status poise_attributes_get_bytes(const poise_attributes* attributes, const char* key, poise_bytes* value,
                                         poise_error* error);
-// Gives one value of any type as JSON, or all of them with key NULL. *json is freed with poise_string_free.
-// POISE_NOT_FOUND for a missing key.
+// Gives one value of any type as JSON; all attributes as one object if `key` is NULL. *json is freed with
+// poise_string_free. POISE_NOT_FOUND for a missing key.
 poise_status poise_attributes_get_json(const poise_attributes* attributes, const char* key, poise_string* json,
                                        poise_error* error);
 
@@ -254,12 +261,12 @@ typedef struct poise_model poise_model;
 
 typedef enum poise_io POISE_ENUM {
   POISE_IO_MAP = 0,  // borrows the page cache
-  POISE_IO_READ = 1  // copies, and lends no bytes
+  POISE_IO_READ = 1  // copies bytes; poise_part_map is unsupported
 } poise_io;
 
 typedef struct poise_open_options {
   size_t size;
-  const char* vocab;  // vocab.txt and merges.txt of a Tiny Llama: its vocabulary. Both, or NULL for both
+  const char* vocab;  // paths of a Tiny Llama's vocab.txt and merges.txt; both, or NULL for both
   const char* merges;
   poise_io io;
   int32_t reserved;
@@ -271,7 +278,7 @@ typedef struct poise_open_options {
 // POISE_NOT_FOUND, POISE_INVALID_FILE, POISE_UNSUPPORTED; POISE_BAD_ARGUMENT for a path that is neither file nor
 // directory.
 poise_status poise_open(const char* path, const poise_open_options* options, poise_model** model, poise_error* error);
-// Does the same for bytes in memory. They are borrowed: they must stay until the model and all that was made of it are
+// Does the same for bytes in memory. They are borrowed: they must stay until the model and all objects made from it are
 // freed. `data` may be NULL when `size` is 0. Errors give `name` as the path, and its extension may help to find the
 // format.
 poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options,
@@ -291,8 +298,9 @@ typedef struct poise_model_info {
 #define POISE_MODEL_INFO_INIT \
   { sizeof(poise_model_info), {NULL, 0}, {NULL, 0}, 0, 0, 0, 0, 0 }
 
+// Describes a model.
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error);
-// Gives a warning of the reader: a difference from the format's canonical form that it accepted, by index from 0.
+// Gives a warning of the reader by index from 0: a deviation from the format's canonical form that it accepted.
 // POISE_NOT_FOUND past the last.
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error);
 
@@ -364,15 +372,15 @@ poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise
 // ---- Tensors
 // ----------------------------------------------------------------------------------------------------------------
 
-// These are a tensor of a model, and a run of bytes that belongs to one. Both are borrowed, and the same call lends the
-// same pointer every time.
+// A poise_tensor is a tensor of a model, a poise_part an array of bytes that belongs to a tensor. Both are borrowed,
+// and the same call gives the same pointer every time.
 typedef struct poise_tensor poise_tensor;
 typedef struct poise_part poise_part;
 
 // Gives the tensors in the order of the file. POISE_NOT_FOUND past the last.
 poise_status poise_tensor_at(const poise_model* model, size_t index, const poise_tensor** tensor, poise_error* error);
-// Finds a tensor by the name that Poise gives it, or the one in the file (GGUF's "blk.0.attn_q.weight").
-// POISE_NOT_FOUND for a missing name, and for one in the file that several tensors share.
+// Finds a tensor by Poise's name of it, or by its name in the file (GGUF's "blk.0.attn_q.weight"). POISE_NOT_FOUND for
+// a name that no tensor has, and for a name in the file that several tensors share.
 poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor,
                                poise_error* error);
 
@@ -385,7 +393,8 @@ typedef enum poise_layout POISE_ENUM {
   POISE_LAYOUT_OTHER = 5      // named by layout_name; some are decoded, all are listed
 } poise_layout;
 
-// Stands for x = q * delta with q two's complement where min == max; else x = min + q * delta with q unsigned.
+// Describes how codes q stand for numbers x. If min == max, x = q * delta with q two's complement; else x = min + q *
+// delta with q unsigned.
 typedef struct poise_affine {
   float delta;
   float min;
@@ -414,14 +423,14 @@ typedef struct poise_tensor_info {
     }                                                                                                            \
   }
 
-// Reads no bytes of the tensor.
+// Describes a tensor without reading its bytes.
 poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info* info, poise_error* error);
 
 // Decodes elements [first, first + count) of the row-major dense tensor, from any floating-point type and layout, as
 // POISE_F32, POISE_F16 or POISE_BF16 (POISE_BAD_ARGUMENT for others). `size` is that of `out` in bytes: count times the
 // type's; `out` may be NULL when it is 0. POISE_UNSUPPORTED for integers, booleans and complex numbers, and for layouts
 // that Poise does not decode; POISE_INVALID_FILE for stored bytes that break a rule. Each call reads a sparse tensor
-// again: take as much at once as fits.
+// again from its start: read many elements per call.
 poise_status poise_tensor_decode(const poise_tensor* tensor, poise_dtype dtype, uint64_t first, uint64_t count,
                                  void* out, size_t size, poise_error* error);
 
@@ -439,12 +448,12 @@ typedef enum poise_encoding POISE_ENUM {
 } poise_encoding;
 
 typedef enum poise_digest_algorithm POISE_ENUM {
-  POISE_DIGEST_USUAL = 0,  // to be written: the format's own choice
+  POISE_DIGEST_USUAL = 0,  // for writing: the format's own choice
   POISE_DIGEST_NONE = 1,
   POISE_DIGEST_SHA256 = 2,
   POISE_DIGEST_XXH3 = 3,
   POISE_DIGEST_CRC32C = 4,
-  POISE_DIGEST_OTHER = 5  // in a file: Poise does not know the algorithm and does not check the digest
+  POISE_DIGEST_OTHER = 5  // for reading: Poise does not know the algorithm and does not check the digest
 } poise_digest_algorithm;
 
 typedef struct poise_part_info {
@@ -479,16 +488,16 @@ poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_er
 // encoding.
 poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out, size_t size, poise_error* error);
 
-// Encodes numbers without a file: makes a model of one unnamed tensor, whose elements are `numbers` (as many as `dims`
-// imply, which has `rank` entries), stored as poise_convert does with options->quantize = `type`: "q4_k", "qint8",
-// "group4:64", ... poise_part_map lends the codes, poise_tensor_decode decodes them. *model is freed with
+// Encodes numbers without a file: makes a model with one unnamed tensor, whose elements are `numbers`. `dims` has
+// `rank` entries; their product is the number of elements. `type` is as in poise_convert_options.quantize: "q4_k",
+// "qint8", "group4:64", ... poise_part_map lends the codes, poise_tensor_decode decodes them. *model is freed with
 // poise_model_free. POISE_BAD_ARGUMENT for an unknown type, and for recipes; POISE_UNSUPPORTED for numbers that are not
 // finite, and for rows that are not whole blocks or groups.
 poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t rank, const char* type,
                             poise_model** model, poise_error* error);
-// Decodes ggml's blocks, row after row, from any program, into `count` float32 numbers, as many as `dims` imply.
-// POISE_BAD_ARGUMENT for a type that is not one of blocks, for rows that are not whole blocks, and for elements that
-// need another `size` or `count`; POISE_UNSUPPORTED for a type that Poise does not decode.
+// Decodes ggml's blocks from any program, row after row, into `count` float32 numbers; `count` is the product of
+// `dims`. POISE_BAD_ARGUMENT for a type without blocks, for rows that are not whole blocks, and for a `size` or `count`
+// that does not fit `dims`; POISE_UNSUPPORTED for a type that Poise does not decode.
 poise_status poise_dequantize(const void* blocks, size_t size, const char* type, const uint64_t* dims, size_t rank,
                               float* numbers, size_t count, poise_error* error);
 
@@ -516,8 +525,8 @@ typedef struct poise_verify_report {
 #define POISE_VERIFY_REPORT_INIT \
   { sizeof(poise_verify_report), "", 0, 0, 0, 0, 0 }
 
-// Checks structure, digests and every value. A faulty file is not a failure of the call: each finding goes to
-// on_finding (may be NULL) with `user`, in the order of the file, at the end. `report` may be NULL. POISE_NOT_FOUND and
+// Checks structure, digests and every value. A faulty file is not a failure of the call: at the end on_finding (may be
+// NULL) gets each finding with `user`, in the order of the file. `report` may be NULL. POISE_NOT_FOUND and
 // POISE_BAD_ARGUMENT for the path.
 poise_status poise_verify(const char* path, const poise_verify_options* options,
                           int (*on_finding)(void* user, const poise_finding* finding), void* user,
@@ -552,7 +561,7 @@ poise_status poise_hash(const poise_model* model, const poise_hash_options* opti
                         int (*on_part)(void* user, const poise_part_hash* part), void* user, poise_model_hash* hash,
                         poise_error* error);
 
-// Says how formats store parts. POISE_BAD_ARGUMENT for a setting that a format lacks.
+// Chooses how a format stores parts. POISE_BAD_ARGUMENT for a setting that the format lacks.
 typedef struct poise_storage {
   size_t size;
   const char* dialect;            // alt: "alt.c"; NULL: the canonical form
@@ -570,7 +579,7 @@ typedef struct poise_keep {
   const char* type;  // "f32", "f16", "bf16", or a type as in `quantize`
 } poise_keep;
 
-// Says who made a model. A field that is NULL changes nothing.
+// Describes who made a model. A field that is NULL stays as it is.
 typedef struct poise_card {
   size_t size;
   const char* model_type;
@@ -590,11 +599,12 @@ typedef struct poise_lora {
   double scale;  // times the adapter's own scale; usually 1
 } poise_lora;
 
-// These are another name for tensors, and another value for a key.
+// Gives another name to tensors that match.
 typedef struct poise_rename {
   const char* pattern;  // a shell pattern, or a regular expression after "re:"
-  const char* name;     // each * is what that * of the pattern matched; $1 is a group of the expression
+  const char* name;     // the k-th * is the text that the pattern's k-th * matched; $1 is a group of the expression
 } poise_rename;
+// Gives a new value to a key.
 typedef struct poise_setting {
   const char* key;   // "card.FIELD", "config.KEY", or an attribute
   const char* text;  // becomes a value of the old one's type; of a new key of the configuration, JSON
@@ -606,18 +616,18 @@ typedef struct poise_convert_options {
   size_t size;
   const char* format;      // NULL: by the output's extension
   const char* quantize;    // "qint8", "qint4" (":range", ":mse"), "group8", "group4" (":SIZE"), ggml's blocks ("q8_0",
-                           // "q4_k", ...) or a mix of them ("q4_k_m", ...); excludes dtype; NULL: nothing
+                           // "q4_k", ...) or a mix of them ("q4_k_m", ...); excludes dtype; NULL: no change
   const poise_keep* keep;  // takes precedence over dtype and quantize; the first match counts
   size_t keep_count;
-  const char* const* only;
+  const char* const* only;  // patterns of tensors to write; none: all
   size_t only_count;
-  const char* const* skip;
+  const char* const* skip;  // patterns of tensors to leave out
   size_t skip_count;
   const char* vocab;  // as in poise_open_options
   const char* merges;
   const poise_card* card;        // replaces fields of the input's; NULL: none
-  const poise_storage* storage;  // NULL: the usual
-  double min_sparsity;           // the share of zeros from which `sparse` applies
+  const poise_storage* storage;  // NULL: the defaults
+  double min_sparsity;           // `sparse` applies to tensors with at least this share of zeros
   poise_layout sparse;           // POISE_SPARSE_CSR, POISE_SPARSE_COO; POISE_DENSE: no change
   poise_dtype dtype;  // POISE_F32, POISE_F16, POISE_BF16: for floating-point tensors; POISE_DTYPE_UNKNOWN: no change
   poise_progress progress;
@@ -633,10 +643,10 @@ typedef struct poise_convert_options {
   const char* strip_prefix;    // removed from the beginning of names; NULL: none
   const poise_rename* rename;  // the first pattern that matches a name counts
   size_t rename_count;
-  const char* add_prefix;  // put in front of all names; NULL: none
-  const char* layers;      // those that stay: "0:12,16:32", without the ends of ranges; NULL: all
-  uint64_t vocab_size;     // keeps the first tokens, with their rows of embedding and output matrix; 0: all
-  const poise_setting* set;
+  const char* add_prefix;    // put in front of all names; NULL: none
+  const char* layers;        // those that stay: "0:12,16:32", without the ends of ranges; NULL: all
+  uint64_t vocab_size;       // keeps the first tokens, with their rows of embedding and output matrix; 0: all
+  const poise_setting* set;  // new values of keys
   size_t set_count;
   uint64_t drop_rows;  // 1: leave out the rows that no token of the vocabulary has
 } poise_convert_options;
@@ -663,8 +673,8 @@ typedef struct poise_convert_report {
     sizeof(poise_convert_report), "", 0, 0, 0, 0, 0.0, { NULL, 0 } \
   }
 
-// Converts a file or directory. The output appears whole or not at all. POISE_INVALID_FILE when the bytes read
-// from the input have another digest than it gives, and for a warning if `strict`. POISE_NOT_FOUND for the input;
+// Converts a file or directory. The output appears whole or not at all. POISE_INVALID_FILE for bytes of the input that
+// do not match their digest, and for a warning if `strict`. POISE_NOT_FOUND for the input;
 // POISE_BAD_ARGUMENT for invalid options, an output that exists without `overwrite`, and one that is an input;
 // POISE_UNSUPPORTED for what the output's format cannot hold. `report` may be NULL; otherwise free report->details with
 // poise_string_free.
@@ -674,14 +684,14 @@ poise_status poise_convert(const char* input, const char* output, const poise_co
 // ---- Writing
 // ----------------------------------------------------------------------------------------------------------------
 //
-// Plan the file, then finish it: poise_writer_finish asks for the tensors. A writer that is freed before that leaves
-// nothing. After poise_writer_finish every other call returns POISE_BAD_ARGUMENT.
+// Plan the file, then finish it: poise_writer_finish asks for the tensors' bytes. A writer that is freed before leaves
+// no file. After poise_writer_finish every other call returns POISE_BAD_ARGUMENT.
 
 typedef struct poise_writer poise_writer;
 
 typedef struct poise_writer_options {
   size_t size;
-  const poise_storage* storage;  // NULL: the usual. Copied
+  const poise_storage* storage;  // NULL: the defaults. Copied
   poise_progress progress;
   int32_t overwrite;  // 1: replace an existing file
   int32_t reserved;
@@ -698,7 +708,7 @@ typedef struct poise_tensor_plan {
   // format must see them before it writes them.
   int (*fill)(void* user, uint64_t offset, void* out, size_t size);
   void* user;
-  poise_affine affine;  // for POISE_QINT8 and POISE_QINT4 (packed: two codes a byte), which need one; else ignored
+  poise_affine affine;  // the scale of POISE_QINT8 and POISE_QINT4 (packed: two codes a byte); else ignored
   poise_dtype dtype;
   int32_t reserved;
 } poise_tensor_plan;
@@ -710,24 +720,24 @@ typedef struct poise_tensor_plan {
 // *writer is freed with poise_writer_free.
 poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options,
                                  poise_writer** writer, poise_error* error);
-// Sets card, hyperparameters, vocabulary and attributes to a model's. Copied.
+// Copies card, hyperparameters, vocabulary and attributes from a model.
 poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* from, poise_error* error);
-// Sets the fields of a card. Copied. POISE_BAD_ARGUMENT, naming the field, for a value that breaks a rule of
+// Sets the fields of a card, and copies them. POISE_BAD_ARGUMENT, naming the field, for a value that breaks a rule of
 // cards.
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error);
-// Takes a JSON object: a config.json, kept whole; it must have the hyperparameters of its model_type if Poise knows
-// that. POISE_BAD_ARGUMENT for other texts.
+// Sets the configuration to a JSON object, a config.json, and keeps all of it. If Poise knows its model_type, it must
+// have the hyperparameters of that. POISE_BAD_ARGUMENT for other texts.
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error);
-// Takes a JSON object of attributes; each replaces the one with the same key. POISE_BAD_ARGUMENT for other texts.
+// Sets attributes from a JSON object; each replaces the one with the same key. POISE_BAD_ARGUMENT for other texts.
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error);
-// Replaces the vocabulary by one without tokens; ignores the counts in it. Tokens get ids, and merges ranks, in the
-// order in which they are added. Copied. POISE_BAD_ARGUMENT for an unknown kind or type of token, and for tokens and
-// merges without a vocabulary.
+// Begin a vocabulary without tokens, and add tokens and merges to it. The counts in `vocabulary` are ignored. Tokens
+// get ids, and merges get ranks, in the order of the calls. Everything is copied. POISE_BAD_ARGUMENT for an unknown
+// kind or type of token, and for tokens and merges without a vocabulary.
 poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocabulary* vocabulary, poise_error* error);
 poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error);
 poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* merge, poise_error* error);
-// Adds a tensor, dense or affine. Copies everything but plan->user. POISE_BAD_ARGUMENT for a name that is taken, an
-// unknown type, and a shape whose elements overflow.
+// Adds a tensor, dense or affine. Copies everything except plan->user. POISE_BAD_ARGUMENT for a name that is taken, an
+// unknown type, and a shape whose number of elements overflows.
 poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_plan* plan, poise_error* error);
 // Adds another model's tensor unchanged, in any layout. The writer keeps what it needs of the model. POISE_BAD_ARGUMENT
 // for a name that is taken.
@@ -747,7 +757,8 @@ typedef struct poise_tokenizer poise_tokenizer;
 // inconsistent one. *tokenizer is freed with poise_tokenizer_free.
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error);
 // Does the same from tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some of
-// them. Also POISE_NOT_FOUND if there are none, POISE_UNSUPPORTED for what Poise does not know, and POISE_IO.
+// them. Also POISE_NOT_FOUND if there are no such files, POISE_UNSUPPORTED for features that Poise does not know, and
+// POISE_IO.
 poise_status poise_tokenizer_open(const char* path, poise_tokenizer** tokenizer, poise_error* error);
 void poise_tokenizer_free(poise_tokenizer* tokenizer);
 // Encodes without BOS or EOS. `text` has `size` bytes, and may be NULL when that is 0; malformed UTF-8 reads as U+FFFD.
@@ -759,24 +770,26 @@ poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char
 // the vocabulary has it.
 poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size,
                                                  poise_tokens* tokens, poise_error* error);
+
 typedef struct poise_chat_template {
   size_t size;
   poise_text name;  // "chatml"
-  poise_text end;   // ends an answer: as poise_generate_options.stop_id if it is a token, else as a text to stop at;
-                    // empty: the vocabulary's EOS does
+  poise_text end;   // ends an answer: for poise_generate_options.stop_id if it is a token, else for its `stop`; empty:
+                    // the vocabulary's EOS ends it
 } poise_chat_template;
 #define POISE_CHAT_TEMPLATE_INIT                        \
   {                                                     \
     sizeof(poise_chat_template), {NULL, 0}, { NULL, 0 } \
   }
 
-// Gives the built-in chat templates (docs/chat.md) by index from 0, those that are used most first. The texts are
-// static. POISE_NOT_FOUND past the last.
+// Gives the built-in chat templates (docs/chat.md) by index from 0, the most used first. The texts are static.
+// POISE_NOT_FOUND past the last.
 poise_status poise_chat_template_at(size_t index, poise_chat_template* chat_template, poise_error* error);
-// Renders a conversation in JSON (docs/chat.md) with a chat template, as text and as tokens: either may be NULL, and is
-// freed with poise_string_free or poise_tokens_free. `jinja`: the template, or the name of a built-in one; NULL: the
-// vocabulary's. Each text has the size that follows it. POISE_UNSUPPORTED if there is no template, POISE_INVALID_FILE
-// for a malformed template or conversation, POISE_BAD_ARGUMENT for a conversation that the template rejects.
+// Renders a conversation in JSON (docs/chat.md) with a chat template, as text and as tokens. Either may be NULL; they
+// are freed with poise_string_free and poise_tokens_free. `jinja`: the template, or the name of a built-in one; NULL:
+// the vocabulary's. `jinja_size` and `size` are the lengths of `jinja` and `conversation`. POISE_UNSUPPORTED if there
+// is no template, POISE_INVALID_FILE for a malformed template or conversation, POISE_BAD_ARGUMENT for a conversation
+// that the template rejects.
 poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const char* jinja, size_t jinja_size,
                                          const char* conversation, size_t size, poise_string* text,
                                          poise_tokens* tokens, poise_error* error);
@@ -802,7 +815,7 @@ poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_e
 
 typedef struct poise_session poise_session;
 
-// Says how keys and values are stored (docs/quantization.md).
+// Chooses how keys and values are stored (docs/quantization.md).
 typedef enum poise_cache_type POISE_ENUM {
   POISE_CACHE_F32 = 0,     // without rounding
   POISE_CACHE_F16 = 1,     // numbers beyond 65504 are POISE_UNSUPPORTED
@@ -812,16 +825,16 @@ typedef enum poise_cache_type POISE_ENUM {
 
 typedef struct poise_session_options {
   size_t size;
-  uint64_t threads;      // at most; 0: one per processor
-  uint64_t context;      // at most; 0: the model's maximum
+  uint64_t threads;      // the largest number; 0: one per processor
+  uint64_t context;      // the largest number of positions; 0: the model's maximum
   int32_t exact;         // not 0: multiplies weights with float32 numbers, without rounding to integers: slower, for
                          // comparisons
-  int32_t draft_lookup;  // not 0: guesses tokens from what the text repeats, and checks several in one pass
-  const poise_model* draft;  // guesses them with this faster model of the same vocabulary; NULL: does not
+  int32_t draft_lookup;  // not 0: guesses tokens from repetitions in the text, and checks several in one pass
+  const poise_model* draft;  // a faster model with the same vocabulary that guesses tokens; NULL: none
   poise_cache_type cache;
   int32_t reserved;
-  // Is asked with `cancel_user` when poise_session_feed, poise_session_hidden_states, poise_session_log_probabilities
-  // or poise_batch_step begins, and while it computes. NULL: is not
+  // Poise calls `cancel` with `cancel_user` when poise_session_feed, poise_session_hidden_states,
+  // poise_session_log_probabilities or poise_batch_step begins, and while it computes. NULL: these are not cancelled.
   int (*cancel)(void* user);
   void* cancel_user;
 } poise_session_options;
@@ -838,17 +851,18 @@ void poise_session_free(poise_session* session);
 
 typedef struct poise_session_info {
   size_t size;
-  size_t vocabulary_size;  // the number of logits; the tokenizer may know fewer tokens
+  size_t vocabulary_size;  // the number of logits; the tokenizer may have fewer tokens
   size_t context;          // the maximum number of positions
   size_t position;         // tokens fed so far
   int32_t has_tokenizer;   // 0 or 1
   int32_t reserved;
-  size_t hidden_size;  // the numbers of a hidden state
-  size_t layers;       // blocks of attention and feed-forward network
+  size_t hidden_size;  // the length of a hidden state
+  size_t layers;       // the number of blocks of attention and feed-forward network
 } poise_session_info;
 #define POISE_SESSION_INFO_INIT \
   { sizeof(poise_session_info), 0, 0, 0, 0, 0, 0, 0 }
 
+// Describes a session.
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error);
 // Gives the tokens of a text after BOS, if the vocabulary has it. `text` has `size` bytes, and may be NULL when that is
 // 0. *tokens is freed with poise_tokens_free. POISE_UNSUPPORTED for a session without a tokenizer.
@@ -856,34 +870,35 @@ poise_status poise_session_prompt(const poise_session* session, const char* text
                                   poise_error* error);
 // Drops all tokens.
 poise_status poise_session_reset(poise_session* session, poise_error* error);
-// Drops all tokens after the first `position`; feed more to get scores. POISE_BAD_ARGUMENT beyond the end.
+// Drops all tokens after the first `position`; scores need another poise_session_feed. POISE_BAD_ARGUMENT beyond the
+// end.
 poise_status poise_session_truncate(poise_session* session, size_t position, poise_error* error);
 // Makes an independent session with the same tokens and options, on the same weights. *fork is freed with
 // poise_session_free.
 poise_status poise_session_fork(const poise_session* session, poise_session** fork, poise_error* error);
-// Writes the session's tokens and all that was computed of them to a zTensor file, with a fingerprint of the model;
-// docs/chat.md has its parts. POISE_BAD_ARGUMENT for a file that exists, unless `overwrite` is not 0.
+// Writes the session's tokens, their keys and values, and the scores of the next token to a zTensor file, with a
+// fingerprint of the model (docs/chat.md). POISE_BAD_ARGUMENT for a file that exists, unless `overwrite` is not 0.
 poise_status poise_session_save(const poise_session* session, const char* path, int32_t overwrite, poise_error* error);
-// Replaces the session's tokens with those of such a file, without computing anything. POISE_BAD_ARGUMENT for a file of
-// another model, with another type of cache, or with more tokens than fit; POISE_INVALID_FILE for another file, or a
-// broken one.
+// Replaces the session's tokens with those of a file that poise_session_save wrote, without computing them again.
+// POISE_BAD_ARGUMENT for a file of another model, with another type of cache, or with more tokens than fit;
+// POISE_INVALID_FILE for a file that is not a saved session, or is faulty.
 poise_status poise_session_load(poise_session* session, const char* path, poise_error* error);
 // Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before any computation, for a token that
-// the model lacks or when they do not fit. When it is cancelled, the session has those tokens that were computed.
+// the model lacks, or when the tokens do not fit. After POISE_CANCELLED the session has the tokens that were computed.
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error);
 // Gives the scores of the next token, by id, borrowed until the session changes. POISE_BAD_ARGUMENT before the first
 // token.
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
                                   poise_error* error);
 
-// Gives the hidden state from which the logits are computed: of the last token fed, after the final norm, borrowed
-// until the session changes. POISE_BAD_ARGUMENT before the first token, and after poise_session_load until something is
-// fed.
+// Gives the hidden state of the last token fed, after the final norm, from which the logits are computed. It is
+// borrowed until the session changes. POISE_BAD_ARGUMENT before the first token, and after poise_session_load until
+// something is fed.
 poise_status poise_session_hidden_state(const poise_session* session, const float** state, size_t* count,
                                         poise_error* error);
 // Starts over, feeds all tokens, and writes the hidden state of each to `out`, [count, hidden_size], which may be NULL
 // when count is 0. Layer 0 is the embedding (scaled, and with positions, where the family has these), layer i the
-// output of block i, and the last layer, poise_session_info.layers, that of the last block after the final norm.
+// output of block i, and the last layer, poise_session_info.layers, the output of the last block after the final norm.
 // POISE_BAD_ARGUMENT for a layer beyond that.
 poise_status poise_session_hidden_states(poise_session* session, const int32_t* tokens, size_t count, size_t layer,
                                          float* out, poise_error* error);
@@ -894,12 +909,12 @@ typedef struct poise_log_probability {
   double log_probability;  // the natural logarithm of its probability
 } poise_log_probability;
 
-// Fills out[count] with the likeliest next tokens, the best first, ignoring poise_generate_options. `out` may be NULL
-// when count is 0. POISE_BAD_ARGUMENT before the first token.
+// Fills out[count] with the most probable next tokens, the best first, without the options of generation. `out` may be
+// NULL when count is 0. POISE_BAD_ARGUMENT before the first token.
 poise_status poise_session_top_log_probabilities(const poise_session* session, size_t count, poise_log_probability* out,
                                                  poise_error* error);
 
-// Is a number added to a token's score.
+// Adds a number to a token's score.
 typedef struct poise_logit_bias {
   int32_t token;
   float bias;
@@ -908,17 +923,17 @@ typedef struct poise_logit_bias {
 typedef struct poise_generate_options {
   size_t size;
   uint64_t max_tokens;
-  uint64_t seed;
-  int64_t top_k;       // among the k best; 0: all
-  float temperature;   // 0: the best token
-  float top_p;         // among the fewest that together have this probability
+  uint64_t seed;       // of the random numbers
+  int64_t top_k;       // chooses among the k best tokens; 0: among all
+  float temperature;   // 0: always the best token
+  float top_p;         // chooses among the fewest tokens that together have this probability
   int32_t stop_id;     // ends the text; -1: the end tokens that the files name
-  int32_t ignore_eos;  // not 0: no token ends the text, nor does stop_id
-  // docs/chat.md gives the order in which all of these are applied
-  float min_p;               // among those with at least this share of the best one's probability
-  float repetition_penalty;  // divides scores above 0, and multiplies those below, of tokens in the text; 1: no effect
-  float presence_penalty;    // subtracted from the scores of generated tokens,
-  float frequency_penalty;   // and this for each of their occurrences
+  int32_t ignore_eos;  // not 0: neither end tokens nor stop_id end the text
+  // docs/chat.md gives the order in which all of these are applied.
+  float min_p;               // chooses among tokens with at least this share of the best one's probability
+  float repetition_penalty;  // divides positive scores of tokens in the text, multiplies negative ones; 1: no effect
+  float presence_penalty;    // subtracted from the score of each generated token
+  float frequency_penalty;   // subtracted for each occurrence of a generated token
   const poise_logit_bias* logit_bias;  // `logit_bias_count` entries
   size_t logit_bias_count;
   const poise_text* stop;  // `stop_count` texts that end the text; not empty
@@ -937,21 +952,21 @@ typedef enum poise_stop_reason POISE_ENUM {
   POISE_STOP_MAX_TOKENS = 1,
   POISE_STOP_CONTEXT_FULL = 2,
   POISE_STOP_CALLBACK = 3,
-  POISE_STOP_TEXT = 4  // after a token whose text ends one of options.stop
+  POISE_STOP_TEXT = 4  // a token completed one of the texts of poise_generate_options.stop
 } poise_stop_reason;
 
 typedef struct poise_generation {
   size_t size;
-  size_t tokens;  // that were generated, including an end token
+  size_t tokens;  // the number of generated tokens, including an end token
   poise_stop_reason reason;
-  int32_t last;  // the last of them, or -1; not fed yet: feed it to continue
+  int32_t last;  // the last generated token, which is not fed yet: feed it to continue; -1: none
 } poise_generation;
 #define POISE_GENERATION_INIT \
   { sizeof(poise_generation), 0, POISE_STOP_END_OF_TEXT, -1 }
 
-// Continues the tokens fed so far, passing each new one to on_token (may be NULL) with `user`. Not 0 ends the
-// generation, and the call returns POISE_OK. `generation` may be NULL. POISE_BAD_ARGUMENT before the first token, and
-// for invalid options; POISE_UNSUPPORTED for weights whose scores are not finite.
+// Continues the tokens fed so far, passing each new one to on_token (may be NULL) with `user`. If on_token returns
+// anything but 0, the generation ends, and the call returns POISE_OK. `generation` may be NULL. POISE_BAD_ARGUMENT
+// before the first token, and for invalid options; POISE_UNSUPPORTED for weights whose scores are not finite.
 poise_status poise_session_generate(poise_session* session, const poise_generate_options* options,
                                     int (*on_token)(void* user, int32_t token), void* user,
                                     poise_generation* generation, poise_error* error);
@@ -964,37 +979,37 @@ poise_status poise_session_log_probabilities(poise_session* session, const int32
 // ------------------------------------------------------------------------------------------------
 
 // Generates several texts at the same time with one model. A step multiplies the tokens of all of them by each weight
-// once, and texts that begin alike compute their beginning once. Each text is what a session of its own gives, up to
-// the rounding of float32 sums; with poise_session_options.exact it is the same.
+// once, and texts that begin alike compute their beginning once. Each text equals that of a separate session, up to the
+// rounding of float32 sums; with poise_session_options.exact it is identical.
 typedef struct poise_batch poise_batch;
 
-// Begins a batch. Each text has options->context positions. Statuses as of poise_session_create; POISE_BAD_ARGUMENT for
-// a draft, too. *batch is freed with poise_batch_free.
+// Begins a batch. Each text has options->context positions. *batch is freed with poise_batch_free. Fails as
+// poise_session_create does, and with POISE_BAD_ARGUMENT for a draft.
 poise_status poise_batch_create(const poise_model* model, const poise_session_options* options, poise_batch** batch,
                                 poise_error* error);
 void poise_batch_free(poise_batch* batch);
-// Does what poise_session_prompt does.
+// Gives the tokens of a text after BOS, as poise_session_prompt does.
 poise_status poise_batch_prompt(const poise_batch* batch, const char* text, size_t size, poise_tokens* tokens,
                                 poise_error* error);
 // Adds a text, which takes part in steps until it ends as poise_session_generate would end it. *id is 0, 1, ... Copies
 // tokens and options. POISE_BAD_ARGUMENT for no tokens, for a token that the model lacks, for more tokens than the
-// context has positions, and for invalid options; POISE_UNSUPPORTED for texts to stop at where there is no vocabulary.
+// context has positions, and for invalid options; POISE_UNSUPPORTED for options->stop without a vocabulary.
 poise_status poise_batch_add(poise_batch* batch, const int32_t* tokens, size_t count,
                              const poise_generate_options* options, size_t* id, poise_error* error);
 // Gives the number of texts that no step has finished yet.
 poise_status poise_batch_count(const poise_batch* batch, size_t* count, poise_error* error);
 // Computes at most 256 tokens: the next one of each text, and parts of prompts. *finished is the number of texts that
-// have ended, which poise_batch_finished gives until the next step. Without texts it does nothing. After a failure, or
-// when it is cancelled, the texts that have not ended are as they were. POISE_UNSUPPORTED for a number that the cache
-// does not hold, and for weights whose scores are not finite.
+// have ended, which poise_batch_finished gives until the next step. Does nothing without texts. After a failure or
+// POISE_CANCELLED the texts that have not ended are as they were. POISE_UNSUPPORTED for a number that the cache cannot
+// hold, and for weights whose scores are not finite.
 poise_status poise_batch_step(poise_batch* batch, size_t* finished, poise_error* error);
 
 typedef struct poise_finished_text {
   size_t size;
   size_t id;              // as poise_batch_add gave it
-  const int32_t* tokens;  // that were generated, including an end token
+  const int32_t* tokens;  // the generated tokens, including an end token
   size_t token_count;
-  poise_text text;  // of these, cut at options.stop; empty where there is no vocabulary
+  poise_text text;  // the tokens' text, cut at options.stop; empty without a vocabulary
   poise_stop_reason reason;
   int32_t reserved;
 } poise_finished_text;

@@ -1,4 +1,6 @@
 // Affine: one linear scale for all codes of a tensor.
+//
+//   const float number = scale.ranged() ? scale.min + code * scale.delta : code * scale.delta;
 #pragma once
 
 namespace poise {
@@ -11,6 +13,7 @@ struct Affine {
   float max = 0;
   bool packed = false;  // qint4: two codes a byte, the even element in the low nibble
 
+  // Returns true if codes are unsigned and count from min.
   bool ranged() const { return min < max; }
   friend bool operator==(const Affine&, const Affine&) = default;
 };

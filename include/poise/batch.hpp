@@ -6,11 +6,11 @@
 //     for (const auto& text : batch.step()) std::cout << text.id << ": " << text.text << "\n";
 //   }
 //
-// A step multiplies the tokens of all texts by each weight once, so that eight texts take little longer than one where
-// memory is the limit. Texts that begin alike compute their beginning once. Each text is what a session of its own
-// gives, up to the rounding of float32 sums and of the cache; with SessionOptions::exact it is the same.
+// A step multiplies the tokens of all texts by each weight once. Eight texts take little longer than one if the
+// memory's speed is the limit. Texts that begin alike compute their beginning once. Each text equals that of a separate
+// session, up to the rounding of float32 sums and of the cache; with SessionOptions::exact it is identical.
 //
-// A BatchGenerator is used from one thread at a time and computes with several.
+// One thread at a time uses a BatchGenerator; it computes with several.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,8 @@ class BatchGenerator {
     std::string text;  // of the continuation alone, cut at options.stop; empty where there is no vocabulary
   };
 
-  // Begins without texts. Each text has options.context positions. Throws bad_argument, for options.draft too.
+  // Begins without texts. Each text has options.context positions. Throws bad_argument for invalid options and for
+  // options.draft.
   explicit BatchGenerator(std::shared_ptr<const Weights> weights, const SessionOptions& options = {});
   ~BatchGenerator();
   BatchGenerator(BatchGenerator&&) noexcept;
@@ -45,16 +46,16 @@ class BatchGenerator {
 
   // Adds a text, which takes part in steps until it ends as Session::generate() would end it. Returns its id: 0, 1, ...
   // Throws bad_argument for no tokens, for a token that the model does not have, for more tokens than the context has
-  // positions, and for options that make no sense; unsupported for texts to stop at where there is no vocabulary.
+  // positions, and for invalid options; unsupported for options.stop if there is no vocabulary.
   std::size_t add(std::vector<TokenId> tokens, const GenerateOptions& options = {});
 
-  // Returns how many texts step() has not returned yet.
+  // Returns the number of texts that step() has not returned yet.
   std::size_t size() const;
 
-  // Computes at most 256 tokens: the next one of each text, and parts of prompts. Returns the texts that have
-  // ended. Throws unsupported for a number that the cache does not hold (CacheType::f16): use another type of cache.
-  // Throws cancelled soon after `stop` is requested, with all texts as they were, and what Sampler throws: no
-  // text that has ended is lost.
+  // Computes at most 256 tokens: the next one of each text, and parts of prompts. Returns the texts that have ended.
+  // Throws unsupported for a number that the cache cannot hold (CacheType::f16; choose another type), cancelled soon
+  // after `stop` is requested, and what Sampler throws. Texts in progress are then as they were, and no text that has
+  // ended is lost.
   std::vector<Finished> step(const std::stop_token& stop = {});
 
  private:

@@ -2,6 +2,10 @@
 //
 // One interface for raw bytes of a file, compressed bytes, and bytes computed from other blobs (cast, quantized).
 // `size()` and every offset count decoded bytes. Blobs are immutable and safe to read from many threads.
+//
+//   const poise::BlobPtr& blob = tensor.parts[0].blob;
+//   std::vector<std::byte> first(16);
+//   blob->read(0, first);
 #pragma once
 
 #include <cstddef>
@@ -31,21 +35,22 @@ struct StoredByte {
   std::uint64_t offset = 0;
 };
 
-// The bytes of a file behind a blob. Two blobs of equal size with equal `Stored` hold the same bytes.
-struct Stored : StoredRange {    // the stored bytes: after compression
+// Describes the bytes of a file behind a blob, as they are stored. Two blobs of equal size with equal `Stored` hold the
+// same bytes.
+struct Stored : StoredRange {
   std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or the file's name of it
-  unsigned swapped = 0;          // bytes of each number in reversed order; 0: none
+  unsigned swapped = 0;          // size of the numbers whose bytes the file has in reverse order; 0: none
 
   friend bool operator==(const Stored&, const Stored&) = default;
 };
 
 class Blob;
 
-// Describes a reader's change of stored bytes, for those who can use these as they are: kernels, and writers that would
-// undo it.
+// Describes how a reader changed stored bytes. Kernels can use the stored bytes as they are, and writers need not undo
+// the change.
 struct StoredAs {
   enum class Change : std::uint8_t {
-    rows_interleaved,  // the file has the rows of the two halves of a head by turns; the blob has the halves in order
+    rows_interleaved,  // the file alternates rows of a head's two halves; the blob has the first half, then the second
     one_added,         // the file has float32 numbers plus 1
     transposed,        // the file has the columns of a matrix as rows
     codes,             // the file has codes of a few bits; the blob has them as float16 numbers
@@ -54,7 +59,7 @@ struct StoredAs {
   Change change = Change::transposed;
   std::shared_ptr<const Blob> blob = nullptr;  // the stored bytes
   std::uint64_t row_bytes = 0;                 // of a stored row; 0: the change does not depend on rows
-  std::uint64_t head_rows = 0;                 // of rows_interleaved: the rows of a head
+  std::uint64_t head_rows = 0;                 // for rows_interleaved: the number of rows of a head
 
   friend bool operator==(const StoredAs&, const StoredAs&) = default;
 };
@@ -63,8 +68,8 @@ struct StoredAs {
 class BlobStream {
  public:
   virtual ~BlobStream() = default;
-  // Copies bytes from the current position to `out` and returns how many: fewer than `out` has only at the end of the
-  // blob. Throws what Blob::read() throws.
+  // Copies bytes from the current position to `out` and returns their number. It is less than out.size() only at the
+  // end of the blob. Throws what Blob::read() throws.
   virtual std::size_t read(std::span<std::byte> out) = 0;
   // Returns the best size of a read: a multiple of 16, so that elements stay whole.
   virtual std::size_t best_read() const { return 256 << 10; }
@@ -93,16 +98,16 @@ class Blob {
   // Returns the size of units that are computed together: reads at multiples of it compute nothing twice.
   virtual std::uint64_t grain() const { return 1; }
 
-  // Returns the place of these bytes in a source, if they are contiguous, so that the kernel can copy them.
+  // Returns the place of these bytes in a source, if they are contiguous, so that the operating system can copy them.
   // std::nullopt for decoded and computed bytes.
   virtual std::optional<StoredRange> raw() const { return std::nullopt; }
 
-  // Returns the bytes of a file behind this blob: a place for messages, and an identity for readers of shared bytes.
+  // Returns the bytes of a file behind this blob. Messages show their place, and readers of shared bytes compare it.
   // std::nullopt for computed bytes.
   virtual std::optional<Stored> stored() const;  // default: raw()
 
   // Returns how the bytes are stored, if a reader changed them. Null: they are as stored, or computed in another way.
-  // It belongs to the blob, so that a part with another blob does not keep it.
+  // This belongs to the blob, so that a part that gets another blob does not keep it.
   virtual const StoredAs* stored_as() const { return nullptr; }
 
   // Returns, for messages, the place in a source of the number to which decoded byte `offset` belongs. std::nullopt if
@@ -126,17 +131,17 @@ inline const StoredAs* find_change(const Blob& blob, StoredAs::Change change) {
   return stored != nullptr && stored->change == change ? stored : nullptr;
 }
 
-// Returns bytes [offset, offset + length) of a source. Throws internal when the source has fewer.
+// Returns a blob of bytes [offset, offset + length) of a source. Throws internal when the source has fewer.
 BlobPtr make_source_blob(SourcePtr source, std::uint64_t offset, std::uint64_t length);
 
-// Returns a blob that owns its bytes.
+// Returns a blob that owns its bytes. Errors show `name` as the path.
 BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name);
 
-// Returns stored bytes that cannot be decoded. They have a size and a place, and reading them throws unsupported with
+// Returns a blob of stored bytes that cannot be decoded. It has a size and a place; reading it throws unsupported with
 // the reason ("the encoding "lz4" is not known to this version of Poise").
 BlobPtr make_opaque_blob(Stored stored, std::uint64_t size, std::string reason);
 
-// Returns bytes whose file is missing: reading them throws not_found.
+// Returns a blob whose file is missing: reading it throws not_found with the reason.
 BlobPtr make_missing_blob(std::uint64_t size, std::string reason);
 
 // Returns a copy of all decoded bytes. Throws what Blob::read() throws.

@@ -1,4 +1,6 @@
-// CacheType: how a session keeps the keys and values of its text (docs/quantization.md).
+// CacheType: the way in which a session keeps the keys and values of its text (docs/quantization.md).
+//
+//   poise::Session session(model, {.cache = poise::CacheType::q8});
 #pragma once
 
 #include <cstdint>
@@ -7,6 +9,7 @@
 
 namespace poise {
 
+// Names the type of the numbers in a cache.
 enum class CacheType : std::uint8_t {
   f32,  // without rounding
   f16,  // half the memory; numbers beyond 65504 are an error

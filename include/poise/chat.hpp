@@ -4,7 +4,7 @@
 //   const poise::Conversation talk = poise::parse_conversation(R"([{"role": "user", "content": "Hello"}])", "talk");
 //   session.feed(session.tokenizer().encode(chat.render(talk)));
 //
-// docs/chat.md lists what a template may use.
+// docs/chat.md lists the features that a template may use. A const ChatTemplate is thread-safe.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ namespace poise {
 struct Conversation {
   Value::Array messages;              // {"role", "content", ...}, in the template's terms
   Value tools = {};                   // null: none
-  Value documents = {};               // the same
+  Value documents = {};               // null: none
   Attributes variables = {};          // other variables of the template: "enable_thinking"
   bool add_generation_prompt = true;  // ends with the opening of the model's answer
 };
@@ -36,11 +36,11 @@ bool has_chat_template(const Vocabulary& vocabulary);
 // Describes a template that Poise has for models whose files have none (docs/chat.md).
 struct BuiltInTemplateInfo {
   std::string_view name;  // "chatml"
-  // The text that ends an answer: the token of that text (GenerateOptions::stop_id), else a text to stop at. Empty: the
-  // vocabulary's EOS.
+  // The text that ends an answer, for GenerateOptions::stop_id if it is a token, else for GenerateOptions::stop. Empty:
+  // the vocabulary's EOS ends it.
   std::string_view end;
 };
-// Returns all built-in templates, those first that are used most.
+// Returns all built-in templates, the most used first.
 std::vector<BuiltInTemplateInfo> list_built_in_templates();
 
 class ChatTemplate {
@@ -50,7 +50,7 @@ class ChatTemplate {
   explicit ChatTemplate(const Vocabulary& vocabulary, bool has_tools = false);
   // Takes a given template with the vocabulary's special tokens (bos_token, eos_token, ...). `name` begins messages.
   ChatTemplate(std::string_view source, const Vocabulary& vocabulary, std::string name = "chat template");
-  // Returns the built-in template of that name; else a given template, as above.
+  // Returns the built-in template of that name, else the template with that source. Throws what the constructors throw.
   static ChatTemplate find(std::string_view name_or_source, const Tokenizer& tokenizer);
   ~ChatTemplate();
   ChatTemplate(ChatTemplate&&) noexcept;

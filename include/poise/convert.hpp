@@ -1,5 +1,7 @@
 // convert: converts a file to another format, and selects, casts and quantizes tensors.
 //
+//   poise::convert("model/", "model.gguf", {.recipe = "q4_k_m"});
+//
 // Bytes move once, from the input to the output, in constant memory. Tensors of a layout that the output's format
 // cannot hold become dense: sparse ones with the type of their values, quantized ones f32.
 #pragma once
@@ -21,15 +23,16 @@
 namespace poise {
 
 struct ConvertOptions {
-  std::string format = {};  // "alt", "safetensors", ...; empty: by the output's extension, or because it is a directory
+  std::string format = {};  // "alt", "safetensors", ...; empty: as save() chooses it by the output's path
 
-  // The type for floating-point tensors: f32, f16 or bf16. Without it they keep theirs if the format can hold it; bf16
-  // becomes f32 otherwise.
+  // The type for floating-point tensors: f32, f16 or bf16. std::nullopt: they keep theirs, but bf16 becomes f32 in a
+  // format that cannot hold it.
   std::optional<DType> dtype = {};
 
   // Codes for floating-point tensors; those of fewer than two dimensions become f32. Excludes dtype.
   std::optional<StoredType> quantize = {};
-  // A recipe of llama-quantize, which gives each matrix a type: "q4_k_m", ... (docs/quantization.md). Excludes both.
+  // A recipe of llama-quantize, which gives each matrix a type: "q4_k_m", ... (docs/quantization.md). Excludes dtype
+  // and quantize.
   std::string recipe = {};
   // Weights for the errors of blocks, from llama-imatrix (GGUF, or its older format). Empty: none.
   std::filesystem::path imatrix = {};
@@ -51,8 +54,8 @@ struct ConvertOptions {
   //
   // Names. strip_prefix is removed where a name begins with it, add_prefix is put in front of every name. `rename`: the
   // first pattern that matches a name counts. A shell pattern matches the whole name, and the k-th * of the new name
-  // stands for what the k-th * of the pattern matched. After "re:" it is a regular expression: every match in a
-  // name is replaced, and $1 or \1 is a group.
+  // stands for the text that the k-th * of the pattern matched. After "re:" the pattern is a regular expression: every
+  // match in a name is replaced, and $1 or \1 is a group.
   struct Rename {
     std::string pattern;
     std::string name;
@@ -60,18 +63,18 @@ struct ConvertOptions {
   std::string strip_prefix = {};
   std::vector<Rename> rename = {};
   std::string add_prefix = {};
-  // The layers that stay, in ascending ranges without their ends: "0:12,16:32". They are numbered from 0. After
-  // "PREFIX=" those of another list than the model's layers: "encoder.block=0:6". Empty: all.
+  // The layers that stay, numbered from 0, in ascending ranges without their ends: "0:12,16:32". "PREFIX=" selects
+  // another list than the model's layers: "encoder.block=0:6". Empty: all layers stay.
   std::string layers = {};
-  // Keeps the first rows of the embedding and of the output matrix, and the tokens of the vocabulary that have them.
+  // Keeps the first rows of the embedding and of the output matrix, and the vocabulary's tokens with these ids.
   std::optional<std::uint64_t> vocab_size = {};
-  bool drop_rows = false;  // vocab_size is the number of the vocabulary's tokens, without unused ones at its end
-  // Values of "card.FIELD", "config.KEY" and attributes; a name alone is the model's attribute, else a field of the
+  bool drop_rows = false;  // takes the number of the vocabulary's tokens, without unused ones at its end, as vocab_size
+  // New values of "card.FIELD", "config.KEY" and attributes. A name alone is the model's attribute, else a field of the
   // card, else a key of its configuration, else a new attribute. Text becomes a value of the old one's type.
   std::vector<std::pair<std::string, Value>> set = {};
 
-  // Shell patterns over tensor names, Poise's or those in the file: * any run, ? one character, [a-z] one of. `only`
-  // empty: all.
+  // Shell patterns of tensors to write and to leave out, over Poise's names or those in the file: * matches any text,
+  // ? one character, [a-z] one of these. `only` empty: all.
   std::vector<std::string> only = {};
   std::vector<std::string> skip = {};
 
@@ -87,7 +90,7 @@ struct ConvertOptions {
   // Fields of the card that replace the input's; those left empty stay.
   Card card = {};
 
-  // Checks the input's digests of everything that is written, during writing; false trusts them.
+  // Checks the input's digests while the output is written; false trusts the input.
   bool verify = true;
   // Refuses an input with warnings (ConvertReport::warnings), before anything is written.
   bool strict = false;
@@ -108,41 +111,42 @@ struct PlannedTensor {
   std::optional<std::uint64_t> bytes_out;  // of its parts, before compression; std::nullopt if it may become sparse
 };
 
-// Counts codes that are decoded to float32 because the output's format lacks their layout.
+// Counts tensors of codes that are decoded to float32 because the output's format lacks their layout.
 struct DecodedTensors {
   std::size_t tensors = 0;
   std::uint64_t bytes_in = 0;   // of the codes, with their scales
   std::uint64_t bytes_out = 0;  // of the numbers
 };
 
-// Counts matrices that adapters changed, by the type that they get: without dtype, quantize and keep their own.
+// Counts matrices that adapters changed and that get the same type: without dtype, quantize and keep, their own.
 struct MergedMatrices {
   std::string type;  // "q4_k"
   std::size_t matrices = 0;
 };
 
-// The plan of a conversion, made from headers alone.
+// Describes a conversion before it runs, from headers alone.
 struct Plan {
   std::string format;                  // to be written
   std::filesystem::path output;        // the file that will open the model, or the directory; empty without a path
   std::vector<PlannedTensor> tensors;  // to be written, in the model's order
-  std::vector<std::string> skipped;    // names in the input of those that layers, only and skip leave out
+  std::vector<std::string> skipped;    // tensors that layers, only and skip leave out, by their names in the input
   std::vector<std::string> changes;    // of names, layers, vocabulary and keys, one sentence each
   std::vector<Finding> warnings;       // about the input
   std::vector<std::string> losses;     // what the output's format cannot hold
-  // The size of all files. std::nullopt if it depends on the tensors' bytes (compression, sparse layouts) or on the
-  // ends of shards.
+  // The size of all files. std::nullopt if it depends on the tensors' bytes (compression, sparse layouts) or on where
+  // shards end.
   std::optional<std::uint64_t> bytes_out;
-  bool exact = true;  // false: bytes_out is an upper bound; equal parts are stored once
+  bool exact = true;  // false: bytes_out is an upper bound, since equal parts are stored once
   DecodedTensors decoded;
   std::vector<MergedMatrices> merged;
 
   struct Rest;
-  std::shared_ptr<Rest> rest;  // what write() does
+  std::shared_ptr<Rest> rest;  // internal: what write() needs
 };
 
 // Plans to write `model` as `format` with `changes`, which must not name another format. Throws bad_argument and
-// unsupported as convert() does, unless that takes tensors' bytes. Requires: the model outlives the plan.
+// unsupported as convert() does, except for faults that show only in tensors' bytes. Requires: the model outlives the
+// plan.
 Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes = {});
 
 // Plans convert() with the same arguments, and throws what it throws. Opens the input, writes nothing.
@@ -150,7 +154,7 @@ Plan plan(const std::filesystem::path& input, const std::filesystem::path& outpu
 
 struct ConvertReport;
 
-// Carries out a plan, once. Throws what convert() throws; then there is no output.
+// Carries out a plan, once. Throws what convert() throws; after an exception there is no output.
 ConvertReport write(const Plan& plan, const std::filesystem::path& output);
 
 struct ConvertReport {
@@ -172,7 +176,7 @@ struct ConvertReport {
     DType from;
     DType to;
     std::uint64_t values = 0;
-    std::uint64_t to_zero = 0;       // became zero, and were not before
+    std::uint64_t to_zero = 0;       // numbers other than zero that became zero
     std::uint64_t to_subnormal = 0;  // fell below the target's normal range
     std::uint64_t not_finite = 0;    // infinite or NaN; they stay so
     double worst_error = 0;          // max |x - cast(x)|
@@ -193,10 +197,10 @@ struct ConvertReport {
   std::vector<MergedMatrices> merged;
 };
 
-// Does plan() and write() together. Throws what open() and save() throw; bad_argument when the output is one of the
+// Plans and writes. Throws what open() and save() throw; bad_argument when the output is one of the
 // input's files or exists without options.write.overwrite, when a pattern matches no tensor, or options contradict each
 // other; invalid_file, naming the tensor, for a wrong digest in the input, and for a warning if `strict`; io when a
-// file with digests changes meanwhile. Then there is no output.
+// file with digests changes meanwhile. After an exception there is no output.
 ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output,
                       const ConvertOptions& options = {});
 

@@ -1,4 +1,7 @@
-// diff: what differs between two models, across formats.
+// diff: finds the differences between two models, also of different formats.
+//
+//   const poise::DiffReport report = poise::diff(poise::open("a.alt"), poise::open("b.gguf"));
+//   for (const auto& tensor : report.tensors) std::cout << tensor.name << ": " << tensor.a << ", " << tensor.b << "\n";
 #pragma once
 
 #include <cstdint>
@@ -20,23 +23,23 @@ struct FieldDifference {
 };
 
 struct TensorDifference {
-  // The first difference of two tensors.
+  // Names the first difference of two tensors.
   enum class What : std::uint8_t {
     only_in_a,
     only_in_b,
     shape,
-    type,    // of storage, with equal shapes; values give the distance
-    values,  // only, or bytes that are not numbers
+    type,    // the type of storage, with equal shapes; TensorDifference::values has the distance
+    values,  // the numbers alone, or bytes that are not numbers
   };
 
   std::string name;
   What what = What::values;
   std::string a;  // "f16 [4096, 4096]", "q4_k [4096, 4096]"; "-" when absent
   std::string b;
-  // Over elements, if both have the same shape and real numbers, complex ones or integers. Compares floating-point
-  // numbers in the precision of the wider type, integers exactly.
+  // Measures the distance of two tensors with the same shape, of real numbers, complex numbers or integers. Compares
+  // floating-point numbers in the precision of the wider type, integers exactly.
   struct Values {
-    std::uint64_t different = 0;  // elements
+    std::uint64_t different = 0;  // number of elements that differ
     double max_absolute = 0;
     double rms = 0;           // root of the mean squared difference
     double max_relative = 0;  // largest |a - b| / |a| of the elements of `a` that are not zero
@@ -50,9 +53,9 @@ struct DiffReport {
   std::vector<FieldDifference> fields;
   std::vector<TensorDifference> tensors;  // by name
   std::size_t equal_tensors = 0;
-  // Of these, those whose bytes differ: 0.0 and -0.0, or NaNs; with DiffOptions::values in types, too.
+  // Equal tensors whose bytes differ: 0.0 and -0.0, or NaNs; with DiffOptions::values also tensors of other types.
   std::size_t equal_as_numbers = 0;
-  std::size_t within_tolerance = 0;  // of these, those with numbers that differ by at most DiffOptions::tolerance
+  std::size_t within_tolerance = 0;  // equal tensors with numbers that differ, by at most DiffOptions::tolerance
   std::vector<Finding> warnings;     // digests that could not be checked
 
   // Returns true if the models do not differ.
@@ -63,19 +66,20 @@ struct DiffOptions {
   // Shell patterns over tensor names, as in ConvertOptions. `only` empty: all.
   std::vector<std::string> only = {};
   std::vector<std::string> skip = {};
-  double tolerance = 0;  // numbers are equal if they differ by at most that
+  double tolerance = 0;  // numbers are equal if they differ by at most this
   // Compares names, shapes and numbers of tensors alone: metadata, attributes and types do not count.
   bool values = false;
-  bool verify = true;
+  bool verify = true;  // checks the files' digests of the compared bytes
   Progress progress = {};
 };
 
 // Compares two models. Tensors are equal when name, shape, layout, element type and elements are. Layouts are compared
 // by meaning, not by their attributes and index types. NaN equals NaN. Maps are equal when they have equal values under
-// the same keys, in any order. For two sparse tensors only stored elements are compared. With `verify`, checks the
-// files' digests of what is compared: throws invalid_file, naming the tensor, for a wrong one. Throws what reading the
-// blobs throws, and cancelled; bad_argument for a pattern that matches no tensor, and a tolerance below 0.
+// the same keys, in any order. For two sparse tensors only stored elements are compared. Throws invalid_file, naming
+// the tensor, for a wrong digest; bad_argument for a pattern that matches no tensor, and for a tolerance below 0;
+// cancelled; and what reading the blobs throws.
 DiffReport diff(const Model& a, const Model& b, const DiffOptions& options);
+// Compares all tensors, without tolerance.
 inline DiffReport diff(const Model& a, const Model& b, const Progress& progress = {}, bool verify = true) {
   return diff(a, b, DiffOptions{.verify = verify, .progress = progress});
 }

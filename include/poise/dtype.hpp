@@ -1,4 +1,6 @@
-// DType: the element types Poise knows, one row each of dtype.def.
+// DType: the element types that Poise knows; each is a row of dtype.def.
+//
+//   std::cout << poise::info(poise::DType::bf16).bits << "\n";  // 16
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,7 @@ enum class DType : std::uint8_t {
 
 enum class DTypeKind : std::uint8_t { floating, signed_integer, unsigned_integer, boolean, complex, quantized };
 
-// One row of dtype.def.
+// Describes an element type: a row of dtype.def.
 struct DTypeInfo {
   DType dtype;
   std::string_view name;  // "f32", "bool", ...
@@ -33,8 +35,9 @@ std::string_view to_string(DType dtype);
 // Returns the type with that name ("f16"); std::nullopt for other names.
 std::optional<DType> dtype_from_name(std::string_view name);
 
-// Return true for real floating-point types, and for integers with or without a sign.
+// Returns true for floating-point types of real numbers.
 bool is_floating(DType dtype);
+// Returns true for integers with or without a sign.
 bool is_integer(DType dtype);
 
 }  // namespace poise

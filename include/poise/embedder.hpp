@@ -3,9 +3,9 @@
 //   poise::Embedder embedder(poise::load_weights(poise::open("model.gguf")), {.pooling = poise::Pooling::mean});
 //   const std::vector<float> vectors = embedder.embed(texts);    // [texts.size(), embedder.size()]
 //
-// Short texts are computed together, so that each weight is read once for many of them. A vector is what the text gives
-// alone, up to the rounding of sums and of the cache; with SessionOptions::exact it is the same. One thread at a time
-// uses an Embedder; it computes with several.
+// Short texts are computed together, so that each weight is read once for many of them. Each vector equals that of the
+// text alone, up to the rounding of sums and of the cache; with SessionOptions::exact it is identical. One thread at a
+// time uses an Embedder; it computes with several.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +24,15 @@
 
 namespace poise {
 
+// Chooses how the hidden states of a text's tokens become one vector.
 enum class Pooling : std::uint8_t {
   last,  // the hidden state of the last token, which has seen all others
-  mean,  // the mean of those of all tokens, BOS and EOS among them
+  mean,  // the mean of the hidden states of all tokens, BOS and EOS included
 };
 
 struct EmbedOptions {
   Pooling pooling = Pooling::last;
-  std::optional<std::size_t> layer = {};  // whose hidden states (Session::hidden_states()); default: the last one's
+  std::optional<std::size_t> layer = {};  // the layer that Session::hidden_states() takes; std::nullopt: the last
   bool normalize = false;                 // divides each vector by its length
 };
 
@@ -44,13 +45,13 @@ class Embedder {
   Embedder(Embedder&&) noexcept;
   Embedder& operator=(Embedder&&) noexcept;
 
-  // Returns the count of numbers in a vector.
+  // Returns the number of elements of a vector.
   std::size_t size() const;
 
-  // Returns the vectors of texts, [texts.size(), size()], row by row. Texts get the special tokens of the vocabulary,
-  // as Tokenizer::encode_with_special() puts them around. `progress` counts tokens instead of bytes. Throws unsupported
-  // without a vocabulary, and for hidden states that are not finite; bad_argument for a text without tokens and for one
-  // that is longer than the context; cancelled.
+  // Returns the vectors of texts, [texts.size(), size()], row by row. Tokenizer::encode_with_special() adds the special
+  // tokens of the vocabulary to each text. `progress` counts tokens instead of bytes. Throws unsupported without a
+  // vocabulary, and for hidden states that are not finite; bad_argument for a text without tokens, and for one that is
+  // longer than the context; cancelled.
   std::vector<float> embed(std::span<const std::string> texts, const Progress& progress = {},
                            const std::stop_token& stop = {});
   // Returns the same for token ids, without special tokens around them. Throws bad_argument for an unknown id.

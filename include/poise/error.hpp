@@ -1,7 +1,13 @@
 // Every failure of the library is one exception type, poise::Error.
 //
 // The library never prints, aborts or exits. An Error has the kind of failure, the file and (if known) the byte offset,
-// and one sentence that names the field, what was expected and what was found.
+// and one sentence that names the field, the expected value and the value that was found.
+//
+//   try {
+//     const poise::Model model = poise::open("model.alt");
+//   } catch (const poise::Error& error) {
+//     std::cerr << error.what() << "\n";
+//   }
 #pragma once
 
 #include <cstdint>
@@ -13,6 +19,7 @@
 
 namespace poise {
 
+// Names the kind of a failure.
 enum class ErrorKind {
   invalid_file,  // the bytes of a file break a rule of its format
   unsupported,   // the file is fine, but this operation cannot be done with it

@@ -1,4 +1,6 @@
 // Finding: a fact about a file that its user should know, and its place.
+//
+//   for (const poise::Finding& warning : model.warnings) std::cerr << warning.path << ": " << warning.message << "\n";
 #pragma once
 
 #include <cstdint>
@@ -7,17 +9,19 @@
 
 namespace poise {
 
+// Grades a finding.
 enum class Severity : std::uint8_t {
   error,    // the file is not what it claims to be
   warning,  // usable, but unusual
 };
 
+// Describes one fault or peculiarity of a file.
 struct Finding {
   Severity severity = Severity::warning;
-  std::string message;  // one sentence; names tensor and part if it is about one
-  std::string path;     // of the file; empty: not about a file
-  std::optional<std::uint64_t> offset;
-  std::string tensor = {};  // where verify() found it; empty: unknown, or not about one
+  std::string message;                  // one sentence; names tensor and part if it is about one
+  std::string path;                     // of the file; empty: not about a file
+  std::optional<std::uint64_t> offset;  // in that file, in bytes
+  std::string tensor = {};              // the tensor in which verify() found it; empty: unknown, or not about one
 };
 
 }  // namespace poise

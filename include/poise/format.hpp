@@ -1,4 +1,7 @@
-// Formats: reads any file into a Model, and writes a Model in any format.
+// format: reads any file into a Model, and writes a Model in any format.
+//
+//   const poise::Model model = poise::open("model.safetensors");
+//   poise::save(model, "model.zt");
 #pragma once
 
 #include <cstdint>
@@ -18,12 +21,12 @@ namespace poise {
 
 struct ReadOptions {
   IoMode io = IoMode::map;
-  // The tensors of quantized directories (GPTQ, AWQ, ...) as stored. Otherwise those of a matrix are folded into one,
-  // with the same codes.
+  // Keeps the tensors of quantized directories (GPTQ, AWQ, ...) as stored. Otherwise those of a matrix become one
+  // tensor, with the same codes.
   bool raw = false;
 };
 
-// Holds the options of a writer. A format rejects those that it lacks (bad_argument).
+// Holds the options of a writer. A format that lacks an option throws bad_argument.
 struct WriteOptions {
   bool overwrite = false;                        // replace an existing file
   std::optional<std::string> dialect = {};       // alt: "alt.c"
@@ -34,28 +37,29 @@ struct WriteOptions {
   Progress progress = {};
 };
 
-// Opens a file or directory, finds its format by content, then by extension, and reads it into a Model.
-// Throws not_found, io, invalid_file, unsupported.
+// Opens a file or directory, finds its format by content, then by extension, and reads it into a Model. Throws
+// not_found, io, invalid_file, unsupported, and bad_argument for a path that is neither a file nor a directory.
 Model open(const std::filesystem::path& path, const ReadOptions& options = {});
 
-// Reads bytes in memory; errors show `name` as the path, and its extension may help to find the format.
+// Reads a source, such as bytes in memory, into a Model. Errors show its name as the path, and the name's extension may
+// help to find the format. Throws invalid_file, unsupported, io.
 Model open(SourcePtr source, const ReadOptions& options = {});
 
 struct SaveReport {
-  std::string format;               // that was written
+  std::string format;               // the format that was written
   std::uint64_t bytes = 0;          // of all files
   std::vector<std::string> losses;  // what the format cannot hold of the model, one sentence each
 };
 
 // Writes a model as `format` ("alt", "safetensors", ...). The target appears whole or not at all; an existing file is
 // an error without options.overwrite. Throws bad_argument, unsupported (the format cannot hold the model), io,
-// cancelled, and whatever reading the model's blobs throws. plan() in <poise/convert.hpp> gives the losses before
-// anything is written.
+// cancelled, and what reading the model's blobs throws. plan() in <poise/convert.hpp> finds the losses and writes
+// no file.
 SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format,
                 const WriteOptions& options = {});
 
-// Writes the same in the format of the path's extension, or of directories if it ends in a slash or is one. Throws
-// bad_argument, too, for an unknown extension.
+// Does the same in the format of the path's extension, or as a Hugging Face directory if the path ends in a slash or is
+// a directory. Throws bad_argument for an unknown extension, too.
 SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
 // Describes a format, for `poise --help` and the README's table.
@@ -66,7 +70,7 @@ struct FormatInfo {
   bool readable = false;
   bool writable = false;
 };
-// Returns all formats, those first that are recognized first.
+// Returns all formats, in the order in which open() tries them.
 std::span<const FormatInfo> formats();
 
 // Returns the writable format with a path's extension, "alt" for "model.alt"; std::nullopt for other extensions.

@@ -1,4 +1,6 @@
-// hash: SHA-256 of every part of every tensor, over decoded bytes, and one for the model.
+// hash: computes SHA-256 of every part of every tensor, over decoded bytes, and one for the model.
+//
+//   std::cout << poise::hash(poise::open("model.alt")).model << "\n";
 #pragma once
 
 #include <string>
@@ -26,7 +28,7 @@ struct ModelHash {
 };
 
 // Computes the hashes, in one pass over all bytes. Throws what reading the blobs throws, cancelled, and invalid_file
-// for a wrong digest of a part in a file.
+// for a part that does not match its digest in the file.
 ModelHash hash(const Model& model, const Progress& progress = {});
 
 }  // namespace poise

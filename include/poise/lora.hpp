@@ -4,6 +4,9 @@
 // thin matrices for each matrix that it changes:
 //
 //   weight + scale * alpha / rank * B A        (alpha / sqrt(rank) with use_rslora)
+//
+//   const poise::LoraAdapter adapter{.path = "adapter/"};
+//   const poise::Model merged = poise::with_lora(poise::open("base/"), {&adapter, 1});
 #pragma once
 
 #include <filesystem>
@@ -18,12 +21,12 @@ struct LoraAdapter {
   double scale = 1;            // times the adapter's own scale
 };
 
-// Returns the model with adapters merged, in order. Lazy: reading a merged matrix computes it row by row. Sums are
-// float32; a dense matrix then gets its own type, other matrices stay float32 (convert() gives them their own type,
-// too). Tensors that an adapter stores whole (modules_to_save, biases) replace the model's. An adapter of the embedding
-// of a model with tied embeddings changes the input side alone: the output matrix becomes a tensor of its own, with a
-// warning. Throws not_found and invalid_file for an unreadable adapter; unsupported for unknown kinds (DoRA);
-// invalid_file that lists everything in the adapter that does not fit the model. Requires: `scale` is finite.
+// Returns the model with adapters merged, in order. Reading a merged matrix computes it row by row. Sums are float32; a
+// dense matrix then gets its own type, other matrices stay float32 (convert() gives them their own type, too). Tensors
+// that an adapter stores whole (modules_to_save, biases) replace the model's. If embeddings are tied and an adapter
+// changes the embedding, only the input side changes: the output matrix becomes a separate tensor, with a warning.
+// Throws not_found and invalid_file for an unreadable adapter; unsupported for unknown kinds (DoRA); invalid_file,
+// listing everything in the adapter that does not fit the model. Requires: `scale` is finite.
 Model with_lora(const Model& model, std::span<const LoraAdapter> adapters);
 
 }  // namespace poise

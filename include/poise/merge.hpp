@@ -21,10 +21,10 @@
 
 namespace poise {
 
-// Is a parameter's value: one for all tensors, or by their names and layers.
+// Holds a parameter's value: one number for all tensors, or numbers by their names and layers.
 struct MergeSetting {
   struct Case {
-    std::string filter;           // a part of the names that it is for; empty or "*": all names
+    std::string filter;           // applies to names that contain it; empty or "*": to all names
     std::vector<double> numbers;  // one number, or a gradient: spread evenly from the first layer to the last one
   };
   std::vector<Case> cases;  // the first one whose filter fits counts
@@ -33,7 +33,7 @@ struct MergeSetting {
   MergeSetting(double number) : cases{{{}, {number}}} {}
 };
 
-// By names: "weight", "density", "t". Flags are 0 and 1.
+// Maps names of parameters ("weight", "density", "t") to their values. Flags are 0 and 1.
 using MergeSettings = std::map<std::string, MergeSetting, std::less<>>;
 
 // Names the layers [begin, end) of a model.
@@ -50,7 +50,7 @@ struct MergeSource {
   MergeSettings settings = {};
 };
 
-// Is a run of layers of the result: each is merged from one layer of every source.
+// Describes consecutive layers of the result. Each is merged from one layer of every source.
 struct MergeSlice {
   std::vector<MergeSource> sources;
   MergeSettings settings = {};
@@ -58,34 +58,37 @@ struct MergeSlice {
 
 struct MergeRecipe {
   std::string method;  // "linear", "slerp", "ties", ...: list_merge_methods()
-  // In order. A single slice whose sources have no layers merges whole models.
+  // The slices of the result, in order. A single slice whose sources have no layers merges whole models.
   std::vector<MergeSlice> slices;
-  std::filesystem::path base = {};  // empty: none. The result has its configuration, else the first source's
-  // Those of a source count first, then those of a slice, then these.
+  // The base model, whose configuration the result has. Empty: none; the result has the first source's configuration.
+  std::filesystem::path base = {};
+  // A source's settings take precedence over its slice's, and both over these.
   MergeSettings settings = {};
-  std::optional<DType> dtype = {};  // of the result, if ConvertOptions asks for no type
+  std::optional<DType> dtype = {};  // of the result, if ConvertOptions does not name a type
   std::uint64_t seed = 0;           // of the random numbers of DARE and DELLA
-  std::filesystem::path file = {};  // that the recipe was read from; errors name it
+  std::filesystem::path file = {};  // the file of the recipe, which errors name; empty: none
 };
 
 // Reads a recipe in mergekit's YAML. Paths in it are relative to the current directory. Throws what opening a file
 // throws, and invalid_file, naming line and key.
 MergeRecipe read_merge_recipe(const std::filesystem::path& path);
 
+// Describes a method of merging.
 struct MergeMethodInfo {
   std::string name;         // "task_arithmetic"
   std::string short_name;   // "task"; empty: none
   std::string description;  // one line
 };
+// Returns all methods.
 std::vector<MergeMethodInfo> list_merge_methods();
 
 // Plans merge() with the same arguments, and throws what it throws. Opens the inputs, writes nothing.
 Plan plan_merge(const MergeRecipe& recipe, const std::filesystem::path& output, const ConvertOptions& options = {});
 
-// Merges models and writes the result, which every option of a conversion but `lora`, `vocab` and `merges` applies to.
-// Numbers are computed as float32; without a type in options or recipe each tensor gets that of the base, else of the
-// first source. Throws what convert() throws; bad_argument for an unknown method or setting, and for numbers outside
-// a setting's range; invalid_file that lists tensors that a model lacks and shapes that differ.
+// Merges models and writes the result. Takes every option of a conversion except `lora`, `vocab` and `merges`. Numbers
+// are computed as float32; without a type in options or recipe each tensor gets its type in the base, else in the first
+// source. Throws what convert() throws; bad_argument for an unknown method or setting, and for numbers outside a
+// setting's range; invalid_file, listing tensors that a model lacks and shapes that differ.
 ConvertReport merge(const MergeRecipe& recipe, const std::filesystem::path& output, const ConvertOptions& options = {});
 
 }  // namespace poise

@@ -1,8 +1,11 @@
 // Model: the result of every reader and the input of every writer.
 //
-// A Model is small and lazy: names, shapes and blobs that know where their bytes are. A Model that exists is
-// structurally valid; what needs a pass over the data (digests, indices, finite values) is verify() in
-// <poise/verify.hpp>. A const Model is safe to read from many threads.
+//   const poise::Model model = poise::open("model.alt");
+//   for (const poise::Tensor& tensor : model.tensors()) std::cout << tensor.name << "\n";
+//
+// A Model is small: names, shapes and blobs, which read their bytes on demand. A Model that exists is structurally
+// valid; verify() in <poise/verify.hpp> checks what needs a pass over the data (digests, indices, finite values). A
+// const Model is safe to read from many threads.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +30,7 @@
 
 namespace poise {
 
-// Internal indices.
+// These are internal indices.
 class TextTable;
 class TokenTexts;
 
@@ -65,7 +68,7 @@ struct Config {
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-// The role of a token. The attribute poise.vocabulary (docs/formats/ztensor.md) and POISE_TOKEN_... of <poise.h>
+// Names the role of a token. The attribute poise.vocabulary (docs/formats/ztensor.md) and POISE_TOKEN_... of <poise.h>
 // have the same numbers.
 enum class TokenType : std::uint8_t {
   normal = 0,
@@ -181,17 +184,17 @@ struct VocabularySettings : SpecialIds {
   bool remove_extra_whitespaces = false;
   std::string normalizer = "identity";
 
-  // VocabularyKind::byte_pair and pipeline: left and right text, in rank order.
+  // VocabularyKind::byte_pair and pipeline: pairs of texts, in rank order.
   MergeList merges;
 
   // VocabularyKind::pipeline: all of tokenizer.json except tokens and merges (docs/tokenizers.md): "normalizer",
   // "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and other keys. For SentencePiece:
   // "normalizer", "added_tokens".
   Attributes pipeline;
-  // tokenizer_config.json's: text, or a list of named ones. Null: none. Kept, not used.
+  // The chat template of tokenizer_config.json: a text, or a list of texts with names. Null: none.
   Value chat_template;
-  // The other keys of tokenizer_config.json, in order, if the vocabulary was read with one. Kept; tokens and fields
-  // above take precedence over them.
+  // The other keys of tokenizer_config.json, in order, if the vocabulary was read with one. Tokens and fields above
+  // take precedence over them.
   Attributes tokenizer_config;
   // Texts of other files as they were read, by their names in a Hugging Face directory: special_tokens_map.json,
   // chat_template.jinja, ... Poise writes those that still agree with tokens and fields above.
@@ -246,7 +249,7 @@ class Vocabulary : public VocabularySettings {
 
 // Holds the digest that a model's main file gives for another file.
 struct FileDigest {
-  std::string path;  // the name of the Source that holds its parts
+  std::string path;  // the name of that file's Source
   std::string what;  // "shard 00001"
   Digest digest;
 };
@@ -257,16 +260,16 @@ struct DirectoryFile {
   SourcePtr source;
 };
 
-// The files that a model was read from.
+// Describes the files that a model was read from.
 struct Origin {
   std::filesystem::path path;
   std::string format;                        // "alt-v2", "safetensors", "huggingface", ...
   std::uint64_t size = 0;                    // bytes of all files
   std::vector<std::filesystem::path> files;  // every file that was opened
-  std::string recipe = {};  // the recipe that chose its tensors' types, if a GGUF file names one: "q4_k_m"
+  std::string recipe = {};  // the recipe that chose the tensors' types, if a GGUF file names one: "q4_k_m"
   std::vector<FileDigest> file_digests = {};  // of files with a digest of the whole file
-  // By key, the types of attributes that their values do not determine: "u8", "[i16]". The format's own writer keeps
-  // them.
+  // The types of attributes that their values do not determine, by key: "u8", "[i16]". The writer of the same format
+  // keeps them.
   std::map<std::string, std::string> attribute_types = {};
   // For a directory: the files of its tokenizer, and generation_config.json. Unchanged content is written as the same
   // bytes.
@@ -283,7 +286,7 @@ struct ModelHeader {
   Attributes config_json;
   std::optional<Vocabulary> vocabulary;
   Attributes attributes;
-  std::vector<Finding> warnings;  // what the reader accepted although it is not the format's canonical form
+  std::vector<Finding> warnings;  // deviations from the format's canonical form that the reader accepted
 };
 
 class Model : public ModelHeader {

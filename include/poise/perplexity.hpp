@@ -6,10 +6,10 @@
 //   for (const std::string& text : texts) perplexity.add(text);
 //   std::cout << perplexity.result().perplexity.value << "\n";
 //
-// or of one document that is longer than the context: perplexity.add_windows(document, {.size = 512}).
+// For a document that is longer than the context: perplexity.add_windows(document, {.size = 512}).
 //
 // Memory does not grow with the texts: the scores of 64 tokens are kept at a time, of both models. One thread at a time
-// uses it; it computes with several.
+// uses a Perplexity; it computes with several.
 #pragma once
 
 #include <cstddef>
@@ -32,32 +32,34 @@ struct Estimate {
   double standard_error = 0;  // as if tokens were independent of each other; NaN for a single token
 };
 
+// Describes how well a model predicted all texts so far.
 struct PerplexityResult {
-  // With a base. Divergences are in nats, from the base's distribution P of the next token to the model's Q:
-  // the sum of P(t) ln(P(t) / Q(t)) over all tokens t.
+  // Compares the model with a base. Divergences (kl) are in nats, from the base's distribution P of the next token to
+  // the model's Q: the sum of P(t) ln(P(t) / Q(t)) over all tokens t.
   struct Comparison {
     Estimate base_perplexity;
     Estimate ratio;  // perplexity / base_perplexity; its error is smaller than those of both, which vary together
     Estimate kl_mean;
     double kl_max = 0;
-    Estimate same_top;  // the share of places with the same best token; of equal scores the lower id is the best
+    Estimate same_top;  // the share of tokens for which both models predict the same best token; ties: the lower id
   };
 
   std::size_t texts = 0;
   std::size_t windows = 0;  // of add_windows()
-  std::size_t tokens = 0;   // that were predicted: of add() all but the first of each text
+  std::size_t tokens = 0;   // predicted tokens: with add() all but the first of each text
   Estimate perplexity;      // exp(-mean of the natural logarithms of their probabilities)
   std::optional<Comparison> against = {};
 };
 
-// How a document is computed that may be longer than the context: each window by itself, from its first token on.
+// Divides a document that may be longer than the context into windows. Each window is computed alone, from its first
+// token on.
 struct PerplexityWindows {
-  std::size_t size = 512;  // tokens; 4 to the context
-  // 0: as llama-perplexity of llama.cpp does. Windows follow each other; BOS takes the place of the first token of
-  // each, where the vocabulary begins texts with BOS; of the tokens of a window, those after the one with index size /
-  // 2 are predicted; tokens at the end that fill no window are left out. Otherwise as papers and transformers'
-  // documentation do: a window begins every `stride` tokens, at most `size`, and predicts those that no window before
-  // it had, but never its own first token; the last window ends with the document.
+  std::size_t size = 512;  // tokens of a window: from 4 to the context
+  // 0: as in llama-perplexity of llama.cpp. Windows follow each other; BOS replaces the first token of each if the
+  // vocabulary begins texts with BOS; a window predicts its tokens after index size / 2; tokens at the end that fill no
+  // window are left out. Otherwise as in papers and the documentation of transformers: a window begins every `stride`
+  // tokens (at most `size`), and predicts the tokens that no window before it had, but never its own first token; the
+  // last window ends with the document.
   std::size_t stride = 0;
 };
 
@@ -73,13 +75,14 @@ class Perplexity {
 
   // Adds a text: BOS, its tokens, EOS, where the vocabulary has these. `progress` counts tokens instead of bytes.
   // Throws unsupported without a vocabulary, and for probabilities that are not numbers; bad_argument for a text that
-  // both models encode differently, and for one that is longer than the context; cancelled. The text is then left out.
+  // the two models encode differently, and for one that is longer than the context; cancelled. After an exception the
+  // text is left out.
   void add(std::string_view text, const Progress& progress = {}, const std::stop_token& stop = {});
   // Does the same for token ids, without BOS and EOS around them. Throws bad_argument for an unknown id.
   void add(std::span<const TokenId> tokens, const Progress& progress = {}, const std::stop_token& stop = {});
 
   // Adds a document in windows, as one text: BOS where the vocabulary has it, and its tokens. Throws what add() throws,
-  // and bad_argument for windows that make no sense, and for a document without a token to predict.
+  // and bad_argument for an invalid size or stride, and for a document without a token to predict.
   void add_windows(std::string_view document, const PerplexityWindows& windows, const Progress& progress = {},
                    const std::stop_token& stop = {});
   // Does the same for token ids, without BOS before them.

@@ -1,4 +1,9 @@
 // Progress: reports the progress of long calls, and lets a caller stop them.
+//
+//   poise::hash(model, [](const poise::ProgressEvent& event) {
+//     std::cerr << event.done * 100 / event.total << " % " << event.item << "\n";
+//     return true;
+//   });
 #pragma once
 
 #include <cstdint>
@@ -7,14 +12,15 @@
 
 namespace poise {
 
+// Describes how far a call has come.
 struct ProgressEvent {
   std::uint64_t done = 0;   // bytes
   std::uint64_t total = 0;  // bytes
   std::string_view item;    // the current tensor; valid during the call
 };
 
-// A callback of long calls. It returns false to cancel; the call then throws Error{cancelled} and leaves no output.
-// Called by one thread at a time, after at most a few megabytes.
+// Long calls call this after every few megabytes, from one thread at a time. It returns false to cancel; the call then
+// throws Error{cancelled} and leaves no output.
 using Progress = std::function<bool(const ProgressEvent&)>;
 
 }  // namespace poise

@@ -3,6 +3,11 @@
 // First the scores change: logit_bias, repetition_penalty, then presence_penalty and frequency_penalty. At temperature
 // 0 the best token is chosen. Otherwise scores are divided by the temperature, and top_k, top_p and min_p narrow the
 // choice, in this order.
+//
+//   poise::Sampler sampler({.temperature = 0.8F, .top_p = 0.95F});
+//   const poise::TokenId token = session.sample(sampler);
+//
+// One thread at a time uses a Sampler.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +21,14 @@
 namespace poise {
 
 struct SamplingOptions {
-  float temperature = 0;   // 0: always the best token
-  std::int64_t top_k = 0;  // among the k best only; 0: all
-  float top_p = 1;         // among the fewest that together have this probability
-  std::uint64_t seed = 0;
-  float min_p = 0;               // among those with at least this share of the best one's probability
-  float repetition_penalty = 1;  // divides scores above 0, and multiplies those below, of tokens in the text
-  float presence_penalty = 0;    // subtracted from the scores of generated tokens,
-  float frequency_penalty = 0;   // and this for each of their occurrences
+  float temperature = 0;         // 0: always the best token
+  std::int64_t top_k = 0;        // chooses among the k best tokens; 0: among all
+  float top_p = 1;               // chooses among the fewest tokens that together have this probability
+  std::uint64_t seed = 0;        // of the random numbers
+  float min_p = 0;               // chooses among tokens with at least this share of the best one's probability
+  float repetition_penalty = 1;  // divides positive scores of tokens in the text, and multiplies negative ones
+  float presence_penalty = 0;    // subtracted from the score of each generated token
+  float frequency_penalty = 0;   // subtracted for each occurrence of a generated token
   std::vector<std::pair<TokenId, float>> logit_bias = {};  // added to the scores of these tokens
 };
 
@@ -32,7 +37,8 @@ struct TokenLogProbability {
   TokenId token = -1;
   double log_probability = 0;
 };
-// Returns the best `count` of them for a model's scores, without sampling options; of equal ones the lower id first.
+// Returns the `count` most probable tokens for a model's scores, the best first, without sampling options. Of equal
+// ones the lower id comes first.
 std::vector<TokenLogProbability> top_log_probabilities(std::span<const float> logits, std::size_t count);
 // Returns the log probability of one token. Requires: the scores have it.
 double log_probability(std::span<const float> logits, TokenId token);
@@ -45,7 +51,7 @@ struct Guess {
 };
 
 // Chooses tokens by their scores. The same options and scores give the same tokens on every machine. A token is drawn
-// with its probability, exactly but for the rounding of float64 sums.
+// with its probability, up to the rounding of float64 sums.
 class Sampler {
  public:
   // Throws bad_argument for invalid options.
@@ -61,11 +67,11 @@ class Sampler {
   // Draws a guess from the scores of a draft, with the same options. It does not count as a token of the text. Throws
   // what sample() throws.
   Guess guess(std::span<const float> logits);
-  // Does sample() with a guess: each token has the same probability as without, and is the guess as often as that
-  // allows (rejection sampling). A guess that no draft has drawn does not change which random numbers are used.
-  // Requires: a guess that was drawn has a random stream of its own.
+  // Samples with a guess. Each token has the same probability as without it, and the result is the guess as often as
+  // this allows (rejection sampling). A guess that was not drawn does not change which random numbers are used.
+  // Requires: a guess that was drawn came from another Sampler, such as branch().
   TokenId sample(std::span<const float> logits, const Guess& guess);
-  // Returns a sampler in the same state that draws other random numbers: takes its seed from this one's.
+  // Returns a sampler in the same state that draws other random numbers. Its seed is this sampler's next random number.
   Sampler branch();
 
  private:
@@ -79,13 +85,13 @@ class Sampler {
   void choose_candidates(std::span<const float> logits);
   void keep_nucleus();
   void leave_out_after(const Candidate& last);
-  static double sum_of_weights(std::span<const Candidate> candidates);
+  static double sum_weights(std::span<const Candidate> candidates);
   double total_weight() const;
   TokenId draw(double total);  // one of the candidates
   TokenId choose(std::span<const float> logits);
   TokenId choose(std::span<const float> logits, const Guess& guess);
   void count(TokenId token);
-  double uniform();  // in [0, 1)
+  double draw_uniform();  // in [0, 1)
 
   SamplingOptions options_;
   std::mt19937_64 random_;

@@ -1,4 +1,6 @@
-// sampling_defaults: how a model's files ask for tokens to be chosen.
+// sampling_defaults: the sampling options that a model's files recommend.
+//
+//   const auto options = poise::apply_sampling_defaults(poise::read_sampling_defaults(model));
 #pragma once
 
 #include <optional>
@@ -10,7 +12,7 @@
 
 namespace poise {
 
-// Holds each value that the files state, in the range that Sampler accepts.
+// Holds the values that the files state and that Sampler accepts.
 struct SamplingDefaults {
   std::string source;  // "generation_config.json", or "general.sampling.*", keys of GGUF; empty: the files state none
   std::optional<float> temperature = {};
@@ -21,9 +23,10 @@ struct SamplingDefaults {
   std::vector<std::string> ignored = {};  // stated, but out of range or not known to Sampler: "typical_p 0.9"
 };
 
-// Reads the defaults. generation_config.json decides as in transformers: without "do_sample": true it asks for the best
-// token each time, and an absent temperature is 1, an absent top_k 50. Otherwise GGUF's keys general.sampling.*, as
-// llama.cpp reads them: where any of temp, top_k, top_p and min_p is stated, an absent temperature is 1.
+// Reads the defaults. If there is a generation_config.json, it means the same as in transformers: without "do_sample":
+// true the best token is chosen each time; otherwise an absent temperature is 1, an absent top_k 50. In a GGUF file the
+// keys general.sampling.* mean the same as in llama.cpp: if one of temp, top_k, top_p and min_p is stated, an absent
+// temperature is 1.
 SamplingDefaults read_sampling_defaults(const Model& model);
 
 // Returns `options` with the values that the defaults state.

@@ -4,7 +4,7 @@
 //   session.generate("Once upon a time", {.max_tokens = 100},
 //                    [](std::string_view text) { std::cout << text << std::flush; return true; });
 //
-// or token by token:
+// Token by token:
 //
 //   session.feed(session.prompt("Once upon a time"));
 //   session.generate({.max_tokens = 100}, [&](poise::TokenId token) { ...; return true; });
@@ -40,31 +40,34 @@
 namespace poise {
 
 // Asks for speculation: a draft guesses tokens, and one pass of the model checks them all. The scores of each token are
-// the same as without it, to the bit; so is a greedy text, and a sampled one with guesses of the text itself. Sampled
-// with guesses of a model, each token has the same probability (rejection sampling).
+// bit for bit those without a draft. So is the text at temperature 0, and a sampled text whose guesses come from the
+// text itself. In a sampled text with a draft model each token has the same probability (rejection sampling).
 struct DraftOptions {
-  // A faster model with the same vocabulary. Null: guesses what followed the last tokens where the text had them
-  // before.
+  // A faster model with the same vocabulary. Null: the text itself; where the last tokens occurred before, the tokens
+  // that followed them there are the guess.
   std::shared_ptr<const Weights> model = {};
-  std::size_t most = 15;  // tokens at a time, 1 to 64: with the one before them 16 read the weights once
+  // The largest number of guesses at a time, 1 to 64. A pass of 15 guesses and the token before them reads the weights
+  // once.
+  std::size_t most = 15;
 };
 
 struct SessionOptions {
-  unsigned threads = 0;     // at most; 0: one per processor
-  std::size_t context = 0;  // positions at most; 0: max_position_embeddings
-  // Multiplies weights with float32 numbers. Otherwise the other factor is rounded to integers for quantized weights
-  // (docs/quantization.md), and split into bfloat16 numbers on processors with a matrix unit. Slower; for
-  // comparisons.
+  unsigned threads = 0;     // the largest number of threads; 0: one per processor
+  std::size_t context = 0;  // the largest number of positions; 0: max_position_embeddings
+  // Multiplies weights with float32 numbers, which is slower; for comparisons. Otherwise the other factor is rounded to
+  // integers for quantized weights (docs/quantization.md), and split into bfloat16 numbers on processors with a matrix
+  // unit.
   bool exact = false;
-  // How keys and values are stored, the draft's, too (docs/quantization.md). Without a type: f16, or f32 where `exact`
-  // is set. feed() throws unsupported for numbers that the type does not hold.
+  // The type of stored keys and values, also of the draft's (docs/quantization.md). std::nullopt: f16, or f32 if
+  // `exact` is set. feed() throws unsupported for numbers that the type cannot hold.
   std::optional<CacheType> cache = {};
   std::optional<DraftOptions> draft = {};
 };
 
+// Counts guesses of a draft.
 struct DraftCounts {
-  std::size_t guessed = 0;  // tokens that a draft proposed, and the model has checked
-  std::size_t right = 0;    // of these, the ones that became part of the text
+  std::size_t guessed = 0;  // tokens that the draft proposed and the model checked
+  std::size_t right = 0;    // guesses that became part of the text
 };
 
 struct GenerateOptions {
@@ -72,12 +75,13 @@ struct GenerateOptions {
   SamplingOptions sampling = {};
   std::optional<TokenId> stop_id = {};  // ends the text; without it, the end tokens that the files name
                                         // (docs/tokenizers.md), or 3 for a Tiny Llama without vocabulary
-  bool ignore_eos = false;              // no token ends the text, nor does stop_id
-  std::vector<std::string> stop = {};   // texts that end the text before them; not empty
+  bool ignore_eos = false;              // true: neither end tokens nor stop_id end the text
+  std::vector<std::string> stop = {};   // the text ends before the first of these texts; none is empty
 };
 
+// Names the reason why a text ended.
 enum class StopReason { end_of_text, max_tokens, context_full, callback, stop_text };
-// Returns "length" for max_tokens, "context" for context_full, else "stop": as JSON calls them.
+// Returns the name that JSON outputs use: "length" for max_tokens, "context" for context_full, else "stop".
 std::string_view finish_reason(StopReason reason);
 
 struct Generation {
@@ -87,12 +91,12 @@ struct Generation {
 
 class Session {
  public:
-  // Throws unsupported, naming what the model lacks or what Poise does not run; invalid_file, listing every
-  // disagreement between configuration, vocabulary and tensors; bad_argument, also for a draft with another vocabulary,
-  // naming the difference; and what reading its blobs throws.
+  // Prepares the weights of a model. Throws unsupported, naming what the model lacks or what Poise does not run;
+  // invalid_file, listing every disagreement between configuration, vocabulary and tensors; bad_argument for invalid
+  // options, and for a draft with another vocabulary, naming the difference; and what reading the model's blobs throws.
   explicit Session(const Model& model, const SessionOptions& options = {});
-  // Shares weights with other sessions, also of other threads. Throws bad_argument for null, for options that make no
-  // sense, and for a draft with another vocabulary.
+  // Shares weights with other sessions, also of other threads. Throws bad_argument for null, for invalid options, and
+  // for a draft with another vocabulary.
   explicit Session(std::shared_ptr<const Weights> weights, const SessionOptions& options = {});
   ~Session();
   Session(Session&&) noexcept;
@@ -104,7 +108,7 @@ class Session {
   // Encodes text, with BOS first if the vocabulary has it. Throws unsupported when the model has no vocabulary.
   std::vector<TokenId> prompt(std::string_view text) const;
 
-  const Weights& weights() const;       // that it shares
+  const Weights& weights() const;       // the shared weights
   std::size_t vocabulary_size() const;  // the length of logits(); the tokenizer may know fewer tokens
   std::size_t context() const;          // the maximum number of positions
   std::size_t position() const;         // tokens fed so far
@@ -115,67 +119,68 @@ class Session {
   // Drops all tokens.
   void reset();
 
-  // Drops all tokens after the first `position`, and the pending one. logits() need another feed(), which recomputes
-  // tokens that layers with a window no longer have. Throws bad_argument beyond position().
+  // Drops all tokens after the first `position`, and the pending one. logits() needs another feed(), which recomputes
+  // tokens that layers with a sliding window have dropped. Throws bad_argument beyond position().
   void truncate(std::size_t position);
 
   // Returns an independent session with the same tokens and scores, on the same weights. Copies the cache.
   Session fork() const;
 
   // Writes the tokens, their keys and values, and the scores of the next token to a zTensor file (docs/chat.md), with a
-  // fingerprint of the model. An existing file is an error unless `overwrite`. Throws unsupported for numbers that are
-  // not finite, io, and what reading the model's blobs throws.
+  // fingerprint of the model. Throws bad_argument for an existing file unless `overwrite`, unsupported for numbers that
+  // are not finite, io, and what reading the model's blobs throws.
   void save(const std::filesystem::path& path, bool overwrite = false) const;
 
-  // Goes on from such a file, which replaces all tokens. Throws what open() throws; bad_argument for a file of another
-  // model or with another type of cache, and for one with more tokens than context(); invalid_file for one in which
-  // verify() finds an error or a warning (a digest that does not match, bytes between the parts), for tokens that the
-  // model does not have, tensors of other shapes and numbers that are not finite. The session is then as it was.
+  // Replaces all tokens and scores with those of a file that save() wrote. Throws what open() throws; bad_argument for
+  // a file of another model or with another type of cache, and for one with more tokens than context(); invalid_file
+  // for one in which verify() finds an error or a warning (a digest that does not match, bytes between the parts), for
+  // tokens that the model does not have, tensors of other shapes and numbers that are not finite. After an exception
+  // the session is as it was.
   void load(const std::filesystem::path& path);
 
-  // Appends tokens. Throws bad_argument, before any computation, for an unknown id or when they do not fit the
-  // context; cancelled soon after `stop` is requested, also during a long computation: the session then holds the
-  // first position() tokens of all that it was given. `progress` counts tokens instead of bytes; it can cancel,
-  // too.
+  // Appends tokens and computes the scores of the next one. `progress` counts tokens instead of bytes. Throws
+  // bad_argument, before any computation, for an unknown id or when the tokens do not fit the context; cancelled soon
+  // after `stop` is requested or `progress` returns false. The session then holds the tokens that were computed:
+  // position() is their number.
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop = {}, const Progress& progress = {});
 
   // Returns the scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the
   // first token.
   std::span<const float> logits() const;
 
-  // Returns the next token, as the sampler chooses it. It is not fed, but pending until something is. Throws
-  // bad_argument before the first token, and what Sampler throws.
+  // Returns the next token, as the sampler chooses it. The token is pending until something is fed. Throws bad_argument
+  // before the first token, and what Sampler throws.
   TokenId sample(Sampler& sampler);
-  // Returns the counts since the session began, or was forked.
+  // Returns the counts of guesses since the session began or was forked.
   DraftCounts draft_counts() const;
-  // Returns the token that was generated last, which generate(text) feeds first; std::nullopt if something was fed
-  // since.
+  // Returns the token that was generated last but not fed, which generate(text) feeds first; std::nullopt if there is
+  // none.
   std::optional<TokenId> pending() const;
 
-  // Returns the hidden state that the scores of the next token are computed from: [weights' hidden_size()], of the last
-  // token fed, after the final norm. Valid until the next non-const call. Throws bad_argument before the first token,
-  // and after load() until something is fed.
+  // Returns the hidden state of the last token fed, after the final norm, from which logits() are computed:
+  // [weights().hidden_size()]. Valid until the next non-const call. Throws bad_argument before the first token, and
+  // after load() until something is fed.
   std::span<const float> hidden_state() const;
 
-  // Starts over, feeds all tokens, and returns the hidden state of each: [tokens.size(), hidden_size()], row by row. As
-  // in transformers' `hidden_states`, layer 0 is the embedding (scaled, and with positions, where the family has
-  // these), layer i the output of block i, and the last layer, Weights::layers(), that of the last block after the
-  // final norm. Throws bad_argument for a layer beyond that, and what feed() throws.
+  // Starts over, feeds all tokens, and returns the hidden state of each: [tokens.size(), weights().hidden_size()], row
+  // by row. As in transformers' `hidden_states`, layer 0 is the embedding (scaled, and with positions, where the family
+  // has these), layer i the output of block i, and the last layer, Weights::layers(), the output of the last block
+  // after the final norm. Throws bad_argument for a layer beyond that, and what feed() throws.
   std::vector<float> hidden_states(std::span<const TokenId> tokens, std::size_t layer,
                                    const std::stop_token& stop = {});
 
   // Appends up to max_tokens tokens, passing each to `on_token`, which may return false to stop. Stops after an end
   // token (invisible in text) and when the context is full. The last token is not fed: feed it to continue. Throws
-  // bad_argument before the first token and for a stop_id that is not a token, and what Sampler and `on_token`
-  // throw. With options.stop it ends after a token whose text ends one of them, and throws unsupported without a
+  // bad_argument before the first token and for a stop_id that is not a token, and what Sampler and `on_token` throw.
+  // With options.stop it stops after the token that completes one of these texts, and throws unsupported without a
   // vocabulary.
   Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});
 
-  // Feeds prompt(text) and generates; returns only the continuation. In a session that has tokens it feeds the text
-  // without BOS, after the pending token: the text continues, and may be empty.
-  // `on_text` gets each piece of the continuation as soon as it is certain: pieces end where a character ends, and
-  // options.stop cuts exactly. It may return false to stop. Throws unsupported without a vocabulary, and what feed()
-  // and generate() throw. (A template, so that generate({}) means the options.)
+  // Feeds prompt(text) and generates; returns only the continuation. If the session has tokens, it feeds the pending
+  // token, then `text` without BOS, which may be empty. `on_text` gets each piece of the continuation as soon as later
+  // tokens cannot change it; pieces end where a character ends, and the text of options.stop is cut off. It may return
+  // false to stop. Throws unsupported without a vocabulary, and what feed() and generate() throw. (A template, so that
+  // generate({}) means the options.)
   template <typename Text>
   requires std::convertible_to<const Text&, std::string_view> std::string generate(
       const Text& text, const GenerateOptions& options = {},
@@ -191,9 +196,9 @@ class Session {
   std::string continue_text(std::string_view text, const GenerateOptions& options,
                             const std::function<bool(std::string_view)>& on_text);
 
-  // Returns the session as a model, which save() writes and load() reads. The former borrows keys and values; the
-  // latter calls `confirm`, which may throw, before it changes anything.
+  // Returns the session as a model for save(). It borrows keys and values.
   Model snapshot() const;
+  // Takes over such a model for load(). Calls `confirm`, which may throw, before it changes anything.
   void restore(const Model& model, const std::function<void()>& confirm);
 
   class State;

@@ -1,6 +1,9 @@
 // Source: an immutable range of bytes with a name - a mapped file, a file read with pread, or memory.
 //
-// Thread-safe and shared: everything that refers to a file keeps its Source alive.
+//   const poise::SourcePtr source = poise::Source::from_memory(std::move(bytes), "model.alt");
+//   const poise::Model model = poise::open(source);
+//
+// Sources are thread-safe. Everything that refers to a file keeps its Source alive.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +16,8 @@
 
 namespace poise {
 
-// How files are read. `map` borrows the page cache and copies nothing; SIGBUS if another program truncates the
-// file. `read` copies with pread; a truncated file is an Error.
+// Chooses how files are read. `map` borrows the page cache and copies no bytes, but SIGBUS ends the program if another
+// one truncates the file. `read` copies with pread; a truncated file is an Error.
 enum class IoMode { map, read };
 
 class Source {
@@ -26,7 +29,7 @@ class Source {
   // Opens a regular file. Throws not_found, io, or bad_argument for a directory, FIFO, socket or device.
   static std::shared_ptr<const Source> open(const std::filesystem::path& path, IoMode mode = IoMode::map);
 
-  // Takes over `bytes`; Errors show `name` as the path.
+  // Returns a source that owns `bytes`. Errors show `name` as the path.
   static std::shared_ptr<const Source> from_memory(std::vector<std::byte> bytes, std::string name);
 
   // Returns the given path, or the name of a memory source.
@@ -42,10 +45,10 @@ class Source {
   // Copies `out.size()` bytes from `offset`. Throws io; internal when the range is outside [0, size()).
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 
-  // Returns the file's descriptor for kernel copies, or -1.
+  // Returns the file's descriptor, with which the operating system can copy its bytes; -1 if there is none.
   virtual int descriptor() const { return -1; }
 
-  // Give the kernel a hint that [offset, offset + length) is needed soon, or no longer. They never fail.
+  // Give the operating system a hint that [offset, offset + length) is needed soon, or no longer. They never fail.
   virtual void will_need(std::uint64_t offset, std::uint64_t length) const;
   virtual void done_with(std::uint64_t offset, std::uint64_t length) const;
 

@@ -1,4 +1,4 @@
-// compute_statistics: what the numbers of each tensor are like.
+// compute_statistics: measures the range, the mean and other properties of each tensor's numbers.
 //
 //   for (const poise::TensorStatistics& tensor : poise::compute_statistics(poise::open("model.gguf")).tensors)
 //     std::cout << tensor.name << " " << tensor.mean << " " << tensor.deviation << "\n";
@@ -16,9 +16,8 @@
 
 namespace poise {
 
-// Counts a part of the numbers by size, from a sample. Each count is of an eighth of the range from `low` to `high`;
-// numbers outside count in the first and the last. The range is four standard deviations around the mean, without the
-// ends in which there are no numbers.
+// Counts a sample of the numbers in eight bins of equal width from `low` to `high`. Numbers outside count in the first
+// and the last bin. The range is four standard deviations on each side of the mean, without empty ends.
 struct Histogram {
   double low = 0;
   double high = 0;
@@ -31,10 +30,12 @@ struct TensorStatistics {
   Shape shape;
   std::string type;  // "bf16", "q4_k", "sparse_csr f16": how the elements are stored
   std::uint64_t elements = 0;
-  // Why there are no numbers: they are complex, or their type, layout or encoding is unknown. Empty: there are.
+  // The reason why there are no statistics: the numbers are complex, or their type, layout or encoding is unknown.
+  // Empty: there are statistics.
   std::string problem = {};
 
-  // Over the finite numbers; NaN if there are none. Exact, but for integers beyond 2^53, which are rounded to float64.
+  // These cover the finite numbers; NaN if there are none. Exact, except that integers beyond 2^53 are rounded to
+  // float64.
   double min = std::numeric_limits<double>::quiet_NaN();
   double max = std::numeric_limits<double>::quiet_NaN();
   // Sums are float64 and merged in the order of the elements, so that every number of threads gives the same bits.
@@ -42,8 +43,8 @@ struct TensorStatistics {
   double deviation = std::numeric_limits<double>::quiet_NaN();  // standard deviation, divided by the count
   double rms = std::numeric_limits<double>::quiet_NaN();        // root of the mean square
 
-  // Of elements, exact. Subnormal: nearer to zero than the normal numbers of the type in which dense elements are
-  // stored; of float32, to which codes decode.
+  // These are exact counts of elements. Subnormal numbers are nearer to zero than the normal numbers of the stored
+  // type, or of float32 for codes.
   std::uint64_t zeros = 0;
   std::uint64_t subnormals = 0;
   std::uint64_t nans = 0;
@@ -71,10 +72,10 @@ struct StatisticsOptions {
   Progress progress = {};
 };
 
-// Reads each tensor once, and again the pieces in which a guess of six standard deviations was too large. Uses all
-// processors. Memory: about a megabyte for each, the far numbers of the tensors in work, and what reading compressed
-// and sparse tensors takes. Does not check digests. Throws what reading the blobs throws, cancelled, and bad_argument
-// for a pattern that matches no tensor.
+// Computes the statistics of all tensors. Reads each once, and some pieces twice, where the first estimate of six
+// standard deviations was too large to find all outliers. Uses all processors. Memory: about a megabyte for each,
+// possible outliers of the tensors in progress, and what reading compressed and sparse tensors takes. Does not check
+// digests. Throws what reading the blobs throws, cancelled, and bad_argument for a pattern that matches no tensor.
 ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options = {});
 
 }  // namespace poise

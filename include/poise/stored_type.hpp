@@ -1,5 +1,7 @@
 // StoredType: the storage of a tensor's elements: floating-point numbers, codes with one scale per tensor, codes with a
 // scale and a zero point per group, or ggml's blocks.
+//
+//   const std::optional<poise::StoredType> type = poise::stored_type_from_name("group4:128");
 #pragma once
 
 #include <cstdint>
@@ -11,15 +13,15 @@
 
 namespace poise {
 
-// Says how the range of the codes of a quantized tensor is chosen (docs/formats/alt.md).
+// Chooses the range of a quantized tensor's codes (docs/formats/alt.md).
 enum class ScaleRule : std::uint8_t {
-  largest,        // symmetric, the largest magnitude gets the largest code: nothing is clipped
+  largest,        // symmetric, the largest magnitude gets the largest code: no value is clipped
   range,          // from the smallest value to the largest: unsigned codes
   least_squares,  // symmetric, clipped where the squared error is least
 };
 
-// Describes groups: neighbours in a row share a scale and a zero point. value = (code - zero) * scale, both float16,
-// codes unsigned (zTensor 1.1's quantized_group).
+// Describes groups: neighbours in a row that share a scale and a zero point. value = (code - zero) * scale; zero and
+// scale are float16, codes unsigned (zTensor 1.1's quantized_group).
 struct Groups {
   unsigned bits = 0;  // 4 or 8; 0: no groups
   // Codes in a group. If a row is not a multiple of it, its groups have half the size, or a quarter, and so on.
@@ -43,7 +45,7 @@ struct StoredType {
 
 // Parses "f16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64", "q4_k"; std::nullopt for other texts.
 std::optional<StoredType> stored_type_from_name(std::string_view name);
-// Returns such a text.
+// Returns the text that stored_type_from_name() parses.
 std::string to_string(const StoredType& type);
 
 // Measures the loss of storing values as codes.

@@ -1,7 +1,10 @@
 // Tensor: a name, a shape, and the parts that hold its bytes.
 //
 // A dense tensor has one part, "data", in row-major order. Other layouts have more: a sparse matrix has values and
-// indices, a quantized one codes and scales. The layout defines how parts make up elements; nothing is decoded here.
+// indices, a quantized one codes and scales. The layout defines how parts make up elements; values() of
+// <poise/values.hpp> decodes them. A const Tensor is safe to read from many threads.
+//
+//   for (const poise::Part& part : tensor.parts) std::cout << part.role << " " << part.blob->size() << " bytes\n";
 #pragma once
 
 #include <any>
@@ -33,6 +36,7 @@ std::optional<std::uint64_t> packed_bytes(DType dtype, std::uint64_t elements);
 // Returns a text such as "[32000, 4096]".
 std::string to_string(const Shape& shape);
 
+// Names a layout, with the roles of its parts.
 enum class Layout : std::uint8_t {
   dense,            // data
   sparse_csr,       // values, indices, indptr
@@ -44,10 +48,10 @@ enum class Layout : std::uint8_t {
 
 // Returns "dense", "sparse_csr", ...
 std::string_view to_string(Layout layout);
-// Returns Layout::other for every other name; affine has no name.
+// Returns the layout of that name; Layout::other for other names, since Layout::affine has none.
 Layout layout_from_name(std::string_view name);
 
-// One array of a tensor.
+// Holds one array of a tensor.
 struct Part {
   std::string role;  // "data", "values", "scales", ...
   DType dtype = DType::unknown;
@@ -70,15 +74,16 @@ class AffineSource {
   virtual ~AffineSource() = default;
   // Returns the scale. The first call may read the whole tensor, and throws what reading its blobs throws.
   virtual Affine get() const = 0;
-  // Returns get().packed, known without a pass.
+  // Returns get().packed without reading the tensor.
   virtual bool packed() const { return get().packed; }
-  // Returns get().ranged(), known without a pass, too; a tensor of equal elements has no range.
+  // Returns true if codes are unsigned, without reading the tensor. get().ranged() is false, too, if all elements are
+  // equal.
   virtual bool ranged() const { return get().ranged(); }
-  // Returns the place of the scale in the tensor's file, if it is there.
+  // Returns the offset of the scale in the tensor's file, in bytes; std::nullopt if the file has none.
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 };
 
-// How a tensor's parts make up its elements: the kind, and the scheme that the reader finds in the file's
+// Describes how a tensor's parts make up its elements: the kind, and the scheme that the reader finds in the file's
 // attributes.
 class TensorLayout {
  public:
@@ -96,7 +101,7 @@ class TensorLayout {
   // Internal: returns a layout with its own scheme, such as the bits and sizes of groups. Users call read_layout().
   // Copies share the scheme, which is empty where name and shape describe the layout completely.
   static TensorLayout described(std::string_view name, std::any scheme, Layout kind = Layout::other);
-  // Returns a layout that is listed and carried, not interpreted.
+  // Returns a layout that Poise does not interpret: it lists and copies such tensors.
   static TensorLayout other(std::string name);
 
   Layout kind() const { return kind_; }
@@ -104,7 +109,7 @@ class TensorLayout {
   // Returns "dense", "sparse_csr", ...; for Layout::other the file's name.
   std::string_view name() const;
 
-  // Returns null for other kinds.
+  // Returns the scale of Layout::affine; null for other kinds.
   const AffineSource* affine() const;
   // Internal: returns the scheme that described() was given. Null for schemes of another type, and for layouts without
   // one.
@@ -112,7 +117,7 @@ class TensorLayout {
   const Scheme* scheme() const {
     return std::any_cast<Scheme>(scheme_.get());
   }
-  // Returns true if the layout is listed and carried, not interpreted.
+  // Returns true for a layout that Poise does not interpret.
   bool is_carried() const { return kind_ == Layout::other && scheme_ == nullptr; }
   // Returns true if the file promises that columns ascend; false for other kinds.
   bool is_ascending() const { return ascending_; }
@@ -124,15 +129,15 @@ class TensorLayout {
   std::shared_ptr<const std::any> scheme_;  // null: the layout needs none, or is carried
 };
 
-// A named array of numbers, described; its bytes are in the blobs of its parts.
+// Describes a named array of numbers. Its bytes are in the blobs of its parts.
 struct Tensor {
   std::string name;
   Shape shape;
   TensorLayout layout;
   Attributes attributes;
-  std::vector<Part> parts;  // in file order, roles unique
-  // The name in the file that the tensor was read from, if that is another one; null: the same. Tensors that the file
-  // holds as one, such as the experts of a layer, share it.
+  std::vector<Part> parts;  // in file order; roles are unique
+  // The name in the file that the tensor was read from; null: the same as `name`. Tensors that the file holds as one,
+  // such as the experts of a layer, share it.
   std::shared_ptr<const std::string> file_name = nullptr;
 
   // Returns the name in the file, which is `name` if the file has no other.
@@ -151,14 +156,15 @@ struct Tensor {
 
 // Returns the layout of that name, read from the tensor's attributes and parts: "dense", "sparse_csr", "sparse_coo",
 // "quantized_group" (with attributes of zTensor 1.1 or of zt.quant_group/1), "zt.mx/1", "gguf.<type>/1",
-// "poise.<type>.columns/1", "poise.codebook/1" and its like, or another, which is only carried. Throws invalid_file
-// (without path) naming tensor and attribute when these describe no scheme.
+// "poise.<type>.columns/1", "poise.codebook/1" and others of docs/formats/ztensor.md; for an unknown name one that
+// Poise does not interpret. Throws invalid_file (without path), naming tensor and attribute, when attributes are
+// missing or wrong.
 TensorLayout read_layout(const Tensor& tensor, std::string_view name);
 
 // Returns a dense tensor with the one part `data`. Requires: `data` has the bytes of `shape`, in row-major order.
 Tensor make_dense(std::string name, Shape shape, DType dtype, BlobPtr data);
 
-// Returns a scale that is known. `position`: its offset in the tensor's file, in bytes.
+// Returns the source of a known scale. `position`: its offset in the tensor's file, in bytes.
 std::shared_ptr<const AffineSource> make_affine(Affine affine, std::optional<std::uint64_t> position = std::nullopt);
 
 }  // namespace poise

@@ -24,6 +24,7 @@
 
 namespace poise {
 
+// Holds the sizes of a model, named as in the document.
 struct ModelConfig {
   std::int32_t model_dim = 512;
   std::int32_t num_layers = 6;
@@ -36,14 +37,15 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
-// Reports a bad document file: the loader throws it for a file that is missing, has another magic number, version,
-// configuration or dimensions, is too short or too long, or cannot be read. kind(), path() and offset() identify the
-// fault and its place; the message names layer, matrix, what was expected and what was found.
+// Reports a file that cannot be loaded: it is missing, has another magic number, version, configuration or dimensions,
+// is too short or too long, or cannot be read. kind(), path() and offset() identify the fault and its place; the
+// message names layer, matrix, the expected value and the value that was found.
 class FileIOException : public Error {
  public:
   explicit FileIOException(const Error& cause) : Error(cause.kind(), cause.message(), cause.path(), cause.offset()) {}
 };
 
+// Holds a model with its weights. One thread at a time uses it.
 class TinyLlamaModel {
  public:
   // Draws weights from a normal distribution with standard deviation 0.02 (norms 1, biases 0), the same every time.
@@ -59,8 +61,8 @@ class TinyLlamaModel {
 
   // Writes header and weights; replaces an existing file, whole or not at all. Throws FileIOException.
   void save_model_weights(const std::filesystem::path& path) const;
-  // Takes the weights of a file whose seven numbers equal config(). They stay in the mapped file. On a FileIOException
-  // the model is unchanged.
+  // Takes the weights of a file whose seven numbers equal config(). They stay in the mapped file. Throws
+  // FileIOException; the model is then unchanged.
   void load_model_weights(const std::filesystem::path& path);
 
   // Loads vocab.txt and merges.txt. Throws FileIOException, also for more tokens than vocab_size.
@@ -73,7 +75,7 @@ class TinyLlamaModel {
   // Continues a text, with <bos> first, until <eos>, max_tokens or the end of the positions; returns only the
   // continuation. Throws unsupported without a tokenizer.
   std::string generate(std::string_view prompt, std::size_t max_tokens = 100, const SamplingOptions& sampling = {});
-  // Returns the same with token ids, and nothing added.
+  // Continues token ids in the same way, without <bos> first.
   std::vector<TokenId> generate(std::span<const TokenId> prompt, std::size_t max_tokens = 100,
                                 const SamplingOptions& sampling = {});
 

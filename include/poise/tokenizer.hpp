@@ -1,4 +1,8 @@
-// Tokenizer: text to token ids and back, as a model's vocabulary defines them.
+// Tokenizer: converts text to token ids and back, as a model's vocabulary defines them.
+//
+//   const poise::Tokenizer tokenizer(*poise::read_vocabulary("tokenizer.json"));
+//   const std::vector<poise::TokenId> ids = tokenizer.encode("Hello");
+//   std::cout << tokenizer.decode(ids) << "\n";
 //
 // With SentencePiece vocabularies, ids and text equal those of the SentencePiece library, for any bytes: malformed
 // UTF-8 reads as U+FFFD, characters without a token become byte tokens or the unknown token. The text of control tokens
@@ -24,19 +28,19 @@ namespace poise {
 class TextDecoder;
 
 // Returns the vocabulary in tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some
-// of them; of a directory with a config.json the tokens that its model has (vocab_size). std::nullopt if there are
-// none. Throws io, and invalid_file and unsupported for a file that is invalid or has unknown features.
+// of them. A config.json in the directory limits the tokens to its vocab_size. std::nullopt if there are no such files.
+// Throws io, and invalid_file and unsupported for a file that is invalid or has unknown features.
 std::optional<Vocabulary> read_vocabulary(const std::filesystem::path& path, IoMode io = IoMode::map);
 
 using TokenId = std::int32_t;
 
-// How decoding treats BOS, EOS and other control tokens.
+// Chooses whether decoding shows BOS, EOS and other control tokens.
 enum class SpecialTokens { hidden, shown };
 
-// Holds the text that a chat template makes from messages, and which of its bytes come from messages.
+// Holds the text that a chat template makes from messages, and marks the bytes that come from messages.
 struct ChatText {
   std::string text;
-  std::string from_messages = {};  // empty: none; else a byte for each byte of the text, 1 for those
+  std::string from_messages = {};  // a byte for each byte of the text: 1 if it comes from a message; empty: none does
 };
 
 class Tokenizer {
@@ -51,17 +55,17 @@ class Tokenizer {
   // SentencePiece that a vocabulary names but lacks, for a character without a token when there are neither byte tokens
   // nor an unknown token, and for a regular expression of the vocabulary that takes too long on this text.
   std::vector<TokenId> encode(std::string_view text) const;
-  // Returns the same with the special tokens around it: those of the vocabulary's post-processor, else BOS in front if
-  // the vocabulary has it.
+  // Returns the same ids with special tokens around them: those of the vocabulary's post-processor, else BOS in front
+  // if the vocabulary has it.
   std::vector<TokenId> encode_with_special(std::string_view text) const;
 
   // Returns the ids of a chat template's text. Finds special tokens where the template spells them, also if the
-  // vocabulary lists no added tokens, and never in bytes from a message. Puts none around the text: the template spells
-  // them all.
+  // vocabulary lists no added tokens, and never in bytes from a message. Adds no special tokens around the text, since
+  // the template spells them all.
   std::vector<TokenId> encode(const ChatText& text) const;
 
-  // Returns the text of ids; valid UTF-8 if the vocabulary is. Removes the space that encode() puts in front. Throws
-  // bad_argument for an id outside the vocabulary.
+  // Returns the text of ids, which is valid UTF-8 if the vocabulary's texts are. Removes the space that encode() puts
+  // in front. Throws bad_argument for an id outside the vocabulary.
   std::string decode(std::span<const TokenId> tokens, SpecialTokens special = SpecialTokens::hidden) const;
 
   // Returns a token in the vocabulary's spelling. Throws bad_argument for an id outside the vocabulary.
@@ -84,8 +88,8 @@ class TextStream {
   TextStream(TextStream&&) noexcept;
   TextStream& operator=(TextStream&&) noexcept;
 
-  // Returns the text that is certain after this token; may be empty. Throws bad_argument for an id outside the
-  // vocabulary.
+  // Adds a token, and returns the text that later tokens cannot change; it may be empty. Throws bad_argument for an id
+  // outside the vocabulary.
   std::string add(TokenId token);
   // Returns the bytes held back so far. The stream then starts over.
   std::string finish();

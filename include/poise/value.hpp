@@ -1,6 +1,9 @@
 // Value: the plain data that files attach to models and tensors (JSON's types, plus 64-bit integers and byte strings).
 //
-// Maps keep the order of the file and hold each key once.
+// Maps keep the order of the file and hold each key once. Const values are thread-safe.
+//
+//   const poise::Value value = poise::parse_json(R"({"hidden_size": 64})", "config.json");
+//   std::cout << poise::to_json(value) << "\n";
 #pragma once
 
 #include <cstddef>
@@ -16,7 +19,7 @@ namespace poise {
 
 class Value;
 
-// A map with text keys in insertion order. find() and set() take time in proportion to the number of keys.
+// Maps text keys to values, in insertion order. find() and set() take time in proportion to the number of keys.
 class Attributes {
  public:
   using Entry = std::pair<std::string, Value>;
@@ -48,12 +51,12 @@ class Attributes {
   std::vector<Entry> entries_;
 };
 
-// One value of any of these types.
+// Holds null, a boolean, a number, text, bytes, an array or a map.
 class Value {
  public:
   using Bytes = std::vector<std::byte>;
   using Array = std::vector<Value>;
-  // A map with keys other than text, which CBOR allows inside attributes.
+  // Maps keys of any type to values, which CBOR allows in attributes.
   using Pairs = std::vector<std::pair<Value, Value>>;
   using Storage = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Bytes, Array,
                                Attributes, Pairs>;

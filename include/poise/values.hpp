@@ -1,4 +1,4 @@
-// Numbers in and out of tensors of any layout and element type.
+// values: reads the numbers of tensors of any layout and element type, and makes tensors of numbers.
 //
 //   const poise::Model model = poise::open("model.alt");
 //   const std::vector<float> norm = poise::values(*model.find("model.norm.weight"));
@@ -30,21 +30,22 @@ namespace poise {
 std::vector<float> values(const Tensor& tensor);
 
 // Reads elements [first, first + out.size()). Throws what values() throws; bad_argument when the tensor has fewer. Each
-// call reads a sparse tensor again: take as many at once as fit.
+// call reads a sparse tensor again from its start: read many elements per call.
 void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out);
 
-// Returns a dense f32 tensor that owns its elements, given in row-major order. Throws bad_argument when their number
+// Returns a dense f32 tensor that owns the given elements, in row-major order. Throws bad_argument when their number
 // does not fit the shape.
 Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elements);
 
-// Returns the same elements as codes in memory, computed now as a conversion would. Throws bad_argument for a type
+// Quantizes the elements as convert() does, and returns a tensor that owns the codes. Throws bad_argument for a type
 // without codes; unsupported, naming the tensor, for elements that values() rejects or that are not finite, and for
 // rows that are not whole blocks or groups; cancelled when `progress`, which counts bytes of codes, returns false; and
 // what reading the blobs throws.
 Tensor quantized(const Tensor& tensor, const StoredType& type, const Progress& progress = {});
 
-// Returns a tensor of ggml's blocks from another program, row after row. type: its name, "q4_k". Throws bad_argument
-// for another type, for rows that are not whole blocks, and for a number of bytes that does not fit the shape.
+// Returns a tensor of ggml's blocks from another program, row after row. `type` is the blocks' name: "q4_k". Throws
+// bad_argument for other types, for rows that are not whole blocks, and for a number of bytes that does not fit the
+// shape.
 Tensor make_block_tensor(std::string name, Shape shape, std::string_view type, std::vector<std::byte> blocks);
 
 }  // namespace poise

@@ -1,4 +1,6 @@
 // verify: reads all of a file and finds all of its faults.
+//
+//   for (const poise::Finding& fault : poise::verify("model.alt").faults) std::cerr << fault.message << "\n";
 #pragma once
 
 #include <cstdint>
@@ -12,34 +14,34 @@
 
 namespace poise {
 
-// VerifyReport::format for a cache of the Hugging Face Hub, and for a repository in one.
+// This is VerifyReport::format for a cache of the Hugging Face Hub, and for a repository in one.
 inline constexpr std::string_view kHubCache = "hub-cache";
 
 struct VerifyReport {
   std::string format;  // "alt-v2"; kHubCache; empty when the file could not be opened
   std::size_t tensors = 0;
   std::uint64_t bytes = 0;       // decoded bytes that were read
-  std::size_t digests = 0;       // of parts that were checked
-  std::size_t file_digests = 0;  // of whole files, such as shards and blobs of a cache, that were checked
-  std::size_t checksums = 0;     // of members of archives that were checked
-  bool has_digests = false;      // false: changed bytes that are still valid do not show
-  std::vector<Finding>
-      faults;  // errors and warnings in file order: all of them; for shared bytes, at their first tensor
+  std::size_t digests = 0;       // checked digests of parts
+  std::size_t file_digests = 0;  // checked digests of whole files, such as shards and blobs of a cache
+  std::size_t checksums = 0;     // checked checksums of members of archives
+  bool has_digests = false;      // false: verify() cannot detect changed bytes that are still valid
+  // All errors and warnings, in file order. A fault in bytes that several tensors share is listed at the first one.
+  std::vector<Finding> faults;
 
   // Return the number of errors and of warnings in `faults`.
   std::size_t errors() const;
   std::size_t warnings() const;
 };
 
-// Reads all of a file, and checks structure, agreement of configuration, vocabulary and shapes, whether the vocabulary
-// has a tokenizer and the model's family can plan the computation (a warning if Poise does not implement what is
-// valid), digests, and every value: booleans are 0 or 1; floating-point values that are not finite, which every format
-// allows, are warnings. Faults of the file are findings: what load_weights() refuses of a model with a configuration
-// shows as one. Throws not_found, io, bad_argument (the path is not a file) and cancelled.
+// Reads all of a file and checks structure, digests, and every value: booleans are 0 or 1; floating-point values that
+// are not finite, which every format allows, are warnings. Also checks that configuration, vocabulary and shapes agree,
+// that the vocabulary has a tokenizer, and that the model's family can plan the computation (a warning if the model is
+// valid, but Poise cannot run it). Faults of the file are findings. Throws not_found, io, bad_argument (the path is not
+// a file) and cancelled.
 //
-// A snapshot in the cache of the Hugging Face Hub, and a file of one: also compares the files with the names of their
-// blobs, which are digests. A repository of a cache ("models--ORG--NAME"), or a cache: compares all blobs, and finds
-// partial downloads and missing files; opens no model.
+// For a snapshot in the cache of the Hugging Face Hub, or a file in one, also compares the files with the names of
+// their blobs, which are digests. For a whole cache, or a repository in it ("models--ORG--NAME"), compares all blobs
+// and finds partial downloads and missing files; opens no model.
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options = {}, const Progress& progress = {});
 
 }  // namespace poise

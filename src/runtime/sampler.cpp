@@ -151,7 +151,7 @@ TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
   const auto same = std::ranges::find(candidates_, guess.token, &Candidate::token);
   const double wanted = same == candidates_.end() ? 0 : same->weight / total;
   const auto id = static_cast<std::size_t>(guess.token);
-  if (id < drawn.size() && uniform() * drawn[id] < wanted) return guess.token;
+  if (id < drawn.size() && draw_uniform() * drawn[id] < wanted) return guess.token;
   for (Candidate& candidate : candidates_)
     candidate.weight = std::max(0.0, candidate.weight / total - drawn[static_cast<std::size_t>(candidate.token)]);
   const double rest = total_weight();
@@ -159,15 +159,15 @@ TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
   return rest > 0 ? draw(rest) : guess.token;
 }
 
-double Sampler::sum_of_weights(std::span<const Candidate> candidates) {
+double Sampler::sum_weights(std::span<const Candidate> candidates) {
   return std::accumulate(candidates.begin(), candidates.end(), 0.0,
                          [](double sum, const Candidate& candidate) { return sum + candidate.weight; });
 }
 
-double Sampler::total_weight() const { return sum_of_weights(candidates_); }
+double Sampler::total_weight() const { return sum_weights(candidates_); }
 
 TokenId Sampler::draw(double total) {
-  const double place = uniform() * total;
+  const double place = draw_uniform() * total;
   double sum = 0;
   for (const Candidate& candidate : candidates_) {
     sum += candidate.weight;
@@ -225,7 +225,7 @@ void Sampler::keep_nucleus() {
   for (auto end = ranked_.end(); end - begin > 1;) {
     const auto middle = begin + (end - begin) / 2;
     std::nth_element(begin, middle, end, is_better);
-    const double better = sum_of_weights({begin, middle});
+    const double better = sum_weights({begin, middle});
     if (better >= wanted) {
       end = middle;
     } else {
@@ -267,6 +267,6 @@ std::vector<TokenLogProbability> top_log_probabilities(std::span<const float> lo
   return result;
 }
 
-double Sampler::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+double Sampler::draw_uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 
 }  // namespace poise
