@@ -72,7 +72,7 @@ struct Content {
     model_type = opened.model.card.model_type;
     if (opened.model.config) config = to_json(config_to_attributes(*opened.model.config, model_type));
     tensors = tensors_of(opened.model);
-    for (const MetadataKey& key : metadata_keys(opened)) keys[key.key] = key.type + to_json(key.value);
+    for (const MetadataKey& key : list_metadata_keys(opened)) keys[key.key] = key.type + to_json(key.value);
   }
 
   std::string model_type;

@@ -145,7 +145,7 @@ void inspect(const InspectArguments& options) {
   // that leak checkers accept it.)
   static const Opened& opened = *new Opened(open_with_format(open_input(options.path, options.read), options.read));
   std::optional<std::vector<MetadataKey>> keys;
-  if (options.keys) keys = metadata_keys(opened);
+  if (options.keys) keys = list_metadata_keys(opened);
   if (options.json) {
     print_inspection_json(opened.model, options.path, keys);
   } else {

@@ -90,7 +90,7 @@ std::vector<Finding> check_adapter(const Model& file) {
   return findings;
 }
 
-std::optional<std::string> ThinMatrices::fault(std::string_view left_name, std::string_view right_name) const {
+std::optional<std::string> ThinMatrices::find_fault(std::string_view left_name, std::string_view right_name) const {
   if (left == nullptr || right == nullptr)
     return fmt::format("{} is missing", left == nullptr ? left_name : right_name);
   for (const Tensor* tensor : {left, right}) {

@@ -66,7 +66,7 @@ struct ThinMatrices {
   const Tensor* right = nullptr;  // A: [rank, columns]
 
   // Returns the reason why they are not a pair, with these names in the message; std::nullopt if they are one.
-  std::optional<std::string> fault(std::string_view left_name, std::string_view right_name) const;
+  std::optional<std::string> find_fault(std::string_view left_name, std::string_view right_name) const;
 };
 
 }  // namespace poise

@@ -37,14 +37,14 @@ void Faults::note(const Error& error, std::string_view tensor) {
 
 bool Faults::has_reached_limit() const { return found_.size() > kMostFaults; }
 
-Error Faults::summary() const {
+Error Faults::make_error() const {
   return {first_kind_, summarize_faults(found_), found_.front().path, found_.front().offset};
 }
 
-FaultyModel Faults::with(Model sound) && { return {std::move(found_), std::move(sound), first_kind_}; }
+FaultyModel Faults::make_faulty_model(Model sound) && { return {std::move(found_), std::move(sound), first_kind_}; }
 
 void TensorFaults::throw_if_any() {
-  if (!faults_.empty()) throw std::move(faults_).with(std::move(model_));
+  if (!faults_.empty()) throw std::move(faults_).make_faulty_model(std::move(model_));
 }
 
 }  // namespace poise

@@ -60,8 +60,8 @@ class Faults {
   // Returns true at the limit of faults, after which readers stop. The last fault states that.
   bool has_reached_limit() const;
   // Returns an error that sums up all faults. Requires: there is one.
-  Error summary() const;
-  FaultyModel with(Model sound) &&;
+  Error make_error() const;
+  FaultyModel make_faulty_model(Model sound) &&;
 
  private:
   void note(const Error& error, std::string_view tensor);

@@ -63,9 +63,9 @@ struct FilePlan {
 struct WeightFiles {
   std::span<const std::string_view> names;  // of the file that holds all tensors, the usual one first
   std::string_view index;                   // of the file that maps tensors to several files; empty: none does
-  // Passes a file's tensors to `take`; returns its other metadata. Adds the tensor's offset to errors of `take` without
-  // one. Throws what Format::read throws.
-  Attributes (*read)(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>& warnings);
+  // Passes a file's tensors to `add_tensor`; returns its other metadata. Adds the tensor's offset to errors of
+  // `add_tensor` without one. Throws what Format::read throws.
+  Attributes (*read)(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor, std::vector<Finding>& warnings);
   bool any_name = false;  // in a directory, the only file of the format holds the tensors, under any name
 };
 
@@ -207,13 +207,13 @@ struct Opened {
 Input open_input(const std::filesystem::path& path, const ReadOptions& options);
 Opened open_with_format(Input input, const ReadOptions& options);
 // Does not throw a FaultyModel: opens the sound rest, and returns the faults.
-Opened open_sound_rest(Input input, const ReadOptions& options);
+Opened open_despite_faults(Input input, const ReadOptions& options);
 
 // Returns those of the opened file. Throws unsupported, naming the formats with keys, if its format has none.
-std::vector<MetadataKey> metadata_keys(const Opened& opened);
+std::vector<MetadataKey> list_metadata_keys(const Opened& opened);
 
 // Returns Format::transposes of any format.
-bool runs_along_columns(const Model& model, std::string_view tensor);
+bool has_blocks_along_columns(const Model& model, std::string_view tensor);
 
 // Returns Format::find_content_digest of the model's original format; std::nullopt if it has none.
 std::optional<std::string> find_content_digest(const Model& model);
@@ -236,7 +236,7 @@ std::span<const Format* const> list_all_formats();
 
 // Returns the format of an input among these: by magic, else by its container and members' names; the first in order.
 // Null: none.
-const Format* recognise(const Input& input, std::span<const Format* const> among);
+const Format* recognise_format(const Input& input, std::span<const Format* const> among);
 
 // Ignores case. Throws bad_argument listing the known names.
 const Format& find_format_by_name(std::string_view name);
@@ -249,8 +249,9 @@ const Format& find_output_format(const std::filesystem::path& path);
 std::unique_ptr<SavedOutput> make_saved_output(const Format& format, const std::filesystem::path& path, bool overwrite,
                                                std::vector<std::filesystem::path> inputs = {});
 
-// Throws the bad_argument that make_saved_output() would throw. Creates nothing. Returns SavedOutput::replaces().
-std::string require_output_possible(const Format& format, const std::filesystem::path& path, bool overwrite,
+// Throws the bad_argument that make_saved_output() would throw. Creates nothing. Returns
+// SavedOutput::describe_replacements().
+std::string require_possible_output(const Format& format, const std::filesystem::path& path, bool overwrite,
                                     const std::vector<std::filesystem::path>& inputs);
 
 // Rejects options that the format does not honour, and tensors with inconsistent parts, then prepares. Its losses are

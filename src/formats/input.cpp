@@ -28,7 +28,7 @@ void refuse_non_model(const Input& input) {
   const std::string path = input.path.string();
   if (input.source->size() == 0) throw Error(ErrorKind::invalid_file, "the file is empty", path);
   refuse_lookalike(*input.source);
-  if (find_container(input) != ContainerKind::zip || recognise(input, list_all_formats()) != nullptr) return;
+  if (find_container(input) != ContainerKind::zip || recognise_format(input, list_all_formats()) != nullptr) return;
   (void)open_container(ContainerKind::zip, input.path, input.source);  // throws if it cannot be read
   throw Error(
       ErrorKind::unsupported,
@@ -41,7 +41,7 @@ void refuse_non_model(const Error& error, std::span<const SourcePtr> opened) {
   const SourcePtr source = find_refused_source(error, opened);
   if (source == nullptr) return;
   const Input input{source->name(), source};
-  if (recognise(input, list_all_formats()) == nullptr) refuse_non_model(input);
+  if (recognise_format(input, list_all_formats()) == nullptr) refuse_non_model(input);
 }
 
 }  // namespace poise

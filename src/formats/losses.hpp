@@ -22,14 +22,14 @@ class Losses {
   // Notes "alt cannot hold 4 attributes (a, b, c, d)"; without names, makes no sentence.
   void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of = {});
   // Adds a whole sentence.
-  void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
+  void add_sentence(std::string sentence) { sentences_.push_back(std::move(sentence)); }
 
   // Note losses of formats that lack these parts.
   void note_card(const Card& card);  // except model_type
   void note_vocabulary(const Model& model, std::string_view instead);
   void note_other_config_keys(const Model& model);
 
-  std::vector<std::string> take() { return std::move(sentences_); }
+  std::vector<std::string> take_sentences() { return std::move(sentences_); }
 
  private:
   std::string_view format_;

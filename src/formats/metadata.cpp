@@ -47,7 +47,7 @@ Card parse_card_fields(const Model& model, const Attributes& map) {
 }
 
 // Returns Poise's attribute with that key, if it exists; throws unless it is text.
-const std::string* json_text(const Model& model, std::string_view key) {
+const std::string* find_poise_attribute(const Model& model, std::string_view key) {
   const Value* value = model.attributes.find(key);
   if (value == nullptr) return nullptr;
   const auto* text = value->get_if<std::string>();
@@ -80,7 +80,7 @@ std::optional<double> find_number_beyond_json(const Value& value) {
 
 // Takes the JSON object of a text attribute from the model; std::nullopt if it is missing.
 std::optional<Attributes> parse_json_attribute(Model& model, std::string_view key) {
-  const std::string* text = json_text(model, key);
+  const std::string* text = find_poise_attribute(model, key);
   if (text == nullptr) return std::nullopt;
   Value json = parse_json(*text, name_place(model, key));
   if (json.get_if<Attributes>() == nullptr) fail(model, key, "expected a JSON object");
@@ -98,7 +98,7 @@ void require_finite(const Attributes& map, std::string_view what) {
   }
 }
 
-std::string json_text(const Value& value) {
+std::string make_json_text(const Value& value) {
   JsonWriter out(-1, JsonWriter::NotFinite::named);
   out.value(value);
   return out.take();
@@ -136,7 +136,7 @@ std::vector<std::string> apply_changes(const AttributeChanges& changes, Function
 Attributes make_text_attributes(const Attributes& attributes) {
   std::vector<Attributes::Entry> entries;
   for (const auto& [key, value] : attributes)
-    entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(json_text(value)));
+    entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(make_json_text(value)));
   return Attributes::from_unique(std::move(entries));
 }
 
@@ -235,7 +235,7 @@ std::optional<Card> parse_card(Model& model) {
 void parse_text_attributes(Model& model) {
   if (auto card = parse_card(model)) model.card = *std::move(card);
   if (auto map = parse_json_attribute(model, kConfig)) parse_config(model, std::move(*map), model.origin.path.string());
-  if (const std::string* text = json_text(model, kVocabulary)) {
+  if (const std::string* text = find_poise_attribute(model, kVocabulary)) {
     model.vocabulary = parse_vocabulary_json(*text, kVocabulary, model.origin.path.string());
     model.attributes.erase(kVocabulary);
   }

@@ -35,7 +35,7 @@ Attributes make_text_attributes(const Model& model);
 std::string describe_text_loss(const Attributes& attributes, std::string_view format);
 
 // Returns a value as JSON text. NaN and infinities, which JSON lacks, as in Python: "NaN", "-Infinity".
-std::string json_text(const Value& value);
+std::string make_json_text(const Value& value);
 
 // Returns the items of a JSON array; std::nullopt for another text.
 std::optional<Value> parse_json_list(std::string_view text);

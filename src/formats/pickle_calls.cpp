@@ -269,7 +269,7 @@ class CallCheck {
     if (name == kRebuildType) {
       // The arguments of the function itself are only in a tuple, so they are not checked as a call: the function must
       // not call any of them.
-      if (!may_be_called(first_name) || !first_name.starts_with(kRebuilds))
+      if (!is_allowed_function(first_name) || !first_name.starts_with(kRebuilds))
         return "with a function that does not rebuild a tensor";
     } else if (name == "collections.defaultdict") {
       if (first != pickle::kNone && std::ranges::find(kFactories, first_name) == kFactories.end())
@@ -294,7 +294,7 @@ class CallCheck {
 
 }  // namespace
 
-bool may_be_called(std::string_view name) { return find_rule(name).has_value(); }
+bool is_allowed_function(std::string_view name) { return find_rule(name).has_value(); }
 
 std::string name_called_function(const Pickle& pickle, Id id) {
   if (pickle.kind(id) != Kind::call) return {};

@@ -49,7 +49,7 @@ std::vector<Finding> check_pickle(const PickleFile& file);
 std::vector<Finding> check_members(const ZipArchive& archive, FunctionRef<bool(std::string_view name)> skip);
 
 // Returns true for a function that pickles of checkpoints may call. `name`: of canonicalize_name().
-bool may_be_called(std::string_view name);
+bool is_allowed_function(std::string_view name);
 
 // Returns the full name of the function that a call calls; empty for other objects, and where a pickle calls what it
 // has made itself.

@@ -142,7 +142,7 @@ std::string make_full_name(const pickle::Global& global) { return fmt::format("{
 
 std::optional<DType> find_storage_dtype(std::string_view name) { return find_spelled_dtype(kStorages, name); }
 std::optional<DType> find_dtype(std::string_view name) { return find_spelled_dtype(kDTypes, name); }
-std::string_view storage_name(DType dtype) { return find_spelling(kStorages, dtype).value_or(std::string_view()); }
+std::string_view find_storage_name(DType dtype) { return find_spelling(kStorages, dtype).value_or(std::string_view()); }
 
 std::string canonicalize_name(std::string_view name) {
   constexpr std::string_view kOld = "__builtin__.";
@@ -191,7 +191,7 @@ bool is_expected(std::string_view name) {
   const auto has_name = [&](std::span<const std::string_view> names) {
     return std::ranges::find(names, full) != names.end();
   };
-  return may_be_called(full) || has_name(kNamedTypes) || has_name(kNamedSchemes) || has_name(kNamedArguments) ||
+  return is_allowed_function(full) || has_name(kNamedTypes) || has_name(kNamedSchemes) || has_name(kNamedArguments) ||
          find_storage_dtype(name) || find_dtype(name);
 }
 

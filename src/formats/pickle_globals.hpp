@@ -21,7 +21,7 @@ std::string make_full_name(const pickle::Global& global);
 std::optional<DType> find_storage_dtype(std::string_view name);
 std::optional<DType> find_dtype(std::string_view name);
 // Returns the names for writing; empty for types that no version of PyTorch loads from typed storages.
-std::string_view storage_name(DType dtype);
+std::string_view find_storage_name(DType dtype);
 
 // Returns the name without Python 2's name of the module builtins, which pickles of protocol 2 have.
 std::string canonicalize_name(std::string_view name);

@@ -99,7 +99,7 @@ Opened read_input(Input input, const ReadOptions& options, IfFaulty if_faulty = 
                                        : read_sound_rest(format, input, options, faults);
   };
   const std::string extension = input.path.extension().string();
-  if (const Format* format = recognise(input, kFormats)) {
+  if (const Format* format = recognise_format(input, kFormats)) {
     Model model = read(*format);
     const auto named = format_from_extension(input.path);
     if (named && input.source && !has_extension(*format, extension)) {
@@ -237,7 +237,7 @@ std::unique_ptr<SavedOutput> make_saved_output(const Format& format, const std::
   return std::make_unique<FileOutput>(path, overwrite, std::move(inputs));
 }
 
-std::string require_output_possible(const Format& format, const std::filesystem::path& path, bool overwrite,
+std::string require_possible_output(const Format& format, const std::filesystem::path& path, bool overwrite,
                                     const std::vector<std::filesystem::path>& inputs) {
   if (format.refusal_to_replace != nullptr)
     return DirectoryOutput::require_possible(path, overwrite, format.refusal_to_replace, inputs);
@@ -245,7 +245,7 @@ std::string require_output_possible(const Format& format, const std::filesystem:
   return {};
 }
 
-const Format* recognise(const Input& input, std::span<const Format* const> among) {
+const Format* recognise_format(const Input& input, std::span<const Format* const> among) {
   if (input.source) {
     const auto found = std::ranges::find_if(
         among, [&](const Format* format) { return format->sniff != nullptr && format->sniff(input); });
@@ -285,11 +285,11 @@ Input open_input(const std::filesystem::path& path, const ReadOptions& options) 
 
 Opened open_with_format(Input input, const ReadOptions& options) { return read_input(std::move(input), options); }
 
-Opened open_sound_rest(Input input, const ReadOptions& options) {
+Opened open_despite_faults(Input input, const ReadOptions& options) {
   return read_input(std::move(input), options, IfFaulty::open_rest);
 }
 
-std::vector<MetadataKey> metadata_keys(const Opened& opened) {
+std::vector<MetadataKey> list_metadata_keys(const Opened& opened) {
   if (opened.format->keys != nullptr) return opened.format->keys(opened.input);
   std::vector<std::string_view> names;
   for (const Format* format : kFormats) {
@@ -311,7 +311,7 @@ Model open(SourcePtr source, const ReadOptions& options) {
   return read_input({path, std::move(source), is_file}, options).model;
 }
 
-bool runs_along_columns(const Model& model, std::string_view tensor) {
+bool has_blocks_along_columns(const Model& model, std::string_view tensor) {
   return std::ranges::any_of(kFormats, [&](const Format* format) {
     return format->transposes != nullptr && format->transposes(model, tensor);
   });

@@ -23,6 +23,6 @@ struct TypeName {
 
 }  // namespace
 
-std::string type_name(const Value& value) { return std::visit(TypeName(), value.storage()); }
+std::string describe_value_type(const Value& value) { return std::visit(TypeName(), value.storage()); }
 
 }  // namespace poise

@@ -33,6 +33,6 @@ std::optional<Text> find_spelling(const std::array<Spelling<Text>, kRows>& table
 }
 
 // Returns the kind of a metadata value, for people: "integer", "text", "array[3]".
-std::string type_name(const Value& value);
+std::string describe_value_type(const Value& value);
 
 }  // namespace poise

@@ -49,7 +49,7 @@ class DirectoryOutput final : public SavedOutput {
   std::uint64_t bytes() const override;
   std::uint64_t padding() const override;
   std::vector<std::filesystem::path> paths() const override { return {target_}; }
-  std::string replaces() const override { return replaces_; }
+  std::string describe_replacements() const override { return replaces_; }
   void commit() override;
 
  private:

@@ -109,11 +109,11 @@ class Undo {
     return bytes;
   }
 
-  // Calls take(offset, bytes) for one chunk at a time, until it returns false.
-  template <typename Take>
-  void for_each_chunk(const Take& take) const {
+  // Calls use_chunk(offset, bytes) for one chunk at a time, until it returns false.
+  template <typename UseChunk>
+  void for_each_chunk(const UseChunk& use_chunk) const {
     for (std::uint64_t done = 0; done < length_; done += kChunkBytes) {
-      if (!take(done, static_cast<std::size_t>(std::min(kChunkBytes, length_ - done)))) return;
+      if (!use_chunk(done, static_cast<std::size_t>(std::min(kChunkBytes, length_ - done)))) return;
     }
   }
 

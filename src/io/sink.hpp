@@ -77,7 +77,7 @@ class SavedOutput : public Output {
   // Returns the result of commit(): the main file first, then its siblings, or the directory alone.
   virtual std::vector<std::filesystem::path> paths() const = 0;
   // Returns a sentence that names the files that commit() replaces besides the output itself; empty if there are none.
-  virtual std::string replaces() const { return {}; }
+  virtual std::string describe_replacements() const { return {}; }
   // Makes everything durable, then lets it appear.
   virtual void commit() = 0;
 };

@@ -190,7 +190,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
   // Refuse an output that would replace the input, or anything else without permission.
   const std::vector<fs::path> inputs = list_inputs(*input.merged.model, options);
   const std::string replaces =
-      output.empty() ? "" : require_output_possible(target, output, options.write.overwrite, inputs);
+      output.empty() ? "" : require_possible_output(target, output, options.write.overwrite, inputs);
   // Change names, layers, vocabulary and keys.
   const RevisedModel revised = revise_model(std::move(input.merged), target, options);
   // Store the weights in the convention of the target's readers, then take each tensor through the steps of
@@ -226,7 +226,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
     saved.commit();
     report.format = target.info.name;
     losses->add_to(report);
-    if (const std::string replaced = saved.replaces(); !replaced.empty())
+    if (const std::string replaced = saved.describe_replacements(); !replaced.empty())
       report.warnings.push_back({Severity::warning, replaced, place.string(), std::nullopt});
     if (const auto unchecked = check.find_unchecked()) report.warnings.push_back(*unchecked);
     return report;

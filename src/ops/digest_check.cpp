@@ -112,8 +112,8 @@ Progress DigestCheck::track(Progress progress) {
 }
 
 void DigestCheck::advance(double share) {
-  if (started_ > 0 && batches_[started_ - 1].scan.failed()) failed_ = true;  // finish_batch() throws its error
-  if (failed_ || started_ == batches_.size() || (started_ > 0 && batches_[started_ - 1].scan.busy())) return;
+  if (started_ > 0 && batches_[started_ - 1].scan.has_failed()) failed_ = true;  // finish_batch() throws its error
+  if (failed_ || started_ == batches_.size() || (started_ > 0 && batches_[started_ - 1].scan.is_busy())) return;
   const std::uint64_t before = started_ == 0 ? 0 : batches_[started_ - 1].begin;
   if (static_cast<double>(before) <= share * static_cast<double>(bytes_)) start_batch();
 }

@@ -287,7 +287,7 @@ VerifyReport verify_input(const Input& given, const ReadOptions& options, const 
     return check.file_findings();
   };
   try {
-    const auto [format, input, model, faults] = open_sound_rest(given, options);
+    const auto [format, input, model, faults] = open_despite_faults(given, options);
     report.faults = faults;
     std::ranges::copy(model.warnings, std::back_inserter(report.faults));
     // Without faulty tensors, a model lacks some, and bytes of the file belong to none; checksums are of all bytes.

@@ -43,7 +43,7 @@ class DirectoryContainer final : public Container {
     return fs::is_regular_file(path(name), ignored);
   }
   SourcePtr open(std::string_view name) const override { return Source::open(path(name), io_); }
-  std::unique_ptr<const Container> folder(const std::string& name) const override {
+  std::unique_ptr<const Container> open_folder(const std::string& name) const override {
     return std::make_unique<DirectoryContainer>(path(name), io_);
   }
 
@@ -108,11 +108,11 @@ class ZipContainer final : public Container {
     if (found == nullptr) throw Error(ErrorKind::not_found, "the archive has no such member", path(name).string());
     return zip_->open(*found, path(name).string());
   }
-  std::unique_ptr<const Container> folder(const std::string& name) const override {
+  std::unique_ptr<const Container> open_folder(const std::string& name) const override {
     return std::make_unique<ZipContainer>(file_, zip_, beginning_ + name);
   }
-  std::size_t checksums() const override { return zip_->archive().members().size(); }
-  std::vector<Finding> check() const override { return zip_->archive().check_crc32(); }
+  std::size_t count_checksums() const override { return zip_->archive().members().size(); }
+  std::vector<Finding> check_checksums() const override { return zip_->archive().check_crc32(); }
 
  private:
   static std::string make_beginning(std::string_view folder) {

@@ -40,11 +40,11 @@ class Container {
   virtual SourcePtr open(std::string_view name) const = 0;
 
   // Returns a folder of the container; its names are relative to the folder.
-  virtual std::unique_ptr<const Container> folder(const std::string& name) const = 0;
+  virtual std::unique_ptr<const Container> open_folder(const std::string& name) const = 0;
 
   // Returns how many members have checksums, and those whose bytes do not match. Reads all bytes. Throws io.
-  virtual std::size_t checksums() const { return 0; }
-  virtual std::vector<Finding> check() const { return {}; }
+  virtual std::size_t count_checksums() const { return 0; }
+  virtual std::vector<Finding> check_checksums() const { return {}; }
 
  protected:
   Container(ContainerKind kind, std::filesystem::path path) : kind_(kind), path_(std::move(path)) {}

@@ -55,9 +55,9 @@ class Scan {
   // Starts reading on all threads and returns. Callers call it once.
   void start();
   // Returns true if it has started, and neither finished nor failed.
-  bool busy() const { return busy_ > 0 && !failed_; }
+  bool is_busy() const { return busy_ > 0 && !failed_; }
   // Returns true if finish() will throw.
-  bool failed() const { return failed_; }
+  bool has_failed() const { return failed_; }
   // Waits for the end; the calling thread helps. Throws the error that ended the scan.
   void finish();
 

@@ -121,11 +121,11 @@ TEST_P(Conformance, HasAName) {
 
 TEST_P(Conformance, IsRecognisedByItsContent) {
   ASSERT_TRUE(has_table());
-  EXPECT_EQ(recognise(sound_input(), list_all_formats()), &format());
+  EXPECT_EQ(recognise_format(sound_input(), list_all_formats()), &format());
   if (format().prepare == nullptr || is_a_directory()) return;
   // Whatever the file is called.
   const auto file = support::written(sound_model(), format());
-  EXPECT_EQ(recognise({"download", Source::from_memory(file, "download")}, list_all_formats()), &format());
+  EXPECT_EQ(recognise_format({"download", Source::from_memory(file, "download")}, list_all_formats()), &format());
 }
 
 // Files that people mistake for a format's get their own error instead of its reader's, and valid files never do.

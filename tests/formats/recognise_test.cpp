@@ -78,7 +78,7 @@ Input memory(std::string_view text) {
 }
 
 std::string_view found(const Input& input, std::initializer_list<const Format*> among) {
-  const Format* format = recognise(input, std::span(among.begin(), among.size()));
+  const Format* format = recognise_format(input, std::span(among.begin(), among.size()));
   return format == nullptr ? "none" : format->info.name;
 }
 

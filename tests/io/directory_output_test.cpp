@@ -60,7 +60,7 @@ TEST_F(DirectoryOutputTest, AppearsOnCommit) {
   {
     DirectoryOutput output(path("out/"), false, refusal_to_replace);
     EXPECT_EQ(output.name(), "out");
-    EXPECT_EQ(output.replaces(), "");
+    EXPECT_EQ(output.describe_replacements(), "");
     write(output, "a1", "one");
     write(output, "a2", "two!");
     EXPECT_THAT(names(), IsEmpty());

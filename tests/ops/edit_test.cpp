@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 // An attribute as the file has it.
 Value attribute_of(const fs::path& file, std::string_view name) {
-  for (MetadataKey& key : metadata_keys(open_with_format(open_input(file, {}), {}))) {
+  for (MetadataKey& key : list_metadata_keys(open_with_format(open_input(file, {}), {}))) {
     if (key.key == name) return std::move(key.value);
   }
   return {};

@@ -72,7 +72,7 @@ TEST(Container, Archives) {
   ASSERT_EQ(find_container_kind(source), ContainerKind::zip);
   EXPECT_THAT(open_container(ContainerKind::zip, "archive", source)->names(),
               UnorderedElementsAre("a", "f/b", "f/g/c"));
-  const auto files = open_container(ContainerKind::zip, "archive", source)->folder("f");
+  const auto files = open_container(ContainerKind::zip, "archive", source)->open_folder("f");
   expect_folder(*files);
   EXPECT_THAT(files->names(), UnorderedElementsAre("b", "g/c"));
   EXPECT_EQ(files->locate_file("b"), "archive");
@@ -113,10 +113,10 @@ TEST(Container, ChecksumsOfZipArchives) {
     const SourcePtr source = support::source(bytes, "archive");
     return open_container(ContainerKind::zip, "archive", source);
   };
-  EXPECT_EQ(of(file.bytes())->checksums(), 2U);
-  EXPECT_TRUE(of(file.bytes())->check().empty());
+  EXPECT_EQ(of(file.bytes())->count_checksums(), 2U);
+  EXPECT_TRUE(of(file.bytes())->check_checksums().empty());
   file.raw("1 bytes", "OTHER");
-  EXPECT_EQ(of(file.bytes())->check().size(), 1U);
+  EXPECT_EQ(of(file.bytes())->check_checksums().size(), 1U);
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ TEST(Scan, ShowsEveryBlobOnceAndInOrder) {
     });
     scan.start();
     scan.finish();
-    EXPECT_FALSE(scan.busy());
+    EXPECT_FALSE(scan.is_busy());
     for (std::size_t i = 0; i < blobs.size(); ++i) {
       EXPECT_EQ(seen[i].bytes, read_all(*blobs[i])) << i;
       EXPECT_TRUE(seen[i].whole_pieces) << i;
@@ -133,7 +133,7 @@ TEST(Scan, OfNothingIsDone) {
   Scan scan({}, [](std::size_t) -> Visit { throw Error(ErrorKind::internal, "there is no blob"); });
   scan.start();
   scan.finish();
-  EXPECT_FALSE(scan.busy());
+  EXPECT_FALSE(scan.is_busy());
 }
 
 TEST(Scan, AVisitorHearsOfItsFailureAndTheOthersGoOn) {
@@ -161,7 +161,7 @@ TEST(Scan, WhatAVisitorThrowsEndsIt) {
   Scan scan(sizes, [&](std::size_t) { return Visit{broken, false, std::make_unique<Strict>()}; });
   scan.start();
   EXPECT_THROW(scan.finish(), Error);
-  EXPECT_FALSE(scan.busy());
+  EXPECT_FALSE(scan.is_busy());
 }
 
 // Whoever waits for a scan to end does not wait forever: tasks that TBB cancels never run.
@@ -174,10 +174,10 @@ TEST(Scan, IsNotBusyAfterItHasFailed) {
   });
   scan.start();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (scan.busy() && std::chrono::steady_clock::now() < deadline)
+  while (scan.is_busy() && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_FALSE(scan.busy());
-  EXPECT_TRUE(scan.failed());
+  EXPECT_FALSE(scan.is_busy());
+  EXPECT_TRUE(scan.has_failed());
   EXPECT_THROW(scan.finish(), std::runtime_error);
 }
 
@@ -201,7 +201,7 @@ TEST(Scan, IsGivenUpWithItsObject) {
     const std::uint64_t size = slow->size();
     Scan scan({&size, 1}, [&](std::size_t) { return Visit{slow, false, std::make_unique<Strict>()}; });
     scan.start();
-    EXPECT_TRUE(scan.busy());
+    EXPECT_TRUE(scan.is_busy());
   }
   const int reads = slow->reads();
   EXPECT_LT(reads, 128);

@@ -339,7 +339,7 @@ void note_common(const Model& model, Losses& losses) {
   std::erase_if(keys, [&](const std::string& key) { return is_on_card(model, key); });
   losses.note_names(keys, "key", " of config.json");
   if (!model.config && model.config_json.empty() && model.size() > 0)
-    losses.say("the model has no configuration, so programs cannot run the file");
+    losses.add_sentence("the model has no configuration, so programs cannot run the file");
   losses.note_if(model.config && model.config->dropout != 0, "dropout");
   if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
 }
@@ -374,10 +374,10 @@ std::vector<std::string> list_losses_alt_c(const Model& model) {
   losses.note_if(model.size() > 0, fmt::format("tensors: {} are left out", model.size()));
   losses.note_if(model.vocabulary && model.vocabulary->max_length != 0, "the vocabulary's max_length");
   if (const auto names = list_unknown_to_alt_c(model.card); !names.empty()) {
-    losses.say(fmt::format("alt.c refuses empty texts: {} written as \"unknown\"", fmt::join(names, ", ")));
+    losses.add_sentence(fmt::format("alt.c refuses empty texts: {} written as \"unknown\"", fmt::join(names, ", ")));
   }
   note_common(model, losses);
-  return losses.take();
+  return losses.take_sentences();
 }
 
 }  // namespace
@@ -386,7 +386,7 @@ std::vector<std::string> list_losses_v2(const Model& model, const WriteOptions& 
   if (is_for_alt_c(options)) return list_losses_alt_c(model);
   Losses losses("alt");
   note_common(model, losses);
-  return losses.take();
+  return losses.take_sentences();
 }
 
 std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions&) {
@@ -395,7 +395,7 @@ std::vector<std::string> list_losses_v1(const Model& model, const WriteOptions&)
   if (model.config) note_parameters(model, losses);
   if (model.vocabulary) note_tokens(*model.vocabulary, losses);
   note_common(model, losses);
-  return losses.take();
+  return losses.take_sentences();
 }
 
 }  // namespace poise::alt

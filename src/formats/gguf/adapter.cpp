@@ -121,10 +121,10 @@ class Reading {
   // Returns the fault of a pair. The embedding's A is stored with its rows as columns.
   static std::optional<std::string> pair_fault(const std::string& name, const ThinMatrices& pair) {
     if (name != kEmbedding || pair.right == nullptr || pair.right->shape.size() != 2)
-      return pair.fault("lora_b", "lora_a");
+      return pair.find_fault("lora_b", "lora_a");
     Tensor right = *pair.right;
     std::swap(right.shape[0], right.shape[1]);
-    return ThinMatrices{pair.left, &right}.fault("lora_b", "lora_a transposed");
+    return ThinMatrices{pair.left, &right}.find_fault("lora_b", "lora_a transposed");
   }
 
   static bool is_stack(const ThinMatrices& pair) {
@@ -143,7 +143,7 @@ class Reading {
     for (std::uint64_t i = 0; i < experts; ++i) {
       const Tensor left = matrix_of(*pair.left, i);
       const Tensor right = matrix_of(*pair.right, i);
-      if (const auto problem = ThinMatrices{&left, &right}.fault("lora_b", "lora_a"))
+      if (const auto problem = ThinMatrices{&left, &right}.find_fault("lora_b", "lora_a"))
         return fault(fmt::format("{}: {}", name, *problem));
       const std::string expert = base_ == nullptr ? name : expert_name(known.name, i);
       add_matrix(name, {expert}, left, right);

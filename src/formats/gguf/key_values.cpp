@@ -100,7 +100,7 @@ std::string text_of(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return *text;
   if (const auto* bytes = value.get_if<Value::Bytes>())
     return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
-  return json_text(value);
+  return make_json_text(value);
 }
 
 void append(ByteWriter& out, ValueType type, const Value& value) {

@@ -89,7 +89,7 @@ class Reading {
   }
 
   void add(const std::string& module, const Pair& pair) {
-    if (const auto problem = pair.fault("lora_B", "lora_A")) return fault(fmt::format("{}: {}", module, *problem));
+    if (const auto problem = pair.find_fault("lora_B", "lora_A")) return fault(fmt::format("{}: {}", module, *problem));
     if (!is_utf8(module)) return fault(fmt::format("{}: the name is not UTF-8", module));
     try {
       const std::uint64_t rank = config_.rank(module);
@@ -171,7 +171,7 @@ std::optional<Attributes> parse_config(const Model& model, UnheldNumbers& number
 
 }  // namespace
 
-std::optional<Attributes> adapter_config(const Model& model) {
+std::optional<Attributes> find_adapter_config(const Model& model) {
   UnheldNumbers numbers;
   return parse_config(model, numbers);
 }

@@ -14,9 +14,9 @@ inline constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
 
 // Returns the object, with null in place of numbers that only Python's JSON has; std::nullopt if the model has none.
 // Throws invalid_file, naming the attribute, if it is not an object.
-std::optional<Attributes> adapter_config(const Model& model);
+std::optional<Attributes> find_adapter_config(const Model& model);
 
-// Makes an adapter, as parse_adapter() explains. Reports errors of adapter_config() as faults.
+// Makes an adapter, as parse_adapter() explains. Reports errors of find_adapter_config() as faults.
 std::optional<Adapter> adapter(const Model& file, const Model* base);
 
 }  // namespace poise::huggingface

@@ -47,7 +47,7 @@ void DirectoryReader::record(std::string_view name, const Source& source) {
   size_ += source.size();
 }
 
-std::vector<DirectoryFile> DirectoryReader::other_files(std::vector<Finding>& warnings) {
+std::vector<DirectoryFile> DirectoryReader::read_other_files(std::vector<Finding>& warnings) {
   std::vector<DirectoryFile> files;
   const auto add = [&](std::string_view name) {
     if (!container_.has_file(name)) return;
@@ -77,7 +77,7 @@ std::string DirectoryReader::text(std::string_view name) {
   return read_text(*source, source->size());
 }
 
-std::string DirectoryReader::readme() {
+std::string DirectoryReader::read_readme() {
   if (!container_.has_file(kReadme)) return {};
   if (!readme_) {
     readme_ = container_.open(kReadme);
@@ -86,7 +86,7 @@ std::string DirectoryReader::readme() {
   return read_text(*readme_, std::min(readme_->size(), kFrontMatterBytes));
 }
 
-Attributes DirectoryReader::json_object(std::string_view name, std::vector<Finding>& warnings) {
+Attributes DirectoryReader::read_json_object(std::string_view name, std::vector<Finding>& warnings) {
   const std::string source = container_.path(name).string();
   UnheldNumbers numbers;
   Value value = parse_json(text(name), source, numbers);
@@ -178,7 +178,7 @@ std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::
                      folders[0].empty() ? "the outermost" : shorten(folders[0], kMostBytes), list_names(others)),
          input.path);
   }
-  return folders[0].empty() ? std::move(files) : files->folder(folders[0]);
+  return folders[0].empty() ? std::move(files) : files->open_folder(folders[0]);
 }
 
 std::optional<LocatedWeights> find_weights(const Container& directory) {
@@ -231,7 +231,7 @@ using ShardMap = std::map<std::string, std::set<std::string>>;
 
 ShardMap read_index(DirectoryReader& directory, const std::string& index, std::vector<Finding>& warnings) {
   const std::string path = directory.path(index).string();
-  const Attributes root = directory.json_object(index, warnings);
+  const Attributes root = directory.read_json_object(index, warnings);
   const auto* map = root.get_if<Attributes>("weight_map");
   if (map == nullptr) throw Error(ErrorKind::invalid_file, "index: weight_map: expected an object", path);
   if (map->size() > kMaxTensors)
@@ -281,7 +281,7 @@ class TensorCollector {
   void add(DirectoryReader& directory, const std::string& file, FunctionRef<void(const std::string& name)> look_at) {
     const SourcePtr source = directory.open(file);
     const std::string path = directory.path(file).string();
-    const auto take = [&](Tensor tensor) {
+    const auto add_tensor = [&](Tensor tensor) {
       look_at(tensor.name);
       if (const std::string why = why_left_out(tensor.name); why.empty()) {
         model_.add(std::move(tensor));
@@ -289,7 +289,7 @@ class TensorCollector {
         warn(model_.warnings, fmt::format("tensor {} is left out: {}", tensor.name, why), path);
       }
     };
-    const Attributes metadata = files_read_.read(source, take, model_.warnings);
+    const Attributes metadata = files_read_.read(source, add_tensor, model_.warnings);
     for (const auto& [key, value] : metadata) {
       if (!keys_.insert(key).second) continue;
       if (!budget_.take_value() || !budget_.charge_key(keys_.size()))
@@ -361,7 +361,7 @@ constexpr std::string_view kQuantizationConfig = "quantization_config";
 
 std::optional<Attributes> read_file(const QuantizationFile& row, DirectoryReader& directory,
                                     std::vector<Finding>& warnings) {
-  const Attributes file = directory.json_object(row.name, warnings);
+  const Attributes file = directory.read_json_object(row.name, warnings);
   try {
     return row.as_config(file);
   } catch (const Error& error) {

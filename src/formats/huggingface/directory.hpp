@@ -34,16 +34,16 @@ class DirectoryReader {
 
   // Returns files whose bytes are written again if the model has not changed them. Warns of one that cannot be decoded
   // and was not needed. Throws io.
-  std::vector<DirectoryFile> other_files(std::vector<Finding>& warnings);
+  std::vector<DirectoryFile> read_other_files(std::vector<Finding>& warnings);
 
   // Throws invalid_file for more than 256 MiB.
   std::string text(std::string_view name);
 
   // Returns the beginning of the model card, which is not part of the model: it may be absent, empty or anything else.
-  std::string readme();
+  std::string read_readme();
 
   // Warns of numbers that JSON lacks, and of those that are not kept exactly. Throws invalid_file.
-  Attributes json_object(std::string_view name, std::vector<Finding>& warnings);
+  Attributes read_json_object(std::string_view name, std::vector<Finding>& warnings);
 
   // Includes the files that have been opened.
   Origin origin() const { return {container_.locate_file({}), "huggingface", size_, files_}; }

@@ -112,7 +112,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   model.origin.path = directory.path();
   const bool has_config = directory.has(kConfig);
   if (has_config) {
-    parse_config(model, directory.json_object(kConfig, model.warnings), directory.path(kConfig).string());
+    parse_config(model, directory.read_json_object(kConfig, model.warnings), directory.path(kConfig).string());
   } else {
     warn(model.warnings,
          fmt::format("there is no {}: only the tensors and the metadata in their file are read", kConfig),
@@ -125,12 +125,12 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   set_vocab_size(model);
   read_vocabulary(model, directory);
   if (directory.has(kGeneration))
-    model.attributes.set(std::string(kGenerationConfig), directory.json_object(kGeneration, model.warnings));
+    model.attributes.set(std::string(kGenerationConfig), directory.read_json_object(kGeneration, model.warnings));
   const std::string model_type = model.card.model_type;
   const std::optional<Card> written = has_config ? parse_card(model) : std::optional(model.card);  // by Poise
-  model.card = written ? *written : read_card(model.config_json, directory.readme());
+  model.card = written ? *written : read_card(model.config_json, directory.read_readme());
   model.card.model_type = model_type;
-  std::vector<DirectoryFile> other_files = directory.other_files(model.warnings);
+  std::vector<DirectoryFile> other_files = directory.read_other_files(model.warnings);
   model.origin = directory.origin();
   model.origin.other_files = std::move(other_files);
   model = fold_directory(std::move(model), directory.path(), quantization_file, options);
@@ -145,7 +145,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
 Model read_adapter(DirectoryReader& directory, const LocatedWeights& found) {
   Model model;
   model.origin.path = directory.path();
-  Attributes config = directory.json_object(kAdapter, model.warnings);
+  Attributes config = directory.read_json_object(kAdapter, model.warnings);
   (void)read_tensors(model, directory, found);
   model.attributes.set(std::string(kAdapterConfig), std::move(config));
   model.origin = directory.origin();
@@ -208,7 +208,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
   const auto files = open_files(input, IoMode::map);
   const auto located = find_weights(*files);
   const std::vector<Input> weights = located ? weight_inputs(*located, *files, model) : std::vector<Input>();
-  std::ranges::move(files->check(), std::back_inserter(findings));
+  std::ranges::move(files->check_checksums(), std::back_inserter(findings));
   std::ranges::move(find_dangerous_code(*files, model), std::back_inserter(findings));
   if (!located || located->format->audit == nullptr) return findings;
   for (const Input& file : weights)
@@ -219,7 +219,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
 std::size_t count_checksums(const Input& input, const Model& model) {
   const auto files = open_files(input, IoMode::map);
   const auto weights = find_weights(*files);
-  std::size_t count = files->checksums();
+  std::size_t count = files->count_checksums();
   if (!weights || weights->format->count_checksums == nullptr) return count;
   for (const Input& file : weight_inputs(*weights, *files, model))
     count += weights->format->count_checksums(file, model);
@@ -256,7 +256,7 @@ const Format kHuggingFace = {
     .weights = WeightReader::transformers,
     .container = ContainerKind::directory,  // of any members: the reader reports missing ones
     .holds_in_archive = [](const MemberNames& names) { return !find_folders(names).empty(); },
-    .refusal_to_replace = huggingface::refusal_to_replace,
+    .refusal_to_replace = huggingface::explain_refusal_to_replace,
     .read = read,
     .prepare = huggingface::prepare,
     .audit = audit,

@@ -33,7 +33,8 @@ void add_json(const Container& directory, std::string_view name, std::vector<Met
   const Value value = parse_json(read_text(*source, source->size()), source->name(), numbers);
   const auto* map = value.get_if<Attributes>();
   if (map == nullptr) return;
-  for (const auto& [key, item] : *map) keys.push_back({fmt::format("{}: {}", name, key), type_name(item), item});
+  for (const auto& [key, item] : *map)
+    keys.push_back({fmt::format("{}: {}", name, key), describe_value_type(item), item});
 }
 
 // Returns the first file of weights; empty if none has the usual name.

@@ -70,10 +70,10 @@ void complete_card(const Model& model, Card& card) {
   if (card.author.empty() && slash != std::string::npos && !is_address) card.author = card.base_model.substr(0, slash);
   if (card.created_at.empty()) card.created_at = read_source_date();
   if (card.last_modified.empty()) card.last_modified = read_source_date();
-  if (card.uuid.empty()) card.uuid = content_uuid(model);
+  if (card.uuid.empty()) card.uuid = make_content_uuid(model);
 }
 
-std::string content_uuid(const Model& model) {
+std::string make_content_uuid(const Model& model) {
   const auto hasher = make_sha256();
   hash_text(*hasher,
             to_json(model.config ? config_to_attributes(*model.config, model.card.model_type) : model.config_json));

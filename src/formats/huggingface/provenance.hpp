@@ -18,6 +18,6 @@ void complete_card(const Model& model, Card& card);
 // Returns a version 8 UUID (RFC 9562) made from the SHA-256 of configuration, vocabulary and tensors: their names,
 // shapes, types, and the first and last 4 KiB of their bytes. The same model gives the same id, however its files are
 // split.
-std::string content_uuid(const Model& model);
+std::string make_content_uuid(const Model& model);
 
 }  // namespace poise

@@ -398,7 +398,7 @@ PreparedFile make_prepared_file(std::shared_ptr<const File> file) {
 }  // namespace
 
 PreparedFile prepare(const Model& model, const WriteOptions& options) {
-  const auto adapter = whole_config(model).empty() ? adapter_config(model) : std::nullopt;
+  const auto adapter = whole_config(model).empty() ? find_adapter_config(model) : std::nullopt;
   if (adapter) {
     if (options.shard_size) throw Error(ErrorKind::unsupported, "an adapter is one file and cannot be sharded");
     return make_prepared_file(std::make_shared<const AdapterDirectory>(model, *adapter));
@@ -406,7 +406,7 @@ PreparedFile prepare(const Model& model, const WriteOptions& options) {
   return make_prepared_file(std::make_shared<const Directory>(model, options));
 }
 
-std::string refusal_to_replace(const MemberNames& names) {
+std::string explain_refusal_to_replace(const MemberNames& names) {
   constexpr std::array kModelFiles = {kConfig, kAdapter, kGeneration, kIndex, kReadme};
   constexpr std::array kOtherFiles = std::to_array<std::string_view>(
       {".gitattributes", "LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE", "USE_POLICY.md", "params.json"});

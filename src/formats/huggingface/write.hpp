@@ -11,7 +11,7 @@ namespace poise::huggingface {
 PreparedFile prepare(const Model& model, const WriteOptions& options);
 
 // Returns why a model must not replace a directory with files of these names; empty if it may.
-std::string refusal_to_replace(const MemberNames& names);
+std::string explain_refusal_to_replace(const MemberNames& names);
 
 // Returns the keys of a Hugging Face directory's files: "config.json: hidden_size", and those of the first weights'
 // metadata. Requires: the directory has been read. Throws what reading its files throws.

@@ -112,7 +112,7 @@ namespace {
 
 std::string name_type(std::uint64_t number) {
   if (number == kText) return "STRING";
-  const OnnxType* const type = element_type(number);
+  const OnnxType* const type = find_element_type(number);
   return type == nullptr ? fmt::format("type {}", number) : std::string(type->name);
 }
 

@@ -34,7 +34,7 @@ class EntryList {
     return true;
   }
   bool empty() const { return entries_.empty(); }
-  Attributes take() { return Attributes::from_unique(std::move(entries_)); }
+  Attributes take_attributes() { return Attributes::from_unique(std::move(entries_)); }
 
  private:
   std::vector<Attributes::Entry> entries_;
@@ -74,13 +74,13 @@ class Reader {
       }
     }
     if (!has_graph) message.fail("graph", "it is missing");
-    if (!sets.empty()) set("onnx.opset_import", sets.take());
-    if (!metadata.empty()) set("onnx.metadata", metadata.take());
+    if (!sets.empty()) set("onnx.opset_import", sets.take_attributes());
+    if (!metadata.empty()) set("onnx.metadata", metadata.take_attributes());
     EntryList all;
-    for (const Attributes& entries : {model_.attributes, texts_.take()}) {
+    for (const Attributes& entries : {model_.attributes, texts_.take_attributes()}) {
       for (const Attributes::Entry& entry : entries) all.add(entry);
     }
-    model_.attributes = all.take();
+    model_.attributes = all.take_attributes();
     for (const auto& [name, source] : files_.opened()) {
       model_.origin.files.push_back(model_.origin.path.parent_path() / name);
       model_.origin.size += source->size();

@@ -394,7 +394,7 @@ const SourcePtr& ExternalFiles::open(const std::string& name) {
 }
 
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files) {
-  const OnnxType* type = element_type(proto.type);
+  const OnnxType* type = find_element_type(proto.type);
   if (type == nullptr) fail(fmt::format("data_type: {} is not known", proto.type), ErrorKind::unsupported);
   BlobPtr elements = open_elements(proto, *type, source, files);
   if (type->dtype != DType::unknown) return make_dense(proto.name, proto.dims, type->dtype, std::move(elements));

@@ -90,7 +90,7 @@ inline constexpr std::array kElementTypes = std::to_array<OnnxType>({
 inline constexpr std::uint64_t kText = 8;  // STRING
 
 // Returns null for a type that is not known.
-inline const OnnxType* element_type(std::uint64_t number) {
+inline const OnnxType* find_element_type(std::uint64_t number) {
   const auto* const row = std::ranges::find(kElementTypes, number, &OnnxType::number);
   return row == kElementTypes.end() ? nullptr : row;
 }

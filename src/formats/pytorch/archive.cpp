@@ -46,7 +46,7 @@ class ArchiveStorages final : public Storages {
     return blob;
   }
 
-  bool big_endian() const override { return big_endian_; }
+  bool is_big_endian() const override { return big_endian_; }
   bool is_used(std::string_view key) const { return blobs_.contains(key); }
 
  private:
@@ -163,11 +163,11 @@ struct ArchivePickle {
 
 bool is_pickle_name(std::string_view member) { return to_lower_ascii(member.substr(member.rfind('/') + 1)) == kPickle; }
 
-Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
+Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor) {
   const ArchivePickle file(source);
   ArchiveStorages storages(file.archive, file.root, is_big_endian(file.archive, file.root));
   return file.with_objects([&](const pickle::Pickle& pickle) {
-    Rest rest = read_objects(pickle, source->name(), storages, take);
+    Rest rest = read_objects(pickle, source->name(), storages, add_tensor);
     if (rest.faults.empty()) report_others(file.archive, file.root, storages, rest);
     return rest;
   });

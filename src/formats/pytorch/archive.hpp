@@ -18,7 +18,7 @@ inline constexpr std::string_view kPickle = "data.pkl";
 // Returns true for the pickle's name, which PyTorch finds without regard to case.
 bool is_pickle_name(std::string_view member);
 
-Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take);
+Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor);
 
 // Finds dangers in any zip archive, as Format::find_dangerous_code explains. Reads the pickles of its members; where
 // PyTorch would read one that Poise does not, or a program of TorchScript, that is an error.

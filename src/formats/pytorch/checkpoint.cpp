@@ -33,8 +33,12 @@ constexpr std::string_view kRootAttribute = "pytorch.root";
 
 class Objects {
  public:
-  Objects(const Pickle& pickle, const std::string& path, Storages& storages, FunctionRef<void(Tensor)> take)
-      : pickle_(pickle), path_(path), take_(take), tensors_(pickle, path, storages), values_(pickle, path) {}
+  Objects(const Pickle& pickle, const std::string& path, Storages& storages, FunctionRef<void(Tensor)> add_tensor)
+      : pickle_(pickle),
+        path_(path),
+        add_tensor_(add_tensor),
+        tensors_(pickle, path, storages),
+        values_(pickle, path) {}
 
   Rest read() {
     findings_ = find_unsafe_steps(pickle_, path_);
@@ -239,7 +243,7 @@ class Objects {
     try {
       Tensor tensor = tensors_.make(name, id);
       if (!root_.empty()) tensor.file_name = std::make_shared<const std::string>(join_names(root_, name));
-      take_(std::move(tensor));
+      add_tensor_(std::move(tensor));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
       constexpr std::string_view kFormat = "pytorch: ";
@@ -259,7 +263,7 @@ class Objects {
 
   const Pickle& pickle_;
   const std::string& path_;
-  FunctionRef<void(Tensor)> take_;
+  FunctionRef<void(Tensor)> add_tensor_;
   TensorBuilder tensors_;
   Values values_;
   std::uint64_t left_ = kFreeBytes + kBytesPerByte * pickle_.size();  // for names and tensors
@@ -273,8 +277,9 @@ class Objects {
 
 }  // namespace
 
-Rest read_objects(const Pickle& pickle, const std::string& path, Storages& storages, FunctionRef<void(Tensor)> take) {
-  return Objects(pickle, path, storages, take).read();
+Rest read_objects(const Pickle& pickle, const std::string& path, Storages& storages,
+                  FunctionRef<void(Tensor)> add_tensor) {
+  return Objects(pickle, path, storages, add_tensor).read();
 }
 
 namespace {

@@ -30,9 +30,9 @@ struct Rest {
 // Reports names of functions and classes that no checkpoint needs as errors, and objects of them that are left out as
 // warnings. Goes on after a tensor that is faulty or not supported, until there are enough (Rest::faults). Throws
 // unsupported, with the name, if an object of such a class contains tensors, and invalid_file. Adds name and offset of
-// the tensor to errors of `take`.
+// the tensor to errors of `add_tensor`.
 Rest read_objects(const pickle::Pickle& pickle, const std::string& path, Storages& storages,
-                  FunctionRef<void(Tensor)> take);
+                  FunctionRef<void(Tensor)> add_tensor);
 
 // Converts objects of a pickle that are plain data to Values.
 class Values {

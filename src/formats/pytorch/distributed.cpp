@@ -264,7 +264,7 @@ class BoxFiles {
     try {
       Rest rest = read_archive(make_source_part(file, box.offset, box.length, file->name()),
                                [&](Tensor part) { found.push_back(std::move(part)); });
-      if (!rest.faults.empty()) throw rest.faults.summary();
+      if (!rest.faults.empty()) throw rest.faults.make_error();
       std::ranges::move(rest.findings, std::back_inserter(warnings));
     } catch (const Error& error) {
       const std::uint64_t offset = box.offset + error.offset().value_or(0);
@@ -297,7 +297,8 @@ std::optional<std::uint64_t> count_bytes(const SavedTensor& tensor) {
   return bytes && *bytes <= INT64_MAX ? bytes : std::nullopt;
 }
 
-Attributes read_checkpoint(const SourcePtr& metadata, FunctionRef<void(Tensor)> take, std::vector<Finding>& warnings) {
+Attributes read_checkpoint(const SourcePtr& metadata, FunctionRef<void(Tensor)> add_tensor,
+                           std::vector<Finding>& warnings) {
   const std::string& path = metadata->name();
   if (metadata->size() > kMaxPickleBytes)
     throw Error(ErrorKind::unsupported,
@@ -332,7 +333,7 @@ Attributes read_checkpoint(const SourcePtr& metadata, FunctionRef<void(Tensor)> 
       if (!error.path().empty()) throw;
       reader.fail(saved.id, fmt::format("tensor {}: {}", saved.key, error.message()), error.kind());
     }
-    take(std::move(tensor));
+    add_tensor(std::move(tensor));
   }
   if (const std::vector<std::string>& objects = reader.objects(); !objects.empty())
     warnings.push_back({Severity::warning,

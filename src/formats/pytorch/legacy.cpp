@@ -188,14 +188,14 @@ bool has_legacy_magic(std::string_view start) {
   return start.starts_with('\x80') && start.find(fmt::format("{}{}.", kStep, kMagicNumber)) != std::string_view::npos;
 }
 
-Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
+Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor) {
   if (is_tar_archive(*source)) throw Error(ErrorKind::invalid_file, std::string(kIsTar), source->name(), 0);
   Front front(source);
   const LegacyPickles pickles(front, source->name());
   LegacyStorages storages(source);
   storages.expect(pickles.objects);
   storages.place(pickles.keys, pickles.end);
-  Rest rest = read_objects(pickles.objects, source->name(), storages, take);
+  Rest rest = read_objects(pickles.objects, source->name(), storages, add_tensor);
   for (const Pickle* other : {&pickles.magic, &pickles.protocol, &pickles.facts, &pickles.keys})
     std::ranges::move(find_unsafe_steps(*other, source->name()), std::back_inserter(rest.findings));
   return rest;

@@ -23,14 +23,14 @@ bool sniff(const Input& input) {
   return pytorch::has_legacy_magic({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-pytorch::Rest read_any(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
-  return find_container({source->name(), source}) == ContainerKind::zip ? pytorch::read_archive(source, take)
-                                                                        : pytorch::read_legacy(source, take);
+pytorch::Rest read_any(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor) {
+  return find_container({source->name(), source}) == ContainerKind::zip ? pytorch::read_archive(source, add_tensor)
+                                                                        : pytorch::read_legacy(source, add_tensor);
 }
 
-Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>& warnings) {
-  pytorch::Rest rest = read_any(source, take);
-  if (!rest.faults.empty()) throw rest.faults.summary();
+Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor, std::vector<Finding>& warnings) {
+  pytorch::Rest rest = read_any(source, add_tensor);
+  if (!rest.faults.empty()) throw rest.faults.make_error();
   std::ranges::move(rest.findings, std::back_inserter(warnings));
   return std::move(rest.attributes);
 }
@@ -41,7 +41,7 @@ Model read(const Input& input, const ReadOptions&) {
   pytorch::Rest rest = read_any(input.source, [&](Tensor tensor) { model.add(std::move(tensor)); });
   model.attributes = std::move(rest.attributes);
   model.warnings = std::move(rest.findings);
-  if (!rest.faults.empty()) throw std::move(rest.faults).with(std::move(model));
+  if (!rest.faults.empty()) throw std::move(rest.faults).make_faulty_model(std::move(model));
   return model;
 }
 

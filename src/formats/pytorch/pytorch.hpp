@@ -24,7 +24,7 @@ inline constexpr std::size_t kMagicWithin = 32;
 
 // Reads such a file. All five pickles are searched for names that no checkpoint needs. Throws invalid_file for a file
 // that is a tar archive, too: torch.load() reads the pickles of that.
-Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take);
+Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor);
 
 // Checks the pickles of any file, for Format::find_dangerous_code. Reports an error for a checkpoint that is a tar
 // archive, too.

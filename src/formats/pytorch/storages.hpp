@@ -30,7 +30,7 @@ struct Storages {
   // Returns all bytes of a storage. Throws invalid_file (without path) if it is missing, or has another size.
   virtual BlobPtr find(const StorageName& name) = 0;
   // Returns true if numbers in them are big-endian.
-  virtual bool big_endian() const { return false; }
+  virtual bool is_big_endian() const { return false; }
 };
 
 }  // namespace poise::pytorch

@@ -205,7 +205,7 @@ Tensor TensorBuilder::dense(std::string name, const View& view) const {
     strided.strides.push_back(in_bytes);
   }
   const unsigned number = get_number_bytes(dtype);
-  strided.swapped = storages_.big_endian() && number > 1 ? number : 0;
+  strided.swapped = storages_.is_big_endian() && number > 1 ? number : 0;
   return make_dense(std::move(name), view.shape, dtype, make_strided_blob(whole, strided));
 }
 

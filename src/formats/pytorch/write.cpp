@@ -73,7 +73,7 @@ class PickleWriter {
 
 std::string_view find_storage(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("pytorch", tensor);
-  const std::string_view name = storage_name(tensor.require("data").dtype);
+  const std::string_view name = find_storage_name(tensor.require("data").dtype);
   if (name.empty()) refuse_tensor("pytorch", tensor, "torch.load(weights_only=True) has no such storages");
   if (!is_utf8(tensor.name))
     throw Error(ErrorKind::unsupported, fmt::format("pytorch needs names in UTF-8; \"{}\" is not", tensor.name));

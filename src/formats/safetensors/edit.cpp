@@ -65,7 +65,7 @@ std::vector<std::string> apply(Attributes& metadata, const AttributeChanges& cha
   const auto set = [&](const std::string& key, const Value& value) {
     if (key.empty() || !is_utf8(key)) refuse("the name of an attribute is UTF-8 of 1 byte or more");
     const bool is_new = metadata.find(key) == nullptr;
-    metadata.set(key, value.get_if<std::string>() != nullptr ? value : Value(json_text(value)));
+    metadata.set(key, value.get_if<std::string>() != nullptr ? value : Value(make_json_text(value)));
     return is_new;
   };
   return apply_changes(

@@ -44,7 +44,7 @@ class Names {
     return std::string_view(pieces_[name.piece].text).substr(name.begin, name.length);
   }
   // Requires: each name is taken once.
-  std::string take(const Name& name) {
+  std::string take_text(const Name& name) {
     std::string text(look_at(name));
     if (Piece& piece = pieces_[name.piece]; --piece.names == 0) piece.text = std::string();
     return text;
@@ -89,11 +89,11 @@ class Entries {
       for (const Entry& entry : block) visit(entry);
     }
   }
-  // Calls take(entry) for each, and removes the entries.
-  template <typename Take>
-  void read_each(const Take& take) {
+  // Calls use_entry(entry) for each, and removes the entries.
+  template <typename UseEntry>
+  void consume_each(const UseEntry& use_entry) {
     for (auto& block : blocks_) {
-      for (Entry& entry : std::exchange(block, {})) take(entry);
+      for (Entry& entry : std::exchange(block, {})) use_entry(entry);
     }
     blocks_.clear();
     size_ = 0;
@@ -110,7 +110,7 @@ class Entries {
     if (sorted) return;
     std::vector<Entry> all;
     all.reserve(size_);
-    read_each([&](Entry& entry) { all.push_back(std::move(entry)); });
+    consume_each([&](Entry& entry) { all.push_back(std::move(entry)); });
     std::ranges::stable_sort(all, before);
     for (Entry& entry : all) add(std::move(entry));
   }
@@ -257,7 +257,7 @@ void require_gapless(Entries& entries, const Names& names, const ByteReader& rea
 
 }  // namespace
 
-Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
+Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor) {
   require_not_interrupted(*source, "safetensors");
   ByteReader reader(*source, "safetensors");
   if (source->size() < kSizeBytes)
@@ -276,14 +276,14 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
   const std::uint64_t header_end = kSizeBytes + length;
   Entries entries = parser.read_entries();
   require_gapless(entries, names, reader, header_end);
-  entries.read_each([&](Entry& entry) {
+  entries.consume_each([&](Entry& entry) {
     const std::uint64_t size = entry.end() - entry.begin;
     try {
       const ElementType& type = entry.element_type();
-      Tensor tensor = make_dense(names.take(entry.name), std::move(entry.shape), type.dtype,
+      Tensor tensor = make_dense(names.take_text(entry.name), std::move(entry.shape), type.dtype,
                                  make_source_blob(source, header_end + entry.begin, size));
       if (!type.is_known()) tensor.parts[0].spelling = std::string(type.name);
-      take(std::move(tensor));
+      add_tensor(std::move(tensor));
     } catch (const Error& error) {
       if (error.offset()) throw;
       throw Error(error.kind(), error.message(), source->name(), entry.position);
@@ -295,7 +295,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
 std::vector<MetadataKey> list_safetensors_keys(const SourcePtr& source) {
   std::vector<MetadataKey> keys;
   for (const auto& [key, value] : read_safetensors(source, [](const Tensor&) {}))
-    keys.push_back({key, type_name(value), value});
+    keys.push_back({key, describe_value_type(value), value});
   return keys;
 }
 

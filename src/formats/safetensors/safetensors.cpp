@@ -63,8 +63,8 @@ std::vector<MetadataKey> keys(const Input& input) { return list_safetensors_keys
 
 constexpr std::array<std::string_view, 2> kNames = {"model.safetensors", "adapter_model.safetensors"};
 
-Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>&) {
-  return read_safetensors(source, take);
+Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor, std::vector<Finding>&) {
+  return read_safetensors(source, add_tensor);
 }
 
 }  // namespace

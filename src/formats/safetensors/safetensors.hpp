@@ -22,9 +22,9 @@ namespace poise {
 
 extern const Format kSafetensors;
 
-// Passes a file's tensors to `take` in the order of their bytes; returns its `__metadata__`. Adds the tensor's offset
-// in the header to errors of `take` without one. Throws invalid_file, unsupported, io.
-Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take);
+// Passes a file's tensors to `add_tensor` in the order of their bytes; returns its `__metadata__`. Adds the tensor's
+// offset in the header to errors of `add_tensor` without one. Throws invalid_file, unsupported, io.
+Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor);
 
 // Returns Format::keys of a file: those of `__metadata__`.
 std::vector<MetadataKey> list_safetensors_keys(const SourcePtr& source);

@@ -25,7 +25,7 @@ namespace {
 using namespace safetensors;
 
 // Returns the element type, which depends on what a tensor is, not how it is packed.
-const ElementType& element_type(const Tensor& tensor) {
+const ElementType& find_element_type(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
   const Part& data = tensor.require("data");
   const ElementType* type =
@@ -56,14 +56,15 @@ std::string_view check_name(const Tensor& tensor) {
 
 SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata)
     : tensors_(std::move(tensors)) {
-  for (const Tensor* tensor : tensors_) (void)element_type(*tensor);  // refuses those without elements of a known width
-  const auto alignment = [](const Tensor* tensor) { return std::max(1U, element_type(*tensor).bits() / 8U); };
+  for (const Tensor* tensor : tensors_)
+    (void)find_element_type(*tensor);  // refuses those without elements of a known width
+  const auto alignment = [](const Tensor* tensor) { return std::max(1U, find_element_type(*tensor).bits() / 8U); };
   std::ranges::stable_sort(tensors_, std::greater(), alignment);
   std::vector<Attributes::Entry> entries;
   const std::uint64_t cost = measure_cost(metadata);
   if (!metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
   for (const Tensor* tensor : tensors_) {
-    const std::string_view dtype = element_type(*tensor).name;
+    const std::string_view dtype = find_element_type(*tensor).name;
     Value::Array shape(tensor->shape.begin(), tensor->shape.end());
     const std::uint64_t end = tensor_bytes_ + tensor->require("data").blob->size();
     entries.emplace_back(

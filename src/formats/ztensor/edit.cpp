@@ -245,7 +245,7 @@ std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& ra
     if (root.key() != "attributes") {
       in.skip();
     } else if (!in.null()) {
-      for (const auto& [key, value] : in.attributes()) keys.push_back({key, type_name(value), value});
+      for (const auto& [key, value] : in.attributes()) keys.push_back({key, describe_value_type(value), value});
     }
   }
   return keys;

@@ -31,7 +31,7 @@ bool has_layout_for(const Format& target, const Tensor& tensor) {
 bool blocks_run_along_columns(const Conversion& conversion, const Tensor& tensor) {
   return tensor.shape.size() == 2 && holds_layout(conversion.target, layouts::blocks) && has_float_elements(tensor) &&
          !(is_sparse(tensor) && has_layout_for(conversion.target, tensor)) &&
-         runs_along_columns(conversion.input, tensor.name);
+         has_blocks_along_columns(conversion.input, tensor.name);
 }
 
 bool has_other_parts(const Tensor& tensor) { return tensor.layout == Layout::dense && tensor.parts.size() > 1; }

@@ -21,7 +21,7 @@ class BrokenFolder final : public Container {
   bool has(std::string_view name) const override { return name == "tokenizer.json"; }
   bool has_file(std::string_view name) const override { return has(name); }
   SourcePtr open(std::string_view name) const override { throw Error(error_, "it does not open", path(name).string()); }
-  std::unique_ptr<const Container> folder(const std::string&) const override { return nullptr; }
+  std::unique_ptr<const Container> open_folder(const std::string&) const override { return nullptr; }
 
  private:
   ErrorKind error_;
@@ -31,7 +31,7 @@ TEST(HuggingFaceDirectory, AFaultOfTheDiskIsNotAMissingFile) {
   std::vector<Finding> warnings;
   const BrokenFolder folder(ErrorKind::io);
   DirectoryReader reader(folder);
-  const Error error = support::error_of([&] { reader.other_files(warnings); });
+  const Error error = support::error_of([&] { reader.read_other_files(warnings); });
   EXPECT_EQ(error.kind(), ErrorKind::io);
   EXPECT_EQ(error.path(), "folder/tokenizer.json");
 }
@@ -40,7 +40,7 @@ TEST(HuggingFaceDirectory, WarnsOfAFileThatCannotBeDecoded) {
   std::vector<Finding> warnings;
   const BrokenFolder folder(ErrorKind::invalid_file);
   DirectoryReader reader(folder);
-  EXPECT_TRUE(reader.other_files(warnings).empty());
+  EXPECT_TRUE(reader.read_other_files(warnings).empty());
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_EQ(warnings[0].path, "folder/tokenizer.json");
   EXPECT_THAT(warnings[0].message, testing::HasSubstr("it is not copied into another directory: it does not open"));

@@ -241,11 +241,12 @@ TEST(HuggingFaceWrite, SavesByTheNameOfADirectory) {
 }
 
 TEST(HuggingFaceWrite, ReplacesModelsAlone) {
-  EXPECT_EQ(refusal_to_replace({"config.json"}), "");
-  EXPECT_EQ(refusal_to_replace({"README.md", "model-00001-of-00002.safetensors", "tokenizer.model"}), "");
-  EXPECT_THAT(refusal_to_replace({"README.md", "LICENSE"}), HasSubstr("neither config.json nor a safetensors file"));
-  EXPECT_THAT(refusal_to_replace({"config.json", "pytorch_model.bin"}), HasSubstr("holds pytorch_model.bin"));
-  EXPECT_THAT(refusal_to_replace({"config.json", "train.py"}), HasSubstr("holds train.py"));
+  EXPECT_EQ(explain_refusal_to_replace({"config.json"}), "");
+  EXPECT_EQ(explain_refusal_to_replace({"README.md", "model-00001-of-00002.safetensors", "tokenizer.model"}), "");
+  EXPECT_THAT(explain_refusal_to_replace({"README.md", "LICENSE"}),
+              HasSubstr("neither config.json nor a safetensors file"));
+  EXPECT_THAT(explain_refusal_to_replace({"config.json", "pytorch_model.bin"}), HasSubstr("holds pytorch_model.bin"));
+  EXPECT_THAT(explain_refusal_to_replace({"config.json", "train.py"}), HasSubstr("holds train.py"));
 }
 
 }  // namespace
