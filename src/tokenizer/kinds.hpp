@@ -1,4 +1,4 @@
-// The kinds of vocabularies have a row each.
+// There is a row for each kind of vocabulary.
 #pragma once
 
 #include <memory>

@@ -18,10 +18,10 @@
 namespace poise {
 namespace {
 
-// Has the memory for encoding. It is reused from text to text, so that its cache of words stays.
+// Holds the buffers and caches for encoding. Texts reuse it, so that its cache of words stays.
 class Worker final : public PieceSink {
  public:
-  Worker(const PieceModel& model, const PreTokenizer& pre_tokenizer) : encoder_(model.start()) {
+  Worker(const PieceModel& model, const PreTokenizer& pre_tokenizer) : encoder_(model.make_encoder()) {
     if (pre_tokenizer) cutter_ = pre_tokenizer(*this);
   }
 
@@ -106,7 +106,7 @@ class Pipeline final : public TokenScheme {
         added_(read_added_tokens(fields, vocabulary.size(), normalizer_.get())),
         raw_(added_, false),
         normalized_(added_, true),
-        spelled_(find_spelled(added_)),
+        spelled_(find_raw_tokens(added_)),
         spelled_raw_(spelled_, false),
         spelled_normalized_(spelled_, true),
         pre_tokenizer_(make_part(fields, "pre_tokenizer", make_pre_tokenizer)),
@@ -120,9 +120,9 @@ class Pipeline final : public TokenScheme {
     for (const AddedToken& token : added_) by_id_.emplace(token.id, &token);
   }
 
-  // Returns the tokens to find in raw text. If input is kept apart, these include special tokens for normalized text: a
-  // normalizer does not track which bytes are input.
-  static std::vector<AddedToken> find_spelled(std::vector<AddedToken> tokens) {
+  // Returns the tokens to find in the raw text of a conversation. They include special tokens for normalized text,
+  // because a normalizer does not track which bytes are input.
+  static std::vector<AddedToken> find_raw_tokens(std::vector<AddedToken> tokens) {
     for (AddedToken& token : tokens) {
       if (!token.special || !token.normalized) continue;
       token.normalized = false;
@@ -131,7 +131,7 @@ class Pipeline final : public TokenScheme {
     return tokens;
   }
 
-  // Takes `input`, which AddedTokenFinder explains.
+  // `input`: as in AddedTokenFinder::for_each().
   std::vector<TokenId> encode_well_formed(std::string_view text, std::string_view input = {}) const {
     const AddedTokenFinder& raw = input.empty() ? raw_ : spelled_raw_;
     const AddedTokenFinder& normalized = input.empty() ? normalized_ : spelled_normalized_;

@@ -5,7 +5,7 @@
 //   3. Split each remaining unused token into the two that it was last merged from, recursively.
 //
 // A text is first cut at boundaries (tokens/token_boundaries.hpp), unless the vocabulary has tokens that depend on more
-// than the run.
+// than the text between two boundaries.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,7 +25,7 @@ namespace {
 class SentencePieceBpe final : public SentencePieceEncoder {
  public:
   explicit SentencePieceBpe(const Vocabulary& vocabulary)
-      : SentencePieceEncoder(vocabulary), boundaries_(TokenBoundaries::Of::characters) {
+      : SentencePieceEncoder(vocabulary), boundaries_(TokenBoundaries::Unit::characters) {
     for (std::size_t id = 0; id < vocabulary.size(); ++id) {
       const auto token = static_cast<TokenId>(id);
       if (is_piece(type(token))) boundaries_.add(vocabulary.text(id));
@@ -38,7 +38,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
  private:
   void cut(std::string_view normalized, Output& output) const override {
     if (whole_ || !is_utf8(normalized)) return merge(normalized, output);
-    constexpr std::size_t kFew = 4096;  // bytes; the cache does not pay for shorter texts
+    constexpr std::size_t kFew = 4096;  // bytes; for shorter texts a cache costs more than it saves
     std::optional<WordCache> cache;
     if (normalized.size() > kFew) cache.emplace();
     std::vector<TokenId> ids;
@@ -47,13 +47,13 @@ class SentencePieceBpe final : public SentencePieceEncoder {
       const bool cached = cache && word.size() <= WordCache::kLongestWord;
       if (cached) {
         if (const auto known = cache->find(word); !known.empty()) {
-          for (const TokenId id : known) output.add_whole(id);
+          for (const TokenId id : known) output.add_token(id);
           return;
         }
       }
       ids.clear();
       bool all_known = true;
-      for (const std::string_view piece : merged(word)) {
+      for (const std::string_view piece : merge_word(word)) {
         const TokenId id = find(piece);
         all_known = all_known && id != vocabulary_.unk_id;
         output.add(piece, id);
@@ -63,13 +63,14 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     });
   }
 
-  std::vector<std::string_view> merged(std::string_view word) const {
-    return merge_symbols(symbols(word), [this](std::string_view left, std::string_view right) -> std::optional<double> {
-      const std::string_view joined(left.data(), left.size() + right.size());
-      if (joined.size() > longest_piece()) return std::nullopt;
-      const auto found = pieces().find(joined);
-      return found ? std::optional(score(*found)) : std::nullopt;
-    });
+  std::vector<std::string_view> merge_word(std::string_view word) const {
+    return merge_symbols(cut_symbols(word),
+                         [this](std::string_view left, std::string_view right) -> std::optional<double> {
+                           const std::string_view joined(left.data(), left.size() + right.size());
+                           if (joined.size() > longest_piece()) return std::nullopt;
+                           const auto found = pieces().find(joined);
+                           return found ? std::optional(find_score(*found)) : std::nullopt;
+                         });
   }
 
   void merge(std::string_view normalized, Output& output) const {
@@ -81,17 +82,18 @@ class SentencePieceBpe final : public SentencePieceEncoder {
       const auto found = pieces().find(joined);
       if (!found) return std::nullopt;
       if (type(*found) == TokenType::unused) splits[joined] = left.size();
-      return score(*found);
+      return find_score(*found);
     };
-    for (const std::string_view piece : merge_symbols(symbols(normalized), priority)) resegment(piece, splits, output);
+    for (const std::string_view piece : merge_symbols(cut_symbols(normalized), priority))
+      resegment(piece, splits, output);
   }
 
-  double score(TokenId id) const {
+  double find_score(TokenId id) const {
     const float score = vocabulary_.score(static_cast<std::size_t>(id));
     return std::isnan(score) ? -std::numeric_limits<double>::infinity() : static_cast<double>(score);
   }
 
-  std::vector<Symbol> symbols(std::string_view text) const {
+  std::vector<Symbol> cut_symbols(std::string_view text) const {
     std::vector<Symbol> symbols;
     symbols.reserve(text.size());
     while (!text.empty()) {

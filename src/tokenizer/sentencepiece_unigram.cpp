@@ -36,7 +36,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
   }
 
  private:
-  // Is the best path to a place in the text.
+  // Holds the best path to a place in the text.
   struct Place {
     float score = 0;
     std::uint32_t from = kNotReached;
@@ -46,7 +46,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
 
   void cut(std::string_view text, Output& output) const override {
     if (text.size() >= kNotReached) throw Error(ErrorKind::unsupported, "the text is too long");
-    const std::vector<Place> places = best_ways(text);
+    const std::vector<Place> places = find_best_paths(text);
     std::vector<std::uint32_t> ends;
     for (auto end = static_cast<std::uint32_t>(text.size()); end > 0; end = places[end].from) ends.push_back(end);
     std::uint32_t begin = 0;
@@ -56,7 +56,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
     }
   }
 
-  std::vector<Place> best_ways(std::string_view text) const {
+  std::vector<Place> find_best_paths(std::string_view text) const {
     std::vector<Place> places(text.size() + 1);
     for (std::size_t at = 0; at < text.size();) {
       EncodingStop::check();
@@ -72,7 +72,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
       trie_.for_each_prefix(text.substr(at), [&](std::size_t length, TokenId id) {
         if (type(id) == TokenType::unused) return;
         alone = alone || length == character;
-        reach(length, score(id, length), id);
+        reach(length, compute_score(id, length), id);
       });
       if (!alone) reach_unknown(places, at, character);
       at += character;
@@ -80,7 +80,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
     return places;
   }
 
-  // Computes in float32 throughout.
+  // Considers an unknown character as the next step of a path. Computes in float32 throughout, as SentencePiece does.
   void reach_unknown(std::vector<Place>& places, std::size_t at, std::size_t character) const {
     Place& place = places[at + character];
     const float sum = unknown_score_ + places[at].score;
@@ -88,14 +88,15 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
       place = {sum, static_cast<std::uint32_t>(at), vocabulary_.unk_id};
   }
 
-  double score(TokenId id, std::size_t length) const {
+  double compute_score(TokenId id, std::size_t length) const {
     if (type(id) != TokenType::user_defined)
       return static_cast<double>(vocabulary_.score(static_cast<std::size_t>(id)));
     return static_cast<double>(static_cast<float>(length) * most_) - 0.1;
   }
 
   PrefixTrie trie_;
-  float most_ = std::numeric_limits<float>::min();  // of normal tokens; if all are negative, the smallest float above 0
+  float most_ = std::numeric_limits<float>::min();  // largest score of normal tokens; if all are negative, the smallest
+                                                    // float above 0
   float unknown_score_ = 0;
 };
 

@@ -328,7 +328,7 @@ const Case kCases[] = {
     {"sentencepiece_no_bos", kSp, pieces([](Vocabulary& v) { set_special_around(v, false, false); })},
     {"sentencepiece_eos", kSp, pieces([](Vocabulary& v) { set_special_around(v, true, true); })},
     {"sentencepiece_around", kSp, pieces([](Vocabulary& v) {
-       v.pipeline.set("post_processor", describe_post_processor(v, {{1, 1}, {2}}));
+       v.pipeline.set("post_processor", make_post_processor(v, {{1, 1}, {2}}));
      })},
     {"sentencepiece_added", kSp, pieces(with_added())},
     {"sentencepiece_added_lstrip", kSp, pieces(with_added("lstrip"))},
@@ -338,14 +338,14 @@ const Case kCases[] = {
     {"sentencepiece_added_special", kSp, pieces(with_added("special"))},
     {"sentencepiece_added_bos", kSp,
      pieces([](Vocabulary& v) { v.pipeline.set("added_tokens", Value::Array{added_token(v, 1)}); })},
-    {"sentencepiece_prepend_first", kSp, pieces([](Vocabulary& v) { prepend_to_first(v); })},
+    {"sentencepiece_prepend_first", kSp, pieces([](Vocabulary& v) { set_prepend_first(v); })},
     {"sentencepiece_added_prepend_first", "sentencepiece_added", pieces([](Vocabulary& v) {
        with_added()(v);
-       prepend_to_first(v);
+       set_prepend_first(v);
      })},
     {"sentencepiece_added_prepend_first_removal", "sentencepiece_removal", pieces([](Vocabulary& v) {
        with_added()(v);
-       prepend_to_first(v);
+       set_prepend_first(v);
        v.remove_extra_whitespaces = true;
      })},
     {"sentencepiece_added_piece", kSp,
@@ -377,7 +377,7 @@ const Case kCases[] = {
     {"sentencepiece_unigram_added", kUni, sums(with_added())},
     {"sentencepiece_unigram_added_prepend_first", "sentencepiece_unigram_added", sums([](Vocabulary& v) {
        with_added()(v);
-       prepend_to_first(v);
+       set_prepend_first(v);
      })},
     {"sentencepiece_unigram_added_lstrip", kUni, sums(with_added("lstrip"))},
     {"tiny_llama", "", [] { return Kind{tiny_llama()}; }},

@@ -50,7 +50,7 @@ class Files {
   const std::vector<std::string>& additional() const { return templates_; }
 
   std::string text(std::string_view name) const { return read_config_text(*open(name)); }
-  // Reads a file with any content.
+  // Reads a file of any text; refuses a Git LFS pointer.
   std::string any_text(std::string_view name) const {
     const SourcePtr source = open(name);
     refuse_git_lfs_pointer(*source);
@@ -68,7 +68,7 @@ class Files {
 
   // Returns the tokens that the files next to a vocabulary of `size` tokens list, without those for which the model has
   // no rows.
-  Value::Array list_names(const JsonFile& config, const std::vector<std::string>& special, std::size_t size) {
+  Value::Array list_other_tokens(const JsonFile& config, const std::vector<std::string>& special, std::size_t size) {
     Value::Array tokens = read_listed_tokens(config, object("added_tokens.json"), special);
     const auto has_row = [&](const Value& token) {
       return read_listed_id(token) < std::max<std::uint64_t>(rows_, size);
@@ -78,7 +78,7 @@ class Files {
     tokens.erase(end, tokens.end());
     return tokens;
   }
-  std::vector<std::string> read_left_out() { return std::move(left_out_); }
+  std::vector<std::string> release_left_out() { return std::move(left_out_); }
 
  private:
   static std::string read_config_text(const Source& source) {
@@ -96,11 +96,11 @@ class Files {
   std::vector<std::string> left_out_;
 };
 
-// Sets everything but the tokens by `config`, which is tokenizer_config.json with the names in
-// special_tokens_map.json. `bos`: the text of the token that it does not name; "": none.
+// Sets everything but the tokens from `config`, which is tokenizer_config.json, and from special_tokens_map.json.
+// `bos`: the text of BOS if neither names one; "": none.
 void parse_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
                   std::string_view bos = {}) {
-  Attributes named = add_names(config, special_map);
+  Attributes named = add_special_names(config, special_map);
   if (!bos.empty() && named.find("bos_token") == nullptr) named.set("bos_token", bos);
   parse_tokenizer_config(vocabulary, named);
   vocabulary.tokenizer_config = config;
@@ -142,7 +142,7 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
   const JsonFile config = files.object(kTokenizerConfig);
   JsonFile special_map = files.object(kSpecialTokensMap);
   const std::vector<std::string> special = collect_special_texts(config, special_map);
-  add_listed_tokens(vocabulary, files.list_names(config, special, vocabulary.size()), config.path);
+  add_listed_tokens(vocabulary, files.list_other_tokens(config, special, vocabulary.size()), config.path);
   for (const NamedToken& named : kNamedTokens) special_map.object.erase(named.key);
   const SpecialIds of_model = vocabulary.special_ids();
   parse_config(vocabulary, config.object, special_map.object);
@@ -150,7 +150,7 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
     vocabulary = change_types(vocabulary,
                               [&](std::size_t id) { return choose_special_type(vocabulary.type(id), vocabulary, id); });
   }
-  if (vocabulary.add_dummy_prefix && !read_flag(config.object, "legacy", true)) prepend_to_first(vocabulary);
+  if (vocabulary.add_dummy_prefix && !read_flag(config.object, "legacy", true)) set_prepend_first(vocabulary);
   set_special_around(vocabulary, read_flag(config.object, "add_bos_token", true),
                      read_flag(config.object, "add_eos_token", false));
   return vocabulary;
@@ -188,7 +188,7 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
       .expression = row.pre.empty() ? std::string_view() : find_gguf_pre_tokenizer(row.pre)->expressions.front(),
       .special = collect_special_texts(config, special_map)};
   if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
-  options.added = files.list_names(config, options.special, 0);
+  options.added = files.list_other_tokens(config, options.special, 0);
   const SourcePtr merges = files.open("merges.txt");
   refuse_git_lfs_pointer(*merges);  // lines of two texts, as a merge is
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *merges, options);
@@ -199,7 +199,7 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
 
 struct FileKind {
   std::string_view name;
-  std::string_view ending;  // of other possible names of such a file
+  std::string_view ending;  // how other names of such a file may end
   Vocabulary (*read)(Files& files, std::string_view name);
 };
 
@@ -210,8 +210,8 @@ constexpr std::array kFileKinds = std::to_array<FileKind>({
     {"vocab.json", "vocab.json", vocab_and_merges},
 });
 
-// Returns how many tokens the model of the directory has, by its config.json, if that has vocab_size.
-std::optional<std::size_t> rows_of_model(const Files& files) {
+// Returns the number of tokens of the directory's model: vocab_size of config.json; std::nullopt if it is missing.
+std::optional<std::size_t> count_model_rows(const Files& files) {
   const JsonFile config = files.object("config.json");
   const auto* text = config.object.get_if<Attributes>("text_config");
   const auto* rows = config.object.get_if<std::uint64_t>("vocab_size");
@@ -219,12 +219,12 @@ std::optional<std::size_t> rows_of_model(const Files& files) {
   return rows == nullptr || *rows == 0 ? std::nullopt : std::optional(static_cast<std::size_t>(*rows));
 }
 
-// Reads a directory, or its file of that name and the neighbours of it.
+// Reads a directory's tokenizer if `name` is empty; else the file of that name and its neighbours.
 std::optional<Vocabulary> read_files(const Container& folder, const std::string& name, const OpenFile& open) {
   if (name.empty()) {
     auto found = read_tokenizer_files(folder, open, kMaxTokens);
     if (!found) return std::nullopt;
-    const auto rows = rows_of_model(Files(folder, open));
+    const auto rows = count_model_rows(Files(folder, open));
     return rows ? keep_first_tokens(std::move(found->vocabulary), *rows) : std::move(found->vocabulary);
   }
   if (!folder.has(name)) return std::nullopt;
@@ -270,7 +270,7 @@ bool is_tiktoken(const Source& source) {
          decode_base64(line.substr(0, space)).has_value();
 }
 
-std::optional<DirectoryVocabulary> read_first_row(Files files) {
+std::optional<DirectoryVocabulary> read_first_kind(Files files) {
   const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) {
     if (!files.has(of.name)) return false;
     // A tokenizer.json next to it has the same tokens and more settings.
@@ -280,14 +280,14 @@ std::optional<DirectoryVocabulary> read_first_row(Files files) {
   Vocabulary vocabulary = row->read(files, row->name);
   read_other_files(vocabulary, files);
   drop_usual_config(vocabulary);
-  return DirectoryVocabulary{std::move(vocabulary), files.read_left_out()};
+  return DirectoryVocabulary{std::move(vocabulary), files.release_left_out()};
 }
 
 }  // namespace
 
 std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directory, const OpenFile& open,
                                                         std::uint64_t rows) {
-  return read_first_row(Files(directory, open, rows));
+  return read_first_kind(Files(directory, open, rows));
 }
 
 std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const DirectoryFile> files, std::uint64_t rows) {
@@ -301,7 +301,7 @@ std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const Director
   for (const DirectoryFile& file : files) {
     if (is_additional_template(file.name)) templates.push_back(file.name);
   }
-  return read_first_row(
+  return read_first_kind(
       Files([&](std::string_view name) { return find(name) != files.end(); }, std::move(templates), open, rows));
 }
 

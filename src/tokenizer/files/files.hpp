@@ -1,4 +1,4 @@
-// Tokenizer files of a directory, found by their names: a row for each kind in files.cpp. If there are several, the
+// Reads the tokenizer files of a directory. files.cpp has a row for each kind; if a directory has several kinds, the
 // first row is used.
 #pragma once
 
@@ -27,11 +27,11 @@ inline constexpr std::array<std::string_view, 11> kTokenizerFiles = {
     "vocab.txt",         "merges.txt",          "tokenizer_config.json", "special_tokens_map.json",
     "added_tokens.json", "chat_template.jinja", "chat_template.json"};
 
-// Returns the names of templates in its folder additional_chat_templates: "additional_chat_templates/rag.jinja". The
-// names are sorted.
+// Returns the sorted names of the templates in the directory's folder additional_chat_templates:
+// "additional_chat_templates/rag.jinja".
 std::vector<std::string> find_additional_templates(const Container& directory);
 
-// Returns the names that the rows begin with: "tokenizer.model", "tokenizer.json", ...
+// Returns the name of the first file of each kind: "tokenizer.model", "tokenizer.json", ...
 std::vector<std::string> list_tokenizer_files();
 
 struct DirectoryVocabulary {
@@ -39,22 +39,23 @@ struct DirectoryVocabulary {
   std::vector<std::string> left_out = {};  // texts of listed tokens for which the model has no rows
 };
 
-// Returns std::nullopt if the directory has none of them. `rows`: how many tokens the model has; drops tokens listed
-// outside the vocabulary with ids from there on. Throws what opening and reading the files throws.
+// Reads the vocabulary of a directory; std::nullopt if it has no tokenizer files. `rows`: the model's number of tokens.
+// Leaves out tokens with ids from `rows` on that only other files list. Throws what opening and reading the files
+// throws.
 std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directory, const OpenFile& open,
                                                         std::uint64_t rows);
 
 // Reads files that are open already; ignores other names.
 std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const DirectoryFile> files, std::uint64_t rows);
 
-// How transformers' tokenizers of vocab.json and merges.txt cut texts, which neither file describes: a row for each
-// "tokenizer_class" of tokenizer_config.json.
+// Describes how transformers' tokenizers of vocab.json and merges.txt cut texts: neither file has it. There is a row
+// for each "tokenizer_class" of tokenizer_config.json.
 
 struct TokenizerClass {
   std::string_view name;        // without "Fast"; "": no class given
   std::string_view normalizer;  // its type; "": none
-  std::string_view pre;         // cuts words: the row of gguf_pre_tokenizers() with only that expression; "": GPT-2's
-  std::string_view bos;         // if no file names one; "": none
+  std::string_view pre;  // cuts words: the row of list_gguf_pre_tokenizers() with only that expression; "": GPT-2's
+  std::string_view bos;  // if no file names one; "": none
 };
 
 // Returns null for a class without a row.
@@ -94,11 +95,10 @@ MergeList read_merges(const Source& source);
 // Throws invalid_file for a file that is too large for a vocabulary.
 void require_vocabulary_size(const Source& source);
 
-// Returns true when it begins as Hugging Face's library writes it, under any name.
+// Returns true when a file begins as Hugging Face's library writes tokenizer.json, whatever its name is.
 bool looks_like_tokenizer_json(const Source& source);
 
-// Describes GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the first merge on top.
-// The options give what neither has: how to cut text. Throws as read_tokenizer_json().
+// Holds what vocab.json and merges.txt do not have: how to cut text, and the special tokens.
 struct Gpt2Options {
   bool add_prefix_space = false;          // puts a space in front of a text
   std::string_view normalizer = "";       // its type; "": none
@@ -106,6 +106,8 @@ struct Gpt2Options {
   std::vector<std::string> special = {};  // texts of special tokens; those in vocab.json count
   Value::Array added = {};                // as tokenizer.json lists "added_tokens"
 };
+// Reads GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the first merge on top. Throws
+// as read_tokenizer_json().
 Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options);
 
 // Sets the beginning, end and padding tokens and the chat template by tokenizer_config.json.
@@ -117,13 +119,13 @@ struct TokenizerFiles {
   std::vector<std::string> losses;  // one sentence each
 };
 
-// Writes tokenizer.json, tokenizer.model for SentencePiece vocabularies, tokenizer_config.json, and the other files
-// that the vocabulary keeps. The losses report what cannot be written.
+// Makes tokenizer.json, tokenizer.model for SentencePiece vocabularies, tokenizer_config.json, and the other files that
+// the vocabulary keeps. The losses report what cannot be written.
 TokenizerFiles make_tokenizer_files(const Vocabulary& vocabulary);
 
-// Writes every field that Hugging Face's library requires, and lists merges that follow from scores. Appends what the
-// file leaves out to `losses`, one sentence each. Throws unsupported for what the file cannot hold, invalid_file for an
-// inconsistent pipeline. Requires: a kind of pipeline.
+// Makes tokenizer.json. Writes every field that Hugging Face's library requires, and lists merges that follow from
+// scores. Appends what the file leaves out to `losses`, one sentence each. Throws unsupported for what the file cannot
+// hold, invalid_file for an inconsistent pipeline. Requires: the vocabulary's kind is pipeline.
 std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses);
 
 // Returns tokenizer_config.json: special tokens by their texts, the chat template, the longest sequence, the class of
@@ -140,8 +142,8 @@ Attributes find_config_besides_tokens(const Vocabulary& vocabulary);
 
 // Reads Tiny Llama's tokenizer files (docs/formats/tiny-llama.md).
 //
-//   vocab.txt    a token a line, perhaps white space and its id after it; without an id it is the line's before plus
-//                one
+//   vocab.txt    a token a line, perhaps followed by white space and its id; a missing id is the previous line's id
+//                plus 1
 //   merges.txt   "left right" a line, the pair that is merged first on top; a line that begins with #version is skipped
 //
 // Ids 0 to 3 are <unk>, <pad>, <bos> and <eos>, whether the file lists them or not.

@@ -59,7 +59,7 @@ class TekkenReader {
         if (value.tree() != Value()) fail("special_tokens: expected a list", value.position());
       }
     });
-    mark_special();
+    set_special_tokens();
     return vocabulary();
   }
 
@@ -107,18 +107,20 @@ class TekkenReader {
     return *found;
   }
 
-  void mark_special() {
+  void set_special_tokens() {
     special_count_ = number("default_num_special_tokens");
     if (special_.empty())
       special_.assign(kTekkenSpecial.begin(),
                       kTekkenSpecial.begin() +
                           static_cast<std::ptrdiff_t>(std::min<std::size_t>(special_count_, kTekkenSpecial.size())));
     if (special_.size() > special_count_)
-      fail(fmt::format("special_tokens: {} of them, but config states {}", special_.size(), special_count_));
+      fail(fmt::format("special_tokens: has {} tokens, but config.default_num_special_tokens is {}", special_.size(),
+                       special_count_));
     while (special_.size() < special_count_) special_.push_back(fmt::format("<SPECIAL_{}>", special_.size()));
     const std::uint64_t size = number("default_vocab_size");
     if (size < special_count_ || size - special_count_ > tokens_.size())
-      fail(fmt::format("config.default_vocab_size: {} with {} tokens", size, tokens_.size()));
+      fail(fmt::format("config.default_vocab_size: {}, expected {} to {}", size, special_count_,
+                       special_count_ + tokens_.size()));
     tokens_.resize(size - special_count_);
   }
 
@@ -151,7 +153,7 @@ class TekkenReader {
         {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
     const Attributes split{
         {"type", "Split"}, {"pattern", Attributes{{"Regex", *pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
-    const Value post = result.bos_id < 0 ? Value() : describe_post_processor(result, {{result.bos_id}, {}});
+    const Value post = result.bos_id < 0 ? Value() : make_post_processor(result, {{result.bos_id}, {}});
     result.pipeline = {
         {"added_tokens", std::move(added)},
         {"normalizer", nullptr},

@@ -124,15 +124,15 @@ class TokenizerJsonReader {
     if (key == "vocab") return read_vocab(value);
     if (key != "merges") return model_.set(std::string(key), value.tree());
     has_merges_ = true;
-    const std::size_t left = bytes_left(value);
+    const std::size_t left = count_bytes_left(value);
     vocabulary_.merges.reserve(std::min(kMaxMerges, left / kUsualBytes), left);
     if (!value.items([this](JsonValue& item) { read_merge(item); }))
       fail("model.merges: expected a list", value.position());
   }
 
-  // Returns the bytes of the file from a value on, which bound the lists that follow it. Untouched memory costs
-  // nothing.
-  std::size_t bytes_left(const JsonValue& value) const {
+  // Returns the number of the file's bytes from a value on. It bounds the number of items to reserve; reserved memory
+  // that is never touched costs nothing.
+  std::size_t count_bytes_left(const JsonValue& value) const {
     return text_->text().size() - static_cast<std::size_t>(value.position());
   }
   static constexpr std::size_t kUsualBytes = 16;  // of a token and its id, or a merge
@@ -140,8 +140,8 @@ class TokenizerJsonReader {
   // Reads {"token": id}, or [["token", score]].
   void read_vocab(JsonValue& value) {
     has_vocab_ = true;
-    tokens_.reserve(std::min(kMaxTokens, bytes_left(value) / kUsualBytes));
-    texts_.reserve(bytes_left(value));
+    tokens_.reserve(std::min(kMaxTokens, count_bytes_left(value) / kUsualBytes));
+    texts_.reserve(count_bytes_left(value));
     advise_huge_pages(tokens_);
     advise_huge_pages(texts_);
     const bool by_id = value.members_unchecked([this](std::string_view text, JsonValue& item) {
@@ -290,11 +290,11 @@ class TokenizerJsonReader {
     }
     index_texts(by_id);
     if (!added_only.empty()) model_.set("added_only", std::move(added_only));
-    check_scores();
+    keep_wide_scores();
     find_unknown();
   }
 
-  // Checks for keys that appear twice, with the table in which a tokenizer looks up tokens.
+  // Makes the table in which a tokenizer looks up tokens, and checks with it that no key appears twice.
   void index_texts(const std::vector<std::uint32_t>& by_id) {
     auto texts = std::make_shared<const TokenTexts>(vocabulary_);
     KeySet twice;  // texts of the model's tokens that an added token has, too
@@ -309,8 +309,8 @@ class TokenizerJsonReader {
     TokenTexts::set(vocabulary_, std::move(texts));
   }
 
-  // Keeps scores that are not of 32 bits, as a vocabulary's are.
-  void check_scores() {
+  // Keeps scores in the model if float32, the type of a vocabulary's scores, cannot hold them.
+  void keep_wide_scores() {
     const auto fits = [](double score) { return static_cast<double>(static_cast<float>(score)) == score; };
     if (std::ranges::all_of(scores_, fits)) return;
     Value::Array scores;

@@ -46,14 +46,14 @@ Attributes make_added_token(const AddedToken& token) {
           {"special", token.special}};
 }
 
-// Adds the "pair" that the library requires to {"single": ...}: the text's tokens twice.
-Value with_pair(const Value& post) {
+// Adds "pair", which the library requires next to "single": the same list, with Sequence B after Sequence A.
+Value add_missing_pair(const Value& post) {
   const auto* map = post.get_if<Attributes>();
   if (map == nullptr) return post;
   Attributes result = *map;
   if (const auto* list = map->get_if<Value::Array>("processors")) {
     Value::Array steps;
-    for (const Value& step : *list) steps.push_back(with_pair(step));
+    for (const Value& step : *list) steps.push_back(add_missing_pair(step));
     result.set("processors", std::move(steps));
   }
   const auto* single = map->get_if<Value::Array>("single");
@@ -99,7 +99,7 @@ class TokenizerJsonWriter {
       return added;
     }
     const Value& value = field(vocabulary_.pipeline, key);
-    if (key == "post_processor") return with_pair(value);
+    if (key == "post_processor") return add_missing_pair(value);
     return key == "version" && value == kNull ? Value("1.0") : value;
   }
 
@@ -115,20 +115,20 @@ class TokenizerJsonWriter {
       if (std::ranges::find(kOwn, key) == kOwn.end()) fields.set(key, value);
     }
     const bool bpe = field(fields, "type") == Value("BPE");
-    const auto usual = [&](const char* key, const Value& value) {
+    const auto set_missing = [&](const char* key, const Value& value) {
       if (fields.find(key) == nullptr) fields.set(key, value);
     };
     for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (bpe) usual(key, nullptr);
+      if (bpe) set_missing(key, nullptr);
     }
     for (const char* key : {"fuse_unk", "byte_fallback", "ignore_merges"}) {
-      if (bpe) usual(key, false);
+      if (bpe) set_missing(key, false);
     }
     std::string text = to_json(fields);
     text.pop_back();
     out += text += text.size() == 1 ? "" : ", ";
     out += "\"vocab\": ";
-    field(fields, "type") == Value("Unigram") ? append_scored(out) : append_tokens(out);
+    field(fields, "type") == Value("Unigram") ? append_scored_tokens(out) : append_tokens(out);
     if (bpe) append_merges(out);
     out += "}";
   }
@@ -140,7 +140,7 @@ class TokenizerJsonWriter {
     out += to_json(text);
   }
 
-  bool is_known(std::size_t id) const { return ids_.finds(static_cast<TokenId>(id)); }
+  bool is_known(std::size_t id) const { return ids_.is_found(static_cast<TokenId>(id)); }
 
   void append_tokens(std::string& out) {
     std::size_t repeated = 0;
@@ -161,7 +161,7 @@ class TokenizerJsonWriter {
   }
 
   // Appends the tokens with scores. A token's id is its index.
-  void append_scored(std::string& out) const {
+  void append_scored_tokens(std::string& out) const {
     const auto* scores = field(model(), "scores").get_if<Value::Array>();
     out += "[";
     for (std::size_t id = 0; id < vocabulary_.size() && !is_added_only(id); ++id) {
@@ -232,7 +232,7 @@ constexpr std::array kFlags =
     std::to_array<std::pair<const char*, bool>>({{"add_bos_token", true}, {"add_eos_token", false}, {"legacy", true}});
 
 // Returns the file for a vocabulary that was read without one.
-Attributes made_config(const Vocabulary& vocabulary) {
+Attributes make_fresh_config(const Vocabulary& vocabulary) {
   const bool is_pipeline = vocabulary.kind == VocabularyKind::pipeline;
   Attributes config{{"tokenizer_class", is_pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer"}};
   const Fields pipeline(vocabulary.pipeline, "tokenizer");
@@ -271,7 +271,7 @@ class KeptConfig {
   Attributes merged() const {
     Attributes config;
     for (const auto& [key, value] : vocabulary_.tokenizer_config) {
-      if (const Value* right = is_true(key, value) ? &value : made_.find(key)) config.set(key, *right);
+      if (const Value* right = is_up_to_date(key, value) ? &value : made_.find(key)) config.set(key, *right);
     }
     for (const auto& [key, value] : made_) {
       if (config.find(key) == nullptr && is_needed(key)) config.set(key, value);
@@ -283,7 +283,7 @@ class KeptConfig {
   bool is_sentencepiece() const { return vocabulary_.kind != VocabularyKind::pipeline; }
 
   // Returns true when a reader of the file would find the vocabulary's value.
-  bool is_true(const std::string& key, const Value& value) const {
+  bool is_up_to_date(const std::string& key, const Value& value) const {
     for (const NamedToken& token : kNamedTokens) {
       if (key != token.key) continue;
       const std::string* text = find_named_text(value);
@@ -348,14 +348,14 @@ class KeptConfig {
 }  // namespace
 
 Attributes make_tokenizer_config(const Vocabulary& vocabulary) {
-  const Attributes made = made_config(vocabulary);
+  const Attributes made = make_fresh_config(vocabulary);
   return vocabulary.tokenizer_config.empty() ? made : KeptConfig(vocabulary, made).merged();
 }
 
 void drop_usual_config(Vocabulary& vocabulary) {
   if (vocabulary.tokenizer_config.empty()) return;
-  Attributes made = made_config(vocabulary);
-  made.erase("chat_template");  // which has its own field
+  Attributes made = make_fresh_config(vocabulary);
+  made.erase("chat_template");  // Vocabulary::chat_template holds it
   const auto is_made = [&](const Attributes::Entry& entry) {
     const Value* value = made.find(entry.first);
     return value != nullptr && *value == entry.second;
@@ -367,13 +367,13 @@ void drop_usual_config(Vocabulary& vocabulary) {
 Attributes find_config_besides_tokens(const Vocabulary& vocabulary) {
   Attributes config;
   if (vocabulary.tokenizer_config.empty()) return config;
-  const Attributes made = made_config(vocabulary);
-  const auto is_of_tokens = [](const std::string& key) {
+  const Attributes made = make_fresh_config(vocabulary);
+  const auto is_token_key = [](const std::string& key) {
     return key == kAddedDecoder || std::ranges::find(kNamedTokens, key, &NamedToken::key) != kNamedTokens.end() ||
            std::ranges::find(kFlags, key, &std::pair<const char*, bool>::first) != kFlags.end();
   };
   for (const auto& [key, value] : vocabulary.tokenizer_config) {
-    if (!is_of_tokens(key) && value != field(made, key)) config.set(key, value);
+    if (!is_token_key(key) && value != field(made, key)) config.set(key, value);
   }
   return config;
 }

@@ -32,13 +32,13 @@ class TokenizerFilesWriter {
         // SentencePiece applies its rules to bytes, tokenizer.json to graphemes.
         if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(read_normalizer_rules(vocabulary_)) &&
             !read_denormalizer_rules(vocabulary_)) {
-          json(as_pipeline());
+          json(convert_to_pipeline());
         }
         break;
       case VocabularyKind::sentencepiece_unigram: sentencepiece(); break;
       case VocabularyKind::pipeline: json(vocabulary_); break;
       case VocabularyKind::byte_pair:
-        lose("a Hugging Face directory cannot hold a vocabulary of Tiny Llama's kind: it is left out");
+        add_loss("a Hugging Face directory cannot hold a vocabulary of Tiny Llama's kind: it is left out");
         break;
     }
     if (!result_.files.empty())
@@ -48,25 +48,25 @@ class TokenizerFilesWriter {
   }
 
  private:
-  void lose(std::string loss) { result_.losses.push_back(std::move(loss)); }
+  void add_loss(std::string loss) { result_.losses.push_back(std::move(loss)); }
 
-  // Writes tokenizer.model, and reads it back, to see that SentencePiece accepts it.
+  // Writes tokenizer.model, and reads it back to check that SentencePiece accepts it.
   void sentencepiece() {
     if (vocabulary_.normalizer != Vocabulary().normalizer && read_normalizer_rules(vocabulary_).charsmap.empty())
-      lose(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
+      add_loss(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
     std::string bytes = write_sentencepiece(vocabulary_);
     Vocabulary reread;
     try {
       const auto all = std::as_bytes(std::span(bytes));
       reread = read_sentencepiece(*Source::from_memory({all.begin(), all.end()}, "tokenizer.model"));
     } catch (const Error& error) {
-      return lose(fmt::format("tokenizer.model cannot be written for the vocabulary: {}", error.message()));
+      return add_loss(fmt::format("tokenizer.model cannot be written for the vocabulary: {}", error.message()));
     }
     bool types = reread.bos_id == vocabulary_.bos_id && reread.eos_id == vocabulary_.eos_id &&
                  reread.pad_id == vocabulary_.pad_id;
     for (std::size_t id = 0; id < reread.size() && types; ++id) types = reread.type(id) == vocabulary_.type(id);
     if (!types)
-      lose(
+      add_loss(
           "tokenizer.model names one BOS, EOS and padding token each: other tokens of these types become control "
           "tokens, or take that place");
     const auto is_none_or = [](const std::vector<TokenId>& tokens, TokenId id) {
@@ -74,13 +74,13 @@ class TokenizerFilesWriter {
     };
     const SpecialAround around = find_special_around(vocabulary_);
     if (!is_none_or(around.before, vocabulary_.bos_id) || !is_none_or(around.after, vocabulary_.eos_id)) {
-      lose("tokenizer_config.json names one BOS and one EOS: other special tokens around texts are lost");
+      add_loss("tokenizer_config.json names one BOS and one EOS: other special tokens around texts are lost");
     }
     result_.files.push_back({"tokenizer.model", std::move(bytes)});
   }
 
   // Returns steps that remove superfluous spaces; one of those in front of a run stays.
-  static Attributes removal() {
+  static Attributes make_space_removal() {
     return {
         {"type", "Sequence"},
         {"normalizers",
@@ -89,13 +89,13 @@ class TokenizerFilesWriter {
   }
 
   // Returns SentencePiece's algorithm as steps of tokenizer.json.
-  Vocabulary as_pipeline() const {
+  Vocabulary convert_to_pipeline() const {
     Vocabulary pipeline = make_vocabulary(*make_gguf_form(vocabulary_).tokenizer);
     if (const Value* added = vocabulary_.pipeline.find(kAddedTokens))
       pipeline.pipeline.set(std::string(kAddedTokens), *added);
     if (const NormalizerRules rules = read_normalizer_rules(vocabulary_);
         rules.prepend_first && rules.add_dummy_prefix) {
-      pipeline.pipeline.set("normalizer", rules.remove_extra_whitespaces ? Value(removal()) : Value());
+      pipeline.pipeline.set("normalizer", rules.remove_extra_whitespaces ? Value(make_space_removal()) : Value());
       pipeline.pipeline.set(
           "pre_tokenizer",
           Attributes{
@@ -111,7 +111,7 @@ class TokenizerFilesWriter {
       result_.losses.insert(result_.losses.end(), losses.begin(), losses.end());
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
-      lose(fmt::format("tokenizer.json cannot be written for the vocabulary: {}", error.message()));
+      add_loss(fmt::format("tokenizer.json cannot be written for the vocabulary: {}", error.message()));
     }
   }
 

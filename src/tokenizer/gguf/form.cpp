@@ -18,10 +18,10 @@
 namespace poise {
 namespace {
 
-using gguf_forms::Forming;
+using gguf_forms::FormBuilder;
 
 // Converts BPE of tokenizer.json: of bytes like GPT-2's, or of characters like SentencePiece's.
-std::string form_bpe(Forming& of) {
+std::string form_bpe(FormBuilder& of) {
   const Fields model = *of.pipeline.map("model");
   if (!model.text("continuing_subword_prefix", "").empty() || !model.text("end_of_word_suffix", "").empty()) {
     return "whose tokens have a prefix or a suffix by their place in a word";
@@ -41,7 +41,7 @@ std::string form_bpe(Forming& of) {
 struct Algorithm {
   VocabularyKind kind;
   std::string_view model;  // of tokenizer.json; empty: from another file
-  std::string (*form)(Forming& of);
+  std::string (*form)(FormBuilder& of);
 };
 constexpr std::array<Algorithm, 5> kAlgorithms = {{
     {VocabularyKind::sentencepiece_bpe, "", gguf_forms::form_sentencepiece_bpe},
@@ -51,7 +51,7 @@ constexpr std::array<Algorithm, 5> kAlgorithms = {{
     {VocabularyKind::pipeline, "WordPiece", gguf_forms::form_word_piece},
 }};
 
-std::string choose_form(Forming& of) {
+std::string choose_form(FormBuilder& of) {
   const auto model = of.pipeline.map("model");
   const std::string type = model ? model->text("type", "") : "";
   const auto* const algorithm = std::ranges::find_if(kAlgorithms, [&](const Algorithm& algorithm_row) {
@@ -66,12 +66,12 @@ std::string choose_form(Forming& of) {
 }  // namespace
 
 GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name) {
-  Forming of(vocabulary, general_name);
+  FormBuilder of(vocabulary, general_name);
   if (const std::string why_not = choose_form(of); !why_not.empty())
     return {std::nullopt, {fmt::format("gguf cannot hold a vocabulary {}: it is left out", why_not)}};
   const std::vector<std::size_t> repeated = name_repeated_tokens(of.gguf.tokens);
   for (const std::size_t id : repeated) of.gguf.token_type[id] = find_token_type_number(TokenType::unused);
-  if (!repeated.empty()) of.lose(describe_repeated_tokens(repeated));
+  if (!repeated.empty()) of.add_loss(describe_repeated_tokens(repeated));
   return {std::move(of.gguf), std::move(of.losses)};
 }
 
@@ -102,7 +102,7 @@ std::optional<std::int32_t> drop_absent_id(std::int32_t id) { return id < 0 ? st
 std::string prepend_scheme(const Fields& metaspace) {
   return metaspace.text("prepend_scheme", metaspace.boolean("add_prefix_space", true) ? "always" : "never");
 }
-bool prepends(const Fields& metaspace) { return prepend_scheme(metaspace) != "never"; }
+bool puts_prefix(const Fields& metaspace) { return prepend_scheme(metaspace) != "never"; }
 
 // Appends the steps of a part, which may be a Sequence, in order.
 void append_steps(const Fields& part, std::string_view list, std::vector<Fields>& steps) {
@@ -111,7 +111,7 @@ void append_steps(const Fields& part, std::string_view list, std::vector<Fields>
 }
 
 // Describes the steps of a decoder: their types, and the fields that change texts.
-std::vector<std::string> decoder_steps(const Fields& pipeline) {
+std::vector<std::string> describe_decoder(const Fields& pipeline) {
   std::vector<std::string> steps;
   for (const Fields& step : collect_steps(pipeline, "decoder", "decoders")) {
     std::string& text = steps.emplace_back(step.text("type", ""));
@@ -121,7 +121,7 @@ std::vector<std::string> decoder_steps(const Fields& pipeline) {
       text = describe_step(text, {step.text("content", " "), std::to_string(step.unsigned_integer("start", 0)),
                                   std::to_string(step.unsigned_integer("stop", 0))});
     } else if (text == "Metaspace") {
-      text = describe_step(text, {step.text("replacement", kSpaceSymbol), prepends(step) ? "prefix" : ""});
+      text = describe_step(text, {step.text("replacement", kSpaceSymbol), puts_prefix(step) ? "prefix" : ""});
     } else if (text == "WordPiece") {
       text = describe_step(text, {step.text("prefix", "##"), step.boolean("cleanup", true) ? "cleanup" : ""});
     }
@@ -146,12 +146,12 @@ std::string describe_step(std::string_view type, const std::vector<std::string>&
   return fmt::format("{} \"{}\"", type, fmt::join(fields, "\" \""));
 }
 
-Forming::Forming(const Vocabulary& vocabulary_of, const std::string& general_name)
+FormBuilder::FormBuilder(const Vocabulary& vocabulary_of, const std::string& general_name)
     : vocabulary(vocabulary_of), pipeline(vocabulary_of.pipeline, "") {
   gguf.general_name = general_name;
 }
 
-void Forming::convert_tokens() {
+void FormBuilder::convert_tokens() {
   gguf.bos_token_id = drop_absent_id(vocabulary.bos_id);
   gguf.eos_token_id = drop_absent_id(vocabulary.eos_id);
   gguf.unknown_token_id = drop_absent_id(vocabulary.unk_id);
@@ -168,60 +168,60 @@ void Forming::convert_tokens() {
   }
 }
 
-void Forming::name_unused_tokens() {
+void FormBuilder::name_unused_tokens() {
   for (std::size_t id = 0; id < gguf.tokens.size(); ++id) {
     if (gguf.tokens[id].empty()) gguf.tokens[id] = fmt::format("[PAD{}]", id);
   }
 }
 
-void Forming::convert_prefix(const Fields& metaspace) {
+void FormBuilder::convert_prefix(const Fields& metaspace) {
   const std::string scheme = prepend_scheme(metaspace);
   gguf.add_space_prefix = scheme != "never";
-  scheme == "first" ? lose_first() : lose_prefix();
+  scheme == "first" ? report_space_in_runs() : report_second_space();
 }
 
-void Forming::lose_first() {
-  lose("llama.cpp puts a space in front of runs after added tokens, too");
-  lose_prefix();
+void FormBuilder::report_space_in_runs() {
+  add_loss("llama.cpp puts a space in front of runs after added tokens, too");
+  report_second_space();
 }
-void Forming::lose_prefix() {
+void FormBuilder::report_second_space() {
   if (gguf.add_space_prefix.value_or(true) && !gguf.remove_extra_whitespaces.value_or(false))
-    lose("llama.cpp puts a space in front of texts that begin with one, too");
+    add_loss("llama.cpp puts a space in front of texts that begin with one, too");
 }
 
-void Forming::convert_special_tokens() {
+void FormBuilder::convert_special_tokens() {
   const SpecialAround around = find_special_around(vocabulary);
-  const auto take = [&](const std::vector<TokenId>& tokens, std::optional<std::int32_t>& id, std::optional<bool>& flag,
-                        std::string_view where) {
+  const auto convert_around = [&](const std::vector<TokenId>& tokens, std::optional<std::int32_t>& id,
+                                  std::optional<bool>& flag, std::string_view where) {
     flag = !tokens.empty();
     if (tokens.empty()) return;
     if (!id) id = tokens.front();
     if (tokens.size() == 1 && *id == tokens.front()) return;
     flag = false;
-    lose(fmt::format("gguf does not hold the special tokens {} texts: {}", where, fmt::join(tokens, ", ")));
+    add_loss(fmt::format("gguf does not hold the special tokens {} texts: {}", where, fmt::join(tokens, ", ")));
   };
-  take(around.before, gguf.bos_token_id, gguf.add_bos_token, "in front of");
-  take(around.after, gguf.eos_token_id, gguf.add_eos_token, "after");
+  convert_around(around.before, gguf.bos_token_id, gguf.add_bos_token, "in front of");
+  convert_around(around.after, gguf.eos_token_id, gguf.add_eos_token, "after");
 }
 
-void Forming::check_spaces() {
+void FormBuilder::check_spaces() {
   const NormalizerRules rules = read_normalizer_rules(vocabulary);
   if (!rules.escape_whitespaces)
-    lose("gguf does not record that tokens have spaces instead of U+2581: texts get other tokens");
+    add_loss("gguf does not record that tokens have spaces instead of U+2581: texts get other tokens");
   if (rules.treat_whitespace_as_suffix)
-    lose("gguf does not record that a space is added after a text, not before it: texts get other tokens");
-  if (rules.prepend_first && rules.add_dummy_prefix) lose_first();
-  if (read_denormalizer_rules(vocabulary)) lose("gguf does not hold the vocabulary's denormalizer");
+    add_loss("gguf does not record that a space is added after a text, not before it: texts get other tokens");
+  if (rules.prepend_first && rules.add_dummy_prefix) report_space_in_runs();
+  if (read_denormalizer_rules(vocabulary)) add_loss("gguf does not hold the vocabulary's denormalizer");
 }
 
-void Forming::check_decoder(const std::vector<std::string>& same) {
-  if (decoder_steps(pipeline) == same) return;
+void FormBuilder::check_decoder(const std::vector<std::string>& same) {
+  if (describe_decoder(pipeline) == same) return;
   const auto decoder = pipeline.map("decoder");
-  lose(fmt::format("gguf does not hold {}: tokens may become another text",
-                   decoder ? "the decoder " + decoder->text("type", "") : "the absence of a decoder"));
+  add_loss(fmt::format("gguf does not hold {}: tokens may become another text",
+                       decoder ? "the decoder " + decoder->text("type", "") : "the absence of a decoder"));
 }
 
-void Forming::check_added_tokens() {
+void FormBuilder::check_added_tokens() {
   const auto is_found = [&](std::size_t id) {
     return is_found_by_gguf(find_token_type(static_cast<std::uint64_t>(gguf.token_type[id])));
   };
@@ -246,15 +246,16 @@ void Forming::check_added_tokens() {
     if (!is_listed[id] && is_found(id) && !vocabulary.text(id).empty()) more.push_back(vocabulary.text(id));
   }
   if (!more.empty()) {
-    lose(fmt::format("llama.cpp finds the texts of {} special tokens in a prompt, which the vocabulary does not: {}",
-                     more.size(), list_names(more)));
+    add_loss(
+        fmt::format("llama.cpp finds the texts of {} special tokens in a prompt, which the vocabulary does not: {}",
+                    more.size(), list_names(more)));
   }
   if (!fewer.empty())
-    lose(fmt::format("llama.cpp does not find the texts of {} added tokens in a prompt: {}", fewer.size(),
-                     list_names(fewer)));
+    add_loss(fmt::format("llama.cpp does not find the texts of {} added tokens in a prompt: {}", fewer.size(),
+                         list_names(fewer)));
   if (others > 0)
-    lose(fmt::format("gguf does not record whether added tokens take white space or stand for whole words: {} differ",
-                     others));
+    add_loss(fmt::format(
+        "gguf does not record whether added tokens take white space or stand for whole words: {} differ", others));
 }
 
 }  // namespace poise::gguf_forms

@@ -19,9 +19,9 @@ struct GgufForm {
   std::vector<std::string> losses;         // one sentence each
 };
 
-// Makes the form. SentencePiece's BPE becomes "llama"; so does BPE of tokenizer.json with bytes as <0x00>, with scores
-// that rank tokens as its merges do. Byte-level BPE becomes "gpt2", with the name of an equivalent pre-tokenizer.
-// `general_name` is explained at GgufTokenizer.
+// Converts a vocabulary. SentencePiece's BPE becomes "llama"; so does BPE of tokenizer.json with bytes as <0x00>, with
+// scores that rank tokens as its merges do. Byte-level BPE becomes "gpt2", with the name of an equivalent
+// pre-tokenizer. `general_name` is explained at GgufTokenizer.
 GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name = {});
 
 // Converts a vocabulary of tokenizer.json with the form "llama" to SentencePiece's BPE, for formats of tokens and
@@ -32,11 +32,11 @@ std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary);
 
 namespace poise::gguf_forms {
 
-// Converts a vocabulary to the form of one of GGUF's algorithms, which share this.
-struct Forming {
-  Forming(const Vocabulary& vocabulary, const std::string& general_name);
+// Collects a vocabulary in GGUF's form, and the losses. The conversions to all of GGUF's algorithms use it.
+struct FormBuilder {
+  FormBuilder(const Vocabulary& vocabulary, const std::string& general_name);
 
-  void lose(std::string loss) { losses.push_back(std::move(loss)); }
+  void add_loss(std::string loss) { losses.push_back(std::move(loss)); }
   void set_model(std::string_view model) {
     gguf.model = model;
     gguf.pre = "default";
@@ -50,11 +50,11 @@ struct Forming {
   void convert_prefix(const Fields& metaspace);
   void convert_special_tokens();
 
-  // These report losses.
+  // These report losses. `same`: the steps of llama.cpp's decoder, as describe_step() describes them.
   void check_spaces();
   void check_decoder(const std::vector<std::string>& same);
-  // Checks added tokens. llama.cpp finds tokens in a prompt by their types; by the name, or not at all, which of them
-  // take white space.
+  // Checks added tokens. llama.cpp finds tokens in a prompt by their types, and only a Phi-3's consume white space
+  // (consumes_space_in_gguf()).
   void check_added_tokens();
 
   const Vocabulary& vocabulary;
@@ -63,20 +63,21 @@ struct Forming {
   std::vector<std::string> losses;
 
  private:
-  void lose_first();
-  void lose_prefix();
+  void report_space_in_runs();
+  void report_second_space();
 };
 
-// Each returns why GGUF cannot hold the vocabulary, the end of "a vocabulary ..."; empty if it can.
-std::string form_sentencepiece_bpe(Forming& of);
-std::string form_sentencepiece_unigram(Forming& of);
-// Forms vocabularies of tokenizer.json. Require: its model has this type.
-std::string form_unigram(Forming& of);
-std::string form_word_piece(Forming& of);
+// Each converts vocabularies of one algorithm. Returns why GGUF cannot hold the vocabulary, as the end of a sentence,
+// "a vocabulary ..."; empty if it can.
+std::string form_sentencepiece_bpe(FormBuilder& of);
+std::string form_sentencepiece_unigram(FormBuilder& of);
+// These convert vocabularies of tokenizer.json. Requires: its model has the type in the function's name.
+std::string form_unigram(FormBuilder& of);
+std::string form_word_piece(FormBuilder& of);
 
-// Forms BPE of tokenizer.json, after its tokens are converted.
-std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields>& cuts);
-std::string form_llama(Forming& of, const Fields& model, const std::vector<Fields>& cuts);
+// These convert BPE of tokenizer.json. Requires: the tokens are converted.
+std::string form_gpt2(FormBuilder& of, const Fields& model, const std::vector<Fields>& cuts);
+std::string form_llama(FormBuilder& of, const Fields& model, const std::vector<Fields>& cuts);
 
 // Returns the steps, in order, of a part of tokenizer.json, which may be a Sequence with the list `list`.
 std::vector<Fields> collect_steps(const Fields& pipeline, std::string_view key, std::string_view list);
@@ -91,13 +92,13 @@ std::string describe_step(std::string_view type, const std::vector<std::string>&
 
 namespace poise {
 
-// llama.cpp finds tokens by their texts, and ends at a file where two have the same.
+// llama.cpp finds tokens by their texts, and aborts if two tokens of a file have the same text.
 
 // Gives each token whose text an earlier one has an unused name, "[PAD17]"; returns their ids, ascending. llama.cpp
 // itself names empty tokens: they stay.
 std::vector<std::size_t> name_repeated_tokens(std::vector<std::string>& tokens);
 
-// Returns the sentence about them. Requires: `ids` is not empty.
+// Returns a sentence that reports these tokens. Requires: `ids` is not empty.
 std::string describe_repeated_tokens(const std::vector<std::size_t>& ids);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// Converts to GGUF's algorithms. SentencePiece's BPE, and BPE of tokenizer.json with bytes as <0x00>, are its "llama".
+// Converts to GGUF's algorithms. SentencePiece's BPE, and BPE of tokenizer.json with bytes as <0x00>, become "llama".
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -22,13 +22,13 @@
 namespace poise::gguf_forms {
 namespace {
 
-bool is_added(const Forming& of, TokenId id) {
+bool is_added(const FormBuilder& of, TokenId id) {
   const TokenType type = of.vocabulary.type(static_cast<std::size_t>(id));
   return type == TokenType::control || type == TokenType::user_defined;
 }
 
-// Scores a token by the rank of the first merge that makes it; other ways to make it merge, too.
-void rank_by_merges(Forming& of) {
+// Scores a token by the rank of the first merge that makes it. llama.cpp then also merges other pairs that make it.
+void rank_by_merges(FormBuilder& of) {
   const TokenIndex ids(of.vocabulary, {});
   constexpr float kNever = -1e9F;
   std::ranges::fill(of.gguf.scores, kNever);
@@ -59,15 +59,15 @@ void rank_by_merges(Forming& of) {
       ++more;
   });
   if (more > 0 || !in_order) {
-    of.lose(fmt::format(
+    of.add_loss(fmt::format(
         "llama.cpp merges any pair that makes a token, the vocabulary only the pairs in its list ({}{}): some "
         "words get other tokens",
         format_count(more, "more pair"), in_order ? "" : ", and others in another order"));
   }
 }
 
-// Returns whether U+2581 replaces spaces, and notes what else the steps do.
-bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
+// Converts the normalizer and the pre-tokenizer; reports the losses. Returns true when U+2581 replaces spaces.
+bool convert_steps(FormBuilder& of, const std::vector<Fields>& cuts) {
   bool escaped = false;
   bool prefix = false;
   for (const Fields& step : collect_steps(of.pipeline, "normalizer", "normalizers")) {
@@ -77,7 +77,7 @@ bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
     } else if (type == "Replace" && find_pattern(step, "String") == " " && step.text("content", "") == kSpaceSymbol) {
       escaped = true;
     } else {
-      of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
+      of.add_loss(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
     }
   }
   for (const Fields& step : cuts) {
@@ -88,7 +88,7 @@ bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
       prefix = *of.gguf.add_space_prefix;
     } else if (type != "Split" || find_pattern(step, "String") != " " ||
                !escaped) {  // after the replacement there is no space to cut at
-      of.lose(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
+      of.add_loss(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
     }
   }
   of.gguf.add_space_prefix = prefix;
@@ -100,10 +100,10 @@ bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
 
 }  // namespace
 
-// Forms a "llama" vocabulary. SentencePiece merges by scores, in any way that makes a token.
-std::string form_llama(Forming& of, const Fields& model, const std::vector<Fields>& cuts) {
+// Makes a "llama" vocabulary. SentencePiece merges any pair that makes a token, the highest score first.
+std::string form_llama(FormBuilder& of, const Fields& model, const std::vector<Fields>& cuts) {
   of.set_model("llama");
-  if (!model.boolean("byte_fallback", false) || !escapes_spaces(of, cuts)) {
+  if (!model.boolean("byte_fallback", false) || !convert_steps(of, cuts)) {
     return "whose steps are neither those of byte-level BPE nor those of SentencePiece";
   }
   if (of.vocabulary.unk_id >= 0)
@@ -113,23 +113,24 @@ std::string form_llama(Forming& of, const Fields& model, const std::vector<Field
   return {};
 }
 
-std::string form_sentencepiece_bpe(Forming& of) {
+std::string form_sentencepiece_bpe(FormBuilder& of) {
   of.set_model("llama");
   of.convert_tokens();
   of.gguf.add_space_prefix = of.vocabulary.add_dummy_prefix;
   if (of.vocabulary.remove_extra_whitespaces) {
     of.gguf.remove_extra_whitespaces = true;
-    of.lose("llama.cpp does not remove extra white space where tokens merge by scores: texts with it get other tokens");
+    of.add_loss(
+        "llama.cpp does not remove extra white space where tokens merge by scores: texts with it get other tokens");
   }
   of.convert_special_tokens();
   if (of.vocabulary.normalizer != Vocabulary().normalizer)
-    of.lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
+    of.add_loss(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
   of.check_spaces();
   of.check_added_tokens();
   return {};
 }
 
-// Byte-level BPE is GGUF's "gpt2", with the name of an equivalent pre-tokenizer.
+// Byte-level BPE becomes "gpt2", with the name of an equivalent pre-tokenizer.
 
 namespace {
 
@@ -137,7 +138,7 @@ constexpr std::string_view kGpt2Row = "gpt-2";
 constexpr std::string_view kFalconRow = "falcon";
 
 // Replaces escapes: rows write characters as \x{4E00}, tokenizer.json literally.
-std::string with_characters(std::string_view expression) {
+std::string unescape_characters(std::string_view expression) {
   std::string text;
   while (!expression.empty()) {
     const std::size_t at = expression.find("\\x{");
@@ -152,8 +153,8 @@ std::string with_characters(std::string_view expression) {
   return text += expression;
 }
 
-// Each pair is equivalent: after a possessive part there is none of its characters, and white space up to the last
-// newline ends the same with one newline or several.
+// Both spellings of a pair match the same text: no character of a possessive part can follow it, and white space up to
+// the last newline ends at the same place with one newline or several.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
     {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
     {R"([^\r\n\p{L}\p{N}]?+\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)"},
@@ -162,7 +163,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpelling
 
 // Spells an expression as rows do, with literal characters.
 std::string spell_as_rows(std::string_view expression) {
-  std::string text = with_characters(expression);
+  std::string text = unescape_characters(expression);
   for (const auto& [from, to] : kSpellings) {
     if (const std::size_t at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
   }
@@ -193,25 +194,25 @@ std::optional<std::vector<std::string>> list_expressions(const std::vector<Field
   return expressions;
 }
 
-void name_pre_tokenizer(Forming& of, const Fields& model, const std::vector<Fields>& cuts) {
+void name_pre_tokenizer(FormBuilder& of, const Fields& model, const std::vector<Fields>& cuts) {
   const auto wanted = list_expressions(cuts);
   const bool whole_words = model.boolean("ignore_merges", false);
-  const auto cuts_so = [&](const GgufPreTokenizer& row) {
+  const auto has_same_cuts = [&](const GgufPreTokenizer& row) {
     return wanted && row.byte_level && row.ignore_merges == whole_words &&
            std::ranges::equal(row.expressions, *wanted, [](std::string_view expression, const std::string& other) {
              return spell_as_rows(expression) == other;
            });
   };
-  const auto row = std::ranges::find_if(gguf_pre_tokenizers(), cuts_so);
-  if (row != gguf_pre_tokenizers().end()) {
+  const auto row = std::ranges::find_if(list_gguf_pre_tokenizers(), has_same_cuts);
+  if (row != list_gguf_pre_tokenizers().end()) {
     of.gguf.pre = row->names.front();
     return;
   }
-  of.lose(
+  of.add_loss(
       "llama.cpp has no name for how the vocabulary cuts a text into words: with \"default\" texts get other tokens");
 }
 
-void convert_merges(Forming& of, const Fields& model) {
+void convert_merges(FormBuilder& of, const Fields& model) {
   bool spaces = false;
   const auto add = [&](std::string_view left, std::string_view right) {
     spaces = spaces || left.find(' ') != std::string_view::npos || right.find(' ') != std::string_view::npos;
@@ -223,42 +224,42 @@ void convert_merges(Forming& of, const Fields& model) {
   } else {
     for (const auto& [left, right] : of.vocabulary.merges) add(left, right);
   }
-  if (spaces) of.lose("gguf divides merges at a space: those of tokens with spaces are lost");
+  if (spaces) of.add_loss("gguf divides merges at a space: those of tokens with spaces are lost");
 }
 
 }  // namespace
 
-std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields>& cuts) {
+std::string form_gpt2(FormBuilder& of, const Fields& model, const std::vector<Fields>& cuts) {
   of.set_model("gpt2");
   of.gguf.scores.clear();
   name_pre_tokenizer(of, model, cuts);
   convert_merges(of, model);
   for (const Fields& normalizer : collect_steps(of.pipeline, "normalizer", "normalizers")) {
-    of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens",
-                        normalizer.text("type", "")));
+    of.add_loss(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens",
+                            normalizer.text("type", "")));
   }
   of.check_decoder({"ByteLevel"});
   return {};
 }
 
-// BERT's WordPiece is "bert". GGUF marks the tokens that begin a word, tokenizer.json the others.
+// BERT's WordPiece becomes "bert". GGUF marks the tokens that begin a word, tokenizer.json the others.
 
 namespace {
 
 // Converts the separator: llama.cpp puts BOS and the separator around texts of such a vocabulary, whatever the file
 // contains.
-void convert_separator(Forming& of) {
+void convert_separator(FormBuilder& of) {
   const SpecialAround around = find_special_around(of.vocabulary);
   if (around.after.size() == 1) of.gguf.seperator_token_id = around.after.front();
   if (around.before.size() == 1 && around.after.size() == 1) return;
-  of.lose(
+  of.add_loss(
       "llama.cpp puts one special token before a text and one after it for such a vocabulary; this vocabulary puts "
       "other numbers of them");
 }
 
 }  // namespace
 
-std::string form_word_piece(Forming& of) {
+std::string form_word_piece(FormBuilder& of) {
   const Fields model = *of.pipeline.map("model");
   const std::vector<Fields> cuts = collect_steps(of.pipeline, "pre_tokenizer", "pretokenizers");
   const std::string prefix = model.text("continuing_subword_prefix", "##");
@@ -274,7 +275,7 @@ std::string form_word_piece(Forming& of) {
   if (!lowercase) of.gguf.lowercase = false;
   if (!normalizer->boolean("clean_text", true) || !normalizer->boolean("handle_chinese_chars", true) ||
       normalizer->boolean("strip_accents", lowercase) != lowercase) {
-    of.lose(
+    of.add_loss(
         "llama.cpp cleans texts, cuts at Chinese characters, and strips accents where it makes letters lower case: "
         "some texts get other tokens");
   }
@@ -289,7 +290,7 @@ std::string form_word_piece(Forming& of) {
   constexpr std::uint64_t kLongestWord = 100;
   if (const std::uint64_t longest = model.unsigned_integer("max_input_chars_per_word", kLongestWord);
       longest != kLongestWord) {
-    of.lose(fmt::format("gguf does not record that words of more than {} characters are unknown", longest));
+    of.add_loss(fmt::format("gguf does not record that words of more than {} characters are unknown", longest));
   }
   of.check_decoder({describe_step("WordPiece", {prefix, "cleanup"})});
   of.convert_special_tokens();
@@ -298,29 +299,29 @@ std::string form_word_piece(Forming& of) {
   return {};
 }
 
-// Unigram of SentencePiece and tokenizer.json is GGUF's "t5".
+// Unigram of SentencePiece and tokenizer.json becomes "t5".
 
 namespace {
 
 // Reports where llama.cpp differs from SentencePiece.
-void check_unigram(Forming& of) {
+void report_unigram_losses(FormBuilder& of) {
   const auto has = [&](TokenType type) {
     return std::ranges::find(of.gguf.token_type, find_token_type_number(type)) != of.gguf.token_type.end();
   };
   if (has(TokenType::byte))
-    of.lose(
+    of.add_loss(
         "llama.cpp does not use byte tokens for characters without a token in such a vocabulary: they become the "
         "unknown token");
   if (has(TokenType::unused))
-    of.lose("llama.cpp uses the unused tokens of such a vocabulary, too: some words get other tokens");
+    of.add_loss("llama.cpp uses the unused tokens of such a vocabulary, too: some words get other tokens");
   if (of.gguf.remove_extra_whitespaces.value_or(false) && !of.gguf.add_space_prefix.value_or(true)) {
-    of.lose("llama.cpp puts a space in front of texts where it removes extra white space");
+    of.add_loss("llama.cpp puts a space in front of texts where it removes extra white space");
   }
 }
 
 }  // namespace
 
-std::string form_sentencepiece_unigram(Forming& of) {
+std::string form_sentencepiece_unigram(FormBuilder& of) {
   of.set_model("t5");
   of.convert_tokens();
   of.gguf.add_space_prefix = of.vocabulary.add_dummy_prefix;
@@ -329,15 +330,15 @@ std::string form_sentencepiece_unigram(Forming& of) {
   of.check_spaces();
   of.convert_special_tokens();
   if (of.gguf.precompiled_charsmap.empty() && of.vocabulary.normalizer != Vocabulary().normalizer) {
-    of.lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
+    of.add_loss(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
   }
-  check_unigram(of);
+  report_unigram_losses(of);
   of.check_added_tokens();
   return {};
 }
 
 // Converts Unigram of tokenizer.json with the steps that llama.cpp has.
-std::string form_unigram(Forming& of) {
+std::string form_unigram(FormBuilder& of) {
   const Fields model = *of.pipeline.map("model");
   if (model.find("unk_id") == nullptr) return "of the model Unigram without an unknown token";
   of.convert_tokens();
@@ -361,7 +362,7 @@ std::string form_unigram(Forming& of) {
     } else if (type == "Replace" && find_pattern(step, "Regex") == " {2,}") {
       of.gguf.remove_extra_whitespaces = true;
     } else {
-      of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
+      of.add_loss(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
     }
   }
   bool escaped = false;
@@ -373,17 +374,17 @@ std::string form_unigram(Forming& of) {
     } else if (type == "WhitespaceSplit") {
       of.gguf.remove_extra_whitespaces = stripped = true;
     } else {
-      of.lose(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
+      of.add_loss(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
     }
   }
   if (!escaped) return "of the model Unigram whose steps are not SentencePiece's";
   if (stripped != *of.gguf.remove_extra_whitespaces)
-    of.lose(
+    of.add_loss(
         "llama.cpp removes white space at the ends of texts and inside them, or neither: some texts get other tokens");
   of.check_decoder(
       {describe_step("Metaspace", {std::string(kSpaceSymbol), *of.gguf.add_space_prefix ? "prefix" : ""})});
-  if (model.find("scores") != nullptr) of.lose("gguf holds scores of 32 bits: those of the vocabulary are rounded");
-  check_unigram(of);
+  if (model.find("scores") != nullptr) of.add_loss("gguf holds scores of 32 bits: those of the vocabulary are rounded");
+  report_unigram_losses(of);
   of.convert_special_tokens();
   of.check_added_tokens();
   return {};

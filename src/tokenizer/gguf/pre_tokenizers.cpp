@@ -136,7 +136,7 @@ constexpr std::array kPreTokenizers = std::to_array<GgufPreTokenizer>({
 
 }  // namespace
 
-std::span<const GgufPreTokenizer> gguf_pre_tokenizers() { return kPreTokenizers; }
+std::span<const GgufPreTokenizer> list_gguf_pre_tokenizers() { return kPreTokenizers; }
 
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) {
   const auto* found = std::ranges::find_if(kPreTokenizers, [&](const GgufPreTokenizer& row) {

@@ -17,7 +17,7 @@ struct GgufPreTokenizer {
 };
 
 // Returns all rows. The first of several rows with the same expressions is the one to write.
-std::span<const GgufPreTokenizer> gguf_pre_tokenizers();
+std::span<const GgufPreTokenizer> list_gguf_pre_tokenizers();
 
 // Returns null for unknown names.
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name);

@@ -37,8 +37,8 @@ Attributes make_named_template(std::string_view name, const Value& text) {
   return {{"name", name}, {"template", text}};
 }
 
-// Returns the template in the keys: a text or a list.
-Value template_in(const Attributes& keys) {
+// Returns the chat template that the keys hold: a text or a list.
+Value read_template_keys(const Attributes& keys) {
   const Value* usual = keys.find(kGgufChatTemplate);
   Value::Array list;
   if (usual != nullptr) list.emplace_back(make_named_template(kDefaultTemplate, *usual));
@@ -51,7 +51,7 @@ Value template_in(const Attributes& keys) {
 }
 
 // Returns the keys that hold templates.
-Attributes template_keys(std::span<const Attributes::Entry> metadata) {
+Attributes select_template_keys(std::span<const Attributes::Entry> metadata) {
   Attributes keys;
   for (const auto& [key, value] : metadata) {
     const bool is_text = value.get_if<std::string>() != nullptr;
@@ -62,7 +62,7 @@ Attributes template_keys(std::span<const Attributes::Entry> metadata) {
 }
 
 // Returns the JSON object in the text of a key; empty if missing.
-Attributes object_in(std::span<const Attributes::Entry> metadata, std::string_view key, const std::string& path) {
+Attributes read_json_key(std::span<const Attributes::Entry> metadata, std::string_view key, const std::string& path) {
   const auto found = std::ranges::find(metadata, key, &Attributes::Entry::first);
   const auto* json = found == metadata.end() ? nullptr : found->second.get_if<std::string>();
   if (json == nullptr) return {};
@@ -96,7 +96,7 @@ Attributes make_gguf_chat_template(const Value& chat_template) {
 
 std::string write_gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config) {
   Attributes config = tokenizer_config;
-  if (template_in(make_gguf_chat_template(chat_template)) != chat_template)
+  if (read_template_keys(make_gguf_chat_template(chat_template)) != chat_template)
     config.set(std::string(kConfigTemplate), chat_template);
   return config.empty() ? std::string() : to_json(config);
 }
@@ -106,9 +106,9 @@ std::string write_gguf_tokenizer_files(const Attributes& files) {
 }
 
 GgufTexts read_gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path) {
-  const Attributes keys = template_keys(metadata);
-  GgufTexts texts{template_in(keys), object_in(metadata, kGgufTokenizerConfig, path),
-                  object_in(metadata, kGgufTokenizerFiles, path)};
+  const Attributes keys = select_template_keys(metadata);
+  GgufTexts texts{read_template_keys(keys), read_json_key(metadata, kGgufTokenizerConfig, path),
+                  read_json_key(metadata, kGgufTokenizerFiles, path)};
   if (const std::string problem = find_problem_with_files(texts.files); !problem.empty())
     throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kGgufTokenizerFiles, problem), path);
   // The keys take precedence: an edit may have changed them.

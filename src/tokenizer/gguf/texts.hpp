@@ -26,7 +26,7 @@ std::string write_gguf_tokenizer_config(const Value& chat_template, const Attrib
 // Returns the text of kGgufTokenizerFiles: Vocabulary::files as JSON. Empty if there are none.
 std::string write_gguf_tokenizer_files(const Attributes& files);
 
-// Holds the values from which these three functions made the texts.
+// Holds the values that these three functions turn into texts.
 struct GgufTexts {
   Value chat_template;
   Attributes tokenizer_config;

@@ -26,22 +26,25 @@ constexpr std::string_view kDefaultPre = "default";  // the pre-tokenizer of fil
 [[noreturn]] void refuse(ErrorKind kind, const std::string& problem) { throw Error(kind, "tokenizer.ggml." + problem); }
 
 // These functions describe parts of a pipeline as tokenizer.json spells them.
-Attributes split(std::string_view regex) {
+Attributes describe_split(std::string_view regex) {
   return {{"type", "Split"}, {"pattern", Attributes{{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
-Attributes replace(std::string_view pattern, std::string_view content) {
+Attributes describe_replace(std::string_view pattern, std::string_view content) {
   return {{"type", "Replace"}, {"pattern", Attributes{{"String", pattern}}}, {"content", content}};
 }
-Attributes sequence(const char* key, Value::Array parts) { return {{"type", "Sequence"}, {key, std::move(parts)}}; }
+Attributes describe_sequence(const char* key, Value::Array parts) {
+  return {{"type", "Sequence"}, {key, std::move(parts)}};
+}
 Attributes byte_level() {
   return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
 }
 
 // Describes a decoder of U+2581 to spaces and <0x00> to bytes; `prefix`: encoding puts a space in front.
-Attributes make_space_decoder(bool prefix) {
-  Value::Array steps = {replace(kSpaceSymbol, " "), Attributes{{"type", "ByteFallback"}}, Attributes{{"type", "Fuse"}}};
+Attributes describe_space_decoder(bool prefix) {
+  Value::Array steps = {describe_replace(kSpaceSymbol, " "), Attributes{{"type", "ByteFallback"}},
+                        Attributes{{"type", "Fuse"}}};
   if (prefix) steps.emplace_back(Attributes{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
-  return sequence("decoders", std::move(steps));
+  return describe_sequence("decoders", std::move(steps));
 }
 
 // Appends steps that remove white space at both ends, and all but one of several spaces.
@@ -61,12 +64,12 @@ class Maker {
     Value::Array steps;
     if (gguf_.remove_extra_whitespaces.value_or(false)) append_space_removal(steps);
     if (prefix) steps.emplace_back(Attributes{{"type", "Prepend"}, {"prepend", kSpaceSymbol}});
-    steps.emplace_back(replace(" ", kSpaceSymbol));
-    normalizer_ = sequence("normalizers", std::move(steps));
+    steps.emplace_back(describe_replace(" ", kSpaceSymbol));
+    normalizer_ = describe_sequence("normalizers", std::move(steps));
     model_ = {{"type", "BPE"}, {"byte_fallback", true}, {"fuse_unk", true}, {"merge_by_score", true}};
     if (const auto unknown = gguf_.unknown_token_id)
       model_.set("unk_token", gguf_.tokens[static_cast<std::size_t>(*unknown)]);
-    decoder_ = make_space_decoder(prefix);
+    decoder_ = describe_space_decoder(prefix);
     set_around(gguf_.add_bos_token.value_or(true) ? gguf_.bos_token_id : std::nullopt,
                gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
   }
@@ -107,22 +110,22 @@ class Maker {
   void t5() { kind_ = VocabularyKind::sentencepiece_unigram; }
 
  private:
-  static constexpr std::int32_t kBertCls = 101;  // the default of files
+  static constexpr std::int32_t kBertCls = 101;  // llama.cpp's default
   static constexpr std::int32_t kBertSep = 102;
 
   void bpe(std::string_view name) {
     const GgufPreTokenizer* row = find_gguf_pre_tokenizer(name.empty() ? kDefaultPre : name);
     if (row == nullptr) refuse(ErrorKind::unsupported, fmt::format("pre: the pre-tokenizer \"{}\" is not known", name));
     Value::Array steps;
-    for (const std::string_view expression : row->expressions) steps.emplace_back(split(expression));
+    for (const std::string_view expression : row->expressions) steps.emplace_back(describe_split(expression));
     if (row->byte_level) {
       steps.emplace_back(byte_level());
       decoder_ = byte_level();
     } else {
-      normalizer_ = replace(" ", kSpaceSymbol);
-      decoder_ = make_space_decoder(false);
+      normalizer_ = describe_replace(" ", kSpaceSymbol);
+      decoder_ = describe_space_decoder(false);
     }
-    pre_tokenizer_ = sequence("pretokenizers", std::move(steps));
+    pre_tokenizer_ = describe_sequence("pretokenizers", std::move(steps));
     model_ = {{"type", "BPE"},
               {"byte_fallback", !row->byte_level},
               {"ignore_merges", row->ignore_merges},
@@ -167,7 +170,7 @@ class Maker {
   }
   void set_default_ids() {
     const SpecialIds usual = find_default_gguf_ids(gguf_.model, gguf_.pre);
-    if (gguf_.model == kLlama) set_default(gguf_.bos_token_id, usual.bos_id);  // others: where it is put before texts
+    if (gguf_.model == kLlama) set_default(gguf_.bos_token_id, usual.bos_id);  // convert_bpe() sets it for others
     set_default(gguf_.eos_token_id, usual.eos_id);
     set_default(gguf_.unknown_token_id, usual.unk_id);
   }
@@ -244,7 +247,7 @@ Vocabulary Maker::make() {
       {"added_tokens", std::move(added)},
       {"normalizer", part(normalizer_)},
       {"pre_tokenizer", part(pre_tokenizer_)},
-      {"post_processor", around_ == SpecialAround() ? Value() : describe_post_processor(vocabulary, around_)},
+      {"post_processor", around_ == SpecialAround() ? Value() : make_post_processor(vocabulary, around_)},
       {"decoder", part(decoder_)},
       {"model", std::move(model_)}};
   return vocabulary;
@@ -328,7 +331,7 @@ std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes) {
       return text != nullptr;
     };
   };
-  // Files may name special tokens that they lack; their reader warns.
+  // A file may name a special token that it does not have; the reader of GGUF warns.
   const auto id = [&](std::string_view name) -> std::optional<std::int32_t> {
     const auto* number = fields.get_if<std::uint64_t>(key(name));
     if (number == nullptr || *number >= gguf.tokens.size()) return std::nullopt;

@@ -15,15 +15,17 @@
 
 namespace poise {
 
-// Holds the metadata keys "tokenizer.ggml.*" of those names, and "general.name". A missing key is empty.
+// Each field holds the metadata key "tokenizer.ggml.*" of its name, general_name the key "general.name". A missing key
+// is empty.
 struct GgufTokenizer {
   std::string model;         // "llama", "gpt2", "bert", "t5", "gemma4"
   std::string pre;           // "llama-bpe", "qwen2", ...; of gpt2
   std::string general_name;  // decides which special tokens of a Phi-3 consume the white space to their right
   std::vector<std::string> tokens;
-  std::vector<float> scores;             // none, or one for each token
-  std::vector<std::int32_t> token_type;  // the same; 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
-  std::vector<std::string> merges;       // "a b"
+  std::vector<float> scores;  // none, or one for each token
+  std::vector<std::int32_t>
+      token_type;  // none, or one for each: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
+  std::vector<std::string> merges;  // "a b"
   std::optional<std::int32_t> bos_token_id = {};
   std::optional<std::int32_t> eos_token_id = {};
   std::optional<std::int32_t> unknown_token_id = {};
@@ -41,8 +43,8 @@ struct GgufTokenizer {
   Attributes files = {};             // Vocabulary::files
 };
 
-// Reads a model's attributes, which hold a GGUF file's metadata if it makes no vocabulary. std::nullopt
-// without them. Throws invalid_file for wrong types.
+// Reads the tokenizer in a model's attributes: the metadata of a GGUF file from which no vocabulary could be made.
+// std::nullopt if there is none. Throws invalid_file for wrong types.
 std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes);
 bool has_gguf_tokenizer(const Attributes& attributes);
 
@@ -63,22 +65,22 @@ bool is_gguf_tokenizer_key(std::string_view key);
 // pre-tokenizer whose file names none. -1: none.
 SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre);
 
-// Returns true when llama.cpp finds the texts of such tokens anywhere in a prompt: control, user-defined and unknown
-// tokens. A token without a type is normal.
+// Returns true when llama.cpp finds texts of tokens of this type anywhere in a prompt: control, user-defined and
+// unknown tokens. A token without a type is normal.
 bool is_found_by_gguf(std::optional<TokenType> type);
 
-// Returns true when such a token consumes the white space to its right. GGUF does not store it; `general_name` decides:
-// most of Phi-3's tokens do.
+// Returns true when a token for which is_found_by_gguf() is true consumes the white space to its right. GGUF does not
+// store this: most tokens of a model whose `general_name` is Phi-3 do.
 bool consumes_space_in_gguf(std::string_view text, const std::string& general_name);
 
 // Returns the tokens of a vocabulary for which is_found_by_gguf() is true, as tokenizer.json lists "added_tokens".
-// `general_name`: see above.
+// `general_name`: see consumes_space_in_gguf().
 Value::Array find_gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name);
 
-// Returns the vocabulary of a model: its own, or what its attributes describe. std::nullopt without either.
+// Returns the model's vocabulary, else one that its attributes describe, else std::nullopt.
 std::optional<Vocabulary> make_vocabulary(const Model& model);
 
-// Converts to a vocabulary. Throws unsupported for an unknown algorithm or pre-tokenizer, naming it; invalid_file for
+// Converts a GGUF tokenizer. Throws unsupported for an unknown algorithm or pre-tokenizer, naming it; invalid_file for
 // lists of different lengths, an id outside the vocabulary, and merges that are not two tokens.
 Vocabulary make_vocabulary(GgufTokenizer gguf);
 

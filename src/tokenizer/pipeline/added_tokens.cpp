@@ -13,31 +13,31 @@ namespace {
 
 constexpr std::size_t kLongest = PrefixTrie::kLongest;
 
-std::size_t last_character(std::string_view text) {
+std::size_t find_last_character(std::string_view text) {
   std::size_t at = text.size() - 1;
   while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
   return at;
 }
 
 bool ends_with_word(std::string_view text) {
-  return !text.empty() && unicode::is_word(unicode::decode(text, last_character(text)).code);
+  return !text.empty() && unicode::is_word(unicode::decode(text, find_last_character(text)).code);
 }
 bool starts_with_word(std::string_view text) {
   return !text.empty() && unicode::is_word(unicode::decode(text, 0).code);
 }
 
 // Returns the place where the white space at the end of the text begins, at or after `from`.
-std::size_t space_at_end(std::string_view text, std::size_t from) {
+std::size_t find_space_at_end(std::string_view text, std::size_t from) {
   std::size_t end = text.size();
   while (end > from) {
-    const std::size_t at = last_character(text.substr(0, end));
+    const std::size_t at = find_last_character(text.substr(0, end));
     if (at < from || !unicode::is_white_space(unicode::decode(text, at).code)) break;
     end = at;
   }
   return end;
 }
 
-std::size_t space_at_start(std::string_view text) {
+std::size_t measure_space_at_start(std::string_view text) {
   std::size_t length = 0;
   while (length < text.size()) {
     const auto next = unicode::decode(text, length);
@@ -83,14 +83,14 @@ AddedTokenFinder::AddedTokenFinder(const std::vector<AddedToken>& tokens, bool n
   }
 }
 
-bool AddedTokenFinder::find(std::string_view text, std::size_t& at) const {
+bool AddedTokenFinder::find_candidate(std::string_view text, std::size_t& at) const {
   if (!any_) return false;
   while (at < text.size() && trie_.step(PrefixTrie::kRoot, text[at]) == PrefixTrie::kNone) ++at;
   return at < text.size();
 }
 
-AddedTokenFinder::Found AddedTokenFinder::found_at(std::string_view text, std::string_view input, std::size_t at,
-                                                   std::size_t done, std::size_t& space_end) const {
+AddedTokenFinder::Found AddedTokenFinder::find_token_at(std::string_view text, std::string_view input, std::size_t at,
+                                                        std::size_t done, std::size_t& space_end) const {
   auto match = trie_.longest(text.substr(at));
   if (match.value >= 0 && !input.empty() && tokens_[static_cast<std::size_t>(match.value)].special) {
     const std::string_view of_match = input.substr(at, match.length);
@@ -102,9 +102,9 @@ AddedTokenFinder::Found AddedTokenFinder::found_at(std::string_view text, std::s
   if (token.single_word && (ends_with_word(text.substr(0, at)) || starts_with_word(text.substr(end))))
     return {.next = end};
   Found found{.id = token.id, .begin = at, .end = end, .next = end};
-  if (token.lstrip) found.begin = std::max(done, space_at_end(text.substr(0, at), done));
+  if (token.lstrip) found.begin = std::max(done, find_space_at_end(text.substr(0, at), done));
   if (token.rstrip) {
-    if (end > space_end) space_end = end + space_at_start(text.substr(end));
+    if (end > space_end) space_end = end + measure_space_at_start(text.substr(end));
     found.end = space_end;
   }
   return found;

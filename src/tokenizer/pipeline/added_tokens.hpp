@@ -18,8 +18,8 @@ namespace poise {
 struct AddedToken {
   TokenId id = -1;
   std::string content;
-  std::string text;  // the text to find, and of the decoded id: the content, normalized if it is found in normalized
-                     // text
+  std::string text;          // the text to find, and to which the id decodes: the content, normalized if it is found in
+                             // normalized text
   bool single_word = false;  // not inside a word
   bool lstrip = false;       // consumes the white space before it
   bool rstrip = false;       // and after it
@@ -46,8 +46,8 @@ class AddedTokenFinder {
   void for_each(std::string_view text, Visit&& visit, std::string_view input = {}) const {
     std::size_t done = 0;
     std::size_t space_end = 0;
-    for (std::size_t at = 0; find(text, at);) {
-      const Found found = found_at(text, input, at, done, space_end);
+    for (std::size_t at = 0; find_candidate(text, at);) {
+      const Found found = find_token_at(text, input, at, done, space_end);
       at = found.next;
       if (found.id < 0) continue;
       if (done < found.begin) visit(text.substr(done, found.begin - done), TokenId{-1});
@@ -59,16 +59,17 @@ class AddedTokenFinder {
 
  private:
   struct Found {
-    TokenId id = -1;  // -1: there is none after all
+    TokenId id = -1;  // -1: no token begins at this place
     std::size_t begin = 0;
     std::size_t end = 0;
     std::size_t next = 0;  // where to continue
   };
-  // Moves `at` to the next place where a token may begin; returns false if there is none.
-  bool find(std::string_view text, std::size_t& at) const;
-  // Takes `space_end`, the end of the last consumed white space, so that it is measured once.
-  Found found_at(std::string_view text, std::string_view input, std::size_t at, std::size_t done,
-                 std::size_t& space_end) const;
+  // Moves `at` to the next place where a token may begin. Returns false if there is none.
+  bool find_candidate(std::string_view text, std::size_t& at) const;
+  // Returns the token at `at`, if any. `space_end`: the end of the last consumed white space, so that it is measured
+  // once.
+  Found find_token_at(std::string_view text, std::string_view input, std::size_t at, std::size_t done,
+                      std::size_t& space_end) const;
 
   const std::vector<AddedToken>& tokens_;
   PrefixTrie trie_;

@@ -42,11 +42,11 @@ class Bpe final : public PieceModel {
         ignore_merges_(fields.boolean("ignore_merges", false)),
         merges_(fields, vocabulary_, ids_, prefix_) {
     if (const auto unknown = fields.text("unk_token")) {
-      // A file may name an unknown token that it lacks, as long as no text needs it.
+      // A file may name an unknown token that it does not have, as long as no text needs it.
       unknown_ = context.ids.find(*unknown).value_or(kNoToken);
       unknown_named_ = true;
     }
-    random_ = dropout(fields) != 0;
+    random_ = read_dropout(fields) != 0;
     bytes_.fill(kNoToken);
     for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte)
       bytes_[byte] = ids_.find(fmt::format("<0x{:02X}>", byte)).value_or(kNoToken);
@@ -54,17 +54,18 @@ class Bpe final : public PieceModel {
     const bool knows_all = knows_all_texts();
     cuts_ = prefix_.empty() && suffix_.empty() && (!unknown_named_ || !fuse_unknown_ || knows_all);
     cuts_ = cuts_ && !(byte_fallback_ && merges_.has_bytes());
-    // An unknown token waits behind bytes: see read_symbols().
+    // read_symbols() may put an unknown token after the bytes of later characters, so that a cut would change the
+    // result.
     cuts_ = cuts_ && (!unknown_named_ || knows_all || !has_any_byte());
     vanish_ = !unknown_named_ && !knows_all;
   }
 
-  std::unique_ptr<PieceEncoder> start() const override;
+  std::unique_ptr<PieceEncoder> make_encoder() const override;
 
  private:
-  class AtWork;
+  class Encoder;
 
-  static double dropout(const Fields& fields) {
+  static double read_dropout(const Fields& fields) {
     const auto* number = fields.get_if<double>("dropout");
     return number == nullptr ? 0 : *number;
   }
@@ -120,13 +121,13 @@ class Bpe final : public PieceModel {
     return spelled > others;
   }
 
-  // Finds the places where a piece may be cut, because neither side depends on the other, on first use.
-  const TokenBoundaries& boundaries() const {
+  // Returns the places where a piece may be cut, because neither side depends on the other. Finds them on first use.
+  const TokenBoundaries& find_boundaries() const {
     std::call_once(boundaries_found_, [this] {
-      boundaries_.emplace(is_byte_level() ? TokenBoundaries::Of::bytes : TokenBoundaries::Of::characters);
+      boundaries_.emplace(is_byte_level() ? TokenBoundaries::Unit::bytes : TokenBoundaries::Unit::characters);
       for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
         const std::string_view text = vocabulary_.text(id);
-        if (text.size() > 1 && ids_.finds(static_cast<TokenId>(id))) boundaries_->add(text);
+        if (text.size() > 1 && ids_.is_found(static_cast<TokenId>(id))) boundaries_->add(text);
       }
     });
     return *boundaries_;
@@ -151,9 +152,9 @@ class Bpe final : public PieceModel {
   mutable std::optional<TokenBoundaries> boundaries_;
 };
 
-class Bpe::AtWork final : public PieceEncoder {
+class Bpe::Encoder final : public PieceEncoder {
  public:
-  explicit AtWork(const Bpe& of) : of_(of) {
+  explicit Encoder(const Bpe& of) : of_(of) {
     if (of.random_)
       throw Error(ErrorKind::unsupported, "tokenizer: model.dropout: it makes tokens at random, which is for training");
   }
@@ -165,7 +166,7 @@ class Bpe::AtWork final : public PieceEncoder {
     if (of_.ignore_merges_) {
       if (const auto id = of_.ids_.find(piece)) return tokens.push_back(*id);
     }
-    of_.boundaries().for_each(
+    of_.find_boundaries().for_each(
         piece, [&](std::string_view word) { encode_word(word, false, of_.ignore_merges_ ? parts_ : cache_, tokens); });
   }
 
@@ -204,7 +205,7 @@ class Bpe::AtWork final : public PieceEncoder {
 
   void read_symbols(std::string_view word) {
     const bool affixes = !of_.prefix_.empty() || !of_.suffix_.empty();
-    // Hugging Face's library puts an unknown token before the next character that is a token or unknown, too, or at the
+    // Hugging Face's library holds an unknown token back until the next character that is a token or unknown, or the
     // end. Bytes of other characters go in front of it.
     bool waits = false;
     std::string text;
@@ -235,13 +236,14 @@ class Bpe::AtWork final : public PieceEncoder {
   }
 
   bool append_bytes(std::string_view text) {
-    const auto token = [&](char byte) { return of_.bytes_[static_cast<unsigned char>(byte)]; };
-    if (std::ranges::any_of(text, [&](char byte) { return token(byte) == kNoToken; })) return false;
-    for (const char byte : text) symbols_.push_back(token(byte));
+    const auto find_byte = [&](char byte) { return of_.bytes_[static_cast<unsigned char>(byte)]; };
+    if (std::ranges::any_of(text, [&](char byte) { return find_byte(byte) == kNoToken; })) return false;
+    for (const char byte : text) symbols_.push_back(find_byte(byte));
     return true;
   }
 
-  // Text without tokens vanishes if there is no unknown token.
+  // Returns true when text without tokens becomes the unknown token; false when it vanishes, because the model names
+  // none.
   bool is_unknown(std::string_view text) const {
     if (of_.unknown_named_ && of_.unknown_ == kNoToken)
       throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", text));
@@ -288,14 +290,14 @@ class Bpe::AtWork final : public PieceEncoder {
     for (std::uint32_t i = 0; i < size; ++i) {
       nodes_[i] = {i == 0 ? kNone : i - 1, i + 1 == size ? kNone : i + 1, {}};
       if (i + 1 < size) nodes_[i].pair = find_merge(symbols_[i], symbols_[i + 1]);
-      if (nodes_[i].pair.rank != kNone) heap_.push_back(entry(i));
+      if (nodes_[i].pair.rank != kNone) heap_.push_back(make_entry(i));
     }
     std::ranges::make_heap(heap_, std::greater());
-    const auto look = [&](std::uint32_t i) {
+    const auto update_pair = [&](std::uint32_t i) {
       Node& node = nodes_[i];
       node.pair = node.next == kNone ? MergeTable::Merge{} : find_merge(symbols_[i], symbols_[node.next]);
       if (node.pair.rank == kNone) return;
-      heap_.push_back(entry(i));
+      heap_.push_back(make_entry(i));
       std::ranges::push_heap(heap_, std::greater());
     };
     while (!heap_.empty()) {
@@ -311,13 +313,13 @@ class Bpe::AtWork final : public PieceEncoder {
       nodes_[gone].pair = {};
       node.next = nodes_[gone].next;
       if (node.next != kNone) nodes_[node.next].previous = i;
-      look(i);
-      if (node.previous != kNone) look(node.previous);
+      update_pair(i);
+      if (node.previous != kNone) update_pair(node.previous);
     }
     std::erase(symbols_, kNoToken);
   }
 
-  std::uint64_t entry(std::uint32_t i) const { return std::uint64_t{nodes_[i].pair.rank} << 32 | i; }
+  std::uint64_t make_entry(std::uint32_t i) const { return std::uint64_t{nodes_[i].pair.rank} << 32 | i; }
 
   static constexpr std::size_t kFew = 48;
   struct Node {
@@ -328,7 +330,7 @@ class Bpe::AtWork final : public PieceEncoder {
 
   const Bpe& of_;
   WordCache cache_;
-  WordCache parts_;  // the parts between boundaries, for words that have other tokens as a whole
+  WordCache parts_;  // for the parts between boundaries, where a whole word may have other tokens
   MergeTable pairs_;
   std::string buffer_;
   std::vector<TokenId> symbols_;
@@ -336,7 +338,7 @@ class Bpe::AtWork final : public PieceEncoder {
   std::vector<std::uint64_t> heap_;
 };
 
-std::unique_ptr<PieceEncoder> Bpe::start() const { return std::make_unique<AtWork>(*this); }
+std::unique_ptr<PieceEncoder> Bpe::make_encoder() const { return std::make_unique<Encoder>(*this); }
 
 }  // namespace
 

@@ -26,7 +26,7 @@ std::uint32_t find_offset(std::uint32_t unit) { return (unit >> 10) << ((unit & 
 
 CharsMap::CharsMap(std::string_view bytes) {
   if (bytes.empty()) return;
-  if (bytes.size() < 4) refuse("its size is cut");
+  if (bytes.size() < 4) refuse("expected 4 bytes of size, found fewer");
   const std::uint32_t size = read_u32(bytes, 0);
   bytes.remove_prefix(4);
   if (size > bytes.size() || size % 4 != 0 || size == 0)
@@ -38,7 +38,7 @@ CharsMap::CharsMap(std::string_view bytes) {
 
 CharsMap CharsMap::read_base64(std::string_view text) {
   const auto bytes = decode_base64(text);
-  if (!bytes) refuse("no base64");
+  if (!bytes) refuse("expected base64");
   return CharsMap(*bytes);
 }
 
@@ -115,16 +115,16 @@ std::string CharsMap::apply_to_graphemes(std::string_view text) const {
   return result;
 }
 
-// Measures the front. Hugging Face's library replaces character by character: additional characters come from the last
-// replaced one, and missing ones from the last. If the first ones have an empty replacement, the next character takes
-// their place.
+// Hugging Face's library replaces character by character. If the replacement is longer, its last characters are added
+// ones; if it is shorter, its last character stands for the missing ones. If the first characters have an empty
+// replacement, the next character takes their place.
 std::size_t CharsMap::measure_front(std::string_view text, std::size_t front) const {
   if (empty()) return front;
   struct Made {
     std::size_t bytes;
     std::ptrdiff_t change;  // above 0: characters added; below: characters removed
   };
-  constexpr std::size_t kLooks = 64;  // a front is a character, or its replacement
+  constexpr std::size_t kLooks = 64;  // enough, since a front is one character or its replacement
   std::vector<Made> made;
   visit_graphemes(text, [&](std::string_view part, std::optional<std::string_view> found) {
     const std::string now = found ? unicode::make_well_formed(*found) : std::string(part);
@@ -140,12 +140,12 @@ std::size_t CharsMap::measure_front(std::string_view text, std::size_t front) co
   });
   std::size_t result = 0;
   std::size_t at = 0;  // in the text
-  const auto pass = [&] { at += at < text.size() ? unicode::decode(text, at).bytes : 0; };
+  const auto skip_character = [&] { at += at < text.size() ? unicode::decode(text, at).bytes : 0; };
   for (const Made& part : made) {
     if (part.change > 0 ? at > front : at >= front) break;
     result += part.bytes;
-    if (part.change <= 0) pass();
-    for (std::ptrdiff_t i = part.change; i < 0; ++i) pass();
+    if (part.change <= 0) skip_character();
+    for (std::ptrdiff_t i = part.change; i < 0; ++i) skip_character();
   }
   return result;
 }

@@ -1,4 +1,4 @@
-// SentencePiece's precompiled normalization has texts and their replacements.
+// SentencePiece's precompiled normalization is a table of texts and their replacements.
 //
 // The bytes: u32 size of the trie, the trie (a double array of u32 units), and the replacements, each with a final NUL.
 // A unit has its label in bits 0-7; bit 8 is set if the node has a value; bits 10-30 are the offset to its children
@@ -18,7 +18,7 @@ class CharsMap {
   CharsMap() = default;  // replaces no text
   // Throws invalid_file for invalid bytes.
   explicit CharsMap(std::string_view bytes);
-  // Throws invalid_file for invalid base64, too.
+  // Reads the bytes from base64. Throws invalid_file for invalid base64, too.
   static CharsMap read_base64(std::string_view text);
 
   bool empty() const { return units_.empty(); }
@@ -33,8 +33,8 @@ class CharsMap {
   // Replaces as Hugging Face's library does: graphemes of less than 6 bytes, then characters, by the shortest prefix
   // that has a replacement.
   std::string apply_to_graphemes(std::string_view text) const;
-  // Returns how many bytes at the front of the result of apply_to_graphemes() Hugging Face's library attributes to the
-  // first `front` bytes of the text.
+  // Hugging Face's library attributes each byte of a result to a character of the text. Returns how many bytes at the
+  // front of the result of apply_to_graphemes() belong to the first `front` bytes of the text.
   std::size_t measure_front(std::string_view text, std::size_t front) const;
 
  private:

@@ -64,8 +64,7 @@ class Replace final : public WholeTokens {
   }
 
  private:
-  // The number of bytes by which steps may enlarge a text: a chain of steps could turn one letter into a text of any
-  // length.
+  // The largest growth of a text, in bytes: a chain of steps could turn one letter into a text of any length.
   static constexpr std::size_t kMostGrowth = std::size_t{16} << 20;
 
   void token(std::string_view text) override {
@@ -93,7 +92,7 @@ struct None {
   explicit None(const Fields&) {}
 };
 
-// Decodes "<0x0A>" to a byte. A run of bytes that is invalid as text becomes as many U+FFFD.
+// Decodes "<0x0A>" to a byte. A run of bytes that is invalid UTF-8 becomes one U+FFFD for each byte.
 class ByteFallback final : public WholeTokens {
  public:
   using Options = None;
@@ -200,7 +199,7 @@ class Strip final : public DecodeSink {
  private:
   Options options_;
   DecodeSink& next_;
-  std::uint64_t left_ = 0;  // how many the front may still lose
+  std::uint64_t left_ = 0;  // how many may still be removed from the front
   std::uint64_t held_ = 0;
   bool begun_ = false;
 };
@@ -241,7 +240,7 @@ class ByteLevel final : public WholeTokens {
   bool begun_ = false;
 };
 
-// Decodes U+2581 to a space, and drops those of the first token.
+// Decodes U+2581 to a space. Drops it in the first token if encoding puts one in front.
 class Metaspace final : public WholeTokens {
  public:
   struct Options {
@@ -282,7 +281,7 @@ std::string replace_all(std::string_view text, std::string_view what, std::strin
 }
 
 // Removes the spaces that a tokenizer of English words inserts.
-std::string without_odd_spaces(std::string text) {
+std::string remove_odd_spaces(std::string text) {
   constexpr auto kRules = std::to_array<std::pair<std::string_view, std::string_view>>({{" .", "."},
                                                                                         {" ?", "?"},
                                                                                         {" !", "!"},
@@ -318,7 +317,7 @@ class WordPiece final : public WholeTokens {
     } else {
       (out = " ") += text;
     }
-    emit(options_.cleanup ? without_odd_spaces(std::move(out)) : out);
+    emit(options_.cleanup ? remove_odd_spaces(std::move(out)) : out);
   }
 
   Options options_;
@@ -374,7 +373,7 @@ class Ctc final : public WholeTokens {
     if (last_ == text) return;
     last_ = text;
     std::string out = options_.pad.empty() ? std::string(text) : replace_all(text, options_.pad, "");
-    if (options_.cleanup) out = replace_all(without_odd_spaces(std::move(out)), options_.delimiter, " ");
+    if (options_.cleanup) out = replace_all(remove_odd_spaces(std::move(out)), options_.delimiter, " ");
     if (!out.empty()) emit(out);
   }
 

@@ -1,4 +1,4 @@
-// The parts of a pipeline share types by name, sequences of steps, and patterns.
+// Helpers of all parts of a pipeline: they find types by name, count steps, and read patterns.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace poise {
 // Throws unsupported, naming the type.
 [[noreturn]] void throw_unknown_type(const Fields& fields, std::string_view type);
 
-// Selects a maker by the part's "type". Throws unsupported for unknown types.
+// Returns the row for the part's "type". Throws unsupported for unknown types.
 template <typename Rows>
 const auto& find_row(const Rows& rows, const Fields& fields) {
   const std::string type = fields.require_text("type");

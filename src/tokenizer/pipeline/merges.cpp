@@ -74,12 +74,12 @@ void Merges::read_list(const Fields& model) {
   const MergeList& merges = vocabulary_.merges;
   const bool skip_unknown = model.boolean("skip_unknown_merges", false);
   std::size_t first_missing = merges.size();
-  const auto note = [&] {
+  const auto record_merges = [&] {
     ranks_.assign(vocabulary_.size(), kNone);
     before_.resize(merges.size());
     TokenId last = kNoToken;
     for (std::size_t rank = 0; rank < merges.size(); ++rank) {
-      last = merged_token(rank, last);
+      last = find_merged_token(rank, last);
       if (last != kNoToken) {
         add(static_cast<std::uint32_t>(rank), last);
       } else {
@@ -87,14 +87,14 @@ void Merges::read_list(const Fields& model) {
       }
     }
   };
-  if (skip_unknown) return note();
+  if (skip_unknown) return record_merges();
   std::size_t first_unknown = merges.size();
-  tbb::parallel_invoke(note, [&] { first_unknown = first_of_no_tokens(); });
+  tbb::parallel_invoke(record_merges, [&] { first_unknown = find_first_without_tokens(); });
   if (const std::size_t first = std::min(first_missing, first_unknown); first < merges.size()) refuse(model, first);
 }
 
 // Returns the rank of the first merge that has a part without a token, or the number of merges.
-std::size_t Merges::first_of_no_tokens() const {
+std::size_t Merges::find_first_without_tokens() const {
   const MergeList& merges = vocabulary_.merges;
   constexpr std::size_t kAtOnce = 4096;
   std::atomic<bool> missing = false;
@@ -116,7 +116,7 @@ std::size_t Merges::first_of_no_tokens() const {
 void Merges::refuse(const Fields& model, std::size_t rank) const {
   const auto [left, right] = vocabulary_.merges[rank];
   if (right.size() < prefix_.size())
-    model.fail("merges", fmt::format("\"{}\" is shorter than the prefix of tokens that go on", right));
+    model.fail("merges", fmt::format("\"{}\" is shorter than continuing_subword_prefix", right));
   const std::string joined = std::string(left).append(right, prefix_.size());
   model.fail("merges", fmt::format("\"{}\" is not a token", !ids_.find(left)    ? left
                                                             : !ids_.find(right) ? right
@@ -148,9 +148,9 @@ bool Merges::is_byte(std::string_view text) const {
   return text.size() == kBytePiece && parse_byte_piece(text) && ids_.find(text);
 }
 
-// Returns the token that a merge makes. Most files list tokens in the order of their merges: the next merge makes the
-// last token again, or the one after it.
-TokenId Merges::merged_token(std::size_t rank, TokenId last) const {
+// Returns the token that a merge makes. Most files list tokens in the order of their merges, so that it first looks at
+// `last`, the token of the merge before, and at the token after it.
+TokenId Merges::find_merged_token(std::size_t rank, TokenId last) const {
   if (!prefix_.empty()) {
     const auto [left, right] = vocabulary_.merges[rank];
     if (right.size() < prefix_.size()) return kNoToken;
@@ -159,7 +159,7 @@ TokenId Merges::merged_token(std::size_t rank, TokenId last) const {
   const std::string_view joined = vocabulary_.merges.joined(rank);
   for (TokenId id = last; last != kNoToken && id <= last + 1 && static_cast<std::size_t>(id) < vocabulary_.size();
        ++id) {
-    if (text(id) == joined && ids_.finds(id)) return id;
+    if (text(id) == joined && ids_.is_found(id)) return id;
   }
   return ids_.find(joined).value_or(kNoToken);
 }
@@ -189,7 +189,7 @@ std::vector<Ranked> rank_tokens(const Vocabulary& vocabulary, const TokenIndex& 
   std::vector<std::pair<float, TokenId>> order;
   order.reserve(vocabulary.size());
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-    if (ids.finds(static_cast<TokenId>(id)) && !std::isnan(vocabulary.score(id)))
+    if (ids.is_found(static_cast<TokenId>(id)) && !std::isnan(vocabulary.score(id)))
       order.emplace_back(-vocabulary.score(id), static_cast<TokenId>(id));
   }
   std::ranges::sort(order);

@@ -72,8 +72,8 @@ class MergeTable {
 
 // Finds which two tokens merge, how early, and into which token.
 //
-// Merges are found by texts on demand: for two tokens, by the token with the concatenated text. Before the first text
-// is encoded, lists of half a million merges need only a note, for each token, of the merges that make it.
+// Merges are found by texts on demand: for two tokens, by the token with the concatenated text. Thus a list of half a
+// million merges needs no index of pairs; it suffices to record, for each token, the merges that make it.
 
 inline constexpr TokenId kNoToken = -1;
 
@@ -96,29 +96,29 @@ class Merges {
 
   void read_list(const Fields& model);
   void rank_by_score();
-  std::size_t first_of_no_tokens() const;
+  std::size_t find_first_without_tokens() const;
   [[noreturn]] void refuse(const Fields& model, std::size_t rank) const;
   void add(std::uint32_t rank, TokenId merged);
   bool is_pair(std::uint32_t rank, std::string_view left, std::string_view right) const;
-  TokenId merged_token(std::size_t rank, TokenId last) const;
+  TokenId find_merged_token(std::size_t rank, TokenId last) const;
   bool is_byte(std::string_view text) const;
   std::string_view text(TokenId id) const { return vocabulary_.text(static_cast<std::size_t>(id)); }
 
   const Vocabulary& vocabulary_;
   const TokenIndex& ids_;
   std::string prefix_;
-  std::size_t longest_ = 0;  // token, in bytes
+  std::size_t longest_ = 0;  // bytes of the longest token
   bool by_score_;
   bool has_bytes_ = false;
-  // If there are scores, has the rank of each token; else, the rank of the last merge that makes it. Then has, by rank,
-  // the previous merge that makes the same token.
+  // `ranks_`, by token: with scores, its rank; else the rank of the last merge that makes it. `before_`, by rank of a
+  // merge: the previous merge that makes the same token.
   std::vector<std::uint32_t, HugePages<std::uint32_t>> ranks_;
   std::vector<std::uint32_t, HugePages<std::uint32_t>> before_;
 };
 
 // Two tokens merge by scores if their concatenation is a token, the highest score first.
 
-// The most bytes of a token that merges make: finding its parts takes quadratic time.
+// The largest token that merges may make, in bytes: finding its parts takes quadratic time.
 inline constexpr std::size_t kLongestMergedToken = 4096;
 
 struct ScoreMerge {
@@ -128,15 +128,16 @@ struct ScoreMerge {
   std::uint32_t rank;  // equal for equal scores
 };
 
-// Returns, by token, how many of the scores in `ids` are better; UINT32_MAX for other tokens and scores of NaN.
+// Returns the rank of each token: the number of tokens in `ids` with a better score. UINT32_MAX for tokens that are not
+// in `ids`, and for scores of NaN.
 std::vector<std::uint32_t> rank_merges(const Vocabulary& vocabulary, const TokenIndex& ids);
 
-// Visits all pairs of tokens that make a token, by rank. Only tokens in `ids` count.
+// Calls visit(merge) for all pairs of tokens that make a token, by rank. Only tokens in `ids` count.
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
                           FunctionRef<void(const ScoreMerge&)> visit);
 
-// Returns these pairs as left and right texts. Among the pairs for one token, those with the longer left part come
-// first: a list has no equal ranks.
+// Returns the pairs of for_each_score_merge() as left and right texts. Among the pairs for one token, those with the
+// longer left part come first: a list has no equal ranks.
 std::vector<std::pair<std::string_view, std::string_view>> list_score_merges(const Vocabulary& vocabulary,
                                                                              const TokenIndex& ids);
 

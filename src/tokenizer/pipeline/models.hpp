@@ -1,4 +1,4 @@
-// Models make token ids of the pieces of a text.
+// Models turn the pieces of a text into token ids.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace poise {
 
-// Encodes pieces with a model, and with memory of its own.
+// Encodes pieces with a model. It has its own caches, so that each thread uses its own encoder.
 class PieceEncoder {
  public:
   virtual ~PieceEncoder() = default;
@@ -32,17 +32,17 @@ class PieceModel {
  public:
   virtual ~PieceModel() = default;
   // Requires: this outlives the encoder.
-  virtual std::unique_ptr<PieceEncoder> start() const = 0;
+  virtual std::unique_ptr<PieceEncoder> make_encoder() const = 0;
 };
 
-// Is the input of the functions that make models.
+// Holds the input of the functions that make models.
 struct ModelContext {
   const Vocabulary& vocabulary;
-  const TokenIndex& ids;  // of the tokens that the model knows
+  const TokenIndex& ids;  // the tokens of the model
 };
 
-// Indexes all tokens of a pipeline except "added_only", which its model was made without. Throws invalid_file.
-// Requires: the vocabulary outlives it.
+// Indexes all tokens of a pipeline except those in the model's field "added_only", which only the added tokens list.
+// Throws invalid_file. Requires: the vocabulary outlives it.
 TokenIndex index_model_tokens(const Vocabulary& vocabulary);
 
 // Selects a row of models.cpp by the field's "type". Throws invalid_file and unsupported. Requires: the context's parts
@@ -101,8 +101,8 @@ class TokenScheme {
   SpecialAround around_;
 };
 
-// Throws unsupported when a text must be normalized before it is cut into tokens.
-void require_identity(const Vocabulary& vocabulary);
+// Throws unsupported if the vocabulary names a normalizer whose rules it does not have.
+void require_no_named_normalizer(const Vocabulary& vocabulary);
 
 // Caches the tokens of recent pieces. Its memory is bounded: new words replace old ones.
 class WordCache {

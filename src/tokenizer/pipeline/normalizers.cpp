@@ -16,7 +16,7 @@ namespace {
 
 using Made = std::unique_ptr<const Normalizer>;
 
-// A text that grows by more than this factor is an attack.
+// Normalizers may make a text larger by this factor; more growth is an attack.
 constexpr std::size_t kMostGrowth = 64;
 constexpr std::size_t kAlwaysAllowed = 1 << 20;
 
@@ -54,7 +54,7 @@ class Simple final : public Normalizer {
   Function function_;
 };
 
-// Makes a normal form. Characters combine and split; Hugging Face's library counts them from the front.
+// Converts to a normal form. Characters combine and split; Hugging Face's library then counts them from the front.
 class NormalForm final : public Normalizer {
  public:
   explicit NormalForm(unicode::Form form) : form_(form) {}
@@ -92,16 +92,16 @@ class Bert final : public Normalizer {
 
   void apply(FrontedText& text) const override {
     if (clean_) apply_by_character(clean, text);
-    if (chinese_) apply_by_character(apart, text);
+    if (chinese_) apply_by_character(separate_ideographs, text);
     if (strip_) {
       NormalForm(unicode::Form::nfd).apply(text);
-      apply_by_character(without_accents, text);
+      apply_by_character(remove_accents, text);
     }
     if (lower_) apply_by_character(unicode::to_lower_case, text);
   }
 
  private:
-  static std::string without_accents(std::string_view text) {
+  static std::string remove_accents(std::string_view text) {
     return filter(text, [](char32_t code) { return code < 0x80 || !unicode::is_nonspacing_mark(code); });
   }
 
@@ -119,7 +119,7 @@ class Bert final : public Normalizer {
   }
 
   // Puts spaces around ideographs.
-  static std::string apart(std::string_view text) {
+  static std::string separate_ideographs(std::string_view text) {
     std::string result;
     result.reserve(text.size());
     unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
@@ -169,7 +169,7 @@ class Strip final : public Normalizer {
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(const Fields& fields) : prefix_(fields.require_text("prepend")) {}
-  // Adds text, which belongs to the character that it is put in front of.
+  // Adds text, which belongs to the character after it.
   void apply(FrontedText& text) const override {
     if (text.text.empty()) return;
     text.text.insert(0, prefix_);
@@ -227,7 +227,7 @@ class Precompiled final : public Normalizer {
   CharsMap map_;
 };
 
-std::string nmt(std::string_view text) {
+std::string apply_nmt(std::string_view text) {
   const auto is_gone = [](char32_t code) {
     return (code >= 0x01 && code <= 0x08) || code == 0x0B || (code >= 0x0E && code <= 0x1F) || code == 0x7F ||
            code == 0x8F || code == 0x9F;
@@ -255,12 +255,12 @@ Made make_kind(const Fields& fields) {
 Made join(std::vector<Made> steps) { return std::make_unique<Sequence>(std::move(steps)); }
 
 template <Function kFunction>
-Made simple(const Fields&) {
+Made make_simple(const Fields&) {
   return std::make_unique<Simple>(kFunction);
 }
 
 template <unicode::Form kForm>
-Made to_form(const Fields&) {
+Made make_form(const Fields&) {
   return std::make_unique<NormalForm>(kForm);
 }
 std::string strip_accents(std::string_view text) {
@@ -274,17 +274,17 @@ std::string to_byte_level(std::string_view text) {
 
 constexpr std::array kRows = std::to_array<Row>({
     {"BertNormalizer", make_kind<Bert>},
-    {"NFC", to_form<unicode::Form::nfc>},
-    {"NFD", to_form<unicode::Form::nfd>},
-    {"NFKC", to_form<unicode::Form::nfkc>},
-    {"NFKD", to_form<unicode::Form::nfkd>},
-    {"Lowercase", simple<unicode::to_lower_case>},
+    {"NFC", make_form<unicode::Form::nfc>},
+    {"NFD", make_form<unicode::Form::nfd>},
+    {"NFKC", make_form<unicode::Form::nfkc>},
+    {"NFKD", make_form<unicode::Form::nfkd>},
+    {"Lowercase", make_simple<unicode::to_lower_case>},
     {"Strip", make_kind<Strip>},
-    {"StripAccents", simple<strip_accents>},
+    {"StripAccents", make_simple<strip_accents>},
     {"Prepend", make_kind<Prepend>},
     {"Replace", make_kind<Replace>},
-    {"ByteLevel", simple<to_byte_level>},
-    {"Nmt", simple<nmt>},
+    {"ByteLevel", make_simple<to_byte_level>},
+    {"Nmt", make_simple<apply_nmt>},
     {"Precompiled", make_kind<Precompiled>},
 });
 

@@ -74,7 +74,7 @@ struct Row {
 
 constexpr std::array kRows = std::to_array<Row>({
     {"TemplateProcessing", add_template},
-    {"ByteLevel", add_nothing},  // moves offsets only
+    {"ByteLevel", add_nothing},  // it only changes offsets in the text
     {"BertProcessing", add_cls_and_sep},
     {"RobertaProcessing", add_cls_and_sep},
 });
@@ -99,8 +99,8 @@ SpecialAround read_post_processor(const Fields& fields, std::size_t vocabulary_s
 
 namespace {
 
-// Returns the merges that are left: those whose texts are all tokens still, or never were.
-MergeList left_merges(const Vocabulary& whole, std::size_t rows) {
+// Returns the merges whose texts do not include a token that is left out.
+MergeList list_remaining_merges(const Vocabulary& whole, std::size_t rows) {
   std::unordered_set<std::string_view> gone;
   for (std::size_t id = rows; id < whole.size(); ++id) gone.insert(whole.text(id));
   for (std::size_t id = 0; id < rows; ++id) gone.erase(whole.text(id));
@@ -127,8 +127,8 @@ void leave_out_added_tokens(Attributes& pipeline, std::size_t rows) {
   pipeline.set("added_tokens", std::move(left));
 }
 
-// Leaves out ids of tokens that the model was made without, and scores.
-void leave_out_tokens_of_model(Attributes& pipeline, std::size_t rows) {
+// Leaves out ids of "added_only", and scores.
+void leave_out_model_tokens(Attributes& pipeline, std::size_t rows) {
   const auto* model = pipeline.get_if<Attributes>("model");
   if (model == nullptr) return;
   Attributes changed = *model;
@@ -155,15 +155,15 @@ Vocabulary keep_first_tokens(Vocabulary vocabulary, std::size_t rows) {
   for (TokenId* id : {&settings.bos_id, &settings.eos_id, &settings.pad_id, &settings.unk_id}) {
     if (is_gone(*id)) *id = -1;
   }
-  settings.merges = left_merges(vocabulary, rows);
+  settings.merges = list_remaining_merges(vocabulary, rows);
   leave_out_added_tokens(settings.pipeline, rows);
-  leave_out_tokens_of_model(settings.pipeline, rows);
+  leave_out_model_tokens(settings.pipeline, rows);
   Vocabulary left(std::move(settings));
   for (std::size_t id = 0; id < rows; ++id) left.add(vocabulary.text(id), vocabulary.score(id), vocabulary.type(id));
   SpecialAround of_left = around;
   std::erase_if(of_left.before, is_gone);
   std::erase_if(of_left.after, is_gone);
-  if (of_left != around) left.pipeline.set("post_processor", describe_post_processor(left, of_left));
+  if (of_left != around) left.pipeline.set("post_processor", make_post_processor(left, of_left));
   return left;
 }
 

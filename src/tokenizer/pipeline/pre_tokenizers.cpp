@@ -12,7 +12,7 @@
 namespace poise::pre_tokenizers {
 namespace {
 
-// Says how runs that match become pieces.
+// How the matches of a pattern become pieces.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 struct BehaviorRow {
@@ -98,7 +98,7 @@ class Joiner {
   Behavior behavior_;
   PieceSink& next_;
   Piece whole_;
-  std::string_view held_;  // waits for what may be joined to it
+  std::string_view held_;  // the next run may be joined to it
   bool matched_ = false;   // the last run was a match
 };
 

@@ -20,7 +20,7 @@ SpecialAround find_special_around(const Vocabulary& vocabulary) {
   return post ? read_post_processor(*post, vocabulary.size()) : find_usual_special_around(vocabulary);
 }
 
-Attributes describe_post_processor(const Vocabulary& vocabulary, const SpecialAround& around) {
+Attributes make_post_processor(const Vocabulary& vocabulary, const SpecialAround& around) {
   Value::Array single;
   Attributes special;
   const auto add = [&](TokenId id) {
@@ -42,7 +42,7 @@ void set_special_around(Vocabulary& vocabulary, bool bos, bool eos) {
   if (around == find_usual_special_around(vocabulary)) {
     vocabulary.pipeline.erase(kPostProcessor);
   } else {
-    vocabulary.pipeline.set(kPostProcessor, describe_post_processor(vocabulary, around));
+    vocabulary.pipeline.set(kPostProcessor, make_post_processor(vocabulary, around));
   }
 }
 

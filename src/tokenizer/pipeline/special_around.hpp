@@ -31,7 +31,7 @@ SpecialAround find_usual_special_around(const Vocabulary& vocabulary);
 
 // Returns a post-processor of tokenizer.json that puts these tokens around a text. Requires: the vocabulary has the
 // tokens.
-Attributes describe_post_processor(const Vocabulary& vocabulary, const SpecialAround& around);
+Attributes make_post_processor(const Vocabulary& vocabulary, const SpecialAround& around);
 
 // Sets whether BOS goes in front of texts and EOS after them, if the vocabulary has them. Stores only differences from
 // the default.

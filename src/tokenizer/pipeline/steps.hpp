@@ -1,4 +1,4 @@
-// Makes the steps of a pipeline's part from their fields: normalizers, pre-tokenizers, post-processors and decoders.
+// Makes the steps of a part of a pipeline from their fields: normalizers, pre-tokenizers, post-processors and decoders.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@
 
 namespace poise {
 
-// Is a row of a table that has each type except Sequence. `Made` is a normalizer, a pre-tokenizer or a decoder.
+// Names a type of steps and its maker. A table has all types except Sequence. `Made` is a normalizer, a pre-tokenizer
+// or a decoder.
 template <typename Made>
 struct StepRow {
   std::string_view type;
@@ -43,7 +44,7 @@ Made make_steps(std::span<const StepRow<Made>> rows, std::string_view list, Made
   return join(std::move(all));
 }
 
-// Is a step of decoding: gets the texts of tokens, perhaps in parts, and passes texts to the next sink.
+// Runs a step of decoding: accepts the texts of tokens, perhaps in parts, and passes texts to the next sink.
 class DecodeSink {
  public:
   virtual ~DecodeSink() = default;
@@ -53,17 +54,18 @@ class DecodeSink {
   virtual void finish() = 0;
 };
 
-// Starts to decode a text. Empty if there is none. Requires: this and `next` outlive the result.
+// Makes the sink that decodes one text and passes the result to `next`. An empty function means that there is no
+// decoder. Requires: this and `next` outlive the result.
 using Decoder = std::function<std::unique_ptr<DecodeSink>(DecodeSink& next)>;
 
 // Selects a row of decoders.cpp by the field's "type". Throws invalid_file and unsupported.
 Decoder make_pipeline_decoder(const Fields& fields);
 
-// Makes the decoder for files without one: it puts a space between tokens.
+// Makes the decoder for files that have none. It puts a space between tokens.
 Decoder make_space_decoder();
 
-// Holds a text during normalization. Hugging Face's library tracks the original character of each byte. A piece counts
-// as the beginning of the text if it begins with a byte of the first character: these are the bytes in front.
+// Holds a text during normalization, and how many bytes at its front come from the first character. As in Hugging
+// Face's library, a piece that begins with such a byte counts as the beginning of the text.
 struct FrontedText {
   std::string text;
   std::size_t front = 0;  // bytes, counted as that library counts what its normalizers add and remove
@@ -73,7 +75,7 @@ struct FrontedText {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // Requires: well-formed UTF-8. Throws unsupported when the text grows absurdly.
+  // Requires: well-formed UTF-8. Throws unsupported when the text grows beyond 64 times its size and 1 MiB.
   virtual void apply(FrontedText& text) const = 0;
 
   FrontedText apply_to_beginning(std::string_view text) const;
@@ -105,19 +107,20 @@ class PieceSink {
 // Cuts texts as a running pre-tokenizer: accepts pieces, and passes smaller ones on.
 class Cutter : public PieceSink {
  public:
-  // Begins a text of that many bytes.
+  // Begins a text of that many bytes, which limits the work on it (RegexMatcher::allow()).
   virtual void allow(std::size_t /*bytes*/) {}
 };
 
-// Starts to cut texts. Empty if there is none. Requires: this and `next` outlive the result.
+// Makes the cutter that passes its pieces to `next`. An empty function means that there is no pre-tokenizer. Requires:
+// this and `next` outlive the result.
 using PreTokenizer = std::function<std::unique_ptr<Cutter>(PieceSink& next)>;
 
 // Selects a row of pre_tokenizers.cpp by the field's "type". Throws invalid_file and unsupported.
 PreTokenizer make_pre_tokenizer(const Fields& fields);
 
 // Makes a vocabulary for a model whose embedding has fewer rows than it has tokens. It keeps the tokens with ids below
-// `rows`, and leaves out merges, added tokens, special ids and tokens around texts that need others. An encoder of it
-// makes no id from `rows` on. Returns the same vocabulary if it has no more tokens. Throws what find_special_around()
+// `rows`, and leaves out merges, added tokens, special ids and tokens around texts that need others. Encoding with it
+// yields no id from `rows` on. Returns the same vocabulary if it has no more tokens. Throws what find_special_around()
 // throws.
 Vocabulary keep_first_tokens(Vocabulary vocabulary, std::size_t rows);
 

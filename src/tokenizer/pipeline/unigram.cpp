@@ -41,12 +41,12 @@ class Unigram final : public PieceModel {
       bytes_[byte] = find_token(fmt::format("<0x{:02X}>", byte));
   }
 
-  std::unique_ptr<PieceEncoder> start() const override;
+  std::unique_ptr<PieceEncoder> make_encoder() const override;
 
  private:
-  class AtWork;
+  class Encoder;
 
-  // Reads "scores", which has scores that do not fit the vocabulary's type of number.
+  // Reads the vocabulary's scores, or "scores" if float32 cannot hold them.
   void read_scores(const Fields& fields, const Vocabulary& vocabulary) {
     for (std::size_t id = 0; id < vocabulary.size(); ++id) scores_.push_back(static_cast<double>(vocabulary.score(id)));
     const Value* value = fields.find("scores");
@@ -76,9 +76,9 @@ class Unigram final : public PieceModel {
   std::array<TokenId, 256> bytes_{};
 };
 
-class Unigram::AtWork final : public PieceEncoder {
+class Unigram::Encoder final : public PieceEncoder {
  public:
-  explicit AtWork(const Unigram& of) : of_(of) {}
+  explicit Encoder(const Unigram& of) : of_(of) {}
 
   void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
     const bool short_piece = piece.size() <= WordCache::kLongestWord;
@@ -90,12 +90,12 @@ class Unigram::AtWork final : public PieceEncoder {
     }
     const std::size_t before = tokens.size();
     find_best(piece);
-    read_back(piece, tokens);
+    append_best_path(piece, tokens);
     if (short_piece) cache_.keep(piece, std::span(tokens).subspan(before));
   }
 
  private:
-  // Describes the best path to a place.
+  // Holds the best path to a place in the piece.
   struct Place {
     double score = 0;
     std::uint32_t from = UINT32_MAX;  // not reached
@@ -131,7 +131,7 @@ class Unigram::AtWork final : public PieceEncoder {
   }
 
   // Reads the best path from the end to the front; joins runs of the unknown token.
-  void read_back(std::string_view piece, std::vector<TokenId>& tokens) {
+  void append_best_path(std::string_view piece, std::vector<TokenId>& tokens) {
     cuts_.clear();
     for (std::size_t end = piece.size(); end > 0;) {
       const Place& place = places_[end];
@@ -147,14 +147,14 @@ class Unigram::AtWork final : public PieceEncoder {
       append(piece.substr(cut->begin, cut->end - cut->begin), cut->id, tokens);
   }
 
-  // Appends the tokens of a run. A run of the unknown token may be the text of a token that was not a choice.
+  // Appends the tokens of a run. The text of a run of unknown characters may be a token all the same.
   void append(std::string_view text, TokenId id, std::vector<TokenId>& tokens) const {
     if (id != of_.unknown_) return tokens.push_back(id);
     if (const TokenId found = of_.find_token(text); found >= 0) return tokens.push_back(found);
-    const auto token = [&](char byte) { return of_.bytes_[static_cast<unsigned char>(byte)]; };
-    if (!of_.byte_fallback_ || std::ranges::any_of(text, [&](char byte) { return token(byte) < 0; }))
+    const auto find_byte = [&](char byte) { return of_.bytes_[static_cast<unsigned char>(byte)]; };
+    if (!of_.byte_fallback_ || std::ranges::any_of(text, [&](char byte) { return find_byte(byte) < 0; }))
       return tokens.push_back(id);
-    for (const char byte : text) tokens.push_back(token(byte));
+    for (const char byte : text) tokens.push_back(find_byte(byte));
   }
 
   struct Cut {
@@ -169,7 +169,7 @@ class Unigram::AtWork final : public PieceEncoder {
   std::vector<Cut> cuts_;
 };
 
-std::unique_ptr<PieceEncoder> Unigram::start() const { return std::make_unique<AtWork>(*this); }
+std::unique_ptr<PieceEncoder> Unigram::make_encoder() const { return std::make_unique<Encoder>(*this); }
 
 }  // namespace
 

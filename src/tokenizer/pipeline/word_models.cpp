@@ -9,7 +9,7 @@
 namespace poise {
 namespace {
 
-// Encodes without memory of its own.
+// Encodes pieces. The model needs no cache.
 template <typename Model>
 class WordEncoder final : public PieceEncoder {
  public:
@@ -29,13 +29,15 @@ class WordPiece final : public PieceModel {
         most_characters_(fields.unsigned_integer("max_input_chars_per_word", 100)),
         unknown_(find_named_token(fields, "unk_token", fields.text("unk_token", "[UNK]"), context)) {
     for (std::size_t id = 0; id < context.vocabulary.size(); ++id) {
-      if (context.ids.finds(static_cast<TokenId>(id)))
+      if (context.ids.is_found(static_cast<TokenId>(id)))
         tokens_.add(context.vocabulary.text(id), static_cast<TokenId>(id));
     }
     inside_ = tokens_.walk(PrefixTrie::kRoot, prefix_);
   }
 
-  std::unique_ptr<PieceEncoder> start() const override { return std::make_unique<WordEncoder<WordPiece>>(*this); }
+  std::unique_ptr<PieceEncoder> make_encoder() const override {
+    return std::make_unique<WordEncoder<WordPiece>>(*this);
+  }
 
   void encode(std::string_view piece, std::vector<TokenId>& tokens) const {
     std::uint64_t characters = 0;
@@ -71,7 +73,9 @@ class WordLevel final : public PieceModel {
     if (const auto unknown = context.ids.find(fields.text("unk_token", "<unk>"))) unknown_ = *unknown;
   }
 
-  std::unique_ptr<PieceEncoder> start() const override { return std::make_unique<WordEncoder<WordLevel>>(*this); }
+  std::unique_ptr<PieceEncoder> make_encoder() const override {
+    return std::make_unique<WordEncoder<WordLevel>>(*this);
+  }
 
   void encode(std::string_view piece, std::vector<TokenId>& tokens) const {
     const TokenId id = ids_.find(piece).value_or(unknown_);

@@ -94,10 +94,10 @@ class SentencePieceDecoder final : public TextDecoder {
   std::string bytes_;         // byte tokens of an incomplete character
   bool any_text_ = false;     // some text has been decoded
   bool at_start_ = true;      // the next token may lose its leading space
-  bool space_taken_ = false;  // the last token lost it
+  bool space_taken_ = false;  // the last token lost its leading space
 };
 
-// Changes the result of another decoder as a whole: a text may depend on everything that follows.
+// Changes the result of another decoder as a whole, because the replacement of a text may depend on the text after it.
 class DenormalizingDecoder final : public TextDecoder {
  public:
   DenormalizingDecoder(std::unique_ptr<TextDecoder> decoder, const SentencePieceNormalizer& denormalizer)

@@ -13,22 +13,22 @@
 namespace poise {
 namespace {
 
-// Reads added tokens, which are found in the raw text: there is no other.
-std::vector<AddedToken> read_added(const Vocabulary& vocabulary) {
+// Reads added tokens. All are found in the raw text, because SentencePiece has no normalized text with tokens.
+std::vector<AddedToken> read_raw_added_tokens(const Vocabulary& vocabulary) {
   std::vector<AddedToken> added = read_added_tokens(Fields(vocabulary.pipeline, "tokenizer"), vocabulary.size());
   for (AddedToken& token : added) token.normalized = false;
   return added;
 }
 
-// Adds the tokens that SentencePiece finds in no text.
-std::vector<AddedToken> find_spelled(const Vocabulary& vocabulary, std::vector<AddedToken> tokens) {
-  std::vector<bool> is_there(vocabulary.size());
-  for (const AddedToken& token : tokens) is_there[static_cast<std::size_t>(token.id)] = true;
+// Adds control and unknown tokens, whose texts SentencePiece itself never finds.
+std::vector<AddedToken> add_control_tokens(const Vocabulary& vocabulary, std::vector<AddedToken> tokens) {
+  std::vector<bool> is_added(vocabulary.size());
+  for (const AddedToken& token : tokens) is_added[static_cast<std::size_t>(token.id)] = true;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const TokenType type = vocabulary.type(id);
     const bool is_spelled = is_control(type) || type == TokenType::unknown;
     const std::string text(vocabulary.text(id));
-    if (!is_spelled || is_there[id] || text.empty() || text.size() > PrefixTrie::kLongest) continue;
+    if (!is_spelled || is_added[id] || text.empty() || text.size() > PrefixTrie::kLongest) continue;
     tokens.push_back({.id = static_cast<TokenId>(id), .content = text, .text = text, .special = true});
   }
   return tokens;
@@ -41,9 +41,9 @@ SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
       displays_(find_sentencepiece_displays(vocabulary)),
       pieces_(vocabulary),
       reserved_(vocabulary),
-      added_(read_added(vocabulary)),
+      added_(read_raw_added_tokens(vocabulary)),
       finder_(added_, false),
-      spelled_(find_spelled(vocabulary, added_)),
+      spelled_(add_control_tokens(vocabulary, added_)),
       spelled_finder_(spelled_, false),
       normalizer_(read_normalizer_rules(vocabulary), &user_defined_) {
   if (const auto rules = read_denormalizer_rules(vocabulary)) denormalizer_.emplace(*rules, nullptr);
@@ -52,23 +52,23 @@ SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
 }
 
 std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
-  if (!added_.empty()) return encode_between(finder_, text, {});
-  if (!normalizer_.replaces()) require_identity(vocabulary_);
+  if (!added_.empty()) return encode_runs(finder_, text, {});
+  if (!normalizer_.has_replacements()) require_no_named_normalizer(vocabulary_);
   Output output(*this);
   encode_run(text, true, output);
   return output.finish();
 }
 
 std::vector<TokenId> SentencePieceEncoder::encode_chat(std::string_view text, std::string_view input) const {
-  return encode_between(spelled_finder_, text, input);
+  return encode_runs(spelled_finder_, text, input);
 }
 
-std::vector<TokenId> SentencePieceEncoder::encode_between(const AddedTokenFinder& finder, std::string_view text,
-                                                          std::string_view input) const {
-  if (!normalizer_.replaces()) require_identity(vocabulary_);
+std::vector<TokenId> SentencePieceEncoder::encode_runs(const AddedTokenFinder& finder, std::string_view text,
+                                                       std::string_view input) const {
+  if (!normalizer_.has_replacements()) require_no_named_normalizer(vocabulary_);
   Output output(*this);
   const auto add = [&](std::string_view run, TokenId id) {
-    id < 0 ? encode_run(run, run.data() == text.data(), output) : output.add_whole(id);
+    id < 0 ? encode_run(run, run.data() == text.data(), output) : output.add_token(id);
   };
   finder.for_each(text, add, input);
   return output.finish();

@@ -3,7 +3,7 @@
 //   1. Normalize (normalizer.hpp): replace what the charsmap lists, the longest prefix first, malformed bytes by U+FFFD
 //      and spaces by U+2581; put one more U+2581 in front; remove superfluous spaces if the vocabulary asks for it.
 //      User-defined tokens stay as they are.
-//   2. Cut the text into pieces: the algorithm's part.
+//   2. Cut the text into pieces. The derived classes do this.
 //   3. Pieces become tokens; other pieces become their bytes, or one unknown token for each run.
 //
 // If the vocabulary lists added tokens, their texts are cut out first, and each run between them is a separate text,
@@ -43,10 +43,10 @@ class SentencePieceEncoder : public TokenScheme {
    public:
     explicit Output(const SentencePieceEncoder& encoder) : encoder_(encoder) {}
     // Adds a piece. Throws unsupported if it is not a token and the vocabulary has neither bytes nor an unknown token.
-    // The unknown id is -1 or that of the token.
+    // For an unknown piece, `id` is -1 or the unknown token.
     void add(std::string_view piece, TokenId id);
     // Adds a token that was found in the text.
-    void add_whole(TokenId id) {
+    void add_token(TokenId id) {
       tokens_.push_back(id);
       after_unknown_ = false;
     }
@@ -58,7 +58,7 @@ class SentencePieceEncoder : public TokenScheme {
     bool after_unknown_ = false;
   };
 
-  // Cuts a normalized, non-empty text.
+  // Cuts a normalized, non-empty text, and adds its pieces to the output.
   virtual void cut(std::string_view normalized, Output& output) const = 0;
 
   // Returns the tokens of texts: normal, unused and user-defined ones.
@@ -75,19 +75,18 @@ class SentencePieceEncoder : public TokenScheme {
 
  private:
   void add(TokenId id);
-  std::vector<TokenId> encode_between(const AddedTokenFinder& finder, std::string_view text,
-                                      std::string_view input) const;
+  std::vector<TokenId> encode_runs(const AddedTokenFinder& finder, std::string_view text, std::string_view input) const;
   void encode_run(std::string_view text, bool first, Output& output) const;
   bool has_byte_tokens(std::string_view piece) const;
 
   std::vector<TokenDisplay> displays_;
   std::optional<SentencePieceNormalizer> denormalizer_;
   TokenIndex pieces_;
-  TokenIndex reserved_;  // never matched in text
+  TokenIndex reserved_;  // tokens that no text contains
   std::size_t longest_piece_ = 0;
   std::vector<AddedToken> added_;
   AddedTokenFinder finder_;
-  std::vector<AddedToken> spelled_;  // plus control tokens, which chat templates spell
+  std::vector<AddedToken> spelled_;  // added_, and control tokens, whose texts chat templates contain
   AddedTokenFinder spelled_finder_;
   PrefixTrie user_defined_;
   SentencePieceNormalizer normalizer_;

@@ -26,7 +26,7 @@ constexpr std::string_view kContext = "SentencePiece model";
 
 using protobuf::Message;
 
-// Has the defaults of SentencePiece's message definitions.
+// Holds a TrainerSpec. The defaults are those of SentencePiece's message definitions.
 struct Trainer {
   enum class Type : std::uint8_t { unigram = 1, bpe = 2, word = 3, character = 4 } type = Type::unigram;
   bool byte_fallback = false;
@@ -49,7 +49,7 @@ struct Piece {
   std::uint64_t offset = 0;
 };
 
-// Returns true for types that SentencePiece looks up first, by name, so that each kind has a separate name space.
+// Returns true for types that SentencePiece looks up by name before all others: a normal piece may have the same text.
 bool is_reserved(TokenType type) {
   return type == TokenType::control || type == TokenType::unknown || type == TokenType::byte;
 }
@@ -142,13 +142,13 @@ class SentencePieceReader {
     for (std::size_t id = 0; id < pieces_.size(); ++id) {
       const Piece& piece = pieces_[id];
       if (piece.text.empty()) fail(id, "the text is empty");
-      if (piece.text.find('\0') != std::string::npos) fail(id, "the text has a NUL in it");
+      if (piece.text.find('\0') != std::string::npos) fail(id, "the text contains a NUL");
       if (!std::isfinite(piece.score)) fail(id, fmt::format("its score is {}, expected a finite number", piece.score));
       TextTable& table = is_reserved(piece.type) ? reserved : names;
       if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at))
         fail(id, fmt::format("\"{}\" appears twice", piece.text));
       if (piece.type == TokenType::unknown) {
-        if (unk_id_ >= 0) fail(id, fmt::format("a second unknown piece; piece {} is one", unk_id_));
+        if (unk_id_ >= 0) fail(id, fmt::format("a second unknown piece; the first is piece {}", unk_id_));
         unk_id_ = static_cast<std::int32_t>(id);
       }
       if (piece.type == TokenType::byte) check_byte(id, bytes);

@@ -30,7 +30,7 @@ std::string read_charsmap(const Fields& normalizer) {
   return *rules;
 }
 
-bool is_first_alone(const Fields& pipeline) {
+bool reads_prepend_first(const Fields& pipeline) {
   const auto scheme = pipeline.text(kScheme);
   if (scheme && scheme != kFirst) pipeline.fail(kScheme, fmt::format("expected \"{}\"", kFirst));
   return scheme.has_value();
@@ -46,7 +46,7 @@ NormalizerRules read_normalizer_rules(const Vocabulary& vocabulary) {
           .remove_extra_whitespaces = vocabulary.remove_extra_whitespaces,
           .escape_whitespaces = pipeline.boolean(kEscape, true),
           .treat_whitespace_as_suffix = pipeline.boolean(kSuffix, false),
-          .prepend_first = is_first_alone(pipeline)};
+          .prepend_first = reads_prepend_first(pipeline)};
 }
 
 std::optional<NormalizerRules> read_denormalizer_rules(const Vocabulary& vocabulary) {
@@ -65,10 +65,10 @@ void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
     vocabulary.pipeline.set(kNormalizer, Attributes{{"type", kType}, {kCharsmap, encode_base64(rules.charsmap)}});
   if (!rules.escape_whitespaces) vocabulary.pipeline.set(kEscape, false);
   if (rules.treat_whitespace_as_suffix) vocabulary.pipeline.set(kSuffix, true);
-  if (rules.prepend_first) prepend_to_first(vocabulary);
+  if (rules.prepend_first) set_prepend_first(vocabulary);
 }
 
-void prepend_to_first(Vocabulary& vocabulary) { vocabulary.pipeline.set(kScheme, kFirst); }
+void set_prepend_first(Vocabulary& vocabulary) { vocabulary.pipeline.set(kScheme, kFirst); }
 
 void set_denormalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
   vocabulary.pipeline.set(kDenormalizer, Attributes{{"type", kType},

@@ -1,4 +1,4 @@
-// SentencePiece has a normalizer, and a denormalizer, a second one after decoding.
+// SentencePiece's normalizer changes texts before encoding; its denormalizer, if there is one, after decoding.
 //
 // A vocabulary has add_dummy_prefix and remove_extra_whitespaces as fields, and the rest in its pipeline:
 //
@@ -42,20 +42,20 @@ std::optional<NormalizerRules> read_denormalizer_rules(const Vocabulary& vocabul
 
 // These store only differences from the defaults.
 void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules);
-void prepend_to_first(Vocabulary& vocabulary);  // "prepend_scheme"
+void set_prepend_first(Vocabulary& vocabulary);  // "prepend_scheme"
 // Requires: a charsmap that is not empty.
 void set_denormalizer(Vocabulary& vocabulary, const NormalizerRules& rules);
 
-// Returns true for rules besides the fields of Vocabulary and the charsmap.
+// Returns true when tokens contain spaces instead of U+2581, or the added space goes after the text.
 bool has_space_rules(const NormalizerRules& rules);
 
 class SentencePieceNormalizer {
  public:
-  // Takes `kept`, texts that stay as they are; it may be null. Throws invalid_file for an invalid charsmap. Requires:
-  // `kept` outlives this.
+  // `kept`: texts that stay as they are, or null. Throws invalid_file for an invalid charsmap. Requires: `kept`
+  // outlives this.
   SentencePieceNormalizer(const NormalizerRules& rules, const PrefixTrie* kept);
 
-  bool replaces() const { return !charsmap_.empty(); }
+  bool has_replacements() const { return !charsmap_.empty(); }
   // Normalizes a text, or a run of it; `first`: the first run.
   std::string normalize(std::string_view text, bool first = true) const;
 

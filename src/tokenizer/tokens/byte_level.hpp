@@ -10,7 +10,7 @@
 
 namespace poise::byte_level {
 
-// Appends the bytes as characters.
+// Appends the characters that stand for the bytes.
 void append(std::string& text, std::string_view bytes);
 
 // Returns the byte that a character stands for, or -1.

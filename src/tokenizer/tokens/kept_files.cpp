@@ -22,7 +22,7 @@ constexpr std::string_view kTemplateKey = "chat_template";
 constexpr std::size_t kMaxNameBytes = 200;
 constexpr std::size_t kMaxFiles = 256;
 
-std::string_view name_of_template(std::string_view file) {
+std::string_view get_template_name(std::string_view file) {
   file.remove_prefix(kAdditionalTemplates.size() + 1);
   file.remove_suffix(kTemplateEnding.size());
   return file;
@@ -38,7 +38,7 @@ std::optional<Attributes> parse_object(const std::string& text, std::string_view
   return std::nullopt;
 }
 
-Attributes without_template(Attributes config) {
+Attributes remove_template(Attributes config) {
   config.erase(kTemplateKey);
   return config;
 }
@@ -48,18 +48,18 @@ class KeptFiles {
   KeptFiles(const Vocabulary& vocabulary, Attributes config)
       : vocabulary_(vocabulary),
         config_(std::move(config)),
-        templates_are_true_(vocabulary.chat_template != Value() &&
-                            read_kept_template(vocabulary.files) == vocabulary.chat_template) {}
+        uses_kept_templates_(vocabulary.chat_template != Value() &&
+                             read_kept_template(vocabulary.files) == vocabulary.chat_template) {}
 
   std::vector<TokenizerFile> write() && {
-    if (templates_are_true_) config_.erase(kTemplateKey);
-    add(kTokenizerConfig, config_text());
+    if (uses_kept_templates_) config_.erase(kTemplateKey);
+    add(kTokenizerConfig, make_config_text());
     for (const auto& [name, value] : vocabulary_.files) {
       const auto* text = value.get_if<std::string>();
       if (text == nullptr || name == kTokenizerConfig) continue;
       if (name == kSpecialTokensMap) {
-        add(name, special_map(*text));
-      } else if (name == kChatTemplateJson ? vocabulary_.chat_template != Value() : templates_are_true_) {
+        add(name, make_special_map(*text));
+      } else if (name == kChatTemplateJson ? vocabulary_.chat_template != Value() : uses_kept_templates_) {
         add(name, *text);
       }
     }
@@ -69,19 +69,20 @@ class KeptFiles {
  private:
   void add(std::string_view name, std::string text) { files_.push_back({std::string(name), std::move(text)}); }
 
-  // Returns the kept file, if it has the same keys and values. Its template is ignored if there are files of templates.
-  std::string config_text() const {
+  // Returns the text of the kept file if it has the same keys and values as `config_`, else a new text. Ignores its
+  // template if the kept files of templates are used.
+  std::string make_config_text() const {
     const std::string* text = vocabulary_.files.get_if<std::string>(kTokenizerConfig);
     const auto kept = text == nullptr ? std::nullopt : parse_object(*text, kTokenizerConfig);
-    const bool is_true = kept && (templates_are_true_ ? have_same_entries(without_template(*kept), config_)
-                                                      : have_same_entries(*kept, config_));
-    return is_true ? *text : to_json(config_, 2) + "\n";
+    const bool is_same = kept && (uses_kept_templates_ ? have_same_entries(remove_template(*kept), config_)
+                                                       : have_same_entries(*kept, config_));
+    return is_same ? *text : to_json(config_, 2) + "\n";
   }
 
-  // Drops special tokens that have changed.
-  std::string special_map(const std::string& text) const {
+  // Returns special_tokens_map.json without tokens that have changed.
+  std::string make_special_map(const std::string& text) const {
     const auto map = parse_object(text, kSpecialTokensMap);
-    if (!map || vocabulary_.kind != VocabularyKind::pipeline) return text;  // it names no token for Poise
+    if (!map || vocabulary_.kind != VocabularyKind::pipeline) return text;  // Poise takes no token's id from it
     Attributes left = *map;
     for (const NamedToken& named : kNamedTokens) {
       const std::string* token = find_named_text(*map, named.key);
@@ -94,7 +95,7 @@ class KeptFiles {
 
   const Vocabulary& vocabulary_;
   Attributes config_;
-  bool templates_are_true_;
+  bool uses_kept_templates_;
   std::vector<TokenizerFile> files_;
 };
 
@@ -105,7 +106,7 @@ bool is_additional_template(std::string_view name) {
       name.size() <= kAdditionalTemplates.size() + 1 + kTemplateEnding.size() ||
       name[kAdditionalTemplates.size()] != '/')
     return false;
-  const std::string_view rest = name_of_template(name);
+  const std::string_view rest = get_template_name(name);
   return rest.size() <= kMaxNameBytes && is_utf8(rest) && rest.front() != '.' && is_plain_file_name(rest);
 }
 
@@ -131,7 +132,7 @@ Value read_kept_template(const Attributes& files) {
   if (usual != nullptr) list.emplace_back(Attributes{{"name", "default"}, {"template", *usual}});
   for (const auto& [name, text] : files) {
     if (is_additional_template(name))
-      list.emplace_back(Attributes{{"name", name_of_template(name)}, {"template", text}});
+      list.emplace_back(Attributes{{"name", get_template_name(name)}, {"template", text}});
   }
   if (list.empty()) return {};
   return usual != nullptr && list.size() == 1 ? Value(*usual) : Value(std::move(list));

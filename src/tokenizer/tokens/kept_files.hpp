@@ -1,4 +1,5 @@
-// Vocabulary::files has a tokenizer's files as they were read, for other formats to carry and a directory to restore.
+// Vocabulary::files holds a tokenizer's files as they were read. Other formats store them, so that a conversion back to
+// a directory restores them.
 #pragma once
 
 #include <string>
@@ -23,10 +24,11 @@ struct TokenizerFile {
 // Returns true for "additional_chat_templates/NAME.jinja".
 bool is_additional_template(std::string_view name);
 
-// Returns why these are not valid Vocabulary::files, whose names become paths: a sentence; empty if they are.
+// Returns a sentence about why these are not valid Vocabulary::files, whose names become paths; empty if they are
+// valid.
 std::string find_problem_with_files(const Attributes& files);
 
-// Returns the JSON object in a kept file; empty if missing.
+// Returns the JSON object in a kept file; empty if the file is missing.
 Attributes read_kept_object(const Attributes& files, std::string_view name);
 
 // Returns the chat template in the files of templates, as tokenizer_config.json would have it: the text of

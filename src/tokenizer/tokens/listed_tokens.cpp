@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<std::string_view, 8> kNames = {
     "bos_token", "eos_token", "unk_token",  "sep_token",
     "pad_token", "cls_token", "mask_token", "additional_special_tokens"};
-constexpr std::string_view kExtra = "extra_special_tokens";  // by names; since transformers 5 a list, too
+constexpr std::string_view kExtra = "extra_special_tokens";  // an object by names; since transformers 5 also a list
 
 [[noreturn]] void fail(const JsonFile& file, const std::string& problem) {
   throw Error(ErrorKind::invalid_file, problem, file.path);
@@ -32,7 +32,7 @@ void check_id(const JsonFile& file, std::string_view what, std::uint64_t id) {
 using ById = std::map<std::uint64_t, Attributes>;
 
 // Reads {"32000": {"content": "<|im_end|>", "special": true, ...}}.
-void add_decoder(const JsonFile& config, ById& tokens) {
+void add_tokens_by_id(const JsonFile& config, ById& tokens) {
   constexpr std::string_view kKey = "added_tokens_decoder";
   const Value* value = config.object.find(kKey);
   if (value == nullptr || *value == Value()) return;
@@ -56,7 +56,7 @@ void add_decoder(const JsonFile& config, ById& tokens) {
 }
 
 // Reads {"<|im_end|>": 32000}.
-void add_older(const JsonFile& added, const std::vector<std::string>& special, ById& tokens) {
+void add_tokens_by_text(const JsonFile& added, const std::vector<std::string>& special, ById& tokens) {
   std::unordered_set<std::string> known;
   for (const auto& [id, token] : tokens) known.insert(*token.get_if<std::string>("content"));
   ById older;
@@ -74,10 +74,10 @@ void add_older(const JsonFile& added, const std::vector<std::string>& special, B
   tokens.merge(older);
 }
 
-constexpr float kScore = -1000;  // as llama.cpp's converter
+constexpr float kScore = -1000;  // llama.cpp's converter uses the same
 
-// Returns the type of a token once it is listed. BOS, the unknown token and similar ones keep theirs; a byte token with
-// another text loses its type.
+// Returns the type that a token gets because it is listed. BOS, the unknown token and similar ones keep theirs; a byte
+// token with another text loses its type.
 TokenType choose_listed_type(const Value& token, TokenType before) {
   const bool replaced = before == TokenType::normal || before == TokenType::unused ||
                         before == TokenType::user_defined || before == TokenType::byte;
@@ -123,7 +123,7 @@ bool read_flag(const Attributes& config, std::string_view key, bool usual) {
   return found == nullptr ? usual : *found;
 }
 
-Attributes add_names(Attributes config, const Attributes& special_map) {
+Attributes add_special_names(Attributes config, const Attributes& special_map) {
   for (const std::string_view key : kNames) {
     const Value* value = special_map.find(key);
     if (value != nullptr && config.find(key) == nullptr) config.set(std::string(key), *value);
@@ -154,8 +154,8 @@ std::vector<std::string> collect_special_texts(const JsonFile& config, const Jso
 Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added,
                                 const std::vector<std::string>& special) {
   ById tokens;
-  add_decoder(config, tokens);
-  add_older(added, special, tokens);
+  add_tokens_by_id(config, tokens);
+  add_tokens_by_text(added, special, tokens);
   Value::Array list;
   for (auto& [id, entry] : tokens) list.emplace_back(std::move(entry));
   return list;

@@ -34,14 +34,14 @@ inline constexpr std::array kNamedTokens = std::to_array<NamedToken>({{"bos_toke
                                                                       {"pad_token", &Vocabulary::pad_id, "<pad>"},
                                                                       {"unk_token", &Vocabulary::unk_id, "<unk>"}});
 
-// Returns the first token with that text, or -1. It looks at each token.
+// Returns the first token with that text, or -1. It takes time for each token.
 std::int32_t find_first_id(const Vocabulary& vocabulary, std::string_view text);
 
 // Returns a flag of a configuration; `usual` if it is missing or of another type.
 bool read_flag(const Attributes& config, std::string_view key, bool usual);
 
 // Completes tokenizer_config.json with special tokens from special_tokens_map.json.
-Attributes add_names(Attributes config, const Attributes& special_map);
+Attributes add_special_names(Attributes config, const Attributes& special_map);
 
 // Returns the texts of special tokens: "bos_token", "eos_token", ..., "additional_special_tokens",
 // "extra_special_tokens". They are in order, each once.
@@ -53,14 +53,14 @@ std::vector<std::string> collect_special_texts(const JsonFile& config, const Jso
 // kMaxTokens and above, a missing text, or two tokens of added_tokens.json with one id.
 Value::Array read_listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
 
-// Returns the id of an item of that list.
+// Return the id and the text of an item of read_listed_tokens()'s list.
 std::uint64_t read_listed_id(const Value& token);
 const std::string& read_listed_text(const Value& token);
 
 // Adds read_listed_tokens() to a SentencePiece vocabulary: they are found in a text, according to Vocabulary::pipeline
 // ("added_tokens"). Appends new ids, with unused tokens "[PAD7]" for the gaps; for an existing id, replaces the text.
-// Both as llama.cpp's converter does. A token without a text is never found. Throws invalid_file, naming `path`, for an
-// id for which is_dense() is false.
+// llama.cpp's converter does the same. A token without a text is never found. Throws invalid_file, naming `path`, for
+// an id for which is_dense() is false.
 void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::string& path);
 
 // Returns true when a file with `tokens` tokens justifies the memory for ids below `size`.

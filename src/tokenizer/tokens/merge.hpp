@@ -12,8 +12,8 @@
 
 namespace poise {
 
-// Lets a caller stop an encoding of its own thread, while this exists: loops over a text ask on the way. One whose
-// token never stops leaves an outer one in force. Requires: the token outlives it.
+// While it exists, its stop token stops encodings of this thread: loops over a text call check(). A token that can
+// never stop leaves that of an outer EncodingStop in force. Requires: the token outlives this.
 class EncodingStop {
  public:
   explicit EncodingStop(const std::stop_token& stop) : before_(current()) {
@@ -39,15 +39,15 @@ class EncodingStop {
   const std::stop_token* before_;
 };
 
-// Is a run of the text. It is empty after merging into its left neighbour.
+// Holds a run of the text. It is empty after it has merged into its left neighbour.
 struct Symbol {
   std::string_view text;
   bool frozen = false;  // never merges
 };
 
 // Merges `symbols`, which are contiguous in one text, and returns the remaining ones. `priority(left, right)` is a
-// number, larger is better, or std::nullopt when the two do not merge; of equal pairs the leftmost goes first. At most
-// O(n log n) calls.
+// number, larger is better, or std::nullopt when the two do not merge. Of equal pairs the leftmost merges first. Calls
+// it O(n log n) times.
 template <typename Priority>
 std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priority&& priority) {
   constexpr std::size_t kNone = SIZE_MAX;
@@ -55,7 +55,7 @@ std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priorit
     double priority;
     std::size_t left;
     std::size_t right;
-    std::size_t bytes;  // of both; shows whether one of them has merged since
+    std::size_t bytes;  // of both; another sum shows that one of them has merged since
 
     bool operator<(const Pair& other) const {
       return priority < other.priority || (priority == other.priority && left > other.left);
@@ -65,7 +65,7 @@ std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priorit
   std::vector<std::size_t> previous(symbols.size());
   std::priority_queue<Pair> agenda;
 
-  const auto consider = [&](std::size_t left, std::size_t right) {
+  const auto queue_pair = [&](std::size_t left, std::size_t right) {
     if (left == kNone || right == kNone || symbols[left].frozen || symbols[right].frozen) return;
     const std::optional<double> rank = priority(symbols[left].text, symbols[right].text);
     if (rank) agenda.push({*rank, left, right, symbols[left].text.size() + symbols[right].text.size()});
@@ -74,7 +74,7 @@ std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priorit
     EncodingStop::check();
     previous[i] = i == 0 ? kNone : i - 1;
     next[i] = i + 1 == symbols.size() ? kNone : i + 1;
-    consider(previous[i], i);
+    queue_pair(previous[i], i);
   }
   while (!agenda.empty()) {
     EncodingStop::check();
@@ -87,8 +87,8 @@ std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priorit
     right = {};
     next[pair.left] = next[pair.right];
     if (next[pair.left] != kNone) previous[next[pair.left]] = pair.left;
-    consider(previous[pair.left], pair.left);
-    consider(pair.left, next[pair.left]);
+    queue_pair(previous[pair.left], pair.left);
+    queue_pair(pair.left, next[pair.left]);
   }
   std::vector<std::string_view> merged;
   for (std::size_t i = symbols.empty() ? kNone : 0; i != kNone; i = next[i]) merged.push_back(symbols[i].text);

@@ -9,7 +9,7 @@ namespace poise {
 struct SamplingKey {
   enum class Kind { text, integer, number };
   std::string_view gguf;    // after "general.sampling."
-  std::string_view config;  // of generation_config.json; llama.cpp's names where transformers has none
+  std::string_view config;  // in generation_config.json; llama.cpp's name where transformers has none
   Kind kind;
 };
 

@@ -34,19 +34,19 @@ void TokenBoundaries::add_bytes(std::string_view token) {
     const std::string_view left = text.substr(begin, at - begin);
     const std::string_view right = text.substr(at, end - at);
     begin = at;
-    if (left.size() > 4 || right.size() > 4) continue;  // no text has such a character
+    if (left.size() > 4 || right.size() > 4) continue;  // such a character is invalid
     if (is_trail(left.front())) add_part(make_part(left));
     if (end == text.size() && right.size() < find_announced_length(right.front())) add_part(make_part(right));
     add_pair(make_part(left), make_part(right));
   }
 }
 
-bool TokenBoundaries::reaches(std::string_view left, std::string_view right) const {
+bool TokenBoundaries::is_spanned(std::string_view left, std::string_view right) const {
   if (is_ascii(left.back()) && is_ascii(right.front())) return has_ascii(left.back(), right.front());
   const Part whole_left = make_part(left);
   const Part whole_right = make_part(right);
-  if (has(whole_left, whole_right)) return true;
-  // Parts that tokens begin or end with; most characters have few.
+  if (has_pair(whole_left, whole_right)) return true;
+  // These are parts with which tokens begin or end. Most characters have few.
   std::array<Part, 4> lefts{whole_left};
   std::array<Part, 4> rights{whole_right};
   std::size_t left_count = 1;
@@ -61,7 +61,7 @@ bool TokenBoundaries::reaches(std::string_view left, std::string_view right) con
   }
   for (std::size_t i = 0; i < left_count; ++i) {
     for (std::size_t k = i == 0 ? 1 : 0; k < right_count; ++k) {
-      if (has(lefts[i], rights[k])) return true;
+      if (has_pair(lefts[i], rights[k])) return true;
     }
   }
   return false;

@@ -19,20 +19,20 @@ class TokenBoundaries {
  public:
   // Names the units of tokens and texts: characters, or bytes in the alphabet of byte_level.hpp, where a token may hold
   // a part of a character.
-  enum class Of { characters, bytes };
-  explicit TokenBoundaries(Of of) : of_(of), pairs_((std::size_t{1} << kLogBits) / 64) {}
+  enum class Unit { characters, bytes };
+  explicit TokenBoundaries(Unit unit) : unit_(unit), pairs_((std::size_t{1} << kLogBits) / 64) {}
 
-  // Returns true when a token is spelled in the alphabet. "a" is in both.
+  // Returns true when all characters of a token are in the alphabet of bytes. "a" is a character and a byte.
   static bool is_spelled_in_bytes(std::string_view token);
 
   // Ignores invalid UTF-8, and text outside the alphabet: no text can contain such a token.
-  void add(std::string_view token) { of_ == Of::bytes ? add_bytes(token) : add_characters(token); }
+  void add(std::string_view token) { unit_ == Unit::bytes ? add_bytes(token) : add_characters(token); }
 
   // Calls visit(run) for the runs of a text, from front to back. A text of invalid UTF-8, or of bytes outside the
   // alphabet, is one run. Requires: well-formed UTF-8.
   template <typename Visit>
   void for_each(std::string_view text, Visit&& visit) const {
-    if (of_ == Of::bytes) {
+    if (unit_ == Unit::bytes) {
       if (!visit_runs_of_bytes(text, visit)) visit(text);
       return;
     }
@@ -40,7 +40,7 @@ class TokenBoundaries {
     char32_t before = 0;
     for (std::size_t at = 0; at < text.size();) {
       const auto next = unicode::decode(text, at);
-      if (at > 0 && !has(before, next.code)) {
+      if (at > 0 && !has_pair(before, next.code)) {
         visit(text.substr(begin, at - begin));
         begin = at;
       }
@@ -53,7 +53,7 @@ class TokenBoundaries {
  private:
   static constexpr unsigned kLogBits = 22;
 
-  // Is a character's bytes, or some at its front or end, as a number that includes their count.
+  // Holds the bytes of a character, or some at its front or end, as a number that includes their count.
   using Part = std::uint64_t;
   static Part make_part(std::string_view bytes) {
     Part part = 1;
@@ -67,7 +67,7 @@ class TokenBoundaries {
     key = (key ^ key >> 29 ^ right) * 0xD6E8FEB86659FD93U;
     return static_cast<std::size_t>(key >> (64 - kLogBits));
   }
-  bool has(std::uint64_t left, std::uint64_t right) const {
+  bool has_pair(std::uint64_t left, std::uint64_t right) const {
     return (pairs_[find_place(left, right) / 64] >> find_place(left, right) % 64 & 1) != 0;
   }
   void add_pair(std::uint64_t left, std::uint64_t right) {
@@ -87,8 +87,8 @@ class TokenBoundaries {
 
   void add_characters(std::string_view token);
   void add_bytes(std::string_view token);
-  // Returns true when a token spans the end of one character and the beginning of the next.
-  bool reaches(std::string_view left, std::string_view right) const;
+  // Returns true when a token contains the end of `left` and the beginning of `right`, two neighbouring characters.
+  bool is_spanned(std::string_view left, std::string_view right) const;
 
   template <typename Visit>
   bool visit_runs_of_bytes(std::string_view text, Visit&& visit) const {
@@ -100,7 +100,7 @@ class TokenBoundaries {
     std::string_view before;
     for (std::size_t at = 0; at < bytes.size(); at += before.size()) {
       const std::string_view now = bytes.substr(at, find_announced_length(bytes[at]));
-      if (at > 0 && !reaches(before, now)) {
+      if (at > 0 && !is_spanned(before, now)) {
         visit(text.substr(begin, here - begin));
         begin = here;
       }
@@ -111,10 +111,10 @@ class TokenBoundaries {
     return true;
   }
 
-  Of of_;
+  Unit unit_;
   std::vector<std::uint64_t>
-      pairs_;  // a bit for the units left and right of a place inside a token; a filter with false positives
-  std::array<std::uint64_t, 256> parts_{};  // the same for parts of characters that tokens begin or end with
+      pairs_;  // a bit for each hash of two neighbouring units of a token; false positives only cost boundaries
+  std::array<std::uint64_t, 256> parts_{};  // the same for the parts of characters with which tokens begin or end
   std::array<bool, 128 * 128> ascii_{};     // pairs of two ASCII bytes, the most frequent ones
   std::string bytes_;                       // scratch space
 };

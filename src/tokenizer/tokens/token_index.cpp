@@ -30,7 +30,7 @@ void TokenTexts::find_many(const Vocabulary& vocabulary, std::span<const std::st
 }
 
 void TokenTexts::guess_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const {
-  // Is equal to any text: the hash decides.
+  // Equals any text, so that only the hash decides.
   struct AnyText {
     const char* data() const { return nullptr; }
     bool operator==(std::string_view) const { return true; }

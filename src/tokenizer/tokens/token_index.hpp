@@ -34,10 +34,10 @@ class TokenTexts {
   // Finds many texts; -1 if missing.
   void find_many(const Vocabulary& vocabulary, std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
-  // Finds ids of tokens whose texts have the same hashes, in half the time. One in a billion is wrong.
+  // Finds tokens by the hashes of their texts, in half the time. One id in a billion is wrong.
   void guess_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
-  // Names a token whose text an earlier one has, and the first such token.
+  // Holds a token whose text an earlier token has, and the first token with that text.
   struct Duplicate {
     TokenId id;
     TokenId first;
@@ -58,7 +58,7 @@ class TokenIndex {
  public:
   // Starts without tokens. Requires: the vocabulary outlives this.
   explicit TokenIndex(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-  // Has all tokens except hidden ones. Uses the table that the vocabulary carries, if it has one. `hidden`: by id;
+  // Indexes all tokens except hidden ones. Uses the table that the vocabulary carries, if it has one. `hidden`: by id;
   // empty: none.
   TokenIndex(const Vocabulary& vocabulary, std::vector<bool> hidden);
 
@@ -83,8 +83,8 @@ class TokenIndex {
   std::size_t count_missing(std::span<const std::string_view> texts) const;
 
   bool is_shown(TokenId id) const { return hidden_.empty() || !hidden_[static_cast<std::size_t>(id)]; }
-  // Returns true when that token is found by its text.
-  bool finds(TokenId id) const {
+  // Returns true when find() returns this token for its text.
+  bool is_found(TokenId id) const {
     if (texts_ && !passed_[static_cast<std::size_t>(id)]) return true;
     return find(vocabulary_.text(static_cast<std::size_t>(id))) == id;
   }
@@ -93,7 +93,7 @@ class TokenIndex {
   const Vocabulary& vocabulary_;
   std::shared_ptr<const TokenTexts> texts_;  // null: all are in `own_`
   std::vector<bool> hidden_;
-  std::vector<bool> passed_;  // hidden, or a duplicate
+  std::vector<bool> passed_;  // hidden tokens and duplicates: find() never returns them
   TextTable own_;             // tokens that were added, or have the text of a hidden one
 };
 

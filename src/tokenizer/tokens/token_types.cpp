@@ -86,7 +86,7 @@ std::vector<TokenId> find_end_tokens(const Model& model, TokenId eos, std::size_
   };
   add_number(std::int64_t{eos});
   add(model.config_json, "eos_token_id");
-  // Multimodal directories nest it.
+  // Multimodal models have it in text_config.
   if (const auto* text = model.config_json.get_if<Attributes>("text_config")) add(*text, "eos_token_id");
   add(read_generation_config(model), "eos_token_id");
   add(model.attributes, "tokenizer.ggml.eot_token_id");

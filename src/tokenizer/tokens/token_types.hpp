@@ -1,5 +1,5 @@
-// The numbers of token types in SentencePiece and GGUF: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6
-// byte.
+// Converts types of tokens. Their numbers in SentencePiece and GGUF: 1 normal, 2 unknown, 3 control, 4 user-defined, 5
+// unused, 6 byte.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ std::optional<TokenType> find_token_type(std::uint64_t number);
 // Returns the number of a type. BOS, EOS and padding are control tokens.
 std::int32_t find_token_type_number(TokenType type);
 
-// Returns the type; for a control token, the one that the ids of the vocabulary give it: the first of BOS, EOS and
-// padding, or control.
+// Returns the type. For a control token, returns the first of BOS, EOS and padding whose id in the vocabulary is this
+// token's, else control.
 TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
 
 // Returns a token's type as ALT stores it: the token at an id of BOS, EOS or padding has the first of these types,
@@ -40,18 +40,18 @@ Vocabulary change_types(const Vocabulary& tokens, TypeOf&& type_of) {
 // The attribute that holds a Hugging Face directory's generation_config.json.
 inline constexpr std::string_view kGenerationConfig = "generation_config";
 
-// Returns the tokens that end a text: `eos`, the vocabulary's (-1: none), eos_token_id of config.json and
+// Returns the tokens that end a text: `eos`, which is the vocabulary's (-1: none), eos_token_id of config.json and
 // generation_config.json (a number or a list), and GGUF's ends of a turn and of a message: each once, if below
 // `tokens`.
 std::vector<TokenId> find_end_tokens(const Model& model, TokenId eos, std::size_t tokens);
 
-// Returns generation_config.json, stored in the model as a map or as text; else empty.
+// Returns generation_config.json, which the model stores as a map or as text; empty if it has none.
 Attributes read_generation_config(const Model& model);
 
 // Returns the keys "general.sampling.*" of a GGUF file in the form of a generation_config.json; empty if it has none.
 Attributes make_generation_config(const Attributes& attributes);
 
-// Says how a token appears in text, by its type.
+// How a token appears in text, by its type.
 enum class TokenDisplay : std::uint8_t { invisible, unknown, byte, text };
 
 // Returns the display of each token. Throws invalid_file for a byte token whose text names no byte.

@@ -15,7 +15,7 @@
 namespace poise::unicode {
 namespace {
 
-utf8proc_category_t category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
+utf8proc_category_t find_category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
 
 bool is_between(char32_t code, char32_t first, char32_t last) { return code >= first && code <= last; }
 
@@ -70,7 +70,7 @@ class Normalizer {
     codes.insert(codes.end(), parts.begin(), parts.begin() + count);
   }
 
-  static int combining_class(utf8proc_int32_t code) {
+  static int find_combining_class(utf8proc_int32_t code) {
     return code < 0x300 ? 0 : utf8proc_get_property(code)->combining_class;
   }
 
@@ -80,7 +80,7 @@ class Normalizer {
     for (std::size_t i = 0; i < codes.size();) {
       run.clear();
       std::size_t end = i;
-      for (int place = 0; end < codes.size() && (place = combining_class(codes[end])) != 0; ++end)
+      for (int place = 0; end < codes.size() && (place = find_combining_class(codes[end])) != 0; ++end)
         run.emplace_back(place, codes[end]);
       if (run.size() > 1) {
         std::ranges::stable_sort(run, {}, &std::pair<int, utf8proc_int32_t>::first);
@@ -130,29 +130,29 @@ bool is_white_space(char32_t code) {
 }
 
 bool is_number(char32_t code) {
-  const auto kind = category(code);
+  const auto kind = find_category(code);
   return kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO;
 }
 
 bool is_punctuation(char32_t code) {
-  const auto kind = category(code);
+  const auto kind = find_category(code);
   return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO;
 }
 
 bool is_mark(char32_t code) {
-  const auto kind = category(code);
+  const auto kind = find_category(code);
   return kind >= UTF8PROC_CATEGORY_MN && kind <= UTF8PROC_CATEGORY_ME;
 }
 
-bool is_nonspacing_mark(char32_t code) { return category(code) == UTF8PROC_CATEGORY_MN; }
+bool is_nonspacing_mark(char32_t code) { return find_category(code) == UTF8PROC_CATEGORY_MN; }
 
 bool is_other(char32_t code) {
-  const auto kind = category(code);
+  const auto kind = find_category(code);
   return kind == UTF8PROC_CATEGORY_CC || kind == UTF8PROC_CATEGORY_CF || kind == UTF8PROC_CATEGORY_CO;
 }
 
 bool is_word(char32_t code) {
-  const auto kind = category(code);
+  const auto kind = find_category(code);
   return (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_ND) || kind == UTF8PROC_CATEGORY_NL ||
          kind == UTF8PROC_CATEGORY_PC || code == 0x200C || code == 0x200D || is_between(code, 0x24B6, 0x24E9) ||
          is_between(code, 0x1F130, 0x1F149) || is_between(code, 0x1F150, 0x1F169) || is_between(code, 0x1F170, 0x1F189);
@@ -229,16 +229,16 @@ constexpr std::string_view kScripts =
     "Tale Talu Taml Tang Tavt Telu Tfng Tglg Thaa Thai Tibt Tirh Tnsa Toto Ugar Vaii Vith Wara Wcho Xpeo Xsux Yezi "
     "Yiii Zanb Zinh";
 
-// Returns the expression of a run. It begins with a character of its script; spaces and characters without a script may
-// follow.
-std::string run(std::string_view script) { return fmt::format(R"([{0}][{0} \p{{sc:Zzzz}}]*)", script); }
+// Returns the expression of a run of one script. The run begins with a character of the script; spaces and characters
+// without a script may follow.
+std::string make_run_expression(std::string_view script) { return fmt::format(R"([{0}][{0} \p{{sc:Zzzz}}]*)", script); }
 
 }  // namespace
 
 std::string make_script_runs() {
-  std::string runs = run(R"(\p{sc:Hani}\p{sc:Hira}\p{sc:Kana}\x{30FC})");
+  std::string runs = make_run_expression(R"(\p{sc:Hani}\p{sc:Hira}\p{sc:Kana}\x{30FC})");
   for (std::string_view rest = kScripts; !rest.empty(); rest.remove_prefix(std::min<std::size_t>(rest.size(), 5))) {
-    runs += '|' + run(fmt::format(R"(\p{{sc:{}}})", rest.substr(0, 4)));
+    runs += '|' + make_run_expression(fmt::format(R"(\p{{sc:{}}})", rest.substr(0, 4)));
   }
   // The space and U+30FC are of the script Common.
   return runs + R"(|(?![ \x{30FC}])\p{sc:Zyyy}(?:(?!\x{30FC})[\p{sc:Zyyy}\p{sc:Zzzz}])*)";

@@ -35,16 +35,17 @@ void for_each(std::string_view text, Visit&& visit) {
 // Returns the text with one U+FFFD for each invalid byte, as in SentencePiece.
 std::string make_well_formed(std::string_view text);
 
-// Appends bytes as text: one U+FFFD for each longest invalid run that begins a character. Returns how many bytes at the
-// end may still become a character; leaves them out. With `at_end`, no byte follows, so they are invalid.
+// Appends bytes as text: one U+FFFD for each longest invalid run that begins a character. Leaves out bytes at the end
+// that may still become a character, and returns their number. With `at_end`, no byte follows, so these bytes are
+// invalid.
 std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end);
 
 bool is_white_space(char32_t code);      // the property White_Space
-bool is_number(char32_t code);           // N
-bool is_punctuation(char32_t code);      // P
-bool is_mark(char32_t code);             // M
-bool is_nonspacing_mark(char32_t code);  // Mn
-bool is_other(char32_t code);            // Cc, Cf, Co
+bool is_number(char32_t code);           // category N
+bool is_punctuation(char32_t code);      // category P
+bool is_mark(char32_t code);             // category M
+bool is_nonspacing_mark(char32_t code);  // category Mn
+bool is_other(char32_t code);            // categories Cc, Cf, Co
 bool is_word(char32_t code);             // a letter, mark, decimal number, connector or joiner: \w
 bool is_ideograph(char32_t code);        // of the blocks that BERT counts as Chinese
 
@@ -55,7 +56,7 @@ enum class Form { nfc, nfd, nfkc, nfkd };
 // Returns a normal form, in time O(n log n).
 std::string to_normal_form(std::string_view text, Form form);
 
-// Returns the bytes of the first grapheme cluster. Requires: text is not empty.
+// Returns the size of the first grapheme cluster in bytes. Requires: text is not empty.
 std::size_t measure_grapheme(std::string_view text);
 
 }  // namespace poise::unicode
@@ -64,7 +65,7 @@ namespace poise {
 
 // Returns a regular expression that matches runs of one script, as SentencePiece cuts text for training:
 // tokenizer.json's pre-tokenizer UnicodeScripts. Hiragana, Katakana and U+30FC count as Han. Spaces and characters
-// without a script belong to the run before them; without one, nothing matches them.
+// without a script belong to the run before them; without one, they are not matched.
 std::string make_script_runs();
 
 }  // namespace poise

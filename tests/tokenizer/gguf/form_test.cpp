@@ -70,7 +70,7 @@ GgufTokenizer small(std::string_view pre) {
 
 // Names may differ, how text is cut does not.
 TEST(GgufForm, FindsEveryPreTokenizerAgain) {
-  for (const GgufPreTokenizer& row : gguf_pre_tokenizers()) {
+  for (const GgufPreTokenizer& row : list_gguf_pre_tokenizers()) {
     if (!row.byte_level) continue;
     for (const std::string_view name : row.names) {
       if (name.empty()) break;

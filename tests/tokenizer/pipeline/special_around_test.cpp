@@ -89,7 +89,7 @@ TEST(SpecialAround, IsInTokenizerConfig) {
 
 TEST(SpecialAround, MayBeMoreThanFilesHold) {
   Vocabulary vocabulary = sentencepiece();
-  vocabulary.pipeline.set("post_processor", describe_post_processor(vocabulary, {{1, 3}, {2, 2}}));
+  vocabulary.pipeline.set("post_processor", make_post_processor(vocabulary, {{1, 3}, {2, 2}}));
   EXPECT_THAT(Tokenizer(vocabulary).encode_with_special("a"), ElementsAre(1, 3, 3, 2, 2));
   EXPECT_THAT(make_tokenizer_files(vocabulary).losses, ElementsAre(HasSubstr("names one BOS and one EOS")));
   EXPECT_THAT(make_gguf_form(vocabulary).losses,

@@ -107,7 +107,7 @@ TEST(TokenBoundaries, GiveTheTokensOfTheWholeTextInBytes) {
       const std::string text = random_text(random, 20 + random() % 60);
       EXPECT_EQ(tokenizer.encode(text), merges.merge(bytes_of(text))) << round;
     }
-    TokenBoundaries boundaries(TokenBoundaries::Of::bytes);
+    TokenBoundaries boundaries(TokenBoundaries::Unit::bytes);
     for (const std::string& token : merges.tokens) boundaries.add(mapped(token));
     boundaries.for_each(mapped(random_text(random, 100)), [&](std::string_view) { ++cuts; });
   }
@@ -149,14 +149,14 @@ std::vector<std::string> runs(const TokenBoundaries& boundaries, std::string_vie
 }
 
 TEST(TokenBoundaries, AreWhereNoTokenReachesOver) {
-  TokenBoundaries characters(TokenBoundaries::Of::characters);
+  TokenBoundaries characters(TokenBoundaries::Unit::characters);
   characters.add("ab");
   characters.add("b\u6f22");
   characters.add("\xff");  // no text has it
   EXPECT_THAT(runs(characters, "abab\u6f22a"), ElementsAre("ab", "ab\u6f22", "a"));
   EXPECT_THAT(runs(characters, ""), ElementsAre());
   // A token that ends inside a character.
-  TokenBoundaries bytes(TokenBoundaries::Of::bytes);
+  TokenBoundaries bytes(TokenBoundaries::Unit::bytes);
   bytes.add(mapped("a\xe6"));
   EXPECT_THAT(runs(bytes, mapped("a\u6f22\u6f22")), ElementsAre(mapped("a\u6f22"), mapped("\u6f22")));
   EXPECT_THAT(runs(bytes, mapped("a\u5b57b")), ElementsAre(mapped("a"), mapped("\u5b57"), mapped("b")))
