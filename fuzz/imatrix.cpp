@@ -16,8 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     to_json(matrix.provenance());
     for (const char* tensor : kTensors) {
       for (const std::size_t columns : {0U, 1U, 2U, 4U}) {
-        fuzz::answer([&] { (void)matrix.weights(tensor, "mixtral", columns); });
-        fuzz::answer([&] { (void)matrix.weights(tensor, "llama", columns, 2); });
+        fuzz::answer([&] { (void)matrix.find_weights(tensor, "mixtral", columns); });
+        fuzz::answer([&] { (void)matrix.find_weights(tensor, "llama", columns, 2); });
       }
     }
   });

@@ -45,7 +45,7 @@ Model open_adapter(const fs::path& path) {
   const SourcePtr source = Source::open(description);
   if (source->size() > kMostDescription)
     throw Error(ErrorKind::invalid_file,
-                fmt::format("{} bytes, at most {} are expected", source->size(), kMostDescription),
+                fmt::format("expected at most {1} bytes, found {0}", source->size(), kMostDescription),
                 description.string());
   model.attributes.set(std::string(kAdapterConfig), read_text(*source, source->size()));
   return model;

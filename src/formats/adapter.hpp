@@ -14,13 +14,13 @@
 
 namespace poise {
 
-// PEFT's description of an adapter, and the attribute that has its object; in files whose attributes are texts, as
-// JSON.
+// kAdapter is PEFT's description of an adapter. kAdapterConfig is the attribute that holds it: as an object, or as JSON
+// text in formats whose attributes are texts.
 inline constexpr std::string_view kAdapter = "adapter_config.json";
 inline constexpr std::string_view kAdapterConfig = "adapter_config";
 
-// Opens a file or directory that may be an adapter. A file next to PEFT's description is the adapter that this
-// describes, even in the directory of a model. Throws what open() throws.
+// Opens a file or directory that may be an adapter. A file next to adapter_config.json is the adapter that this
+// describes, even in a model's directory. Throws what open() throws.
 Model open_adapter(const std::filesystem::path& path);
 
 // Describes the change of one matrix. Both thin matrices hold numbers, and their ranks agree.
@@ -30,7 +30,7 @@ struct AdaptedMatrix {
   LowRank change;
 
   std::uint64_t rank() const { return change.right.shape[0]; }
-  // Returns the shape of the matrix that it fits. The product of its dimensions may exceed 64 bits.
+  // Returns the shape of the matrix that the change is added to. The product of its dimensions may exceed 64 bits.
   Shape shape() const {
     Shape product{change.left.shape[0], change.right.shape[1]};
     if (change.transposed) std::swap(product[0], product[1]);
@@ -39,18 +39,18 @@ struct AdaptedMatrix {
 };
 
 struct Adapter {
-  std::string base_model;  // the one that it was trained for; empty: the file does not name it
+  std::string base_model;  // the model that it was trained for; empty: the file does not name one
   double alpha = 0;
-  bool keeps_ties = false;  // what changes a tied embedding changes the output matrix, too (ensure_weight_tying)
+  bool keeps_ties = false;  // a change of a tied embedding also changes the output (ensure_weight_tying)
   std::vector<AdaptedMatrix> matrices;
-  std::vector<Tensor> whole;            // in place of the model's tensors of these names
-  std::vector<std::string> faults;      // a sentence each, up to a thousand: what the file has wrong
-  std::vector<std::string> refusals;    // what it has that Poise does not follow
-  std::vector<std::string> deviations;  // where other programs, or the file itself, differ
+  std::vector<Tensor> whole;            // they replace the model's tensors of these names
+  std::vector<std::string> faults;      // errors in the file, one sentence each, at most 1000
+  std::vector<std::string> refusals;    // settings that Poise does not support
+  std::vector<std::string> deviations;  // differences from other programs, or within the file
 };
 
-// Returns the adapter that a file is, by its own format; std::nullopt for a model. With the model that it is to change,
-// its names are that model's, and its rows in the order of that model's; without, they stay the file's.
+// Returns the adapter in a file; std::nullopt if the file is a model. `base`: the model to change, whose names and
+// order of rows the adapter gets; null: it keeps the file's.
 std::optional<Adapter> parse_adapter(const Model& file, const Model* base);
 
 // Returns a summary for people and scripts: {"kind": "lora", "rank": 8, "alpha": 16.0, "targets": ["q_proj"],
@@ -65,7 +65,7 @@ struct ThinMatrices {
   const Tensor* left = nullptr;   // B: [rows, rank]
   const Tensor* right = nullptr;  // A: [rank, columns]
 
-  // Returns the reason why they are not a pair, with these names in the message; std::nullopt if they are one.
+  // Returns why the two do not fit together, with these names in the message; std::nullopt if they do.
   std::optional<std::string> find_fault(std::string_view left_name, std::string_view right_name) const;
 };
 

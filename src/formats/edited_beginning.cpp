@@ -16,7 +16,7 @@ EditedBeginning::EditedBeginning(const Input& input, std::span<const std::byte> 
       header_(Source::from_memory({header.begin(), header.end()}, input.path.string())),
       old_data_(old_data) {}
 
-SourcePtr EditedBeginning::edited() const {
+SourcePtr EditedBeginning::make_edited_source() const {
   return make_spliced_source(input_.path.string(), {{header_, 0, header_->size()},
                                                     {input_.source, old_data_, input_.source->size() - old_data_}});
 }

@@ -1,4 +1,4 @@
-// EditedBeginning: an edit that gives a file another header and keeps its data, which follow it.
+// EditedBeginning: an edit that replaces a file's header and keeps the data after it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class EditedBeginning : public PreparedEdit {
   EditedBeginning(const Input& input, std::span<const std::byte> header, std::uint64_t old_data,
                   std::vector<std::string> added);
 
-  SourcePtr edited() const override;
+  SourcePtr make_edited_source() const override;
   EditReport report() const override;
   void commit(const std::filesystem::path& path) override;
 

@@ -16,13 +16,13 @@ namespace poise {
 // Returns the first fault's message, with the number of others. Requires: there is a fault.
 std::string summarize_faults(const std::vector<Finding>& faults);
 
-// Reports faults, and has the sound rest of the model. The message is summarize_faults(faults), unless the caller gives
-// another.
+// Reports faults, and holds the model without the faulty tensors. The message is summarize_faults(faults), unless the
+// caller gives another.
 class FaultyModel : public Error {
  public:
   // Requires: there is a fault.
   FaultyModel(std::string message, const std::string& path, std::vector<Finding> faults, Model sound);
-  // Takes `kind`, that of the first fault. Requires: there is one.
+  // `kind`: the kind of the first fault. Requires: there is one.
   FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind = ErrorKind::invalid_file);
 
   const std::vector<Finding>& faults() const { return found_->faults; }
@@ -40,10 +40,11 @@ class FaultyModel : public Error {
 // Collects faults while a model is read.
 class Faults {
  public:
-  // Takes `kinds`, those of the errors that are faults.
+  // `kinds`: the errors that count as faults.
   explicit Faults(std::vector<ErrorKind> kinds = {ErrorKind::invalid_file}) : kinds_(std::move(kinds)) {}
 
-  // Returns false if the step throws an error of these kinds; adds the fault. `tensor`: the one it is about, if it is.
+  // Runs the step. Returns false, and adds a fault, if it throws an error of these kinds. `tensor`: the tensor that it
+  // reads, if any.
   template <typename Step>
   bool attempt(Step&& step, std::string_view tensor = {}) {
     try {
@@ -57,9 +58,9 @@ class Faults {
   }
 
   bool empty() const { return found_.empty(); }
-  // Returns true at the limit of faults, after which readers stop. The last fault states that.
+  // Returns true at the limit of faults, where readers stop. The last fault explains that.
   bool has_reached_limit() const;
-  // Returns an error that sums up all faults. Requires: there is one.
+  // Returns an error with summarize_faults(). Requires: there is a fault.
   Error make_error() const;
   FaultyModel make_faulty_model(Model sound) &&;
 
@@ -71,13 +72,14 @@ class Faults {
   ErrorKind first_kind_ = ErrorKind::invalid_file;
 };
 
-// Collects faulty tensors while a model is read, and ends that. Requires: the model outlives this.
+// Collects the faults of tensors while a model is read, and stops the reading at the limit. Requires: the model
+// outlives this.
 class TensorFaults {
  public:
   explicit TensorFaults(Model& model) : model_(model) {}
 
-  // Returns false if the step throws invalid_file; adds the fault, of that tensor. Throws a FaultyModel when there are
-  // too many.
+  // Runs the step. Returns false, and adds a fault of the tensor, if it throws invalid_file. Throws a FaultyModel at
+  // the limit of faults.
   template <typename Step>
   bool attempt(Step&& step, std::string_view tensor = {}) {
     const bool is_sound = faults_.attempt(std::forward<Step>(step), tensor);

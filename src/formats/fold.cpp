@@ -33,8 +33,8 @@ bool is_all_zero(const Tensor& tensor) {
   return true;
 }
 
-// Returns true for a bias of a quantized matrix, as long as it has rows.
-bool is_bias_of_codes(const Model& model, std::string_view name) {
+// Returns true for the bias of a quantized matrix, with a number for each row.
+bool is_bias_of_quantized(const Model& model, std::string_view name) {
   constexpr std::string_view kBias = ".bias";
   if (!name.ends_with(kBias)) return false;
   name.remove_suffix(kBias.size());
@@ -44,7 +44,7 @@ bool is_bias_of_codes(const Model& model, std::string_view name) {
          bias->shape == Shape{matrix->shape[0]} && has_float_elements(*bias);
 }
 
-Model without(const std::unordered_set<std::string_view>& names, Model model, std::string warning) {
+Model leave_out_tensors(const std::unordered_set<std::string_view>& names, Model model, std::string warning) {
   Model result(model.header());
   for (const Tensor& tensor : model.tensors()) {
     if (!names.contains(tensor.name)) result.add(tensor);
@@ -56,12 +56,12 @@ Model without(const std::unordered_set<std::string_view>& names, Model model, st
 bool is_of_known_family(const Model& model) { return model.config && find_family(model.card.model_type) != nullptr; }
 
 // Leaves out biases of zeros that the family lacks: AutoGPTQ gives every quantized module a bias.
-Model without_zero_biases(Model model) {
+Model leave_out_zero_biases(Model model) {
   if (!is_of_known_family(model)) return model;
   std::unordered_set<std::string_view> zeros;
   std::string_view first;
   for (const std::string_view name : find_unknown_weights(model)) {
-    if (!is_bias_of_codes(model, name) || !is_all_zero(*model.find(std::string(name)))) continue;
+    if (!is_bias_of_quantized(model, name) || !is_all_zero(*model.find(std::string(name)))) continue;
     if (zeros.empty()) first = name;
     zeros.insert(name);
   }
@@ -70,12 +70,12 @@ Model without_zero_biases(Model model) {
                                ? fmt::format("tensor {} is left out: it holds", first)
                                : fmt::format("tensors {} and {} more are left out: they hold", first, zeros.size() - 1);
   std::string warning =
-      fmt::format("{} zeros, and a {} model has no such bias", what, find_family(model.card.model_type)->title);
-  return without(zeros, std::move(model), std::move(warning));
+      fmt::format("{} zeros, and {} models have no such bias", what, find_family(model.card.model_type)->title);
+  return leave_out_tensors(zeros, std::move(model), std::move(warning));
 }
 
-// Leaves out other scales: programs store these next to numbers, too, and next to the parts of any scheme.
-Model without_other_scales(Model model) {
+// Leaves out scales of inputs, outputs and the cache (kNotOfWeights), which programs store next to weights of any kind.
+Model leave_out_other_scales(Model model) {
   const auto is_scale = [](std::string_view name) {
     return std::ranges::any_of(schemes::kNotOfWeights, [&](std::string_view end) { return name.ends_with(end); });
   };
@@ -91,7 +91,7 @@ Model without_other_scales(Model model) {
   }
   if (scales.empty()) return model;
   std::string warning = schemes::describe_left_out(first, scales.size());
-  return without(scales, std::move(model), std::move(warning));
+  return leave_out_tensors(scales, std::move(model), std::move(warning));
 }
 
 }  // namespace
@@ -118,8 +118,8 @@ Model fold_directory(Model model, const fs::path& path, std::string_view quantiz
         quantization_file.empty() ? "" : fmt::format(" (quantization_config is read from {})", quantization_file);
     throw Error(error.kind(), error.message() + from, path.string());
   }
-  model = without_other_scales(std::move(model));
-  if (found && !find_quantization(model.config_json)) return without_zero_biases(std::move(model));
+  model = leave_out_other_scales(std::move(model));
+  if (found && !find_quantization(model.config_json)) return leave_out_zero_biases(std::move(model));
   if (is_from_file && find_reversible_scheme(model.config_json) == nullptr) {
     model.config_json.erase("quantization_config");
     warn(model.warnings, fmt::format("{} describes quantized matrices, but the directory has none", quantization_file),

@@ -1,4 +1,4 @@
-// Format: the abilities of one file format. One constant for each folder, one row each in registry.cpp.
+// Format: the functions and properties of one file format. Each folder has one constant, and registry.cpp a row for it.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ struct LayoutType;  // views/layout_type.hpp
 class Output;       // io/sink.hpp
 class SavedOutput;
 
-// Says how parts are aligned in formats with a choice: to a multiple of `usual`, or of another power of two from
-// `least` on.
+// Holds the alignments of a format that lets users choose: `usual` by default, or another power of two of at least
+// `least`.
 struct Alignments {
   std::uint64_t usual = 0;
   std::uint64_t least = 0;
 };
 
-// Says which write options a format honours; save() rejects the others.
+// Lists the write options a format honours; save() rejects the others.
 struct HonouredOptions {
   bool dialect = false;
   bool zstd_level = false;
@@ -49,12 +49,12 @@ struct MetadataKey {
   Value value;
 };
 
-// Holds the sizes of a file to be written, from headers alone.
+// Holds the sizes of a file to be written, computed from headers alone.
 struct FilePlan {
-  // For each tensor the bytes of its parts, as a reader of the file will find them, in the model's order; before
-  // compression. Empty if the file will hold none of them.
+  // The bytes of each tensor's parts before compression, in the model's order, as a reader of the file will find them.
+  // Empty if the file will hold none of the tensors.
   std::vector<std::uint64_t> tensor_bytes;
-  // Of all files; std::nullopt if it depends on the tensors' bytes.
+  // The size of all files; std::nullopt if it depends on the tensors' bytes.
   std::optional<std::uint64_t> bytes;
   bool exact = true;  // false: `bytes` is an upper bound
 };
@@ -62,26 +62,26 @@ struct FilePlan {
 // Describes the files of weights in a Hugging Face directory, next to its config.json.
 struct WeightFiles {
   std::span<const std::string_view> names;  // of the file that holds all tensors, the usual one first
-  std::string_view index;                   // of the file that maps tensors to several files; empty: none does
-  // Passes a file's tensors to `add_tensor`; returns its other metadata. Adds the tensor's offset to errors of
-  // `add_tensor` without one. Throws what Format::read throws.
+  std::string_view index;                   // of the file that maps tensors to several files; empty: there is none
+  // Calls `add_tensor` with each tensor of a file, and returns the file's other metadata. Errors of `add_tensor` get
+  // the tensor's offset if they have none. Throws what Format::read throws.
   Attributes (*read)(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor, std::vector<Finding>& warnings);
-  bool any_name = false;  // in a directory, the only file of the format holds the tensors, under any name
+  bool has_any_name = false;  // the directory's only file of the format holds the tensors, whatever its name
 };
 
 // Holds a model that is about to be written.
 struct PreparedFile {
-  // Returns the sizes that write() will make. Reads no tensor's bytes; throws what write() throws, except for errors
-  // that only these show.
+  // Returns the sizes of the files that write() makes. Reads no tensor's bytes. Throws what write() throws, except for
+  // errors that only these bytes show.
   std::function<FilePlan()> plan;
   std::vector<std::string> losses;  // what the file loses, one sentence each
   std::function<void(Output& output, const Progress& progress)> write;
   // Returns the name of the file to open, for an output called `name`. Empty: the output's own name.
   std::function<std::string(const std::string& name)> main_name = {};
-  std::shared_ptr<const Model> checked = {};  // what is written, if values are checked meanwhile; see prepare_file()
+  std::shared_ptr<const Model> checked = {};  // the model that write() reads, if it checks values; see prepare_file()
 };
 
-// Prepares a file of a format whose queries share little: it has a function for each.
+// Prepares a file by three functions that share no work.
 template <FilePlan (*kPlan)(const Model&, const WriteOptions&),
           void (*kWrite)(const Model&, Output&, const WriteOptions&),
           std::vector<std::string> (*kLosses)(const Model&, const WriteOptions&)>
@@ -96,14 +96,14 @@ PreparedFile prepare_with(const Model& model, const WriteOptions& options) {
               }};
 }
 
-// Is an edit of attributes that is about to be written.
+// Holds an edit of attributes that is about to be written.
 class PreparedEdit {
  public:
-  // Takes `added`, which EditReport explains.
+  // `added`: the new keys, as in EditReport.
   explicit PreparedEdit(std::vector<std::string> added) : added_(std::move(added)) {}
   virtual ~PreparedEdit() = default;
   // Returns the file after the edit.
-  virtual SourcePtr edited() const = 0;
+  virtual SourcePtr make_edited_source() const = 0;
   const std::vector<std::string>& added() const { return added_; }
   // Throws bad_argument when a change has no effect, or only for other programs: compares the models of the file before
   // and after.
@@ -111,7 +111,7 @@ class PreparedEdit {
     (void)before;
     (void)after;
   }
-  // Returns what commit() does; without EditReport::added.
+  // Returns how commit() changes the file. Leaves EditReport::added empty.
   virtual EditReport report() const = 0;
   // Changes the file at that path, which is the input's or its link's target. Requires: a FileLock holds it.
   virtual void commit(const std::filesystem::path& path) = 0;
@@ -127,50 +127,51 @@ struct Format {
   HonouredOptions options = {};
   // False: bf16 tensors become f32, unless another type is asked for by name.
   bool holds_bf16;
-  // Returns true for layouts besides dense that its files hold. Null: none.
+  // Returns true for a layout that its files hold, besides dense. Null: they hold no others.
   bool (*holds_layout)(const LayoutType& type) = nullptr;
-  bool holds_more_parts = false;             // of dense tensors, besides data
+  bool holds_more_parts = false;             // its files hold other parts of dense tensors than data
   bool has_whole_card = false;               // its files have each field of a card, known or not
-  WeightReader weights = WeightReader::any;  // who reads its files, for weights stored in several ways
-  // Returns true if its readers require the output matrix of such a model, even one that is the embedding. Null: they
+  WeightReader weights = WeightReader::any;  // the program whose way to store weights it follows
+  // Returns true if its readers require the output matrix of such a model, even if it equals the embedding. Null: they
   // never do.
   bool (*requires_output)(const Model& model) = nullptr;
-  // Returns, for files of such a model, a function that is true for a tensor whose numbers they store as float32,
-  // whatever its type. Looks at card and configuration of the model once, for all its tensors. Null: never.
+  // Returns a function that is true for tensors that files of such a model store as float32, whatever their type. Looks
+  // at card and configuration once for all tensors. Null: there are no such tensors.
   std::function<bool(const Tensor& tensor)> (*make_f32_test)(const Model& model) = nullptr;
 
-  // Finds its files by magic, which comes first: returns true if the file is certainly meant to be of this format.
-  // Looks at a few bytes, never throws for their content. Null: the format has no magic of its own.
+  // Recognizes its files by magic, in the first stage: returns true if the file is certainly meant to be of this
+  // format. Looks at a few bytes, and never throws for their content. Null: the format has no magic of its own.
   bool (*sniff)(const Input& input) = nullptr;
-  // Finds its files by their end, where several formats share an extension and the beginning is unlike all of them.
-  // Returns true if the file ends like one of this format, whose reader then reports the fault of the beginning. Null:
-  // its files end in no way of their own.
-  bool (*ends_alike)(const Input& input) = nullptr;
-  // Then by its container, and the names of its members. Null: any names.
+  // Recognizes its files by their end, where several formats share an extension and the beginning matches none of them.
+  // Returns true if the file ends like one of this format: its reader then reports what is wrong at the beginning.
+  // Null: the end of its files is not characteristic.
+  bool (*matches_end)(const Input& input) = nullptr;
+  // Recognizes its files by their container and the names of the members. Null: any names.
   std::optional<ContainerKind> container = {};
   bool (*holds)(const MemberNames& names) = nullptr;
-  // Returns true, in formats of directories, for the names in an archive that holds such a directory. Null: none does.
+  // For formats of directories: returns true if these are the names of an archive that holds such a directory. Null: no
+  // archive does.
   bool (*holds_in_archive)(const MemberNames& names) = nullptr;
-  // Returns, for formats of directories that can be written, why a directory with these file names must not be
-  // replaced; an empty text if it may be.
+  // For formats of directories that can be written: returns why a directory with these file names must not be replaced;
+  // an empty text if it may be.
   std::string (*refusal_to_replace)(const MemberNames& names) = nullptr;
-  // Null if the format cannot be read or written. Requires of prepare: the model outlives the result, and does not
+  // Null if the format cannot be read, or not written. prepare requires that the model outlives the result and does not
   // change.
   Model (*read)(const Input& input, const ReadOptions& options);
   PreparedFile (*prepare)(const Model& model, const WriteOptions& options) = nullptr;
-  // Returns findings of verify() besides the tensors: bytes that belong to no part, files it refers to. Null: none.
-  // Throws io.
+  // Returns the findings of verify() that are not about tensors: bytes that belong to no part, and faults of files that
+  // this file refers to. Null: there are none. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
-  // Returns an error for each place of any file where it makes Python run code while a loader of the format reads it,
-  // and where that cannot be known. Tensors are not looked at. Null: no loader of the format runs code. Throws what
+  // Returns an error for each place in a file, of any format, that makes Python run code when a loader of this format
+  // reads the file, or that may do so. Does not look at tensors. Null: no loader of the format runs code. Throws what
   // read() throws.
   std::vector<Finding> (*find_dangerous_code)(const SourcePtr& source) = nullptr;
-  // Returns how many checksums of its own, covering every byte of its tensors, the file has; audit() compares them with
-  // the bytes. Null: none.
+  // Returns the number of checksums in the file if they cover every byte of its tensors; audit() compares them with the
+  // bytes. Null: the format has none.
   std::size_t (*count_checksums)(const Input& input, const Model& model) = nullptr;
-  // Returns the value of an attribute that a conversion adds to files of the format: of the type that their readers
-  // require. Throws bad_argument for values that are not of this type, and for keys that the writer makes of the model.
-  // Null: any attribute is added as it is given.
+  // Converts an attribute's value, which a conversion adds to files of the format, to the type that their readers
+  // require. Throws bad_argument for values that are not of this type, and for keys that the writer derives from the
+  // model. Null: values are added as they are given.
   Value (*make_attribute)(const Model& model, const std::string& key, const Value& given) = nullptr;
   // Prepares changes of a file's attributes; writes nothing. Throws bad_argument for changes that the format does not
   // allow. Null: its files have no attributes.
@@ -179,20 +180,22 @@ struct Format {
   // much memory.
   std::vector<MetadataKey> (*keys)(const Input& input) = nullptr;
 
-  // How its files are found in a Hugging Face directory; std::nullopt: never.
+  // The format's files in Hugging Face directories; std::nullopt: it has none there.
   std::optional<WeightFiles> weight_files = {};
 
-  // The format's knowledge about models and tensors from any format. Each null: none.
-  // True if the blocks of this matrix of the model run along its columns.
+  // The functions below are about models and tensors of any format. Each may be null.
+  // Returns true if the blocks of this matrix of the model run along its columns.
   bool (*transposes)(const Model& model, std::string_view tensor) = nullptr;
   // Returns the digest of a model's content, if its Origin::format is `origin`.
   std::string (*find_content_digest)(const Model& model) = nullptr;
-  // Fills in empty fields of the card of a model with that origin, for a format with `has_whole_card`. Null: they stay.
+  // Fills in empty fields of the card of a model with that origin, for a format with `has_whole_card`. Null: they stay
+  // empty.
   void (*complete_card)(const Model& model, Card& card) = nullptr;
   std::string_view origin = {};
-  // Returns the name of an unknown type in any spelling of the format's versions.
+  // Returns the name of an element type that Poise does not know, in the spelling of any version of the format.
   std::string_view (*name_unknown_type)(std::string_view spelled) = nullptr;
-  // Returns the adapter that a model of the format, or one made of it, is. Null: it has none. See parse_adapter().
+  // Returns the adapter in a file of this format, or in one converted from it; std::nullopt if it is a model. Null: the
+  // format has no adapters. See parse_adapter().
   std::optional<Adapter> (*adapter)(const Model& file, const Model* base) = nullptr;
 };
 
@@ -206,13 +209,14 @@ struct Opened {
 // Returns the file or directory at a path; for an index of shards, its directory. Throws what Source::open() throws.
 Input open_input(const std::filesystem::path& path, const ReadOptions& options);
 Opened open_with_format(Input input, const ReadOptions& options);
-// Does not throw a FaultyModel: opens the sound rest, and returns the faults.
+// Opens a file with faulty tensors without throwing a FaultyModel: returns the model without them, and the faults.
 Opened open_despite_faults(Input input, const ReadOptions& options);
 
-// Returns those of the opened file. Throws unsupported, naming the formats with keys, if its format has none.
+// Returns the metadata of the opened file, key by key. Throws unsupported, naming the formats with keys, if its format
+// has none.
 std::vector<MetadataKey> list_metadata_keys(const Opened& opened);
 
-// Returns Format::transposes of any format.
+// Returns true if Format::transposes does for any format.
 bool has_blocks_along_columns(const Model& model, std::string_view tensor);
 
 // Returns Format::find_content_digest of the model's original format; std::nullopt if it has none.
@@ -224,21 +228,21 @@ void complete_card(const Model& model, const Format& target, Card& card);
 // Returns Format::name_unknown_type of any format, else the spelling itself.
 std::string_view name_unknown_type(std::string_view spelled);
 
-// Returns true if files of the format can hold tensors of that layout. Dense and carried ones always fit.
+// Returns true if files of the format can hold tensors of that layout. Dense and carried layouts always fit.
 bool holds_layout(const Format& format, const LayoutType& type);
 
-// Returns Format::find_dangerous_code of all formats, for a file that any program may load. Leaves out those that
-// `known` has. An error of a format's reader becomes a finding. Throws io.
+// Returns the findings of Format::find_dangerous_code of all formats, except those in `known`. An error of a format's
+// reader becomes a finding. Throws io.
 std::vector<Finding> find_code_in_file(const SourcePtr& source, std::span<const Finding> known);
 
 // Returns all formats, in the order of the checks.
 std::span<const Format* const> list_all_formats();
 
-// Returns the format of an input among these: by magic, else by its container and members' names; the first in order.
-// Null: none.
+// Returns the first of these formats that recognizes the input: by magic, else by its container and the names of its
+// members. Null: none does.
 const Format* recognise_format(const Input& input, std::span<const Format* const> among);
 
-// Ignores case. Throws bad_argument listing the known names.
+// Returns the format with that name, in small or capital letters. Throws bad_argument that lists the known names.
 const Format& find_format_by_name(std::string_view name);
 
 // Returns the format for an output's name: the format of directories if the name ends in a slash or is a directory,
@@ -254,12 +258,12 @@ std::unique_ptr<SavedOutput> make_saved_output(const Format& format, const std::
 std::string require_possible_output(const Format& format, const std::filesystem::path& path, bool overwrite,
                                     const std::vector<std::filesystem::path>& inputs);
 
-// Rejects options that the format does not honour, and tensors with inconsistent parts, then prepares. Its losses are
-// complete. Writing throws invalid_file for values that verify() calls an error (views/computed_blob.hpp). Requires:
-// the model outlives the result, and does not change.
+// Rejects options that the format does not honour, and tensors with inconsistent parts, then prepares the file.
+// PreparedFile::losses is complete. Writing throws invalid_file for values that verify() calls an error
+// (views/computed_blob.hpp). Requires: the model outlives the result, and does not change.
 PreparedFile prepare_file(const Model& model, const Format& format, const WriteOptions& options);
 
-// Writes a model for callers that need no more.
+// Prepares and writes a file.
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options);
 
 }  // namespace poise

@@ -70,7 +70,7 @@ using Lines = std::vector<std::string_view>;
 bool is_indented(std::string_view line) { return line.starts_with(' ') || trim(line).empty(); }
 
 // Returns the text of a block ("|" keeps its lines, ">" joins them); a line without indentation ends it.
-std::string block(const Lines& lines, std::size_t first, char between) {
+std::string join_block(const Lines& lines, std::size_t first, char between) {
   std::string text;
   for (std::size_t i = first; i < lines.size() && is_indented(lines[i]); ++i) {
     const std::string_view line = trim(lines[i]);
@@ -80,7 +80,7 @@ std::string block(const Lines& lines, std::size_t first, char between) {
   return text;
 }
 
-// Returns the items of "[a, b]", which may continue on further lines. Without its end there are none.
+// Returns the items of "[a, b]", which may continue on further lines. Returns no items if the end is missing.
 std::vector<std::string> parse_flow_items(std::string_view text, const Lines& lines, std::size_t next) {
   std::vector<std::string> items;
   std::string item;
@@ -121,7 +121,7 @@ std::vector<std::string> parse_block_items(const Lines& lines, std::size_t next)
     if (line.empty() || line.starts_with('#')) continue;
     if (line != "-" && !line.starts_with("- ")) {
       if (!lines[next].starts_with(' ')) break;
-      continue;  // of a map
+      continue;  // a line of a map
     }
     const std::string_view text = trim(line.substr(1));
     const bool is_quoted = text.starts_with('"') || text.starts_with('\'');
@@ -159,7 +159,7 @@ std::string read_model_card(const Model& model) {
 }
 
 std::vector<std::string> find_front_matter_values(std::string_view readme, std::string_view key) {
-  const auto one = [](std::string text) {
+  const auto make_list = [](std::string text) {
     return text.empty() ? std::vector<std::string>() : std::vector<std::string>{std::move(text)};
   };
   const Lines lines = list_front_matter_lines(readme);
@@ -168,8 +168,8 @@ std::vector<std::string> find_front_matter_values(std::string_view readme, std::
     if (!value) continue;
     if (value->starts_with('[')) return parse_flow_items(*value, lines, i + 1);
     if (value->starts_with('|') || value->starts_with('>'))
-      return one(block(lines, i + 1, value->front() == '|' ? '\n' : ' '));
-    if (std::string text = parse_scalar(*value); !text.empty()) return one(std::move(text));
+      return make_list(join_block(lines, i + 1, value->front() == '|' ? '\n' : ' '));
+    if (std::string text = parse_scalar(*value); !text.empty()) return make_list(std::move(text));
     return parse_block_items(lines, i + 1);
   }
   return {};

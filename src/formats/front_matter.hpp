@@ -16,10 +16,10 @@ inline constexpr std::string_view kModelCard = "README.md";
 std::string read_model_card(const Model& model);
 
 // Returns the values of a top-level key between the two "---" lines of a README: a plain or quoted scalar, the text of
-// a block, or the items of a list that are not maps. None when there is no such key, or null.
+// a block, or the items of a list that are not maps. Empty if the key is missing or null.
 std::vector<std::string> find_front_matter_values(std::string_view readme, std::string_view key);
 
-// Returns the first of them; empty: none.
+// Returns the first of these values; empty if there are none.
 std::string find_front_matter_value(std::string_view readme, std::string_view key);
 
 }  // namespace poise

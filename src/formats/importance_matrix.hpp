@@ -1,9 +1,9 @@
-// Importance matrices: how much the output of a model depends on each column of its matrices, as measured by
-// llama-imatrix.
+// Importance matrices: how much the output of a model depends on each column of its matrices, as llama-imatrix measures
+// it.
 //
-// GGUF: tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32 entries; for
-// each i32 length, name, i32 calls, i32 values, f32 values; newer ones end with i32 chunks, i32 length, data set.
-// Source: llama.cpp's tools/imatrix, v0.5.0.
+// GGUF files have tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32
+// number of entries; for each entry i32 length, name, i32 calls, i32 number of values, f32 values. Newer files end with
+// i32 chunks, i32 length, name of the data set. Source: llama.cpp's tools/imatrix, v0.5.0.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ class ImportanceMatrix {
   explicit ImportanceMatrix(const std::filesystem::path& path);
 
   // Returns the weights for a tensor of a model of that type, by its name in Poise; null if the file has none. Throws
-  // invalid_file unless there are `columns`, or that many for each of the `matrices` stacked in a tensor.
-  std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type,
-                                                    std::size_t columns, std::size_t matrices = 1) const;
+  // invalid_file unless there are `columns` weights, or `columns` for each of the `matrices` stacked in a tensor.
+  std::shared_ptr<const std::vector<float>> find_weights(std::string_view tensor, std::string_view model_type,
+                                                         std::size_t columns, std::size_t matrices = 1) const;
 
   // Returns the attributes that llama-quantize records in its files: "quantize.imatrix.file" without directories,
   // "dataset", "entries_count", "chunks_count".

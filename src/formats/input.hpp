@@ -17,11 +17,11 @@
 
 namespace poise {
 
-// Is a file (or memory) with its source, or a directory without one.
+// Holds a file (or memory) with its source, or a directory without one.
 struct Input {
   std::filesystem::path path;
   SourcePtr source;        // null for a directory
-  bool has_folder = true;  // false: memory, whose name is not a path. No other file belongs to it
+  bool has_folder = true;  // false: memory, whose name is not a path, so that no other file belongs to it
 };
 
 // Appends a warning about a file or directory.
@@ -32,10 +32,10 @@ inline void warn(std::vector<Finding>& warnings, std::string message, const std:
 // Returns the first bytes of an input, at most `count`; empty for a directory.
 std::vector<std::byte> read_first_bytes(const Input& input, std::size_t count);
 
-// Returns std::nullopt for a file that is not a container. Looks at a few bytes.
+// Returns the kind of container that the input is; std::nullopt for other files. Looks at a few bytes.
 inline std::optional<ContainerKind> find_container(const Input& input) { return find_container_kind(input.source); }
 
-// Returns empty for a container that cannot be read: opening it reports why.
+// Returns the names of a container's members; none if it cannot be read: opening it reports why.
 MemberNames list_member_names(const Input& input, ContainerKind kind);
 
 // Throws invalid_file or unsupported with the likely cause for well-known content that is not a model: an empty file, a
@@ -43,13 +43,13 @@ MemberNames list_member_names(const Input& input, ContainerKind kind);
 // format's magic matches, and the reader that the name promises, if there is one, has rejected the file.
 void refuse_non_model(const Input& input);
 
-// Does the same for one of several files that a reader has opened: the one that its error is about, unless it has a
-// format's magic.
+// Does the same for one of several files that a reader has opened: the file that its error is about, unless it begins
+// with a format's magic.
 void refuse_non_model(const Error& error, std::span<const SourcePtr> opened);
 
-// Opens a file of weights with the config.json, the tokenizer and the other files next to it. `format`: of that file. A
-// shard stands for all of its index. std::nullopt if there is no config.json, for an adapter, and for a format that
-// directories do not have. Throws what open() throws for a directory.
+// Opens a file of weights with the config.json, the tokenizer and the other files next to it. `format`: the format of
+// that file. For a shard, opens all files of its index. Returns std::nullopt if there is no config.json, for an
+// adapter, and for a format that directories do not have. Throws what open() throws for a directory.
 std::optional<Model> open_with_directory(const std::filesystem::path& weights, std::string_view format,
                                          const ReadOptions& options);
 

@@ -73,7 +73,7 @@ void refuse_tensor(std::string_view format, const Tensor& tensor, std::string_vi
   throw std::move(error).with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
 }
 
-void require_no_effects(std::string_view format, const Model& model) {
+void refuse_config_effects(std::string_view format, const Model& model) {
   if (const auto effects = list_effects_outside_config(model); !effects.empty()) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("{} cannot hold keys of config.json that change the computation: {}", format,

@@ -9,6 +9,7 @@
 
 namespace poise {
 
+// Collects sentences about what a format cannot hold.
 class Losses {
  public:
   // Begins the sentences with `format`: "alt", "a Tiny Llama weight file".
@@ -24,7 +25,7 @@ class Losses {
   // Adds a whole sentence.
   void add_sentence(std::string sentence) { sentences_.push_back(std::move(sentence)); }
 
-  // Note losses of formats that lack these parts.
+  // Each adds a sentence if the model has these parts, for formats that lack them.
   void note_card(const Card& card);  // except model_type
   void note_vocabulary(const Model& model, std::string_view instead);
   void note_other_config_keys(const Model& model);
@@ -36,21 +37,22 @@ class Losses {
   std::vector<std::string> sentences_;
 };
 
-// Reports losses of a format that holds only names, shapes and elements: card, configuration, vocabulary, and
+// Returns the losses of a format that holds only names, shapes and elements: card, configuration, vocabulary, and
 // attributes of the model and its tensors, one sentence each.
 std::vector<std::string> list_metadata_losses(const Model& model, std::string_view format);
 
-// Returns the losses that list_metadata_losses() reports, without the beginnings of its sentences: "the card".
+// Returns the same losses without the beginnings of the sentences: "the card".
 std::vector<std::string> list_lost_metadata(const Model& model);
 
 // Returns the fields of the card that have a value, except model_type.
 std::vector<std::string> list_card_fields(const Card& card);
 
-// Throws unsupported for a tensor that a format, which begins the sentence ("alt"), cannot hold, with the tensor's
-// storage and remedies. `why` may add a reason.
+// Throws unsupported for a tensor that a format cannot hold. `format` begins the sentence ("alt"); the tensor's storage
+// and remedies follow. `why`: a reason, or empty.
 [[noreturn]] void refuse_tensor(std::string_view format, const Tensor& tensor, std::string_view why = {});
 
-// Throws unsupported for a model whose config.json has keys that change the model. For formats without such keys.
-void require_no_effects(std::string_view format, const Model& model);
+// Throws unsupported for a model whose config.json has keys that change the computation, for formats that hold no such
+// keys.
+void refuse_config_effects(std::string_view format, const Model& model);
 
 }  // namespace poise

@@ -46,7 +46,7 @@ Card parse_card_fields(const Model& model, const Attributes& map) {
           text("last_modified"), text("license"),    text("uuid")};
 }
 
-// Returns Poise's attribute with that key, if it exists; throws unless it is text.
+// Returns Poise's attribute with that key; null if it is missing. Throws unless it is text.
 const std::string* find_poise_attribute(const Model& model, std::string_view key) {
   const Value* value = model.attributes.find(key);
   if (value == nullptr) return nullptr;
@@ -78,7 +78,7 @@ std::optional<double> find_number_beyond_json(const Value& value) {
   return key ? key : first_in(*pairs, second);
 }
 
-// Takes the JSON object of a text attribute from the model; std::nullopt if it is missing.
+// Removes a text attribute from the model, and returns the JSON object in it; std::nullopt if it is missing.
 std::optional<Attributes> parse_json_attribute(Model& model, std::string_view key) {
   const std::string* text = find_poise_attribute(model, key);
   if (text == nullptr) return std::nullopt;
@@ -204,7 +204,7 @@ std::string describe_json_texts(const Attributes& attributes, const std::vector<
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes) {
   if (cost <= compute_value_limit(text_bytes)) return;
   throw Error(ErrorKind::unsupported,
-              "the attributes of the model are too many: Poise would refuse to read the file (docs/limits.md)");
+              "the model has too many attributes: Poise could not read the file (docs/limits.md); delete some of them");
 }
 
 std::string make_config_text(const Model& model) {
@@ -327,7 +327,7 @@ class VocabularyJsonReader {
     walk_json_object(JsonText(json), name, 0, [&](std::string_view key, JsonValue& value) {
       if (std::ranges::find(fields, key, &Attributes::Entry::first) != fields.end())
         fail_repeated_key(key, name, value.position());
-      if (fields.size() == kMaxKeys) fail("too many keys");
+      if (fields.size() == kMaxKeys) fail(fmt::format("more than {} keys", kMaxKeys));
       const auto* list = std::ranges::find(kLists, key, &List::key);
       fields.emplace_back(key, Value(Value::Array()));
       if (list == kLists.end() || !value.items([&](JsonValue& item) { (this->*list->add)(item); }))
@@ -352,12 +352,12 @@ class VocabularyJsonReader {
 
  private:
   void read_fields() {
-    vocabulary_.kind = kind();
-    vocabulary_.bos_id = id("bos_id");
-    vocabulary_.eos_id = id("eos_id");
-    vocabulary_.pad_id = id("pad_id");
-    vocabulary_.unk_id = id("unk_id");
-    vocabulary_.max_length = id("max_length");
+    vocabulary_.kind = read_kind();
+    vocabulary_.bos_id = read_id("bos_id");
+    vocabulary_.eos_id = read_id("eos_id");
+    vocabulary_.pad_id = read_id("pad_id");
+    vocabulary_.unk_id = read_id("unk_id");
+    vocabulary_.max_length = read_id("max_length");
     vocabulary_.add_dummy_prefix = get<bool>("add_dummy_prefix");
     vocabulary_.remove_extra_whitespaces = get<bool>("remove_extra_whitespaces");
     vocabulary_.normalizer = get<std::string>("normalizer");
@@ -378,7 +378,7 @@ class VocabularyJsonReader {
     return *typed;
   }
 
-  std::int32_t id(std::string_view key) const {
+  std::int32_t read_id(std::string_view key) const {
     const Value* value = map_.find(key);
     if (value != nullptr) {
       const auto* positive = value->get_if<std::uint64_t>();
@@ -389,13 +389,13 @@ class VocabularyJsonReader {
     fail(fmt::format("{}: expected an integer of 32 bits", key));
   }
 
-  VocabularyKind kind() const {
+  VocabularyKind read_kind() const {
     const std::string& name = get<std::string>("kind");
     if (const VocabularyKindRow* row = find_kind_row(name)) return row->kind;
     fail(fmt::format("kind \"{}\" is not known", name));
   }
 
-  std::string text(JsonValue& item) const {
+  std::string read_text(JsonValue& item) const {
     const auto encoded = item.text();
     if (!encoded) fail("a token is not text");
     if (auto decoded = decode_text(*encoded)) return *std::move(decoded);
@@ -410,16 +410,16 @@ class VocabularyJsonReader {
   static const std::array<List, 4> kLists;
   static constexpr std::size_t kMaxKeys = 64;
 
-  void add_score(JsonValue& item) { scores_.push_back(score(item.tree())); }
-  void add_type(JsonValue& item) { types_.push_back(type(item.tree())); }
+  void add_score(JsonValue& item) { scores_.push_back(to_score(item.tree())); }
+  void add_type(JsonValue& item) { types_.push_back(to_type(item.tree())); }
 
   void add_token(JsonValue& item) {
     if (ends_.size() == kMaxTokens) fail(fmt::format("more than {} tokens", kMaxTokens));
-    texts_ += text(item);
+    texts_ += read_text(item);
     ends_.push_back(texts_.size());
   }
 
-  float score(const Value& value) const {
+  float to_score(const Value& value) const {
     if (const auto* number = value.get_if<double>()) return static_cast<float>(*number);
     if (const auto* number = value.get_if<std::uint64_t>()) return static_cast<float>(*number);
     if (const auto* number = value.get_if<std::int64_t>()) return static_cast<float>(*number);
@@ -429,10 +429,10 @@ class VocabularyJsonReader {
     fail("a score is not a number");
   }
 
-  TokenType type(const Value& value) const {
+  TokenType to_type(const Value& value) const {
     const auto* number = value.get_if<std::uint64_t>();
     if (number == nullptr || *number > static_cast<std::uint64_t>(TokenType::user_defined))
-      fail("a token type is not known");
+      fail(fmt::format("a token's type: expected a number from 0 to {}", static_cast<int>(TokenType::user_defined)));
     return static_cast<TokenType>(*number);
   }
 
@@ -441,7 +441,7 @@ class VocabularyJsonReader {
     std::array<std::string, 2> parts;
     std::size_t count = 0;
     const bool list = item.items([&](JsonValue& part) {
-      if (count < parts.size()) parts[count] = text(part);
+      if (count < parts.size()) parts[count] = read_text(part);
       ++count;
     });
     if (!list || count != parts.size()) fail("merges: expected pairs of texts");

@@ -16,25 +16,26 @@
 
 namespace poise {
 
-// Returns every value as text: JSON text unless it is text already.
+// Returns the attributes with all values as texts: JSON for values that are not text already.
 Attributes make_text_attributes(const Attributes& attributes);
 
-// Holds a vocabulary that a model's attributes describe in GGUF's terms. std::nullopt if the model has its own, or
-// none.
+// Holds the vocabulary that a model's attributes describe in GGUF's terms. `made` is std::nullopt if the model has a
+// vocabulary of its own, or if there is none.
 struct DescribedVocabulary {
   std::optional<Vocabulary> made;
   Attributes attributes;  // the model's, without those of the vocabulary
-  std::string problem;    // why existing attributes give no vocabulary; empty if they do or are missing
+  std::string problem;    // why the attributes give no vocabulary; empty if they do, or if there are none
 };
 DescribedVocabulary make_described_vocabulary(const Model& model);
 
-// Returns the model's attributes as text, and then Poise's three for what the model has, or its attributes describe.
+// Returns the model's attributes as texts, followed by Poise's three attributes for card, configuration and vocabulary;
+// the vocabulary may be one that the attributes describe.
 Attributes make_text_attributes(const Model& model);
 
 // Returns how make_text_attributes() changes attributes other than texts, as a sentence; empty if all are texts.
 std::string describe_text_loss(const Attributes& attributes, std::string_view format);
 
-// Returns a value as JSON text. NaN and infinities, which JSON lacks, as in Python: "NaN", "-Infinity".
+// Returns a value as JSON text. NaN and infinities, which JSON lacks, are spelled as in Python: "NaN", "-Infinity".
 std::string make_json_text(const Value& value);
 
 // Returns the items of a JSON array; std::nullopt for another text.
@@ -48,30 +49,31 @@ std::string describe_json_texts(const Attributes& attributes, const std::vector<
 // none.
 std::string describe_text_loss(const DescribedVocabulary& described, std::string_view format);
 
-// Returns only the three, for formats whose attributes need not be text.
+// Returns only Poise's three attributes, for formats whose attributes need not be text.
 Attributes make_metadata_attributes(const Model& model);
 
-// Returns only "poise.config", as JSON. Throws unsupported if JSON cannot hold it, or readers would reject it.
+// Returns the JSON of "poise.config". Throws unsupported if JSON cannot hold the configuration, or readers would reject
+// it.
 std::string make_config_text(const Model& model);
 
-// Returns only "poise.card", as JSON; std::nullopt for an empty card.
+// Returns the JSON of "poise.card"; std::nullopt for an empty card.
 std::optional<std::string> make_card_text(const Card& card);
-// Does the inverse: moves it out of model.attributes. Throws invalid_file.
+// Parses "poise.card" and removes it from model.attributes; std::nullopt if it is missing. Throws invalid_file.
 std::optional<Card> parse_card(Model& model);
 
 // Throws unsupported for a number that JSON cannot hold, anywhere in the map, and names its key after `what`.
 void require_finite(const Attributes& map, std::string_view what = "config");
 
-// Throws unsupported if values of that measure_cost() in a text of that size exceed what readers accept.
+// Throws unsupported if readers would reject values of this measure_cost() in a text of this size.
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes);
 
-// Does the inverse: moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws
-// invalid_file naming attribute and field when one of them does not parse.
+// Moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws invalid_file, naming
+// attribute and field, if one of them does not parse.
 void parse_text_attributes(Model& model);
 
-// Applies the changes by the format's functions, those that erase first, and returns the new keys. erase(key) returns
-// false if the key is missing, set(key, value) true if it is new. Throws bad_argument when there is nothing to change,
-// for a key that is changed twice, and for one to erase that is missing.
+// Applies changes with the format's functions, first those that erase, and returns the new keys. erase(key) returns
+// false if the key is missing; set(key, value) returns true if it is new. Throws bad_argument if there is nothing to
+// change, for a key that is changed twice, and for a missing key to erase.
 std::vector<std::string> apply_changes(const AttributeChanges& changes, FunctionRef<bool(const std::string&)> erase,
                                        FunctionRef<bool(const std::string&, const Value&)> set);
 
@@ -80,7 +82,8 @@ std::vector<std::string> apply_changes(const AttributeChanges& changes, Function
 // hexadecimal digits. Throws unsupported for more than kMaxMerges merges, and for other numbers that are not finite.
 std::string make_vocabulary_json(const Vocabulary& vocabulary);
 
-// Parses such a text. Errors name `attribute` and `path`, the model's file. Throws invalid_file.
+// Parses the result of make_vocabulary_json(). Errors name `attribute` and `path`, the model's file. Throws
+// invalid_file.
 Vocabulary parse_vocabulary_json(std::string_view json, std::string_view attribute, const std::string& path);
 
 }  // namespace poise

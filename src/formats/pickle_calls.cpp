@@ -17,18 +17,18 @@ using pickle::Id;
 using pickle::Kind;
 using pickle::Pickle;
 
-// Says which state BUILD may give to the result of a function.
+// Names the kinds of states that the opcode BUILD may give to the result of a function.
 enum class State : std::uint8_t {
   none,
   fields,  // a dict of attributes
   record,  // a dict of attributes, or their tuple
-  tensor,  // of the oldest parameters: requires_grad, volatile, no hooks
+  tensor,  // of the oldest parameters: (requires_grad, volatile, hooks), without hooks
   array,   // of numpy.ndarray
   type,    // of numpy.dtype
 };
 
-// The functions that pickles of checkpoints may call, by what the pickle may do to the result; other expected names may
-// only be named.
+// The functions that pickles of checkpoints may call, grouped by the later changes that their results allow. Pickles
+// may name other expected functions, but not call them.
 constexpr std::array kTensorMakers = std::to_array<std::string_view>(
     {"torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor_v3",
      "torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state",
@@ -65,7 +65,7 @@ constexpr std::array kCallRules = std::to_array<CallRule>({
 // torch._tensor._rebuild_from_type_v2 calls its first argument with its third.
 constexpr std::string_view kRebuildType = "torch._tensor._rebuild_from_type_v2";
 constexpr std::string_view kRebuilds = "torch._utils._rebuild_";
-// A defaultdict calls its argument, without arguments.
+// A defaultdict calls its first argument, without arguments.
 constexpr std::array<std::string_view, 8> kFactories = {"builtins.list",  "builtins.dict",          "builtins.set",
                                                         "builtins.int",   "builtins.str",           "builtins.tuple",
                                                         "builtins.float", "collections.OrderedDict"};
@@ -111,7 +111,7 @@ bool is_plain(const Pickle& pickle, Id id, std::size_t depth = 0) {
   }
 }
 
-// Returns a change that a state makes by its attributes. torch sets each: setattr(tensor, "data", value) gives the
+// Describes how a state's attributes change a tensor. torch sets each of them: setattr(tensor, "data", value) gives the
 // tensor other numbers.
 std::optional<std::string> find_attribute_change(const Pickle& pickle, Id state) {
   constexpr std::array<std::string_view, 5> kSetters = {"data", "grad", "real", "imag", "names"};
@@ -127,7 +127,8 @@ std::optional<std::string> find_attribute_change(const Pickle& pickle, Id state)
   return std::nullopt;
 }
 
-// Names the arguments of a function that are its result's attributes, and its hooks: their places, 0 for none.
+// Holds the places of a function's arguments that are its result's attributes and its hooks; 0: there is no such
+// argument.
 struct Extras {
   std::string_view name;
   std::size_t attributes = 0;
@@ -142,7 +143,7 @@ constexpr std::array kExtras = std::to_array<Extras>({
     {"torch._utils._rebuild_qtensor", 0, 6},
 });
 
-// Returns an argument of a function, or None.
+// Returns the argument at a place; None if there is none.
 Id argument(std::span<const Id> arguments, std::size_t place) {
   return place > 0 && place < arguments.size() ? arguments[place] : pickle::kNone;
 }
@@ -170,8 +171,8 @@ bool is_tensor_state(const Pickle& pickle, Id state) {
          is_empty_mapping(pickle, parts[2]);
 }
 
-// Returns the fault of the state of numpy.dtype: a version, an order, no parts, and flags that fit its word. NumPy
-// believes the flags of a state: with wrong ones, it takes the bytes of an array for the addresses of objects.
+// Describes the fault of a call of numpy.dtype. Its state has a version, an order, no parts, and flags that fit its
+// word. NumPy trusts these flags: with wrong ones, it takes the bytes of an array for the addresses of objects.
 std::optional<std::string> find_type_fault(const Pickle& pickle, const Call& call) {
   constexpr std::string_view kWords = "biufcSUVMm?O";
   constexpr std::int64_t kObjectFlags = 63;  // as numpy.dtype("O").__reduce__() gives them
@@ -188,7 +189,7 @@ std::optional<std::string> find_type_fault(const Pickle& pickle, const Call& cal
   constexpr std::size_t kParts = 7;
   if (state.size() < kParts) return "with a state that is too short";
   const bool has_fields = std::ranges::any_of(state.subspan(2, 3), [](Id part) { return part != pickle::kNone; });
-  if (has_fields) return "with fields: Poise knows types of one number, text or object";
+  if (has_fields) return "with fields: expected a type of one number, text or object";
   const auto number = [&](std::size_t i) {
     return pickle.kind(state[i]) == Kind::integer ? pickle.integer(state[i]) : 0;
   };
@@ -321,7 +322,7 @@ std::optional<std::string> find_tensor_change(const Pickle& pickle, Id id) {
   const std::string name = name_called_function(pickle, id);
   const std::span<const Id> arguments = pickle.items(call.arguments);
   if (auto change = find_argument_change(pickle, name, arguments)) return change;
-  // The function and the arguments of another call.
+  // The first and third argument are the function and the arguments of another call.
   if (name != kRebuildType || arguments.size() < 3 || pickle.kind(arguments[2]) != Kind::tuple) return std::nullopt;
   return find_argument_change(pickle, name_canonical_global(pickle, arguments[0]), pickle.items(arguments[2]));
 }

@@ -26,15 +26,15 @@ constexpr std::size_t kMostPickles = 1000;  // of a file, one after the other
 constexpr std::size_t kMostFindings = 100;
 constexpr std::uint64_t kMostUnpromised = 64 << 20;  // bytes of a pickle in a file that does not look like one
 
-// Endings of files that torch.load(), pickle.load(), joblib.load() and the like are given.
+// Endings of files that people load with torch.load(), pickle.load(), joblib.load() and the like.
 constexpr std::array<std::string_view, 14> kPromises = {".npy",    ".npz", ".bin",    ".pt",   ".pth", ".ckpt", ".pkl",
                                                         ".pickle", ".pk",  ".joblib", ".dill", ".p",   ".th",   ".sav"};
 
-// Describes the beginning of files in which those loaders, or people, find other files that Poise does not look into.
+// Describes archives and compressed files, which may hold pickles and which Poise does not open, by their first bytes.
 struct Packed {
   std::string_view begin;
   std::string_view what;
-  bool everywhere = false;  // whatever the file is called
+  bool everywhere = false;  // under any name
 };
 constexpr std::array kPacked = std::to_array<Packed>({
     {"7z\xbc\xaf\x27\x1c", "a 7z archive", true},
@@ -61,21 +61,21 @@ bool promises_pickle(std::string_view name) {
   return std::ranges::any_of(kPromises, [&](std::string_view ending) { return rest.ends_with(ending); });
 }
 
-// Holds bytes of a file, which grow as its pickles need them.
+// Reads the bytes of a file, as many as its pickles need.
 class PickleBytes {
  public:
   explicit PickleBytes(BlobPtr blob) : blob_(std::move(blob)), mapped_(blob_->map()) {}
 
   std::uint64_t size() const { return blob_->size(); }
 
-  std::string begin(std::size_t count) {
+  std::string read_begin(std::size_t count) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(count, size())));
     blob_->read(0, bytes);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
-  // Returns objects that are valid while this lives.
-  Partial run(std::uint64_t at, std::uint64_t most, const std::string& name) {
+  // Runs the pickle at an offset, in at most `most` bytes. The result's objects are valid while this lives.
+  Partial run_pickle(std::uint64_t at, std::uint64_t most, const std::string& name) {
     constexpr std::uint64_t kFirst = 64 << 10;
     if (mapped_) {
       const auto rest = mapped_->subspan(static_cast<std::size_t>(at));
@@ -104,7 +104,7 @@ bool has_calls(const Pickle& pickle) {
   return false;
 }
 
-// Returns true for names that Python can import: others are text that begins like a pickle.
+// Returns true for names that Python can import: other names are from a text that begins like a pickle.
 bool is_dotted_name(std::string_view name) {
   bool at_begin = true;
   for (const char c : name) {
@@ -133,10 +133,10 @@ class Check {
     std::size_t most = kMostPickles;
     for (std::size_t i = 0; at < bytes_.size() && findings_.size() < kMostFindings; ++i) {
       if (i == most) {
-        if (most == kMostPickles) report(at, fmt::format("more than {} pickles: the rest is not looked at", most));
+        if (most == kMostPickles) report(at, fmt::format("more than {} pickles: the rest is not checked", most));
         break;
       }
-      const Partial partial = bytes_.run(at, is_promised ? kMaxPickleBytes : kMostUnpromised, file_.path);
+      const Partial partial = bytes_.run_pickle(at, is_promised ? kMaxPickleBytes : kMostUnpromised, file_.path);
       if (is_pickle(partial, at, is_promised)) add(partial);
       if (partial.stop) break;
       if (i == 0 && is_magic_number(partial.pickle)) most = kLegacyPickles;  // numbers follow
@@ -147,7 +147,7 @@ class Check {
 
   std::vector<Finding> check_certain() {
     for (std::uint64_t at = 0; findings_.size() < kMostFindings;) {
-      const Partial partial = bytes_.run(at, kMaxPickleBytes, file_.path);
+      const Partial partial = bytes_.run_pickle(at, kMaxPickleBytes, file_.path);
       add(partial);
       if (partial.stop) break;
       at += partial.pickle.size();
@@ -167,7 +167,7 @@ class Check {
 
   bool report_packed(bool is_promised) {
     constexpr std::size_t kLongest = 8;
-    const std::string begin = bytes_.begin(kLongest);
+    const std::string begin = bytes_.read_begin(kLongest);
     for (const Packed& packed : kPacked) {
       if (!begin.starts_with(packed.begin) || (!packed.everywhere && !is_promised)) continue;
       report(0, fmt::format("this is {}, which Poise does not open: nothing in it was looked at; unpack it where that "
@@ -274,7 +274,7 @@ bool is_magic_number(const Pickle& pickle) {
 }
 
 std::vector<Finding> check_pickles(const PickleFile& file) { return Check(file).check_all(); }
-std::vector<Finding> check_pickle(const PickleFile& file) { return Check(file).check_certain(); }
+std::vector<Finding> check_certain_pickles(const PickleFile& file) { return Check(file).check_certain(); }
 
 std::vector<Finding> check_members(const ZipArchive& archive, FunctionRef<bool(std::string_view name)> skip) {
   return MemberCheck(archive.source()->name()).check(archive, skip, {}, 0);

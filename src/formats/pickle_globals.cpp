@@ -78,7 +78,8 @@ constexpr std::array kNamedArguments = std::to_array<std::string_view>(
     {"builtins.list", "builtins.dict", "builtins.tuple", "builtins.int", "builtins.float", "builtins.str",
      "builtins.long", "builtins.unicode", "numpy.ndarray"});
 
-// Beginnings of names, by the effect of the functions and classes; with a dot at its end, a whole module.
+// Beginnings of names, grouped by the effect of these functions and classes. A dot at the end stands for a whole
+// module.
 constexpr std::array kRunCommands = std::to_array<std::string_view>(
     {"os.system",    "os.popen",    "os.exec",       "os.spawn",      "os.posix_spawn",    "os.startfile",
      "posix.system", "posix.popen", "posix.exec",    "posix.spawn",   "nt.system",         "subprocess.",

@@ -20,17 +20,17 @@ std::string make_full_name(const pickle::Global& global);
 // names, and for types that Poise lacks.
 std::optional<DType> find_storage_dtype(std::string_view name);
 std::optional<DType> find_dtype(std::string_view name);
-// Returns the names for writing; empty for types that no version of PyTorch loads from typed storages.
+// Returns the name of the storage for writing; empty for types that no version of PyTorch loads from typed storages.
 std::string_view find_storage_name(DType dtype);
 
-// Returns the name without Python 2's name of the module builtins, which pickles of protocol 2 have.
+// Returns the name with "builtins" in place of Python 2's name of that module, which pickles of protocol 2 have.
 std::string canonicalize_name(std::string_view name);
 
 // Returns true for the classes of torch.distributed.checkpoint that describe a checkpoint; they only hold fields.
 bool is_checkpoint_class(std::string_view name);
 
-// Returns true for names that checkpoints usually need: harmless to import, and, as far as find_unsafe_calls() lets
-// them be called, to call. SECURITY.md compares them with those of torch.load(weights_only=True).
+// Returns true for names that checkpoints usually need. Importing them is harmless, and so is calling them as far as
+// find_unsafe_calls() allows it. SECURITY.md compares them with those of torch.load(weights_only=True).
 bool is_expected(std::string_view name);
 
 // Returns the effect of a function or class that is_expected() rejects, for people: "runs commands", "imports modules",

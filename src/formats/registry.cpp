@@ -57,7 +57,7 @@ bool has_extension(const Format& format, const std::string& found) {
                                 std::ranges::find(format.extensions, extension) != format.extensions.end());
 }
 
-Model read_with(const Format& format, const Input& input, const ReadOptions& options) {
+Model read_with_format(const Format& format, const Input& input, const ReadOptions& options) {
   if (format.read == nullptr)
     throw Error(ErrorKind::unsupported, fmt::format("{} files can be written, not read", format.info.name),
                 input.path.string());
@@ -69,24 +69,24 @@ Model read_with(const Format& format, const Input& input, const ReadOptions& opt
 
 enum class IfFaulty { fail, open_rest };
 
-// Reads the rest. `faults` are those of a model whose sound rest this is.
-Model read_sound_rest(const Format& format, const Input& input, const ReadOptions& options,
-                      std::vector<Finding>& faults) {
+// Reads a model. If it has faulty tensors, returns the rest and sets `faults`.
+Model read_despite_faults(const Format& format, const Input& input, const ReadOptions& options,
+                          std::vector<Finding>& faults) {
   try {
-    return read_with(format, input, options);
+    return read_with_format(format, input, options);
   } catch (FaultyModel& faulty) {
     faults = faulty.faults();
     return faulty.release_valid_part();
   }
 }
 
-// Returns the format of the extension of a file that begins like none: the one that it ends like, else the first. Null:
-// none.
+// Returns the format of a file that begins with no magic, by its extension: the one that it ends like, else the first.
+// Null: no format has the extension.
 const Format* find_by_extension(const Input& input, const std::string& extension) {
   const Format* first = nullptr;
   for (const Format* format : kFormats) {
     if (format->read == nullptr || !has_extension(*format, extension)) continue;
-    if (format->ends_alike != nullptr && format->ends_alike(input)) return format;
+    if (format->matches_end != nullptr && format->matches_end(input)) return format;
     if (first == nullptr) first = format;
   }
   return first;
@@ -95,8 +95,8 @@ const Format* find_by_extension(const Input& input, const std::string& extension
 Opened read_input(Input input, const ReadOptions& options, IfFaulty if_faulty = IfFaulty::fail) {
   std::vector<Finding> faults;
   const auto read = [&](const Format& format) {
-    return if_faulty == IfFaulty::fail ? read_with(format, input, options)
-                                       : read_sound_rest(format, input, options, faults);
+    return if_faulty == IfFaulty::fail ? read_with_format(format, input, options)
+                                       : read_despite_faults(format, input, options, faults);
   };
   const std::string extension = input.path.extension().string();
   if (const Format* format = recognise_format(input, kFormats)) {
@@ -140,7 +140,7 @@ void require_writable(const Model& model, const Format& format, const WriteOptio
   for (const Tensor& tensor : model.tensors()) check_parts(tensor);
 }
 
-// Returns the parts of dense tensors besides data.
+// Returns a sentence about parts of dense tensors besides data; std::nullopt if there are none.
 std::optional<std::string> describe_lost_parts(const Model& model) {
   const Tensor* first = nullptr;
   std::size_t more = 0;
@@ -261,7 +261,7 @@ const Format* recognise_format(const Input& input, std::span<const Format* const
   for (const Format* format : among) {
     if (format->container == container && format->holds != nullptr && holds(format->holds)) return format;
   }
-  // Formats that any names may belong to come after those that know their names.
+  // Formats without a test for names come after those with one.
   for (const Format* format : among) {
     if (format->container == container && format->holds == nullptr) return format;
   }

@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// Is a row of such a table: text, a number, or another spelling.
+// Holds a row of such a table. Text: a text, a number, or another type that spells an element type.
 template <typename Text>
 struct Spelling {
   DType dtype;

@@ -123,7 +123,7 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
         .with({.kind = Remedy::Kind::convert, .value = "zt"});
   }
   ready.prepared = opened.format->edit(opened.input, changes);
-  const Model after = read_edited(*opened.format, {path, ready.prepared->edited()});
+  const Model after = read_edited(*opened.format, {path, ready.prepared->make_edited_source()});
   if (changes.force) return ready;
   const std::string problem = find_harm(opened.model, after, changes, path);
   if (!problem.empty()) {
@@ -196,7 +196,7 @@ EditReport edit_copy(const std::filesystem::path& path, const std::filesystem::p
   FileOutput::require_possible(target, overwrite, inputs);
   const ReadyEdit ready = prepare_edit(path, changes);
   require_whole(ready.opened, target);
-  const SourcePtr edited = ready.prepared->edited();
+  const SourcePtr edited = ready.prepared->make_edited_source();
   EditReport report{EditReport::Way::copied, edited->size(), ready.prepared->added()};
   if (changes.dry_run) return report;
   FileOutput file(target, overwrite, inputs);

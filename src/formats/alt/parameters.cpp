@@ -89,7 +89,7 @@ void require_held_config(const Model& model) {
         fmt::format("alt holds the hyperparameters of models like Mistral and Llama; this one's model_type is \"{}\"",
                     model.card.model_type));
   }
-  require_no_effects("alt", model);
+  refuse_config_effects("alt", model);
 }
 
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order) {

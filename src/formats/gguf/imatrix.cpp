@@ -129,9 +129,10 @@ void ImportanceMatrix::read_older(const std::filesystem::path& path) {
   set_provenance(dataset, chunks > 0 ? static_cast<std::uint64_t>(chunks) : 0);
 }
 
-std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_view tensor,
-                                                                    std::string_view model_type, std::size_t columns,
-                                                                    std::size_t matrices) const {
+std::shared_ptr<const std::vector<float>> ImportanceMatrix::find_weights(std::string_view tensor,
+                                                                         std::string_view model_type,
+                                                                         std::size_t columns,
+                                                                         std::size_t matrices) const {
   const gguf::Architecture* architecture = gguf::architecture_of(model_type);
   const auto known = architecture == nullptr ? std::nullopt : gguf::gguf_name(*architecture, tensor);
   const auto found = weights_.find(known ? std::string_view(known->name) : tensor);

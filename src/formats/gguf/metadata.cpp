@@ -158,7 +158,7 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
 
 namespace {
 
-std::string type_name(const MetadataValue& value) {
+std::string name_metadata_type(const MetadataValue& value) {
   if (value.type() != ValueType::array) return std::string(to_string(value.type()));
   return fmt::format("{}[{}]", to_string(value.item_type()), value.count());
 }
@@ -169,7 +169,7 @@ std::vector<MetadataKey> list_keys(const Input& input) {
   HeaderReader header(*input.source);
   std::vector<MetadataKey> keys;
   header.metadata([&](std::string_view key, MetadataValue& value) {
-    std::string type = type_name(value);
+    std::string type = name_metadata_type(value);
     keys.push_back({std::string(key), std::move(type), value.tree()});
   });
   return keys;

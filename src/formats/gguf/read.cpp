@@ -214,11 +214,11 @@ class TensorAdder {
       return make_blocks(info.name, info.shape, *type, std::move(blob));
     }
     Tensor listed = make_dense(info.name, info.shape, DType::u8, std::move(blob));
-    listed.layout = TensorLayout::other(type_name(info, find_numbered_block_type(info.type)));
+    listed.layout = TensorLayout::other(make_layout_name(info, find_numbered_block_type(info.type)));
     return listed;
   }
 
-  static std::string type_name(const TensorInfo& info, const BlockType* type) {
+  static std::string make_layout_name(const TensorInfo& info, const BlockType* type) {
     if (type != nullptr) return fmt::format("gguf.{}.big_endian/1", type->name);
     const auto* removed = std::ranges::find(kRemovedTypes, info.type, &RemovedType::number);
     return removed != kRemovedTypes.end() ? fmt::format("gguf.{}.removed/1", removed->name)

@@ -194,7 +194,7 @@ std::optional<LocatedWeights> find_weights(const Container& directory) {
     for (const std::string_view name : format->weight_files->names) {
       if (directory.has(name)) return LocatedWeights{format, std::string(name), false};
     }
-    if (!format->weight_files->any_name) continue;
+    if (!format->weight_files->has_any_name) continue;
     if (auto name = only_file(directory, *format)) return LocatedWeights{format, *std::move(name), false};
   }
   return std::nullopt;

@@ -406,7 +406,7 @@ class RecordFields : private LiteralCursor {
 std::vector<Finding> check_objects(const ArrayHeader& header, const pytorch::PickleFile& data) {
   const Elements elements = header.is_record ? RecordFields(header.descr).classify() : classify_word(header.descr);
   if (elements == Elements::plain) return {};
-  if (elements == Elements::objects) return pytorch::check_pickle(data);
+  if (elements == Elements::objects) return pytorch::check_certain_pickles(data);
   std::vector<Finding> findings = pytorch::check_pickles(data);
   findings.insert(findings.begin(),
                   {Severity::error,

@@ -250,7 +250,7 @@ void require_writable(const Model& model) {
   if (!model.config) refuse("the model has no configuration, and the file begins with one");
   if (type.empty())
     refuse("the model has no model_type", {{.kind = Remedy::Kind::model_type, .value = std::string(kTinyLlama)}});
-  require_no_effects("tllm", model);  // with such keys check_consistency() does not know the tensors
+  refuse_config_effects("tllm", model);  // with such keys check_consistency() does not know the tensors
   Faults faults = find_faults(model);
   if (faults.sentences.empty() && !compute_file_size(*model.config)) faults.add("it would have more than 2^64 bytes");
   // An empty model agrees with any configuration, but lacks every tensor.

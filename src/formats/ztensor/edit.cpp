@@ -163,7 +163,7 @@ class Appended final : public PreparedEdit {
     footer_ = make_footer(manifest_offset_, manifest.bytes);
   }
 
-  SourcePtr edited() const override {
+  SourcePtr make_edited_source() const override {
     const auto footer = Source::from_memory({footer_.bytes().begin(), footer_.bytes().end()}, input_.path.string());
     return make_spliced_source(
         input_.path.string(),
@@ -203,7 +203,7 @@ class Rewritten final : public PreparedEdit {
     end_ = Source::from_memory({end.bytes().begin(), end.bytes().end()}, input.path.string());
   }
 
-  SourcePtr edited() const override {
+  SourcePtr make_edited_source() const override {
     return make_spliced_source(input_.path.string(), {{input_.source, 0, blobs_end_}, make_whole_range(end_)});
   }
 

@@ -82,7 +82,7 @@ class Quantize final : public Step {
     const Shape& shape = plan.tensor.shape;
     const std::size_t matrices = shape.size() == 3 ? static_cast<std::size_t>(shape.front()) : 1;
     Importance weights =
-        matrix_->weights(plan.tensor.name, model_type_, static_cast<std::size_t>(shape.back()), matrices);
+        matrix_->find_weights(plan.tensor.name, model_type_, static_cast<std::size_t>(shape.back()), matrices);
     is_used_ = is_used_ || weights != nullptr;
     if (weights == nullptr) {
       plan.warn("the importance matrix has no weights for it, so it is quantized without");

@@ -45,11 +45,11 @@ TEST_F(Imatrix, SumsOverCounts) {
                                                         {"output.weight.counts", {1, 1}, 0, floats({0})}})
           .bytes());
   const ImportanceMatrix matrix(path);
-  EXPECT_THAT(*matrix.weights("model.layers.0.self_attn.q_proj.weight", "llama", 2), ElementsAre(2, 3));
-  EXPECT_THAT(*matrix.weights("lm_head.weight", "mistral", 2), ElementsAre(1, 1));  // never seen
-  EXPECT_THAT(*matrix.weights("blk.0.attn_q.weight", "of no family", 2), ElementsAre(2, 3));
-  EXPECT_EQ(matrix.weights("model.layers.1.self_attn.q_proj.weight", "llama", 2), nullptr);
-  EXPECT_THAT(support::error_of([&] { matrix.weights("lm_head.weight", "llama", 3); }).message(),
+  EXPECT_THAT(*matrix.find_weights("model.layers.0.self_attn.q_proj.weight", "llama", 2), ElementsAre(2, 3));
+  EXPECT_THAT(*matrix.find_weights("lm_head.weight", "mistral", 2), ElementsAre(1, 1));  // never seen
+  EXPECT_THAT(*matrix.find_weights("blk.0.attn_q.weight", "of no family", 2), ElementsAre(2, 3));
+  EXPECT_EQ(matrix.find_weights("model.layers.1.self_attn.q_proj.weight", "llama", 2), nullptr);
+  EXPECT_THAT(support::error_of([&] { matrix.find_weights("lm_head.weight", "llama", 3); }).message(),
               HasSubstr("one weight for each of the 3 columns of tensor lm_head.weight, found 2 weights"));
 }
 
@@ -58,14 +58,15 @@ TEST_F(Imatrix, EachExpertHasItsOwn) {
                                                {{"blk.0.ffn_up_exps.weight.in_sum2", {2, 2}, 0, floats({6, 9, 4, 8})},
                                                 {"blk.0.ffn_up_exps.weight.counts", {1, 2}, 0, floats({3, 4})}})
                                            .bytes()));
-  EXPECT_THAT(*matrix.weights("model.layers.0.mlp.experts.0.up_proj.weight", "qwen3_moe", 2), ElementsAre(2, 3));
-  EXPECT_THAT(*matrix.weights("model.layers.0.mlp.experts.1.up_proj.weight", "qwen3_moe", 2), ElementsAre(1, 2));
+  EXPECT_THAT(*matrix.find_weights("model.layers.0.mlp.experts.0.up_proj.weight", "qwen3_moe", 2), ElementsAre(2, 3));
+  EXPECT_THAT(*matrix.find_weights("model.layers.0.mlp.experts.1.up_proj.weight", "qwen3_moe", 2), ElementsAre(1, 2));
   // Of an architecture without a family they stay stacked.
-  EXPECT_THAT(*matrix.weights("blk.0.ffn_up_exps.weight", "of no family", 2, 2), ElementsAre(2, 3, 1, 2));
-  EXPECT_THAT(support::error_of([&] { matrix.weights("blk.0.ffn_up_exps.weight", "of no family", 2, 3); }).message(),
-              HasSubstr("4 weights"));
+  EXPECT_THAT(*matrix.find_weights("blk.0.ffn_up_exps.weight", "of no family", 2, 2), ElementsAre(2, 3, 1, 2));
+  EXPECT_THAT(
+      support::error_of([&] { matrix.find_weights("blk.0.ffn_up_exps.weight", "of no family", 2, 3); }).message(),
+      HasSubstr("4 weights"));
   const auto refusal = [&](const char* name) {
-    return support::error_of([&] { matrix.weights(name, "qwen3_moe", 2); }).message();
+    return support::error_of([&] { matrix.find_weights(name, "qwen3_moe", 2); }).message();
   };
   EXPECT_THAT(
       refusal("model.layers.0.mlp.experts.2.up_proj.weight"),
@@ -79,7 +80,7 @@ std::string older(std::int32_t values = 2) {
 }
 
 TEST_F(Imatrix, TheOlderFormat) {
-  EXPECT_THAT(*ImportanceMatrix(stored(older())).weights("model.layers.0.mlp.down_proj.weight", "llama", 2),
+  EXPECT_THAT(*ImportanceMatrix(stored(older())).find_weights("model.layers.0.mlp.down_proj.weight", "llama", 2),
               ElementsAre(0.5F, 2));
 }
 
