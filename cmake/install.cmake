@@ -1,29 +1,49 @@
-# `cmake --install`: the library, its headers, the command, and what find_package(poise) and pkg-config need.
+# `cmake --install`: the libraries, their headers, the command, and what find_package(poise) and pkg-config need.
 include(CMakePackageConfigHelpers)
+set(POISE_CMAKE_DIRECTORY ${CMAKE_INSTALL_LIBDIR}/cmake/poise)
 
-install(TARGETS libpoise EXPORT poiseTargets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# poise::poise is the shared library where there is one. The static library is poise::static then, and its users name it
+# as a component, because it needs all dependencies: find_package(poise COMPONENTS static).
+function(poise_install_library target name export)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  install(TARGETS ${target} EXPORT ${export}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(EXPORT ${export} NAMESPACE poise:: DESTINATION ${POISE_CMAKE_DIRECTORY})
+endfunction()
+if(POISE_SHARED_LIBRARY)
+  poise_install_library(${POISE_SHARED_LIBRARY} poise poiseTargets)
+endif()
+if(NOT BUILD_SHARED_LIBS)
+  set(name static)
+  if(NOT POISE_SHARED_LIBRARY)
+    set(name poise)
+  endif()
+  poise_install_library(libpoise ${name} poiseStaticTargets)
+endif()
+
 install(TARGETS poise RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(TARGET poise-mpi)
   install(TARGETS poise-mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)  # builds of some targets lack it
+  install(FILES docs/man/poise-mpi.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
-set(POISE_CMAKE_DIRECTORY ${CMAKE_INSTALL_LIBDIR}/cmake/poise)
-install(EXPORT poiseTargets NAMESPACE poise:: DESTINATION ${POISE_CMAKE_DIRECTORY})
 configure_package_config_file(cmake/poiseConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/poiseConfig.cmake
   INSTALL_DESTINATION ${POISE_CMAKE_DIRECTORY})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/poiseConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poiseConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/poiseConfigVersion.cmake
   DESTINATION ${POISE_CMAKE_DIRECTORY})
-
-# A static library's users link its dependencies themselves.
-if(BUILD_SHARED_LIBS)
-  set(POISE_PC_REQUIRES "Requires.private")
+# A static library's users link its dependencies themselves. Where both libraries are installed, only
+# `pkg-config --static` needs these, so they are names of libraries: pkg-config demands packages from everyone.
+if(POISE_SHARED_LIBRARY)
+  set(POISE_PC_LIBRARIES "Libs: -L\${libdir} -lpoise
+Libs.private: -lfmt -ltbb -lhwy -lcrypto -lzstd -lz -ldeflate -lxxhash -lsimdjson -lutf8proc -lpcre2-8 -lyaml-cpp \
+-lpthread -lstdc++ -lm")
 else()
-  set(POISE_PC_REQUIRES "Requires")
+  set(POISE_PC_LIBRARIES "Libs: -L\${libdir} -lpoise -lpthread -lstdc++ -lm
+Requires: fmt tbb libhwy libcrypto libzstd zlib libdeflate libxxhash simdjson libutf8proc libpcre2-8 yaml-cpp")
 endif()
 file(RELATIVE_PATH POISE_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/poise.pc.in ${CMAKE_CURRENT_BINARY_DIR}/poise.pc @ONLY)

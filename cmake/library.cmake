@@ -1,6 +1,6 @@
 # The interface that compiled programs rely on: goes up when a change of poise.h breaks them (tests/capi/abi.txt), not
-# with each version.
-set(POISE_SOVERSION 1)
+# with each version. The name of Debian's package ends with it (debian/control).
+set(POISE_SOVERSION 0)
 
 # The parts of libpoise, static or shared, however often it is linked.
 function(poise_library target)
