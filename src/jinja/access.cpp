@@ -18,7 +18,7 @@ Method find_method(const Object& of, std::string_view name) {
 }
 
 // Returns true for methods that change a list or dictionary; the sandbox refuses them.
-bool changes(const Object& of, std::string_view name) {
+bool is_changing_method(const Object& of, std::string_view name) {
   static constexpr std::array<std::string_view, 8> kOfLists = {"append", "clear", "pop",    "reverse",
                                                                "insert", "sort",  "extend", "remove"};
   static constexpr std::array<std::string_view, 5> kOfDicts = {"clear", "pop", "popitem", "setdefault", "update"};
@@ -69,7 +69,7 @@ std::optional<Object> find_python_attribute(Interpreter& in, const Object& of, s
   return ThingPtr(std::make_shared<Function>(std::string(name), body, measure_depth(of)));
 }
 
-Object make_refused(const Object& of, std::string_view name) {
+Object make_refused_attribute(const Object& of, std::string_view name) {
   return make_undefined(fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, name_type(of)));
 }
 
@@ -118,7 +118,7 @@ std::optional<Object> find_subscripted(Budget& budget, const Object& of, const O
 
 Object Interpreter::find_attribute(const Object& of, std::string_view name) {
   if (of.is_undefined()) fail_undefined(of);
-  if (is_hidden(name) || changes(of, name)) return make_refused(of, name);
+  if (is_hidden(name) || is_changing_method(of, name)) return make_refused_attribute(of, name);
   if (auto found = find_python_attribute(*this, of, name)) return *std::move(found);
   if (of.is<DictPtr>()) {
     if (const Object* const found = (*of.get_if<DictPtr>())->find(name)) return *found;
@@ -129,11 +129,11 @@ Object Interpreter::find_attribute(const Object& of, std::string_view name) {
 Object Interpreter::find_item(const Object& of, const Object& key) {
   if (auto found = find_subscripted(budget_, of, key)) return *std::move(found);
   if (const Text* const name = key.text()) {
-    if (is_hidden(name->bytes) || changes(of, name->bytes)) return make_refused(of, name->bytes);
+    if (is_hidden(name->bytes) || is_changing_method(of, name->bytes)) return make_refused_attribute(of, name->bytes);
     if (auto found = find_python_attribute(*this, of, name->bytes)) return *std::move(found);
     return make_missing_attribute(of, name->bytes);
   }
-  return make_undefined(fmt::format("{} has no element {}", describe_type(of), repr(budget_, key)));
+  return make_undefined(fmt::format("{} has no element {}", describe_type(of), write_repr(budget_, key)));
 }
 
 // The methods of dictionaries, lists, tuples and ranges follow.
@@ -143,11 +143,11 @@ namespace {
 const DictPtr& read_dict(const Object& self) { return *self.get_if<DictPtr>(); }
 
 template <DictView::Of kOf>
-Object view(Interpreter&, const Object& self, Parameters&) {
+Object make_view(Interpreter&, const Object& self, Parameters&) {
   return DictView{kOf, read_dict(self)};
 }
 
-Object get(Interpreter& in, const Object& self, Parameters& given) {
+Object get_or_default(Interpreter& in, const Object& self, Parameters& given) {
   const Object key = given.require("key");
   const Object otherwise = given.read("default").value_or(nullptr);
   const Object* const found = read_dict(self)->find(in.budget(), key);
@@ -170,7 +170,7 @@ Object find_index(Interpreter& in, const Object& self, Parameters& given) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (are_equal(in.budget(), items[i], value)) return static_cast<std::int64_t>(i);
   }
-  fail(fmt::format("{} is not in {}", repr(in.budget(), value), name_type(self)));
+  fail(fmt::format("{} is not in {}", write_repr(in.budget(), value), name_type(self)));
 }
 
 Object count_items(Interpreter& in, const Object& self, Parameters& given) {
@@ -192,10 +192,10 @@ Object make_dict_from_keys(Interpreter& in, const Object&, Parameters& given) {
 
 Method find_dict_method(std::string_view name) {
   static const std::map<std::string_view, Method> kMethods = {
-      {"keys", view<DictView::Of::keys>},
-      {"values", view<DictView::Of::values>},
-      {"items", view<DictView::Of::items>},
-      {"get", get},
+      {"keys", make_view<DictView::Of::keys>},
+      {"values", make_view<DictView::Of::values>},
+      {"items", make_view<DictView::Of::items>},
+      {"get", get_or_default},
       {"copy", copy_dict},
       {"fromkeys", make_dict_from_keys},
   };

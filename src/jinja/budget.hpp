@@ -1,4 +1,4 @@
-// Failure is thrown where a template stops. Template adds the line and throws poise::Error.
+// A Failure is thrown where a template fails. Template catches it, and throws a poise::Error with the line.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Failure : std::runtime_error {
 
 [[noreturn]] inline void fail(const std::string& message) { throw Failure(FailureKind::runtime, message); }
 
-// Budget bounds the work of one rendering. Templates come with models, and are as hostile.
+// Limits of the work of one rendering. A template comes with a model, so that it may be hostile.
 
 struct Limits {
   std::uint64_t steps = 50'000'000;              // expressions, statements, items
@@ -37,11 +37,12 @@ class Budget {
  public:
   explicit Budget(const Limits& limits) : limits_(limits) {}
 
+  // Counts steps. Throws beyond the limit.
   void step(std::uint64_t count = 1) {
     if (count > limits_.steps - steps_) throw Failure(FailureKind::limit, "the template takes too many steps");
     steps_ += count;
   }
-  // Counts values of that size. Call it before they are made.
+  // Counts the bytes of a value. Call it before the value is made.
   void charge(std::uint64_t bytes) {
     if (bytes > limits_.bytes - bytes_) throw Failure(FailureKind::limit, "the template makes too many values");
     bytes_ += bytes;

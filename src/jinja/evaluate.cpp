@@ -126,7 +126,7 @@ Object Interpreter::evaluate_filter(const Expression& expression, const ScopePtr
   const ExpressionPtr& operand = expression.operands[0];
   Object value;
   if (!operand) {
-    if (block == nullptr) fail("a filter has nothing to work on");
+    if (block == nullptr) fail("a filter needs a value in front of it");
     value = *block;
   } else {
     value = operand->kind == ExpressionKind::filter && block != nullptr ? evaluate_filter(*operand, scope, block)

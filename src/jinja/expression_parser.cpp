@@ -354,8 +354,10 @@ ExpressionPtr ExpressionParser::parse_call(ExpressionPtr of) {
 Arguments ExpressionParser::parse_arguments() {
   Arguments all;
   std::set<std::string> names;
-  const auto require = [&](bool is_right) {
-    if (!is_right) in_.refuse("the arguments of a call are in a wrong order");
+  const auto require_order = [&](bool is_right) {
+    if (!is_right)
+      in_.refuse(
+          "the arguments of a call are in a wrong order: expected positional ones, then name=value and *, then **");
   };
   in_.expect_symbol("(");
   for (bool first = true; !in_.is_symbol(")"); first = false) {
@@ -364,20 +366,20 @@ Arguments ExpressionParser::parse_arguments() {
       if (in_.is_symbol(")")) break;
     }
     if (in_.skip_symbol("*")) {
-      require(!all.rest && !all.rest_keywords);
+      require_order(!all.rest && !all.rest_keywords);
       all.rest = parse_expression();
     } else if (in_.skip_symbol("**")) {
-      require(!all.rest_keywords);
+      require_order(!all.rest_keywords);
       all.rest_keywords = parse_expression();
     } else if (in_.is(TokenKind::name) && in_.peek().kind == TokenKind::symbol && in_.peek().text == "=") {
-      require(!all.rest_keywords);
+      require_order(!all.rest_keywords);
       if (!names.insert(in_.current().text).second)
         in_.refuse(fmt::format("the argument '{}' is given twice", in_.current().text));
       std::string name = in_.next().text;
       in_.next();
       all.keywords.emplace_back(std::move(name), parse_expression());
     } else {
-      require(!all.rest && !all.rest_keywords && all.keywords.empty());
+      require_order(!all.rest && !all.rest_keywords && all.keywords.empty());
       all.positional.push_back(parse_expression());
     }
   }

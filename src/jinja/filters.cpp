@@ -6,7 +6,7 @@
 namespace poise::jinja {
 
 Method find_filter(std::string_view name) {
-  for (const Filters* all : {&text_filters(), &sequence_filters(), &number_filters()}) {
+  for (const Filters* all : {&get_text_filters(), &get_sequence_filters(), &get_number_filters()}) {
     const auto found = all->find(name);
     if (found != all->end()) return found->second;
   }

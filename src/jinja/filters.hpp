@@ -1,4 +1,4 @@
-// The tables of filters and tests have a row for each name.
+// Filters and tests. A table of each has a row for each name.
 #pragma once
 
 #include <map>
@@ -9,9 +9,9 @@
 namespace poise::jinja {
 
 using Filters = std::map<std::string_view, Method>;
-const Filters& text_filters();
-const Filters& sequence_filters();
-const Filters& number_filters();
+const Filters& get_text_filters();
+const Filters& get_sequence_filters();
+const Filters& get_number_filters();
 
 // Returns null if unknown.
 Method find_filter(std::string_view name);
@@ -20,8 +20,8 @@ using Test = bool (*)(Interpreter& in, const Object& value, Parameters& paramete
 // Returns null if unknown.
 Test find_test(std::string_view name);
 
-// Looks up the attribute that an argument of a filter names: "a.b.0", 2. Returns texts in lower case where case does
-// not count.
+// Finds the attribute of an item that a filter's argument names: "a.b.0", 2. Without `with_case`, texts become lower
+// case.
 class Key {
  public:
   Key(Interpreter& in, const Object& attribute, bool with_case);

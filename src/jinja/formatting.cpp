@@ -22,7 +22,7 @@ class PercentFormat {
     }
   }
 
-  Text run() {
+  Text format() {
     const std::string& bytes = text_.bytes;
     while (at_ < bytes.size()) {
       const std::size_t percent = std::min(bytes.find('%', at_), bytes.size());
@@ -163,7 +163,7 @@ class BraceFormat {
   BraceFormat(Interpreter& in, std::vector<Object> items, Keywords names, bool makes_markup)
       : in_(in), items_(std::move(items)), names_(std::move(names)), makes_markup_(makes_markup) {}
 
-  Text run(const Text& text, int depth = 2) {
+  Text format(const Text& text, int depth = 2) {
     if (depth < 0) fail("Max string recursion exceeded");
     Text out;
     const std::string& bytes = text.bytes;
@@ -221,7 +221,7 @@ class BraceFormat {
     const bool is_markup = value.text() != nullptr && value.text()->is_markup;
     if (at < bytes.size()) {
       if (bytes[at] != ':') fail("expected ':' after conversion specifier");
-      spec = run(copy_part(field, at + 1, bytes.size()), depth - 1);
+      spec = format(copy_part(field, at + 1, bytes.size()), depth - 1);
     }
     const auto append_made = [&](const Text& made) {
       append(out, makes_markup_ ? escape_markup(in_.budget(), made) : made);
@@ -237,7 +237,7 @@ class BraceFormat {
     }
     if (value.is<bool>() && !spec.empty()) value = *value.integer();
     const Text made = format_value(in_.budget(), value, parse_format_spec(spec.bytes));
-    // A message may have made the specification, which has a character to fill with.
+    // If the specification contains input, its fill character may be input.
     append_made(spec.marks.find('\1') == std::string::npos ? made : mark_as_input(made.bytes));
   }
 
@@ -288,7 +288,7 @@ class BraceFormat {
 
 Object format_percent(Budget& budget, const Text& text, const Object& values) {
   budget.charge(2 * text.size());
-  Text result = PercentFormat(budget, text, values).run();
+  Text result = PercentFormat(budget, text, values).format();
   result.is_markup = text.is_markup;
   budget.charge(2 * result.size());
   return result;
@@ -297,7 +297,7 @@ Object format_percent(Budget& budget, const Text& text, const Object& values) {
 Object format_braces(Interpreter& in, const Text& text, Parameters& parameters) {
   in.budget().charge(2 * text.size());
   std::vector<Object> items = parameters.read_positional();
-  Text result = BraceFormat(in, std::move(items), parameters.read_keywords(), text.is_markup).run(text);
+  Text result = BraceFormat(in, std::move(items), parameters.read_keywords(), text.is_markup).format(text);
   result.is_markup = text.is_markup;
   in.budget().charge(2 * result.size());
   return result;
@@ -326,7 +326,7 @@ Text escape_markup(Budget& budget, const Text& text) {
   return out;
 }
 
-// Both share Python's format specifications.
+// Both kinds of formatting use Python's format specifications.
 
 namespace {
 
@@ -363,7 +363,7 @@ std::string write_real_digits(double magnitude, const FormatSpec& spec) {
     case 'G': text = fmt::format("{:.{}G}", magnitude, std::max(precision, 1)); break;
     case '%': text = fmt::format("{:.{}f}%", magnitude * 100, precision); break;
     case '\0':
-      if (!spec.precision) return repr(magnitude);
+      if (!spec.precision) return write_repr(magnitude);
       text = fmt::format("{:.{}g}", magnitude, std::max(precision, 1));
       break;
     default: text = fmt::format("{:.{}f}", magnitude, precision);
@@ -466,8 +466,8 @@ Text format_value(Budget& budget, const Object& value, const FormatSpec& spec) {
     if (spec.type == 'c') {
       if (*whole < 0 || *whole > 0x10FFFF || (*whole >= 0xD800 && *whole < 0xE000))
         fail("%c arg not in range(0x110000)");
-      // A number has no mark of its own and may be a message's: a character made from it counts as input, so that no
-      // message spells a special token in numbers.
+      // A number has no mark, and may come from a message. A character made from it counts as input, so that no message
+      // can write a special token in numbers.
       std::string bytes;
       append_utf8(bytes, static_cast<char32_t>(*whole));
       const Text character = mark_as_input(std::move(bytes));

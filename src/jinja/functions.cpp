@@ -55,7 +55,7 @@ Dict read_dict_arguments(Interpreter& in, Parameters& given) {
   return dict;
 }
 
-// Is the function dict(), which is a type in Python.
+// The function dict(), which is a type in Python.
 class DictType final : public Thing {
  public:
   std::string type() const override { return "type"; }
@@ -78,7 +78,7 @@ Object make_namespace_from(Interpreter& in, Parameters& given) {
   return made;
 }
 
-// Is the result of cycler("odd", "even").
+// The result of cycler("odd", "even").
 class Cycler final : public Thing, public std::enable_shared_from_this<Cycler> {
  public:
   explicit Cycler(std::vector<Object> items) : items_(std::move(items)), depth_(measure_depth_of_items(items_)) {}
@@ -128,8 +128,7 @@ Object raise_exception(Interpreter& in, Parameters& given) {
   throw Failure(FailureKind::raised, message);
 }
 
-// Formats a time. Dates in templates are in English in a program of any locale, as Python writes them unless it calls
-// setlocale().
+// Formats a time in English, whatever the program's locale is: Python does so unless it calls setlocale().
 std::size_t format_time(std::span<char> out, const std::string& format, const std::tm& time) {
   static const ::locale_t kC = ::newlocale(LC_ALL_MASK, "C", nullptr);
   return ::strftime_l(out.data(), out.size(), format.c_str(), &time, kC);

@@ -175,7 +175,7 @@ Flow Interpreter::run_loop(const Statement& statement, std::vector<Object> items
     Loop& loop;
     ~End() { loop.end(); }
   } const end{*state};
-  bool is_done = false;  // some item ran to the end of the body; Jinja does not count others
+  bool is_done = false;  // some item reached the end of the body; Jinja runs `else` otherwise
   for (std::size_t i = 0; i < state->items().size(); ++i) {
     budget_.step();
     state->set_index(i);

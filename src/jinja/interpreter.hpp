@@ -1,4 +1,4 @@
-// Interpreter: renders one template once.
+// An Interpreter renders one template once.
 #pragma once
 
 #include <ctime>
@@ -18,7 +18,7 @@
 
 namespace poise::jinja {
 
-// Names keep their marks: those after ** may be input.
+// Names keep their marks (text.hpp): a name in a dictionary after ** may be input.
 using Keywords = std::vector<std::pair<Text, Object>>;
 
 // Holds the arguments of one call, which the callee reads one by one.
@@ -48,7 +48,7 @@ class Parameters {
   std::vector<Object> read_positional();
   Keywords read_keywords();
   bool has_positional() const { return next_ < positional_.size(); }
-  // Throws if arguments remain. The caller does it after the call.
+  // Throws if arguments remain. Call it after the callee has read its arguments.
   void finish() const;
 
  private:
@@ -69,7 +69,7 @@ struct Scope {
 };
 using ScopePtr = std::shared_ptr<Scope>;
 
-// Says in which way a body ended.
+// How a body ended.
 enum class Flow : unsigned char { on, end_loop, next_item };
 
 class Interpreter {
@@ -87,7 +87,7 @@ class Interpreter {
 
   // Returns a scope with the functions of every template.
   ScopePtr make_globals();
-  // Throws where scopes nest too deeply.
+  // Returns a new scope inside another. Throws where scopes nest too deeply.
   ScopePtr open_scope(const ScopePtr& scope);
   // Returns the scope in which a body runs.
   ScopePtr open_scope(const ScopePtr& scope, const Body& body);
@@ -96,7 +96,7 @@ class Interpreter {
   Flow execute(const Body& body, const ScopePtr& scope, Text& out);
   // Returns the output of a body.
   Text render(const Body& body, const ScopePtr& scope);
-  // Runs a loop over items; a recursive loop calls it with others.
+  // Runs a loop over items. loop(items) of a recursive loop calls it, too.
   Flow run_loop(const Statement& loop, std::vector<Object> items, const ScopePtr& scope, std::size_t depth, Text& out);
   Object call_macro(const Statement& macro, const ScopePtr& scope, Parameters& parameters);
 

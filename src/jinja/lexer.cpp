@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 26> kSymbols = {"//", "**", "==", "!=", "
                                                        "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                                        ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
-// Returns the source with "\n" for every line break, and without the last one.
+// Returns the source with "\n" for every line break, and without a line break at the end.
 std::string convert_line_breaks(std::string_view source) {
   std::string text;
   text.reserve(source.size());
@@ -46,8 +46,8 @@ class Lexer {
   }
 
  private:
-  std::string_view read_rest() const { return std::string_view(source_).substr(at_); }
-  bool is_next(std::string_view text) const { return read_rest().starts_with(text); }
+  std::string_view get_rest() const { return std::string_view(source_).substr(at_); }
+  bool is_next(std::string_view text) const { return get_rest().starts_with(text); }
   [[noreturn]] void refuse(const std::string& message) const { throw SyntaxFailure(message, line_); }
 
   // Moves to `end`, and counts lines.

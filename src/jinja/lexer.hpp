@@ -30,13 +30,13 @@ enum class TokenKind : unsigned char {
 
 struct Token {
   TokenKind kind = TokenKind::end;
-  std::string text = {};  // of a string: what it spells
+  std::string text = {};  // of a string: its value
   std::size_t line = 1;
 };
 
 inline constexpr std::size_t kMaxSource = std::size_t{1} << 20;  // bytes
 
-// Is a syntax error, with its line.
+// A syntax error, with its line.
 struct SyntaxFailure : Failure {
   SyntaxFailure(const std::string& message, std::size_t line_) : Failure(FailureKind::syntax, message), line(line_) {}
   std::size_t line;
@@ -45,7 +45,7 @@ struct SyntaxFailure : Failure {
 // Returns the tokens; the last one is `end`. Throws SyntaxFailure. Requires: UTF-8.
 std::vector<Token> tokenize(std::string_view source);
 
-// Is a parser's position in a template's tokens.
+// Holds a template's tokens, and the parser's position in them.
 class TokenStream {
  public:
   explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}

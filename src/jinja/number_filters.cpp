@@ -183,7 +183,7 @@ Object filter_filesizeformat(Interpreter&, const Object& value, Parameters& give
 
 }  // namespace
 
-const Filters& number_filters() {
+const Filters& get_number_filters() {
   static const Filters kFilters = {
       {"int", filter_int},         {"float", filter_float},
       {"abs", filter_abs},         {"round", filter_round},

@@ -206,31 +206,31 @@ bool is_iterable(const Object& object) {
 
 std::vector<Object> read_items(Budget& budget, const Object& object) {
   std::vector<Object> items;
-  const auto begin = [&](std::size_t count) {
+  const auto charge_items = [&](std::size_t count) {
     budget.step(count);
     budget.charge(count, kItemBytes);
     items.reserve(count);
   };
   if (object.is_undefined()) return items;
   if (const auto* sequence = object.sequence()) {
-    begin(sequence->size());
+    charge_items(sequence->size());
     items = *sequence;
   } else if (const Text* const text = object.text()) {
     const std::vector<std::size_t> begins = find_characters(text->bytes);
-    begin(begins.size());
+    charge_items(begins.size());
     for (std::size_t i = 0; i + 1 < begins.size(); ++i) items.emplace_back(copy_part(*text, begins[i], begins[i + 1]));
   } else if (const auto* range = object.get_if<RangeObject>()) {
-    begin(static_cast<std::size_t>(range->size()));
+    charge_items(static_cast<std::size_t>(range->size()));
     for (std::int64_t i = 0; i < range->size(); ++i) items.emplace_back(range->at(i));
   } else if (const auto* iterator = object.get_if<IteratorPtr>()) {
     Iterator& from = **iterator;
-    begin(from.items.size() - from.next);
+    charge_items(from.items.size() - from.next);
     items.assign(from.items.begin() + static_cast<std::ptrdiff_t>(from.next), from.items.end());
     from.next = from.items.size();
   } else if (object.is<DictPtr>() || object.is<DictView>()) {
     const auto* const view = object.get_if<DictView>();
     const Dict& dict = view != nullptr ? *view->dict : **object.get_if<DictPtr>();
-    begin(dict.entries().size());
+    charge_items(dict.entries().size());
     for (const auto& [key, value] : dict.entries()) {
       if (view != nullptr && view->of == DictView::Of::items) {
         items.push_back(make_tuple(budget, {key, value}));

@@ -26,7 +26,7 @@ class Object;
 class Interpreter;
 class Parameters;
 
-// Stands for a missing name or attribute. Most uses fail, with this reason.
+// Stands for a missing name or attribute. Most uses of it throw a Failure with this reason.
 struct Undefined {
   std::shared_ptr<const std::string> reason;
 };
@@ -36,7 +36,7 @@ using TextPtr = std::shared_ptr<const Text>;
 // Holds the items of a list or tuple.
 struct SequenceObject {
   std::vector<Object> items;
-  unsigned depth = 1;     // of nested containers, this one included
+  unsigned depth = 1;     // how deep containers nest, with this one
   bool is_group = false;  // a tuple of the filter groupby, with the attributes grouper and list
 };
 using SequencePtr = std::shared_ptr<const SequenceObject>;
@@ -80,7 +80,7 @@ struct RangeObject {
   friend bool operator==(const RangeObject&, const RangeObject&) = default;
 };
 
-// Is the result of dict.keys() and similar methods.
+// The result of dict.keys() and similar methods.
 struct DictView {
   enum class Of { keys, values, items } of = Of::keys;
   DictPtr dict;
@@ -95,10 +95,10 @@ struct Iterator {
 };
 using IteratorPtr = std::shared_ptr<Iterator>;
 
-// Is the result of namespace(). The interpreter owns it, so that namespaces may hold each other.
+// The result of namespace(). The interpreter owns it, so that namespaces may hold each other.
 struct Namespace;
 
-// Is a function, a method, a macro, a loop, or another object with attributes or calls.
+// A function, a method, a macro, a loop, or another object with attributes or calls.
 class Thing {
  public:
   virtual ~Thing() = default;
@@ -155,7 +155,7 @@ class Object {
   const std::vector<Object>* sequence() const;
   bool is_undefined() const { return is<Undefined>(); }
   bool is_none() const { return is<std::nullptr_t>(); }
-  // Booleans are integers, too.
+  // Return std::nullopt for other types. Booleans are integers, too.
   std::optional<std::int64_t> integer() const;
   std::optional<double> number() const;
 
@@ -170,7 +170,7 @@ struct Namespace {
 };
 
 Object make_undefined(std::string reason);
-// Throws where containers nest too deeply, as the next two do.
+// These three throw where containers nest too deeply.
 Object make_list(Budget& budget, std::vector<Object> items);
 Object make_tuple(Budget& budget, std::vector<Object> items);
 Object make_iterator(Budget& budget, std::vector<Object> items, std::string type = "generator");
@@ -180,8 +180,8 @@ unsigned measure_depth(const Object& object);
 unsigned nest_depth(unsigned depth);
 unsigned measure_depth_of_items(const std::vector<Object>& items);
 
-// Converts a JSON value; marks its texts as input if `is_input`. Bytes become texts. An integer from 2^63 on fails
-// where it is used.
+// Converts a JSON value; marks its texts as input if `is_input`. Bytes become texts. An integer from 2^63 on becomes an
+// object that throws where it is used.
 Object make_object(Budget& budget, const Value& value, bool is_input);
 
 // Returns "str", "NoneType", ...
@@ -208,7 +208,7 @@ void require_usable(const Object& object);
 Text to_text(Budget& budget, const Object& object);
 void append_repr(Budget& budget, Text& out, const Object& object);
 void append_repr(Text& out, const Text& text);
-std::string repr(Budget& budget, const Object& object);
-std::string repr(double number);
+std::string write_repr(Budget& budget, const Object& object);
+std::string write_repr(double number);
 
 }  // namespace poise::jinja

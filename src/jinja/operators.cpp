@@ -123,7 +123,7 @@ Object repeat_sequence(Budget& budget, const Object& of, std::int64_t count) {
   return of.is<List>() ? make_list(budget, std::move(all)) : make_tuple(budget, std::move(all));
 }
 
-Object sum(Budget& budget, const Object& left, const Object& right) {
+Object add_objects(Budget& budget, const Object& left, const Object& right) {
   if (left.text() != nullptr && right.text() != nullptr) {
     budget.charge(2 * (left.text()->size() + right.text()->size()));
     const bool is_markup = left.text()->is_markup || right.text()->is_markup;
@@ -154,7 +154,7 @@ Object compute(Interpreter& in, std::string_view sign, const Object& left, const
   const auto y = right.number();
   if (x && y) return compute_reals(sign, *x, *y);
   const auto is_repeatable = [](const Object& of) { return of.text() != nullptr || of.sequence() != nullptr; };
-  if (sign == "+") return sum(in.budget(), left, right);
+  if (sign == "+") return add_objects(in.budget(), left, right);
   if (sign == "*" && is_repeatable(left) && b) return repeat_sequence(in.budget(), left, *b);
   if (sign == "*" && is_repeatable(right) && a) return repeat_sequence(in.budget(), right, *a);
   if (sign == "%" && left.text() != nullptr) return format_percent(in.budget(), *left.text(), right);
@@ -200,14 +200,14 @@ Bounds find_bounds(std::int64_t length, const Object& start, const Object& stop,
   if (by == 0) fail("slice step cannot be zero");
   const std::int64_t least = by < 0 ? -1 : 0;
   const std::int64_t most = by < 0 ? length - 1 : length;
-  const auto clamped = [&](const Object& of, std::int64_t otherwise) {
+  const auto clamp_index = [&](const Object& of, std::int64_t otherwise) {
     if (of.is_none()) return otherwise;
     std::int64_t at = index(of);
     if (at < 0) return std::max(least, at + length);
     return std::min(at, most);
   };
-  const std::int64_t from = clamped(start, by < 0 ? most : least);
-  const std::int64_t to = clamped(stop, by < 0 ? least : most);
+  const std::int64_t from = clamp_index(start, by < 0 ? most : least);
+  const std::int64_t to = clamp_index(stop, by < 0 ? least : most);
   return {from, to, by,
           (by > 0 ? RangeObject{from, to, by} : RangeObject{from, to, std::max(by, -(length + 1))}).size()};
 }

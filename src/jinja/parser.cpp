@@ -204,7 +204,8 @@ class StatementParser {
     made.body = parse_whole_body(end);
     loops_ = loops;
     const auto takes = [&](std::string_view name) {
-      return std::ranges::find(made.parameters, name, &Parameter::name) == made.parameters.end() && uses(made, name);
+      return std::ranges::find(made.parameters, name, &Parameter::name) == made.parameters.end() &&
+             uses_name(made, name);
     };
     made.takes_caller = takes("caller");
     made.takes_keywords = takes("kwargs");

@@ -1,4 +1,4 @@
-// The parser makes a tree of a template's tokens.
+// The parser turns a template's tokens into a tree.
 #pragma once
 
 #include <string_view>
@@ -24,8 +24,8 @@ class ExpressionParser {
   ExpressionPtr parse_tuple(Items items = Items::any, std::string_view end = {}, bool in_brackets = false);
   // Returns the target of an assignment or a loop.
   ExpressionPtr parse_target(bool with_members, std::string_view end = {});
-  // Parses "name(...) | name" after a block's name, whose null operand is the block's text. Returns null if there are
-  // no filters.
+  // Parses the filters of a block, "name(...) | name". The innermost operand is null: it stands for the block's text.
+  // Without `begins`, "|" comes before the first filter; returns null if it is missing.
   ExpressionPtr parse_block_filters(bool begins);
 
  private:

@@ -59,7 +59,7 @@ struct Shown {
   void operator()(std::nullptr_t) const { append(out, "None"); }
   void operator()(bool value) const { append(out, value ? "True" : "False"); }
   void operator()(std::int64_t value) const { append(out, std::to_string(value)); }
-  void operator()(double value) const { append(out, repr(value)); }
+  void operator()(double value) const { append(out, write_repr(value)); }
   void operator()(const TextPtr& text) const {
     budget.charge(2 * text->size());
     if (text->is_markup) append(out, "Markup(");
@@ -95,7 +95,7 @@ struct Shown {
 
 }  // namespace
 
-std::string repr(double number) {
+std::string write_repr(double number) {
   std::string text = fmt::format("{}", number);
   if (std::isfinite(number) && text.find_first_of(".e") == std::string::npos) text += ".0";
   return std::isnan(number) ? "nan" : text;
@@ -119,7 +119,7 @@ void append_repr(Budget& budget, Text& out, const Object& object) {
   std::visit(Shown{budget, out}, object.storage());
 }
 
-std::string repr(Budget& budget, const Object& object) {
+std::string write_repr(Budget& budget, const Object& object) {
   Text text;
   append_repr(budget, text, object);
   return text.bytes;
@@ -199,7 +199,7 @@ class JsonWriter {
   static std::string write_number(double value) {
     if (std::isnan(value)) return "NaN";
     if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-    return repr(value);
+    return write_repr(value);
   }
 
   void write_text(const Text& text) {
@@ -213,7 +213,7 @@ class JsonWriter {
     append(out, "\"");
   }
 
-  void new_line() {
+  void append_new_line() {
     if (!style_.indent) return;
     budget_.charge(level_ + 1, 2 * style_.indent->size() + 1);
     append(out, "\n");
@@ -226,11 +226,11 @@ class JsonWriter {
     ++level_;
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (i > 0) append(out, between_);
-      new_line();
+      append_new_line();
       write(items[i]);
     }
     --level_;
-    new_line();
+    append_new_line();
     append(out, "]");
   }
 
@@ -255,13 +255,13 @@ class JsonWriter {
     ++level_;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (i > 0) append(out, between_);
-      new_line();
+      append_new_line();
       write_text(convert_key(entries[i]->first));
       append(out, after_key_);
       write(entries[i]->second);
     }
     --level_;
-    new_line();
+    append_new_line();
     append(out, "}");
   }
 

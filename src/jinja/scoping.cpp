@@ -1,4 +1,4 @@
-// The rules are those of jinja2/idtracking.py (jinja2 3.1.6; older ones differ where each branch sets a name).
+// The rules are those of jinja2/idtracking.py of jinja2 3.1.6. Older versions differ if each branch sets a name.
 #include "jinja/scoping.hpp"
 
 #include <algorithm>
@@ -14,9 +14,9 @@ class ScopeSearch {
  public:
   explicit ScopeSearch(Scoping& result) : result_(result) {}
 
-  void run(const Body& whole) {
+  void search(const Body& whole) {
     Level level{nullptr};
-    enter(level, whole);
+    search_scope(level, whole);
     if (has_blocks_) result_.unset_.clear();  // a block sees nothing of the scopes around it
   }
 
@@ -24,11 +24,11 @@ class ScopeSearch {
   using Name = std::string_view;
   enum class Start : unsigned char { outer, unset };
 
-  // Holds one scope with the names that it mentions itself.
+  // Holds a scope, and the names that it mentions outside of inner scopes.
   struct Level {
     const Level* parent;
     std::unordered_map<Name, Start> refs = {};
-    unsigned branches = 0;  // around the statement that is read
+    unsigned branches = 0;  // how many contain the statement that is read
   };
 
   static bool is_known(const Level* level, Name name) {
@@ -37,15 +37,15 @@ class ScopeSearch {
     }
     return false;
   }
-  static void load(Level& level, Name name) {
+  static void read_name(Level& level, Name name) {
     if (!is_known(&level, name)) level.refs.emplace(name, Start::outer);
   }
-  // Stores a name. A name that only a branch sets is not the scope's own from the beginning.
-  static void store(Level& level, Name name) {
+  // Records that a statement sets a name. A name that only a branch sets is not undefined at the beginning.
+  static void write_name(Level& level, Name name) {
     if (level.refs.contains(name)) return;
     level.refs.emplace(name, level.branches > 0 || is_known(level.parent, name) ? Start::outer : Start::unset);
   }
-  static void take(Level& level, Name parameter) { level.refs.emplace(parameter, Start::outer); }
+  static void add_parameter(Level& level, Name parameter) { level.refs.emplace(parameter, Start::outer); }
 
   static void read(Level& level, const std::vector<ExpressionPtr>& all) {
     for (const ExpressionPtr& expression : all) read(level, expression);
@@ -54,22 +54,22 @@ class ScopeSearch {
     if (of) read(level, *of);
   }
   static void read(Level& level, const Expression& of) {
-    if (of.kind == ExpressionKind::name) load(level, of.name);
+    if (of.kind == ExpressionKind::name) read_name(level, of.name);
     for_each_part(of, [&](const Expression& part) { read(level, part); });
   }
 
   template <typename Use>
-  static void for_targets(const Expression& target, Use&& use) {
+  static void for_each_target(const Expression& target, Use&& use) {
     if (target.kind != ExpressionKind::tuple) return use(target);
-    for (const ExpressionPtr& part : target.operands) for_targets(*part, use);
+    for (const ExpressionPtr& part : target.operands) for_each_target(*part, use);
   }
   static void write(Level& level, const Expression& target) {
-    for_targets(target, [&](const Expression& to) {
-      to.kind == ExpressionKind::member ? load(level, to.name) : store(level, to.name);
+    for_each_target(target, [&](const Expression& to) {
+      to.kind == ExpressionKind::member ? read_name(level, to.name) : write_name(level, to.name);
     });
   }
-  static void take(Level& level, const Expression& target) {
-    for_targets(target, [&](const Expression& to) { take(level, to.name); });
+  static void add_parameter(Level& level, const Expression& target) {
+    for_each_target(target, [&](const Expression& to) { add_parameter(level, to.name); });
   }
 
   static void read(Level& level, const Body& body) {
@@ -87,7 +87,7 @@ class ScopeSearch {
         return;
       case StatementKind::assign: read(level, of.value); return write(level, *of.target);
       case StatementKind::assign_block: return write(level, *of.target);
-      case StatementKind::macro: return store(level, of.name);
+      case StatementKind::macro: return write_name(level, of.name);
       case StatementKind::output:
       case StatementKind::with: return read(level, of.values);
       case StatementKind::loop:
@@ -99,45 +99,45 @@ class ScopeSearch {
     }
   }
 
-  void enter(Level& level, const Body& body) {
+  void search_scope(Level& level, const Body& body) {
     read(level, body);
     for (const auto& [name, start] : level.refs) {
       if (start == Start::unset)
         result_.unset_[&body].emplace_back(name, make_undefined(fmt::format("'{}' is undefined", name)));
     }
-    enter_all(level, body);
+    search_statements(level, body);
   }
 
-  void enter_all(const Level& level, const Body& body) {
-    for (const auto& statement : body) enter_parts(level, *statement);
+  void search_statements(const Level& level, const Body& body) {
+    for (const auto& statement : body) search_statement(level, *statement);
   }
 
-  // Searches the scopes that a statement opens.
-  void enter_parts(const Level& level, const Statement& of) {
+  // Searches the scopes that a statement opens, if any.
+  void search_statement(const Level& level, const Statement& of) {
     Level inner{&level};
     switch (of.kind) {
       case StatementKind::branches:
-        for (const Branch& branch : of.branches) enter_all(level, branch.body);
+        for (const Branch& branch : of.branches) search_statements(level, branch.body);
         return;
       case StatementKind::loop: {
-        take(inner, *of.target);
-        take(inner, "loop");
-        enter(inner, of.body);
+        add_parameter(inner, *of.target);
+        add_parameter(inner, "loop");
+        search_scope(inner, of.body);
         Level otherwise{&level};
-        enter(otherwise, of.otherwise);
+        search_scope(otherwise, of.otherwise);
         return;
       }
       case StatementKind::with:
-        for (const ExpressionPtr& target : of.targets) take(inner, *target);
-        return enter(inner, of.body);
+        for (const ExpressionPtr& target : of.targets) add_parameter(inner, *target);
+        return search_scope(inner, of.body);
       case StatementKind::macro:
       case StatementKind::call_block:
-        for (const Parameter& parameter : of.parameters) take(inner, parameter.name);
+        for (const Parameter& parameter : of.parameters) add_parameter(inner, parameter.name);
         for (const Parameter& parameter : of.parameters) read(inner, parameter.otherwise);
-        return enter(inner, of.body);
-      case StatementKind::scope: has_blocks_ |= !of.name.empty(); return enter(inner, of.body);
+        return search_scope(inner, of.body);
+      case StatementKind::scope: has_blocks_ |= !of.name.empty(); return search_scope(inner, of.body);
       case StatementKind::assign_block:
-      case StatementKind::filter_block: return enter(inner, of.body);
+      case StatementKind::filter_block: return search_scope(inner, of.body);
       case StatementKind::output:
       case StatementKind::assign:
       case StatementKind::end_loop:
@@ -149,7 +149,7 @@ class ScopeSearch {
   bool has_blocks_ = false;
 };
 
-Scoping::Scoping(const Body& whole) { ScopeSearch(*this).run(whole); }
+Scoping::Scoping(const Body& whole) { ScopeSearch(*this).search(whole); }
 
 namespace {
 
@@ -160,20 +160,20 @@ bool is_used_in(const Expression& of, std::string_view name) {
 }
 
 bool is_used_in(const Body& body, std::string_view name) {
-  const auto in = [&](const ExpressionPtr& of) { return of && is_used_in(*of, name); };
-  const auto in_parameter = [&](const Parameter& parameter) { return in(parameter.otherwise); };
-  const auto in_branch = [&](const Branch& branch) { return in(branch.test) || is_used_in(branch.body, name); };
+  const auto is_in = [&](const ExpressionPtr& of) { return of && is_used_in(*of, name); };
+  const auto is_in_parameter = [&](const Parameter& parameter) { return is_in(parameter.otherwise); };
+  const auto is_in_branch = [&](const Branch& branch) { return is_in(branch.test) || is_used_in(branch.body, name); };
   return std::ranges::any_of(body, [&](const auto& of) {
-    return in(of->target) || in(of->value) || in(of->test) || std::ranges::any_of(of->targets, in) ||
-           std::ranges::any_of(of->values, in) || std::ranges::any_of(of->parameters, in_parameter) ||
-           std::ranges::any_of(of->branches, in_branch) || is_used_in(of->body, name) ||
+    return is_in(of->target) || is_in(of->value) || is_in(of->test) || std::ranges::any_of(of->targets, is_in) ||
+           std::ranges::any_of(of->values, is_in) || std::ranges::any_of(of->parameters, is_in_parameter) ||
+           std::ranges::any_of(of->branches, is_in_branch) || is_used_in(of->body, name) ||
            is_used_in(of->otherwise, name);
   });
 }
 
 }  // namespace
 
-bool uses(const Statement& macro, std::string_view name) { return is_used_in(macro.body, name); }
+bool uses_name(const Statement& macro, std::string_view name) { return is_used_in(macro.body, name); }
 
 namespace {
 

@@ -1,6 +1,6 @@
-// Finds the names of a scope that are undefined at its beginning. Jinja decides before it runs. A name is the scope's
-// own from the beginning if the scope sets it before reading it, and no outer scope mentions it. This also holds in
-// inner scopes, and if the conversation has a variable of that name.
+// Finds the names of a scope that are undefined at its beginning, even if the conversation has a variable of that name.
+// Jinja decides this before a template runs: the scope sets the name before it reads it, and no outer scope mentions
+// it. Inner scopes see the undefined name, too.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class Scoping {
  public:
   using Names = std::vector<std::pair<std::string, Object>>;  // with undefined values
 
-  // Requires: the template outlives this, in its place.
+  // Requires: the template outlives this, and is not moved.
   explicit Scoping(const Body& whole);
 
   // Returns the undefined names of the scope in which the body runs; null if there are none.
@@ -32,9 +32,9 @@ class Scoping {
   std::unordered_map<const Body*, Names> unset_;
 };
 
-// Returns true when a macro's body uses a name: "caller", "kwargs" and "varargs" are parameters of macros that use
+// Returns true when a macro's body uses a name. A macro has the parameters "caller", "kwargs" and "varargs" if it uses
 // them.
-bool uses(const Statement& macro, std::string_view name);
+bool uses_name(const Statement& macro, std::string_view name);
 
 // Throws SyntaxFailure for the first filter or test that does not exist, whether it runs or not. Those in `if` and in
 // `a if b else c` may be missing, as in jinja2: a template may ask first ("is filter"). They fail when they run.

@@ -305,7 +305,7 @@ Object filter_select(Interpreter& in, const Object& value, Parameters& given) {
 
 }  // namespace
 
-const Filters& sequence_filters() {
+const Filters& get_sequence_filters() {
   static const Filters kFilters = {
       {"length", filter_length},
       {"count", filter_length},

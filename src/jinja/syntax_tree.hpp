@@ -57,7 +57,7 @@ struct Expression {
   unsigned depth = 1;
 };
 
-// Calls visit(part) for each part of an expression that is there.
+// Calls visit(part) for each part that an expression has.
 template <typename Visit>
 void for_each_part(const Expression& of, Visit&& visit) {
   const auto visit_one = [&](const ExpressionPtr& part) {

@@ -1,4 +1,4 @@
-// A template is a text with Jinja in it.
+// A template is text with code in the language Jinja.
 //
 // It runs as in Hugging Face's library: in a sandbox that protects shared objects, with trim_blocks, lstrip_blocks,
 // loop controls, raise_exception(), strftime_now(), tojson without HTML escapes, and {% generation %}. It reaches no
@@ -39,8 +39,8 @@ class Template {
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
 
-  // Throws bad_argument, with the line, for errors and what the template rejects, and unsupported beyond a limit.
-  // Thread-safe.
+  // Returns the template's output. Throws bad_argument, with the line, if the template fails or rejects the variables,
+  // and unsupported beyond a limit. Thread-safe.
   Text render(const std::vector<Variable>& variables, const RenderOptions& options = {}) const;
 
  private:

@@ -16,7 +16,7 @@ std::int64_t find_remainder(Interpreter& in, const Object& value, const Object& 
 
 bool is_odd(Interpreter& in, const Object& value, Parameters&) { return find_remainder(in, value, 2) == 1; }
 bool is_even(Interpreter& in, const Object& value, Parameters&) { return find_remainder(in, value, 2) == 0; }
-bool divides(Interpreter& in, const Object& value, Parameters& given) {
+bool is_divisible(Interpreter& in, const Object& value, Parameters& given) {
   return find_remainder(in, value, given.require("num")) == 0;
 }
 bool is_defined(Interpreter&, const Object& value, Parameters&) { return !value.is_undefined(); }
@@ -52,11 +52,11 @@ bool is_escaped(Interpreter&, const Object& value, Parameters&) {
 }
 bool is_same_as(Interpreter&, const Object& value, Parameters& given) { return is_same(value, given.require("other")); }
 bool is_in(Interpreter& in, const Object& value, Parameters& given) { return in.contains(given.require("seq"), value); }
-bool names_filter(Interpreter&, const Object& value, Parameters&) {
+bool is_filter_name(Interpreter&, const Object& value, Parameters&) {
   require_hash(value);
   return value.text() != nullptr && find_filter(value.text()->bytes) != nullptr;
 }
-bool names_test(Interpreter&, const Object& value, Parameters&) {
+bool is_test_name(Interpreter&, const Object& value, Parameters&) {
   require_hash(value);
   return value.text() != nullptr && find_test(value.text()->bytes) != nullptr;
 }
@@ -78,7 +78,7 @@ Test find_test(std::string_view name) {
   static const std::map<std::string_view, Test> kTests = {
       {"odd", is_odd},
       {"even", is_even},
-      {"divisibleby", divides},
+      {"divisibleby", is_divisible},
       {"defined", is_defined},
       {"undefined", is_not_defined},
       {"none", is_nothing},
@@ -98,8 +98,8 @@ Test find_test(std::string_view name) {
       {"escaped", is_escaped},
       {"sameas", is_same_as},
       {"in", is_in},
-      {"filter", names_filter},
-      {"test", names_test},
+      {"filter", is_filter_name},
+      {"test", is_test_name},
       {"==", test_comparison<kEqual>},
       {"eq", test_comparison<kEqual>},
       {"equalto", test_comparison<kEqual>},

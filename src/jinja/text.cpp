@@ -13,7 +13,7 @@ namespace {
 
 utf8proc_category_t find_category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
 
-// Is one of the characters that become several, from SpecialCasing.txt; utf8proc maps one to one.
+// A character whose other case has several characters, from SpecialCasing.txt: utf8proc maps one to one.
 struct Special {
   char32_t code;
   std::string_view lower, upper, title;
@@ -69,8 +69,8 @@ std::string change_case(char32_t code, Case how) {
 
 bool is_cased(char32_t code) { return is_lower(code) || is_upper(code) || is_title(code); }
 
-// Returns true where a capital sigma becomes a final one: at the end of a word.
-bool ends_word(std::string_view text, std::size_t at, std::size_t next) {
+// Returns true where a capital sigma becomes a final sigma: at the end of a word.
+bool is_word_end(std::string_view text, std::size_t at, std::size_t next) {
   const auto ignorable = [](char32_t code) {
     const auto kind = find_category(code);
     return kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_ME || kind == UTF8PROC_CATEGORY_CF ||
@@ -215,7 +215,7 @@ void append_cased(Text& to, const Text& from, std::size_t begin, std::size_t end
     const Decoded here = decode(from.bytes, i);
     const bool lowers = how == Case::lower || (how == Case::swap && is_upper(here.code));
     const bool is_sigma = lowers && here.code == 0x3A3;
-    append(to, is_sigma ? encode(ends_word(from.bytes, i, here.next) ? 0x3C2 : 0x3C3) : change_case(here.code, how),
+    append(to, is_sigma ? encode(is_word_end(from.bytes, i, here.next) ? 0x3C2 : 0x3C3) : change_case(here.code, how),
            is_input(from, i));
     i = here.next;
   }

@@ -1,7 +1,7 @@
-// Each byte of a template's texts has a mark: input or template. Special tokens are found in what the
-// template spells, not in what a message spells.
+// Each byte of a template's texts has a mark: input or template. Special tokens are found in text of the template, not
+// in text of a message.
 //
-// Python counts characters, UTF-8 has bytes: positions are bytes here unless a name says otherwise. All texts are
+// Positions count bytes, unless a name contains "character" or "index": Python counts characters. All texts are
 // well-formed UTF-8.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace poise::jinja {
 struct Text {
   std::string bytes;
   std::string marks = {};  // empty: no byte is input; else 1 for each byte of input, 0 for others
-  bool is_markup = false;  // filter "safe": escaped already
+  bool is_markup = false;  // it is escaped already (filter "safe")
 
   bool empty() const { return bytes.empty(); }
   std::size_t size() const { return bytes.size(); }
@@ -52,7 +52,7 @@ struct Decoded {
 };
 Decoded decode(std::string_view text, std::size_t at);
 
-// These decide as Python's str.isspace() and the like, for one character.
+// These classify a character as Python's str.isspace() and similar methods do.
 bool is_space(char32_t code);
 bool is_alphabetic(char32_t code);
 bool is_decimal(char32_t code);

@@ -224,7 +224,7 @@ Object filter_tojson(Interpreter& in, const Object& value, Parameters& given) {
 
 }  // namespace
 
-const Filters& text_filters() {
+const Filters& get_text_filters() {
   static const Filters kFilters = {
       {"lower", filter_case<Case::lower>},
       {"upper", filter_case<Case::upper>},

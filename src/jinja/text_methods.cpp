@@ -1,4 +1,4 @@
-// The methods of str.
+// The methods of str. Functions have the names of Python's methods.
 #include <algorithm>
 #include <map>
 
@@ -10,13 +10,13 @@
 namespace poise::jinja {
 namespace {
 
-// Names the bytes in which str.find() and others search, from their arguments `start` and `end`, which count
+// The range of bytes in which str.find() and similar methods search. Their arguments `start` and `end` count
 // characters.
 struct Window {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::size_t first = 0;  // the index of its first character
-  bool is_empty = false;  // it starts beyond its end: not even "" is found
+  bool is_empty = false;  // it starts beyond its end, so that not even "" is found
 };
 
 Window read_window(const Text& text, Parameters& given) {
@@ -241,7 +241,7 @@ Object expandtabs(Interpreter& in, const Object& self, Parameters& given) {
 
 // Returns true when kIs holds for all characters, and there are any.
 template <bool (*kIs)(char32_t)>
-Object all_are(Interpreter& in, const Object& self, Parameters&) {
+Object are_all(Interpreter& in, const Object& self, Parameters&) {
   const std::string& text = self.text()->bytes;
   in.budget().step(text.size() / 16);
   for (std::size_t i = 0; i < text.size();) {
@@ -264,7 +264,7 @@ Object all_have_case(Interpreter&, const Object& self, Parameters&) {
 Object isascii(Interpreter&, const Object& self, Parameters&) { return is_ascii(self.text()->bytes); }
 
 Object isprintable(Interpreter& in, const Object& self, Parameters& given) {
-  return self.text()->empty() ? Object(true) : all_are<is_printable>(in, self, given);
+  return self.text()->empty() ? Object(true) : are_all<is_printable>(in, self, given);
 }
 
 Object isidentifier(Interpreter&, const Object& self, Parameters&) {
@@ -331,12 +331,12 @@ Method find_text_method(std::string_view name) {
       {"rjust", pad<Sides::left>},
       {"zfill", zfill},
       {"expandtabs", expandtabs},
-      {"isspace", all_are<is_space>},
-      {"isalpha", all_are<is_alphabetic>},
-      {"isdecimal", all_are<is_decimal>},
-      {"isdigit", all_are<is_digit>},
-      {"isnumeric", all_are<is_numeric>},
-      {"isalnum", all_are<is_alphanumeric>},
+      {"isspace", are_all<is_space>},
+      {"isalpha", are_all<is_alphabetic>},
+      {"isdecimal", are_all<is_decimal>},
+      {"isdigit", are_all<is_digit>},
+      {"isnumeric", are_all<is_numeric>},
+      {"isalnum", are_all<is_alphanumeric>},
       {"islower", all_have_case<Case::lower>},
       {"isupper", all_have_case<Case::upper>},
       {"isascii", isascii},

@@ -12,7 +12,7 @@
 
 namespace poise::jinja {
 
-// Is a macro, or a call block's body as caller.
+// A macro, or the body of a call block as the function caller().
 class Macro final : public Thing {
  public:
   // Requires: the template outlives it, and the interpreter keeps the scope.
@@ -28,14 +28,14 @@ class Macro final : public Thing {
   ScopePtr scope_;
 };
 
-// Is the variable `loop` inside a loop.
+// The variable `loop` inside a loop.
 class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
  public:
   Loop(const Statement& loop, ScopePtr scope, std::vector<Object> items, std::size_t depth);
 
   const std::vector<Object>& items() const { return items_; }
   void set_index(std::size_t index) { index_ = index; }
-  // Releases what may refer to the loop itself.
+  // Ends the loop. Releases values that may refer to the loop itself.
   void end() {
     has_ended_ = true;
     last_.reset();
@@ -48,6 +48,7 @@ class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
   Object call(Interpreter& in, Parameters& parameters) override;
   std::optional<Object> find_attribute(Interpreter& in, std::string_view name) override;
 
+  // These implement loop.cycle() and loop.changed().
   Object cycle(Parameters& parameters) const;
   bool changed(Interpreter& in, Parameters& parameters);
 
@@ -62,7 +63,7 @@ class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
   std::optional<std::vector<Object>> last_;  // argument of the last changed()
 };
 
-// Is a built-in function, or a method with its object.
+// A built-in function, or a method with its object.
 class Function final : public Thing {
  public:
   using Body = std::function<Object(Interpreter& in, Parameters& parameters)>;
@@ -85,7 +86,7 @@ class Function final : public Thing {
 
 using Method = Object (*)(Interpreter& in, const Object& self, Parameters& parameters);
 
-// Returns null if the type lacks the method.
+// Returns null if texts have no such method.
 Method find_text_method(std::string_view name);
 // Returns the method of markup with that name, as markupsafe defines it.
 Object make_markup_method(const Object& markup, std::string_view name, Method of_text);
@@ -98,7 +99,7 @@ Object make_dict_from_keys(Interpreter& in, const Object& self, Parameters& give
 // Adds namespace(), dict(), range(), cycler(), joiner() and the others.
 void add_functions(Interpreter& in, Scope& globals);
 
-// Filters and methods of texts share the following functions.
+// Filters and methods of texts use the following functions.
 
 enum class Sides { left, right, both };
 // Removes the characters of a set at the sides; null: white space.

@@ -47,21 +47,21 @@ class Files {
   const fs::path& directory() const { return directory_; }
   bool has(std::string_view name) const { return has_(name); }
   SourcePtr open(std::string_view name) const { return open_(name); }
-  const std::vector<std::string>& additional() const { return templates_; }
+  const std::vector<std::string>& additional_templates() const { return templates_; }
 
-  std::string text(std::string_view name) const { return read_config_text(*open(name)); }
+  std::string read_config(std::string_view name) const { return read_config_text(*open(name)); }
   // Reads a file of any text; refuses a Git LFS pointer.
-  std::string any_text(std::string_view name) const {
+  std::string read_any_text(std::string_view name) const {
     const SourcePtr source = open(name);
     refuse_git_lfs_pointer(*source);
     return read_config_text(*source);
   }
 
   // Returns empty if the file is missing.
-  JsonFile object(std::string_view name) const {
+  JsonFile read_object(std::string_view name) const {
     const std::string path = (directory_ / name).string();
     if (!has(name)) return {path};
-    Value value = parse_json(text(name), path);
+    Value value = parse_json(read_config(name), path);
     if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", path);
     return {path, std::move(value).take<Attributes>()};
   }
@@ -69,7 +69,7 @@ class Files {
   // Returns the tokens that the files next to a vocabulary of `size` tokens list, without those for which the model has
   // no rows.
   Value::Array list_other_tokens(const JsonFile& config, const std::vector<std::string>& special, std::size_t size) {
-    Value::Array tokens = read_listed_tokens(config, object("added_tokens.json"), special);
+    Value::Array tokens = read_listed_tokens(config, read_object("added_tokens.json"), special);
     const auto has_row = [&](const Value& token) {
       return read_listed_id(token) < std::max<std::uint64_t>(rows_, size);
     };
@@ -110,25 +110,25 @@ void parse_config(Vocabulary& vocabulary, const Attributes& config, const Attrib
 // Keeps files for other formats to carry, and the templates among them: those of newer models, and chat_template.json
 // of multimodal models. Includes tokenizer_config.json if its values alone do not reproduce it.
 void read_other_files(Vocabulary& vocabulary, const Files& files) {
-  const auto take = [&](std::string_view name) {
-    if (files.has(name)) vocabulary.files.set(std::string(name), files.any_text(name));
+  const auto keep = [&](std::string_view name) {
+    if (files.has(name)) vocabulary.files.set(std::string(name), files.read_any_text(name));
   };
-  take(kChatTemplate);
-  std::ranges::for_each(files.additional(), take);
-  take(kChatTemplateJson);
-  take(kSpecialTokensMap);
+  keep(kChatTemplate);
+  std::ranges::for_each(files.additional_templates(), keep);
+  keep(kChatTemplateJson);
+  keep(kSpecialTokensMap);
   const bool has_other_template = read_kept_template(vocabulary.files) != Value();
   if (has_other_template) {
-    if (vocabulary.chat_template != Value()) take(kTokenizerConfig);
+    if (vocabulary.chat_template != Value()) keep(kTokenizerConfig);
     vocabulary.chat_template = read_kept_template(vocabulary.files);
   } else if (vocabulary.chat_template == Value()) {
-    const JsonFile file = files.object(kChatTemplateJson);
+    const JsonFile file = files.read_object(kChatTemplateJson);
     if (const Value* found = file.object.find("chat_template")) vocabulary.chat_template = *found;
   }
   if (files.has(kTokenizerConfig)) {
     UnheldNumbers numbers;
-    (void)parse_json(files.text(kTokenizerConfig), std::string(kTokenizerConfig), numbers);
-    if (!numbers.wide_integers.empty()) take(kTokenizerConfig);
+    (void)parse_json(files.read_config(kTokenizerConfig), std::string(kTokenizerConfig), numbers);
+    if (!numbers.wide_integers.empty()) keep(kTokenizerConfig);
   }
   if (const std::string problem = find_problem_with_files(vocabulary.files); !problem.empty())
     throw Error(ErrorKind::invalid_file, problem, files.directory().string());
@@ -137,10 +137,10 @@ void read_other_files(Vocabulary& vocabulary, const Files& files) {
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
 // Reads tokenizer.model. Without settings for BOS and EOS around texts, the usual ones hold.
-Vocabulary sentencepiece(Files& files, std::string_view name) {
+Vocabulary read_sentencepiece_files(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
-  const JsonFile config = files.object(kTokenizerConfig);
-  JsonFile special_map = files.object(kSpecialTokensMap);
+  const JsonFile config = files.read_object(kTokenizerConfig);
+  JsonFile special_map = files.read_object(kSpecialTokensMap);
   const std::vector<std::string> special = collect_special_texts(config, special_map);
   add_listed_tokens(vocabulary, files.list_other_tokens(config, special, vocabulary.size()), config.path);
   for (const NamedToken& named : kNamedTokens) special_map.object.erase(named.key);
@@ -156,13 +156,13 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
   return vocabulary;
 }
 
-Vocabulary tokenizer_json(Files& files, std::string_view name) {
+Vocabulary read_tokenizer_json_files(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_tokenizer_json(*files.open(name));
-  parse_config(vocabulary, files.object(kTokenizerConfig).object, files.object(kSpecialTokensMap).object);
+  parse_config(vocabulary, files.read_object(kTokenizerConfig).object, files.read_object(kSpecialTokensMap).object);
   return vocabulary;
 }
 
-Vocabulary tekken(Files& files, std::string_view name) { return read_tekken(*files.open(name)); }
+Vocabulary read_tekken_file(Files& files, std::string_view name) { return read_tekken(*files.open(name)); }
 
 const TokenizerClass& find_class(const JsonFile& config) {
   const auto name = Fields(config.object, "", config.path).text("tokenizer_class");
@@ -178,9 +178,9 @@ const TokenizerClass& find_class(const JsonFile& config) {
 }
 
 // Reads GPT-2's files. Other files list the special tokens, if they exist; GPT-2 itself has one.
-Vocabulary vocab_and_merges(Files& files, std::string_view name) {
-  const JsonFile config = files.object(kTokenizerConfig);
-  const JsonFile special_map = files.object(kSpecialTokensMap);
+Vocabulary read_gpt2_files(Files& files, std::string_view name) {
+  const JsonFile config = files.read_object(kTokenizerConfig);
+  const JsonFile special_map = files.read_object(kSpecialTokensMap);
   const TokenizerClass& row = find_class(config);
   Gpt2Options options{
       .add_prefix_space = read_flag(config.object, "add_prefix_space", false),
@@ -204,15 +204,15 @@ struct FileKind {
 };
 
 constexpr std::array kFileKinds = std::to_array<FileKind>({
-    {"tokenizer.model", ".model", sentencepiece},
-    {"tokenizer.json", "tokenizer.json", tokenizer_json},
-    {"tekken.json", "tekken.json", tekken},
-    {"vocab.json", "vocab.json", vocab_and_merges},
+    {"tokenizer.model", ".model", read_sentencepiece_files},
+    {"tokenizer.json", "tokenizer.json", read_tokenizer_json_files},
+    {"tekken.json", "tekken.json", read_tekken_file},
+    {"vocab.json", "vocab.json", read_gpt2_files},
 });
 
 // Returns the number of tokens of the directory's model: vocab_size of config.json; std::nullopt if it is missing.
 std::optional<std::size_t> count_model_rows(const Files& files) {
-  const JsonFile config = files.object("config.json");
+  const JsonFile config = files.read_object("config.json");
   const auto* text = config.object.get_if<Attributes>("text_config");
   const auto* rows = config.object.get_if<std::uint64_t>("vocab_size");
   if (rows == nullptr) rows = get_member<std::uint64_t>(text, "vocab_size");
@@ -232,7 +232,7 @@ std::optional<Vocabulary> read_files(const Container& folder, const std::string&
   const bool is_json = name.ends_with(".json") && row == kFileKinds.end() && looks_like_tokenizer_json(*open(name));
   if (row == kFileKinds.end() && !is_json) return std::nullopt;
   Files files(folder, open);
-  Vocabulary vocabulary = is_json ? tokenizer_json(files, name) : row->read(files, name);
+  Vocabulary vocabulary = is_json ? read_tokenizer_json_files(files, name) : row->read(files, name);
   read_other_files(vocabulary, files);
   drop_usual_config(vocabulary);
   return vocabulary;
@@ -274,7 +274,7 @@ std::optional<DirectoryVocabulary> read_first_kind(Files files) {
   const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) {
     if (!files.has(of.name)) return false;
     // A tokenizer.json next to it has the same tokens and more settings.
-    return of.read != sentencepiece || !files.has("tokenizer.json") || !is_tiktoken(*files.open(of.name));
+    return of.read != read_sentencepiece_files || !files.has("tokenizer.json") || !is_tiktoken(*files.open(of.name));
   });
   if (row == kFileKinds.end()) return std::nullopt;
   Vocabulary vocabulary = row->read(files, row->name);

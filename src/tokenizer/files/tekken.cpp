@@ -60,7 +60,7 @@ class TekkenReader {
       }
     });
     set_special_tokens();
-    return vocabulary();
+    return make_vocabulary();
   }
 
  private:
@@ -100,7 +100,7 @@ class TekkenReader {
     special_.push_back(*std::move(text));
   }
 
-  std::uint64_t number(std::string_view key) const {
+  std::uint64_t read_config_number(std::string_view key) const {
     const auto* found = get_member<std::uint64_t>(config_, key);
     if (found == nullptr || *found > kMaxTokens)
       fail(fmt::format("config.{}: expected a number up to {}", key, kMaxTokens));
@@ -108,7 +108,7 @@ class TekkenReader {
   }
 
   void set_special_tokens() {
-    special_count_ = number("default_num_special_tokens");
+    special_count_ = read_config_number("default_num_special_tokens");
     if (special_.empty())
       special_.assign(kTekkenSpecial.begin(),
                       kTekkenSpecial.begin() +
@@ -117,26 +117,26 @@ class TekkenReader {
       fail(fmt::format("special_tokens: has {} tokens, but config.default_num_special_tokens is {}", special_.size(),
                        special_count_));
     while (special_.size() < special_count_) special_.push_back(fmt::format("<SPECIAL_{}>", special_.size()));
-    const std::uint64_t size = number("default_vocab_size");
+    const std::uint64_t size = read_config_number("default_vocab_size");
     if (size < special_count_ || size - special_count_ > tokens_.size())
       fail(fmt::format("config.default_vocab_size: {}, expected {} to {}", size, special_count_,
                        special_count_ + tokens_.size()));
     tokens_.resize(size - special_count_);
   }
 
-  std::int32_t special(std::string_view text) const {
+  std::int32_t find_special(std::string_view text) const {
     const auto found = std::ranges::find(special_, text);
     return found == special_.end() ? -1 : static_cast<std::int32_t>(found - special_.begin());
   }
 
-  Vocabulary vocabulary() const {
+  Vocabulary make_vocabulary() const {
     Vocabulary result;
     result.kind = VocabularyKind::pipeline;
     result.add_dummy_prefix = false;
-    result.unk_id = special("<unk>");
-    result.bos_id = special("<s>");
-    result.eos_id = special("</s>");
-    result.pad_id = special("<pad>");
+    result.unk_id = find_special("<unk>");
+    result.bos_id = find_special("<s>");
+    result.eos_id = find_special("</s>");
+    result.pad_id = find_special("<pad>");
     Value::Array added;
     Value::Array added_only;
     for (std::size_t id = 0; id < special_.size(); ++id) {

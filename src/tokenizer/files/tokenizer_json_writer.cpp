@@ -35,7 +35,7 @@ constexpr std::array<std::string_view, 4> kOwn = {"added_only", "scores", "merge
 
 const Value kNull;
 
-const Value& field(const Attributes& map, std::string_view key) {
+const Value& find_or_null(const Attributes& map, std::string_view key) {
   const Value* value = map.find(key);
   return value == nullptr ? kNull : *value;
 }
@@ -73,7 +73,7 @@ class TokenizerJsonWriter {
   TokenizerJsonWriter(const Vocabulary& vocabulary, std::vector<std::string>& losses)
       : vocabulary_(vocabulary), losses_(losses), ids_(index_model_tokens(vocabulary)) {}
 
-  std::string text() {
+  std::string write() {
     std::string out = "{";
     for (const std::string_view key : kFields) {
       out += fmt::format("{}\n  \"{}\": ", out.size() == 1 ? "" : ",", key);
@@ -98,13 +98,13 @@ class TokenizerJsonWriter {
         added.emplace_back(make_added_token(token));
       return added;
     }
-    const Value& value = field(vocabulary_.pipeline, key);
+    const Value& value = find_or_null(vocabulary_.pipeline, key);
     if (key == "post_processor") return add_missing_pair(value);
     return key == "version" && value == kNull ? Value("1.0") : value;
   }
 
   const Attributes& model() const {
-    const auto* map = field(vocabulary_.pipeline, "model").get_if<Attributes>();
+    const auto* map = find_or_null(vocabulary_.pipeline, "model").get_if<Attributes>();
     if (map == nullptr) throw Error(ErrorKind::invalid_file, "tokenizer: model: is missing");
     return *map;
   }
@@ -114,7 +114,7 @@ class TokenizerJsonWriter {
     for (const auto& [key, value] : model()) {
       if (std::ranges::find(kOwn, key) == kOwn.end()) fields.set(key, value);
     }
-    const bool bpe = field(fields, "type") == Value("BPE");
+    const bool bpe = find_or_null(fields, "type") == Value("BPE");
     const auto set_missing = [&](const char* key, const Value& value) {
       if (fields.find(key) == nullptr) fields.set(key, value);
     };
@@ -128,7 +128,7 @@ class TokenizerJsonWriter {
     text.pop_back();
     out += text += text.size() == 1 ? "" : ", ";
     out += "\"vocab\": ";
-    field(fields, "type") == Value("Unigram") ? append_scored_tokens(out) : append_tokens(out);
+    find_or_null(fields, "type") == Value("Unigram") ? append_scored_tokens(out) : append_tokens(out);
     if (bpe) append_merges(out);
     out += "}";
   }
@@ -162,7 +162,7 @@ class TokenizerJsonWriter {
 
   // Appends the tokens with scores. A token's id is its index.
   void append_scored_tokens(std::string& out) const {
-    const auto* scores = field(model(), "scores").get_if<Value::Array>();
+    const auto* scores = find_or_null(model(), "scores").get_if<Value::Array>();
     out += "[";
     for (std::size_t id = 0; id < vocabulary_.size() && !is_added_only(id); ++id) {
       if (id > 0) out += ",";
@@ -181,12 +181,12 @@ class TokenizerJsonWriter {
   // versions of the library do not read.
   void append_merges(std::string& out) {
     std::vector<std::pair<std::string_view, std::string_view>> merges;
-    if (field(model(), "merge_by_score") == Value(true)) {
+    if (find_or_null(model(), "merge_by_score") == Value(true)) {
       merges = list_score_merges(vocabulary_, ids_);
     } else {
       merges.assign(vocabulary_.merges.begin(), vocabulary_.merges.end());
     }
-    if (field(model(), "skip_unknown_merges") == Value(true)) {
+    if (find_or_null(model(), "skip_unknown_merges") == Value(true)) {
       std::erase_if(merges, [&](const auto& merge) {
         return !ids_.find(merge.first) || !ids_.find(merge.second) ||
                !ids_.find(std::string(merge.first).append(merge.second));
@@ -220,7 +220,7 @@ class TokenizerJsonWriter {
 }  // namespace
 
 std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses) {
-  return TokenizerJsonWriter(vocabulary, losses).text();
+  return TokenizerJsonWriter(vocabulary, losses).write();
 }
 
 namespace {
@@ -334,7 +334,7 @@ class KeptConfig {
       ++known;
     }
     if (!is_sentencepiece()) return true;
-    const auto* made = field(made_, kAddedDecoder).get_if<Attributes>();
+    const auto* made = find_or_null(made_, kAddedDecoder).get_if<Attributes>();
     const auto is_listed = [&](const Attributes::Entry& token) { return map->find(token.first) != nullptr; };
     return (made == nullptr ? 0 : made->size()) == known && (made == nullptr || std::ranges::all_of(*made, is_listed));
   }
@@ -373,7 +373,7 @@ Attributes find_config_besides_tokens(const Vocabulary& vocabulary) {
            std::ranges::find(kFlags, key, &std::pair<const char*, bool>::first) != kFlags.end();
   };
   for (const auto& [key, value] : vocabulary.tokenizer_config) {
-    if (!is_token_key(key) && value != field(made, key)) config.set(key, value);
+    if (!is_token_key(key) && value != find_or_null(made, key)) config.set(key, value);
   }
   return config;
 }

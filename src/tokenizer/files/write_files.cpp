@@ -28,15 +28,15 @@ class TokenizerFilesWriter {
   TokenizerFiles write() {
     switch (vocabulary_.kind) {
       case VocabularyKind::sentencepiece_bpe:
-        sentencepiece();
+        write_sentencepiece_model();
         // SentencePiece applies its rules to bytes, tokenizer.json to graphemes.
         if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(read_normalizer_rules(vocabulary_)) &&
             !read_denormalizer_rules(vocabulary_)) {
-          json(convert_to_pipeline());
+          write_json(convert_to_pipeline());
         }
         break;
-      case VocabularyKind::sentencepiece_unigram: sentencepiece(); break;
-      case VocabularyKind::pipeline: json(vocabulary_); break;
+      case VocabularyKind::sentencepiece_unigram: write_sentencepiece_model(); break;
+      case VocabularyKind::pipeline: write_json(vocabulary_); break;
       case VocabularyKind::byte_pair:
         add_loss("a Hugging Face directory cannot hold a vocabulary of Tiny Llama's kind: it is left out");
         break;
@@ -51,7 +51,7 @@ class TokenizerFilesWriter {
   void add_loss(std::string loss) { result_.losses.push_back(std::move(loss)); }
 
   // Writes tokenizer.model, and reads it back to check that SentencePiece accepts it.
-  void sentencepiece() {
+  void write_sentencepiece_model() {
     if (vocabulary_.normalizer != Vocabulary().normalizer && read_normalizer_rules(vocabulary_).charsmap.empty())
       add_loss(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
     std::string bytes = write_sentencepiece(vocabulary_);
@@ -104,7 +104,7 @@ class TokenizerFilesWriter {
     return pipeline;
   }
 
-  void json(const Vocabulary& vocabulary) {
+  void write_json(const Vocabulary& vocabulary) {
     std::vector<std::string> losses;
     try {
       result_.files.push_back({"tokenizer.json", write_tokenizer_json(vocabulary, losses)});

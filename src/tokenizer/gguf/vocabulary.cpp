@@ -35,7 +35,7 @@ Attributes describe_replace(std::string_view pattern, std::string_view content) 
 Attributes describe_sequence(const char* key, Value::Array parts) {
   return {{"type", "Sequence"}, {key, std::move(parts)}};
 }
-Attributes byte_level() {
+Attributes describe_byte_level() {
   return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
 }
 
@@ -59,7 +59,7 @@ class Maker {
 
   Vocabulary make();
 
-  void llama() {
+  void convert_llama() {
     const bool prefix = gguf_.add_space_prefix.value_or(true);
     Value::Array steps;
     if (gguf_.remove_extra_whitespaces.value_or(false)) append_space_removal(steps);
@@ -74,10 +74,10 @@ class Maker {
                gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
   }
 
-  void gpt2() { bpe(gguf_.pre); }
-  void gemma4() { bpe("gemma4"); }
+  void convert_gpt2() { convert_bpe(gguf_.pre); }
+  void convert_gemma4() { convert_bpe("gemma4"); }
 
-  void bert() {
+  void convert_bert() {
     normalizer_ = {{"type", "BertNormalizer"},
                    {"clean_text", true},
                    {"handle_chinese_chars", true},
@@ -107,20 +107,20 @@ class Maker {
   }
 
   // Reads SentencePiece's own unigram.
-  void t5() { kind_ = VocabularyKind::sentencepiece_unigram; }
+  void convert_t5() { kind_ = VocabularyKind::sentencepiece_unigram; }
 
  private:
   static constexpr std::int32_t kBertCls = 101;  // llama.cpp's default
   static constexpr std::int32_t kBertSep = 102;
 
-  void bpe(std::string_view name) {
+  void convert_bpe(std::string_view name) {
     const GgufPreTokenizer* row = find_gguf_pre_tokenizer(name.empty() ? kDefaultPre : name);
     if (row == nullptr) refuse(ErrorKind::unsupported, fmt::format("pre: the pre-tokenizer \"{}\" is not known", name));
     Value::Array steps;
     for (const std::string_view expression : row->expressions) steps.emplace_back(describe_split(expression));
     if (row->byte_level) {
-      steps.emplace_back(byte_level());
-      decoder_ = byte_level();
+      steps.emplace_back(describe_byte_level());
+      decoder_ = describe_byte_level();
     } else {
       normalizer_ = describe_replace(" ", kSpaceSymbol);
       decoder_ = describe_space_decoder(false);
@@ -175,7 +175,7 @@ class Maker {
     set_default(gguf_.unknown_token_id, usual.unk_id);
   }
 
-  void check() const {
+  void check_lists() const {
     const std::size_t size = gguf_.tokens.size();
     if (!gguf_.scores.empty() && gguf_.scores.size() != size) {
       refuse(ErrorKind::invalid_file, fmt::format("scores: {} of them for {} tokens", gguf_.scores.size(), size));
@@ -205,14 +205,14 @@ struct VocabularyMaker {
   std::string_view name;
   void (Maker::*describe)();
 };
-constexpr std::array kVocabularyMakers = std::to_array<VocabularyMaker>({{kLlama, &Maker::llama},
-                                                                         {"gpt2", &Maker::gpt2},
-                                                                         {"bert", &Maker::bert},
-                                                                         {"t5", &Maker::t5},
-                                                                         {"gemma4", &Maker::gemma4}});
+constexpr std::array kVocabularyMakers = std::to_array<VocabularyMaker>({{kLlama, &Maker::convert_llama},
+                                                                         {"gpt2", &Maker::convert_gpt2},
+                                                                         {"bert", &Maker::convert_bert},
+                                                                         {"t5", &Maker::convert_t5},
+                                                                         {"gemma4", &Maker::convert_gemma4}});
 
 Vocabulary Maker::make() {
-  check();
+  check_lists();
   set_default_ids();
   const auto* algorithm = std::ranges::find(kVocabularyMakers, gguf_.model, &VocabularyMaker::name);
   if (algorithm == kVocabularyMakers.end())

@@ -25,10 +25,10 @@ class WholeTokens : public DecodeSink {
   explicit WholeTokens(DecodeSink& next) : next_(next) {}
 
   void accept(std::string_view text, bool begins, bool ends) final {
-    if (begins && ends) return token(text);
+    if (begins && ends) return accept_token(text);
     if (begins) part_.clear();
     part_ += text;
-    if (ends) token(part_);
+    if (ends) accept_token(part_);
   }
   void finish() override {
     is_first_ = true;
@@ -36,7 +36,7 @@ class WholeTokens : public DecodeSink {
   }
 
  protected:
-  virtual void token(std::string_view text) = 0;
+  virtual void accept_token(std::string_view text) = 0;
   void emit(std::string_view text) { next_.accept(text, true, true); }
   // Returns true for the first token of a text.
   bool is_first() { return std::exchange(is_first_, false); }
@@ -67,7 +67,7 @@ class Replace final : public WholeTokens {
   // The largest growth of a text, in bytes: a chain of steps could turn one letter into a text of any length.
   static constexpr std::size_t kMostGrowth = std::size_t{16} << 20;
 
-  void token(std::string_view text) override {
+  void accept_token(std::string_view text) override {
     result_.clear();
     matcher_.allow(text.size());
     const std::size_t most = text.size() + (kMostGrowth - grown_);
@@ -103,7 +103,7 @@ class ByteFallback final : public WholeTokens {
   }
 
  private:
-  void token(std::string_view text) override {
+  void accept_token(std::string_view text) override {
     if (const auto byte = parse_byte_token(text)) {
       bytes_ += *byte;
     } else {
@@ -220,7 +220,7 @@ class ByteLevel final : public WholeTokens {
 
  private:
   // Decodes a token. One with a character outside the alphabet stands for itself.
-  void token(std::string_view text) override {
+  void accept_token(std::string_view text) override {
     const std::size_t before = bytes_.size();
     bool plain = false;
     unicode::for_each(text, [&](char32_t code, std::string_view) {
@@ -256,7 +256,7 @@ class Metaspace final : public WholeTokens {
   Metaspace(const Options& options, DecodeSink& next) : WholeTokens(next), options_(options) {}
 
  private:
-  void token(std::string_view text) override {
+  void accept_token(std::string_view text) override {
     const bool drops_spaces = is_first() && options_.prefixed;
     std::string out;
     for (std::size_t at = text.find(options_.replacement); at != std::string_view::npos;
@@ -308,7 +308,7 @@ class WordPiece final : public WholeTokens {
   WordPiece(const Options& options, DecodeSink& next) : WholeTokens(next), options_(options) {}
 
  private:
-  void token(std::string_view text) override {
+  void accept_token(std::string_view text) override {
     std::string out;
     if (is_first()) {
       out = text;
@@ -340,7 +340,7 @@ class Bpe final : public WholeTokens {
   }
 
  private:
-  void token(std::string_view text) override {
+  void accept_token(std::string_view text) override {
     if (held_) emit(replace_all(*held_, options_.suffix, " "));
     held_ = text;
   }
@@ -369,7 +369,7 @@ class Ctc final : public WholeTokens {
   }
 
  private:
-  void token(std::string_view text) override {
+  void accept_token(std::string_view text) override {
     if (last_ == text) return;
     last_ = text;
     std::string out = options_.pad.empty() ? std::string(text) : replace_all(text, options_.pad, "");
@@ -388,7 +388,7 @@ class SpaceBetween final : public WholeTokens {
   SpaceBetween(const Options&, DecodeSink& next) : WholeTokens(next) {}
 
  private:
-  void token(std::string_view text) override { emit(is_first() ? std::string(text) : " " + std::string(text)); }
+  void accept_token(std::string_view text) override { emit(is_first() ? std::string(text) : " " + std::string(text)); }
 };
 
 // Runs several steps in order.

@@ -70,7 +70,7 @@ class SentencePieceReader {
       }
     }
     check_pieces();
-    return vocabulary();
+    return make_vocabulary();
   }
 
  private:
@@ -82,14 +82,14 @@ class SentencePieceReader {
       switch (message.number()) {
         case 1: piece.text = message.text("piece"); break;
         case 2: piece.score = message.f32("score"); break;
-        case 3: piece.type = type(message); break;
+        case 3: piece.type = read_type(message); break;
         default: break;
       }
     }
     pieces_.push_back(std::move(piece));
   }
 
-  static TokenType type(Message& message) {
+  static TokenType read_type(Message& message) {
     const std::uint64_t number = message.integer("type");
     if (const auto type = find_token_type(number)) return *type;
     message.fail("type", fmt::format("{}, expected 1 to 6", number));
@@ -103,7 +103,7 @@ class SentencePieceReader {
     };
     while (message.next()) {
       switch (message.number()) {
-        case 3: trainer_.type = model_type(message); break;
+        case 3: trainer_.type = read_model_type(message); break;
         case 24: trainer_.space_as_suffix = message.boolean("treat_whitespace_as_suffix"); break;
         case 35: trainer_.byte_fallback = message.boolean("byte_fallback"); break;
         case 45: name("unk_piece", trainer_.unk); break;
@@ -115,7 +115,7 @@ class SentencePieceReader {
     }
   }
 
-  static Trainer::Type model_type(Message& message) {
+  static Trainer::Type read_model_type(Message& message) {
     const std::uint64_t number = message.integer("model_type");
     if (number < 1 || number > 4) message.fail("model_type", fmt::format("{}, expected 1 to 4", number));
     return static_cast<Trainer::Type>(number);
@@ -142,7 +142,7 @@ class SentencePieceReader {
     for (std::size_t id = 0; id < pieces_.size(); ++id) {
       const Piece& piece = pieces_[id];
       if (piece.text.empty()) fail(id, "the text is empty");
-      if (piece.text.find('\0') != std::string::npos) fail(id, "the text contains a NUL");
+      if (piece.text.find('\0') != std::string::npos) fail(id, "the text has a NUL in it");
       if (!std::isfinite(piece.score)) fail(id, fmt::format("its score is {}, expected a finite number", piece.score));
       TextTable& table = is_reserved(piece.type) ? reserved : names;
       if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at))
@@ -180,7 +180,7 @@ class SentencePieceReader {
   }
 
   // Finds the control piece of that name, and gives it the type `type`.
-  std::int32_t special(const std::string& name, TokenType type) {
+  std::int32_t mark_special(const std::string& name, TokenType type) {
     const auto found = std::find_if(pieces_.begin(), pieces_.end(),
                                     [&](const Piece& piece) { return is_control(piece.type) && piece.text == name; });
     if (found == pieces_.end()) return -1;
@@ -188,7 +188,7 @@ class SentencePieceReader {
     return static_cast<std::int32_t>(found - pieces_.begin());
   }
 
-  VocabularyKind kind() const {
+  VocabularyKind choose_kind() const {
     switch (trainer_.type) {
       case Trainer::Type::unigram: return VocabularyKind::sentencepiece_unigram;
       case Trainer::Type::bpe: return VocabularyKind::sentencepiece_bpe;
@@ -210,13 +210,13 @@ class SentencePieceReader {
     if (!denormalizer_.rules.charsmap.empty()) set_denormalizer(result, denormalizer_.rules);
   }
 
-  Vocabulary vocabulary() {
+  Vocabulary make_vocabulary() {
     Vocabulary result;
-    result.kind = kind();
+    result.kind = choose_kind();
     result.unk_id = unk_id_;
-    result.bos_id = special(trainer_.bos, TokenType::bos);
-    result.eos_id = special(trainer_.eos, TokenType::eos);
-    result.pad_id = special(trainer_.pad, TokenType::pad);
+    result.bos_id = mark_special(trainer_.bos, TokenType::bos);
+    result.eos_id = mark_special(trainer_.eos, TokenType::eos);
+    result.pad_id = mark_special(trainer_.pad, TokenType::pad);
     set_normalization(result);
     std::size_t bytes = 0;
     for (const Piece& piece : pieces_) bytes += piece.text.size();

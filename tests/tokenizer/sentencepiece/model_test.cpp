@@ -139,7 +139,8 @@ TEST(SentencePieceModel, RefusesScoresThatAreNotFinite) {
 
 TEST(SentencePieceModel, RefusesWhatSentencePieceRefuses) {
   EXPECT_THAT(error_of(kBpe + piece("a", 1)), HasSubstr("none of its 1 pieces is the unknown one"));
-  EXPECT_THAT(error_of(kUnknown + piece("<unk2>", 2)), HasSubstr("piece 1: a second unknown piece; piece 0 is one"));
+  EXPECT_THAT(error_of(kUnknown + piece("<unk2>", 2)),
+              HasSubstr("piece 1: a second unknown piece; the first is piece 0"));
   EXPECT_THAT(error_of(kUnknown + piece("a", 1) + piece("a", 5)), HasSubstr("piece 2: \"a\" appears twice"));
   EXPECT_THAT(error_of(kUnknown + piece("", 1)), HasSubstr("piece 1: the text is empty"));
   EXPECT_THAT(error_of(kUnknown + piece(std::string("a\0b", 3), 1)), HasSubstr("piece 1: the text has a NUL"));
