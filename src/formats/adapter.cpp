@@ -53,8 +53,8 @@ Model open_adapter(const fs::path& path) {
 
 std::optional<Adapter> parse_adapter(const Model& file, const Model* base) {
   for (const Format* format : list_all_formats()) {
-    if (format->adapter == nullptr) continue;
-    if (auto found = format->adapter(file, base)) return found;
+    if (format->read_adapter == nullptr) continue;
+    if (auto found = format->read_adapter(file, base)) return found;
   }
   return std::nullopt;
 }

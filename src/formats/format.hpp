@@ -196,7 +196,7 @@ struct Format {
   std::string_view (*name_unknown_type)(std::string_view spelled) = nullptr;
   // Returns the adapter in a file of this format, or in one converted from it; std::nullopt if it is a model. Null: the
   // format has no adapters. See parse_adapter().
-  std::optional<Adapter> (*adapter)(const Model& file, const Model* base) = nullptr;
+  std::optional<Adapter> (*read_adapter)(const Model& file, const Model* base) = nullptr;
 };
 
 // Holds an input with its format and its model.

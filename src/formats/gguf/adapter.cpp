@@ -22,20 +22,20 @@ namespace {
 constexpr std::string_view kLeft = ".lora_b";
 constexpr std::string_view kRight = ".lora_a";
 
-std::string text_of(const Model& file, std::string_view key) {
+std::string find_text_attribute(const Model& file, std::string_view key) {
   const auto* text = file.attributes.get_if<std::string>(key);
   return text == nullptr ? std::string() : *text;
 }
 
-std::string base_model_of(const Model& file) {
+std::string find_base_model(const Model& file) {
   for (const std::string_view key : {"general.base_model.0.repo_url", "general.base_model.0.name"}) {
-    if (std::string text = text_of(file, key); !text.empty()) return text;
+    if (std::string text = find_text_attribute(file, key); !text.empty()) return text;
   }
   return file.card.base_model;
 }
 
 // Returns one of the matrices that a tensor has stacked. Requires: three dimensions, and numbers.
-Tensor matrix_of(const Tensor& stack, std::uint64_t number) {
+Tensor make_stacked_matrix(const Tensor& stack, std::uint64_t number) {
   const Tensor dense = make_dense_tensor(stack);
   const Part& data = dense.require("data");
   const unsigned item = info(data.dtype).bits / 8;
@@ -52,7 +52,7 @@ class Reading {
  public:
   Reading(const Model& file, const Model* base) : file_(file), base_(base) {
     if (base == nullptr) return;
-    architecture_ = architecture_of(base->card.model_type);
+    architecture_ = find_family_architecture(base->card.model_type);
     if (!base->config) return;
     const auto count = [](std::int64_t heads) { return heads > 0 ? static_cast<std::uint64_t>(heads) : 0; };
     heads_ = {count(base->config->num_attention_heads), count(base->config->num_key_value_heads)};
@@ -60,7 +60,7 @@ class Reading {
 
   Adapter read() {
     read_keys();
-    for (const Tensor& tensor : file_.tensors()) sort(tensor);
+    for (const Tensor& tensor : file_.tensors()) sort_tensor(tensor);
     for (const auto& [name, pair] : pairs_) add(name, pair);
     if (pairs_.empty() && adapter_.whole.empty() && adapter_.faults.empty())
       adapter_.faults.emplace_back(
@@ -70,8 +70,8 @@ class Reading {
 
  private:
   void read_keys() {
-    adapter_.base_model = base_model_of(file_);
-    if (const std::string kind = text_of(file_, "adapter.type"); kind != "lora")
+    adapter_.base_model = find_base_model(file_);
+    if (const std::string kind = find_text_attribute(file_, "adapter.type"); kind != "lora")
       adapter_.refusals.push_back(fmt::format("adapter.type: only \"lora\" is supported, found \"{}\"", kind));
     if (file_.attributes.find("adapter.alora.invocation_tokens") != nullptr)
       adapter_.refusals.emplace_back("adapter.alora.invocation_tokens is not supported");
@@ -80,7 +80,7 @@ class Reading {
       const auto* text = is_from_gguf(file_) ? nullptr : value->get_if<std::string>();
       const auto alpha = text == nullptr ? number(value) : parse_number_text<double>(*text);
       if (!alpha || !std::isfinite(*alpha)) {
-        fault(fmt::format("adapter.lora.alpha: expected a number, found {}", to_json(*value)));
+        report(fmt::format("adapter.lora.alpha: expected a number, found {}", to_json(*value)));
       } else {
         adapter_.alpha = *alpha;
       }
@@ -88,11 +88,11 @@ class Reading {
     if (base_ == nullptr) return;
     const std::string_view architecture = architecture_ == nullptr ? base_->card.model_type : architecture_->name;
     if (!file_.card.model_type.empty() && file_.card.model_type != architecture)
-      fault(fmt::format("general.architecture: expected that of the model, {}, found {}", architecture,
-                        file_.card.model_type));
+      report(fmt::format("general.architecture: expected that of the model, {}, found {}", architecture,
+                         file_.card.model_type));
   }
 
-  void sort(const Tensor& tensor) {
+  void sort_tensor(const Tensor& tensor) {
     const std::string_view name = tensor.name;
     for (const std::string_view ending : {kLeft, kRight}) {
       if (!name.ends_with(ending)) continue;
@@ -110,16 +110,16 @@ class Reading {
     }
     try {
       if (is_stack(pair)) return add_stack(name, known, pair);
-      if (const auto problem = pair_fault(name, pair)) return fault(fmt::format("{}: {}", name, *problem));
+      if (const auto problem = find_pair_fault(name, pair)) return report(fmt::format("{}: {}", name, *problem));
       add_matrix(name, known, *pair.left, *pair.right);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
-      fault(fmt::format("{}: {}", name, error.message()));
+      report(fmt::format("{}: {}", name, error.message()));
     }
   }
 
   // Returns the fault of a pair. The embedding's A is stored with its rows as columns.
-  static std::optional<std::string> pair_fault(const std::string& name, const ThinMatrices& pair) {
+  static std::optional<std::string> find_pair_fault(const std::string& name, const ThinMatrices& pair) {
     if (name != kEmbedding || pair.right == nullptr || pair.right->shape.size() != 2)
       return pair.find_fault("lora_b", "lora_a");
     Tensor right = *pair.right;
@@ -135,17 +135,17 @@ class Reading {
   void add_stack(const std::string& name, const TensorName& known, const ThinMatrices& pair) {
     const std::uint64_t experts = pair.left->shape[0];
     if (experts != pair.right->shape[0] || experts > kMaxExperts)
-      return fault(
+      return report(
           fmt::format("{}: lora_b is {} and lora_a is {}, expected the same number of experts in both, at most {}",
                       name, poise::to_string(pair.left->shape), poise::to_string(pair.right->shape), kMaxExperts));
     if (base_ != nullptr && known.change != Change::stacked)
-      return fault(fmt::format("{}: the model has no such stacked matrices", name));
+      return report(fmt::format("{}: the model has no such stacked matrices", name));
     for (std::uint64_t i = 0; i < experts; ++i) {
-      const Tensor left = matrix_of(*pair.left, i);
-      const Tensor right = matrix_of(*pair.right, i);
+      const Tensor left = make_stacked_matrix(*pair.left, i);
+      const Tensor right = make_stacked_matrix(*pair.right, i);
       if (const auto problem = ThinMatrices{&left, &right}.find_fault("lora_b", "lora_a"))
-        return fault(fmt::format("{}: {}", name, *problem));
-      const std::string expert = base_ == nullptr ? name : expert_name(known.name, i);
+        return report(fmt::format("{}: {}", name, *problem));
+      const std::string expert = base_ == nullptr ? name : make_expert_name(known.name, i);
       add_matrix(name, {expert}, left, right);
     }
   }
@@ -153,7 +153,7 @@ class Reading {
   void add_matrix(const std::string& name, const TensorName& known, Tensor left, Tensor right) {
     bool is_transposed = known.change == Change::transposed;
     if (known.change == Change::plus_one || known.change == Change::stacked)
-      return fault(fmt::format("{}: the model has no such matrix", name));
+      return report(fmt::format("{}: the model has no such matrix", name));
     if (name == kEmbedding) {
       right = transpose_view(make_dense_tensor(right));
       is_transposed = !is_transposed;
@@ -162,12 +162,12 @@ class Reading {
     const double factor = adapter_.alpha == 0 ? 1 : adapter_.alpha / rank;
     if (known.change == Change::queries || known.change == Change::keys)
       left = *undo_change(std::move(left), known.change, heads_);
-    const std::string canonical = known.expert ? expert_name(known.name, *known.expert) : known.name;
+    const std::string canonical = known.expert ? make_expert_name(known.name, *known.expert) : known.name;
     adapter_.matrices.push_back(
         {name, canonical, {std::move(left), std::move(right), is_transposed, static_cast<float>(factor)}});
   }
 
-  void fault(std::string problem) { add_fault(adapter_.faults, std::move(problem)); }
+  void report(std::string problem) { add_fault(adapter_.faults, std::move(problem)); }
 
   const Model& file_;
   const Model* base_;
@@ -179,8 +179,8 @@ class Reading {
 
 }  // namespace
 
-std::optional<Adapter> adapter(const Model& file, const Model* base) {
-  if (text_of(file, "general.type") != "adapter") return std::nullopt;
+std::optional<Adapter> read_adapter(const Model& file, const Model* base) {
+  if (find_text_attribute(file, "general.type") != "adapter") return std::nullopt;
   return Reading(file, base).read();
 }
 

@@ -19,7 +19,7 @@ constexpr std::array kArchitectures = {
 };
 
 // Returns a number before a dot, without leading zeros.
-std::optional<std::uint64_t> number_in(std::string_view digits) {
+std::optional<std::uint64_t> parse_expert_number(std::string_view digits) {
   std::uint64_t number = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || stop != digits.data() + digits.size() || (digits.size() > 1 && digits.front() == '0'))
@@ -37,14 +37,14 @@ std::optional<Match> match(std::string_view pattern, std::string_view name) {
   const std::string_view end = pattern.substr(star + 1);
   if (!name.starts_with(pattern.substr(0, star)) || !name.ends_with(end) || name.size() < pattern.size())
     return std::nullopt;
-  const auto expert = number_in(name.substr(star, name.size() - star - end.size()));
+  const auto expert = parse_expert_number(name.substr(star, name.size() - star - end.size()));
   return expert ? std::optional(Match{expert}) : std::nullopt;
 }
 
 using From = std::string_view NameRow::*;
 
-std::optional<TensorName> translated(const Architecture& architecture, std::string_view name, From from, From to,
-                                     std::string_view layers_from, std::string_view layers_to) {
+std::optional<TensorName> translate_name(const Architecture& architecture, std::string_view name, From from, From to,
+                                         std::string_view layers_from, std::string_view layers_to) {
   if (const auto row = std::ranges::find(architecture.whole, name, from); row != architecture.whole.end())
     return TensorName{std::string((*row).*to), row->change};
   if (!name.starts_with(layers_from)) return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<TensorName> translated(const Architecture& architecture, std::stri
 
 }  // namespace
 
-const Architecture* architecture_named(std::string_view name, bool has_experts) {
+const Architecture* find_named_architecture(std::string_view name, bool has_experts) {
   const Architecture* first = nullptr;
   for (const Architecture* row : kArchitectures) {
     if (row->name != name) continue;
@@ -70,7 +70,7 @@ const Architecture* architecture_named(std::string_view name, bool has_experts) 
   return first;
 }
 
-const Architecture* architecture_of(std::string_view model_type) {
+const Architecture* find_family_architecture(std::string_view model_type) {
   const auto row = std::ranges::find(kArchitectures, model_type, &Architecture::model_type);
   return row == kArchitectures.end() ? nullptr : *row;
 }
@@ -84,17 +84,18 @@ std::vector<std::string_view> list_model_types() {
 }
 
 std::optional<TensorName> find_poise_name(const Architecture& architecture, std::string_view gguf) {
-  return translated(architecture, gguf, &NameRow::gguf, &NameRow::canonical, kLayers, architecture.layers);
+  return translate_name(architecture, gguf, &NameRow::gguf, &NameRow::canonical, kLayers, architecture.layers);
 }
 
-std::optional<TensorName> gguf_name(const Architecture& architecture, std::string_view canonical) {
-  auto found = translated(architecture, canonical, &NameRow::canonical, &NameRow::gguf, architecture.layers, kLayers);
+std::optional<TensorName> find_gguf_name(const Architecture& architecture, std::string_view canonical) {
+  auto found =
+      translate_name(architecture, canonical, &NameRow::canonical, &NameRow::gguf, architecture.layers, kLayers);
   if (found || architecture.omitted.empty()) return found;
-  return translated(architecture, std::string(architecture.omitted).append(canonical), &NameRow::canonical,
-                    &NameRow::gguf, architecture.layers, kLayers);
+  return translate_name(architecture, std::string(architecture.omitted).append(canonical), &NameRow::canonical,
+                        &NameRow::gguf, architecture.layers, kLayers);
 }
 
-std::string expert_name(std::string_view canonical, std::uint64_t expert) {
+std::string make_expert_name(std::string_view canonical, std::uint64_t expert) {
   const std::size_t star = canonical.find('*');
   return fmt::format("{}{}{}", canonical.substr(0, star), expert, canonical.substr(star + 1));
 }

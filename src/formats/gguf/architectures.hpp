@@ -123,9 +123,9 @@ struct Architecture {
 };
 
 // Returns null for an unknown name.
-const Architecture* architecture_named(std::string_view name, bool has_experts);
+const Architecture* find_named_architecture(std::string_view name, bool has_experts);
 // Returns the architecture to which a family is converted.
-const Architecture* architecture_of(std::string_view model_type);
+const Architecture* find_family_architecture(std::string_view model_type);
 // Returns the families that are converted.
 std::vector<std::string_view> list_model_types();
 
@@ -136,9 +136,9 @@ struct TensorName {
 };
 // Return std::nullopt for a name that the architecture lacks: it stays. The canonical name of stacked tensors has a *.
 std::optional<TensorName> find_poise_name(const Architecture& architecture, std::string_view gguf);
-std::optional<TensorName> gguf_name(const Architecture& architecture, std::string_view canonical);
+std::optional<TensorName> find_gguf_name(const Architecture& architecture, std::string_view canonical);
 // Returns the name of one expert's tensor.
-std::string expert_name(std::string_view canonical, std::uint64_t expert);
+std::string make_expert_name(std::string_view canonical, std::uint64_t expert);
 
 inline constexpr std::array kAttentionBiasFlag =
     std::to_array<ImpliedFlag>({{"self_attn.q_proj.bias", "attention_bias"}});

@@ -66,7 +66,7 @@ Header read_header(const Source& source) {
   Header header;
   header.version = reader.version();
   header.big_endian = reader.is_big_endian();
-  reader.metadata([&](std::string_view key, MetadataValue& value) {
+  reader.read_metadata([&](std::string_view key, MetadataValue& value) {
     const std::uint64_t begin = value.position() - key.size() - sizeof(std::uint64_t);
     if (!header.entries.empty()) header.entries.back().end = begin;
     header.entries.push_back({std::string(key), {value.type(), value.item_type()}, begin});
@@ -77,7 +77,7 @@ Header read_header(const Source& source) {
   });
   header.metadata_end = reader.end();
   if (!header.entries.empty()) header.entries.back().end = header.metadata_end;
-  reader.tensors([&](const TensorInfo&) { ++header.tensors; });
+  reader.read_tensors([&](const TensorInfo&) { ++header.tensors; });
   header.end = reader.end();
   return header;
 }
@@ -143,12 +143,13 @@ Value convert_value(const std::string& key, const EntryType& type, const Value& 
                 : text != nullptr             ? parse_text(key, type.type, *text)
                 : is_floating(type.type)      ? to_floating(given, type.type)
                                               : given;
-  if (!KeyValues::is_one(value, type)) refuse_value(key, fmt::format("a value of type {}", to_string(type)), given);
+  if (!KeyValues::has_entry_type(value, type))
+    refuse_value(key, fmt::format("a value of type {}", to_string(type)), given);
   return value;
 }
 
 // Returns key, type and value as bytes. Without a type, uses the usual one of the value.
-std::string encode(const std::string& key, const std::optional<EntryType>& type, const Value& given) {
+std::string encode_entry(const std::string& key, const std::optional<EntryType>& type, const Value& given) {
   const EntryType entry = type ? *type : KeyValues::choose_type(given);
   KeyValues out;
   out.value(key, convert_value(key, entry, given), entry);
@@ -174,9 +175,9 @@ std::string_view find_architecture(std::string_view key, const std::vector<Entry
 }
 
 // Returns the new keys.
-std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
+std::vector<std::string> apply_to_entries(std::vector<Entry>& entries, const AttributeChanges& changes) {
   const auto require_editable = [](const std::string& key) {
-    if (places_tensors(key))
+    if (is_placement_key(key))
       refuse(fmt::format("{} says where the tensors are, so it cannot be edited; convert the file to change it", key));
   };
   const auto erase = [&](const std::string& key) {
@@ -191,9 +192,9 @@ std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChang
     const auto found = std::ranges::find(entries, key, &Entry::key);
     const bool is_new = found == entries.end();
     if (is_new) {
-      entries.push_back({key, {}, 0, 0, encode(key, find_new_type(key, find_architecture(key, entries)), value)});
+      entries.push_back({key, {}, 0, 0, encode_entry(key, find_new_type(key, find_architecture(key, entries)), value)});
     } else {
-      found->replaced = encode(key, found->type, value);
+      found->replaced = encode_entry(key, found->type, value);
     }
     return is_new;
   };
@@ -221,7 +222,7 @@ std::string find_id_problem(const AttributeChanges& changes, const std::optional
   return {};
 }
 
-void copy(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWriter& out) {
+void copy_bytes(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWriter& out) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(end - begin));
   source.read(begin, bytes);
   out.append(bytes);
@@ -276,12 +277,12 @@ class EditedHeader final : public EditedBeginning {
 
 // Refuses keys that the writer makes of the model.
 void refuse_key(const Model& model, std::string_view key) {
-  if (places_tensors(key))
+  if (is_placement_key(key))
     refuse(fmt::format("{} says where the tensors are, so it cannot be set; shard size and alignment decide it", key));
   if (key == "general.architecture") refuse(fmt::format("{} follows from model_type; set that instead", key));
   if (key == "general.file_type" || key == "general.quantization_version")
     refuse(fmt::format("{} follows from the types of the tensors, so it cannot be set", key));
-  if (model.vocabulary && is_made_of_vocabulary(key))
+  if (model.vocabulary && is_vocabulary_key(key))
     refuse(fmt::format("{} is made of the model's vocabulary, so it cannot be set; change the files of the tokenizer",
                        key));
 }
@@ -297,7 +298,7 @@ std::optional<std::uint64_t> count_tokens(const Model& model) {
 
 Value make_attribute(const Model& model, const std::string& key, const Value& given) {
   refuse_key(model, key);
-  const Architecture* architecture = architecture_of(model.card.model_type);
+  const Architecture* architecture = find_family_architecture(model.card.model_type);
   const auto type =
       find_new_type(key, architecture == nullptr ? std::string_view(model.card.model_type) : architecture->name);
   Value value = type ? convert_value(key, *type, given) : given;
@@ -318,7 +319,7 @@ std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& c
                 input.path.string());
   }
   require_first(header, input);
-  std::vector<std::string> added = apply(header.entries, changes);
+  std::vector<std::string> added = apply_to_entries(header.entries, changes);
   const bool has_config = std::ranges::find(header.entries, kConfigKey, &Entry::key) != header.entries.end();
   ByteWriter out;
   out.text(kMagic);
@@ -327,12 +328,12 @@ std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& c
   out.u64(header.entries.size());
   for (const Entry& entry : header.entries) {
     if (entry.replaced.empty()) {
-      copy(source, entry.begin, entry.end, out);
+      copy_bytes(source, entry.begin, entry.end, out);
     } else {
       out.text(entry.replaced);
     }
   }
-  copy(source, header.metadata_end, header.end, out);
+  copy_bytes(source, header.metadata_end, header.end, out);
   const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
   if (header.tensors > 0)
     out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));

@@ -46,7 +46,7 @@ const Format kGguf = {
     .edit = gguf::edit,
     .keys = gguf::list_keys,
     .transposes = gguf::transposes,
-    .adapter = gguf::adapter,
+    .read_adapter = gguf::read_adapter,
 };
 
 }  // namespace poise
@@ -59,11 +59,11 @@ class FileAudit {
  public:
   FileAudit(SourcePtr source, std::vector<Finding>& findings) : source_(std::move(source)), findings_(findings) {
     HeaderReader header(*source_);
-    header.metadata([&](std::string_view key, MetadataValue& value) {
+    header.read_metadata([&](std::string_view key, MetadataValue& value) {
       if (key == kAlignmentKey) alignment_ = value.unsigned_integer().value_or(kUsualAlignment);
       if (key == kTokens) check_tokens(value);
     });
-    header.tensors([&](TensorInfo info) {
+    header.read_tensors([&](TensorInfo info) {
       offsets_.push_back(info.offset);
       tensors_.push_back(std::move(info));
     });
@@ -78,7 +78,7 @@ class FileAudit {
     std::vector<FileRange> known = {{0, header_end_}, {source_->size(), source_->size()}};
     for (const TensorInfo& info : tensors_) {
       const std::uint64_t begin = data_begin_ + info.offset;
-      known.push_back({begin, begin + bytes_of(info)});
+      known.push_back({begin, begin + count_tensor_bytes(info)});
     }
     find_unused_bytes(source_, std::move(known), std::array{alignment_}, findings_);
   }
@@ -93,7 +93,7 @@ class FileAudit {
     std::string first;
     std::size_t more = 0;
     const std::uint64_t at = value.position();
-    value.texts([&](std::string_view text) {
+    value.visit_texts([&](std::string_view text) {
       if (const auto [found, is_new] = first_with.try_emplace(std::string(text), id); !is_new && !text.empty()) {
         more += first.empty() ? 0 : 1;
         if (first.empty())
@@ -114,7 +114,7 @@ class FileAudit {
   }
 
   // Returns all bytes up to the next tensor, for types of unknown size.
-  std::uint64_t bytes_of(const TensorInfo& info) const {
+  std::uint64_t count_tensor_bytes(const TensorInfo& info) const {
     if (const auto bytes = count_stored_bytes(info.type, element_count(info.shape).value_or(0))) return *bytes;
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
     return (next == offsets_.end() ? source_->size() - data_begin_ : *next) - info.offset;
@@ -136,7 +136,7 @@ class FileAudit {
     std::size_t more = 0;
     std::uint64_t end = 0;  // of the tensors so far
     for (const TensorInfo& info : tensors_) {
-      const std::uint64_t bytes = bytes_of(info);
+      const std::uint64_t bytes = count_tensor_bytes(info);
       const auto [other, is_first] = bytes > 0 ? first_at.emplace(info.offset, &info) : std::pair(first_at.end(), true);
       if (!is_first) {
         warn(info, fmt::format("it is at the offset of tensor {}, {}: llama.cpp refuses the file", other->second->name,

@@ -81,6 +81,6 @@ std::vector<Finding> audit(const Input& input, const Model& model);
 //
 // Source: llama.cpp's convert_lora_to_gguf.py, src/llama-adapter.cpp and llm_graph_context::build_lora_mm(). See
 // parse_adapter().
-std::optional<Adapter> adapter(const Model& file, const Model* base);
+std::optional<Adapter> read_adapter(const Model& file, const Model* base);
 
 }  // namespace poise::gguf

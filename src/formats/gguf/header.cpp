@@ -25,7 +25,7 @@ constexpr std::array<std::uint8_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0,
 
 bool is_plain(ValueType type) { return type != ValueType::text && type != ValueType::array; }
 
-Value text_value(std::string_view text) {
+Value make_text_value(std::string_view text) {
   if (is_utf8(text)) return std::string(text);
   const auto bytes = std::as_bytes(std::span(text));
   return Value::Bytes(bytes.begin(), bytes.end());
@@ -48,7 +48,7 @@ bool is_split_key(std::string_view key) {
   return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
 }
 
-bool places_tensors(std::string_view key) { return key == kAlignmentKey || is_split_key(key); }
+bool is_placement_key(std::string_view key) { return key == kAlignmentKey || is_split_key(key); }
 
 HeaderReader::HeaderReader(const Source& source)
     : in_(source, "gguf"), budget_(std::min(source.size(), kMostValueText)) {
@@ -69,9 +69,9 @@ HeaderReader::HeaderReader(const Source& source)
   constexpr std::uint64_t kLeastTensor = 4 + 4 + 4 + 8;  // name, dimensions, type, offset
   constexpr std::uint64_t kLeastEntry = 4 + 4 + 1;       // key, type, value
   const std::uint64_t tensors_at = in_.position();
-  tensor_count_ = length("tensor count");
+  tensor_count_ = read_length("tensor count");
   const std::uint64_t metadata_at = in_.position();
-  metadata_count_ = length("metadata count");
+  metadata_count_ = read_length("metadata count");
   const auto require = [&](std::string_view field, std::uint64_t count, std::uint64_t least, std::uint64_t most,
                            std::uint64_t offset) {
     if (count > in_.remaining() / least)
@@ -83,11 +83,13 @@ HeaderReader::HeaderReader(const Source& source)
   require("metadata count", metadata_count_, kLeastEntry, kMaxKeys, metadata_at);
 }
 
-std::uint64_t HeaderReader::length(std::string_view field) { return version_ == 1 ? in_.u32(field) : in_.u64(field); }
+std::uint64_t HeaderReader::read_length(std::string_view field) {
+  return version_ == 1 ? in_.u32(field) : in_.u64(field);
+}
 
-std::uint64_t HeaderReader::count(std::string_view field, std::uint64_t least) {
+std::uint64_t HeaderReader::read_count(std::string_view field, std::uint64_t least) {
   const std::uint64_t at = in_.position();
-  const std::uint64_t count = length(field);
+  const std::uint64_t count = read_length(field);
   if (count > in_.remaining() / least)
     in_.fail_at_end(field,
                     fmt::format("{} items of {} bytes or more do not fit the {} bytes that are left", count, least,
@@ -96,9 +98,9 @@ std::uint64_t HeaderReader::count(std::string_view field, std::uint64_t least) {
   return count;
 }
 
-std::string_view HeaderReader::text(std::string_view field) { return in_.text(length(field), field); }
+std::string_view HeaderReader::read_text(std::string_view field) { return in_.text(read_length(field), field); }
 
-ValueType HeaderReader::value_type(std::string_view field) {
+ValueType HeaderReader::read_value_type(std::string_view field) {
   const std::uint64_t at = in_.position();
   const std::uint32_t type = in_.u32(field);
   if (type >= kValueBytes.size())
@@ -106,19 +108,19 @@ ValueType HeaderReader::value_type(std::string_view field) {
   return static_cast<ValueType>(type);
 }
 
-std::uint64_t HeaderReader::least_bytes(ValueType type) const {
+std::uint64_t HeaderReader::count_least_bytes(ValueType type) const {
   const std::uint64_t length_bytes = version_ == 1 ? 4 : 8;
   if (type == ValueType::array) return 4 + length_bytes;
   return type == ValueType::text ? length_bytes : kValueBytes[static_cast<std::size_t>(type)];
 }
 
-void HeaderReader::metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> take) {
+void HeaderReader::read_metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> use_entry) {
   const auto scope = in_.open_scope("metadata");
   std::deque<std::string> keys;
   KeySet seen;
   for (std::uint64_t i = 0; i < metadata_count_; ++i) {
     const std::uint64_t at = in_.position();
-    const std::string_view found = text("key");
+    const std::string_view found = read_text("key");
     if (found.empty() || found.size() > kMaxKeyBytes)
       in_.fail("key", fmt::format("{} bytes long, expected 1 to {}", found.size(), kMaxKeyBytes), at);
     if (!is_utf8(found)) in_.fail("key", "it is not UTF-8", at);
@@ -126,17 +128,17 @@ void HeaderReader::metadata(FunctionRef<void(std::string_view key, MetadataValue
     if (!seen.insert(key)) in_.fail("key", fmt::format("\"{}\" appears twice", key), at);
     const auto entry = in_.open_scope(key);
     MetadataValue value(*this, in_.position());
-    value.type_ = value_type("type");
+    value.type_ = read_value_type("type");
     if (value.type_ == ValueType::array) {
-      value.item_type_ = value_type("item type");
-      value.count_ = count("item count", least_bytes(value.item_type_));
+      value.item_type_ = read_value_type("item type");
+      value.count_ = read_count("item count", count_least_bytes(value.item_type_));
     }
-    take(key, value);
-    finish(value);
+    use_entry(key, value);
+    skip_unread(value);
   }
 }
 
-void HeaderReader::finish(MetadataValue& value) {
+void HeaderReader::skip_unread(MetadataValue& value) {
   if (value.is_read_) return;
   if (value.type_ == ValueType::array) {
     skip_items(value.item_type_, value.count_, 1);
@@ -147,11 +149,11 @@ void HeaderReader::finish(MetadataValue& value) {
 
 void HeaderReader::skip(ValueType type, std::size_t depth) {
   if (type == ValueType::text) {
-    in_.skip(length("length"), "text");
+    in_.skip(read_length("length"), "text");
   } else if (type == ValueType::array) {
     if (depth == kMaxNesting) in_.fail("array", fmt::format("nested deeper than {}", kMaxNesting), in_.position());
-    const ValueType item = value_type("item type");
-    skip_items(item, count("item count", least_bytes(item)), depth + 1);
+    const ValueType item = read_value_type("item type");
+    skip_items(item, read_count("item count", count_least_bytes(item)), depth + 1);
   } else {
     in_.skip(kValueBytes[static_cast<std::size_t>(type)], "value");
   }
@@ -162,7 +164,7 @@ void HeaderReader::skip_items(ValueType type, std::uint64_t count, std::size_t d
   for (std::uint64_t i = 0; i < count; ++i) skip(type, depth);
 }
 
-double HeaderReader::number(ValueType type) {
+double HeaderReader::read_number(ValueType type) {
   switch (type) {
     case ValueType::u8: return in_.u8("value");
     case ValueType::i8: return in_.i8("value");
@@ -181,43 +183,43 @@ double HeaderReader::number(ValueType type) {
   throw Error(ErrorKind::internal, "gguf: a text or an array was read as a number");
 }
 
-Value HeaderReader::tree(ValueType type, std::size_t depth) {
+Value HeaderReader::read_tree(ValueType type, std::size_t depth) {
   const std::uint64_t at = in_.position();
   if (!budget_.take_value())
     in_.fail(ErrorKind::unsupported, "", "the metadata's values take more memory than is allowed", at);
   switch (type) {
     case ValueType::text: {
-      const std::string_view found = text("text");
+      const std::string_view found = read_text("text");
       if (!budget_.take_text(found.size()))
         in_.fail(ErrorKind::unsupported, "", "the metadata's texts take more memory than is allowed", at);
-      return text_value(found);
+      return make_text_value(found);
     }
     case ValueType::array: {
       if (depth == kMaxNesting) in_.fail("array", fmt::format("nested deeper than {}", kMaxNesting), at);
-      const ValueType item = value_type("item type");
-      return items(item, count("item count", least_bytes(item)), depth + 1);
+      const ValueType item = read_value_type("item type");
+      return read_items(item, read_count("item count", count_least_bytes(item)), depth + 1);
     }
     case ValueType::boolean: return in_.u8("value") != 0;
     case ValueType::f32:
-    case ValueType::f64: return number(type);
+    case ValueType::f64: return read_number(type);
     case ValueType::u64: return in_.u64("value");
     case ValueType::i64: return in_.i64("value");
-    default: return static_cast<std::int64_t>(number(type));
+    default: return static_cast<std::int64_t>(read_number(type));
   }
 }
 
-Value HeaderReader::items(ValueType type, std::uint64_t count, std::size_t depth) {
+Value HeaderReader::read_items(ValueType type, std::uint64_t count, std::size_t depth) {
   Value::Array array;
-  for (std::uint64_t i = 0; i < count; ++i) array.push_back(tree(type, depth));
+  for (std::uint64_t i = 0; i < count; ++i) array.push_back(read_tree(type, depth));
   return array;
 }
 
-void HeaderReader::tensors(FunctionRef<void(TensorInfo tensor)> take) {
+void HeaderReader::read_tensors(FunctionRef<void(TensorInfo tensor)> add_tensor) {
   for (std::uint64_t i = 0; i < tensor_count_; ++i) {
     const auto scope = in_.open_scope("tensor", static_cast<std::int64_t>(i));
     TensorInfo tensor;
     tensor.position = in_.position();
-    const std::string_view name = text("name");
+    const std::string_view name = read_text("name");
     if (name.empty() || name.size() > kMaxNameBytes)
       in_.fail("name", fmt::format("{} bytes long, expected 1 to {}", name.size(), kMaxNameBytes), tensor.position);
     if (!is_utf8(name)) in_.fail("name", "it is not UTF-8", tensor.position);
@@ -226,18 +228,18 @@ void HeaderReader::tensors(FunctionRef<void(TensorInfo tensor)> take) {
     const std::uint32_t dimensions = in_.u32("dimensions");
     if (dimensions > kMaxDimensions)
       in_.fail("dimensions", fmt::format("{}, at most {} are allowed", dimensions, kMaxDimensions), dimensions_at);
-    for (std::uint32_t d = 0; d < dimensions; ++d) tensor.shape.push_back(length("dimension"));
+    for (std::uint32_t d = 0; d < dimensions; ++d) tensor.shape.push_back(read_length("dimension"));
     std::ranges::reverse(tensor.shape);
     tensor.type = in_.u32("type");
     tensor.offset = in_.u64("offset");
-    take(std::move(tensor));
+    add_tensor(std::move(tensor));
   }
 }
 
 std::optional<std::string_view> MetadataValue::text() {
   if (type_ != ValueType::text) return std::nullopt;
   is_read_ = true;
-  return reader_.text("text");
+  return reader_.read_text("text");
 }
 
 std::optional<std::uint64_t> MetadataValue::unsigned_integer() {
@@ -250,26 +252,26 @@ std::optional<std::uint64_t> MetadataValue::unsigned_integer() {
 std::optional<double> MetadataValue::number() {
   if (!is_plain(type_)) return std::nullopt;
   is_read_ = true;
-  return reader_.number(type_);
+  return reader_.read_number(type_);
 }
 
-bool MetadataValue::texts(FunctionRef<void(std::string_view text)> take) {
+bool MetadataValue::visit_texts(FunctionRef<void(std::string_view text)> add_text) {
   if (type_ != ValueType::array || item_type_ != ValueType::text) return false;
   is_read_ = true;
-  for (std::uint64_t i = 0; i < count_; ++i) take(reader_.text("text"));
+  for (std::uint64_t i = 0; i < count_; ++i) add_text(reader_.read_text("text"));
   return true;
 }
 
-bool MetadataValue::numbers(FunctionRef<void(double number)> take) {
+bool MetadataValue::visit_numbers(FunctionRef<void(double number)> add_number) {
   if (type_ != ValueType::array || !is_plain(item_type_)) return false;
   is_read_ = true;
-  for (std::uint64_t i = 0; i < count_; ++i) take(reader_.number(item_type_));
+  for (std::uint64_t i = 0; i < count_; ++i) add_number(reader_.read_number(item_type_));
   return true;
 }
 
 Value MetadataValue::tree() {
   is_read_ = true;
-  return type_ == ValueType::array ? reader_.items(item_type_, count_, 1) : reader_.tree(type_, 0);
+  return type_ == ValueType::array ? reader_.read_items(item_type_, count_, 1) : reader_.read_tree(type_, 0);
 }
 
 }  // namespace poise::gguf

@@ -33,7 +33,7 @@ constexpr std::string_view kSplitTensorsKey = "split.tensors.count";
 // Returns true for the keys that say which of several files one is.
 bool is_split_key(std::string_view key);
 // Returns true for these keys and the alignment: they say where tensors are, which the writer decides.
-bool places_tensors(std::string_view key);
+bool is_placement_key(std::string_view key);
 
 // Names the types of metadata values, by their numbers.
 enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
@@ -62,8 +62,8 @@ class MetadataValue {
   // Returns a number of any type but text and arrays; float32 as the double of the same shortest spelling.
   std::optional<double> number();
   // Calls `take` for each item of an array of texts; false for another kind.
-  bool texts(FunctionRef<void(std::string_view text)> take);
-  bool numbers(FunctionRef<void(double number)> take);
+  bool visit_texts(FunctionRef<void(std::string_view text)> add_text);
+  bool visit_numbers(FunctionRef<void(double number)> add_number);
   // Returns the whole value. Throws unsupported if values exceed the budget.
   Value tree();
 
@@ -99,8 +99,8 @@ class HeaderReader {
 
   // Reads all metadata, then all tensors; each called once, in this order. Throws invalid_file for a violation: keys
   // and names are unique, counts fit the remaining bytes, arrays nest at most kMaxNesting deep.
-  void metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> take);
-  void tensors(FunctionRef<void(TensorInfo tensor)> take);
+  void read_metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> use_entry);
+  void read_tensors(FunctionRef<void(TensorInfo tensor)> add_tensor);
 
   // Returns where the header ends. Requires: all of it has been read.
   std::uint64_t end() const { return in_.position(); }
@@ -112,18 +112,18 @@ class HeaderReader {
  private:
   friend class MetadataValue;
 
-  std::uint64_t length(std::string_view field);
+  std::uint64_t read_length(std::string_view field);
   // Returns a count of items of at least `least` bytes each.
-  std::uint64_t count(std::string_view field, std::uint64_t least);
-  std::string_view text(std::string_view field);
-  ValueType value_type(std::string_view field);
-  std::uint64_t least_bytes(ValueType type) const;
+  std::uint64_t read_count(std::string_view field, std::uint64_t least);
+  std::string_view read_text(std::string_view field);
+  ValueType read_value_type(std::string_view field);
+  std::uint64_t count_least_bytes(ValueType type) const;
   void skip(ValueType type, std::size_t depth);
-  double number(ValueType type);
-  Value tree(ValueType type, std::size_t depth);
-  Value items(ValueType type, std::uint64_t count, std::size_t depth);
+  double read_number(ValueType type);
+  Value read_tree(ValueType type, std::size_t depth);
+  Value read_items(ValueType type, std::uint64_t count, std::size_t depth);
   void skip_items(ValueType type, std::uint64_t count, std::size_t depth);
-  void finish(MetadataValue& value);
+  void skip_unread(MetadataValue& value);
 
   ByteReader in_;
   std::uint32_t version_ = 0;

@@ -47,7 +47,7 @@ inline constexpr std::array kScalingKeys = std::to_array<KeyRow>({
 inline constexpr std::array<std::string_view, 5> kRequired = {"context_length", "embedding_length", "block_count",
                                                               "feed_forward_length", "attention.head_count"};
 
-inline std::vector<KeyRow> rows_of(const Architecture& architecture) {
+inline std::vector<KeyRow> list_key_rows(const Architecture& architecture) {
   std::vector<KeyRow> rows(architecture.keys.begin(), architecture.keys.end());
   for (const KeyRow& row : architecture.shared_keys) {
     if (std::ranges::find(architecture.keys, row.gguf, &KeyRow::gguf) == architecture.keys.end()) rows.push_back(row);
@@ -55,18 +55,18 @@ inline std::vector<KeyRow> rows_of(const Architecture& architecture) {
   return rows;
 }
 
-inline std::uint64_t integer(const Value* value) {
+inline std::uint64_t get_integer(const Value* value) {
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
   return number == nullptr ? 0 : *number;
 }
 
-inline Value as_value(const FixedKey& fixed) {
+inline Value make_fixed_value(const FixedKey& fixed) {
   if (const auto* truth = std::get_if<bool>(&fixed.value)) return Value(*truth);
   if (const auto* word = std::get_if<std::string_view>(&fixed.value)) return Value(*word);
   return Value();
 }
 
-inline bool fits(const Value& value, KeyRow::Kind kind) {
+inline bool has_kind(const Value& value, KeyRow::Kind kind) {
   return kind == KeyRow::Kind::integer ? value.get_if<std::uint64_t>() != nullptr : value.get_if<double>() != nullptr;
 }
 
@@ -92,32 +92,33 @@ inline constexpr std::array kRopeFactorRows = std::to_array<RopeFactorRow>({
 
 // Returns the factors of rope_scaling of type llama3 for the frequencies theta^(-2 i / rotating); empty for invalid
 // numbers.
-std::vector<float> llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating);
+std::vector<float> compute_llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating);
 
 // Returns the rope_scaling that is equivalent to rope_freqs.weight: that of Llama 3.1 to 3.3 if it matches, else a
 // longrope with one list for all contexts. std::nullopt for factors of 1.
-std::optional<Attributes> scaling_of(const std::vector<float>& factors, double theta, std::uint64_t positions);
+std::optional<Attributes> find_equivalent_scaling(const std::vector<float>& factors, double theta,
+                                                  std::uint64_t positions);
 
 // Returns the attention scale of longrope for a model extended from `original` positions.
-double longrope_attention(double positions, double original);
+double compute_longrope_attention(double positions, double original);
 
-Value list_of(const std::vector<float>& numbers);
+Value make_float_list(const std::vector<float>& numbers);
 // Returns no numbers for a value that is not a list of numbers.
-std::vector<float> floats_in(const Value* list);
+std::vector<float> parse_float_list(const Value* list);
 
 // Returns the architecture of a file whose general.architecture is `name`, or null.
-const Architecture* architecture_in(const Entries& entries, std::string_view name);
+const Architecture* find_file_architecture(const Entries& entries, std::string_view name);
 
-Heads heads_in(const Entries& entries, const Architecture& architecture);
+Heads read_heads(const Entries& entries, const Architecture& architecture);
 
 // Removes the entries that are keys of config.json, and returns them as that configuration. `model` has the file's
 // tensors under canonical names; `factors` are those that become configuration.
-Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model,
-                     const RopeFactors& factors);
+Attributes extract_config(Entries& entries, const Architecture& architecture, const Model& model,
+                          const RopeFactors& factors);
 
-// Returns the reason why config_in() leaves out required hyperparameters: a sentence that names the file's key.
-// std::nullopt if it leaves out none. Requires: config_in() has not removed the entries.
-std::optional<std::string> unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
+// Returns the reason why extract_config() leaves out required hyperparameters: a sentence that names the file's key.
+// std::nullopt if it leaves out none. Requires: extract_config() has not removed the entries.
+std::optional<std::string> find_unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
 
 // Holds the inverse: a model's configuration in GGUF.
 struct Hyperparameters {
@@ -126,6 +127,6 @@ struct Hyperparameters {
   Heads heads;
   std::vector<std::string> differences;  // of llama.cpp's computation from the configuration, one sentence each
 };
-Hyperparameters hyperparameters_of(const Model& model, const Architecture& architecture);
+Hyperparameters make_hyperparameters(const Model& model, const Architecture& architecture);
 
 }  // namespace poise::gguf

@@ -133,8 +133,8 @@ std::shared_ptr<const std::vector<float>> ImportanceMatrix::find_weights(std::st
                                                                          std::string_view model_type,
                                                                          std::size_t columns,
                                                                          std::size_t matrices) const {
-  const gguf::Architecture* architecture = gguf::architecture_of(model_type);
-  const auto known = architecture == nullptr ? std::nullopt : gguf::gguf_name(*architecture, tensor);
+  const gguf::Architecture* architecture = gguf::find_family_architecture(model_type);
+  const auto known = architecture == nullptr ? std::nullopt : gguf::find_gguf_name(*architecture, tensor);
   const auto found = weights_.find(known ? std::string_view(known->name) : tensor);
   if (found == weights_.end()) return nullptr;
   const auto& all = found->second;

@@ -20,7 +20,7 @@ const Value* Entries::find(std::string_view key) const {
   return entry == list_.end() ? nullptr : &entry->second;
 }
 
-std::uint64_t Entries::number(std::string_view key) const {
+std::uint64_t Entries::find_number(std::string_view key) const {
   const auto* number = get_if<std::uint64_t>(key);
   return number == nullptr ? 0 : *number;
 }
@@ -47,30 +47,30 @@ std::optional<std::int64_t> Entries::read_number(std::string_view key) {
 namespace {
 
 // Returns true if the float with the number's shortest spelling can represent it.
-bool is_f32(double number) {
+bool is_exact_f32(double number) {
   return !(std::abs(number) < static_cast<double>(std::numeric_limits<float>::infinity())) ||
          (std::abs(number) <= static_cast<double>(std::numeric_limits<float>::max()) &&
           fmt::format("{}", static_cast<float>(number)) == fmt::format("{}", number));
 }
 
-ValueType type_of(const Value& value) {
+ValueType choose_value_type(const Value& value) {
   if (const auto* number = value.get_if<std::uint64_t>())
     return *number <= UINT32_MAX ? ValueType::u32 : ValueType::u64;
   if (const auto* number = value.get_if<std::int64_t>()) return *number >= INT32_MIN ? ValueType::i32 : ValueType::i64;
-  if (const auto* number = value.get_if<double>()) return is_f32(*number) ? ValueType::f32 : ValueType::f64;
+  if (const auto* number = value.get_if<double>()) return is_exact_f32(*number) ? ValueType::f32 : ValueType::f64;
   if (value.get_if<bool>() != nullptr) return ValueType::boolean;
   if (value.get_if<Value::Array>() != nullptr) return ValueType::array;
   return ValueType::text;
 }
 
 // Returns the common type of all items; std::nullopt if there is none.
-std::optional<ValueType> common_type(const Value::Array& items) {
+std::optional<ValueType> find_common_type(const Value::Array& items) {
   if (items.empty()) return ValueType::text;  // llama.cpp requires this of its lists of texts
-  ValueType common = type_of(items.front());
+  ValueType common = choose_value_type(items.front());
   bool negative = false;
   bool wide = false;
   for (const Value& item : items) {
-    const ValueType type = type_of(item);
+    const ValueType type = choose_value_type(item);
     const auto* number = item.get_if<std::uint64_t>();
     negative = negative || item.get_if<std::int64_t>() != nullptr;
     wide = wide || type == ValueType::u64 || type == ValueType::i64 || (number != nullptr && *number > INT32_MAX);
@@ -91,12 +91,12 @@ std::optional<ValueType> common_type(const Value::Array& items) {
   return ValueType::i64;
 }
 
-std::uint64_t bits_of(const Value& value) {
+std::uint64_t to_unsigned_bits(const Value& value) {
   if (const auto* number = value.get_if<std::uint64_t>()) return *number;
   return static_cast<std::uint64_t>(*value.get_if<std::int64_t>());
 }
 
-std::string text_of(const Value& value) {
+std::string make_entry_text(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return *text;
   if (const auto* bytes = value.get_if<Value::Bytes>())
     return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
@@ -106,17 +106,17 @@ std::string text_of(const Value& value) {
 void append(ByteWriter& out, ValueType type, const Value& value) {
   switch (type) {
     case ValueType::u8:
-    case ValueType::i8: return out.u8(static_cast<std::uint8_t>(bits_of(value)));
+    case ValueType::i8: return out.u8(static_cast<std::uint8_t>(to_unsigned_bits(value)));
     case ValueType::u16:
-    case ValueType::i16: return out.u16(static_cast<std::uint16_t>(bits_of(value)));
+    case ValueType::i16: return out.u16(static_cast<std::uint16_t>(to_unsigned_bits(value)));
     case ValueType::u32:
-    case ValueType::i32: return out.u32(static_cast<std::uint32_t>(bits_of(value)));
+    case ValueType::i32: return out.u32(static_cast<std::uint32_t>(to_unsigned_bits(value)));
     case ValueType::u64:
-    case ValueType::i64: return out.u64(bits_of(value));
+    case ValueType::i64: return out.u64(to_unsigned_bits(value));
     case ValueType::f32: return out.f32(static_cast<float>(*value.get_if<double>()));
     case ValueType::f64: return out.u64(std::bit_cast<std::uint64_t>(*value.get_if<double>()));
     case ValueType::boolean: return out.u8(*value.get_if<bool>() ? 1 : 0);
-    default: return KeyValues::append_text(out, text_of(value));
+    default: return KeyValues::append_text(out, make_entry_text(value));
   }
 }
 
@@ -124,29 +124,30 @@ void append(ByteWriter& out, ValueType type, const Value& value) {
 constexpr std::array<std::string_view, 13> kTypeNames = {"u8",   "i8",   "u16", "i16", "u32", "i32", "f32",
                                                          "bool", "text", "",    "u64", "i64", "f64"};
 
-std::string_view name_of(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
+std::string_view name_entry_type(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
 
 // Returns true if the value has the type, which is not array.
-bool is_single(const Value& value, ValueType type) {
+bool has_single_type(const Value& value, ValueType type) {
   const auto in = [&]<typename Number>(Number) {
     if (const auto* number = value.get_if<std::uint64_t>()) return std::in_range<Number>(*number);
     const auto* negative = value.get_if<std::int64_t>();
     return negative != nullptr && std::in_range<Number>(*negative);
   };
   switch (type) {
-    case ValueType::f32: return value.get_if<double>() != nullptr && is_f32(*value.get_if<double>());
+    case ValueType::f32: return value.get_if<double>() != nullptr && is_exact_f32(*value.get_if<double>());
     case ValueType::f64: return value.get_if<double>() != nullptr;
     case ValueType::boolean: return value.get_if<bool>() != nullptr;
     case ValueType::text: return value.get_if<std::string>() != nullptr;
     case ValueType::array: return false;
-    default: return visit_integer(*dtype_from_name(name_of(type)), in);
+    default: return visit_integer(*dtype_from_name(name_entry_type(type)), in);
   }
 }
 
 }  // namespace
 
 std::string to_string(const EntryType& type) {
-  return type.type == ValueType::array ? fmt::format("[{}]", name_of(type.items)) : std::string(name_of(type.type));
+  return type.type == ValueType::array ? fmt::format("[{}]", name_entry_type(type.items))
+                                       : std::string(name_entry_type(type.type));
 }
 
 std::optional<EntryType> find_entry_type(std::string_view name) {
@@ -208,21 +209,21 @@ ByteWriter& KeyValues::array(std::string_view key, ValueType items, std::uint64_
   return out_;
 }
 
-bool KeyValues::is_one(const Value& value, const EntryType& type) {
+bool KeyValues::has_entry_type(const Value& value, const EntryType& type) {
   const auto* items = value.get_if<Value::Array>();
-  if (type.type != ValueType::array || items == nullptr) return is_single(value, type.type);
-  return std::ranges::all_of(*items, [&](const Value& item) { return is_single(item, type.items); });
+  if (type.type != ValueType::array || items == nullptr) return has_single_type(value, type.type);
+  return std::ranges::all_of(*items, [&](const Value& item) { return has_single_type(item, type.items); });
 }
 
 EntryType KeyValues::choose_type(const Value& value) {
   const auto* items = value.get_if<Value::Array>();
-  if (items == nullptr) return {type_of(value)};
-  const auto common = common_type(*items);
+  if (items == nullptr) return {choose_value_type(value)};
+  const auto common = find_common_type(*items);
   return common && *common != ValueType::array ? EntryType{ValueType::array, *common} : EntryType{ValueType::text};
 }
 
 void KeyValues::value(std::string_view key, const Value& value, std::optional<EntryType> type) {
-  if (!type || !is_one(value, *type)) type = choose_type(value);
+  if (!type || !has_entry_type(value, *type)) type = choose_type(value);
   if (type->type == ValueType::array) {
     const auto& items = *value.get_if<Value::Array>();
     ByteWriter& out = array(key, type->items, items.size());

@@ -28,7 +28,7 @@ class Entries {
     return value == nullptr ? nullptr : value->get_if<T>();
   }
   // Returns an integer that is not negative; 0 for every other value.
-  std::uint64_t number(std::string_view key) const;
+  std::uint64_t find_number(std::string_view key) const;
 
   // Each removes the entry. read_text() and read_number() leave values that are not text, or not numbers of 31 bits.
   std::optional<Value> remove(std::string_view key);
@@ -73,7 +73,7 @@ class KeyValues {
   ByteWriter& array(std::string_view key, ValueType items, std::uint64_t count);
   static void append_text(ByteWriter& out, std::string_view text);
 
-  static bool is_one(const Value& value, const EntryType& type);
+  static bool has_entry_type(const Value& value, const EntryType& type);
   // Writes the type, if the value fits it; else choose_type().
   void value(std::string_view key, const Value& value, std::optional<EntryType> type = std::nullopt);
 

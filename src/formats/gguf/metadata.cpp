@@ -36,7 +36,7 @@ void set_special_ids(Attributes& config, const SpecialIds& ids) {
 }  // namespace
 
 Metadata::Metadata(HeaderReader& header) {
-  header.metadata([&](std::string_view key, MetadataValue& value) {
+  header.read_metadata([&](std::string_view key, MetadataValue& value) {
     if (key == kAlignmentKey) {
       const auto alignment = value.type() == ValueType::u32 ? value.unsigned_integer() : std::nullopt;
       if (!alignment || !std::has_single_bit(*alignment) || *alignment > kMaxAlignment) {
@@ -58,13 +58,13 @@ Metadata::Metadata(HeaderReader& header) {
   }
   if (const auto* name = entries_.get_if<std::string>(kArchitecture)) {
     const std::string architecture = *name;
-    read_one_for_all_layers(architecture);
-    architecture_ = architecture_in(entries_, architecture);
+    merge_equal_layers(architecture);
+    architecture_ = find_file_architecture(entries_, architecture);
   }
 }
 
 // Reads one number for all layers. llama.cpp accepts a number for each layer, too; equal ones become one.
-void Metadata::read_one_for_all_layers(const std::string& architecture) {
+void Metadata::merge_equal_layers(const std::string& architecture) {
   for (const std::string_view name : {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
     const std::string key = fmt::format("{}.{}", architecture, name);
     const auto* list = entries_.get_if<Value::Array>(key);
@@ -95,7 +95,7 @@ void Metadata::read_card(Card& card) {
   entries_.remove(kRepository);
 }
 
-std::optional<Attributes> Metadata::read_rest(const std::string& path) {
+std::optional<Attributes> Metadata::read_poise_config(const std::string& path) {
   const auto text = entries_.read_text(kConfigKey);
   if (!text) return std::nullopt;
   Value json = parse_json(*text, fmt::format("{}: {}", path, kConfigKey));
@@ -105,7 +105,7 @@ std::optional<Attributes> Metadata::read_rest(const std::string& path) {
 }
 
 // Returns why GGUF's keys in the file give no hyperparameters.
-std::string Metadata::why_no_hyperparameters() const {
+std::string Metadata::explain_missing_hyperparameters() const {
   const Value* name = entries_.find(kArchitecture);
   if (name == nullptr) return fmt::format("{} is missing", kArchitecture);
   if (architecture_ == nullptr)
@@ -129,19 +129,20 @@ void read_config(Model& model, Attributes config, const std::optional<std::strin
 
 void Metadata::move_into(Model& model, const RopeFactors& factors, const std::string& path) {
   read_card(model.card);
-  const std::optional<Attributes> rest = read_rest(path);
+  const std::optional<Attributes> rest = read_poise_config(path);
   model.vocabulary = tokens_.make_vocabulary(entries_, model.warnings, path);
   if (has_hyperparameters()) {
     entries_.remove(kArchitecture);
-    const auto unreadable = unreadable_hyperparameter(entries_, *architecture_);
-    Attributes config = config_in(entries_, *architecture_, model, factors);
+    const auto unreadable = find_unreadable_hyperparameter(entries_, *architecture_);
+    Attributes config = extract_config(entries_, *architecture_, model, factors);
     if (!rest) set_special_ids(config, tokens_.special_ids());
     for (const auto& [key, value] : rest.value_or(Attributes())) config.set(key, value);
     read_config(model, std::move(config), unreadable, path);
   } else {
     const auto* text = entries_.get_if<std::string>(kArchitecture);
     model.card.model_type = text == nullptr ? "" : *text;
-    if (rest) read_config(model, *rest, why_no_hyperparameters(), path);  // it may be complete without these keys
+    if (rest)
+      read_config(model, *rest, explain_missing_hyperparameters(), path);  // it may be complete without these keys
     entries_.read_text(kArchitecture);
   }
   const auto* number = entries_.get_if<std::uint64_t>("general.file_type");
@@ -150,7 +151,7 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
     entries_.remove("general.file_type");
   }
   entries_.read_number("general.quantization_version");  // follows from the tensors
-  tokens_.return_entries(entries_.rest());
+  tokens_.append_unused_arrays(entries_.rest());
   model.attributes = Attributes::from_unique(std::move(entries_.rest()));
   std::erase_if(types_, [&](const auto& entry) { return model.attributes.find(entry.first) == nullptr; });
   model.origin.attribute_types = std::move(types_);
@@ -168,7 +169,7 @@ std::string name_metadata_type(const MetadataValue& value) {
 std::vector<MetadataKey> list_keys(const Input& input) {
   HeaderReader header(*input.source);
   std::vector<MetadataKey> keys;
-  header.metadata([&](std::string_view key, MetadataValue& value) {
+  header.read_metadata([&](std::string_view key, MetadataValue& value) {
     std::string type = name_metadata_type(value);
     keys.push_back({std::string(key), std::move(type), value.tree()});
   });

@@ -53,10 +53,10 @@ class Metadata {
 
  private:
   // Reads Poise's own keys in a file that it wrote.
-  std::optional<Attributes> read_rest(const std::string& path);
-  std::string why_no_hyperparameters() const;
+  std::optional<Attributes> read_poise_config(const std::string& path);
+  std::string explain_missing_hyperparameters() const;
   void read_card(Card& card);
-  void read_one_for_all_layers(const std::string& architecture);
+  void merge_equal_layers(const std::string& architecture);
   bool has_hyperparameters() const;
 
   std::uint64_t alignment_ = kUsualAlignment;

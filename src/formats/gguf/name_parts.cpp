@@ -195,7 +195,7 @@ std::string join_pieces(const std::vector<Piece>& pieces, unsigned kind, unsigne
 }
 
 // Makes a title of a word: letters after others become small.
-std::string make_title_of_word(std::string word) {
+std::string capitalize_word(std::string word) {
   const bool has_capital = std::ranges::any_of(word, is_ascii_upper);
   const bool has_small = std::ranges::any_of(word, is_ascii_lower);
   const bool is_ascii = std::ranges::none_of(word, [](char c) { return (static_cast<unsigned char>(c) & 0x80U) != 0; });
@@ -245,7 +245,7 @@ std::string make_title(std::string_view name) {
       word += c;
     } else if (!word.empty()) {
       if (!all.empty()) all += ' ';
-      all += make_title_of_word(std::move(word));
+      all += capitalize_word(std::move(word));
       word.clear();
     }
   }

@@ -44,14 +44,14 @@ File read_file(SourcePtr source) {
   file.version = header.version();
   file.big_endian = header.is_big_endian();
   file.metadata.emplace(header);
-  header.tensors([&](TensorInfo tensor) { file.tensors.push_back(std::move(tensor)); });
+  header.read_tensors([&](TensorInfo tensor) { file.tensors.push_back(std::move(tensor)); });
   // Without tensors the padding may be missing.
   file.data_begin = std::min(*checked_align(header.end(), file.metadata->alignment()), file.source->size());
   file.data_bytes = file.source->size() - file.data_begin;
   return file;
 }
 
-void require_edited(const std::filesystem::path& path) {
+void require_finished_edit(const std::filesystem::path& path) {
   if (!is_interrupted(path)) return;
   throw Error(ErrorKind::invalid_file,
               "gguf: an edit of this file was interrupted, so its header is partly old and partly new. The next edit "
@@ -62,7 +62,7 @@ void require_edited(const std::filesystem::path& path) {
 class TensorAdder {
  public:
   TensorAdder(const Metadata& metadata, Model& model) : architecture_(metadata.architecture()), model_(model) {
-    if (architecture_ != nullptr) heads_ = heads_in(metadata.entries(), *architecture_);
+    if (architecture_ != nullptr) heads_ = read_heads(metadata.entries(), *architecture_);
   }
 
   // Returns tensors that are configuration.
@@ -71,7 +71,7 @@ class TensorAdder {
   void add_all(File& file) {
     file_ = &file;
     std::vector<std::optional<std::uint64_t>> sizes;
-    for (const TensorInfo& info : file.tensors) sizes.push_back(known_bytes(info));
+    for (const TensorInfo& info : file.tensors) sizes.push_back(count_known_bytes(info));
     require_disjoint(sizes);
     offsets_.clear();
     for (const TensorInfo& info : file.tensors) offsets_.push_back(info.offset);
@@ -79,7 +79,7 @@ class TensorAdder {
     for (std::size_t i = 0; i < file.tensors.size(); ++i) {
       const TensorInfo& info = file.tensors[i];
       try {
-        add(info, sizes[i] ? *sizes[i] : bytes_to_next(info));
+        add(info, sizes[i] ? *sizes[i] : count_bytes_to_next(info));
       } catch (const Error& error) {
         if (error.offset()) throw;
         throw Error(error.kind(), fmt::format("gguf: {}", error.message()), file.source->name(), info.position);
@@ -94,7 +94,7 @@ class TensorAdder {
   }
 
   // Returns std::nullopt for an unknown type.
-  std::optional<std::uint64_t> known_bytes(const TensorInfo& info) const {
+  std::optional<std::uint64_t> count_known_bytes(const TensorInfo& info) const {
     const auto elements = element_count(info.shape);
     if (!elements) fail(info, fmt::format("shape {} overflows", poise::to_string(info.shape)));
     const BlockType* type = find_numbered_block_type(info.type);
@@ -139,7 +139,7 @@ class TensorAdder {
   }
 
   // Returns all bytes up to the next tensor, for types of unknown size.
-  std::uint64_t bytes_to_next(const TensorInfo& info) const {
+  std::uint64_t count_bytes_to_next(const TensorInfo& info) const {
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
     return (next == offsets_.end() ? file_->data_bytes : *next) - info.offset;
   }
@@ -150,12 +150,12 @@ class TensorAdder {
         is_interpreted(info)) {
       return add_experts(info, known->name, bytes);
     }
-    Tensor stored = tensor(info, bytes);
+    Tensor stored = make_stored_tensor(info, bytes);
     if (read_factors(info, stored)) return;
     if (known && known->change != Change::stacked && is_interpreted(info)) {
       if (auto put_back = undo_change(stored, known->change, heads_)) {
         stored = std::move(*put_back);
-        stored.name = known->expert ? expert_name(known->name, *known->expert) : known->name;
+        stored.name = known->expert ? make_expert_name(known->name, *known->expert) : known->name;
         stored.file_name = std::make_shared<const std::string>(info.name);
       }
     }
@@ -172,8 +172,8 @@ class TensorAdder {
     expert.shape = Shape(info.shape.begin() + 1, info.shape.end());
     const auto file_name = std::make_shared<const std::string>(info.name);
     for (std::uint64_t i = 0; i < experts; ++i) {
-      expert.name = expert_name(name, i);
-      Tensor made = tensor(expert, bytes / experts);
+      expert.name = make_expert_name(name, i);
+      Tensor made = make_stored_tensor(expert, bytes / experts);
       made.file_name = file_name;
       model_.add(std::move(made));
       expert.offset += bytes / experts;
@@ -192,24 +192,24 @@ class TensorAdder {
     return true;
   }
 
-  const BlockType* readable_blocks(const TensorInfo& info) const {
+  const BlockType* find_readable_blocks(const TensorInfo& info) const {
     const BlockType* type = find_numbered_block_type(info.type);
     return type != nullptr && file_->big_endian && !type->swapped ? nullptr : type;
   }
 
   // Returns true for tensors that Poise interprets. Others are listed and carried, and keep their name and order.
   bool is_interpreted(const TensorInfo& info) const {
-    return find_spelled_dtype(kSpellings, info.type) || readable_blocks(info) != nullptr;
+    return find_spelled_dtype(kSpellings, info.type) || find_readable_blocks(info) != nullptr;
   }
 
   // Returns the tensor as it is in the file.
-  Tensor tensor(const TensorInfo& info, std::uint64_t bytes) const {
+  Tensor make_stored_tensor(const TensorInfo& info, std::uint64_t bytes) const {
     BlobPtr blob = make_source_blob(file_->source, file_->data_begin + info.offset, bytes);
     if (const auto dtype = find_spelled_dtype(kSpellings, info.type)) {
       if (file_->big_endian) blob = make_byte_swapped_blob(blob, get_number_bytes(*dtype));
       return make_dense(info.name, info.shape, *dtype, std::move(blob));
     }
-    if (const BlockType* type = readable_blocks(info)) {
+    if (const BlockType* type = find_readable_blocks(info)) {
       if (file_->big_endian) blob = make_swapped_blocks(std::move(blob), *type);
       return make_blocks(info.name, info.shape, *type, std::move(blob));
     }
@@ -236,7 +236,7 @@ class TensorAdder {
 // Opens the other parts of a split model. The first has the metadata.
 std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
   std::vector<File> files;
-  if (input.has_folder) require_edited(input.path);
+  if (input.has_folder) require_finished_edit(input.path);
   files.push_back(read_file(input.source));
   const Split split = files.front().metadata->split();
   if (split.count < 2) return files;
@@ -260,7 +260,7 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored))
       fail(ErrorKind::not_found, fmt::format("; {} is missing", path.filename().string()));
-    require_edited(path);
+    require_finished_edit(path);
     File& file = all.emplace_back(read_file(Source::open(path, options.io)));
     const Split& other = file.metadata->split();
     if (other.count != split.count || other.number != number) {

@@ -24,7 +24,7 @@ class HyperparameterReader {
   Attributes read(const RopeFactors& factors) {
     map_.set("model_type", architecture_.model_type);
     map_.set("tie_word_embeddings", model_.size() > 0 && model_.find("lm_head.weight") == nullptr);
-    for (const KeyRow& row : rows_of(architecture_)) {
+    for (const KeyRow& row : list_key_rows(architecture_)) {
       if (auto value = remove(row)) map_.set(std::string(row.config), std::move(*value));
     }
     for (const KeyRow& row : architecture_.keys) {
@@ -42,7 +42,7 @@ class HyperparameterReader {
     if (const Value* found = map_.find("sliding_window"); found != nullptr && *found == Value(0))
       map_.set("sliding_window", Value());
     for (const FixedKey& fixed : architecture_.fixed) {
-      if (fixed.is_explicit) map_.set(std::string(fixed.config), as_value(fixed));
+      if (fixed.is_explicit) map_.set(std::string(fixed.config), make_fixed_value(fixed));
     }
     for (const ImpliedFlag& flag : architecture_.implied_flags) {
       if (model_.find(fmt::format("{}0.{}", architecture_.layers, flag.tensor)) != nullptr)
@@ -64,38 +64,38 @@ class HyperparameterReader {
   // Returns std::nullopt for a value of another kind, such as a number for each layer: it stays an attribute.
   std::optional<Value> remove(const KeyRow& row) {
     const Value* value = entries_.find(key(row.gguf));
-    if (value == nullptr || !fits(*value, row.kind)) return std::nullopt;
+    if (value == nullptr || !has_kind(*value, row.kind)) return std::nullopt;
     return entries_.remove(key(row.gguf));
   }
 
-  std::uint64_t head_length() const {
-    if (map_.find("head_dim") != nullptr) return integer(map_.find("head_dim"));
-    const std::uint64_t heads = integer(map_.find("num_attention_heads"));
-    return heads == 0 ? 0 : integer(map_.find("hidden_size")) / heads;
+  std::uint64_t find_head_length() const {
+    if (map_.find("head_dim") != nullptr) return get_integer(map_.find("head_dim"));
+    const std::uint64_t heads = get_integer(map_.find("num_attention_heads"));
+    return heads == 0 ? 0 : get_integer(map_.find("hidden_size")) / heads;
   }
 
   void read_head() {
-    const std::uint64_t head = head_length();
+    const std::uint64_t head = find_head_length();
     if (head == 0) return;
-    const std::uint64_t rotating = entries_.number(key(kRotating));
+    const std::uint64_t rotating = entries_.find_number(key(kRotating));
     if (rotating > 0) {
       if (rotating != head)
         map_.set("partial_rotary_factor", static_cast<double>(rotating) / static_cast<double>(head));
       entries_.remove(key(kRotating));
     }
     // llama.cpp has a length for the values, too; transformers does not.
-    if (entries_.number(key("attention.value_length")) == head) entries_.remove(key("attention.value_length"));
+    if (entries_.find_number(key("attention.value_length")) == head) entries_.remove(key("attention.value_length"));
     if (architecture_.wide_scale_layers == 0) return;
-    const bool wide = integer(map_.find("num_hidden_layers")) == architecture_.wide_scale_layers;
-    const std::uint64_t heads = integer(map_.find("num_attention_heads"));
-    map_.set("query_pre_attn_scalar", wide && heads > 0 ? integer(map_.find("hidden_size")) / heads : head);
+    const bool wide = get_integer(map_.find("num_hidden_layers")) == architecture_.wide_scale_layers;
+    const std::uint64_t heads = get_integer(map_.find("num_attention_heads"));
+    map_.set("query_pre_attn_scalar", wide && heads > 0 ? get_integer(map_.find("hidden_size")) / heads : head);
   }
 
   void read_windows() {
     const Value* pattern = entries_.find(key(kPattern));
-    const std::uint64_t layers = integer(map_.find("num_hidden_layers"));
+    const std::uint64_t layers = get_integer(map_.find("num_hidden_layers"));
     const Value usual = architecture_.window_period;
-    if (pattern == nullptr && architecture_.explicit_windows && integer(map_.find("sliding_window")) > 0)
+    if (pattern == nullptr && architecture_.explicit_windows && get_integer(map_.find("sliding_window")) > 0)
       pattern = &usual;
     if (pattern == nullptr || architecture_.window_period == 0 || layers > kMaxPatternLayers) return;
     Value::Array types;
@@ -103,7 +103,7 @@ class HyperparameterReader {
     if (const auto* list = pattern->get_if<Value::Array>()) {
       if (list->size() != layers) return;
       for (const Value& slides : *list) add(slides == Value(true) || slides == Value(1));
-    } else if (const std::uint64_t period = integer(pattern); period > 0) {
+    } else if (const std::uint64_t period = get_integer(pattern); period > 0) {
       for (std::uint64_t i = 0; i < layers; ++i) add(i % period + 1 < period);
     } else {
       return;
@@ -123,7 +123,7 @@ class HyperparameterReader {
     if (name != "none") entries_.remove(key("rope.scaling.type"));  // the type makes the factor next to it ineffective
     std::optional<Attributes> scaling;
     if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
-      scaling = longrope(factors);
+      scaling = read_longrope(factors);
     } else if (name != "none") {
       scaling = Attributes{{"rope_type", name}};
       for (const KeyRow& row : kScalingKeys) {
@@ -137,8 +137,8 @@ class HyperparameterReader {
       if (name == "yarn") read_yarn_attention(*scaling);
     }
     if (!factors.every.empty() && !scaling) {
-      scaling = scaling_of(factors.every, number(map_.find("rope_theta")).value_or(kUsualTheta),
-                           integer(map_.find("max_position_embeddings")));
+      scaling = find_equivalent_scaling(factors.every, number(map_.find("rope_theta")).value_or(kUsualTheta),
+                                        get_integer(map_.find("max_position_embeddings")));
     }
     // llama.cpp multiplies by it for every type. transformers has no such key, and Poise does not run models with one.
     const auto attention = number(entries_.find(key(kAttentionFactor)));
@@ -160,22 +160,22 @@ class HyperparameterReader {
       scaling.set("attention_factor", shortest(static_cast<float>(attention)));
   }
 
-  Attributes longrope(const RopeFactors& factors) {
+  Attributes read_longrope(const RopeFactors& factors) {
     Attributes scaling{{"rope_type", "longrope"},
-                       {"long_factor", list_of(factors.long_contexts)},
-                       {"short_factor", list_of(factors.short_contexts)}};
+                       {"long_factor", make_float_list(factors.long_contexts)},
+                       {"short_factor", make_float_list(factors.short_contexts)}};
     if (auto length = remove({kOriginalLength, {}}))
       scaling.set("original_max_position_embeddings", std::move(*length));
     const Value* top_level = map_.find("original_max_position_embeddings");
     const std::uint64_t original =
-        integer(top_level != nullptr ? top_level : scaling.find("original_max_position_embeddings"));
+        get_integer(top_level != nullptr ? top_level : scaling.find("original_max_position_embeddings"));
     // llama.cpp's default factor is 1.
     const auto said = remove({kAttentionFactor, {}, KeyRow::Kind::number});
     const double factor = said ? *said->get_if<double>() : 1.0;
-    const double computed = original == 0
-                                ? 1.0
-                                : longrope_attention(static_cast<double>(integer(map_.find("max_position_embeddings"))),
-                                                     static_cast<double>(original));
+    const double computed = original == 0 ? 1.0
+                                          : compute_longrope_attention(
+                                                static_cast<double>(get_integer(map_.find("max_position_embeddings"))),
+                                                static_cast<double>(original));
     if (std::abs(factor - computed) > kClose) scaling.set("attention_factor", factor);
     return scaling;
   }
@@ -190,21 +190,21 @@ class HyperparameterReader {
 
 }  // namespace
 
-const Architecture* architecture_in(const Entries& entries, std::string_view name) {
-  return architecture_named(name, entries.number(fmt::format("{}.expert_count", name)) > 0);
+const Architecture* find_file_architecture(const Entries& entries, std::string_view name) {
+  return find_named_architecture(name, entries.find_number(fmt::format("{}.expert_count", name)) > 0);
 }
 
-Heads heads_in(const Entries& entries, const Architecture& architecture) {
-  const std::uint64_t queries = entries.number(fmt::format("{}.attention.head_count", architecture.name));
-  const std::uint64_t keys = entries.number(fmt::format("{}.attention.head_count_kv", architecture.name));
+Heads read_heads(const Entries& entries, const Architecture& architecture) {
+  const std::uint64_t queries = entries.find_number(fmt::format("{}.attention.head_count", architecture.name));
+  const std::uint64_t keys = entries.find_number(fmt::format("{}.attention.head_count_kv", architecture.name));
   return {queries, keys != 0 ? keys : queries};
 }
 
-std::optional<std::string> unreadable_hyperparameter(const Entries& entries, const Architecture& architecture) {
-  for (const KeyRow& row : rows_of(architecture)) {
+std::optional<std::string> find_unreadable_hyperparameter(const Entries& entries, const Architecture& architecture) {
+  for (const KeyRow& row : list_key_rows(architecture)) {
     const std::string key = fmt::format("{}.{}", architecture.name, row.gguf);
     const Value* value = entries.find(key);
-    if (value == nullptr || fits(*value, row.kind)) continue;
+    if (value == nullptr || has_kind(*value, row.kind)) continue;
     return fmt::format("{}: expected {}, found {}", key,
                        row.kind == KeyRow::Kind::integer ? "an integer of 0 or more" : "a number",
                        to_string(KeyValues::choose_type(*value)));
@@ -216,8 +216,8 @@ std::optional<std::string> unreadable_hyperparameter(const Entries& entries, con
   return std::nullopt;
 }
 
-Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model,
-                     const RopeFactors& factors) {
+Attributes extract_config(Entries& entries, const Architecture& architecture, const Model& model,
+                          const RopeFactors& factors) {
   return HyperparameterReader(entries, architecture, model).read(factors);
 }
 
@@ -229,7 +229,7 @@ bool are_close(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-std::vector<float> llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating) {
+std::vector<float> compute_llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating) {
   const auto factor = number(scaling.find("factor"));
   const auto low = number(scaling.find("low_freq_factor"));
   const auto high = number(scaling.find("high_freq_factor"));
@@ -248,33 +248,34 @@ std::vector<float> llama3_factors(const Attributes& scaling, double theta, std::
   return factors;
 }
 
-std::optional<Attributes> scaling_of(const std::vector<float>& factors, double theta, std::uint64_t positions) {
+std::optional<Attributes> find_equivalent_scaling(const std::vector<float>& factors, double theta,
+                                                  std::uint64_t positions) {
   if (factors.empty() || std::ranges::all_of(factors, [](float factor) { return factor == 1.0F; })) return std::nullopt;
   const Attributes llama3{{"rope_type", "llama3"},
                           {"factor", shortest(factors.back())},
                           {"low_freq_factor", 1.0},
                           {"high_freq_factor", 4.0},
                           {"original_max_position_embeddings", 8192}};
-  if (are_close(llama3_factors(llama3, theta, factors.size() * 2), factors)) return llama3;
+  if (are_close(compute_llama3_factors(llama3, theta, factors.size() * 2), factors)) return llama3;
   return Attributes{{"rope_type", "longrope"},
-                    {"long_factor", list_of(factors)},
-                    {"short_factor", list_of(factors)},
+                    {"long_factor", make_float_list(factors)},
+                    {"short_factor", make_float_list(factors)},
                     {"attention_factor", 1.0},
                     {"original_max_position_embeddings", positions}};
 }
 
-double longrope_attention(double positions, double original) {
+double compute_longrope_attention(double positions, double original) {
   const double scale = positions / original;
   return scale <= 1 || original <= 1 ? 1.0 : std::sqrt(1 + std::log(scale) / std::log(original));
 }
 
-Value list_of(const std::vector<float>& numbers) {
+Value make_float_list(const std::vector<float>& numbers) {
   Value::Array list;
   for (const float factor : numbers) list.emplace_back(shortest(factor));
   return list;
 }
 
-std::vector<float> floats_in(const Value* list) {
+std::vector<float> parse_float_list(const Value* list) {
   const auto* items = list == nullptr ? nullptr : list->get_if<Value::Array>();
   if (items == nullptr) return {};
   std::vector<float> floats;

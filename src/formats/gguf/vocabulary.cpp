@@ -25,13 +25,13 @@ namespace {
 
 constexpr std::string_view kName = "general.name";
 
-std::string name_in(const Value* value) {
+std::string get_text_or_empty(const Value* value) {
   const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
   return text == nullptr ? std::string() : *text;
 }
 
 // Returns the type of a number. 0 is undefined.
-TokenType type_of(std::int32_t number) {
+TokenType to_token_type(std::int32_t number) {
   if (number == 0) return TokenType::unused;
   return number < 0 ? TokenType::normal
                     : find_token_type(static_cast<std::uint64_t>(number)).value_or(TokenType::normal);
@@ -57,11 +57,11 @@ class DefaultValues {
       : entries_(entries),
         model_(model),
         count_(count),
-        pre_(name_in(entries.find(make_key("pre")))),
+        pre_(get_text_or_empty(entries.find(make_key("pre")))),
         ids_(find_default_gguf_ids(model, pre_)) {}
 
   // Returns the id of a special token; -1: none.
-  std::int32_t id(std::string_view key) const {
+  std::int32_t find_id(std::string_view key) const {
     constexpr std::array kIds = std::to_array<std::pair<std::string_view, std::int32_t SpecialIds::*>>(
         {{"bos_token_id", &SpecialIds::bos_id},
          {"eos_token_id", &SpecialIds::eos_id},
@@ -77,7 +77,7 @@ class DefaultValues {
     };
     for (const auto& [key, value] : entries_.rest()) {
       if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id") || has_token(&value, count_)) continue;
-      const std::int32_t usual = id(std::string_view(key).substr(kTokenizer.size()));
+      const std::int32_t usual = find_id(std::string_view(key).substr(kTokenizer.size()));
       add(fmt::format("{} is {}, but the vocabulary has {} tokens: {}", key, to_json(value), count_,
                       usual < 0 ? "it is not used" : fmt::format("llama.cpp's default, {}, is used instead", usual)));
     }
@@ -88,8 +88,8 @@ class DefaultValues {
       missing.push_back(make_key("pre") + " (\"default\": texts may become other tokens than in training)");
     for (const std::string_view name : {"bos_token_id", "eos_token_id"}) {
       const bool is_used = name != "bos_token_id" || model_ == "llama";
-      if (is_used && id(name) >= 0 && entries_.find(make_key(name)) == nullptr)
-        missing.push_back(fmt::format("{} ({})", make_key(name), id(name)));
+      if (is_used && find_id(name) >= 0 && entries_.find(make_key(name)) == nullptr)
+        missing.push_back(fmt::format("{} ({})", make_key(name), find_id(name)));
     }
     if (!missing.empty())
       add(fmt::format("llama.cpp's defaults are used for missing keys: {}", fmt::join(missing, ", ")));
@@ -110,14 +110,14 @@ TokenType find_type_by_text(std::string_view text) {
 
 }  // namespace
 
-bool is_made_of_vocabulary(std::string_view key) {
+bool is_vocabulary_key(std::string_view key) {
   if (key == kLongestKey) return true;
   constexpr std::array<std::string_view, 5> kNames = {"model", "tokens", "scores", "token_type", "merges"};
   return key.starts_with(kTokenizer) && std::ranges::find(kNames, key.substr(kTokenizer.size())) != kNames.end();
 }
 
-TokenType read_type(const Vocabulary& vocabulary, std::size_t id) {
-  return choose_special_type(type_of(find_token_type_number(vocabulary.type(id))), vocabulary, id);
+TokenType find_type_after_reading(const Vocabulary& vocabulary, std::size_t id) {
+  return choose_special_type(to_token_type(find_token_type_number(vocabulary.type(id))), vocabulary, id);
 }
 
 bool Tokens::read(std::string_view key, MetadataValue& value, HeaderReader& header) {
@@ -134,7 +134,7 @@ bool Tokens::read(std::string_view key, MetadataValue& value, HeaderReader& head
     require(value.type() == ValueType::array && value.item_type() == ValueType::text,
             name == "tokens" ? kMaxTokens : kMaxMerges, "texts");
     texts.emplace();
-    value.texts([&](std::string_view text) {
+    value.visit_texts([&](std::string_view text) {
       if (text.size() > std::numeric_limits<std::uint32_t>::max() - texts->arena.size())
         header.fail(key, "more than 4 GiB of text", value.position());
       texts->arena += text;
@@ -146,13 +146,13 @@ bool Tokens::read(std::string_view key, MetadataValue& value, HeaderReader& head
                 (value.item_type() == ValueType::f32 || value.item_type() == ValueType::i32),
             kMaxTokens, "f32");
     scores_.emplace();
-    value.numbers([&](double number) { scores_->push_back(static_cast<float>(number)); });
+    value.visit_numbers([&](double number) { scores_->push_back(static_cast<float>(number)); });
   } else if (name == "token_type") {
     require(value.type() == ValueType::array &&
                 (value.item_type() == ValueType::i32 || value.item_type() == ValueType::u32),
             kMaxTokens, "i32");
     types_.emplace();
-    value.numbers([&](double number) {
+    value.visit_numbers([&](double number) {
       types_->push_back(number > 1000 || number < 0 ? -1 : static_cast<std::int32_t>(number));
     });
   } else {
@@ -164,7 +164,7 @@ bool Tokens::read(std::string_view key, MetadataValue& value, HeaderReader& head
 std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<Finding>& warnings,
                                                   const std::string& path) {
   if (!tokens_) {
-    const std::string name = name_in(entries.find(make_key("model")));
+    const std::string name = get_text_or_empty(entries.find(make_key("model")));
     if (name == kNoTokenizer || name == "no_vocab") entries.remove(make_key("model"));
     return std::nullopt;
   }
@@ -174,17 +174,17 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
     fail("token_type", fmt::format("expected one for each of {} tokens, found {}", tokens_->size(), types_->size()),
          path);
   const std::size_t count = tokens_->size();
-  const std::string model = name_in(entries.find(make_key("model")));
+  const std::string model = get_text_or_empty(entries.find(make_key("model")));
   const DefaultValues defaults(entries, model, count);
   defaults.warn(types_.has_value(), warnings, path);
   const auto find_id = [&](std::string_view name, std::int32_t absent) {
     const Value* value = entries.find(make_key(name));
     return has_token(value, count) ? static_cast<std::int32_t>(*value->get_if<std::uint64_t>()) : absent;
   };
-  ids_ = {.bos_id = find_id("bos_token_id", model == "llama" ? defaults.id("bos_token_id") : -1),
-          .eos_id = find_id("eos_token_id", defaults.id("eos_token_id")),
+  ids_ = {.bos_id = find_id("bos_token_id", model == "llama" ? defaults.find_id("bos_token_id") : -1),
+          .eos_id = find_id("eos_token_id", defaults.find_id("eos_token_id")),
           .pad_id = find_id("padding_token_id", -1),
-          .unk_id = find_id("unknown_token_id", defaults.id("unknown_token_id"))};
+          .unk_id = find_id("unknown_token_id", defaults.find_id("unknown_token_id"))};
   if (model != "llama") return std::nullopt;
   entries.remove(make_key("model"));
   Vocabulary vocabulary;
@@ -196,7 +196,7 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   }
   vocabulary.max_length = static_cast<std::int32_t>(entries.read_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
-    const TokenType type = types_ ? type_of((*types_)[id]) : find_type_by_text(tokens_->at(id));
+    const TokenType type = types_ ? to_token_type((*types_)[id]) : find_type_by_text(tokens_->at(id));
     vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, choose_special_type(type, vocabulary, id));
   }
   const auto read_flag = [&](std::string_view name, bool usual) {
@@ -221,7 +221,7 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   vocabulary.tokenizer_config = std::move(texts.tokenizer_config);
   vocabulary.files = std::move(texts.files);
   std::erase_if(entries.rest(), [](const Attributes::Entry& entry) { return is_gguf_text_key(entry.first); });
-  Value::Array added = find_gguf_added_tokens(vocabulary, name_in(entries.find(kName)));
+  Value::Array added = find_gguf_added_tokens(vocabulary, get_text_or_empty(entries.find(kName)));
   if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
   tokens_.reset();
   scores_.reset();
@@ -229,7 +229,7 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   return vocabulary;
 }
 
-void Tokens::return_entries(std::vector<Attributes::Entry>& entries) {
+void Tokens::append_unused_arrays(std::vector<Attributes::Entry>& entries) {
   const auto add = [&](std::string_view name, auto& items, auto&& make_value) {
     if (!items) return;
     Value::Array array;
@@ -343,7 +343,7 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
   std::ranges::move(set_default_ids(*form.tokenizer, out), std::back_inserter(losses));
   write_form(*form.tokenizer, vocabulary, embeddings, out);
   std::size_t id = 0;
-  while (id < vocabulary.size() && read_type(vocabulary, id) == vocabulary.type(id)) ++id;
+  while (id < vocabulary.size() && find_type_after_reading(vocabulary, id) == vocabulary.type(id)) ++id;
   if (id < vocabulary.size() && vocabulary.kind != VocabularyKind::pipeline) {
     losses.emplace_back(
         "gguf stores one id each for BOS, EOS and padding: further tokens of these types become control tokens, and a "

@@ -20,14 +20,14 @@ inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // in
 inline constexpr std::string_view kNoTokenizer = "none";  // the model of a file without tokens; also "no_vocab"
 
 // Returns the type of a token after the vocabulary is written and read again.
-TokenType read_type(const Vocabulary& vocabulary, std::size_t id);
+TokenType find_type_after_reading(const Vocabulary& vocabulary, std::size_t id);
 
 // Returns true for the keys that write_vocabulary() makes of the tokens, which no attribute can state instead.
-bool is_made_of_vocabulary(std::string_view key);
+bool is_vocabulary_key(std::string_view key);
 
 // Appends the keys of a model's vocabulary to `out`, except those that exist. Returns the losses of a reader, one
 // sentence each. `name`: general.name. `embeddings`: rows of the embedding, which llama.cpp requires as the number of
-// tokens; 0: unknown. Requires: the model has a vocabulary, and `out` none of the keys of is_made_of_vocabulary().
+// tokens; 0: unknown. Requires: the model has a vocabulary, and `out` none of the keys of is_vocabulary_key().
 std::vector<std::string> write_vocabulary(const Model& model, const std::string& name, std::uint64_t embeddings,
                                           KeyValues& out);
 
@@ -38,7 +38,7 @@ class Tokens {
   bool read(std::string_view key, MetadataValue& value, HeaderReader& header);
 
   // Removes the keys that it understands. Returns std::nullopt if there is no vocabulary, or one of an unsupported
-  // kind: then return_entries() has the arrays. Warns of ids without a token, and of missing keys with a default.
+  // kind: then append_unused_arrays() has the arrays. Warns of ids without a token, and of missing keys with a default.
   // Throws invalid_file for arrays that do not match.
   std::optional<Vocabulary> make_vocabulary(Entries& entries, std::vector<Finding>& warnings, const std::string& path);
 
@@ -46,7 +46,7 @@ class Tokens {
   const SpecialIds& special_ids() const { return ids_; }
 
   // Appends arrays that made no vocabulary as values.
-  void return_entries(std::vector<Attributes::Entry>& entries);
+  void append_unused_arrays(std::vector<Attributes::Entry>& entries);
 
  private:
   struct Texts {

@@ -58,11 +58,11 @@ bool is_vector(const Tensor& tensor) { return tensor.shape.size() < 2 || tensor.
 
 // Returns the architecture; null for a model without a configuration, whose tensors llama.cpp could not use.
 const Architecture* find_architecture(const Model& model) {
-  const Architecture* architecture = architecture_of(model.card.model_type);
+  const Architecture* architecture = find_family_architecture(model.card.model_type);
   if (architecture == nullptr || (!model.config && model.config_json.empty())) return nullptr;
   const bool turns_rows =
       std::ranges::find(architecture->layer, Change::queries, &NameRow::change) != architecture->layer.end();
-  return turns_rows && hyperparameters_of(model, *architecture).heads.queries == 0 ? nullptr : architecture;
+  return turns_rows && make_hyperparameters(model, *architecture).heads.queries == 0 ? nullptr : architecture;
 }
 
 class Preparer {
@@ -71,18 +71,18 @@ class Preparer {
       : architecture_(find_architecture(model)),
         family_(&find_family_or_llama(model)),
         is_from_gguf_(is_from_gguf(model)) {
-    if (architecture_ != nullptr) hyperparameters_ = hyperparameters_of(model, *architecture_);
+    if (architecture_ != nullptr) hyperparameters_ = make_hyperparameters(model, *architecture_);
   }
 
   const Architecture* architecture() const { return architecture_; }
   const Hyperparameters& hyperparameters() const { return hyperparameters_; }
 
-  std::optional<TensorName> known(const Tensor& tensor) const {
-    return architecture_ == nullptr ? std::nullopt : gguf_name(*architecture_, tensor.name);
+  std::optional<TensorName> find_name(const Tensor& tensor) const {
+    return architecture_ == nullptr ? std::nullopt : find_gguf_name(*architecture_, tensor.name);
   }
 
   // Returns the number of experts of a layer; std::nullopt for a model without experts.
-  std::optional<std::uint64_t> expert_count() const {
+  std::optional<std::uint64_t> find_expert_count() const {
     if (architecture_ == nullptr) return std::nullopt;
     const std::string key = fmt::format("{}.expert_count", architecture_->name);
     const auto entry = std::ranges::find(hyperparameters_.entries, key, &Attributes::Entry::first);
@@ -93,17 +93,17 @@ class Preparer {
   // Returns true for a tensor that the configuration implies and that llama.cpp has no name for. The tensors of a GGUF
   // file stay, because the program that it is for may read them.
   bool is_computed(const Tensor& tensor) const {
-    return architecture_ != nullptr && !is_from_gguf_ && !known(tensor) &&
+    return architecture_ != nullptr && !is_from_gguf_ && !find_name(tensor) &&
            find_computed_tensor(*family_, tensor.name) != nullptr;
   }
 
   // Names with that prefix are llama.cpp's own.
   bool has_place(const Tensor& tensor) const {
-    return known(tensor) || is_computed(tensor) || tensor.name.starts_with("blk.");
+    return find_name(tensor) || is_computed(tensor) || tensor.name.starts_with("blk.");
   }
 
   Stored prepare(const Tensor& tensor) const {
-    const auto name = known(tensor);
+    const auto name = find_name(tensor);
     (void)find_type_number(tensor);
     Tensor changed = name ? apply_change(tensor, name->change, hyperparameters_.heads) : tensor;
     if (architecture_ != nullptr && is_vector(changed) && changed.layout == Layout::dense &&
@@ -173,7 +173,7 @@ struct Part {
 
 // Requires an adapter of GGUF: those of other formats are neither models nor adapters of GGUF.
 void require_own_adapter(const Model& model) {
-  if (adapter(model, nullptr) || !parse_adapter(model, nullptr)) return;
+  if (read_adapter(model, nullptr) || !parse_adapter(model, nullptr)) return;
   throw Error(
       ErrorKind::unsupported,
       "this is an adapter in PEFT's form. The names of its matrices in GGUF and the order of their rows depend on the "
@@ -193,7 +193,7 @@ class RunnableCheck {
   }
 
   void require_architecture() const {
-    if (!is_needed_ || architecture_of(model_.card.model_type) != nullptr) return;
+    if (!is_needed_ || find_family_architecture(model_.card.model_type) != nullptr) return;
     refuse(fmt::format("Poise writes llama.cpp's names for {}, not for {} models", fmt::join(list_model_types(), ", "),
                        model_.card.model_type),
            "; llama.cpp's own convert_hf_to_gguf.py may convert a Hugging Face directory");
@@ -207,7 +207,7 @@ class RunnableCheck {
       if (!preparer_.has_place(tensor)) strangers.push_back(tensor.name);
     }
     if (strangers.empty()) return;
-    Error error = refusal(
+    Error error = make_refusal(
         fmt::format("it has no name for {} in {} models", list_names(strangers), preparer_.architecture()->model_type));
     // Other weights of the family change what it computes.
     const std::vector<std::string_view> unknown = find_unknown_weights(model_);
@@ -223,7 +223,7 @@ class RunnableCheck {
   // Requires experts. `least` is the number of experts of the smallest stack.
   void require_experts(std::uint64_t least) const {
     if (!is_needed_) return;
-    if (const auto count = preparer_.expert_count(); count && least < *count)
+    if (const auto count = preparer_.find_expert_count(); count && least < *count)
       refuse(fmt::format("it loads all experts of a layer as one tensor, but a layer has {} of {} experts", least,
                          *count));
   }
@@ -240,13 +240,13 @@ class RunnableCheck {
   }
 
  private:
-  Error refusal(const std::string& reason, const std::string& more = {}) const {
+  Error make_refusal(const std::string& reason, const std::string& more = {}) const {
     return {ErrorKind::unsupported, fmt::format("gguf: llama.cpp could not run the file: {}. zt, safetensors and "
                                                 "huggingface hold the model{}",
                                                 reason, more)};
   }
   [[noreturn]] void refuse(const std::string& reason, const std::string& more = {}) const {
-    throw refusal(reason, more);
+    throw make_refusal(reason, more);
   }
 
   const Model& model_;
@@ -271,7 +271,7 @@ class GgufFile {
     check.require_output(tensors_);
     metadata_ = make_metadata(model, preparer_.architecture(), preparer_.hyperparameters(),
                               choose_file_type(tensors_, model.origin.recipe), count_tensors());
-    cut(options.shard_size);
+    cut_into_parts(options.shard_size);
     for (std::size_t i = 0; i < parts_.size(); ++i) make_header(i);
   }
 
@@ -286,7 +286,7 @@ class GgufFile {
   std::vector<std::string> losses() const {
     std::vector<std::string> losses = metadata_.losses;
     if (preparer_.architecture() == nullptr) return losses;
-    if (const auto count = preparer_.expert_count(); count && least_experts_ < *count)
+    if (const auto count = preparer_.find_expert_count(); count && least_experts_ < *count)
       losses.push_back(
           fmt::format("llama.cpp will not load the file: a layer has {} of {} experts", least_experts_, *count));
     // Names from a file of llama.cpp are llama.cpp's.
@@ -310,7 +310,9 @@ class GgufFile {
     return losses;
   }
 
-  std::string main_name(const std::string& name) const { return parts_.size() == 1 ? name : part_name(name, 0); }
+  std::string make_main_name(const std::string& name) const {
+    return parts_.size() == 1 ? name : make_part_name(name, 0);
+  }
 
   void write(Output& output, const Progress& progress) const {
     std::uint64_t total = 0;
@@ -343,18 +345,18 @@ class GgufFile {
     return sum;
   }
 
-  std::string part_name(std::string name, std::size_t index) const {
+  std::string make_part_name(std::string name, std::size_t index) const {
     if (name.ends_with(".gguf")) name.resize(name.size() - 5);
     return make_split_name(name, index, parts_.size());
   }
 
   // Opens a part. The first part has the metadata; the others are found by its name.
   Sink& open_sink(Output& output, std::size_t index) const {
-    const std::string name = part_name(output.name(), index);
+    const std::string name = make_part_name(output.name(), index);
     return index == 0 ? output.open_main(name) : output.open_sibling(name);
   }
 
-  std::uint64_t aligned(std::uint64_t bytes) const {
+  std::uint64_t align_or_throw(std::uint64_t bytes) const {
     const auto result = checked_align(bytes, alignment_);
     if (!result) throw Error(ErrorKind::unsupported, "gguf: the tensors take more than 2^64 bytes");
     return *result;
@@ -366,7 +368,7 @@ class GgufFile {
     for (const Tensor& tensor : model_.tensors()) {
       if (preparer_.is_computed(tensor)) continue;
       Stored stored = preparer_.prepare(tensor);
-      const auto known = preparer_.known(tensor);
+      const auto known = preparer_.find_name(tensor);
       if (known && known->expert) {
         // All of them are written at the place of the first.
         if (places.try_emplace(stored.name, tensors_.size()).second) tensors_.push_back(stored);
@@ -385,10 +387,10 @@ class GgufFile {
     }
   }
 
-  void cut(const std::optional<std::uint64_t>& most) {
+  void cut_into_parts(const std::optional<std::uint64_t>& most) {
     parts_.emplace_back();
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      const std::uint64_t bytes = aligned(tensors_[i].bytes());
+      const std::uint64_t bytes = align_or_throw(tensors_[i].bytes());
       if (most && parts_.back().data_bytes > 0 && saturating_add(parts_.back().data_bytes, bytes) > *most) {
         parts_.emplace_back();
         parts_.back().first = i;
@@ -426,9 +428,9 @@ class GgufFile {
       for (std::size_t d = tensor.shape.size(); d-- > 0;) part.header.u64(tensor.shape[d]);
       part.header.u32(tensor.type);
       part.header.u64(offset);
-      offset = aligned(saturating_add(offset, tensor.bytes()));
+      offset = align_or_throw(saturating_add(offset, tensor.bytes()));
     }
-    part.header.zeros(static_cast<std::size_t>(aligned(part.header.size()) - part.header.size()));
+    part.header.zeros(static_cast<std::size_t>(align_or_throw(part.header.size()) - part.header.size()));
   }
 
   const Model& model_;
@@ -448,8 +450,8 @@ bool requires_output(const Model& model) {
 }
 
 bool transposes(const Model& model, std::string_view tensor) {
-  const Architecture* architecture = architecture_of(model.card.model_type);
-  const auto name = architecture == nullptr ? std::nullopt : gguf_name(*architecture, tensor);
+  const Architecture* architecture = find_family_architecture(model.card.model_type);
+  const auto name = architecture == nullptr ? std::nullopt : find_gguf_name(*architecture, tensor);
   return name && name->change == Change::transposed && find_architecture(model) != nullptr;
 }
 
@@ -463,7 +465,7 @@ PreparedFile prepare(const Model& model, const WriteOptions& options) {
   return {.plan = [file] { return file->plan(); },
           .losses = file->losses(),
           .write = [file](Output& output, const Progress& progress) { file->write(output, progress); },
-          .main_name = [file](const std::string& name) { return file->main_name(name); }};
+          .main_name = [file](const std::string& name) { return file->make_main_name(name); }};
 }
 
 }  // namespace poise::gguf

@@ -26,12 +26,13 @@ class HyperparameterWriter {
   }
 
   Hyperparameters write() {
-    for (const KeyRow& row : rows_of(architecture_)) write_row(row);
+    for (const KeyRow& row : list_key_rows(architecture_)) write_row(row);
     for (const std::string_view required : kRequired) {
-      if (written(required) == nullptr)
-        differ(fmt::format("llama.cpp will not load the file: the configuration lacks its {}", required));
+      if (find_entry(required) == nullptr)
+        add_difference(fmt::format("llama.cpp will not load the file: the configuration lacks its {}", required));
     }
-    result_.heads = {integer(written("attention.head_count")), integer(written("attention.head_count_kv"))};
+    result_.heads = {get_integer(find_entry("attention.head_count")),
+                     get_integer(find_entry("attention.head_count_kv"))};
     if (result_.heads.keys == 0) result_.heads.keys = result_.heads.queries;
     if (const Value* causal = find("is_causal"); causal != nullptr && *causal == Value(false)) add(kCausal, false);
     write_head();
@@ -49,39 +50,39 @@ class HyperparameterWriter {
   }
   // Adds a number as float32, which llama.cpp requires.
   void add_number(std::string_view gguf, double value) { add(gguf, shortest(static_cast<float>(value))); }
-  void differ(std::string sentence) { result_.differences.push_back(std::move(sentence)); }
+  void add_difference(std::string sentence) { result_.differences.push_back(std::move(sentence)); }
 
-  const Value* written(std::string_view gguf) const {
+  const Value* find_entry(std::string_view gguf) const {
     const auto found =
         std::ranges::find(result_.entries, fmt::format("{}.{}", architecture_.name, gguf), &Attributes::Entry::first);
     return found == result_.entries.end() ? nullptr : &found->second;
   }
 
-  static const Value* not_null(const Value* value) { return value == nullptr || *value == Value() ? nullptr : value; }
+  static const Value* skip_null(const Value* value) { return value == nullptr || *value == Value() ? nullptr : value; }
   // Finds a value. Null counts as absent.
-  const Value* find(std::string_view key) const { return not_null(config_.find(key)); }
+  const Value* find(std::string_view key) const { return skip_null(config_.find(key)); }
 
-  const Value* value_of(const KeyRow& row) const {
+  const Value* find_row_value(const KeyRow& row) const {
     // A family may find that a key has no effect: then it is null.
-    if (const Value* typed = typed_.find(row.config)) return not_null(typed);
+    if (const Value* typed = typed_.find(row.config)) return skip_null(typed);
     if (const Value* value = find(row.config)) return value;
-    return row.typed.empty() ? nullptr : not_null(typed_.find(row.typed));
+    return row.typed.empty() ? nullptr : skip_null(typed_.find(row.typed));
   }
 
   void write_row(const KeyRow& row) {
-    if (written(row.gguf) != nullptr) return;  // from another key of the configuration
-    const Value* value = value_of(row);
+    if (find_entry(row.gguf) != nullptr) return;  // from another key of the configuration
+    const Value* value = find_row_value(row);
     if (row.config == "vocab_size" && value != nullptr && *value == Value(0)) return;  // unknown
     if (row.never_none && config_.find(row.config) != nullptr && number(value).value_or(0) == 0) {
-      return differ(fmt::format("llama.cpp assumes that {} is {}; here it is {}", row.config, *row.never_none,
-                                to_json(*config_.find(row.config))));
+      return add_difference(fmt::format("llama.cpp assumes that {} is {}; here it is {}", row.config, *row.never_none,
+                                        to_json(*config_.find(row.config))));
     }
     write_value(row, value);
     if (row.config == "head_dim" && value != nullptr) write_value({"attention.value_length", row.config}, value);
   }
 
   void write_by_default(const KeyRow& row) {
-    if (!row.written_by_default || written(row.gguf) != nullptr) return;
+    if (!row.written_by_default || find_entry(row.gguf) != nullptr) return;
     const double number = *row.written_by_default;
     const Value value = row.kind == KeyRow::Kind::integer ? Value(static_cast<std::uint64_t>(number)) : Value(number);
     write_value(row, &value);
@@ -96,13 +97,13 @@ class HyperparameterWriter {
     }
   }
 
-  std::uint64_t head_length() const {
-    if (const Value* length = written("attention.key_length")) return integer(length);
-    return result_.heads.queries == 0 ? 0 : integer(written("embedding_length")) / result_.heads.queries;
+  std::uint64_t find_head_length() const {
+    if (const Value* length = find_entry("attention.key_length")) return get_integer(length);
+    return result_.heads.queries == 0 ? 0 : get_integer(find_entry("embedding_length")) / result_.heads.queries;
   }
 
   void write_head() {
-    const std::uint64_t head = head_length();
+    const std::uint64_t head = find_head_length();
     if (head == 0) return;
     if (architecture_.rotates) {
       const Value* partial = find("partial_rotary_factor");
@@ -113,18 +114,19 @@ class HyperparameterWriter {
     }
     if (architecture_.wide_scale_layers == 0) return;
     const double scalar = number(find("query_pre_attn_scalar")).value_or(kUsualScalar);
-    const bool wide = integer(written("block_count")) == architecture_.wide_scale_layers;
+    const bool wide = get_integer(find_entry("block_count")) == architecture_.wide_scale_layers;
     const std::uint64_t llama_cpp_scale =
-        wide ? integer(written("embedding_length")) / std::max<std::uint64_t>(1, result_.heads.queries) : head;
+        wide ? get_integer(find_entry("embedding_length")) / std::max<std::uint64_t>(1, result_.heads.queries) : head;
     if (scalar != static_cast<double>(llama_cpp_scale)) {
-      differ(fmt::format("llama.cpp scales attention by {} to the power of -1/2 and ignores query_pre_attn_scalar, {}",
-                         llama_cpp_scale, scalar));
+      add_difference(
+          fmt::format("llama.cpp scales attention by {} to the power of -1/2 and ignores query_pre_attn_scalar, {}",
+                      llama_cpp_scale, scalar));
     }
   }
 
   // Returns for each layer whether it has a window; std::nullopt if that is unknown.
-  std::optional<std::vector<bool>> windows() const {
-    const std::uint64_t layers = integer(written("block_count"));
+  std::optional<std::vector<bool>> find_windows() const {
+    const std::uint64_t layers = get_integer(find_entry("block_count"));
     std::vector<bool> slides;
     if (const Value* types = find("layer_types")) {
       const auto* list = types->get_if<Value::Array>();
@@ -133,7 +135,7 @@ class HyperparameterWriter {
       return slides;
     }
     const Value* key = find("sliding_window_pattern");
-    const std::uint64_t period = integer(key != nullptr ? key : find("_sliding_window_pattern"));
+    const std::uint64_t period = get_integer(key != nullptr ? key : find("_sliding_window_pattern"));
     if (period == 0 || layers > kMaxPatternLayers) return std::nullopt;
     for (std::uint64_t i = 0; i < layers; ++i) slides.push_back(i % period + 1 < period);
     return slides;
@@ -141,12 +143,12 @@ class HyperparameterWriter {
 
   void write_windows() {
     const std::uint64_t usual = architecture_.window_period;
-    const std::uint64_t window = integer(written(kSlidingWindow));
-    if (usual == 0 && window > 0 && window < integer(written("context_length"))) {
-      differ(fmt::format("llama.cpp ignores sliding_window ({}) for {} models", window, architecture_.name));
+    const std::uint64_t window = get_integer(find_entry(kSlidingWindow));
+    if (usual == 0 && window > 0 && window < get_integer(find_entry("context_length"))) {
+      add_difference(fmt::format("llama.cpp ignores sliding_window ({}) for {} models", window, architecture_.name));
     }
     if (usual == 0) return;
-    const auto slides = windows();
+    const auto slides = find_windows();
     if (window == 0 || (slides && std::ranges::find(*slides, true) == slides->end())) return write_no_window();
     if (!slides) return;
     bool same = true;
@@ -162,7 +164,7 @@ class HyperparameterWriter {
   void write_no_window() {
     const std::string key = fmt::format("{}.{}", architecture_.name, kSlidingWindow);
     std::erase_if(result_.entries, [&](const Attributes::Entry& entry) { return entry.first == key; });
-    const std::uint64_t positions = integer(written("context_length"));
+    const std::uint64_t positions = get_integer(find_entry("context_length"));
     if (architecture_.usual_window > 0 && positions > 0) add(kSlidingWindow, positions);
   }
 
@@ -179,7 +181,7 @@ class HyperparameterWriter {
       same = *interval == Value(period);
     }
     if (!same)
-      differ(fmt::format(
+      add_difference(fmt::format(
           "llama.cpp leaves positions out of each {}th layer of {} models; the configuration names other layers",
           period, architecture_.name));
   }
@@ -189,19 +191,19 @@ class HyperparameterWriter {
     const double fast = number(rope_->find("beta_fast")).value_or(kYarnBetaFast);
     const double slow = number(rope_->find("beta_slow")).value_or(kYarnBetaSlow);
     if (std::abs(fast - kYarnBetaFast) <= kClose && std::abs(slow - kYarnBetaSlow) <= kClose) return;
-    differ(fmt::format("llama.cpp computes yarn with beta_fast {} and beta_slow {}; rope_scaling has {} and {}",
-                       kYarnBetaFast, kYarnBetaSlow, fast, slow));
+    add_difference(fmt::format("llama.cpp computes yarn with beta_fast {} and beta_slow {}; rope_scaling has {} and {}",
+                               kYarnBetaFast, kYarnBetaSlow, fast, slow));
   }
 
   void write_scaling() {
-    if (rope_ != nullptr && not_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
-      differ(fmt::format(
+    if (rope_ != nullptr && skip_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
+      add_difference(fmt::format(
           "llama.cpp ignores llama_4_scaling_beta: it does not scale the queries of {} models by their positions",
           architecture_.name));
     }
     write_scaling_of_type();
     if (const Value* plain = rope_ == nullptr ? nullptr : rope_->find(kPlainFactor);
-        plain != nullptr && written(kAttentionFactor) == nullptr) {
+        plain != nullptr && find_entry(kAttentionFactor) == nullptr) {
       write_value({kAttentionFactor, {}, KeyRow::Kind::number}, plain);
     }
   }
@@ -211,7 +213,7 @@ class HyperparameterWriter {
     const auto* type = rope_->get_if<std::string>(rope_->find("rope_type") != nullptr ? "rope_type" : "type");
     if (type == nullptr || *type == "default") return;
     if (*type == "yarn" && rope_->find("truncate") != nullptr && *rope_->find("truncate") == Value(false)) {
-      differ(
+      add_difference(
           "llama.cpp ignores rope_scaling's truncate (false): it rounds the bounds between which yarn blends "
           "frequencies");
     }
@@ -219,24 +221,25 @@ class HyperparameterWriter {
     if (*type == "linear" || *type == "yarn") {
       add("rope.scaling.type", *type);
       for (const KeyRow& row : kScalingKeys) {
-        if (written(row.gguf) == nullptr) write_value(row, not_null(rope_->find(row.config)));
+        if (find_entry(row.gguf) == nullptr) write_value(row, skip_null(rope_->find(row.config)));
       }
       if (*type == "yarn") write_yarn_attention();
     } else if (*type == "llama3" && architecture_.holds_frequency_factors) {
-      result_.factors.every = llama3_factors(*rope_, number(written("rope.freq_base")).value_or(0), rotating_);
+      result_.factors.every =
+          compute_llama3_factors(*rope_, number(find_entry("rope.freq_base")).value_or(0), rotating_);
       if (result_.factors.every.empty())
-        differ("llama.cpp will not scale positions: rope_scaling lacks the factors of its type llama3");
+        add_difference("llama.cpp will not scale positions: rope_scaling lacks the factors of its type llama3");
     } else if ((*type == "longrope" || *type == "su") && architecture_.holds_long_factors) {
       write_longrope();
     } else {
-      differ(fmt::format("llama.cpp ignores rope_scaling ({}): it will not scale positions", *type));
+      add_difference(fmt::format("llama.cpp ignores rope_scaling ({}): it will not scale positions", *type));
     }
   }
 
   // Writes yarn's attention factor. llama.cpp ignores attention_factor and mscale, and multiplies yarn's attention
   // factor by its own number.
   void write_yarn_attention() {
-    const auto in_scaling = [&](std::string_view key) { return number(not_null(rope_->find(key))); };
+    const auto in_scaling = [&](std::string_view key) { return number(skip_null(rope_->find(key))); };
     const double factor = in_scaling("factor").value_or(1);
     const double usual = compute_yarn_attention(factor);
     double attention = usual;
@@ -249,41 +252,42 @@ class HyperparameterWriter {
   }
 
   void write_longrope() {
-    result_.factors.long_contexts = floats_in(rope_->find("long_factor"));
-    result_.factors.short_contexts = floats_in(rope_->find("short_factor"));
+    result_.factors.long_contexts = parse_float_list(rope_->find("long_factor"));
+    result_.factors.short_contexts = parse_float_list(rope_->find("short_factor"));
     const auto is_whole = [&](const std::vector<float>& factors) {
       return factors.size() * 2 == rotating_ && !factors.empty();
     };
     if (!is_whole(result_.factors.long_contexts) || !is_whole(result_.factors.short_contexts)) {
       result_.factors = {};
-      return differ(
+      return add_difference(
           fmt::format("llama.cpp will not scale positions: longrope needs two lists of {} factors", rotating_ / 2));
     }
     add("rope.scaling.type", "longrope");
-    if (written(kOriginalLength) == nullptr)
-      write_value({kOriginalLength, {}}, not_null(rope_->find("original_max_position_embeddings")));
+    if (find_entry(kOriginalLength) == nullptr)
+      write_value({kOriginalLength, {}}, skip_null(rope_->find("original_max_position_embeddings")));
     for (const KeyRow& row : architecture_.keys) {
       if (row.gguf == kOriginalLength) write_by_default(row);
     }
-    const auto original = integer(written(kOriginalLength));
+    const auto original = get_integer(find_entry(kOriginalLength));
     const auto said = number(rope_->find("attention_factor"));
     if (!said && original == 0) return;
-    add_number(kAttentionFactor, said ? *said
-                                      : longrope_attention(static_cast<double>(integer(written("context_length"))),
-                                                           static_cast<double>(original)));
+    add_number(kAttentionFactor,
+               said ? *said
+                    : compute_longrope_attention(static_cast<double>(get_integer(find_entry("context_length"))),
+                                                 static_cast<double>(original)));
   }
 
   void compare_fixed() {
     for (const FixedKey& fixed : architecture_.fixed) {
       const Value* value = find(fixed.config);
       if (value == nullptr && fixed.is_explicit)
-        differ(fmt::format("llama.cpp assumes that {} is {}, which is not the default of the configuration",
-                           fixed.config, to_json(as_value(fixed))));
-      if (value == nullptr || *value == as_value(fixed) ||
-          (*value == Value("swish") && as_value(fixed) == Value("silu")))
+        add_difference(fmt::format("llama.cpp assumes that {} is {}, which is not the default of the configuration",
+                                   fixed.config, to_json(make_fixed_value(fixed))));
+      if (value == nullptr || *value == make_fixed_value(fixed) ||
+          (*value == Value("swish") && make_fixed_value(fixed) == Value("silu")))
         continue;
-      differ(fmt::format("llama.cpp assumes that {} is {}; here it is {}", fixed.config, to_json(as_value(fixed)),
-                         to_json(*value)));
+      add_difference(fmt::format("llama.cpp assumes that {} is {}; here it is {}", fixed.config,
+                                 to_json(make_fixed_value(fixed)), to_json(*value)));
     }
   }
 
@@ -297,7 +301,7 @@ class HyperparameterWriter {
 
 }  // namespace
 
-Hyperparameters hyperparameters_of(const Model& model, const Architecture& architecture) {
+Hyperparameters make_hyperparameters(const Model& model, const Architecture& architecture) {
   return HyperparameterWriter(model, architecture).write();
 }
 

@@ -69,7 +69,8 @@ Attributes list_other_keys(const Model& model, const Architecture& architecture,
                            const Hyperparameters& hyperparameters) {
   Entries entries;
   for (const auto& [key, value] : hyperparameters.entries) entries.add(key, value);
-  Attributes said = config_in(entries, *architecture_in(entries, architecture.name), model, hyperparameters.factors);
+  Attributes said =
+      extract_config(entries, *find_file_architecture(entries, architecture.name), model, hyperparameters.factors);
   Attributes rest;
   const auto add = [&](const std::string& key, const Value& value) {
     const Value* found = said.find(key);
@@ -98,7 +99,8 @@ Attributes list_other_keys(const Model& model, const Architecture& architecture,
 
 // Returns the same as JSON text, "{}" where there are none: a file without poise.config is of another program, whose
 // reader adds keys. All keys if there are no entries; empty if there is no configuration.
-std::string make_rest(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters) {
+std::string make_poise_config(const Model& model, const Architecture* architecture,
+                              const Hyperparameters& hyperparameters) {
   if (architecture == nullptr)
     return model.config || !model.config_json.empty() ? make_config_text(model) : std::string();
   const Attributes rest = list_other_keys(model, *architecture, hyperparameters);
@@ -130,7 +132,7 @@ std::vector<std::string> list_other_losses(const Model& model, const Architectur
   std::vector<std::string> losses;
   if (architecture == nullptr && !is_from_gguf(model)) {
     const std::string& type = model.card.model_type;
-    const bool is_known = architecture_of(type) != nullptr;
+    const bool is_known = find_family_architecture(type) != nullptr;
     losses.push_back(fmt::format("llama.cpp will not run the file: {}",
                                  is_known ? "the model has no configuration"
                                  : type.empty()
@@ -246,12 +248,12 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
   if (!named.empty()) out.text("general.architecture", named);
   if (file_type) out.u32("general.file_type", *file_type);
   out.u32("general.quantization_version", kQuantizationVersion);
-  const std::string rest = make_rest(model, architecture, hyperparameters);
+  const std::string rest = make_poise_config(model, architecture, hyperparameters);
   // Keys of the model's own file that Poise has not written.
   const Attributes changed = model.vocabulary ? Attributes() : make_unique_tokens(model.attributes, written.losses);
   std::vector<std::string> decided;
   for (const auto& [key, original] : model.attributes) {
-    if (places_tensors(key) || (model.vocabulary && is_made_of_vocabulary(key))) {
+    if (is_placement_key(key) || (model.vocabulary && is_vocabulary_key(key))) {
       decided.push_back(key);
       continue;
     }

@@ -176,7 +176,7 @@ std::optional<Attributes> find_adapter_config(const Model& model) {
   return parse_config(model, numbers);
 }
 
-std::optional<Adapter> adapter(const Model& file, const Model* base) {
+std::optional<Adapter> read_peft_adapter(const Model& file, const Model* base) {
   UnheldNumbers numbers;
   try {
     const auto keys = parse_config(file, numbers);

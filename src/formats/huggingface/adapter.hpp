@@ -17,6 +17,6 @@ inline constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
 std::optional<Attributes> find_adapter_config(const Model& model);
 
 // Makes an adapter, as parse_adapter() explains. Reports errors of find_adapter_config() as faults.
-std::optional<Adapter> adapter(const Model& file, const Model* base);
+std::optional<Adapter> read_peft_adapter(const Model& file, const Model* base);
 
 }  // namespace poise::huggingface

@@ -150,7 +150,7 @@ Model read_adapter(DirectoryReader& directory, const LocatedWeights& found) {
   model.attributes.set(std::string(kAdapterConfig), std::move(config));
   model.origin = directory.origin();
   if (auto card = parse_card(model)) model.card = *std::move(card);  // written by Poise
-  const auto adapter = huggingface::adapter(model, nullptr);
+  const auto adapter = huggingface::read_peft_adapter(model, nullptr);
   if (adapter && model.card.base_model.empty()) model.card.base_model = adapter->base_model;
   return model;
 }
@@ -264,7 +264,7 @@ const Format kHuggingFace = {
     .keys = huggingface::list_keys,
     .complete_card = complete_card,
     .origin = "huggingface",
-    .adapter = huggingface::adapter,
+    .read_adapter = huggingface::read_peft_adapter,
 };
 
 }  // namespace poise

@@ -377,7 +377,7 @@ class AdapterDirectory {
   // Returns std::nullopt if the configuration has all of it.
   static std::optional<std::string> other_card(const Model& model) {
     Card card = model.card;
-    const auto adapter = huggingface::adapter(model, nullptr);
+    const auto adapter = huggingface::read_peft_adapter(model, nullptr);
     if (adapter && card.base_model == adapter->base_model) card.base_model.clear();
     return make_card_text(card);
   }

@@ -359,7 +359,7 @@ KeyTypes written_keys(const std::vector<std::byte>& file) {
   const SourcePtr source = Source::from_memory(file, "test.gguf");
   gguf::HeaderReader header(*source);
   KeyTypes types;
-  header.metadata([&](std::string_view key, gguf::MetadataValue& value) {
+  header.read_metadata([&](std::string_view key, gguf::MetadataValue& value) {
     types.emplace(key, to_string(gguf::EntryType{value.type(), value.item_type()}));
   });
   return types;
@@ -543,8 +543,8 @@ TEST(GgufPage, SamplingKeys) {
 }
 
 std::vector<const gguf::Architecture*> architectures() {
-  std::vector<const gguf::Architecture*> all = {gguf::architecture_named("mistral3", false)};
-  for (const std::string_view type : gguf::list_model_types()) all.push_back(gguf::architecture_of(type));
+  std::vector<const gguf::Architecture*> all = {gguf::find_named_architecture("mistral3", false)};
+  for (const std::string_view type : gguf::list_model_types()) all.push_back(gguf::find_family_architecture(type));
   return all;
 }
 
@@ -566,7 +566,7 @@ TEST(GgufPage, KeysOfArchitectures) {
     EXPECT_THAT(codes(page[key].at(3)), testing::Contains(std::string(row.config))) << key;
   };
   for (const gguf::Architecture* architecture : architectures()) {
-    for (const gguf::KeyRow& row : gguf::rows_of(*architecture)) expect_row(row);
+    for (const gguf::KeyRow& row : gguf::list_key_rows(*architecture)) expect_row(row);
   }
   for (const gguf::KeyRow& row : gguf::kScalingKeys) expect_row(row);
   for (const auto& [key, row] : page) {
@@ -597,7 +597,7 @@ TEST(GgufPage, Defaults) {
     const std::string type = code(row.at(1));
     SCOPED_TRACE(architecture + " " + type);
     listed.insert(type);
-    ASSERT_NE(gguf::architecture_of(type), nullptr);
+    ASSERT_NE(gguf::find_family_architecture(type), nullptr);
     std::vector<gguf_test::Entry> more;
     if (type == "mistral" && architecture == "llama")
       more.push_back(gguf_test::text_entry("poise.config", R"({"model_type":"mistral"})"));
