@@ -31,7 +31,7 @@ std::string advise_for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind
   return options + (count == 1 ? "stores it as that" : "store them as that");
 }
 
-std::string make_text(const Remedy& remedy, const std::vector<Remedy>& all) {
+std::string describe_remedy(const Remedy& remedy, const std::vector<Remedy>& all) {
   switch (remedy.kind) {
     case Remedy::Kind::overwrite: return "--force replaces it";
     case Remedy::Kind::format:
@@ -48,7 +48,7 @@ std::string make_text(const Remedy& remedy, const std::vector<Remedy>& all) {
   return {};
 }
 
-// Replaces the library's names of options by the command's, with dashes.
+// Returns the error's text, with the library's name of an option replaced by the command's: "--strip-prefix".
 std::string add_option_names(const Error& error) {
   std::string text = error.what();
   if (error.kind() != ErrorKind::bad_argument) return text;
@@ -63,10 +63,10 @@ std::string add_option_names(const Error& error) {
 
 std::string make_advice(const std::vector<Remedy>& remedies) {
   std::vector<std::string> texts;
-  std::set<Remedy::Kind> said;  // kinds that name tensors, which may be many
+  std::set<Remedy::Kind> said;  // kinds for tensors: one piece of advice covers all tensors
   for (const Remedy& remedy : remedies) {
     if (!remedy.tensor.empty() && !said.insert(remedy.kind).second) continue;
-    std::string text = make_text(remedy, remedies);
+    std::string text = describe_remedy(remedy, remedies);
     if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
   }
   return fmt::format("{}", fmt::join(texts, ", "));
@@ -79,7 +79,7 @@ std::string add_advice(const Error& error) {
   return text + (error.message().find('\n') == std::string::npos ? "; " : "\n  ") + helps;
 }
 
-void name_file(const std::string& path, const std::function<void()>& work) {
+void add_path_to_errors(const std::string& path, const std::function<void()>& work) {
   try {
     work();
   } catch (const Error& error) {

@@ -16,7 +16,7 @@ std::string make_advice(const std::vector<Remedy>& remedies);
 // Returns the error's text, then the advice.
 std::string add_advice(const Error& error);
 
-// Runs a command's work on one path. Adds the path to errors of files that name none.
-void name_file(const std::string& path, const std::function<void()>& work);
+// Runs `work`, and adds the path to those of its errors about files that have no path.
+void add_path_to_errors(const std::string& path, const std::function<void()>& work);
 
 }  // namespace poise::cli

@@ -1,4 +1,4 @@
-// poise bench: how many tokens a second a model computes, next to what the machine's memory allows.
+// poise bench: measures how many tokens a second a model computes, and the share of the memory's speed that it uses.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -59,7 +59,8 @@ double find_expert_share(const Model& model) {
   return used > 0 && all >= used ? used / all : 1;
 }
 
-// An output matrix of its own leaves one row of the embedding that a token reads.
+// Measures a model. A token reads one row of the embedding, which counts as 0 bytes, unless the embedding is the output
+// matrix, too.
 ModelSize measure_size(const Model& model) {
   ModelSize size;
   const bool has_output = model.find("lm_head.weight") != nullptr;
@@ -81,10 +82,10 @@ ModelSize measure_size(const Model& model) {
 struct Timing {
   std::string_view name;
   std::size_t tokens = 0;
-  std::size_t depth = 0;  // tokens in the cache before
+  std::size_t depth = 0;  // tokens in the cache before the job
   std::vector<double> seconds = {};
 
-  // Returns the tokens per second of the round that is as fast as this share of the rounds.
+  // Returns a quantile of the rounds' tokens per second. share: 0 is the slowest round, 1 the fastest.
   double find_rate(double share) const {
     std::vector<double> sorted = seconds;
     std::ranges::sort(sorted, std::greater());
@@ -96,7 +97,7 @@ struct Timing {
   double median() const { return find_rate(0.5); }
 };
 
-// Describes the processor by its own name; empty where the system does not give it.
+// Returns the processor's name; empty if the system does not give it.
 std::string read_processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -125,12 +126,14 @@ class Bench {
     const std::size_t needed = options_.depth + std::max(options_.prompt, options_.generated);
     if (needed > weights->max_context())
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("{} tokens do not fit the model's context of {}", needed, weights->max_context()));
+                  fmt::format("{} tokens do not fit the model's context of {}; choose a smaller --depth, --prompt or "
+                              "--max-tokens",
+                              needed, weights->max_context()));
     if (session_options.context == 0) session_options.context = needed;
     threads_ = options_.session.threads != 0 ? options_.session.threads : std::thread::hardware_concurrency();
     threads_ = std::max(1U, threads_);
     Session session(weights, session_options);
-    // A buffer that no cache holds, and memory that small machines have.
+    // The buffer is larger than any cache, and fits the memory of small machines.
     constexpr std::size_t kBuffer = std::size_t{512} << 20;
     read_rate_ = measure_read_rate(threads_, kBuffer);
     // The ids are random, because rare tokens may choose other experts than frequent ones.
@@ -175,7 +178,7 @@ class Bench {
     fmt::print("{}{} thread{}, {}; they read {} of memory\n\n",
                processor.empty() ? "" : make_printable(processor) + ", ", threads_, threads_ == 1 ? "" : "s",
                name_instructions(), format_rate(static_cast<std::uint64_t>(read_rate_), 1));
-    // Caches hold smaller models, and the memory limits only those that they do not hold.
+    // Smaller models may fit the processor's cache, so the memory's speed does not limit them.
     constexpr double kLeastBytes = 256e6;
     const bool shows_memory = size_.token_bytes >= kLeastBytes;
     Table table({"job", "tokens", "after", "tokens/s", "least", "most", "GFLOP/s", "of memory"},
@@ -233,8 +236,9 @@ void add_bench(CLI::App& app) {
   constexpr std::size_t kMost = 1 << 24;
   add_number(*command, "-p,--prompt", options->prompt, "Tokens of the prompt; 0: no prompt", {0, kMost});
   add_number(*command, "-n,--max-tokens", options->generated, "Tokens to generate; 0: none", {0, kMost});
-  add_number(*command, "-d,--depth", options->depth, "Tokens that the cache holds before", {0, kMost});
-  add_number(*command, "-r,--rounds", options->rounds, "Rounds; their median counts, and one more warms up", {1, 1000});
+  add_number(*command, "-d,--depth", options->depth, "Tokens that are in the cache before each round", {0, kMost});
+  add_number(*command, "-r,--rounds", options->rounds, "Measured rounds, after one to warm up; the median counts",
+             {1, 1000});
   command->add_flag("--json", options->json, "Print the measurements as JSON");
   command->add_flag("--quiet", options->quiet, "No notes");
   add_session_options(*command, options->session);

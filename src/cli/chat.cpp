@@ -33,7 +33,7 @@ struct ChatArguments {
   std::string system;
   std::string template_file;
   GenerateOptions generate = {.max_tokens = 4096};
-  std::vector<const CLI::Option*> generate_options;  // that set these
+  std::vector<const CLI::Option*> generate_options;  // the options that set `generate`
   SessionOptions session;
   std::string draft;
   bool quiet = false;
@@ -45,7 +45,7 @@ constexpr std::string_view kHelpAfterCommands =
     "A line that ends with \\ goes on in the next one; \"\"\" begins and ends a message of several lines.\n"
     "Ctrl-C ends an answer. //text sends /text.\n";
 
-// Returns paths that begin with a text; those of folders end with a slash.
+// Returns the paths that begin with a text; those of directories end with a slash.
 std::vector<std::string> list_files_that_begin(std::string_view begin) {
   namespace fs = std::filesystem;
   const std::string folder(begin.substr(0, begin.rfind('/') + 1));
@@ -69,19 +69,19 @@ class Chat {
   explicit Chat(const ChatArguments& options)
       : options_(options),
         generate_(options.generate),
-        session_(begin()),
+        session_(begin_session()),
         history_(open_history()),
         reader_([this](std::string_view line) { return complete(line); },
                 history_ ? history_->read() : std::vector<std::string>()) {
     if (reader_.is_terminal()) interrupts_.emplace();
   }
 
-  // Runs the conversation. Returns false if a message that no person typed has no answer.
+  // Runs the conversation. Returns false if a message failed and the input is not a terminal.
   bool run() {
     if (reader_.is_terminal() && !options_.quiet)
-      say("Ctrl-D ends the conversation, Ctrl-C an answer; /help has more.\n");
+      print_to_stderr("Ctrl-D ends the conversation, Ctrl-C an answer; /help has more.\n");
     while (true) {
-      auto line = reader_.line(kYou);
+      auto line = reader_.read_line(kYou);
       if (!line && is_interrupted()) {
         if (!goes_on_after_interrupt()) break;
         continue;
@@ -109,18 +109,18 @@ class Chat {
   }
 
  private:
-  // Who speaks, on a terminal.
+  // These show on a terminal who speaks.
   static constexpr const char* kYou = "you> ";
   static constexpr std::string_view kModel = "model> ";
 
   // Describes a command of the conversation.
   struct Command {
     std::string_view name;
-    std::string_view argument;  // how help shows it
+    std::string_view argument;  // as /help shows it
     std::string_view help;
     bool (Chat::*run)(const std::string& argument);  // false ends the conversation
   };
-  static std::span<const Command> commands() {
+  static std::span<const Command> list_chat_commands() {
     static constexpr auto kCommands = std::to_array<Command>({
         {"regenerate", "", "answer the last question again", &Chat::regenerate},
         {"undo", "", "remove the last question and its answer", &Chat::undo},
@@ -129,15 +129,15 @@ class Chat {
         {"set", "[NAME VALUE]", "show how tokens are chosen, or change it: temperature 0.7, top-p 0.9, max-tokens 100",
          &Chat::set},
         {"save", "FILE", "write the conversation as JSON, as `poise run --messages` takes it", &Chat::save},
-        {"load", "FILE", "go on with such a conversation", &Chat::load},
-        {"help", "", "this", &Chat::help},
-        {"exit", "", "leave, as Ctrl-D does", &Chat::leave},
-        {"quit", "", "the same", &Chat::leave},
+        {"load", "FILE", "continue a conversation that /save wrote", &Chat::load},
+        {"help", "", "show these commands", &Chat::help},
+        {"exit", "", "end the conversation, as Ctrl-D does", &Chat::leave},
+        {"quit", "", "the same as /exit", &Chat::leave},
     });
     return kCommands;
   }
 
-  ChatSession begin() {
+  ChatSession begin_session() {
     check_generate_options(options_.generate);
     Model model = options_.model.open_model(options_.quiet);
     use_sampling_defaults(model, options_.generate_options, generate_.sampling, options_.quiet);
@@ -151,7 +151,7 @@ class Chat {
     return {std::move(session), std::move(chat), options_.system};
   }
 
-  // Opens the history, where a person types: only lines of a person are kept.
+  // Opens the history if a person types at a terminal. Lines of other inputs are not kept.
   std::optional<HistoryFile> open_history() const {
     if (options_.no_history || cluster().size() > 1 || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
       return std::nullopt;
@@ -173,7 +173,7 @@ class Chat {
     const std::size_t space = line.find(' ');
     const std::string_view last = line.substr(line.rfind(' ') + 1);
     if (space == std::string_view::npos) {
-      for (const Command& command : commands()) add("/" + std::string(command.name), line);
+      for (const Command& command : list_chat_commands()) add("/" + std::string(command.name), line);
     } else if (line.substr(0, space) == "/set") {
       for (const std::string& name : list_settings()) add(name, last);
     } else if (line.starts_with("/save ") || line.starts_with("/load ")) {
@@ -188,14 +188,14 @@ class Chat {
     const bool is_second = std::exchange(has_interrupted_, reader_.was_empty());
     if (!has_interrupted_) return true;
     if (is_second) return false;
-    say("Ctrl-C again, Ctrl-D or /exit ends the conversation.\n");
+    print_to_stderr("Ctrl-C again, Ctrl-D or /exit ends the conversation.\n");
     return true;
   }
 
   // Returns true if Ctrl-C was pressed at the prompt.
   bool is_interrupted() { return interrupts_ && interrupts_->take(); }
 
-  // Handles a message without a next line: returns true after Ctrl-C, and after Ctrl-D, which ends the conversation.
+  // Returns true if the user gave up an unfinished message, by Ctrl-C or by Ctrl-D, which ends the conversation, too.
   bool is_given_up() {
     if (is_interrupted()) {
       print_now("\n");
@@ -207,13 +207,13 @@ class Chat {
   }
 
   // Reads a whole message. It continues after a line that ends with a backslash, and between triple quotation marks.
-  // Returns std::nullopt if the user gives it up; the end of an input without a terminal ends it.
+  // Returns std::nullopt if the user gives it up. At the end of an input without a terminal, the message ends.
   std::optional<std::string> read_whole_message(std::string text) {
     constexpr std::string_view kQuotes = "\"\"\"";
     if (text.starts_with(kQuotes)) {
       text.erase(0, kQuotes.size());
       while (!text.ends_with(kQuotes)) {
-        const auto next = reader_.line(". ");
+        const auto next = reader_.read_line(". ");
         if (!next && is_given_up()) return std::nullopt;
         if (!next) return text;
         (text += '\n') += *next;
@@ -223,7 +223,7 @@ class Chat {
     }
     while (text.ends_with('\\')) {
       text.back() = '\n';
-      const auto next = reader_.line(". ");
+      const auto next = reader_.read_line(". ");
       if (!next && is_given_up()) return std::nullopt;
       if (!next) break;
       text += *next;
@@ -231,7 +231,7 @@ class Chat {
     return text;
   }
 
-  // Runs `work`, which answers a question and prints the answer, with a token that Ctrl-C stops.
+  // Calls `work`, which answers a question and prints the answer, with a stop token for Ctrl-C.
   template <typename Work>
   void answer(const Work& work) {
     if (reader_.is_terminal()) print_now(kModel);
@@ -245,26 +245,26 @@ class Chat {
         answer = work({});  // one rank must not stop alone: Ctrl-C ends all
       }
       print_now("\n");
-      note(answer, was_stopped);
+      print_answer_notes(answer, was_stopped);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_argument) throw;
       if (reader_.is_terminal()) print_now("\n");
-      complain(make_printable(error.what()));
+      print_message(make_printable(error.what()));
       has_failed_ = true;
     }
   }
 
-  void note(const ChatSession::Answer& answer, bool was_stopped) const {
+  void print_answer_notes(const ChatSession::Answer& answer, bool was_stopped) const {
     if (options_.quiet) return;
     if (answer.left_out > 0) {
-      complain(fmt::format("note: the context is full: dropped the oldest {}",
-                           answer.left_out == 1 ? "message" : format_count(answer.left_out, "message")));
+      print_message(fmt::format("note: the context is full: dropped the oldest {}",
+                                answer.left_out == 1 ? "message" : format_count(answer.left_out, "message")));
     }
-    if (was_stopped) complain("note: stopped the answer");
-    if (answer.reason == StopReason::context_full) complain("note: stopped: the context is full");
+    if (was_stopped) print_message("note: stopped the answer");
+    if (answer.reason == StopReason::context_full) print_message("note: stopped: the context is full");
     if (answer.reason == StopReason::max_tokens && generate_.max_tokens > 0)
-      complain(fmt::format("note: stopped after {}; /set max-tokens allows more",
-                           format_count(generate_.max_tokens, "token")));
+      print_message(fmt::format("note: stopped after {}; /set max-tokens allows more",
+                                format_count(generate_.max_tokens, "token")));
   }
 
   // Runs a command. Returns false to end the conversation.
@@ -272,19 +272,19 @@ class Chat {
     const std::size_t space = std::min(line.find_first_of(" \t"), line.size());
     const std::string name = line.substr(1, space - 1);
     const std::string argument = line.substr(std::min(line.find_first_not_of(" \t", space), line.size()));
-    const auto command = std::ranges::find(commands(), name, &Command::name);
-    if (command == commands().end()) {
+    const auto command = std::ranges::find(list_chat_commands(), name, &Command::name);
+    if (command == list_chat_commands().end()) {
       refuse_command(name);
     } else if (!command->argument.empty() && command->argument.front() != '[' && argument.empty()) {
-      complain(fmt::format("/{} needs the name of a file", name));
+      print_message(fmt::format("/{} needs the name of a file", name));
     } else if (command->argument.empty() && !argument.empty()) {
-      complain(fmt::format("/{} takes no argument, found \"{}\"", name, make_printable(argument)));
+      print_message(fmt::format("/{} takes no argument, found \"{}\"", name, make_printable(argument)));
     } else {
       try {
         return (this->*command->run)(argument);
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::internal) throw;
-        complain(make_printable(error.what()));
+        print_message(make_printable(error.what()));
       }
     }
     return true;
@@ -292,15 +292,15 @@ class Chat {
 
   static void refuse_command(const std::string& name) {
     std::vector<std::string> names;
-    for (const Command& command : commands()) names.emplace_back(command.name);
+    for (const Command& command : list_chat_commands()) names.emplace_back(command.name);
     const std::string* const near = find_nearest(names, name);
-    complain(fmt::format("there is no command /{}; {}", make_printable(name),
-                         near == nullptr ? "/help lists them" : "the nearest is /" + *near));
+    print_message(fmt::format("there is no command /{}; {}", make_printable(name),
+                              near == nullptr ? "/help lists them" : "the nearest is /" + *near));
   }
 
-  // Answers a command that changes something.
+  // Prints that a command has changed something.
   void confirm(std::string_view text) const {
-    if (!options_.quiet) say(fmt::format("{}\n", text));
+    if (!options_.quiet) print_to_stderr(fmt::format("{}\n", text));
   }
 
   bool regenerate(const std::string&) {
@@ -320,7 +320,7 @@ class Chat {
   }
 
   static bool complain_about_question() {
-    complain("there is no question yet");
+    print_message("there is no question yet");
     return true;
   }
 
@@ -341,7 +341,7 @@ class Chat {
   bool change_system(const std::string& text) {
     if (text.empty()) {
       const std::string system = session_.system();
-      say(system.empty() ? "There is no system message.\n" : make_printable_lines(system) + "\n");
+      print_to_stderr(system.empty() ? "There is no system message.\n" : make_printable_lines(system) + "\n");
       return true;
     }
     session_.set_system(text == "\"\"" ? "" : text);
@@ -351,7 +351,7 @@ class Chat {
 
   bool set(const std::string& text) {
     if (!text.empty()) change_setting(text, session_.weights(), generate_);
-    if (text.empty() || !options_.quiet) say(format_settings(generate_) + "\n");
+    if (text.empty() || !options_.quiet) print_to_stderr(format_settings(generate_) + "\n");
     return true;
   }
 
@@ -373,9 +373,9 @@ class Chat {
 
   bool help(const std::string&) {
     std::string text;
-    for (const Command& command : commands())
+    for (const Command& command : list_chat_commands())
       text += fmt::format("{:<20} {}\n", fmt::format("/{} {}", command.name, command.argument), command.help);
-    say(text + std::string(kHelpAfterCommands));
+    print_to_stderr(text + std::string(kHelpAfterCommands));
     return true;
   }
 
@@ -407,7 +407,7 @@ void add_chat(CLI::App& app) {
   command->add_flag("--quiet", options->quiet, "No notes on standard error");
   add_model_options(*command, options->model);
   command->callback([options] {
-    name_file(options->model.path, [&] {
+    add_path_to_errors(options->model.path, [&] {
       if (!Chat(*options).run()) throw ExitCode{1};
     });
   });

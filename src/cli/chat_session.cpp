@@ -31,14 +31,14 @@ ChatSession::ChatSession(Session session, ChatTemplate chat, const std::string& 
   if (!system.empty()) talk_.messages.emplace_back(make_message("system", system));
 }
 
-std::size_t ChatSession::find_first() const {
+std::size_t ChatSession::find_first_message() const {
   return !talk_.messages.empty() && has_role(talk_.messages.front(), "system") ? 1 : 0;
 }
 
-void ChatSession::reset() { talk_.messages.resize(find_first()); }
+void ChatSession::reset() { talk_.messages.resize(find_first_message()); }
 
 std::optional<std::size_t> ChatSession::find_last_question() const {
-  for (std::size_t last = talk_.messages.size(); last > find_first(); --last) {
+  for (std::size_t last = talk_.messages.size(); last > find_first_message(); --last) {
     if (has_role(talk_.messages[last - 1], "user")) return last - 1;
   }
   return std::nullopt;
@@ -54,13 +54,13 @@ std::optional<Value> ChatSession::undo() {
 }
 
 std::string ChatSession::system() const {
-  if (find_first() == 0) return {};
+  if (find_first_message() == 0) return {};
   const auto* const text = get_member<std::string>(talk_.messages.front(), "content");
   return text == nullptr ? std::string() : *text;
 }
 
 void ChatSession::set_system(const std::string& text) {
-  if (find_first() == 1) talk_.messages.erase(talk_.messages.begin());
+  if (find_first_message() == 1) talk_.messages.erase(talk_.messages.begin());
   if (!text.empty()) talk_.messages.insert(talk_.messages.begin(), Value(make_message("system", text)));
 }
 
@@ -84,7 +84,7 @@ std::size_t ChatSession::make_room(std::vector<TokenId>& tokens) {
   std::size_t left_out = 0;
   while (tokens.size() >= session_.context()) {
     // Drops a question together with its answer.
-    std::size_t end = find_first() + 1;
+    std::size_t end = find_first_message() + 1;
     while (end < talk_.messages.size() && !has_role(talk_.messages[end], "user")) ++end;
     if (end >= talk_.messages.size()) {
       throw Error(
@@ -93,8 +93,8 @@ std::size_t ChatSession::make_room(std::vector<TokenId>& tokens) {
               "the message does not fit the context of {} tokens: it has {} tokens with the template's text around it",
               session_.context(), tokens.size()));
     }
-    left_out += end - find_first();
-    talk_.messages.erase(talk_.messages.begin() + static_cast<std::ptrdiff_t>(find_first()),
+    left_out += end - find_first_message();
+    talk_.messages.erase(talk_.messages.begin() + static_cast<std::ptrdiff_t>(find_first_message()),
                          talk_.messages.begin() + static_cast<std::ptrdiff_t>(end));
     tokens = this->tokens();
   }

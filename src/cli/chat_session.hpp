@@ -14,6 +14,7 @@
 
 namespace poise::cli {
 
+// Holds a conversation and the session that computes it. One thread at a time uses it.
 class ChatSession {
  public:
   ChatSession(Session session, ChatTemplate chat, const std::string& system);
@@ -24,8 +25,8 @@ class ChatSession {
     std::size_t left_out = 0;  // messages that no longer fit the context
     std::size_t fed = 0;       // tokens that had to be computed
   };
-  // Asks, and passes on the answer in pieces. Both become part of the talk, unless `stop` ends it before the first
-  // token. Throws bad_argument when the message alone does not fit the context.
+  // Asks a question, and passes the answer to on_text in pieces. Both become part of the conversation, unless `stop` is
+  // requested before the first token. Throws bad_argument when the message alone does not fit the context.
   Answer ask(const std::string& message, const GenerateOptions& options, const std::stop_token& stop,
              const std::function<void(std::string_view)>& on_text);
 
@@ -39,23 +40,24 @@ class ChatSession {
   std::optional<Value> undo();
   // Returns the system's message; empty if there is none, or if it is not a text.
   std::string system() const;
-  // Replaces it; an empty text removes it.
+  // Replaces the system's message; an empty text removes it.
   void set_system(const std::string& text);
+  // Returns the conversation as load() reads it.
   std::string to_json() const;
-  // Throws what parse_conversation() throws.
+  // Replaces the conversation; errors show `name` as the path. Throws what parse_conversation() throws.
   void load(std::string_view json, const std::string& name);
   std::size_t messages() const { return talk_.messages.size(); }
   const Weights& weights() const { return session_.weights(); }
 
  private:
-  std::size_t find_first() const;  // index of the first message after the system's
+  std::size_t find_first_message() const;  // index of the first message after the system's
   std::vector<TokenId> tokens() const;
-  // Answers the conversation, which ends with a question. Goes back to the one before if it throws, or if `stop` ends
-  // it before the first token.
+  // Answers the conversation, which ends with a question. Restores the conversation `before` if it throws, or if `stop`
+  // is requested before the first token.
   Answer answer(const Conversation& before, const GenerateOptions& options, const std::stop_token& stop,
                 const std::function<void(std::string_view)>& on_text);
   std::optional<std::size_t> find_last_question() const;  // its index
-  // Drops the oldest messages until an answer fits; returns how many.
+  // Drops the oldest messages until an answer fits, and returns their number. `tokens` are those of the conversation.
   std::size_t make_room(std::vector<TokenId>& tokens);
 
   Session session_;
@@ -63,14 +65,13 @@ class ChatSession {
   Conversation talk_;
 };
 
-// The options of generation that a conversation can change: /set.
+// Options of generation that /set changes.
 
 // Returns names as on the command line, without dashes: "temperature", "top-k", ...
 std::vector<std::string> list_settings();
 
-// Applies "temperature 0.7", "ignore-eos", or a line of several; a name may have underscores, and an equals sign after
-// it. Throws bad_argument, with what was expected, for an unknown name or a wrong value; then all options stay as they
-// were.
+// Applies a setting: "temperature 0.7", "top_k=40", "ignore-eos". Throws bad_argument, naming the expected value, for
+// an unknown name or a wrong value; `options` then stay as they are.
 void change_setting(const std::string& text, const Weights& weights, GenerateOptions& options);
 
 // Returns "temperature 0.7, top-k 0, ...".

@@ -1,4 +1,4 @@
-// The ranks of this command: those that mpirun started together, or one (cluster/communicator.hpp).
+// Ranks of this command: the processes that mpirun started together, or one (cluster/communicator.hpp).
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,19 @@ namespace poise::cli {
 
 // Sets the ranks, before any other call.
 void use_cluster(std::unique_ptr<Communicator> communicator);
+// Returns the ranks. Requires: use_cluster() was called.
 Communicator& cluster();
 
 // Returns true for commands that all ranks run; rank 0 runs others alone.
 bool is_run_by_all_ranks(std::string_view command);
 
-// Throws bad_argument, naming the option or input, for one that several ranks cannot follow.
+// Throws bad_argument if there are several ranks. `what` names the option or input that needs a single one.
 void require_one_rank(std::string_view what);
 
-// Returns the number that rank 0 has.
+// Returns the number that rank 0 passes, on all ranks.
 std::uint64_t share_number(std::uint64_t number);
 
-// Returns the text that rank 0 reads, or throws its error, on all ranks.
+// Calls read() on rank 0 alone, and returns its text, or throws its error, on all ranks.
 std::string share_text(const std::function<std::string()>& read);
 
 }  // namespace poise::cli

@@ -22,12 +22,12 @@
 
 namespace poise::cli {
 
-// Each adds its subcommand, whose callback does the work and throws poise::Error. A command with a negative answer
-// (verify, diff) prints it and throws ExitCode{1}.
+// Ends a command with this exit code. A command with a negative answer (verify, diff) prints it and throws ExitCode{1}.
 struct ExitCode {
   int code;
 };
 
+// Each function adds its subcommand, whose callback does the work and throws poise::Error.
 void add_inspect(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_convert(CLI::App& app);
@@ -45,22 +45,23 @@ void add_bench(CLI::App& app);
 void add_completion(CLI::App& app);
 void add_help(CLI::App& app);
 
-// The reports of `poise convert` and `poise merge` about a conversion and a plan.
+// Reports of `poise convert` and `poise merge` about a conversion and a plan.
 
 // Prints warnings, losses and decoded codes on standard error.
 void print_notes(const ConvertReport& report);
 
-// Prints sizes, casts, quantized types and the tensors that lost most, or all of them, on standard output.
+// Prints sizes, casts, quantized types, and the tensors with the largest loss (or all tensors) on standard output.
 void print_conversion(const ConvertReport& report, const std::string& input, const ConvertOptions& options,
                       bool all_tensors);
 // Prints the same and the notes as JSON (docs/json.md).
 void print_report_json(const ConvertReport& report, const std::string& input);
 
-// Prints the plan as a table, with notes on standard error unless `quiet`; as JSON (docs/plan.md).
+// Prints the plan as a table, with notes on standard error unless `quiet`.
 void print_plan(const Plan& plan, const std::string& input, const ConvertOptions& options, bool quiet);
+// Prints the plan as JSON (docs/plan.md).
 void print_plan_json(const Plan& plan, const std::string& input, const ConvertOptions& options);
 
-// The objects that `poise inspect --json` prints.
+// Objects that `poise inspect --json` prints.
 
 // Prints the model opened at `path`, and the metadata keys of its file if given. Throws what finding the scale of an
 // affine tensor throws.
@@ -70,12 +71,12 @@ void print_inspection_json(const Model& model, const std::string& path,
 // Returns the sizes of a vocabulary, without its tokens.
 Attributes describe_vocabulary(const Vocabulary& vocabulary);
 
-// run --perplexity: how well a model predicts texts, and how far its predictions are from another model's.
+// poise run --perplexity: how well a model predicts texts, and how far its predictions are from another model's.
 
 struct PerplexityOptions {
   std::string file;                   // of texts, separated by empty lines; empty: no perplexity
   std::string against;                // the base's path; empty: none
-  std::optional<std::size_t> window;  // tokens at a time; std::nullopt: each text by itself
+  std::optional<std::size_t> window;  // tokens of a window; std::nullopt: each text is computed alone
   std::optional<std::size_t> stride;
 };
 
@@ -97,29 +98,29 @@ struct PromptsOptions {
   std::vector<std::filesystem::path> inputs;  // other files that the command reads: never the output
 };
 
-// Returns the name of the file with the answers, until all of them are there.
+// Returns the name of the file that holds the answers until all of them are there.
 std::string make_partial_name(const std::string& output);
 
 // Adds --prompts, -o, --force, --parallel. Returns the first. Requires: the options outlive the command.
 CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options);
 
 struct PromptsSummary {
-  std::size_t texts = 0;   // that were generated
-  std::size_t kept = 0;    // that an interrupted run had written
-  std::size_t tokens = 0;  // that were generated
+  std::size_t texts = 0;   // generated texts
+  std::size_t kept = 0;    // texts that an interrupted run had written
+  std::size_t tokens = 0;  // generated tokens
 };
 
-// Reads a JSON object from each line and writes one for each, in the same order, or goes on where the same command was
-// interrupted. Throws invalid_file, with the line, for other objects; bad_argument for an output that is an input, that
-// exists, or that another command began.
+// Reads a prompt from each line, a JSON object, and writes an answer for each, in the same order. Continues where the
+// same command was interrupted. Throws invalid_file, with the line, for other objects; bad_argument for an output that
+// is an input, that exists, or that another command began.
 PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOptions& conversation,
                            std::shared_ptr<const Weights> weights, const SessionOptions& session,
                            const GenerateOptions& generate);
 
-// The message for a mapped file that another program truncates while it is read.
+// Mapped files that another program truncates.
 
 // Sets a handler: from now on, reading a missing page ends the process with a message and exit code 1 instead of a core
-// dump. Programs that use the library and must not end so open files with IoMode::read.
+// dump. (A program that uses the library avoids this signal with IoMode::read.)
 void report_files_that_shrink();
 
 }  // namespace poise::cli

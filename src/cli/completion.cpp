@@ -25,7 +25,7 @@
 namespace poise::cli {
 namespace {
 
-// Says how the value of an option or an argument is completed.
+// Names the completions of an option's value or an argument.
 enum class Values : std::uint8_t { none, words, files, tensors, commands };
 
 struct Completion {
@@ -99,7 +99,8 @@ std::string shorten_description(std::string_view text) {
   return std::string(text.substr(0, std::min(text.find_first_of(";.("), text.find(": "))));
 }
 
-// Quotes for the three shells. They take '...' as it is; a quotation mark ends it, stands escaped, and begins it again.
+// Quotes text for the three shells. Text in '...' has no special characters; for a quotation mark, the quotes end, an
+// escaped one follows, and they begin again.
 std::string quote(std::string_view text) {
   std::string out = "'";
   for (const char c : text) c == '\'' ? out += "'\\''" : out += c;
@@ -130,7 +131,7 @@ std::string make_bash_action(const Completion& completion, const CLI::App& app) 
   return ":";
 }
 
-// Functions of the bash script, and the beginning of the one that completes.
+// Begins the bash script: its helper functions, and the first lines of _poise(), which completes.
 constexpr std::string_view kBashFunctions =
     R"sh(# Completion of poise in bash: eval "$(poise completion bash)" in ~/.bashrc.
 _poise_words() { COMPREPLY+=($(compgen -W "$1" -- "$cur")); }
@@ -184,7 +185,7 @@ std::string make_bash_script(const CLI::App& app) {
   return out + "  esac\n}\ncomplete -F _poise poise\n";
 }
 
-// Escapes what _arguments of zsh takes for its own syntax.
+// Escapes the characters that have a meaning in _arguments of zsh.
 std::string escape_for_zsh(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -278,7 +279,7 @@ complete -c poise -n __fish_use_subcommand -f -s h -l help -d 'Print help'
 complete -c poise -n __fish_use_subcommand -f -l version -d 'Print the version'
 )sh";
 
-// Returns the words that fish offers; empty where it offers files or no words.
+// Returns fish's option -a with the words that it offers; empty if it offers files or no words.
 std::string make_fish_words(const Completion& completion, const CLI::App& app) {
   switch (completion.values) {
     case Values::words: return " -a " + quote_words(completion.words);

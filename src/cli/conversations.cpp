@@ -21,7 +21,8 @@ std::string list_built_ins() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Names the built-in templates where the file is missing: a misspelled name looks like a file's.
+// Reads a template. If there is no such file, the error lists the built-in templates, because the path may be a
+// misspelled name.
 std::string read_template_file(const std::string& path) {
   try {
     return read_text_file(path);
@@ -39,7 +40,7 @@ std::optional<TokenId> find_token(const Vocabulary& vocabulary, std::string_view
   return std::nullopt;
 }
 
-// Adds an end token, as generation_config.json could name it, besides the tokens that end a text already.
+// Adds an end token to the model's generation_config.json, besides those that it names.
 void add_end_token(Model& model, TokenId token) {
   Attributes generation = read_generation_config(model);
   Value::Array ends = {Value(std::int64_t{token})};
@@ -86,7 +87,7 @@ Attributes make_message(std::string_view role, std::string_view content) {
   return {{"role", role}, {"content", content}};
 }
 
-Error ConversationOptions::error(const std::string& message) const {
+Error ConversationOptions::make_error(const std::string& message) const {
   if (messages.empty()) return Error(ErrorKind::bad_argument, message);
   return Error(ErrorKind::invalid_file, message, name_text_file(messages));
 }
@@ -118,14 +119,15 @@ void use_built_in_template(const std::string& given, Model& model, GenerateOptio
   const BuiltInTemplate* const built_in = find_built_in_template(given);
   if (built_in == nullptr) return;
   const std::optional<Vocabulary> vocabulary = make_vocabulary(model);
-  if (!vocabulary) return;  // reported where the template is used
+  if (!vocabulary) return;  // read_template() reports this
   std::vector<std::string_view> missing;
   for (const std::string_view text : built_in->special) {
     if (!find_token(*vocabulary, text)) missing.push_back(text);
   }
   if (!missing.empty() && !quiet)
-    complain(fmt::format("note: template {} uses {}, which the vocabulary does not have: the model sees plain text",
-                         given, fmt::join(missing, ", ")));
+    print_message(
+        fmt::format("note: template {} uses {}, which the vocabulary does not have: the model sees plain text", given,
+                    fmt::join(missing, ", ")));
   if (built_in->end.empty() || options.ignore_eos) return;
   if (const auto end = find_token(*vocabulary, built_in->end)) {
     add_end_token(model, *end);
@@ -142,7 +144,7 @@ ChatText read_chat_text(const ConversationOptions& options, const Tokenizer& tok
     text = chat.render(talk);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::bad_argument) throw;
-    throw options.error(error.message());
+    throw options.make_error(error.message());
   }
   if (options.parse_special) text.from_messages.clear();
   return text;

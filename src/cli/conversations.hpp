@@ -17,16 +17,16 @@ namespace poise::cli {
 
 struct ConversationOptions {
   std::string messages;       // a file, or "-"; empty: none
-  std::string template_file;  // or the name of a built-in one; empty: the model's own
+  std::string template_file;  // a file, or the name of a built-in template; empty: the model's own
   bool no_generation_prompt = false;
   bool parse_special = false;
-  // --system: one question, the prompt, and what the system says before it unless that is empty.
+  // --system: the conversation is the system's message, unless that is empty, and the prompt as the user's message.
   std::optional<std::string> system = {};
   std::string prompt = {};
 
   bool is_given() const { return !messages.empty() || system.has_value(); }
-  // Returns an error of the conversation: of the file, or of the arguments.
-  Error error(const std::string& message) const;
+  // Returns an error that names the conversation's file: invalid_file. Without a file, bad_argument.
+  Error make_error(const std::string& message) const;
 };
 
 // Adds --messages, --template, --parse-special; adds --no-generation-prompt if the command shows texts. Returns the
@@ -42,11 +42,11 @@ Conversation read_conversation(const ConversationOptions& options);
 // Returns the model's template if `given` is empty, else a built-in one by its name, else the file's. Throws with
 // advice if there is none.
 ChatTemplate read_template(const std::string& given, const Tokenizer& tokenizer, bool has_tools);
-// If `given` is a built-in template, makes the end of its answers end the texts that the model generates: a token of
-// the model, or else a stop text. A note on standard error names special tokens that the vocabulary lacks. Call it
-// before load_weights().
+// If `given` is a built-in template, ends generated texts where its answers end: at a token, which this adds to the
+// model's end tokens, else at a stop text. A note on standard error names special tokens that the vocabulary lacks.
+// Call this before load_weights().
 void use_built_in_template(const std::string& given, Model& model, GenerateOptions& options, bool quiet);
-// Renders the conversation with the template.
+// Returns the text of the conversation, rendered with the template.
 ChatText read_chat_text(const ConversationOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace poise::cli

@@ -30,14 +30,15 @@
 namespace poise::cli {
 namespace {
 
-// Reports in the command's terms an error that the library would report with its own names of options.
+// Throws bad_argument for two types. The library would do so with its own names of options.
 void require_one_type(const ConvertOptions& options) {
   if (!options.dtype || (!options.quantize && options.recipe.empty())) return;
   throw Error(ErrorKind::bad_argument,
               "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
 }
 
-// Reports an unknown extension as the library does, with the extension that was probably meant.
+// Throws bad_argument for an unknown extension, as the library does, and adds the extension that the user probably
+// meant.
 void require_known_extension(const ConversionArguments& options) {
   const std::filesystem::path path = options.output;
   const std::string extension = path.extension().string();
@@ -77,7 +78,7 @@ void parse_quantize(const std::string& text, ConvertOptions& options) {
              : fmt::format("one of the types that `poise help convert` lists; the nearest is \"{}\"", *near));
 }
 
-// Returns the choices of --quantize: a row for each type, with its bits and the formats that hold it.
+// Returns a table of the types of --quantize, with their bits and the formats that hold them.
 std::string list_quantize_types() {
   const auto formats_with = [](const LayoutType& layout) {
     return list_format_names([&](const Format& format) { return format.prepare && holds_layout(format, layout); });
@@ -131,7 +132,7 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
       ->type_name("FILE")
       ->needs(quantize);
   add_parsed_list(command, "--keep", "GLOB=TYPE",
-                  "Type for tensors whose name matches, in place of that of --dtype and --quantize",
+                  "Type for tensors whose name matches, in place of the type of --dtype or --quantize",
                   [&options](const std::string& text) { options.keep.push_back(parse_keep(text)); });
 }
 
@@ -148,8 +149,8 @@ void add_revision_options(CLI::App& command, ConversionArguments& options) {
   ConvertOptions& convert = options.convert;
   add_parsed_list(
       command, "--rename", "PATTERN=NAME",
-      "Give tensors whose name matches another one: a * of NAME is what that * of PATTERN matched; after re: "
-      "a regular expression, whose groups are $1, $2",
+      "Rename tensors whose name matches PATTERN: the k-th * of NAME is the text that the k-th * of PATTERN matched; "
+      "re:REGEX=NAME takes a regular expression, whose groups are $1, $2",
       [&convert](const std::string& text) { convert.rename.push_back(parse_rename(text)); })
       ->allow_extra_args(false)
       ->group(kGroup);
@@ -158,8 +159,8 @@ void add_revision_options(CLI::App& command, ConversionArguments& options) {
   add_text(command, "--add-prefix", convert.add_prefix, "TEXT", "Put this in front of all names")->group(kGroup);
   add_text(
       command, "--layers", convert.layers, "RANGES",
-      "Keep these layers, without the end of each range, and number them from 0: 0:12,16:32; those of another list "
-      "of layers as PREFIX=0:6")
+      "Keep these layers and number them from 0: 0:12,16:32 (ranges exclude their ends); PREFIX=0:6 for another list "
+      "of layers than the model's own")
       ->group(kGroup);
   auto* size =
       add_number(command, "--vocab-size", convert.vocab_size,
@@ -169,7 +170,7 @@ void add_revision_options(CLI::App& command, ConversionArguments& options) {
       ->excludes(size)
       ->group(kGroup);
   add_set_option(command, options.set,
-                 "Set card.FIELD, config.KEY or an attribute to this text, or to that of a file, as edit does")
+                 "Set card.FIELD, config.KEY or an attribute to this text, or to the text of a file, as edit does")
       ->group(kGroup);
 }
 
@@ -177,7 +178,7 @@ void add_sparse_options(CLI::App& command, ConvertOptions& options) {
   auto* sparse = add_choice<std::optional<Layout>, Layout>(
       command, "--sparse", options.sparse, {{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}},
       "Store tensors that are mostly zeros as compressed rows (matrices) or coordinates (zt)");
-  add_number(command, "--min-sparsity", options.min_sparsity, "The least share of zeros for that", {0.0, 1.0})
+  add_number(command, "--min-sparsity", options.min_sparsity, "The least share of zeros for --sparse", {0.0, 1.0})
       ->needs(sparse)
       ->type_name("0..1");
 }
@@ -185,7 +186,7 @@ void add_sparse_options(CLI::App& command, ConvertOptions& options) {
 void add_card_options(CLI::App& command, Card& card) {
   constexpr const char* kGroup = "Card";
   const auto add = [&](const std::string& name, std::string& field, const std::string& what) {
-    command.add_option(name, field, what)->check(is_text())->group(kGroup);
+    command.add_option(name, field, what)->check(make_text_check())->group(kGroup);
   };
   const auto add_date = [&](const std::string& name, std::string& field) {
     const auto set = [name, &field](const std::string& text) {
@@ -196,12 +197,12 @@ void add_card_options(CLI::App& command, Card& card) {
     add_parsed(command, name, "DATE", "YYYY-MM-DD; of a timestamp, the day", set)->group(kGroup);
   };
   add("--model-type", card.model_type, "Architecture, such as mistral");
-  add("--base-model", card.base_model, "Name of the model, such as mistralai/Mistral-7B-v0.1");
-  add("--author", card.author, "Who made it");
+  add("--base-model", card.base_model, "Name of the base model, such as mistralai/Mistral-7B-v0.1");
+  add("--author", card.author, "Who made the model");
   add_date("--created-at", card.created_at);
   add_date("--last-modified", card.last_modified);
-  add("--license", card.license, "Its license");
-  add("--uuid", card.uuid, "Its identifier");
+  add("--license", card.license, "License of the model");
+  add("--uuid", card.uuid, "Identifier of the model");
 }
 
 }  // namespace
@@ -210,18 +211,17 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
   ConvertOptions& convert_options = options.convert;
   command
       .add_option(output, options.output,
-                  "File to write, or directory: a name that ends in a slash; - is standard output, with --to")
+                  "File to write, or directory if the name ends in a slash; - is standard output, with --to")
       ->required();
   add_text(command, "--to", convert_options.format, "FORMAT",
-           "Format to write; without it, the output's extension decides, and for a directory it is huggingface");
+           "Format to write (default: by the output's extension; huggingface for a directory)");
   const auto set_dtype = [&convert_options](const std::string& text) {
     convert_options.dtype = parse_cast_type(text);
     if (!convert_options.dtype) refuse("--dtype", text, "one of f32, f16, bf16 (or float32, float16, half, bfloat16)");
   };
   add_parsed(command, "--dtype", "f32|f16|bf16",
-             "Type for floating-point tensors; without it they stay as they are where the format can hold them",
-             set_dtype);
-  add_pattern_options(command, convert_options.only, convert_options.skip, "Take");
+             "Type for floating-point tensors; without it they keep theirs if the format can hold it", set_dtype);
+  add_pattern_options(command, convert_options.only, convert_options.skip, "Write");
   command.add_flag_callback(
       "--no-verify", [&convert_options] { convert_options.verify = false; },
       "Trust the input: do not compare its digests with the bytes that are read");
@@ -232,7 +232,7 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
   command.add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   command
       .add_flag("--table", options.table,
-                "Report the loss of every quantized tensor, not only of each type and the worst tensors")
+                "Report the loss of every quantized tensor, not only of each type and of the worst tensors")
       ->excludes(dry_run);
   add_quantize_options(command, convert_options);
   add_revision_options(command, options);
@@ -251,12 +251,14 @@ void finish_conversion_options(ConversionArguments& options) {
   require_one_type(options.convert);
   require_known_extension(options);
   if (options.json && options.writes_stream() && !options.dry_run)
-    throw Error(ErrorKind::bad_argument, "--json prints to standard output, where \"-o -\" writes the model");
+    throw Error(ErrorKind::bad_argument,
+                "--json and \"-o -\" both write to standard output; leave out --json, or name an output file");
 }
 
 ConvertReport write_to_standard_output(const Plan& planned) {
   if (::isatty(STDOUT_FILENO) != 0)
-    throw Error(ErrorKind::bad_argument, "\"-o -\" writes the model to standard output, which is a terminal");
+    throw Error(ErrorKind::bad_argument,
+                "\"-o -\" writes the model to standard output, which is a terminal; redirect it to a file or a pipe");
   if (find_format_by_name(planned.format).refusal_to_replace != nullptr)
     throw Error(ErrorKind::bad_argument, "standard output holds one file, not a directory")
         .with({.kind = Remedy::Kind::format});

@@ -1,4 +1,4 @@
-// Options of the commands that write a model as a conversion does: convert and merge.
+// Options of the commands that convert a model: convert and merge.
 #pragma once
 
 #include <string>
@@ -28,7 +28,8 @@ struct ConversionArguments {
 // of the output's option.
 void add_conversion_options(CLI::App& command, ConversionArguments& options, const std::string& output);
 
-// Completes the options after parsing. Throws bad_argument in the command's terms for those that do not fit each other.
+// Completes the options after parsing. Throws bad_argument, with the command's names, for options that exclude each
+// other.
 void finish_conversion_options(ConversionArguments& options);
 
 // Writes a plan to standard output. Throws bad_argument for a terminal, and for a format of directories.

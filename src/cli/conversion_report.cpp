@@ -17,7 +17,7 @@ namespace {
 
 using Quantized = ConvertReport::Quantized;
 
-// Sums up the tensors that became one type.
+// Sums the sizes and losses of the tensors that became one type.
 struct QuantizedSum {
   std::size_t tensors = 0;
   std::uint64_t bytes_in = 0;
@@ -99,8 +99,8 @@ void print_padding(const ConvertReport& report, const WriteOptions& options) {
 }
 
 void print_sentences(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
-  for (const Finding& warning : warnings) note(warning);
-  for (const std::string& loss : losses) complain("note: " + make_printable(loss));
+  for (const Finding& warning : warnings) print_note(warning);
+  for (const std::string& loss : losses) print_message("note: " + make_printable(loss));
 }
 
 // Returns "224 matrices merged with adapters: 192 as q4_k, 32 as q6_k", or "291 tensors merged: ..." without adapters;
@@ -122,13 +122,13 @@ void print_changes(const std::vector<std::string>& changes) {
   for (const std::string& change : changes) fmt::print("  {}\n", make_printable(change));
 }
 
-// Reports codes that were decoded without a request.
+// Prints a note about codes that are decoded because the format cannot hold them.
 void print_decoded(const DecodedTensors& decoded, std::string_view format) {
   if (decoded.tensors == 0) return;
   const char* const half = find_format_by_name(format).holds_bf16 ? "bf16" : "f16";
-  complain(fmt::format("note: the codes of {} become f32, {} become {}; --dtype {} halves that",
-                       format_count(decoded.tensors, "tensor"), format_bytes(decoded.bytes_in),
-                       format_bytes(decoded.bytes_out), half));
+  print_message(fmt::format("note: the codes of {} become f32, {} become {}; --dtype {} halves that",
+                            format_count(decoded.tensors, "tensor"), format_bytes(decoded.bytes_in),
+                            format_bytes(decoded.bytes_out), half));
 }
 
 Attributes make_attributes(const DecodedTensors& decoded) {
@@ -142,7 +142,7 @@ Value::Array make_attributes(const std::vector<MergedMatrices>& merged) {
   return rows;
 }
 
-// Returns the type in which a tensor will be stored. Sparse tensors are only found when they are written.
+// Returns the type in which a tensor will be stored. Only writing shows which tensors become sparse.
 std::string describe_planned_type(const PlannedTensor& tensor, const ConvertOptions& options) {
   return tensor.bytes_out || !options.sparse ? tensor.to
                                              : fmt::format("{} or {}", tensor.to, to_string(*options.sparse));

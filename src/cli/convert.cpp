@@ -1,4 +1,4 @@
-// poise convert: one format in, another out.
+// poise convert: writes a model in another format.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,7 +18,7 @@ struct ConvertArguments : ConversionArguments {
   TokenizerPaths tokenizer;
 };
 
-// Returns the format to write. Throws bad_argument where neither --to nor the output's name gives it.
+// Returns the format to write. Throws bad_argument if neither --to nor the output's name gives it.
 std::string_view find_target_format(const ConvertArguments& options) {
   if (!options.convert.format.empty()) return find_format_by_name(options.convert.format).info.name;
   if (options.writes_stream())
@@ -27,7 +27,7 @@ std::string_view find_target_format(const ConvertArguments& options) {
   return find_output_format(options.output).info.name;
 }
 
-// Converts from or to a stream: the library converts between paths.
+// Plans a conversion from or to a stream. The library's convert() takes paths only.
 struct StreamConversion {
   explicit StreamConversion(const ConvertArguments& options)
       : format(find_target_format(options)),
@@ -42,7 +42,7 @@ struct StreamConversion {
 };
 
 void show_plan(const ConvertArguments& options) {
-  // Never destroyed, as in `inspect`: the program ends here.
+  // The plan is never destroyed: freeing many tensors takes time, and the program ends here.
   const bool has_stream = is_stream(options.input) || options.writes_stream();
   static const Plan& planned = has_stream ? (new StreamConversion(options))->plan
                                           : *new Plan(plan(options.input, options.output, options.convert));

@@ -80,7 +80,7 @@ std::string describe_other_equality(const DiffReport& report, const DiffOptions&
 }
 
 void print_report(const DiffReport& report, const DiffArguments& options) {
-  for (const Finding& warning : report.warnings) note(warning);
+  for (const Finding& warning : report.warnings) print_note(warning);
   print_fields(report, options);
   print_tensors(report, options);
   if (const std::size_t count = count_other_types(report); count > 0)

@@ -1,4 +1,4 @@
-// poise embed: texts in, a vector for each out.
+// poise embed: prints a vector for each text.
 #include <span>
 #include <utility>
 
@@ -44,7 +44,7 @@ class Embed {
 
  private:
   Tokens encode_text() const {
-    if (options_.text == "-") return encode_input(TextInput().all(), "standard input");
+    if (options_.text == "-") return encode_input(TextInput().read_all(), "standard input");
     return weights_->tokenizer().encode_with_special(options_.text);
   }
 
@@ -59,8 +59,8 @@ class Embed {
     print_vectors(texts);
   }
 
-  // Reports as bad input, by its name, what the embedder would report by the place among those that are computed
-  // together.
+  // Encodes a text of the input. Errors show its line as `name`; the embedder would name the text by its index in the
+  // batch.
   Tokens encode_input(const std::string& text, const std::string& name) const {
     Tokens tokens = weights_->tokenizer().encode_with_special(text);
     if (tokens.empty()) throw Error(ErrorKind::invalid_file, "the text has no tokens, so it has no vector", name);
@@ -114,7 +114,7 @@ void add_embed(CLI::App& app) {
   add_model_options(*command, options->model);
   command->callback([options] {
     require_no_text(options->lines, options->text);
-    name_file(options->model.path, [&] { Embed(*options).execute(); });
+    add_path_to_errors(options->model.path, [&] { Embed(*options).execute(); });
   });
 }
 

@@ -15,12 +15,12 @@
 namespace poise::cli {
 namespace {
 
-// Returns the columns of the terminal, up to what is easy to read.
-std::size_t find_columns() {
+// Returns the width of the terminal, within limits that keep help easy to read.
+std::size_t choose_help_width() {
   constexpr std::size_t kLeast = 60;
   constexpr std::size_t kMost = 110;
   constexpr std::size_t kUsual = 100;
-  return std::clamp(terminal_columns(STDOUT_FILENO).value_or(kUsual), kLeast, kMost);
+  return std::clamp(find_terminal_columns(STDOUT_FILENO).value_or(kUsual), kLeast, kMost);
 }
 
 // Appends words, broken into lines that begin at column `indent`; the first line begins at column `at`.
@@ -29,7 +29,7 @@ void append_wrapped(std::string& out, std::string_view text, std::size_t indent,
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(word.size() + 1, text.size()));
-    if (!is_first && at + 1 + word.size() > find_columns()) {
+    if (!is_first && at + 1 + word.size() > choose_help_width()) {
       out += '\n';
       out.append(indent, ' ');
       at = indent;
@@ -57,7 +57,7 @@ std::string make_entry(std::string_view name, std::string_view description) {
   return line + "\n";
 }
 
-// Help goes to standard output, and to standard error where no command is given: both must have colours.
+// Paints a heading if both outputs have colours: help goes to standard output, but to standard error without a command.
 std::string paint_heading(std::string_view text) {
   return has_colors(STDERR_FILENO) ? paint(text, Color::bold, STDOUT_FILENO) : std::string(text);
 }
@@ -124,19 +124,20 @@ class HelpFormatter final : public CLI::FormatterBase {
     std::string text;
     append_wrapped(text, app->get_description(), 0, 0);
     text += fmt::format("\n\n{} {}\n", paint_heading("Usage:"), make_usage(*app, name));
-    text += section("Arguments", app->get_options([](const CLI::Option* option) { return option->get_positional(); }));
+    text += make_option_section("Arguments",
+                                app->get_options([](const CLI::Option* option) { return option->get_positional(); }));
     for (const std::string& group : app->get_groups()) {
-      text += section(group, app->get_options([&](const CLI::Option* option) {
+      text += make_option_section(group, app->get_options([&](const CLI::Option* option) {
         return !option->get_positional() && option->get_group() == group;
       }));
     }
-    text += commands(*app);
+    text += make_command_section(*app);
     if (!app->get_footer().empty()) text += "\n" + app->get_footer();
     return text;
   }
 
  private:
-  static std::string section(const std::string& title, const std::vector<const CLI::Option*>& options) {
+  static std::string make_option_section(const std::string& title, const std::vector<const CLI::Option*>& options) {
     if (options.empty() || title.empty()) return {};
     std::string text = make_title(title);
     for (const CLI::Option* option : options)
@@ -144,7 +145,7 @@ class HelpFormatter final : public CLI::FormatterBase {
     return text;
   }
 
-  static std::string commands(const CLI::App& app) {
+  static std::string make_command_section(const CLI::App& app) {
     const auto all = app.get_subcommands({});
     if (all.empty()) return {};
     std::string text = make_title("Commands");
@@ -182,7 +183,7 @@ void add_help(CLI::App& app) {
 
 namespace {
 
-// Holds the parser's phrase between the names of two options, and ours.
+// Holds CLI11's phrase between the names of two options, and the one that replaces it.
 struct Phrase {
   std::string_view theirs;
   std::string_view ours;
@@ -201,14 +202,14 @@ std::string add_usage(const CLI::App& app, const std::string& problem) {
   return fmt::format("{}; usage: {}", problem, make_usage_line(find_chosen_command(app)));
 }
 
-// Describes arguments for which the command has no argument left.
+// Describes arguments that the command does not take.
 std::string describe_extras(const CLI::App& app) {
   std::vector<std::string> extras;
   for (const std::string& argument : find_chosen_command(app).remaining()) {
     if (argument != "--") extras.push_back(fmt::format("\"{}\"", make_printable(argument)));
   }
-  return add_usage(app, fmt::format("there {} left over: {}", extras.size() == 1 ? "is an argument" : "are arguments",
-                                    fmt::join(extras, " ")));
+  return add_usage(app,
+                   fmt::format("unexpected argument{}: {}", extras.size() == 1 ? "" : "s", fmt::join(extras, " ")));
 }
 
 }  // namespace
@@ -223,7 +224,7 @@ std::string make_usage_message(const CLI::App& app, const CLI::ParseError& error
     if (text.ends_with(" missing")) return name + " needs a value";
     const CLI::Option* const option = find_chosen_command(app).get_option_no_throw(name);
     if (option == nullptr || !option->get_positional()) return name + " can be given only once";
-    return add_usage(app, fmt::format("{} is given twice: as an argument, too", name));
+    return add_usage(app, fmt::format("{} is given both as an option and as an argument", name));
   }
   for (const auto& [theirs, ours] : kPhrases) {
     const std::size_t at = text.find(theirs);

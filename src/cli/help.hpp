@@ -16,18 +16,19 @@ std::shared_ptr<CLI::FormatterBase> make_help_formatter();
 // Returns "poise diff A B [OPTIONS]".
 std::string make_usage_line(const CLI::App& command);
 
-// Returns the screen of the whole command, independent of what was parsed.
+// Returns the help of the whole command, also if a subcommand was parsed.
 std::string make_overview(const CLI::App& app);
 
 // Suggestions for misspelled commands and options.
 
-// Returns the name that was probably meant: differs by at most one letter in three, apart from case and leading dashes,
-// or begins with at least three given letters. Null if none is that near. Valid as long as `names`.
+// Returns the name that the user probably meant: it differs by at most one letter in three, ignoring case and leading
+// dashes, or begins with the given letters, three or more. Null if there is no such name. Valid as long as `names`.
 const std::string* find_nearest(const std::vector<std::string>& names, std::string_view given);
 
-// Throws bad_argument with a suggestion for an unknown command, or an unknown option in its place. CLI11 only reports
-// that a command is missing.
+// Throws bad_argument with a suggestion if the first argument is an unknown command, or an unknown option. CLI11 only
+// reports that a command is missing.
 void require_known_command(const CLI::App& app, int argc, char** argv);
+// Does the same for the name of a command.
 void require_known_command(const CLI::App& app, std::string_view given);
 
 // Throws bad_argument with a suggestion for an unknown option of the chosen command. CLI11 lists it, and the value
@@ -36,8 +37,8 @@ void require_known_options(const CLI::App& app);
 
 // Messages of the option parser, in the form of all others.
 
-// Returns one sentence about arguments that do not fit the command: "--json cannot be used with --logits". Missing and
-// superfluous arguments come with the usage line. Without "poise: ". Requires: the error does not ask for help.
+// Returns one sentence about arguments that do not fit the command: "--json cannot be used with --logits". For missing
+// and superfluous arguments it adds the usage line. Requires: the error does not ask for help.
 std::string make_usage_message(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace poise::cli

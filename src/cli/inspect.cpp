@@ -1,4 +1,4 @@
-// poise inspect: what is inside a file, from its headers alone.
+// poise inspect: shows what is inside a file, from its headers alone.
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
@@ -35,7 +35,7 @@ void print_field(std::string_view label, const std::string& value) {
 
 constexpr std::size_t kLongestValue = 100;
 
-// Returns a value for people: text without quotes, long values cut.
+// Formats a value for people: text has no quotes, and long values are cut.
 std::string format_plain(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return shorten(*text, kLongestValue);
   const auto* array = value.get_if<Value::Array>();
@@ -71,7 +71,7 @@ void print_tensors(const Model& model, bool names_in_file) {
       });
 }
 
-// Prints one row for each stored type: how many tensors, elements and bytes.
+// Prints one row for each stored type, with its numbers of tensors, elements and bytes.
 void print_summary(const Model& model) {
   struct Sum {
     std::string type;
@@ -112,7 +112,7 @@ void print_heading(const Model& model, const InspectArguments& options) {
   if (!model.origin.recipe.empty()) print_field("quantization", model.origin.recipe);
 }
 
-// Prints the file's own metadata, instead of Poise's view of it.
+// Prints the file's own metadata keys, not Poise's interpretation of them.
 void print_keys(const std::vector<MetadataKey>& keys) {
   fmt::print("\n");
   Table({"key", "type", "value"}, {false, false, false}).print(keys.size(), [&](std::size_t index, Table::Row& row) {
@@ -141,8 +141,8 @@ void print_text(const Model& model, const InspectArguments& options,
 }
 
 void inspect(const InspectArguments& options) {
-  // Never destroyed: freeing 100,000 tensors takes longer than listing them, and the program ends here. (Static, so
-  // that leak checkers accept it.)
+  // The model is never destroyed: freeing 100,000 tensors takes longer than listing them, and the program ends here.
+  // The reference is static, so that leak checkers accept this.
   static const Opened& opened = *new Opened(open_with_format(open_input(options.path, options.read), options.read));
   std::optional<std::vector<MetadataKey>> keys;
   if (options.keys) keys = list_metadata_keys(opened);

@@ -7,7 +7,7 @@
 namespace poise::cli {
 namespace {
 
-// Returns a file's own attributes, and the scale that ALT stores next to them.
+// Returns a tensor's attributes, with the scale of an affine tensor among them.
 Attributes describe_attributes(const Tensor& tensor) {
   Attributes map = tensor.attributes;
   if (tensor.layout.affine() != nullptr) {
@@ -36,7 +36,7 @@ Attributes describe_stored_as(const StoredAs& stored) {
   return map;
 }
 
-// Streams the JSON: as values, tensors would take many times the model's memory and time.
+// Streams the JSON. A Value of all tensors would take many times the model's memory and time.
 class InspectionJson {
  public:
   void print(const Model& model, const std::string& path, const std::optional<std::vector<MetadataKey>>& keys) {

@@ -25,13 +25,13 @@
 namespace poise::cli {
 namespace {
 
-// Sets a locale with UTF-8: libedit drops characters that the locale does not have.
+// Sets a locale with UTF-8, because libedit drops characters that the locale does not have.
 void use_utf8() {
   if (std::setlocale(LC_CTYPE, "") == nullptr || std::string_view(::nl_langinfo(CODESET)) != "UTF-8")
     std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-// Names a key that libedit leaves without a function: Home, End, Delete, and Control with an arrow.
+// Binds a key to which libedit gives no function: Home, End, Delete, and Control with an arrow.
 struct KeyBinding {
   const char* key;
   const char* function;
@@ -89,17 +89,17 @@ LineReader::LineReader(Completer completer, const std::vector<std::string>& earl
 
 LineReader::~LineReader() = default;
 
-LineReader& LineReader::of(::editline* editor) {
+LineReader& LineReader::find_reader(::editline* editor) {
   void* data = nullptr;
   ::el_get(editor, EL_CLIENTDATA, &data);
   return *static_cast<LineReader*>(data);
 }
 
-char* LineReader::show_prompt(::editline* editor) { return of(editor).prompt_.data(); }
+char* LineReader::show_prompt(::editline* editor) { return find_reader(editor).prompt_.data(); }
 
-// Inserts the beginning that all candidates share. If they share none, lists several.
+// Inserts the beginning that all candidates share. If they share none, lists them.
 unsigned char LineReader::complete(::editline* editor, int) {
-  LineReader& reader = of(editor);
+  LineReader& reader = find_reader(editor);
   const LineInfo* const info = ::el_line(editor);
   const std::string before(info->buffer, static_cast<std::size_t>(info->cursor - info->buffer));
   const auto words = reader.completer_ ? reader.completer_(before) : std::nullopt;
@@ -116,10 +116,10 @@ unsigned char LineReader::complete(::editline* editor, int) {
   return CC_REDISPLAY;
 }
 
-std::optional<std::string> LineReader::line(const std::string& prompt) {
+std::optional<std::string> LineReader::read_line(const std::string& prompt) {
   std::string text;
   if (!is_terminal_) {
-    if (!input_.line(text)) return std::nullopt;
+    if (!input_.read_line(text)) return std::nullopt;
     if (text.ends_with('\r')) text.pop_back();
     return text;
   }
@@ -146,8 +146,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kKept = 1000;                   // lines
-constexpr std::size_t kMostLines = 2 * kKept;         // before the file is shortened
-constexpr ::off_t kMostBytes = ::off_t{4} << 20;      // that are read, from the end
+constexpr std::size_t kMostLines = 2 * kKept;         // the file is shortened beyond them
+constexpr ::off_t kMostBytes = ::off_t{4} << 20;      // read from the end of the file
 constexpr ::mode_t kPrivateFile = S_IRUSR | S_IWUSR;  // 0600
 constexpr ::mode_t kPrivateFolder = S_IRWXU;          // 0700
 
@@ -171,7 +171,7 @@ void make_private_folders(const fs::path& folder) {
   }
 }
 
-// Keeps a regular file of this user, private from now on.
+// Opens a file and makes it private. Returns no file if it is not a regular file of this user.
 FileDescriptor open_private(const std::string& path, int flags) {
   FileDescriptor fd(::open(path.c_str(), flags | O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK, kPrivateFile));
   struct stat status {};
@@ -180,7 +180,7 @@ FileDescriptor open_private(const std::string& path, int flags) {
   return fd;
 }
 
-std::string to_line(const std::string& text) { return to_json(Value(text)) + "\n"; }
+std::string make_history_line(const std::string& text) { return to_json(Value(text)) + "\n"; }
 
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -192,7 +192,7 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
-std::string read_end(int fd) {
+std::string read_last_bytes(int fd) {
   const ::off_t size = ::lseek(fd, 0, SEEK_END);
   const ::off_t begin = std::max<::off_t>(0, size - kMostBytes);
   if (size <= 0) return {};
@@ -216,7 +216,7 @@ HistoryFile::HistoryFile() {
 std::vector<std::string> HistoryFile::read() {
   std::vector<std::string> texts;
   if (!fd_) return texts;
-  const std::string bytes = read_end(fd_.get());
+  const std::string bytes = read_last_bytes(fd_.get());
   std::size_t lines = 0;
   for (std::string_view rest = bytes; !rest.empty(); ++lines) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -233,13 +233,13 @@ std::vector<std::string> HistoryFile::read() {
 }
 
 void HistoryFile::append(const std::string& text) {
-  if (fd_ && !text.empty()) write_all(fd_.get(), to_line(text));
+  if (fd_ && !text.empty()) write_all(fd_.get(), make_history_line(text));
 }
 
 // Shortens the file. The new file takes the place of the old one when it is whole.
 void HistoryFile::shorten(const std::vector<std::string>& texts) {
   std::string bytes;
-  for (const std::string& text : texts) bytes += to_line(text);
+  for (const std::string& text : texts) bytes += make_history_line(text);
   std::string temporary = path_ + ".XXXXXX";
   const FileDescriptor fd(::mkostemp(temporary.data(), O_CLOEXEC));  // with mode 0600
   if (!fd) return;

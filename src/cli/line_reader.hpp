@@ -18,24 +18,25 @@ struct history;
 
 namespace poise::cli {
 
-// Returns the words that may replace the last word of `line`, the text before the cursor; words that end with a slash
-// go on. Returns std::nullopt where a tab is text.
+// Returns the words that may replace the last word of `line`, the text before the cursor. No space follows a word that
+// ends with a slash. Returns std::nullopt where a tab is text.
 using Completer = std::function<std::optional<std::vector<std::string>>(std::string_view line)>;
 
+// Reads lines from standard input.
 class LineReader {
  public:
-  // Takes `earlier`, the lines of the history, the oldest first.
+  // Begins with `earlier`, the lines of the history, the oldest first.
   explicit LineReader(Completer completer = {}, const std::vector<std::string>& earlier = {});
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // Returns true for a person at a terminal. Several ranks read plain lines.
+  // Returns true if a person types at a terminal. False with several ranks, which read plain lines.
   bool is_terminal() const { return is_terminal_; }
   // Returns the next line, without its end; std::nullopt at the end of the input, and after Ctrl-C. Shows `prompt` on a
   // terminal only.
-  std::optional<std::string> line(const std::string& prompt);
-  // Returns true if the user typed no text before line() returned std::nullopt.
+  std::optional<std::string> read_line(const std::string& prompt);
+  // Returns true if the user typed no text before read_line() returned std::nullopt.
   bool was_empty() const { return was_empty_; }
   // Adds a line to the history.
   void remember(const std::string& text);
@@ -47,7 +48,7 @@ class LineReader {
   struct CloseHistory {
     void operator()(struct ::history* lines) const;
   };
-  static LineReader& of(::editline* editor);
+  static LineReader& find_reader(::editline* editor);
   static char* show_prompt(::editline* editor);
   static unsigned char complete(::editline* editor, int key);
 
@@ -60,14 +61,15 @@ class LineReader {
   TextInput input_;
 };
 
-// The lines that were typed in earlier conversations, for the arrow keys.
+// Lines that were typed in earlier conversations, for the arrow keys.
 
-// Keeps the lines. A line of the file is a JSON string, so that a text of several lines is one entry. Only its owner
-// can read it. No error of the file ends a conversation: the history then stays empty.
+// Keeps the lines in a file that only its owner can read. Each is a JSON string, so that a text of several lines is one
+// entry. No error of the file ends a conversation: the history then stays empty.
 class HistoryFile {
  public:
-  // Opens $XDG_STATE_HOME/poise/chat_history, below ~/.local/state where that is not an absolute path. Creates it, and
-  // its directories. Keeps no lines if neither has a place, or if it is not a regular file of this user.
+  // Opens $XDG_STATE_HOME/poise/chat_history, or ~/.local/state/poise/chat_history if the variable is not an absolute
+  // path. Creates the file and its directories. Keeps no lines if there is no such directory, or if the file is not a
+  // regular file of this user.
   HistoryFile();
 
   // Returns the last lines, the oldest first. A file with many more is shortened to them.
@@ -91,10 +93,10 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // Returns true when Ctrl-C was pressed since the last call of this or run().
+  // Returns true if Ctrl-C was pressed since the last call of take() or run().
   bool take();
 
-  // Runs work with a token that Ctrl-C stops; returns whether it did.
+  // Runs `work` with a token that Ctrl-C stops. Returns true if Ctrl-C was pressed.
   bool run(const std::function<void(const std::stop_token& stop)>& work);
 
  private:

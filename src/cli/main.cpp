@@ -1,4 +1,5 @@
-// The command `poise`: arguments in, exit code out. 0 done, 1 bad file or answer, 2 wrong usage.
+// The command `poise`: parses arguments, runs a command, returns the exit code: 0 done, 1 bad file or answer, 2 wrong
+// usage.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -27,8 +28,8 @@
 
 namespace {
 
-using poise::cli::complain;
 using poise::cli::make_printable_message;
+using poise::cli::print_message;
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -39,21 +40,21 @@ constexpr const char* kExamples =
 
 constexpr const char* kBug = "this is a bug in Poise; please report it with the file";
 
-int report(const poise::Error& error) {
-  complain(make_printable_message(poise::cli::add_advice(error)));
-  if (error.kind() == poise::ErrorKind::internal) complain(kBug);
+int print_error(const poise::Error& error) {
+  print_message(make_printable_message(poise::cli::add_advice(error)));
+  if (error.kind() == poise::ErrorKind::internal) print_message(kBug);
   return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
 }
 
-// Removes the type that CLI11 adds to the name of an argument: "PATH TEXT".
-void name_arguments_once(CLI::App& command) {
+// Removes the type that CLI11 adds to an argument's name in help: "TEXT" in "PATH TEXT".
+void remove_argument_types(CLI::App& command) {
   for (CLI::Option* option :
        command.get_options([](const CLI::Option* candidate) { return candidate->get_positional(); }))
     option->type_name("");
 }
 
-// Lets every command that takes a model take the name of one in the cache of the Hugging Face Hub ("ORG/NAME").
-void find_models_in_cache(CLI::App& command) {
+// Lets arguments and options that take a model also take "ORG/NAME", a model in the cache of the Hugging Face Hub.
+void accept_models_in_cache(CLI::App& command) {
   constexpr std::array<std::string_view, 7> kModels = {"PATH", "MODEL", "IN", "A", "B", "--draft", "--against"};
   for (CLI::Option* option : command.get_options()) {
     if (std::ranges::find(kModels, option->get_name()) != kModels.end()) option->transform(poise::find_model_path);
@@ -67,7 +68,7 @@ void print_help(const CLI::App& app, const CLI::Success& request) {
   fmt::print("{}", out.str());
 }
 
-// Ends as tools do that do not ignore the signal: silently, by SIGPIPE (141 in a shell).
+// Ends silently by SIGPIPE (exit code 141 in a shell), as tools do that do not ignore the signal.
 int end_by_sigpipe() {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);
@@ -94,11 +95,11 @@ int run(int argc, char** argv) {
     add_command(app);
   app.footer(fmt::format("{}\n{}", list_formats(), kExamples));
   for (CLI::App* command : app.get_subcommands({})) {
-    name_arguments_once(*command);
-    find_models_in_cache(*command);
+    remove_argument_types(*command);
+    accept_models_in_cache(*command);
   }
   if (argc < 2) {
-    say(make_overview(app));
+    print_to_stderr(make_overview(app));
     return 2;
   }
   if (cluster().rank() != 0 && !is_run_by_all_ranks(argv[1])) return 0;
@@ -110,7 +111,7 @@ int run(int argc, char** argv) {
     print_help(app, request);
   } catch (const CLI::ParseError& error) {
     require_known_options(app);
-    complain(make_printable_message(make_usage_message(app, error)));
+    print_message(make_printable_message(make_usage_message(app, error)));
     return 2;
   } catch (const ExitCode& exit) {
     code = exit.code;
@@ -126,22 +127,22 @@ int run_and_report(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const poise::Error& error) {
-    return report(error);
+    return print_error(error);
   } catch (const std::system_error& error) {
     // Printing fails with an error of std::fwrite() or std::fflush(), which also mark the stream. Others come from the
     // standard library: a thread or a lock that the system refuses.
     const bool is_output = std::ferror(stdout) != 0;
     if (is_output && error.code() == std::errc::broken_pipe) return end_by_sigpipe();
-    complain(is_output ? "cannot write to standard output: " + error.code().message()
-                       : "a system call failed: " + make_printable_message(error.what()));
+    print_message(is_output ? "cannot write to standard output: " + error.code().message()
+                            : "a system call failed: " + make_printable_message(error.what()));
   } catch (const std::bad_alloc&) {
     std::fputs("poise: out of memory\n", stderr);  // allocates nothing
   } catch (const std::runtime_error& error) {
     // A library could not get a resource, such as a thread.
-    complain(make_printable_message(error.what()));
+    print_message(make_printable_message(error.what()));
   } catch (const std::exception& error) {
-    complain(make_printable_message(error.what()));
-    complain(kBug);
+    print_message(make_printable_message(error.what()));
+    print_message(kBug);
   }
   return 1;
 }
@@ -153,7 +154,7 @@ int main(int argc, char** argv) {
   try {
     poise::cli::use_cluster(poise::join_ranks(argc, argv));
   } catch (const std::exception& error) {
-    complain(error.what());
+    print_message(error.what());
     return 1;
   }
   // A closed pipe or the limit on file sizes becomes a write error, which removes outputs that have a temporary name.
@@ -169,8 +170,9 @@ namespace {
 int error_output = STDERR_FILENO;
 
 // Handles SIGBUS, which a read from a mapped file raises after the file shrank; calls only async-signal-safe functions.
-// No output has its name yet. A hidden temporary file stays where the file system needs one.
-void report(int) {
+// An unfinished output does not have its name yet, so it disappears; only file systems without unnamed files keep a
+// hidden temporary file.
+void report_shrunk_file(int) {
   constexpr std::string_view kMessage = "poise: a file changed while it was read; --io read allows that\n";
   [[maybe_unused]] const ssize_t written = ::write(error_output, kMessage.data(), kMessage.size());
   ::_exit(1);
@@ -181,7 +183,7 @@ void report(int) {
 void report_files_that_shrink() {
   error_output = cluster().error_output();
   struct sigaction action {};
-  action.sa_handler = report;
+  action.sa_handler = report_shrunk_file;
   ::sigaction(SIGBUS, &action, nullptr);
 }
 

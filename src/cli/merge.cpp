@@ -1,4 +1,4 @@
-// poise merge: one model from several.
+// poise merge: makes one model from several.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -23,7 +23,7 @@ namespace poise::cli {
 namespace {
 
 struct MergeArguments : ConversionArguments {
-  std::vector<std::string> models;  // or the file of a recipe
+  std::vector<std::string> models;  // paths with weights, or the file of a recipe
   MergeRecipe recipe;
   std::string base;
 };
@@ -55,7 +55,7 @@ void parse_parameter(const std::string& text, MergeSettings& settings) {
   settings.insert_or_assign(text.substr(0, equals), *number);
 }
 
-double weight_of(const MergeSource& source) {
+double find_source_weight(const MergeSource& source) {
   const auto found = source.settings.find("weight");
   return found == source.settings.end() ? 1 : found->second.cases.front().numbers.front();
 }
@@ -75,12 +75,12 @@ MergeRecipe read_recipe(const MergeArguments& options) {
   return recipe;
 }
 
-// Makes t of the weights of slerp's models.
+// Turns the weights of slerp's two models into its parameter t, the share of the second one.
 void use_weights_as_t(MergeRecipe& recipe) {
   std::vector<MergeSource>& sources = recipe.slices.front().sources;
   if (to_lower_ascii(recipe.method) != "slerp" || sources.size() != 2) return;
-  const double sum = weight_of(sources[0]) + weight_of(sources[1]);
-  if (sum > 0) recipe.settings.emplace("t", weight_of(sources[1]) / sum);
+  const double sum = find_source_weight(sources[0]) + find_source_weight(sources[1]);
+  if (sum > 0) recipe.settings.emplace("t", find_source_weight(sources[1]) / sum);
   for (MergeSource& source : sources) source.settings.erase("weight");
 }
 
@@ -89,8 +89,8 @@ MergeRecipe make_recipe(const MergeArguments& options) {
   MergeRecipe recipe = options.recipe;
   if (recipe.method.empty())
     throw Error(ErrorKind::bad_argument,
-                "--method says how models are merged: linear, slerp, ...; or name a recipe, a "
-                "file that ends in .yaml");
+                "--method is missing: linear, slerp, ... (poise help merge lists all); or name a recipe, a file that "
+                "ends in .yaml");
   if (!options.base.empty()) recipe.base = find_model_path(options.base);
   MergeSlice& slice = recipe.slices.emplace_back();
   for (const std::string& model : options.models) slice.sources.push_back(parse_source(model));
@@ -147,7 +147,7 @@ void add_merge(CLI::App& app) {
           "MODELS", options->models,
           "Model files or directories, each with its weight: PATH[:WEIGHT]; or a recipe of mergekit: FILE.yaml")
       ->required();
-  add_text(*command, "--method", options->recipe.method, "METHOD", "How they are merged: one of the methods below");
+  add_text(*command, "--method", options->recipe.method, "METHOD", "How to merge: one of the methods below");
   add_text(*command, "--base", options->base, "PATH", "The model that the others were made from");
   add_parsed_list(*command, "-p,--parameter", "NAME=VALUE",
                   "Set a parameter of the method: density=0.5, lambda=0.8, normalize=false, t=0.3",

@@ -34,8 +34,8 @@ Model open_to_compute(const std::string& path, const ReadOptions& options, bool 
   std::optional<Model> whole = open_with_directory(path, model.origin.format, options);
   if (!whole) return model;
   if (!quiet)
-    complain(fmt::format("note: {} states no configuration: using config.json and the tokenizer next to it",
-                         make_printable(std::filesystem::path(path).filename().string())));
+    print_message(fmt::format("note: {} states no configuration: using config.json and the tokenizer next to it",
+                              make_printable(std::filesystem::path(path).filename().string())));
   return *std::move(whole);
 }
 
@@ -71,7 +71,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   add_choice(
       command, "--split", options.split,
       std::vector<std::pair<std::string_view, RankSplit>>{{"heads", RankSplit::heads}, {"layers", RankSplit::layers}},
-      "With several ranks (poise-mpi): each has a share of every matrix, or whole layers, for slow networks")
+      "With several ranks (poise-mpi): each has a share of every matrix (heads), or whole layers, for slow networks")
       ->default_str("heads");
 }
 
@@ -92,8 +92,8 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
 void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
   constexpr const char* kGroup = "Sampling";
   add_number(command, "--temp,--temperature", sampling.temperature,
-             "0 picks the best token each time, 1 samples as the model was trained. Settings in the model's files are "
-             "the default of this and the next options")
+             "0 picks the best token each time, 1 samples as the model was trained. The model's files may set the "
+             "defaults of this and the next four options")
       ->group(kGroup);
   add_number(command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0})->group(kGroup);
   add_number(command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together")
@@ -102,7 +102,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
              "Sample among tokens with at least this share of the best one's probability")
       ->group(kGroup);
   add_number(command, "--repeat-penalty,--repetition-penalty", sampling.repetition_penalty,
-             "Lower the scores of tokens that the prompt or text already has; 1: off")
+             "Lower the scores of tokens that the prompt or the text already has; 1: off")
       ->group(kGroup);
   add_number(command, "--presence-penalty", sampling.presence_penalty,
              "Subtract this from the scores of tokens that were already generated")
@@ -139,13 +139,13 @@ std::vector<const CLI::Option*> add_generate_options(CLI::App& command, Generate
     options.max_tokens = number.value_or(kNoLimit);
   };
   add_parsed(command, "-n,--max-tokens", "N",
-             "Tokens to generate at most; an end token ends the text earlier. -1: until the model ends it or the "
-             "context is full",
+             "The largest number of tokens to generate; an end token ends the text earlier. -1: no limit but the "
+             "context",
              set_max_tokens)
       ->default_str(std::to_string(options.max_tokens));
   add_sampling_options(command, options.sampling);
   command.add_option("--stop", options.stop, "Stop before this text; may be repeated")
-      ->check(not_empty())
+      ->check(make_nonempty_check())
       ->type_name("TEXT")
       ->take_all()
       ->allow_extra_args(false);
@@ -184,15 +184,15 @@ void use_sampling_defaults(const Model& model, const std::vector<const CLI::Opti
   if (quiet) return;
   if (!used.empty()) {
     const bool is_temperature = used.front().starts_with("temperature");
-    complain(fmt::format("note: sampling settings from {}: {}{}", defaults.source, fmt::join(used, ", "),
-                         is_temperature ? "; --temperature 0 picks the best token each time" : ""));
+    print_message(fmt::format("note: sampling settings from {}: {}{}", defaults.source, fmt::join(used, ", "),
+                              is_temperature ? "; --temperature 0 picks the best token each time" : ""));
   }
   if (!defaults.ignored.empty() && sampling.temperature > 0)
-    complain(fmt::format("note: Poise ignores {} of {}", fmt::join(defaults.ignored, ", "), defaults.source));
+    print_message(fmt::format("note: Poise ignores {} of {}", fmt::join(defaults.ignored, ", "), defaults.source));
 }
 
 void add_session_options(CLI::App& command, SessionOptions& options) {
-  add_number(command, "--threads", options.threads, "Threads at most; 0: one per processor");
+  add_number(command, "--threads", options.threads, "The largest number of threads; 0: one per processor");
   add_number(
       command, "--context", options.context,
       "Longest text in tokens, which sets the memory of its keys and values; 0: the longest that the model allows");
@@ -206,15 +206,15 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
 
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft) {
   return add_text(command, "--draft", draft, "MODEL|lookup",
-                  "Guess tokens and check several at once: with a faster model of the same vocabulary, or by text that "
-                  "repeats (lookup)");
+                  "Guess tokens and check several at once: with a faster model of the same vocabulary, or from "
+                  "repetitions in the text (lookup)");
 }
 
 std::optional<DraftOptions> open_draft(const std::string& draft, const ModelOptions& options, bool quiet) {
   if (draft.empty()) return std::nullopt;
   DraftOptions result;
   if (draft != "lookup")
-    name_file(draft, [&] { result.model = options.load(open_to_compute(draft, options.read, quiet)); });
+    add_path_to_errors(draft, [&] { result.model = options.load(open_to_compute(draft, options.read, quiet)); });
   return result;
 }
 
@@ -234,7 +234,8 @@ SourcePtr read_standard_input() {
   require_one_rank("a model from standard input");
   claim_standard_input();
   if (::isatty(STDIN_FILENO) != 0)
-    throw Error(ErrorKind::bad_argument, "\"-\" reads a model from standard input, which is a terminal");
+    throw Error(ErrorKind::bad_argument,
+                "\"-\" reads a model from standard input, which is a terminal; redirect a file or a pipe to it");
   return read_stream(STDIN_FILENO, "standard input");
 }
 

@@ -1,4 +1,4 @@
-// The model that a command computes with.
+// Options for the model that a command computes with.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@
 
 namespace poise::cli {
 
-// Opens a model that computes: weights that state no configuration come with the config.json and the tokenizer next to
-// them, which a note reports unless `quiet`. Throws what open() throws.
+// Opens a model to compute with. Adds the config.json and the tokenizer next to weights without a configuration; a note
+// reports this unless `quiet`. Throws what open() throws.
 Model open_to_compute(const std::string& path, const ReadOptions& options, bool quiet);
 
 struct ModelOptions {
@@ -36,7 +36,7 @@ struct ModelOptions {
   // Loads this rank's share of a model's weights. Throws what load_weights() throws.
   std::shared_ptr<const Weights> load(const Model& model) const;
 
-  // Returns the paths given, and the files of those that are directories.
+  // Returns the given paths, and the files in those that are directories.
   std::vector<std::filesystem::path> files() const;
 };
 
@@ -45,10 +45,10 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 
 // Options of commands that generate text: sampling, and where the text ends.
 
-// Returns the options of the command that set them. Requires: the options outlive the command.
+// Adds the options that set `options`, and returns them. Requires: `options` outlives the command.
 std::vector<const CLI::Option*> add_generate_options(CLI::App& command, GenerateOptions& options);
-// Samples as the model's files ask where no option was given, and says so unless `quiet`. `given`: what
-// add_generate_options() returned.
+// Sets the sampling options that were not given to the values in the model's files; a note lists them unless `quiet`.
+// `given`: the options that add_generate_options() returned.
 void use_sampling_defaults(const Model& model, const std::vector<const CLI::Option*>& given, SamplingOptions& sampling,
                            bool quiet);
 // Adds --threads, --context, --exact, --cache.
@@ -56,13 +56,13 @@ void add_session_options(CLI::App& command, SessionOptions& options);
 
 // Adds --draft.
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft);
-// Returns the draft for "lookup", or for a model, which this opens; std::nullopt if the text is empty.
+// Returns the draft of the option's value: "lookup", or a model, which this opens. std::nullopt if the text is empty.
 std::optional<DraftOptions> open_draft(const std::string& draft, const ModelOptions& options, bool quiet);
 
-// Rejects invalid options before any work.
+// Throws bad_argument for invalid options, before any work.
 void check_generate_options(const GenerateOptions& options);
 
-// Models that commands read from a path, standard input or a pipe.
+// Reads models from a path, standard input or a pipe.
 
 // Returns true for "-", which is standard input, and for pipes.
 bool is_stream(const std::string& path);
@@ -70,7 +70,7 @@ bool is_stream(const std::string& path);
 // Returns the file or directory at a path, or the file in a stream. Throws what Source::open() throws, and bad_argument
 // for a terminal and for a second use of standard input.
 Input open_input(const std::string& path, const ReadOptions& options);
-// Returns its model. Throws what open() throws, too.
+// Returns the model of such an input. Throws what open() throws, too.
 Model open_model(const std::string& path, const ReadOptions& options);
 
 }  // namespace poise::cli

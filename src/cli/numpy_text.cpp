@@ -16,18 +16,18 @@
 namespace poise::cli {
 namespace {
 
-constexpr std::uint64_t kThreshold = 1000;  // more elements are summarized
-constexpr std::uint64_t kEdge = 3;
+constexpr std::uint64_t kThreshold = 1000;  // larger arrays are summarized
+constexpr std::uint64_t kEdge = 3;          // numbers at each end of a dimension in a summary
 constexpr std::size_t kLineColumns = 75;
 constexpr int kPrecision = 8;
 constexpr std::size_t kMostPrinted = 1 << 20;
 
 struct Number {
   double value = 0;
-  DType dtype = DType::f64;  // whose shortest digits are printed
+  DType dtype = DType::f64;  // the printed digits are the shortest that identify the value in this type
 };
 
-// Returns the fewest significant digits that give the number back, in scientific form.
+// Returns the number in scientific form, with the fewest digits that identify it in its type.
 std::string find_shortest(const Number& number) {
   if (number.dtype == DType::f32) return fmt::format("{:e}", static_cast<float>(number.value));
   const int most = number.dtype == DType::f16 ? 5 : 17;
@@ -39,7 +39,7 @@ std::string find_shortest(const Number& number) {
   return fmt::format("{:.{}e}", number.value, most);
 }
 
-// Holds the digits after the first, without zeros at the end, and the exponent.
+// Holds the number of digits after the first, without zeros at the end, and the decimal exponent.
 struct Digits {
   int count = 0;
   int exponent = 0;
@@ -62,7 +62,7 @@ Digits find_digits(const Number& number) {
   return {static_cast<int>(last - first), exponent};
 }
 
-// Returns "1.5", "2.": the shortest digits, at most 8 after the point.
+// Returns "1.5", "2.": the fewest digits that identify the number, at most 8 after the point.
 std::string format_positional(const Number& number) {
   if (number.value == 0) return std::signbit(number.value) ? "-0." : "0.";
   const Digits digits = find_digits(number);
@@ -131,7 +131,7 @@ std::vector<std::string> format_floats(const std::vector<Number>& numbers) {
   return texts;
 }
 
-// Returns a scalar as a number, with all of its digits.
+// Formats the number of an array without dimensions, with all digits that identify it.
 std::string format_scalar(const Number& number) {
   if (!std::isfinite(number.value)) return fmt::format("{}", number.value);
   const Digits digits = find_digits(number);
@@ -139,6 +139,7 @@ std::string format_scalar(const Number& number) {
   return fmt::format("{:.{}f}", number.value, std::max(digits.count - digits.exponent, 1));
 }
 
+// Puts formatted numbers into NumPy's brackets and lines.
 class Printer {
  public:
   Printer(const Shape& shape, bool is_summarized, std::vector<std::string> words)
@@ -186,7 +187,7 @@ class Printer {
   std::size_t next_ = 0;
 };
 
-// Calls use() for the indices of the elements that are printed, in order.
+// Calls use() with the indices of each printed element, in order.
 void visit_printed(const Shape& shape, bool is_summarized, std::vector<std::uint64_t>& indices,
                    FunctionRef<void(std::span<const std::uint64_t>)> use) {
   const std::size_t axis = indices.size();

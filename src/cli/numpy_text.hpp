@@ -1,5 +1,5 @@
-// Arrays as NumPy prints them, with its usual options: 8 digits, 75 columns, three numbers at each end of a dimension
-// if there are more than 1,000.
+// Arrays as NumPy prints them by default: 8 digits, 75 columns, and three numbers at each end of a dimension if the
+// array has more than 1,000.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace poise::cli {
 
-// Returns an array as NumPy prints it. The numbers that are printed are read one at a time: `read` returns the bytes of
-// the element at these indices. Requires: a type of whole bytes: floating-point, integer or boolean.
+// Returns an array as NumPy prints it. `read` returns the bytes of the element at these indices; it is called for
+// printed numbers only. Requires: a floating-point, integer or boolean type of whole bytes.
 std::string format_array(const Shape& shape, DType dtype,
                          FunctionRef<std::vector<std::byte>(std::span<const std::uint64_t> indices)> read);
 

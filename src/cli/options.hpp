@@ -21,7 +21,7 @@ void add_io_option(CLI::App& command, ReadOptions& options);
 // Adds --lora PATH[:SCALE].
 void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters);
 
-// Adds --only and --skip: globs over tensor names. `verb` begins their descriptions: "Take".
+// Adds --only and --skip: globs over tensor names. `verb` begins the description of --only: "Compare".
 void add_pattern_options(CLI::App& command, std::vector<std::string>& only, std::vector<std::string>& skip,
                          const std::string& verb);
 
@@ -36,12 +36,13 @@ struct TokenizerPaths {
   std::string vocab;
   std::string merges;
 
-  // Returns std::nullopt if they were not given.
+  // Reads the vocabulary; std::nullopt if the options were not given.
   std::optional<Vocabulary> read() const;
 };
+// Adds --vocab and --merges.
 void add_tokenizer_options(CLI::App& command, TokenizerPaths& files);
 
-// Help about formats, from their rows.
+// Help about formats, from their rows in the registry.
 
 // Returns "Formats:" and a line for each.
 std::string list_formats();

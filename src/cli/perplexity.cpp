@@ -24,7 +24,7 @@ std::size_t sum_sizes(const std::vector<std::string>& texts) {
   return sum;
 }
 
-// Splits a file at empty lines. Lines may end with a carriage return, which is dropped.
+// Splits a text at empty lines. Lines may end with a carriage return, which is dropped.
 std::vector<std::string> split_texts(std::string_view content) {
   std::vector<std::string> texts;
   bool goes_on = false;
@@ -45,8 +45,8 @@ std::vector<std::string> split_texts(std::string_view content) {
   return texts;
 }
 
-// Advances by the bytes of a text, as if all of its tokens had as many.
-Progress advance_by_bytes(Meter& meter, std::size_t bytes, const std::string& item) {
+// Returns a callback that advances the meter by a text's bytes, in proportion to the tokens that were computed.
+Progress make_byte_progress(Meter& meter, std::size_t bytes, const std::string& item) {
   return [&meter, bytes, item, before = std::make_shared<std::uint64_t>(0)](const ProgressEvent& tokens) {
     const std::uint64_t done = bytes * tokens.done / tokens.total;
     meter.advance(done - std::exchange(*before, done), item);
@@ -54,18 +54,18 @@ Progress advance_by_bytes(Meter& meter, std::size_t bytes, const std::string& it
   };
 }
 
-// Shows progress until it returns.
+// Adds all texts. Errors name the file.
 void add_texts(Perplexity& perplexity, const std::vector<std::string>& texts, const std::string& file,
                Progress progress) {
   Meter meter(std::move(progress), sum_sizes(texts));
   std::size_t number = 0;
   for (const std::string& text : texts) {
     try {
-      perplexity.add(text, advance_by_bytes(meter, text.size(), fmt::format("text {}", ++number)));
+      perplexity.add(text, make_byte_progress(meter, text.size(), fmt::format("text {}", ++number)));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_argument) throw;
       const bool is_too_long = error.message().find("do not fit the context") != std::string::npos;
-      throw Error(ErrorKind::invalid_file,  // which names the text
+      throw Error(ErrorKind::invalid_file,
                   error.message() + (is_too_long ? "; --window computes the file in parts" : ""), file);
     }
   }
@@ -77,7 +77,7 @@ void add_document(Perplexity& perplexity, std::string_view content, const Perple
   if (content.ends_with('\n')) content.remove_suffix(1);
   Meter meter(std::move(progress), content.size());
   const PerplexityWindows windows = {.size = *options.window, .stride = options.stride.value_or(0)};
-  perplexity.add_windows(content, windows, advance_by_bytes(meter, content.size(), "windows"));
+  perplexity.add_windows(content, windows, make_byte_progress(meter, content.size(), "windows"));
 }
 
 void append(Attributes& out, const std::string& key, const Estimate& estimate) {
@@ -125,20 +125,19 @@ std::string make_table(const PerplexityResult& result) {
 CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& options) {
   auto* perplexity =
       add_text(command, "--perplexity", options.file, "FILE",
-               "Print how well the model predicts the texts in a file, which are separated by empty lines, each "
-               "between BOS and EOS; - is standard input; with --json as an object");
+               "Print how well the model predicts the texts in a file, each between BOS and EOS; empty lines separate "
+               "texts; - is standard input; --json prints an object");
   add_text(command, "--against", options.against, "BASE",
            "Compare the predictions with those of another model: divergence, and how often both rank the same token "
            "first")
       ->needs(perplexity);
   auto* window = add_number(command, "--window", options.window,
-                            "With --perplexity: the file is one text, computed N tokens at a time; the second half of "
-                            "each window counts, as in llama-perplexity of llama.cpp")
+                            "With --perplexity: the file is one text, computed in windows of N tokens; the second half "
+                            "of each window counts, as in llama-perplexity of llama.cpp")
                      ->needs(perplexity);
   add_number(
       command, "--stride", options.stride,
-      "With --window: a window begins every N tokens, and only its tokens that no earlier window had count, as in "
-      "papers (N as large as the window: windows do not overlap)",
+      "With --window: a window begins every N tokens, and only tokens that no earlier window had count, as in papers",
       {1})
       ->needs(window);
   return perplexity;

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Holds the figures of an event that all displays show.
+// Holds numbers that all displays show.
 struct State {
   State(const ProgressEvent& event, Clock::duration elapsed)
       : seconds(std::chrono::duration<double>(elapsed).count()),
@@ -26,13 +26,14 @@ struct State {
   double share;
 };
 
+// Shows a bar, which each event draws again, and erases it at the end.
 class Bar {
  public:
   explicit Bar(std::string verb) : verb_(std::move(verb)), start_(Clock::now()) {}
   Bar(const Bar&) = delete;
   Bar& operator=(const Bar&) = delete;
   ~Bar() {
-    if (drawn_) say("\r\x1b[K");
+    if (drawn_) print_to_stderr("\r\x1b[K");
   }
 
   void show(const ProgressEvent& event) {
@@ -47,7 +48,7 @@ class Bar {
                                          kWidth - filled, 100 * state.share, format_rate(event.done, state.seconds),
                                          format_seconds(state.seconds_left()), make_printable(event.item));
     // A wrapped line could not be erased.
-    say("\r\x1b[K" + clip_columns(line, terminal_columns(STDERR_FILENO).value_or(kUsualColumns) - 1));
+    print_to_stderr("\r\x1b[K" + clip_columns(line, find_terminal_columns(STDERR_FILENO).value_or(kUsualColumns) - 1));
     std::fflush(stderr);
   }
 
@@ -60,6 +61,7 @@ class Bar {
   bool drawn_ = false;
 };
 
+// Prints a line every few seconds.
 class Lines {
  public:
   explicit Lines(std::string verb) : verb_(std::move(verb)), start_(Clock::now()), last_(start_) {}
@@ -73,11 +75,12 @@ class Lines {
     const State state(event, now - start_);
     const std::string rate = format_rate(event.done, state.seconds);
     if (is_end) {
-      say(fmt::format("{}: 100%, {}, {}, {}\n", verb_, format_bytes(event.done), format_seconds(state.seconds), rate));
+      print_to_stderr(
+          fmt::format("{}: 100%, {}, {}, {}\n", verb_, format_bytes(event.done), format_seconds(state.seconds), rate));
     } else {
-      say(fmt::format("{}: {:.0f}%, {} of {}, {}, {} left, {}\n", verb_, 100 * state.share, format_bytes(event.done),
-                      format_bytes(event.total), rate, format_seconds(state.seconds_left()),
-                      make_printable(event.item)));
+      print_to_stderr(fmt::format("{}: {:.0f}%, {} of {}, {}, {} left, {}\n", verb_, 100 * state.share,
+                                  format_bytes(event.done), format_bytes(event.total), rate,
+                                  format_seconds(state.seconds_left()), make_printable(event.item)));
     }
   }
 

@@ -19,8 +19,9 @@
 
 namespace poise::cli {
 
+// Chooses how progress is shown.
 enum class ProgressDisplay : std::uint8_t {
-  automatic,  // a bar on a terminal, else nothing
+  automatic,  // a bar on a terminal; elsewhere no progress
   plain,      // a line every few seconds, and one at the end, for logs
   none,
 };
@@ -30,21 +31,21 @@ struct ProgressOptions {
   bool quiet = false;
 };
 
-// Adds --progress auto|plain|none and --quiet, described by `quiet`. Requires: `options` outlive the command.
+// Adds --progress auto|plain|none and --quiet, whose help is `quiet`. Requires: `options` outlive the command.
 void add_progress_options(CLI::App& command, ProgressOptions& options, const std::string& quiet);
 
-// Returns the display that the options ask for, which begins with `verb`; empty for none. The last copy of the returned
-// object erases the bar.
+// Returns a callback that shows progress as the options require; `verb` begins its lines. Empty: no progress is shown.
+// The destructor of its last copy erases the bar.
 Progress make_progress(const ProgressOptions& options, const std::string& verb);
 
 // Totals of tensors, elements and bytes.
 
-// Is std::nullopt on overflow of 64 bits: sparse, compressed or shared parts may add up to that.
+// Holds a sum; std::nullopt if it exceeds 64 bits, as sizes of sparse, compressed or shared parts can in a small file.
 using Total = std::optional<std::uint64_t>;
 
 inline Total add_totals(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }
 
-// Returns the bytes of all parts, decoded.
+// Returns the number of decoded bytes of all parts.
 inline Total count_bytes(const Tensor& tensor) {
   Total sum = 0;
   for (const Part& part : tensor.parts) sum = add_totals(sum, part.blob->size());
@@ -66,17 +67,19 @@ struct Totals {
 
 // Returns "14,483,464,192"; "2^64 or more" on overflow.
 std::string group_digits(Total total);
+// Appends the same text.
 void append_grouped(std::string& out, Total total);
 
-// JSON on standard output, printed in pieces while it is made.
+// JSON on standard output.
 
 inline Value make_number_or_null(std::optional<std::uint64_t> number) { return number ? Value(*number) : Value(); }
 
+// Prints JSON in pieces while it is made, so that memory does not grow with the number of tensors.
 class JsonOutput {
  public:
   JsonWriter* operator->() { return &writer_; }
 
-  // Writes an array, whose items `add` writes.
+  // Writes an array: calls `add` for each item, which writes it.
   template <typename Items, typename Add>
   void write_list(std::string_view key, const Items& items, Add&& add) {
     writer_.key(key);
@@ -87,11 +90,11 @@ class JsonOutput {
     }
     writer_.end_array();
   }
-  // Prints the rest and a line break. Called after everything is written.
+  // Prints the rest and a line break. Call it at the end.
   void finish() { fmt::print("{}\n", writer_.take()); }
 
  private:
-  // Prints what has been written, once that is much.
+  // Prints the text that was written so far if it is longer than a piece.
   void flush() {
     if (writer_.size() > kPiece) fmt::print("{}", writer_.take());
   }

@@ -30,14 +30,14 @@
 namespace poise::cli {
 namespace {
 
-// Holds a line of the input.
+// Holds the prompt of a line of the input.
 struct Prompt {
   std::optional<Value> id = {};
   std::vector<TokenId> tokens = {};
   std::size_t max_tokens = 0;
 
-  // Returns 16 digits that differ from prompt to prompt.
-  std::string key() const {
+  // Returns 16 hexadecimal digits that identify the prompt.
+  std::string compute_key() const {
     const std::string about = fmt::format("{} {} ", id ? to_json(*id) : "", max_tokens);
     const auto hasher = make_xxh3();
     hasher->update(std::as_bytes(std::span(about)));
@@ -62,7 +62,7 @@ class PromptReader {
   std::optional<Attributes> next() {
     std::string line;
     do {
-      if (!input_.line(line)) return std::nullopt;
+      if (!input_.read_line(line)) return std::nullopt;
       ++line_;
     } while (line.find_first_not_of(" \t\r") == std::string::npos);
     Value value;
@@ -75,7 +75,7 @@ class PromptReader {
     fail("expected an object");
   }
 
-  Prompt prompt(const Attributes& line) {
+  Prompt parse_prompt(const Attributes& line) {
     constexpr std::array<std::string_view, 7> kKeys = {"id",       "max_tokens", "prompt",   "tokens",
                                                        "messages", "tools",      "documents"};
     for (const auto& [key, value] : line) {
@@ -133,7 +133,7 @@ class PromptReader {
       if (const Value* value = line.find(key)) talk.set(std::string(key), *value);
     }
     const auto* tools = talk.find("tools");
-    const ChatTemplate& chat = chat_template(tools != nullptr && *tools != Value());
+    const ChatTemplate& chat = load_template(tools != nullptr && *tools != Value());
     try {
       ChatText text = chat.render(parse_conversation(to_json(talk), ""));
       if (conversation_.parse_special) text.from_messages.clear();
@@ -144,8 +144,8 @@ class PromptReader {
     }
   }
 
-  // Returns the template, which is read once.
-  const ChatTemplate& chat_template(bool has_tools) {
+  // Returns the template, and reads it on first use.
+  const ChatTemplate& load_template(bool has_tools) {
     const bool is_one = !conversation_.template_file.empty();
     std::optional<ChatTemplate>& chat = has_tools && !is_one ? with_tools_ : template_;
     if (!chat) chat.emplace(read_template(conversation_.template_file, weights_.tokenizer(), has_tools));
@@ -170,10 +170,10 @@ class PromptReader {
   std::optional<ChatTemplate> with_tools_ = {};
 };
 
-// Where answers go, a line each: standard output, or a file, which appears when all of them are there. Until then they
-// are in OUTPUT.partial, with which the same command goes on where it was interrupted:
+// Writes answers, one per line, to standard output or to a file, which appears when all answers are there. Until then
+// they are in OUTPUT.partial, from which the same command continues after an interruption:
 //
-//   {"poise":"run --prompts","version":1,"model":"xxh3:...",...}   what answers depend on, except their prompts
+//   {"poise":"run --prompts","version":1,"model":"xxh3:...",...}   all that answers depend on, except their prompts
 //   0123456789abcdef {"id":"first","text":...}                     the XXH3 of a prompt, and its answer
 //
 // The first line identifies such a file; any other file is left as it is.
@@ -190,8 +190,8 @@ class AnswerWriter {
 
   bool is_file() const { return !path_.empty(); }
 
-  // Opens the unfinished file, or begins one. Throws for one that another command began, or is writing. Requires:
-  // is_file().
+  // Opens the unfinished file, or begins one. Throws bad_argument for a file that another command began or is writing.
+  // Requires: is_file().
   void open(const std::string& header) {
     std::error_code ignored;
     if (!std::filesystem::exists(std::filesystem::symlink_status(partial_, ignored))) {
@@ -200,18 +200,19 @@ class AnswerWriter {
       begun.commit();
     }
     const FileDescriptor fd(::open(partial_.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!fd && errno == ELOOP) refuse("this is a link");
+    if (!fd && errno == ELOOP) refuse("this is a link: remove it, or choose another output");
     if (!fd) throw_system_error("open", partial_);
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0) throw_system_error("read", partial_);
-    if (!S_ISREG(status.st_mode) || status.st_nlink != 1) refuse("this file was not begun by run --prompts");
+    if (!S_ISREG(status.st_mode) || status.st_nlink != 1)
+      refuse("this file was not begun by run --prompts: remove it, or choose another output");
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) refuse("another run is writing this file");
     file_ = File(::fdopen(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0), "r+"));  // keeps the lock
     if (!file_) throw_system_error("open", partial_);
     size_ = static_cast<std::uint64_t>(status.st_size);
     lines_.emplace(file_.get(), partial_);
     std::string line;
-    if (!lines_->line(line) || line.substr(0, kBeginning.size()) != kBeginning)
+    if (!lines_->read_line(line) || line.substr(0, kBeginning.size()) != kBeginning)
       refuse("this file was not begun by run --prompts: remove it, or choose another output");
     if (line != header)
       refuse(
@@ -219,10 +220,11 @@ class AnswerWriter {
     kept_ = line.size() + 1;
   }
 
-  // Returns the key of the next answer. Ends before a line without an end, which a killed run leaves.
+  // Returns the key of the next answer; std::nullopt after the last whole line. A killed run may leave a part of a
+  // line.
   std::optional<std::string> next_key() {
     std::string line;
-    if (!lines_->line(line) || kept_ + line.size() >= size_) return std::nullopt;
+    if (!lines_->read_line(line) || kept_ + line.size() >= size_) return std::nullopt;
     if (line.size() < kKeyDigits + 2 || line[kKeyDigits] != ' ')
       refuse(fmt::format("byte {}: expected the digits of a prompt and its answer", kept_));
     kept_ += line.size() + 1;
@@ -242,15 +244,15 @@ class AnswerWriter {
       throw_system_error("write", partial_);
   }
 
-  // Makes the output of the answers.
+  // Makes the output from the unfinished file, and removes that.
   void finish() {
     if (!is_file()) return;
     AtomicFile output(path_, overwrite_);
     std::rewind(file_.get());
     TextInput lines(file_.get(), partial_);
     std::string line;
-    lines.line(line);
-    while (lines.line(line)) write_line(output, std::string_view(line).substr(kKeyDigits + 1));
+    lines.read_line(line);
+    while (lines.read_line(line)) write_line(output, std::string_view(line).substr(kKeyDigits + 1));
     output.commit();
     ::unlink(partial_.c_str());
   }
@@ -304,7 +306,7 @@ std::string describe_run(const Weights& weights, const SessionOptions& session, 
   return to_json(run);
 }
 
-// Adds the files that hold the tensors.
+// Adds the files that hold the tensors to `files`.
 void add_tensor_files(const Weights& weights, std::vector<std::filesystem::path>& files) {
   std::set<std::string> names;
   for (const Tensor& tensor : weights.parts().tensors) {
@@ -315,6 +317,7 @@ void add_tensor_files(const Weights& weights, std::vector<std::filesystem::path>
   files.insert(files.end(), names.begin(), names.end());
 }
 
+// Answers all prompts of a file, several at a time.
 class PromptsRun {
  public:
   PromptsRun(const PromptsOptions& options, const ConversationOptions& conversation,
@@ -323,35 +326,35 @@ class PromptsRun {
         weights_(std::move(weights)),
         session_(session),
         generate_(generate),
-        writer_(options, all_inputs()),
+        writer_(options, list_all_inputs()),
         reader_(options.file, conversation, *weights_, generate.max_tokens),
         batch_(weights_, session) {}
 
   PromptsSummary run() {
     if (writer_.is_file()) keep_answers();
     while (read_prompts() || batch_.size() > 0) {
-      for (const BatchGenerator::Finished& text : batch_.step()) answer(text);
-      write_ready();
+      for (const BatchGenerator::Finished& text : batch_.step()) add_answer(text);
+      write_ready_answers();
     }
     writer_.finish();
     return summary_;
   }
 
  private:
-  std::vector<std::filesystem::path> all_inputs() const {
+  std::vector<std::filesystem::path> list_all_inputs() const {
     std::vector<std::filesystem::path> all = options_.inputs;
     all.emplace_back(options_.file);
     add_tensor_files(*weights_, all);
     return all;
   }
 
-  // Passes over the prompts that an interrupted run has answered.
+  // Skips the prompts that an interrupted run has answered.
   void keep_answers() {
     writer_.open(describe_run(*weights_, session_, generate_));
     while (const auto key = writer_.next_key()) {
       const auto line = reader_.next();
       ++summary_.kept;
-      if (!line || reader_.prompt(*line).key() != *key) {
+      if (!line || reader_.parse_prompt(*line).compute_key() != *key) {
         writer_.refuse(
             fmt::format("answer {} does not belong to that prompt of {}: remove the file, or choose another output",
                         summary_.kept, options_.file));
@@ -360,16 +363,16 @@ class PromptsRun {
     writer_.begin_writing();
   }
 
-  // Fills the batch. False: there are no more prompts.
+  // Fills the batch. Returns false if there are no more prompts.
   bool read_prompts() {
     while (!is_end_ && batch_.size() < options_.parallel) {
       const auto line = reader_.next();
       is_end_ = !line.has_value();
       if (is_end_) break;
-      Prompt prompt = reader_.prompt(*line);
+      Prompt prompt = reader_.parse_prompt(*line);
       GenerateOptions generate = generate_;
       generate.max_tokens = prompt.max_tokens;
-      Asked asked = {prompt.id, writer_.is_file() ? prompt.key() : std::string()};
+      Asked asked = {prompt.id, writer_.is_file() ? prompt.compute_key() : std::string()};
       try {
         asked_.emplace(batch_.add(std::move(prompt.tokens), generate), std::move(asked));
       } catch (const Error& error) {
@@ -380,7 +383,7 @@ class PromptsRun {
     return !is_end_;
   }
 
-  void answer(const BatchGenerator::Finished& text) {
+  void add_answer(const BatchGenerator::Finished& text) {
     const auto asked = asked_.extract(text.id);
     const std::vector<TokenId>& tokens = text.generation.tokens;
     Attributes line;
@@ -393,8 +396,8 @@ class PromptsRun {
     summary_.tokens += tokens.size();
   }
 
-  // Answers are written in the order of their prompts.
-  void write_ready() {
+  // Writes the answers whose predecessors are written, so that answers have the order of their prompts.
+  void write_ready_answers() {
     for (auto first = ready_.begin(); first != ready_.end() && first->first == written_; first = ready_.erase(first)) {
       writer_.write(first->second.key, first->second.line);
       ++written_;
@@ -420,7 +423,7 @@ class PromptsRun {
   PromptsSummary summary_;
   bool is_end_ = false;
   std::size_t written_ = 0;
-  // By number of the text in the batch, which is that of its answer.
+  // The keys are the batch's ids of the texts, which count prompts from 0.
   std::map<std::size_t, Asked> asked_;
   std::map<std::size_t, Answer> ready_;
 };

@@ -1,4 +1,4 @@
-// poise run: a prompt in, its continuation out, token by token.
+// poise run: continues a prompt, token by token.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -33,7 +33,7 @@ struct RunArguments {
   std::string prompt_file;            // -f
   std::vector<TokenId> tokens;
   GenerateOptions generate;
-  std::vector<const CLI::Option*> generate_options;  // that set these
+  std::vector<const CLI::Option*> generate_options;  // the options that set `generate`
   SessionOptions session;
   ConversationOptions conversation;
   PromptsOptions prompts;
@@ -75,7 +75,7 @@ class Run {
     require_conversation();
     if (options_.verify) require_verified(options_.model.path);
     if (options_.verify && !options_.draft.empty() && options_.draft != "lookup") require_verified(options_.draft);
-    // Open the model: headers, configuration and vocabulary. Its files may ask for a way of sampling, its template for
+    // Open the model: headers, configuration and vocabulary. Its files may set sampling options, its template the
     // tokens that end an answer.
     const Stopwatch loading;
     const bool quiet = options_.progress.quiet;
@@ -102,7 +102,7 @@ class Run {
     const Stopwatch prompting;
     feed(session, prompt);
     prompt_speed_ = {prompt.size(), prompting.seconds()};
-    // Sample a token of the scores, print it, compute the next scores, until the text ends (generate() below).
+    // Sample a token by the scores, print it, and compute the next scores, until the text ends (generate() below).
     if (options_.logits) {
       print_logits(session, prompt);
     } else if (options_.json) {
@@ -110,12 +110,13 @@ class Run {
     } else {
       print_text(session, prompt);
     }
-    if (is_full_ && !quiet) complain(fmt::format("note: stopped: the context is full ({} tokens)", session.context()));
+    if (is_full_ && !quiet)
+      print_message(fmt::format("note: stopped: the context is full ({} tokens)", session.context()));
     if (options_.stats) print_stats(session.draft_counts());
   }
 
  private:
-  // Notes options that have no effect without generation.
+  // Prints a note about options that have no effect without generation.
   void note_unused_options() const {
     const char* const what = options_.logits ? "--logits" : options_.perplexity.file.empty() ? nullptr : "--perplexity";
     if (what == nullptr || options_.progress.quiet) return;
@@ -124,8 +125,8 @@ class Run {
       if (option->count() > 0) names.push_back(option->get_name());
     }
     if (!names.empty())
-      complain(fmt::format("note: {} generates no text, so {} {} no effect", what, fmt::join(names, ", "),
-                           names.size() == 1 ? "has" : "have"));
+      print_message(fmt::format("note: {} generates no text, so {} {} no effect", what, fmt::join(names, ", "),
+                                names.size() == 1 ? "has" : "have"));
   }
 
   // Throws for --template and --parse-special without a conversation.
@@ -147,20 +148,21 @@ class Run {
     if (!options_.conversation.template_file.empty()) prompts.inputs.emplace_back(options_.conversation.template_file);
     const PromptsSummary summary = run_prompts(prompts, options_.conversation, weights, options_.session, generate_);
     if (summary.kept > 0 && !options_.progress.quiet)
-      complain(fmt::format(
+      print_message(fmt::format(
           "note: {} of {} kept", format_count(summary.kept, "answer"),
           make_printable(make_partial_name(options_.prompts.output)) + (summary.kept == 1 ? " was" : " were")));
     if (!options_.stats) return;
     const Speed speed = {summary.tokens, generating.seconds()};
-    say(fmt::format("load {:.1f} ms; {}, {} tokens, {:.1f} tokens/s of all together\n", load_seconds_ * 1000,
-                    format_count(summary.texts, "text"), summary.tokens, speed.tokens_per_second()));
+    print_to_stderr(fmt::format("load {:.1f} ms; {}, {} tokens, {:.1f} tokens/s of all together\n",
+                                load_seconds_ * 1000, format_count(summary.texts, "text"), summary.tokens,
+                                speed.tokens_per_second()));
   }
 
   void compute_perplexity(const std::shared_ptr<const Weights>& weights, const Stopwatch& loading) {
     std::shared_ptr<const Weights> base;
     if (const std::string& path = options_.perplexity.against; !path.empty()) {
       if (options_.verify) require_verified(path);
-      name_file(path, [&] {
+      add_path_to_errors(path, [&] {
         base = options_.model.load(open_to_compute(path, options_.model.read, options_.progress.quiet));
       });
     }
@@ -170,8 +172,8 @@ class Run {
         print_perplexity(options_.perplexity, weights, base, options_.session, options_.json, options_.progress);
     if (!options_.stats) return;
     const Speed speed = {tokens, computing.seconds()};
-    say(fmt::format("load {:.1f} ms; {} tokens, {:.1f} tokens/s\n", load_seconds_ * 1000, speed.tokens,
-                    speed.tokens_per_second()));
+    print_to_stderr(fmt::format("load {:.1f} ms; {} tokens, {:.1f} tokens/s\n", load_seconds_ * 1000, speed.tokens,
+                                speed.tokens_per_second()));
   }
 
   void require_verified(const std::string& path) const {
@@ -179,7 +181,7 @@ class Run {
     if (report.errors() == 0) return;
     for (const Finding& finding : report.faults) {
       if (finding.severity == Severity::error)
-        complain(fmt::format("{}: {}", make_printable(path), format_finding(finding, path)));
+        print_message(fmt::format("{}: {}", make_printable(path), format_finding(finding, path)));
     }
     throw ExitCode{1};
   }
@@ -189,7 +191,7 @@ class Run {
     if (options_.conversation.is_given()) {
       auto tokens = session.tokenizer().encode(read_chat_text(options_.conversation, session.tokenizer()));
       if (tokens.empty())
-        throw options_.conversation.error("the chat template renders the conversation to an empty text");
+        throw options_.conversation.make_error("the chat template renders the conversation to an empty text");
       return tokens;
     }
     std::vector<TokenId> tokens = session.prompt(options_.prompt.value_or(""));
@@ -199,13 +201,13 @@ class Run {
     return tokens;
   }
 
-  // Names the file of a conversation that does not fit.
+  // Feeds the prompt. If a conversation does not fit, the error names its file.
   void feed(Session& session, const std::vector<TokenId>& prompt) const {
     try {
       session.feed(prompt);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_argument || !options_.conversation.is_given()) throw;
-      throw options_.conversation.error(error.message());
+      throw options_.conversation.make_error(error.message());
     }
   }
 
@@ -223,7 +225,7 @@ class Run {
 
   void print_text(Session& session, const std::vector<TokenId>& prompt) {
     if (!session.has_tokenizer()) return print_ids(session, prompt);
-    if (!options_.conversation.is_given()) {  // of a conversation, only the answer
+    if (!options_.conversation.is_given()) {  // a conversation prints its answer only
       TextStream before(session.tokenizer());
       std::string text;
       for (const TokenId token : prompt) text += before.add(token);
@@ -298,20 +300,21 @@ class Run {
         fmt::format("load {:.1f} ms; prompt {} tokens, {:.1f} tokens/s; decode {} tokens, {:.1f} tokens/s\n",
                     load_seconds_ * 1000, prompt_speed_.tokens, prompt_speed_.tokens_per_second(), decode_speed_.tokens,
                     decode_speed_.tokens_per_second());
-    say(speed);
-    if (!options_.draft.empty()) say(fmt::format("draft {} guesses, {} right\n", draft.guessed, draft.right));
+    print_to_stderr(speed);
+    if (!options_.draft.empty())
+      print_to_stderr(fmt::format("draft {} guesses, {} right\n", draft.guessed, draft.right));
   }
 
   const RunArguments& options_;
-  GenerateOptions generate_;  // with what the model's files ask for
+  GenerateOptions generate_;  // options_.generate, with the settings of the model's files
   double load_seconds_ = 0;
   Speed prompt_speed_;
   Speed decode_speed_;
-  std::vector<std::filesystem::path> opened_;  // of the model
-  bool is_full_ = false;                       // the context
+  std::vector<std::filesystem::path> opened_;  // files of the model
+  bool is_full_ = false;                       // true: the text ended because the context is full
 };
 
-// Sets the prompt: the text of -f, of standard input for "-", or of what is piped into a command without a prompt.
+// Sets the prompt: the text of -f, or of standard input for "-", or if a file or pipe is there and no prompt is given.
 void read_prompt(RunArguments& options) {
   const bool has_other = !options.tokens.empty() || !options.conversation.messages.empty() ||
                          !options.prompts.file.empty() || !options.perplexity.file.empty();
@@ -332,25 +335,25 @@ void add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "Continue a prompt with a model");
   command->add_option("PATH", options->model.path, "A model file or directory")->required();
   auto* text = command->add_option("TEXT", options->prompt,
-                                   "The text to continue, after BOS where the vocabulary has one; - is standard input, "
-                                   "which is read, too, if it is a "
-                                   "file or a pipe and no prompt is given (default: \"\")");
+                                   "The text to continue, after BOS if the vocabulary has one; - is standard input, "
+                                   "which is also read without a prompt if it is a file or a pipe (default: \"\")");
   auto* prompt = command->add_option("-p,--prompt", options->prompt, "The same as TEXT")->type_name("TEXT");
   auto* file = command
                    ->add_option("-f,--file", options->prompt_file,
                                 "A file with the text, whose last line break is left out; - is standard input")
-                   ->check(not_empty())
+                   ->check(make_nonempty_check())
                    ->type_name("FILE");
   text->excludes(prompt)->excludes(file);
   prompt->excludes(file);
   auto* system = command
                      ->add_option("--system", options->conversation.system,
-                                  "Send this system message (unless it is empty) and the prompt as a conversation, in "
-                                  "the form of the model's chat template; print the answer alone")
+                                  "Send this system message (unless it is empty) and the prompt as a conversation, "
+                                  "rendered with the model's chat template; print the answer alone")
                      ->type_name("TEXT");
   auto* tokens =
       add_parsed_list(*command, "--tokens", "IDS",
-                      "Token ids to continue instead, as they are: 1,2,3. Without a vocabulary, ids are printed",
+                      "Token ids to continue, in place of a text: 1,2,3; no special tokens are added. A model without "
+                      "a vocabulary prints ids",
                       [options](const std::string& ids) {
                         std::ranges::copy(parse_tokens("--tokens", ids), std::back_inserter(options->tokens));
                       });
@@ -378,8 +381,10 @@ void add_run(CLI::App& app) {
                      "continuation alone")
           ->excludes(logits);
   prompts->excludes(json)->excludes(logits)->excludes(messages);
-  add_number(*command, "--top-logprobs", options->top_logprobs,
-             "With --json: the logarithm of each token's probability, and of the K best ones' at its place", {0, 1000})
+  add_number(
+      *command, "--top-logprobs", options->top_logprobs,
+      "With --json: print the logarithm of each token's probability, and those of the K best tokens in its place",
+      {0, 1000})
       ->type_name("K")
       ->needs(json)
       ->excludes(perplexity);
@@ -387,12 +392,11 @@ void add_run(CLI::App& app) {
       "--verify", options->verify,
       "Check the files first, as `poise verify` does, and refuse those with errors; without it, they are trusted");
   command->add_flag("--stats", options->stats, "Print load, prompt and decode speed on standard error");
-  add_progress_options(*command, options->progress,
-                       "No progress of --verify and --perplexity, and no note where the context ends a text");
+  add_progress_options(*command, options->progress, "No progress and no notes");
   add_model_options(*command, options->model);
   command->callback([options] {
     read_prompt(*options);
-    name_file(options->model.path, [&] { Run(*options).execute(); });
+    add_path_to_errors(options->model.path, [&] { Run(*options).execute(); });
   });
 }
 

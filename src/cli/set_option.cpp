@@ -19,7 +19,7 @@ constexpr std::uint64_t kMostFileBytes = 64 << 20;
 std::string read_value(const std::string& path) {
   std::string text;
   if (path == "-") {
-    text = TextInput().all();
+    text = TextInput().read_all();
   } else {
     const SourcePtr source = Source::open(path, IoMode::read);
     if (source->size() > kMostFileBytes)

@@ -1,4 +1,4 @@
-// --set KEY=TEXT|@FILE, of edit and convert.
+// The option --set KEY=TEXT|@FILE of edit, convert and merge.
 #pragma once
 
 #include <string>

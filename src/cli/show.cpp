@@ -1,4 +1,4 @@
-// poise show: the numbers of one tensor, or of a slice, as NumPy prints them, and where its bytes are.
+// poise show: prints the numbers of a tensor, or of a slice, as NumPy does, and the places of its bytes.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -38,7 +38,7 @@ struct ShowArguments {
   ReadOptions read;
 };
 
-// Names elements of a dimension. An index without a range leaves no dimension.
+// Selects elements of a dimension. A single index removes the dimension.
 struct Range {
   std::int64_t first = 0;
   std::int64_t step = 1;
@@ -51,7 +51,7 @@ struct Range {
               fmt::format("--slice \"{}\" of shape {}: {}", make_printable(slice), poise::to_string(shape), problem));
 }
 
-// Parses a range by Python's rules: negative numbers count from the end, and ends beyond the dimension are cut.
+// Parses a range by Python's rules: negative numbers count from the end, and bounds beyond the dimension are cut.
 Range parse_range(const std::string& text, std::uint64_t length, const std::string& slice, const Shape& shape) {
   std::vector<std::optional<std::int64_t>> numbers;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -107,8 +107,8 @@ std::vector<Range> parse_slice(const std::string& slice, const Shape& shape) {
   return ranges;
 }
 
-// Returns the elements of the slice, computed when they are read: as they are stored, or as float32 where NumPy has no
-// such type.
+// Returns the elements of the slice, computed when they are read: in their stored type, or as float32 if NumPy does not
+// have that type.
 Tensor make_slice(const Tensor& tensor, const std::string& slice) {
   const std::vector<Range> ranges = parse_slice(slice, tensor.shape);
   Tensor dense;
@@ -145,7 +145,7 @@ Tensor make_slice(const Tensor& tensor, const std::string& slice) {
 std::string format_dense(const Tensor& tensor) {
   const Part& data = tensor.require("data");
   const std::size_t width = info(data.dtype).bits / 8;
-  // A stream would be decoded again for each element.
+  // A blob that cannot seek would be decoded from its start for each element.
   std::optional<LoadedBlob> loaded;
   if (!data.blob->seekable()) loaded.emplace(data.blob);
   return format_array(tensor.shape, data.dtype, [&](std::span<const std::uint64_t> indices) {
@@ -188,7 +188,7 @@ void print_parts(const Tensor& tensor) {
 
 void write_npy(const Model& input, const Tensor& slice, const ShowArguments& options) {
   Model model;
-  model.origin = input.origin;  // its files must not be the output
+  model.origin = input.origin;  // so that an output that is one of its files is refused
   model.add(slice);
   ConvertOptions convert;
   convert.write.overwrite = options.force;
@@ -198,7 +198,8 @@ void write_npy(const Model& input, const Tensor& slice, const ShowArguments& opt
     return;
   }
   if (::isatty(STDOUT_FILENO) != 0)
-    throw Error(ErrorKind::bad_argument, "\"--npy -\" writes an array to standard output, which is a terminal");
+    throw Error(ErrorKind::bad_argument,
+                "\"--npy -\" writes an array to standard output, which is a terminal; redirect it to a file or a pipe");
   StreamOutput output(STDOUT_FILENO, "standard output");
   write(planned, output);
 }
@@ -236,8 +237,8 @@ void add_show(CLI::App& app) {
       command->add_flag("--raw", options->raw, "Print the parts as they are stored: codes, scales, indices")
           ->excludes(slice);
   CLI::Option* const npy =
-      command->add_option("--npy", options->npy, "Write the numbers as an array of NumPy; -: to standard output")
-          ->check(not_empty())
+      command->add_option("--npy", options->npy, "Write the numbers as a NumPy array; - is standard output")
+          ->check(make_nonempty_check())
           ->type_name("FILE")
           ->excludes(raw);
   command->add_flag("--force", options->force, "Replace FILE if it exists")->needs(npy);

@@ -19,9 +19,9 @@
 namespace poise::cli {
 namespace {
 
-// Holds another program's name for a command or option of this one.
+// Maps another program's name of a command or option to Poise's.
 struct Synonym {
-  std::string_view command;  // whose option it would be; empty for a command
+  std::string_view command;  // the command of the option; empty if `given` is a command
   std::string_view given;
   std::string_view meant;  // a command with its options, or an option or argument
 };
@@ -78,13 +78,13 @@ std::string_view remove_dashes(std::string_view name) {
   return name.substr(std::min(name.find_first_not_of('-'), name.size()));
 }
 
-// Returns "; that is `poise convert ...`", "; the nearest is "verify"", or "". `command` is empty for commands.
+// Returns "; use `poise convert ...`", `; the nearest is "verify"`, or "". `command` is the command of an option; empty
+// if `given` is a command.
 std::string suggest_meant(std::string_view command, std::string_view given, const std::vector<std::string>& names) {
   const auto synonym =
       std::ranges::find_if(kSynonyms, [&](const Synonym& row) { return row.command == command && row.given == given; });
   if (synonym != kSynonyms.end())
-    return command.empty() ? fmt::format("; that is `poise {}`", synonym->meant)
-                           : fmt::format("; that is {}", synonym->meant);
+    return command.empty() ? fmt::format("; use `poise {}`", synonym->meant) : fmt::format("; use {}", synonym->meant);
   const std::string* name = find_nearest(names, given);
   return name == nullptr ? "" : fmt::format("; the nearest is \"{}\"", *name);
 }
@@ -104,7 +104,7 @@ const std::string* find_nearest(const std::vector<std::string>& names, std::stri
   constexpr std::size_t kLongest = 64;  // bounds the time for a text that was pasted by mistake
   const std::string small = to_lower_ascii(remove_dashes(given));
   if (small.empty() || given.size() > kLongest) return nullptr;
-  // One slip in every three letters. Any two names of one or two letters are similar, so these have to be equal except
+  // Allows one mistake in three letters. Any two names of one or two letters are similar, so these must be equal except
   // for their case.
   const std::size_t most = small.size() <= 2 ? 0 : std::max<std::size_t>(1, small.size() / 3);
   const std::string* best = nullptr;

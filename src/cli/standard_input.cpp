@@ -16,7 +16,7 @@
 namespace poise::cli {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 16;      // what a pipe holds
+constexpr std::size_t kPiece = 1 << 16;      // the capacity of a pipe
 constexpr std::size_t kMostInput = 1 << 28;  // bounds the memory for an endless input
 
 }  // namespace
@@ -34,10 +34,10 @@ File open_file(const std::string& path, const char* mode) {
 }
 
 std::string read_text_file(const std::string& path) {
-  if (path == "-") return TextInput().all();
+  if (path == "-") return TextInput().read_all();
   return share_text([&] {
     const File file = open_file(path, "rb");
-    return TextInput(file.get(), path).all();
+    return TextInput(file.get(), path).read_all();
   });
 }
 
@@ -58,13 +58,13 @@ bool has_piped_input() {
   return share_number(is_open && is_piped ? 1 : 0) != 0;
 }
 
-std::string TextInput::all() {
+std::string TextInput::read_all() {
   while (fill()) {
   }
   return std::move(buffer_);
 }
 
-bool TextInput::line(std::string& line) {
+bool TextInput::read_line(std::string& line) {
   std::size_t end = buffer_.find('\n', begin_);
   while (end == std::string::npos) {
     const std::size_t looked = buffer_.size() - begin_;
@@ -83,8 +83,7 @@ bool TextInput::fill() {
   buffer_.erase(0, std::exchange(begin_, 0));
   const std::size_t before = buffer_.size();
   if (before > kMostInput)
-    throw Error(ErrorKind::unsupported,
-                fmt::format("the text is longer than {} bytes, the most that is read", kMostInput), name_);
+    throw Error(ErrorKind::unsupported, fmt::format("the text is longer than {} bytes, the limit", kMostInput), name_);
   buffer_.resize(before + kPiece);
   const bool is_shared = file_ == stdin;
   std::size_t count = is_shared && cluster().rank() != 0 ? 0 : read_piece(buffer_.data() + before);
@@ -97,7 +96,7 @@ bool TextInput::fill() {
 }
 
 std::size_t TextInput::read_piece(char* to) const {
-  // Not fread(), which waits for a whole piece.
+  // read() returns what has arrived; fread() would wait for a whole piece.
   ::ssize_t read = 0;
   do {
     read = ::read(::fileno(file_), to, kPiece);

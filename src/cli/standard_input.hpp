@@ -1,4 +1,4 @@
-// Standard input or another file, whole or line by line.
+// Text from standard input or another file, whole or line by line.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,26 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
-// Throws not_found or io.
+// Opens a file as std::fopen() does. Throws not_found or io.
 File open_file(const std::string& path, const char* mode);
 
-// Throws bad_argument if a text or a model has been read from standard input already.
+// Reserves standard input for one text or model. Throws bad_argument for a second call.
 void claim_standard_input();
 
+// Reads a text from a file.
 class TextInput {
  public:
-  // Requires: the file outlives this, and no other reader has read from it: a second Input that reads standard input
-  // throws bad_argument. Errors call it by `name`.
+  // Errors show `name` as the path. Requires: the file outlives this, and no other reader has read from it. A second
+  // TextInput that reads standard input throws bad_argument.
   explicit TextInput(std::FILE* file = stdin, std::string name = "standard input")
       : file_(file), name_(std::move(name)) {}
 
-  // Throws unsupported for more than 256 MiB.
-  std::string all();
-  // Returns the next line, without its end, as soon as it is there; false after the last one. Throws unsupported for a
-  // longer one than that.
-  bool line(std::string& line);
-  // Returns true if line() does not have to wait.
+  // Returns the whole text. Throws unsupported for more than 256 MiB.
+  std::string read_all();
+  // Sets `line` to the next line, without its end, as soon as it arrives. Returns false after the last one. Throws
+  // unsupported for a line of more than 256 MiB.
+  bool read_line(std::string& line);
+  // Returns true if read_line() does not have to wait.
   bool has_line() const { return buffer_.find('\n', begin_) != std::string::npos; }
 
  private:
@@ -42,21 +43,21 @@ class TextInput {
   std::FILE* file_;
   std::string name_;
   std::string buffer_;
-  std::size_t begin_ = 0;  // of what line() has not returned
+  std::size_t begin_ = 0;  // of the text in buffer_ that read_line() has not returned
   bool has_begun_ = false;
 };
 
 // Returns the text of a file, which may be a pipe, or of standard input for "-". Throws not_found, io, unsupported for
-// more than 256 MiB, and bad_argument where another option has read standard input.
+// more than 256 MiB, and bad_argument if another option has read standard input.
 std::string read_text_file(const std::string& path);
 // Returns "standard input" for "-", else the path.
 std::string name_text_file(const std::string& path);
 
-// Returns the text of a prompt: without the line break that ends a file's last line, as `echo` and editors write it.
+// Returns the text of a prompt without the line break that ends the file, which `echo` and editors write.
 std::string read_prompt_file(const std::string& path);
 
-// Returns true if standard input is a file or a pipe, from which a text can be read without being asked for. False for
-// a terminal, and for /dev/null and other devices.
+// Returns true if standard input is a file, pipe or socket, which commands read without "-". False for a terminal,
+// /dev/null and other devices.
 bool has_piped_input();
 
 }  // namespace poise::cli

@@ -1,4 +1,4 @@
-// poise stats: what the numbers of each tensor are like.
+// poise stats: prints statistics of each tensor's numbers.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,42 +22,44 @@
 namespace poise::cli {
 namespace {
 
-// Holds a column of numbers: its text, and the number by which --sort orders the tensors.
+// Describes a column of numbers: its text, and the number by which --sort orders the tensors.
 struct StatsColumn {
   std::string_view name;
   std::string (*text)(const TensorStatistics& tensor);
   double (*key)(const TensorStatistics& tensor);
-  // Columns without one are printed if a tensor has such numbers.
+  // Returns how many such numbers a tensor has: the column is printed if one has any. Null: it is always printed.
   std::uint64_t (*rare_count)(const TensorStatistics& tensor) = nullptr;
 };
 
-std::string four_digits(double number) { return std::isnan(number) ? "-" : fmt::format("{:.4g}", number); }
+std::string format_four_digits(double number) { return std::isnan(number) ? "-" : fmt::format("{:.4g}", number); }
 
-double share_of(std::uint64_t count, const TensorStatistics& tensor) {
+double compute_share(std::uint64_t count, const TensorStatistics& tensor) {
   return tensor.elements == 0 ? 0 : static_cast<double>(count) / static_cast<double>(tensor.elements);
 }
 
-std::string percent(std::uint64_t count, const TensorStatistics& tensor) {
-  const double share = 100 * share_of(count, tensor);
+std::string format_share(std::uint64_t count, const TensorStatistics& tensor) {
+  const double share = 100 * compute_share(count, tensor);
   if (count == 0) return "0";
   if (share < 0.01) return "<0.01%";
   return fmt::format("{:.{}f}%", share, share < 1 ? 2 : share < 99.95 || count == tensor.elements ? 1 : 3);
 }
 
-double loudness(const TensorStatistics& tensor) {
+// Returns the rms of the largest channel, divided by that of the tensor.
+double compute_channel_ratio(const TensorStatistics& tensor) {
   return tensor.largest_channel && tensor.rms > 0 ? tensor.largest_channel->rms / tensor.rms : 0;
 }
 
 using TS = TensorStatistics;
 constexpr std::array<StatsColumn, 11> kStatsColumns = {{
-    {"min", [](const TS& t) { return four_digits(t.min); }, [](const TS& t) { return t.min; }},
-    {"max", [](const TS& t) { return four_digits(t.max); }, [](const TS& t) { return t.max; }},
-    {"mean", [](const TS& t) { return four_digits(t.mean); }, [](const TS& t) { return t.mean; }},
-    {"std", [](const TS& t) { return four_digits(t.deviation); }, [](const TS& t) { return t.deviation; }},
-    {"rms", [](const TS& t) { return four_digits(t.rms); }, [](const TS& t) { return t.rms; }},
-    {"zeros", [](const TS& t) { return percent(t.zeros, t); }, [](const TS& t) { return share_of(t.zeros, t); }},
-    {"subnormals", [](const TS& t) { return percent(t.subnormals, t); },
-     [](const TS& t) { return share_of(t.subnormals, t); }, [](const TS& t) { return t.subnormals; }},
+    {"min", [](const TS& t) { return format_four_digits(t.min); }, [](const TS& t) { return t.min; }},
+    {"max", [](const TS& t) { return format_four_digits(t.max); }, [](const TS& t) { return t.max; }},
+    {"mean", [](const TS& t) { return format_four_digits(t.mean); }, [](const TS& t) { return t.mean; }},
+    {"std", [](const TS& t) { return format_four_digits(t.deviation); }, [](const TS& t) { return t.deviation; }},
+    {"rms", [](const TS& t) { return format_four_digits(t.rms); }, [](const TS& t) { return t.rms; }},
+    {"zeros", [](const TS& t) { return format_share(t.zeros, t); },
+     [](const TS& t) { return compute_share(t.zeros, t); }},
+    {"subnormals", [](const TS& t) { return format_share(t.subnormals, t); },
+     [](const TS& t) { return compute_share(t.subnormals, t); }, [](const TS& t) { return t.subnormals; }},
     {"nan", [](const TS& t) { return group_digits(t.nans); }, [](const TS& t) { return static_cast<double>(t.nans); },
      [](const TS& t) { return t.nans; }},
     {"inf", [](const TS& t) { return group_digits(t.infinities); },
@@ -66,9 +68,10 @@ constexpr std::array<StatsColumn, 11> kStatsColumns = {{
      [](const TS& t) { return static_cast<double>(t.outliers); }},
     {"channel",
      [](const TS& t) {
-       return t.largest_channel ? fmt::format("{} ({:.1f}x)", t.largest_channel->index, loudness(t)) : std::string("-");
+       return t.largest_channel ? fmt::format("{} ({:.1f}x)", t.largest_channel->index, compute_channel_ratio(t))
+                                : std::string("-");
      },
-     loudness},
+     compute_channel_ratio},
 }};
 
 struct StatsArguments {
@@ -81,8 +84,8 @@ struct StatsArguments {
   ReadOptions read;
 };
 
-// Returns "▁▂▃▄▅▆▇█": the height of each count; a space for none.
-std::string draw(const Histogram& histogram) {
+// Returns a block for each count, "▁▂▃▄▅▆▇█", whose height is the count; a space for 0.
+std::string draw_histogram(const Histogram& histogram) {
   constexpr std::array<std::string_view, 9> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const auto largest = static_cast<double>(std::max<std::uint64_t>(1, std::ranges::max(histogram.counts)));
   std::string text;
@@ -91,7 +94,7 @@ std::string draw(const Histogram& histogram) {
   return text;
 }
 
-// Sorts tensors, the largest first; by name in the order of the letters. Tensors without numbers come last.
+// Sorts tensors by a column, the largest number first, or by name. Tensors without numbers come last.
 void sort_tensors(std::vector<TensorStatistics>& tensors, std::string_view column) {
   if (column.empty()) return;
   if (column == "name") {
@@ -106,7 +109,7 @@ void sort_tensors(std::vector<TensorStatistics>& tensors, std::string_view colum
   std::ranges::stable_sort(tensors, std::ranges::greater(), key);
 }
 
-std::string_view shown_name(const Model& model, const TensorStatistics& tensor, bool in_file) {
+std::string_view find_shown_name(const Model& model, const TensorStatistics& tensor, bool in_file) {
   const Tensor* const found = in_file ? model.find(tensor.name) : nullptr;
   return found == nullptr ? std::string_view(tensor.name) : found->name_in_file();
 }
@@ -129,12 +132,12 @@ void print_table(const Model& model, const std::vector<TensorStatistics>& tensor
   for (const TensorStatistics& tensor : tensors) elements = add_totals(elements, tensor.elements);
   Table(header, right_aligned).print(tensors.size(), [&](std::size_t index, Table::Row& row) {
     const TensorStatistics& tensor = tensors[index];
-    append_printable(row[0], shown_name(model, tensor, options.names_in_file));
+    append_printable(row[0], find_shown_name(model, tensor, options.names_in_file));
     row[1] = poise::to_string(tensor.shape);
     append_printable(row[2], tensor.type);
     for (std::size_t i = 0; i < columns.size(); ++i)
       row[3 + i] = tensor.problem.empty() ? columns[i]->text(tensor) : "-";
-    if (tensor.histogram) row.back() = draw(*tensor.histogram);
+    if (tensor.histogram) row.back() = draw_histogram(*tensor.histogram);
   });
   fmt::print("{}, {} element{}\n", format_count(tensors.size(), "tensor"), group_digits(elements),
              elements == 1U ? "" : "s");
@@ -161,7 +164,7 @@ class StatsJson {
     const bool has_numbers = tensor.problem.empty();
     const auto count = [&](std::uint64_t number) { return has_numbers ? Value(number) : Value(); };
     Attributes entry{{"name", tensor.name}};
-    if (const std::string_view name = shown_name(model, tensor, true); name != tensor.name)
+    if (const std::string_view name = find_shown_name(model, tensor, true); name != tensor.name)
       entry.set("file_name", name);
     entry.set("shape", Value::Array(tensor.shape.begin(), tensor.shape.end()));
     entry.set("type", tensor.type);
@@ -179,12 +182,12 @@ class StatsJson {
     entry.set("largest_channel", tensor.largest_channel ? Value(Attributes{{"index", tensor.largest_channel->index},
                                                                            {"rms", tensor.largest_channel->rms}})
                                                         : Value());
-    entry.set("histogram", tensor.histogram ? histogram_json(*tensor.histogram) : Value());
+    entry.set("histogram", tensor.histogram ? make_histogram_json(*tensor.histogram) : Value());
     entry.set("problem", has_numbers ? Value() : Value(tensor.problem));
     out_->value(entry);
   }
 
-  static Value histogram_json(const Histogram& histogram) {
+  static Value make_histogram_json(const Histogram& histogram) {
     return Attributes{{"low", histogram.low},
                       {"high", histogram.high},
                       {"counts", Value::Array(histogram.counts.begin(), histogram.counts.end())}};
@@ -193,17 +196,17 @@ class StatsJson {
   JsonOutput out_;
 };
 
-// Notes the tensors that have no numbers.
+// Prints a note about tensors whose numbers are unknown.
 void note_problems(const std::vector<TensorStatistics>& tensors) {
   const auto has_problem = [](const TensorStatistics& tensor) { return !tensor.problem.empty(); };
   const auto first = std::ranges::find_if(tensors, has_problem);
   if (first == tensors.end()) return;
   const auto more = std::ranges::count_if(tensors, has_problem) - 1;
-  note({Severity::warning,
-        fmt::format("tensor {} has no numbers: {}{}", first->name, first->problem,
-                    more == 0 ? "" : fmt::format("; and {} more", more)),
-        {},
-        {}});
+  print_note({Severity::warning,
+              fmt::format("tensor {} has no numbers: {}{}", first->name, first->problem,
+                          more == 0 ? "" : fmt::format("; and {} more", more)),
+              {},
+              {}});
 }
 
 void print_statistics(StatsArguments& options) {

@@ -25,13 +25,13 @@ namespace {
 // Returns true for a continuation byte of UTF-8.
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
-// Returns terminal columns: one per code point is right for the names in tables.
+// Returns the number of terminal columns: one per code point, which is right for the names in tables.
 std::size_t measure_width(const std::string& text) {
   return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, is_continuation));
 }
 
-// Returns the length of a control character, or one that changes the direction of text, at the front of a text; else 0.
-// Terminals act on these instead of showing them.
+// Returns the number of bytes of a character at the front of a text that terminals obey instead of showing it: a
+// control character, or one that changes the direction of text. 0: the text begins with another one.
 std::size_t measure_control(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
@@ -43,7 +43,7 @@ std::size_t measure_control(std::string_view text) {
   return turns ? 3 : 0;  // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
 }
 
-// For each byte, whether a control character may begin with it.
+// Is true for bytes with which a control character may begin.
 constexpr auto kMayBeginControl = [] {
   std::array<bool, 256> table{};
   std::fill_n(table.begin(), 0x20, true);
@@ -152,7 +152,7 @@ std::string clip_columns(std::string_view text, std::size_t columns) {
   return std::string(text.substr(0, end));
 }
 
-std::optional<std::size_t> terminal_columns(int fd) {
+std::optional<std::size_t> find_terminal_columns(int fd) {
   struct winsize size {};
   if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return std::nullopt;
   return size.ws_col;
@@ -186,21 +186,21 @@ std::string paint(std::string_view text, Color color, int fd) {
   return fmt::format("\x1b[{}m{}\x1b[0m", kCodes.at(static_cast<std::size_t>(color)), text);
 }
 
-void say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+void print_to_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
-void complain(std::string_view text) {
+void print_message(std::string_view text) {
   constexpr std::array kWords = {std::pair{std::string_view("warning:"), Color::yellow},
                                  std::pair{std::string_view("note:"), Color::cyan}};
   for (const auto& [word, color] : kWords) {
     if (text.starts_with(word))
-      return say(fmt::format("poise: {}{}\n", paint(word, color, STDERR_FILENO), text.substr(word.size())));
+      return print_to_stderr(fmt::format("poise: {}{}\n", paint(word, color, STDERR_FILENO), text.substr(word.size())));
   }
-  say(fmt::format("{} {}\n", paint("poise:", Color::red, STDERR_FILENO), text));
+  print_to_stderr(fmt::format("{} {}\n", paint("poise:", Color::red, STDERR_FILENO), text));
 }
 
-void note(const Finding& finding) {
+void print_note(const Finding& finding) {
   const char* const word = finding.severity == Severity::error ? "warning" : "note";
-  complain(fmt::format("{}: {}", word, make_printable(finding.message)));
+  print_message(fmt::format("{}: {}", word, make_printable(finding.message)));
 }
 
 std::string describe(const Finding& finding) {
@@ -253,7 +253,7 @@ void Table::print(std::size_t count, FunctionRef<void(std::size_t index, Row& ro
 
 std::optional<std::string> TextLines::next() {
   std::string line;
-  if (!input_.line(line)) return std::nullopt;
+  if (!input_.read_line(line)) return std::nullopt;
   ++number_;
   const Value value = parse_json(line, name());
   if (const auto* text = value.get_if<std::string>()) return *text;
@@ -264,7 +264,7 @@ std::string TextLines::name() const { return fmt::format("line {} of the input",
 
 void require_no_text(bool has_lines, const std::string& text) {
   if (has_lines && text != "-")
-    throw CLI::ValidationError("--jsonl", "the texts come from standard input, one a line, and not as TEXT");
+    throw CLI::ValidationError("--jsonl", "texts come from standard input, one per line; leave out TEXT");
 }
 
 }  // namespace poise::cli

@@ -23,6 +23,7 @@ std::string format_rate(std::uint64_t bytes, double seconds);
 std::string format_seconds(double seconds);
 // Returns "14,483,464,192".
 std::string group_digits(std::uint64_t number);
+// Appends the same text.
 void append_grouped(std::string& out, std::uint64_t number);
 
 // Returns three significant digits; "NaN" for either sign.
@@ -32,39 +33,41 @@ std::string format_decibels(double ratio);
 
 // Returns text from a file, safe for a terminal: control characters become \xNN.
 std::string make_printable(std::string_view text);
+// Appends the same text.
 void append_printable(std::string& out, std::string_view text);
 // Returns the same with line breaks kept, for messages of several lines.
 std::string make_printable_lines(std::string_view text);
-// Returns an error's message, with further lines indented by two spaces: a name with line breaks cannot imitate a
-// message.
+// Returns an error's message. Keeps line breaks that two spaces follow and escapes others, so that a name with line
+// breaks cannot imitate a message.
 std::string make_printable_message(std::string_view text);
 
 // Returns the text cut to that many columns, one for each character.
 std::string clip_columns(std::string_view text, std::size_t columns);
 // Returns the width of the terminal at that descriptor; std::nullopt if it is not a terminal or has no width.
-std::optional<std::size_t> terminal_columns(int fd);
+std::optional<std::size_t> find_terminal_columns(int fd);
 
-// Writes to standard output and flushes, so that text appears at once. Throws what fmt::print() throws.
+// Prints to standard output and flushes, so that text appears at once. Throws std::system_error.
 void print_now(std::string_view text);
 
 // Prints a model's text at once. On a terminal, escapes control characters: a model must not control the terminal.
 void print_generated(std::string_view text);
 
-// Colours of messages and headings. Only terminals get them, unless NO_COLOR is set (https://no-color.org) or TERM is
-// "dumb".
+// Names the colours of messages and headings.
 enum class Color : std::uint8_t { bold, red, green, yellow, cyan };
+// Returns true for a terminal, unless NO_COLOR is set (https://no-color.org) or TERM is "dumb".
 bool has_colors(int fd);
-// Returns the text in a colour, in bold letters too; unchanged where `fd` has no colours.
+// Returns the text in a colour and in bold letters; unchanged if `fd` has no colours.
 std::string paint(std::string_view text, Color color, int fd);
 
-// Writes to standard error. Unlike fmt::print(), does not fail when it is closed.
-void say(std::string_view text);
-// Writes "poise: <text>" in the same way. Colours "poise:", or "warning:" or "note:" where the text begins with it.
-void complain(std::string_view text);
+// Prints to standard error. Unlike fmt::print(), does not fail when it is closed.
+void print_to_stderr(std::string_view text);
+// Prints "poise: <text>" and a line break to standard error. Colours "poise:", or "warning:" or "note:" if the text
+// begins with it.
+void print_message(std::string_view text);
 
-// Prints a finding about an input that is used all the same to standard error: as a note, or as a warning if the file
-// is faulty, as one with code in it is.
-void note(const Finding& finding);
+// Prints a finding about an input, which the command uses all the same, to standard error: an error of the file (such
+// as code in it) as "warning:", others as "note:".
+void print_note(const Finding& finding);
 
 // Returns the finding's text and place: "... (at 0x40)".
 std::string describe(const Finding& finding);
@@ -72,7 +75,7 @@ std::string describe(const Finding& finding);
 // Returns a finding in the file at `path`: "error: tensor a: data: ... (at 0x40)"
 std::string format_finding(const Finding& finding, const std::string& path);
 
-// Makes columns as wide as their widest cell. Right-aligned columns hold numbers.
+// Aligns cells in columns as wide as their widest cell. Right-aligned columns hold numbers.
 class Table {
  public:
   using Row = std::vector<std::string>;
@@ -89,8 +92,9 @@ class Table {
   std::vector<bool> right_aligned_;
 };
 
-// Texts on standard input, a JSON string a line: --jsonl.
+// Texts on standard input for --jsonl.
 
+// Reads texts: a JSON string on each line.
 class TextLines {
  public:
   // Returns the next text; std::nullopt after the last one. Throws invalid_file, naming the line.
@@ -106,7 +110,7 @@ class TextLines {
   std::size_t number_ = 0;
 };
 
-// Throws for a text argument, "-" by default, together with --jsonl.
+// Throws if --jsonl is given together with a text argument, which is "-" by default.
 void require_no_text(bool has_lines, const std::string& text);
 
 }  // namespace poise::cli

@@ -1,4 +1,4 @@
-// poise tokenize: a text in, its tokens out.
+// poise tokenize: prints the tokens of a text.
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -38,7 +38,7 @@ class Tokenize {
   void execute() {
     if (options_.lines) return print_lines();
     if (options_.conversation.is_given()) return print_conversation();
-    const std::string text = options_.text == "-" ? TextInput().all() : options_.text;
+    const std::string text = options_.text == "-" ? TextInput().read_all() : options_.text;
     if (options_.json) return print(make_json(text) + "\n");
     print_table(text);
   }
@@ -54,7 +54,8 @@ class Tokenize {
       const std::size_t rows = count_embedded_tokens(model).value_or(found->size());
       return keep_first_tokens(*std::move(found), rows);
     }
-    throw Error(ErrorKind::unsupported, "there is no vocabulary in it", options_.path);
+    throw Error(ErrorKind::unsupported, "has no vocabulary; name a tokenizer file, or a directory with one",
+                options_.path);
   }
 
   std::vector<TokenId> encode(std::string_view text) const {
@@ -120,17 +121,17 @@ void add_tokenize(CLI::App& app) {
                     ->excludes(json);
   auto* no_special =
       command->add_flag("--no-special", options->no_special,
-                        "Add no BOS, EOS or other special tokens; those that the text spells are found all the same");
+                        "Add no BOS, EOS or other special tokens; those that the text contains are still found");
   add_conversation_options(*command, options->conversation, true)
       ->excludes(lines)
       ->excludes(text)
       ->excludes(no_special);
-  command->get_option("--parse-special")->needs(json);  // the text is the same
+  command->get_option("--parse-special")->needs(json);  // without --json it has no effect: the text is the same
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
   command->callback([options] {
     require_no_text(options->lines, options->text);
-    name_file(options->path, [&] { Tokenize(*options).execute(); });
+    add_path_to_errors(options->path, [&] { Tokenize(*options).execute(); });
   });
 }
 

@@ -43,12 +43,12 @@ CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional
   return add_parsed(command, names, "SIZE", description, set);
 }
 
-CLI::Validator not_empty() {
+CLI::Validator make_nonempty_check() {
   return CLI::Validator([](const std::string& text) { return std::string(text.empty() ? "the value is empty" : ""); },
                         "");
 }
 
-CLI::Validator is_text() {
+CLI::Validator make_text_check() {
   const auto fault = [](const std::string& text) {
     if (text.empty()) return std::string("the value is empty");
     return is_utf8(text) ? std::string() : fmt::format("\"{}\": expected UTF-8", make_printable(text));

@@ -1,4 +1,4 @@
-// Values of options: parsed as a whole, or rejected with the option's name, the value, and what was expected.
+// Values of options. An error names the option, the given value, and the expected one.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,10 @@ struct NumberRange {
   Number most = std::numeric_limits<Number>::max();
 };
 
-// Throws what CLI11 reports as "OPTION: "TEXT": expected EXPECTED".
+// Throws an error that CLI11 reports as `OPTION: "TEXT": expected EXPECTED`.
 [[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view expected);
 
-// Throws what refuse() throws for text that is not a number in the range.
+// Parses a number. Throws what refuse() throws for text that is not a number in the range.
 template <typename Number>
 Number parse_number(std::string_view option, std::string_view text, const NumberRange<Number>& range = {}) {
   const auto number = parse_number_text<Number>(text);
@@ -51,7 +51,7 @@ std::string find_long_name(const std::string& names);
 // Adds an option whose value `parse` reads, which throws what refuse() throws. `type` names the value in help.
 CLI::Option* add_parsed(CLI::App& command, const std::string& names, const std::string& type,
                         const std::string& description, const std::function<void(const std::string& text)>& parse);
-// Adds the same for one that may be repeated.
+// Adds such an option that may be repeated.
 CLI::Option* add_parsed_list(CLI::App& command, const std::string& names, const std::string& type,
                              const std::string& description, const std::function<void(const std::string& text)>& parse);
 
@@ -66,7 +66,7 @@ requires std::is_arithmetic_v<Number> CLI::Option* add_number(CLI::App& command,
   return add_parsed(command, names, "N", description, set)->default_str(fmt::format("{}", value));
 }
 
-// Adds the same for one without a default.
+// Adds such an option without a default.
 template <typename Number>
 CLI::Option* add_number(CLI::App& command, const std::string& names, std::optional<Number>& value,
                         const std::string& description, const NumberRange<Number>& range = {}) {
@@ -99,15 +99,15 @@ CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& valu
   return add_parsed(command, names, all("|"), description, set);
 }
 
-// Return checks for an option's check().
-CLI::Validator not_empty();
-CLI::Validator is_text();
+// Return checks for CLI::Option::check(): the value is not empty; it is not empty, and UTF-8.
+CLI::Validator make_nonempty_check();
+CLI::Validator make_text_check();
 
 // Adds an option whose value is a text that is not empty. `value` may be an optional.
 template <typename Value>
 CLI::Option* add_text(CLI::App& command, const std::string& names, Value& value, const std::string& type,
                       const std::string& description) {
-  return command.add_option(names, value, description)->check(not_empty())->type_name(type);
+  return command.add_option(names, value, description)->check(make_nonempty_check())->type_name(type);
 }
 
 }  // namespace poise::cli

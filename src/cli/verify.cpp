@@ -23,7 +23,7 @@ namespace {
 
 struct VerifyArguments {
   std::vector<std::string> paths;
-  std::string sha256;  // of the file, as its user knows it; empty: unknown
+  std::string sha256;  // the expected digest of the file; empty: unknown
   bool strict = false;
   bool json = false;
   ProgressOptions progress;
@@ -53,7 +53,7 @@ void print_report(const VerifyReport& report, const std::string& path, bool good
   for (const Finding& finding : report.faults) fmt::print("  {}\n", format_finding(finding, path));
 }
 
-// Prints a report for each path as it is made, as text or JSON (docs/json.md).
+// Verifies the paths, and prints the report of each before it reads the next one: as text or JSON (docs/json.md).
 class Verification {
  public:
   explicit Verification(const VerifyArguments& options) : options_(options) {}
@@ -84,7 +84,7 @@ class Verification {
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
       good_ = false;
-      if (!options_.json) return complain(make_printable_message(error.what()));
+      if (!options_.json) return print_message(make_printable_message(error.what()));
       report.faults = {{Severity::error, error.message(), error.path(), error.offset()}};
     }
     const bool good = report.errors() == 0 && (!options_.strict || report.warnings() == 0);
@@ -131,7 +131,7 @@ class Verification {
   bool good_ = true;
 };
 
-// Parses 64 digits, perhaps after the name of the digest.
+// Parses 64 hexadecimal digits, with or without "sha256:" in front.
 std::string parse_sha256(std::string text) {
   constexpr std::size_t kDigits = 64;
   text = to_lower_ascii(text);
