@@ -21,7 +21,7 @@ struct NamedLayout : BlockScheme {
   std::string name;
 };
 
-const std::vector<NamedLayout>& named_layouts() {
+const std::vector<NamedLayout>& list_named_layouts() {
   static const auto layouts = [] {
     std::vector<NamedLayout> all;
     for (const BlockType& type : block_types()) {
@@ -41,7 +41,7 @@ TensorLayout make_layout(const NamedLayout& row) { return TensorLayout::describe
 
 // Returns the bytes of a tensor of that shape, where `neighbours` elements form a row or column. std::nullopt when they
 // do not fill whole blocks, or on overflow.
-std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& shape, std::uint64_t neighbours) {
+std::optional<std::uint64_t> count_block_bytes(const BlockType& type, const Shape& shape, std::uint64_t neighbours) {
   if (shape.empty() || neighbours % type.elements != 0) return std::nullopt;
   const auto elements = element_count(shape);
   return elements ? checked_mul(*elements / type.elements, type.bytes) : std::nullopt;
@@ -51,7 +51,7 @@ std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& sha
 
 TensorLayout make_block_layout(const BlockType& type, BlocksAlong along) {
   return make_layout(*std::ranges::find_if(
-      named_layouts(), [&](const NamedLayout& row) { return row.type == &type && row.along == along; }));
+      list_named_layouts(), [&](const NamedLayout& row) { return row.type == &type && row.along == along; }));
 }
 
 const BlockType* get_block_type(const TensorLayout& layout) {
@@ -65,8 +65,8 @@ BlocksAlong get_block_direction(const TensorLayout& layout) {
 }
 
 std::optional<TensorLayout> find_block_layout(std::string_view name) {
-  const auto found = std::ranges::find(named_layouts(), name, &NamedLayout::name);
-  return found == named_layouts().end() ? std::nullopt : std::optional(make_layout(*found));
+  const auto found = std::ranges::find(list_named_layouts(), name, &NamedLayout::name);
+  return found == list_named_layouts().end() ? std::nullopt : std::optional(make_layout(*found));
 }
 
 void check_block_parts(const Tensor& tensor) {
@@ -77,10 +77,10 @@ void check_block_parts(const Tensor& tensor) {
   const bool columns = get_block_direction(tensor.layout) == BlocksAlong::columns;
   if (columns && tensor.shape.size() != 2)
     fail(tensor, fmt::format("shape {} has no columns", to_string(tensor.shape)));
-  const auto bytes = block_bytes(type, tensor.shape,
-                                 columns                ? tensor.shape.front()
-                                 : tensor.shape.empty() ? 1
-                                                        : tensor.shape.back());
+  const auto bytes = count_block_bytes(type, tensor.shape,
+                                       columns                ? tensor.shape.front()
+                                       : tensor.shape.empty() ? 1
+                                                              : tensor.shape.back());
   if (!bytes)
     fail(tensor, fmt::format("{} of shape {} are not whole blocks of {} elements", columns ? "columns" : "rows",
                              to_string(tensor.shape), type.elements));

@@ -1,8 +1,8 @@
 // Tensors of ggml's blocks: one part "data" of u8. Each row, or each column of a matrix, is a run of whole blocks
 // (codec/block_type.hpp).
 //
-// zTensor 2 and Poise name those of rows `gguf.<type>/1`; those of columns are `poise.<type>.columns/1`. The shape
-// counts elements.
+// The layout is named `gguf.<type>/1` (as in zTensor 2) if blocks lie along rows, `poise.<type>.columns/1` if they lie
+// along columns. The shape counts elements.
 #pragma once
 
 #include <optional>
@@ -19,14 +19,14 @@ namespace poise {
 // stored transposed (as llama.cpp stores the matrices of GPT-2).
 enum class BlocksAlong : std::uint8_t { rows, columns };
 
-// Requires: a row of block_types().
+// Returns the layout of such blocks. Requires: a row of block_types().
 TensorLayout make_block_layout(const BlockType& type, BlocksAlong along = BlocksAlong::rows);
 
-// Returns null for other layouts.
+// Returns the type of the blocks; null for other layouts.
 const BlockType* get_block_type(const TensorLayout& layout);
-BlocksAlong get_block_direction(const TensorLayout& layout);  // rows for other layouts
+BlocksAlong get_block_direction(const TensorLayout& layout);  // rows for layouts without blocks
 
-// Returns std::nullopt for names of other layouts.
+// Returns the layout of that name; std::nullopt if it is not a layout of blocks.
 std::optional<TensorLayout> find_block_layout(std::string_view name);
 
 // Throws invalid_file (without path) naming tensor and part where the part is missing, not the only one, not u8, or of

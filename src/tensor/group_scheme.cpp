@@ -29,12 +29,12 @@ class SchemeReader {
 
   GroupScheme read() {
     if (tensor_.shape.empty()) fail("shape", "a scalar has no groups");
-    scheme_.bits = static_cast<unsigned>(number("bits", 8));
+    scheme_.bits = static_cast<unsigned>(read_number("bits", 8));
     if (scheme_.bits == 0) fail("bits", "0 bits hold no code");
-    scheme_.group_size = number("group_size", UINT64_MAX);
-    scheme_.axis = axis();
+    scheme_.group_size = read_number("group_size", UINT64_MAX);
+    scheme_.axis = read_axis();
     if (scheme_.words == GroupWords::zt2) {
-      read_version_2(map("packing"));
+      read_version_2(read_map("packing"));
     } else {
       read_version_1();
     }
@@ -57,25 +57,28 @@ class SchemeReader {
     return *found;
   }
 
-  std::uint64_t number(const Attributes& map, std::string_view in, std::string_view key, std::uint64_t limit) const {
+  std::uint64_t read_number(const Attributes& map, std::string_view in, std::string_view key,
+                            std::uint64_t limit) const {
     const auto found = get<std::uint64_t>(map, in, key, "an unsigned integer");
     if (found > limit)
       fail(fmt::format("{}{}", in, key), fmt::format("{} is too large, at most {} is possible", found, limit));
     return found;
   }
-  std::uint64_t number(std::string_view key, std::uint64_t limit) const {
-    return number(tensor_.attributes, "", key, limit);
+  std::uint64_t read_number(std::string_view key, std::uint64_t limit) const {
+    return read_number(tensor_.attributes, "", key, limit);
   }
 
-  const std::string& text(const Attributes& map, std::string_view in, std::string_view key) const {
+  const std::string& read_text(const Attributes& map, std::string_view in, std::string_view key) const {
     return get<std::string>(map, in, key, "text");
   }
 
-  const Attributes& map(std::string_view key) const { return get<Attributes>(tensor_.attributes, "", key, "a map"); }
+  const Attributes& read_map(std::string_view key) const {
+    return get<Attributes>(tensor_.attributes, "", key, "a map");
+  }
 
-  std::size_t axis() const {
+  std::size_t read_axis() const {
     const std::uint64_t last = tensor_.shape.size() - 1;
-    return tensor_.attributes.find("axis") == nullptr ? last : number("axis", last);
+    return tensor_.attributes.find("axis") == nullptr ? last : read_number("axis", last);
   }
 
   unsigned word_bits() const { return info(scheme_.word).bits; }
@@ -113,24 +116,24 @@ class SchemeReader {
   void read_version_2(const Attributes& packing) {
     if (scheme_.bits != 2 && scheme_.bits != 4 && scheme_.bits != 8)
       fail("bits", fmt::format("expected 2, 4 or 8, found {}", scheme_.bits));
-    (void)number("axis", UINT64_MAX);  // required
-    const std::string& word = text(packing, "packing: ", "word");
+    (void)read_number("axis", UINT64_MAX);  // required
+    const std::string& word = read_text(packing, "packing: ", "word");
     const auto dtype = dtype_from_name(word);
     if (!dtype || info(*dtype).kind != DTypeKind::unsigned_integer)
       fail("packing: word", fmt::format("expected u8, u16, u32 or u64, found \"{}\"", word));
     scheme_.word = *dtype;
-    scheme_.per_word = static_cast<unsigned>(number(packing, "packing: ", "per_word", 64));
+    scheme_.per_word = static_cast<unsigned>(read_number(packing, "packing: ", "per_word", 64));
     if (scheme_.per_word * scheme_.bits != word_bits()) {
       fail("packing: per_word", fmt::format("expected {} codes of {} bits in {}, found {}", word_bits() / scheme_.bits,
                                             scheme_.bits, word, scheme_.per_word));
     }
-    const std::string& order = text(packing, "packing: ", "order");
+    const std::string& order = read_text(packing, "packing: ", "order");
     if (order != "lsb_first" && order != "msb_first")
       fail("packing: order", fmt::format("expected lsb_first or msb_first, found \"{}\"", order));
     scheme_.high_bits_first = order == "msb_first";
     scheme_.packing_axis = tensor_.shape.size() - 1;
-    read_scale_form(text(tensor_.attributes, "", "scale_form"));
-    read_zero_point(map("zero_point"));
+    read_scale_form(read_text(tensor_.attributes, "", "scale_form"));
+    read_zero_point(read_map("zero_point"));
   }
 
   void read_scale_form(const std::string& form) {
@@ -142,14 +145,14 @@ class SchemeReader {
   }
 
   void read_zero_point(const Attributes& zero_point) {
-    const std::string& form = text(zero_point, "zero_point: ", "form");
+    const std::string& form = read_text(zero_point, "zero_point: ", "form");
     if (form == "none") {
       scheme_.zeros = Zeros::none;
     } else if (form == "implied") {
       scheme_.zeros = Zeros::fixed;
       scheme_.zero = read_fixed_zero(zero_point.find("value"));
     } else if (form == "tensor") {
-      const std::string& packing = text(zero_point, "zero_point: ", "packing");
+      const std::string& packing = read_text(zero_point, "zero_point: ", "packing");
       if (packing != "same_as_data" && packing != "plain")
         fail("zero_point: packing", fmt::format("expected same_as_data or plain, found \"{}\"", packing));
       scheme_.zeros = packing == "plain" ? Zeros::plain : Zeros::packed;
@@ -252,7 +255,7 @@ class PartsCheck {
 };
 
 // Clears the fields that have no effect.
-void reduce(GroupScheme& scheme) {
+void clear_unused_fields(GroupScheme& scheme) {
   scheme.words = GroupWords::zt1;
   scheme.word = DType::unknown;  // the parts give its width; its sign has no meaning
   if (scheme.zeros != Zeros::fixed) scheme.zero = 0;
@@ -266,8 +269,8 @@ void reduce(GroupScheme& scheme) {
 }  // namespace
 
 bool have_same_meaning(GroupScheme a, GroupScheme b) {
-  reduce(a);
-  reduce(b);
+  clear_unused_fields(a);
+  clear_unused_fields(b);
   return a == b;
 }
 

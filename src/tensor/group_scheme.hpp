@@ -48,8 +48,8 @@ struct GroupScheme {
 inline constexpr std::string_view kQuantGroup = "zt.quant_group/1";
 
 // Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
-// are invalid or do not fit the shape. Errors use that version's name for the codes. With zt2 the size of the scales
-// decides what shares a scale when group_size is 0.
+// are invalid or do not fit the shape. Errors name the part with the codes as that version does. With zt2 and a
+// group_size of 0, the size of the part scales decides which codes share a scale.
 GroupScheme read_group_scheme(const Tensor& tensor, GroupWords words);
 
 // Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a wrong type or
@@ -58,7 +58,7 @@ void check_group_parts(const Tensor& tensor);
 
 // Returns a layout without a scheme where the type of a part is unknown.
 TensorLayout make_group_layout(std::optional<GroupScheme> scheme);
-// Returns null for other layouts, and where the scheme is unknown because a part's type is.
+// Returns the scheme of a layout. Null for other layouts, and if the scheme is unknown because the type of a part is.
 const GroupScheme* get_group_scheme(const TensorLayout& layout);
 
 // Returns true when equal bytes of codes mean equal numbers in both schemes. Requires: both belong to tensors of one

@@ -18,13 +18,13 @@ constexpr std::array kElements = {DType::f4_e2m1, DType::f8_e4m3, DType::f8_e5m2
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, kMxLayout, problem));
 }
 
-const Part& require(const Tensor& tensor, std::string_view role) {
+const Part& require_mx_part(const Tensor& tensor, std::string_view role) {
   const Part* part = tensor.part(role);
   if (part == nullptr) fail_mx(tensor, fmt::format("the part {} is missing", role));
   return *part;
 }
 
-std::uint64_t number(const Tensor& tensor, std::string_view key) {
+std::uint64_t read_mx_number(const Tensor& tensor, std::string_view key) {
   const auto* number = tensor.attributes.get_if<std::uint64_t>(key);
   if (number == nullptr)
     fail_mx(tensor, fmt::format("attribute {}: expected an unsigned integer, found {}", key,
@@ -52,10 +52,10 @@ TensorLayout read_mx_scheme(const Tensor& tensor) {
     fail_mx(tensor, fmt::format("attribute scale_form: expected e8m0_exponent, found {}", format_found_value(form)));
   if (tensor.shape.empty()) fail_mx(tensor, "a scalar has no blocks");
   const std::uint64_t axis =
-      tensor.attributes.find("axis") == nullptr ? tensor.shape.size() - 1 : number(tensor, "axis");
+      tensor.attributes.find("axis") == nullptr ? tensor.shape.size() - 1 : read_mx_number(tensor, "axis");
   if (axis >= tensor.shape.size())
     fail_mx(tensor, fmt::format("attribute axis: {} for rank {}", axis, tensor.shape.size()));
-  const std::uint64_t block = number(tensor, "block_size");
+  const std::uint64_t block = read_mx_number(tensor, "block_size");
   if (block < 2 || tensor.shape[static_cast<std::size_t>(axis)] % block != 0) {
     fail_mx(tensor, fmt::format("attribute block_size: {} does not divide the {} elements along axis {}", block,
                                 tensor.shape[static_cast<std::size_t>(axis)], axis));
@@ -64,8 +64,8 @@ TensorLayout read_mx_scheme(const Tensor& tensor) {
 }
 
 void check_mx_parts(const Tensor& tensor) {
-  const Part& data = require(tensor, "data");
-  const Part& scales = require(tensor, "scales");
+  const Part& data = require_mx_part(tensor, "data");
+  const Part& scales = require_mx_part(tensor, "scales");
   if (tensor.parts.size() != 2) fail_mx(tensor, fmt::format("{} parts, expected 2", tensor.parts.size()));
   if (scales.dtype != DType::f8_e8m0)
     fail_mx(tensor, fmt::format("scales: expected u8 of type f8_e8m0, found {}", scales.type_name()));

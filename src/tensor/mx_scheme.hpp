@@ -23,10 +23,10 @@ struct MxScheme {
   friend bool operator==(const MxScheme&, const MxScheme&) = default;
 };
 
-// Returns null for other layouts.
+// Returns the scheme of a layout; null for other layouts.
 inline const MxScheme* get_mx_scheme(const TensorLayout& layout) { return layout.scheme<MxScheme>(); }
 TensorLayout make_mx_layout(const MxScheme& scheme);
-// Returns the attributes that spell it.
+// Returns the attributes that describe the scheme.
 Attributes make_mx_attributes(const MxScheme& scheme);
 
 // Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they

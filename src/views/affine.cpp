@@ -15,14 +15,14 @@
 namespace poise {
 namespace {
 
-// Throws for a file whose scales or four-bit codes no writer makes: verify() reports them, and reading throws.
+// Throws for a scale or a form of codes that no writer makes. verify() reports the same problems.
 void require_sound(std::string_view tensor, const Affine& affine) {
   const auto problems = list_problems(affine);
   if (!problems.empty())
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, fmt::join(problems, "; ")));
 }
-void require_fitting(std::string_view tensor, const CodeFormat& format, std::uint64_t first,
-                     std::span<const std::byte> codes) {
+void require_fitting_codes(std::string_view tensor, const CodeFormat& format, std::uint64_t first,
+                           std::span<const std::byte> codes) {
   if (const auto bad = find_bad_code(format, codes))
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, to_string(*bad, first)));
 }
@@ -48,7 +48,7 @@ class DecodedBlob final : public FloatBlob {
     std::array<std::byte, kBlockSize + 1> bytes;
     const auto packed = std::span(bytes).first(static_cast<std::size_t>(format.bytes(first + out.size()) - begin));
     data_->read(begin, packed);
-    require_fitting(name_, format, first, packed);
+    require_fitting_codes(name_, format, first, packed);
     std::array<std::int16_t, kBlockSize> codes;
     unpack_codes(format, first, packed, std::span(codes).first(out.size()));
     decode_codes(affine, std::span<const std::int16_t>(codes).first(out.size()), out);
@@ -74,7 +74,7 @@ class PackedBlob final : public Blob {
     const std::uint64_t count = std::min<std::uint64_t>(2 * out.size(), data_->size() - first);
     std::vector<std::byte> codes(static_cast<std::size_t>(count));
     data_->read(first, codes);
-    require_fitting(name_, format_, first, codes);
+    require_fitting_codes(name_, format_, first, codes);
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::byte low = codes[2 * i] & std::byte{0x0f};
       const std::byte high = 2 * i + 1 < codes.size() ? codes[2 * i + 1] << 4 : std::byte{0};
@@ -100,7 +100,7 @@ void check_affine(const Tensor& tensor) {
 }
 
 // Reports a scale that is not finite, or negative.
-std::vector<Finding> affine_faults(const Tensor& tensor) {
+std::vector<Finding> find_affine_faults(const Tensor& tensor) {
   std::vector<Finding> findings;
   const Place place = find_place(*tensor.require("data").blob);
   const auto position = tensor.layout.affine()->position();
@@ -111,7 +111,7 @@ std::vector<Finding> affine_faults(const Tensor& tensor) {
   return findings;
 }
 
-ValueRules affine_rules(const Tensor& tensor, const Part& part) {
+ValueRules make_affine_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   if (part.role != "data") return rules;
   // The scale itself may not yet be computed.
@@ -125,13 +125,13 @@ ValueRules affine_rules(const Tensor& tensor, const Part& part) {
   return rules;
 }
 
-std::string affine_type(const Tensor& tensor) {
+std::string name_affine_type(const Tensor& tensor) {
   return to_string(StoredType{tensor.require("data").dtype,
                               tensor.layout.affine()->ranged() ? ScaleRule::range : ScaleRule::largest});
 }
 
-// Returns true if converting would keep all codes. Clipped codes whose error was least stay the same: they satisfy both
-// rules without a range.
+// Returns true if converting would keep all codes. Codes with and without clipping count as one type: the attributes do
+// not show which rule made their scale.
 bool is_stored_as_affine(const Tensor& tensor, const StoredType& type) {
   return !type.grouped() && type.blocks.empty() && tensor.require("data").dtype == type.dtype &&
          tensor.layout.affine()->ranged() == (type.scale == ScaleRule::range);
@@ -143,11 +143,11 @@ const LayoutType layouts::affine = {
     .name = "affine",
     .quantized = true,
     .check = check_affine,
-    .scheme_faults = affine_faults,
-    .value_rules = affine_rules,
+    .scheme_faults = find_affine_faults,
+    .value_rules = make_affine_rules,
     .has_float_elements = [](const Tensor&) { return true; },
     .elements = [](const Tensor& tensor) -> BlobPtr { return std::make_shared<DecodedBlob>(tensor); },
-    .stored_type = affine_type,
+    .stored_type = name_affine_type,
     .is_stored_as = is_stored_as_affine,
     .same_scheme = [](const Tensor& a,
                       const Tensor& b) { return a.layout.affine()->get() == b.layout.affine()->get(); },

@@ -35,7 +35,7 @@ std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_
   return make_block_scaled_layout({size(0), size(1)});
 }
 
-std::optional<std::uint64_t> scale_count(const Tensor& tensor) {
+std::optional<std::uint64_t> count_block_scales(const Tensor& tensor) {
   const BlockShape& block = get_block_scaled_shape(tensor);
   const std::size_t rank = tensor.shape.size();
   std::optional<std::uint64_t> count =
@@ -85,9 +85,9 @@ class BlockScaledBlob final : public FloatBlob {
   LazyValue<const LoadedBlob> kept_;
 };
 
-BlobPtr block_scaled_elements(const Tensor& tensor) { return std::make_shared<BlockScaledBlob>(tensor); }
+BlobPtr make_block_scaled_elements(const Tensor& tensor) { return std::make_shared<BlockScaledBlob>(tensor); }
 
-std::string block_scaled_type(const Tensor& tensor) {
+std::string name_block_scaled_type(const Tensor& tensor) {
   const BlockShape& block = get_block_scaled_shape(tensor);
   return fmt::format("{}:{}x{}", tensor.require("data").shown_type(), block.rows, block.columns);
 }
@@ -104,8 +104,8 @@ const LayoutType layouts::block_scaled = {
     .check = check_block_scaled,
     .needs_known_parts = true,
     .has_float_elements = has_known_types,
-    .elements = block_scaled_elements,
-    .stored_type = block_scaled_type,
+    .elements = make_block_scaled_elements,
+    .stored_type = name_block_scaled_type,
     .same_scheme = is_same_shape,
     .spells_scheme = spells_shape,
 };
@@ -128,7 +128,7 @@ void check_block_scaled(const Tensor& tensor) {
   require_elements(tensor, data, tensor.elements());
   const Part& scales = tensor.require("scales");
   require_type(tensor, scales, DType::f32);
-  require_elements(tensor, scales, scale_count(tensor));
+  require_elements(tensor, scales, count_block_scales(tensor));
 }
 
 }  // namespace poise

@@ -42,7 +42,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     if (out.empty()) return;
     Memory memory;
     std::vector<std::byte> blocks;
-    read_units(offset, out, row_bytes_, rows_at_once(), [&](std::uint64_t first, std::size_t count) {
+    read_units(offset, out, row_bytes_, count_rows_at_once(), [&](std::uint64_t first, std::size_t count) {
       memory.numbers.resize(count * row_);
       elements_->read(first * row_ * sizeof(float), std::as_writable_bytes(std::span(memory.numbers)));
       blocks.resize(count * row_bytes_);
@@ -65,7 +65,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     std::size_t read(std::span<std::byte> out) override {
       std::size_t done = 0;
       while (done < out.size() && (left_ > 0 || row_ < blob_.rows_)) {
-        if (left_ == 0) next_rows();
+        if (left_ == 0) encode_next_rows();
         const std::size_t taken = std::min(left_, out.size() - done);
         std::copy_n(rows_.end() - static_cast<std::ptrdiff_t>(left_), taken,
                     out.begin() + static_cast<std::ptrdiff_t>(done));
@@ -76,8 +76,9 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     }
 
    private:
-    void next_rows() {
-      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(blob_.rows_at_once(), blob_.rows_ - row_));
+    void encode_next_rows() {
+      const auto count =
+          static_cast<std::size_t>(std::min<std::uint64_t>(blob_.count_rows_at_once(), blob_.rows_ - row_));
       memory_.numbers.resize(count * blob_.row_);
       read_fully(*elements_, std::as_writable_bytes(std::span(memory_.numbers)));
       rows_.resize(count * blob_.row_bytes_);
@@ -94,7 +95,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     std::uint64_t row_ = 0;
   };
 
-  std::size_t rows_at_once() const { return std::max<std::size_t>(1, kElementsAtOnce / row_); }
+  std::size_t count_rows_at_once() const { return std::max<std::size_t>(1, kElementsAtOnce / row_); }
 
   void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out, QuantizationError* loss) const {
     encode_rows(first, count, memory.numbers.data(), out);
@@ -107,12 +108,14 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   }
 
   // Each of the stacked matrices may have its own weights. Requires: there are weights.
-  std::uint64_t rows_a_matrix() const { return rows_ / (importance_->size() / row_); }
-  const float* get_weights(std::uint64_t row) const { return importance_->data() + row / rows_a_matrix() * row_; }
+  std::uint64_t count_rows_of_matrix() const { return rows_ / (importance_->size() / row_); }
+  const float* get_weights(std::uint64_t row) const {
+    return importance_->data() + row / count_rows_of_matrix() * row_;
+  }
 
   void encode_rows(std::uint64_t first, std::size_t count, const float* numbers, std::byte* out) const {
     if (!importance_) return type_.encode({numbers, count, row_, nullptr}, out);
-    const std::uint64_t each = rows_a_matrix();
+    const std::uint64_t each = count_rows_of_matrix();
     while (count > 0) {
       const auto rows = static_cast<std::size_t>(std::min<std::uint64_t>(count, each - first % each));
       type_.encode({numbers, rows, row_, get_weights(first)}, out);
@@ -133,7 +136,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     refuse(fmt::format("element {} is not finite and cannot be quantized", first * row_ + bad.first));
   }
 
-  // Throws where the scale of a block cannot represent its numbers, or the search for it overflowed float32: the block
+  // Throws if the scale of a block cannot represent its numbers, or the search for it overflowed float32: the block
   // would decode to non-finite numbers, or zeros.
   void require_numbers(std::uint64_t first, std::size_t count, Memory& memory, const std::byte* blocks) const {
     memory.decoded.resize(count * row_);
@@ -143,13 +146,14 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
       const auto decoded = std::span<const float>(memory.decoded).subspan(begin, type_.elements);
       const bool finite = std::ranges::all_of(decoded, [](float number) { return std::isfinite(number); });
       const float* const weights = importance_ ? get_weights(first + begin / row_) + begin % row_ : nullptr;
-      if (!finite || (weights != nullptr ? loses_all(numbers, decoded, weights) : loses_largest(numbers, decoded)))
+      if (!finite ||
+          (weights != nullptr ? lose_all_numbers(numbers, decoded, weights) : loses_largest(numbers, decoded)))
         refuse_block(first * row_ + begin, numbers, finite);
     }
   }
 
-  // Returns true if all decoded numbers are zero, and some number that counts does not round to zero.
-  static bool loses_all(std::span<const float> numbers, std::span<const float> decoded, const float* weights) {
+  // Returns true if all decoded numbers are zero although a number with a weight of 1 or more is not small.
+  static bool lose_all_numbers(std::span<const float> numbers, std::span<const float> decoded, const float* weights) {
     constexpr float kSmall = 0x1p-10F;
     if (!std::ranges::all_of(decoded, [](float number) { return number == 0; })) return false;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -207,13 +211,13 @@ class BlockDecodedBlob final : public Blob {
     std::vector<float> numbers;
     read_units(offset, out, type_.elements * sizeof(float), most, [&](std::uint64_t first, std::size_t count) {
       numbers.resize(count * type_.elements);
-      type_.decode(blocks_at(first, count, stored), count, numbers.data());
+      type_.decode(load_blocks(first, count, stored), count, numbers.data());
       return std::as_bytes(std::span(numbers));
     });
   }
 
  private:
-  const std::byte* blocks_at(std::uint64_t first, std::size_t count, std::vector<std::byte>& copy) const {
+  const std::byte* load_blocks(std::uint64_t first, std::size_t count, std::vector<std::byte>& copy) const {
     if (const auto mapped = blocks_->map()) return mapped->data() + first * type_.bytes;
     copy.resize(count * type_.bytes);
     blocks_->read(first * type_.bytes, copy);
@@ -230,13 +234,13 @@ std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { 
 // Returns true for types that decode to numbers.
 bool has_numbers(const Tensor& tensor) { return get_block_type(tensor.layout)->decode != nullptr; }
 
-BlobPtr block_elements(const Tensor& tensor) {
+BlobPtr make_block_elements(const Tensor& tensor) {
   check_block_parts(tensor);
   if (get_block_direction(tensor.layout) == BlocksAlong::rows) return std::make_shared<BlockDecodedBlob>(tensor);
   return transpose_view(make_dense_tensor(transpose_view(tensor))).require("data").blob;
 }
 
-ValueRules block_rules(const Tensor& tensor, const Part& part) {
+ValueRules make_block_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   if (part.role == "data" && has_numbers(tensor)) rules.blocks = get_block_type(tensor.layout);
   return rules;
@@ -262,9 +266,9 @@ const LayoutType layouts::blocks = {
     .quantized = true,
     .read = read_blocks,
     .check = check_block_parts,
-    .value_rules = block_rules,
+    .value_rules = make_block_rules,
     .has_float_elements = has_numbers,
-    .elements = block_elements,
+    .elements = make_block_elements,
     .stored_type = name_block_type,
     .is_stored_as = is_stored_as_blocks,
 };

@@ -159,7 +159,7 @@ class BoxBlob final : public Blob {
   std::uint64_t size_;
 };
 
-// Returns the box without parts that lie outside of the tensor. Throws for one that does, and for another blob.
+// Throws for a box that lies outside of the tensor, and for a blob of another size.
 void require_inside(const Shape& shape, const Box& box, unsigned item_bytes) {
   if (box.offsets.size() != shape.size() || box.sizes.size() != shape.size())
     fail(fmt::format("a part has {} dimensions, expected {}", box.offsets.size(), shape.size()));

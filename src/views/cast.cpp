@@ -55,7 +55,8 @@ class CastBlob final : public LossyBlob<CastStats> {
   void read_measured(std::uint64_t offset, std::span<std::byte> out, CastStats* loss) const override {
     CastStats ignored;
     CastStats& stats = loss != nullptr ? *loss : ignored;
-    if (const auto all = data_->map(); all && widens_whole(offset, out)) return widen_mapped(*all, offset, out, loss);
+    if (const auto all = data_->map(); all && can_widen_whole(offset, out))
+      return widen_mapped(*all, offset, out, loss);
     Block block(*this, loss != nullptr);
     read_units(offset, out, to_bytes_, kBlockSize,
                [&](std::uint64_t first, std::size_t count) { return block.make(first, count, stats); });
@@ -63,10 +64,12 @@ class CastBlob final : public LossyBlob<CastStats> {
 
  private:
   // Returns the index of an element within its byte.
-  std::uint64_t first_in_byte(std::uint64_t element) const { return from_bits_ < 8 ? element % (8 / from_bits_) : 0; }
+  std::uint64_t find_place_in_byte(std::uint64_t element) const {
+    return from_bits_ < 8 ? element % (8 / from_bits_) : 0;
+  }
 
-  // Widens whole float32 numbers straight into `out`, if it is aligned for them.
-  bool widens_whole(std::uint64_t offset, std::span<std::byte> out) const {
+  // Returns true if whole float32 numbers can be widened straight into `out`, which is aligned for them.
+  bool can_widen_whole(std::uint64_t offset, std::span<std::byte> out) const {
     const bool aligned = reinterpret_cast<std::uintptr_t>(out.data()) % alignof(float) == 0;
     return to_ == DType::f32 && can_widen(from_) && aligned && offset % sizeof(float) == 0 &&
            out.size() % sizeof(float) == 0;
@@ -81,10 +84,10 @@ class CastBlob final : public LossyBlob<CastStats> {
       loss->not_finite += count_not_finite(all.data() + locate_byte(first, from_bits_), count);
     }
     widen(from_, all.data() + locate_byte(first, from_bits_), std::span(reinterpret_cast<float*>(out.data()), count),
-          first_in_byte(first));
+          find_place_in_byte(first));
   }
 
-  // Starts at a whole byte: types with two elements a byte have only finite ones.
+  // Types with two elements a byte have only finite ones; elements of other types begin at a whole byte.
   std::uint64_t count_not_finite(const std::byte* elements, std::size_t count) const {
     return from_bits_ < 8 ? 0 : find_bad_values(from_, {elements, count * (from_bits_ / 8)}).count;
   }
@@ -116,12 +119,13 @@ class CastBlob final : public LossyBlob<CastStats> {
     }
 
     void convert(const std::byte* in, std::uint64_t first, std::size_t count, CastStats& stats) {
-      const std::size_t done = blob_.from_ == DType::f64 ? from_f64(in, count, stats)
-                                                         : from_small(in, count, blob_.first_in_byte(first), stats);
-      if (done < count) overflow(first + done, blob_.from_ == DType::f64 ? load_le<double>(in + 8 * done) : 0);
+      const std::size_t done = blob_.from_ == DType::f64
+                                   ? convert_f64(in, count, stats)
+                                   : convert_small(in, count, blob_.find_place_in_byte(first), stats);
+      if (done < count) refuse_overflow(first + done, blob_.from_ == DType::f64 ? load_le<double>(in + 8 * done) : 0);
     }
 
-    std::size_t from_small(const std::byte* in, std::size_t count, std::uint64_t first, CastStats& stats) {
+    std::size_t convert_small(const std::byte* in, std::size_t count, std::uint64_t first, CastStats& stats) {
       if (blob_.to_ == DType::f32) {
         widen(blob_.from_, in, std::span(reinterpret_cast<float*>(result_.data()), count), first);
         stats.values += count;
@@ -134,7 +138,7 @@ class CastBlob final : public LossyBlob<CastStats> {
     }
 
     // Converts directly from float64: rounding twice, through float32, could miss the nearest value.
-    std::size_t from_f64(const std::byte* in, std::size_t count, CastStats& stats) {
+    std::size_t convert_f64(const std::byte* in, std::size_t count, CastStats& stats) {
       const double smallest_normal = find_smallest_normal(blob_.to_);
       for (std::size_t i = 0; i < count; ++i) {
         const auto value = load_le<double>(in + 8 * i);
@@ -160,8 +164,8 @@ class CastBlob final : public LossyBlob<CastStats> {
       return static_cast<double>(decode_float(blob_.to_, code));
     }
 
-    // Throws. `value` is float64, since it may not fit float32.
-    [[noreturn]] void overflow(std::uint64_t element, double value) const {
+    // `value` is float64, since it may not fit float32.
+    [[noreturn]] void refuse_overflow(std::uint64_t element, double value) const {
       constexpr double kLargest = std::numeric_limits<float>::max();
       const bool is_single = std::abs(value) <= kLargest;
       Error error(ErrorKind::unsupported,
@@ -172,7 +176,7 @@ class CastBlob final : public LossyBlob<CastStats> {
     }
 
     const CastBlob& blob_;
-    bool counts_;  // whether to count what is not finite
+    bool counts_;  // whether to count numbers that are not finite
     std::vector<std::byte> source_;
     std::vector<float> floats_;
     std::vector<std::byte> result_;

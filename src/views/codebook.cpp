@@ -73,14 +73,14 @@ class CodebookBlob final : public FloatBlob {
 };
 
 // Returns the rules: the last high half is zero if the number of elements is odd.
-ValueRules codebook_rules(const Tensor& tensor, const Part& part) {
+ValueRules make_codebook_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   if (part.role == "data" && tensor.elements() % 2 != 0) rules.last_half = ValueRules::LastHalf::unused;
   return rules;
 }
 
-BlobPtr codebook_elements(const Tensor& tensor) { return std::make_shared<CodebookBlob>(tensor); }
-std::string codebook_type(const Tensor& tensor) { return fmt::format("codebook4:{}", get_codebook_block(tensor)); }
+BlobPtr make_codebook_elements(const Tensor& tensor) { return std::make_shared<CodebookBlob>(tensor); }
+std::string name_codebook_type(const Tensor& tensor) { return fmt::format("codebook4:{}", get_codebook_block(tensor)); }
 bool is_same_block(const Tensor& a, const Tensor& b) { return get_codebook_block(a) == get_codebook_block(b); }
 bool spells_block(std::string_view attribute) { return attribute == kBlock; }
 
@@ -92,10 +92,10 @@ const LayoutType layouts::codebook = {
     .read = read_codebook,
     .check = check_codebook,
     .needs_known_parts = true,
-    .value_rules = codebook_rules,
+    .value_rules = make_codebook_rules,
     .has_float_elements = has_known_types,
-    .elements = codebook_elements,
-    .stored_type = codebook_type,
+    .elements = make_codebook_elements,
+    .stored_type = name_codebook_type,
     .same_scheme = is_same_block,
     .spells_scheme = spells_block,
 };

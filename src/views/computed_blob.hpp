@@ -24,8 +24,8 @@
 
 namespace poise {
 
-// The number of elements in a block. Their source, float32 numbers and codes fit the first-level cache together. It is
-// even, so that a block of 4-bit codes begins at a whole byte.
+// The number of elements in a block. The source, the float32 numbers and the codes of a block fit the first-level cache
+// together. It is even, so that a block of 4-bit codes begins at a whole byte.
 inline constexpr std::size_t kBlockSize = 4096;
 
 // Holds all bytes of a blob: borrowed, or copied where they cannot be borrowed. Throws unsupported when a compressed
@@ -65,7 +65,7 @@ class LoadedBlob {
 };
 
 // Copies bytes [offset, offset + out.size()) of numbers or blocks that take `unit` bytes each. make(first, count)
-// returns the bytes of the next `count`, which is at most `most`.
+// returns the bytes of `count` of them from `first` on; it is called for at most `most`.
 template <typename Make>
 void read_units(std::uint64_t offset, std::span<std::byte> out, std::size_t unit, std::size_t most, const Make& make) {
   while (!out.empty()) {
@@ -112,7 +112,7 @@ class FloatBlob : public Blob {
 template <typename Loss>
 class LossyBlob : public Blob {
  public:
-  // Reads, and adds the loss in the elements that these bytes belong to. `loss` may be null.
+  // Does what read() does, and adds the loss of the elements that these bytes belong to. `loss` may be null.
   virtual void read_measured(std::uint64_t offset, std::span<std::byte> out, Loss* loss) const = 0;
 
   void read(std::uint64_t offset, std::span<std::byte> out) const final { read_measured(offset, out, nullptr); }

@@ -37,7 +37,7 @@ void check_dense(const Tensor& tensor) {
 }
 
 // Returns the rules: the last high half is zero if there are two elements a byte and their number is odd.
-ValueRules dense_rules(const Tensor& tensor, const Part& part) {
+ValueRules make_dense_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   const bool halves = part.dtype != DType::unknown && info(part.dtype).bits == 4;
   if (halves && tensor.elements() % 2 != 0 && part.blob->size() == tensor.elements() / 2 + 1)
@@ -46,7 +46,7 @@ ValueRules dense_rules(const Tensor& tensor, const Part& part) {
 }
 
 bool has_float_data(const Tensor& tensor) { return is_floating(tensor.require("data").dtype); }
-DType type_of_data(const Tensor& tensor) { return tensor.require("data").dtype; }
+DType get_data_type(const Tensor& tensor) { return tensor.require("data").dtype; }
 BlobPtr get_data(const Tensor& tensor) { return tensor.require("data").blob; }
 
 bool is_stored_as_numbers(const Tensor& tensor, const StoredType& type) {
@@ -60,7 +60,7 @@ bool has_scales(const Tensor& tensor) {
          std::ranges::any_of(tensor.parts, is_float);
 }
 
-// Returns the elements, computed when they are read: none is infinite if all scales and zero points are finite.
+// Returns the elements, computed when they are read. Reading throws for an infinite one if all scales are finite.
 BlobPtr make_elements(const Tensor& tensor) {
   BlobPtr elements = find_layout_type(tensor.layout).elements(tensor);
   if (!has_scales(tensor)) return elements;
@@ -91,9 +91,9 @@ const LayoutType layouts::dense = {
     .name = "dense",
     .read = read_dense,
     .check = check_dense,
-    .value_rules = dense_rules,
+    .value_rules = make_dense_rules,
     .has_float_elements = has_float_data,
-    .element_type = type_of_data,
+    .element_type = get_data_type,
     .elements = get_data,
     .stored_type = describe_storage,
     .is_stored_as = is_stored_as_numbers,

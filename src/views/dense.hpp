@@ -14,8 +14,8 @@
 
 namespace poise {
 
-// Reads `out.size()` elements as float32, from element `first` on; `in` is where element 0 begins. Of two elements in a
-// byte, the one with the even index is in the low half. Requires: a floating dtype. `in` needs no alignment.
+// Reads `out.size()` elements as float32, from element `first` on; `in` points to element 0. Of two elements in a byte,
+// the one with the even index is in the low half. Requires: a floating dtype. `in` needs no alignment.
 void widen(DType dtype, const std::byte* in, std::span<float> out, std::uint64_t first = 0);
 
 // Returns true for types whose numbers all fit float32: the floating types except f64.
@@ -43,7 +43,7 @@ std::string describe_stored_type(const Tensor& tensor);
 DType find_element_type(const Tensor& tensor);
 
 // Returns the same elements as a dense tensor of find_element_type(), computed when read. Sparse tensors may have
-// elements of any type. Requires: the same.
+// elements of any type. Requires: what find_element_type() requires.
 Tensor make_dense_tensor(const Tensor& tensor);
 
 // Returns the elements as `to`: f32, f16 or bf16, computed when read. Reading throws unsupported, naming tensor and
@@ -55,8 +55,8 @@ BlobPtr make_dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>*
 // has_float_elements(tensor), is_sparse(tensor).
 Tensor cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
 
-// Throws as reading a quantized tensor does when a number is infinite although no number of its parts is.
-// Reads the parts with scales, and the numbers only where these are enormous.
+// Throws what reading a quantized tensor throws if a number is infinite although no number of its parts is. Reads the
+// parts with scales, and the other parts only if a scale is enormous.
 void require_finite_numbers(const Tensor& tensor);
 
 }  // namespace poise

@@ -9,7 +9,8 @@
 namespace poise {
 namespace {
 
-bool follows(const Dimension& outer, const Dimension& inner) {
+// Returns true if the outer dimension continues where the inner one ends.
+bool is_without_gap(const Dimension& outer, const Dimension& inner) {
   std::int64_t whole = 0;
   if (inner.count > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return false;
   return !__builtin_mul_overflow(static_cast<std::int64_t>(inner.count), inner.stride, &whole) && outer.stride == whole;
@@ -50,10 +51,10 @@ class BoxCopy {
   explicit BoxCopy(std::span<const Dimension> box) : box_(box), to_strides_(box.size()) {
     std::size_t bytes = kItem;
     for (std::size_t d = box.size(); d-- > 0; bytes *= static_cast<std::size_t>(box[d].count)) to_strides_[d] = bytes;
-    const auto closer = [](const Dimension& a, const Dimension& b) {
+    const auto is_closer = [](const Dimension& a, const Dimension& b) {
       return get_magnitude(a.stride) < get_magnitude(b.stride);
     };
-    closest_ = static_cast<std::size_t>(std::ranges::min_element(box, closer) - box.begin());
+    closest_ = static_cast<std::size_t>(std::ranges::min_element(box, is_closer) - box.begin());
   }
 
   void copy(const std::byte* from, std::byte* to) const { copy_from(0, from, to); }
@@ -116,7 +117,7 @@ Dimensions merge_dimensions(const Strided& layout) {
   for (std::size_t d = 0; d < layout.shape.size(); ++d) {
     const Dimension next{layout.shape[d], layout.strides[d]};
     if (next.count == 1) continue;
-    if (!result.empty() && follows(result.back(), next)) {
+    if (!result.empty() && is_without_gap(result.back(), next)) {
       result.back() = {result.back().count * next.count, next.stride};
     } else {
       result.push_back(next);

@@ -7,9 +7,10 @@
 
 namespace poise {
 
-// Returns the first rows of a matrix, or elements of a vector. Stays in its layout where the parts have the rows one
-// after the other, else makes dense numbers. Stored rows are a range of the file. Throws invalid_file (without path)
-// for parts that do not fit the shape. Requires: the tensor has that many rows, and one or more.
+// Returns the first rows of a matrix, or elements of a vector. The result keeps the layout if each part has the rows
+// one after the other; else it has dense numbers. Rows that the file stores as they are stay a range of the file.
+// Throws invalid_file (without path) for parts that do not fit the shape. Requires: the tensor has that many rows, and
+// one or more.
 Tensor keep_first_rows(const Tensor& tensor, std::uint64_t rows);
 
 // Returns the first columns of a matrix in the same way. Requires: it has that many.

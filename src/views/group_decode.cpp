@@ -1,4 +1,4 @@
-// Decodes groups of codes, for every scheme that get_group_scheme() reads.
+// Decodes groups of codes, for every scheme that read_group_scheme() reads.
 #include <algorithm>
 #include <array>
 
@@ -48,18 +48,18 @@ class CodeWords {
   }
 
   std::uint64_t at(std::uint64_t element) const {
-    if (flat_) return code(element / per_word_, static_cast<unsigned>(element % per_word_));
+    if (flat_) return extract_code(element / per_word_, static_cast<unsigned>(element % per_word_));
     // Neighbours along another axis share a word: the words have the order that the codes would have if that axis were
     // shorter.
     const std::uint64_t inner = element % stride_;
     const std::uint64_t middle = element / stride_ % along_;
     const std::uint64_t outer = element / stride_ / along_;
     const std::uint64_t word = (outer * (along_ / per_word_) + middle / per_word_) * stride_ + inner;
-    return code(word, static_cast<unsigned>(middle % per_word_));
+    return extract_code(word, static_cast<unsigned>(middle % per_word_));
   }
 
  private:
-  std::uint64_t code(std::uint64_t word, unsigned place) const {
+  std::uint64_t extract_code(std::uint64_t word, unsigned place) const {
     std::uint64_t bits = 0;
     for (std::size_t i = 0; i < word_bytes_; ++i)
       bits |= std::to_integer<std::uint64_t>(words_.bytes()[word * word_bytes_ + i]) << (8 * i);
@@ -116,7 +116,7 @@ class GroupNumbers {
                                   ? static_cast<std::size_t>(std::min<std::uint64_t>(
                                         codes.size(), i + scheme_.group_size - (first + i) % scheme_.group_size))
                                   : i + 1;
-      for (; i < end; ++i) out[i] = (static_cast<float>(codes[i]) - zero(group)) * scales_[group];
+      for (; i < end; ++i) out[i] = (static_cast<float>(codes[i]) - get_zero(group)) * scales_[group];
     }
   }
 
@@ -129,7 +129,7 @@ class GroupNumbers {
     return (element / stride_ / along_ * groups_along_ + group) * stride_ + inner;
   }
 
-  float zero(std::size_t group) const { return zeros_.empty() ? static_cast<float>(scheme_.zero) : zeros_[group]; }
+  float get_zero(std::size_t group) const { return zeros_.empty() ? static_cast<float>(scheme_.zero) : zeros_[group]; }
 
   void unpack_zeros(const Tensor& tensor) {
     Shape shape = tensor.shape;
@@ -193,7 +193,7 @@ void check_groups(const Tensor& tensor) {
   if (has_scheme(tensor)) check_group_parts(tensor);
 }
 
-std::string group_type(const Tensor& tensor) {
+std::string name_group_type(const Tensor& tensor) {
   if (!has_scheme(tensor)) return std::string(layouts::groups.name);
   return fmt::format("group{}:{}", get_group_scheme(tensor.layout)->bits, get_group_scheme(tensor.layout)->group_size);
 }
@@ -210,7 +210,7 @@ bool is_same_grouping(const Tensor& a, const Tensor& b) {
 }
 
 // Returns the meaning of a type: the sign of a word of codes has none.
-std::optional<std::string> group_type_meaning(const Part& part) {
+std::optional<std::string> find_group_type_meaning(const Part& part) {
   if (part.role != "packed_weight" || !is_integer(part.dtype)) return std::nullopt;
   return fmt::format("{}", info(part.dtype).bits);
 }
@@ -225,11 +225,11 @@ const LayoutType layouts::groups = {
     .needs_known_parts = true,
     .has_float_elements = has_scheme,
     .elements = [](const Tensor& tensor) { return make_group_decoded_blob(tensor); },
-    .stored_type = group_type,
+    .stored_type = name_group_type,
     .is_stored_as = is_stored_as_groups,
     .same_scheme = is_same_grouping,
     .spells_scheme = spells_group_scheme,
-    .type_meaning = group_type_meaning,
+    .type_meaning = find_group_type_meaning,
 };
 
 BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index) {

@@ -120,7 +120,7 @@ class GroupScales {
     std::once_flag all_;
   };
 
-  std::shared_ptr<Table> table() const {
+  std::shared_ptr<Table> get_table() const {
     return table_.get([this] { return std::make_shared<Table>(*this); });
   }
 
@@ -172,12 +172,12 @@ class GroupNumbersBlob final : public Blob {
 
   std::uint64_t size() const override { return scales_->count() * sizeof(std::uint16_t); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    const auto table = scales_->table();
+    const auto table = scales_->get_table();
     table->find_all();
     const bool is_last = what_ == What::zeros && offset + out.size() == size();
     std::array<std::uint16_t, 1024> numbers;
     read_units(offset, out, sizeof numbers[0], numbers.size(), [&](std::uint64_t first, std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i) numbers[i] = as_half(table->get(first + i));
+      for (std::size_t i = 0; i < count; ++i) numbers[i] = get_half(table->get(first + i));
       return std::as_bytes(std::span(numbers).first(count));
     });
     if (is_last) scales_->release();  // writers read this part last: scales of one tensor at a time are in memory
@@ -192,7 +192,7 @@ class GroupNumbersBlob final : public Blob {
     return zeros;
   }
 
-  std::uint16_t as_half(const GroupScale& scale) const {
+  std::uint16_t get_half(const GroupScale& scale) const {
     return what_ == What::scales ? scale.half : zeros_[scale.zero];
   }
 
@@ -212,7 +212,7 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
   void read_measured(std::uint64_t offset, std::span<std::byte> out, QuantizationError* loss) const override {
     QuantizationError ignored;
     QuantizationError& error = loss != nullptr ? *loss : ignored;
-    const auto table = scales_->table();
+    const auto table = scales_->get_table();
     std::array<float, kBlockSize> numbers;
     std::array<std::byte, kBlockSize> codes;
     while (!out.empty()) {

@@ -32,8 +32,8 @@ Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<
 // invalid_file for a group that the tensor does not have. Requires: Layout::quantized_group with a scheme.
 BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index = nullptr);
 
-// Reads such an index. Throws invalid_file for a group that the tensor does not have, with the place if it is known.
-// Requires: it has an element for each index along the axis.
+// Reads the index that make_group_decoded_blob() takes. Throws invalid_file for a group that the tensor does not have,
+// with the place if it is known. Requires: it has an element for each index along the axis.
 std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupScheme& scheme, const Blob& index);
 
 // Groups of codes that are not neighbours (indexed_groups.cpp describes the parts).
@@ -69,7 +69,7 @@ inline constexpr std::string_view kCodebook = "poise.codebook/1";
 // 0.
 TensorLayout make_codebook_layout(std::uint64_t block);
 Attributes make_codebook_attributes(std::uint64_t block);
-// Returns the block of such a tensor.
+// Returns how many elements of the tensor share a scale. Requires: its layout is kCodebook.
 std::uint64_t get_codebook_block(const Tensor& tensor);
 
 // Throws invalid_file (without path) naming tensor and part where parts do not fit the shape. Requires: such a tensor.
@@ -86,7 +86,7 @@ struct BlockShape {
 // Returns the layout, and the attributes that describe it. Requires: neither number of the shape is 0.
 TensorLayout make_block_scaled_layout(const BlockShape& shape);
 Attributes make_block_scaled_attributes(const BlockShape& shape);
-// Returns the shape of a block of such a tensor.
+// Returns the shape of a block of the tensor. Requires: its layout is kBlockScaled.
 const BlockShape& get_block_scaled_shape(const Tensor& tensor);
 
 // Throws invalid_file (without path) naming tensor and part where parts do not fit the shape. Requires: such a tensor.

@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kIndex = "group_index";
 
 // Returns the same codes in groups of neighbours. Requires: the types of all parts are known.
-Tensor neighbours(const Tensor& tensor) {
+Tensor make_neighbour_groups(const Tensor& tensor) {
   Tensor groups = tensor;
   groups.parts = {};
   for (const Part& part : tensor.parts) {
@@ -44,20 +44,20 @@ void check_indexed(const Tensor& tensor) {
   if (!has_known_types(tensor)) return;
   const Part* index = tensor.part(kIndex);
   if (index == nullptr) fail_parts(tensor, fmt::format("{} needs the part {}", kIndexedGroups, kIndex));
-  check_group_parts(neighbours(tensor));
+  check_group_parts(make_neighbour_groups(tensor));
   require_type(tensor, *index, DType::u32);
   require_elements(tensor, *index, tensor.shape[get_scheme(tensor).axis]);
 }
 
 void check_index(const Tensor& tensor) { read_group_index(tensor, get_scheme(tensor), *tensor.require(kIndex).blob); }
 
-BlobPtr indexed_elements(const Tensor& tensor) {
+BlobPtr make_indexed_elements(const Tensor& tensor) {
   check_indexed(tensor);
-  return make_group_decoded_blob(neighbours(tensor), tensor.require(kIndex).blob);
+  return make_group_decoded_blob(make_neighbour_groups(tensor), tensor.require(kIndex).blob);
 }
 
 // Returns true if codes, scales and zero points are rows of elements without gaps.
-bool are_rows(const Tensor& groups, const GroupScheme& scheme) {
+bool are_gapless_rows(const Tensor& groups, const GroupScheme& scheme) {
   return groups.shape.size() == 2 && groups.elements() != 0 && scheme.axis == 1 && scheme.packing_axis == 1 &&
          !scheme.high_bits_first && scheme.bits >= 2 && 8 % scheme.bits == 0 &&
          scheme.per_word * scheme.bits == info(scheme.word).bits && groups.shape[1] * scheme.bits % 8 == 0 &&
@@ -67,14 +67,14 @@ bool are_rows(const Tensor& groups, const GroupScheme& scheme) {
 
 // Returns the size of groups of neighbours, once columns are in the order of their groups. The groups may have
 // different sizes.
-std::uint64_t common_size(const std::vector<std::uint32_t>& index, std::uint64_t groups) {
+std::uint64_t find_common_size(const std::vector<std::uint32_t>& index, std::uint64_t groups) {
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(groups));
   for (const std::uint32_t group : index) ++sizes[group];
   return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0},
                          [](std::uint64_t a, std::uint64_t b) { return std::gcd(a, b); });
 }
 
-std::string indexed_type(const Tensor& tensor) {
+std::string name_indexed_type(const Tensor& tensor) {
   return fmt::format("group{}:{}:indexed", get_scheme(tensor).bits, get_scheme(tensor).group_size);
 }
 
@@ -90,8 +90,8 @@ const LayoutType layouts::indexed_groups = {
     .needs_known_parts = true,
     .check_content = check_index,
     .has_float_elements = has_known_types,
-    .elements = indexed_elements,
-    .stored_type = indexed_type,
+    .elements = make_indexed_elements,
+    .stored_type = name_indexed_type,
     .same_scheme = is_same_indexed,
     .spells_scheme = spells_group_scheme,
 };
@@ -99,16 +99,16 @@ const LayoutType layouts::indexed_groups = {
 TensorLayout make_indexed_groups_layout(const Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr)
     fail_parts(tensor, fmt::format("{} has no part packed_weight: codes are called data", kIndexedGroups));
-  const GroupScheme scheme = *get_group_scheme(neighbours(tensor).layout);
+  const GroupScheme scheme = *get_group_scheme(make_neighbour_groups(tensor).layout);
   if (scheme.group_size == 0) fail_parts(tensor, "attribute group_size: a group has one code or more");
   return TensorLayout::described(kIndexedGroups, scheme);
 }
 
 std::optional<SortedGroups> sort_groups(const Tensor& tensor) {
   check_indexed(tensor);
-  SortedGroups result = {neighbours(tensor), {}};
+  SortedGroups result = {make_neighbour_groups(tensor), {}};
   GroupScheme scheme = *get_group_scheme(result.groups.layout);
-  if (!are_rows(result.groups, scheme)) return std::nullopt;
+  if (!are_gapless_rows(result.groups, scheme)) return std::nullopt;
   const std::uint64_t columns = tensor.shape[1];
   const std::uint64_t groups = columns / scheme.group_size;
   const std::vector<std::uint32_t> index = read_group_index(tensor, scheme, *tensor.require(kIndex).blob);
@@ -116,7 +116,7 @@ std::optional<SortedGroups> sort_groups(const Tensor& tensor) {
   order.resize(index.size());
   std::iota(order.begin(), order.end(), 0U);
   std::ranges::stable_sort(order, {}, [&](std::uint32_t column) { return index[column]; });
-  scheme.group_size = common_size(index, groups);
+  scheme.group_size = find_common_size(index, groups);
   std::vector<std::uint32_t> group_at;  // of those of neighbours
   for (std::size_t i = 0; i < order.size(); i += static_cast<std::size_t>(scheme.group_size))
     group_at.push_back(index[order[i]]);
@@ -137,7 +137,7 @@ std::optional<RowGroups> read_row_groups(const Tensor& tensor) {
   check_indexed(tensor);
   const GroupScheme& scheme = get_scheme(tensor);
   if (tensor.shape.size() != 2 || scheme.axis != 0) return std::nullopt;
-  return RowGroups{neighbours(tensor), read_group_index(tensor, scheme, *tensor.require(kIndex).blob)};
+  return RowGroups{make_neighbour_groups(tensor), read_group_index(tensor, scheme, *tensor.require(kIndex).blob)};
 }
 
 }  // namespace poise

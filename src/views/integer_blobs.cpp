@@ -23,7 +23,7 @@ void reverse_numbers(std::span<std::byte> bytes) {
   }
 }
 
-// Requires: the bytes are whole numbers.
+// Reverses the bytes of each number of `width` bytes. Requires: the bytes are whole numbers.
 void reverse_each(std::span<std::byte> bytes, unsigned width) {
   switch (width) {
     case 2: return reverse_numbers<std::uint16_t>(bytes);
@@ -66,7 +66,7 @@ class SwappedStream final : public BlobStream {
     return count;
   }
 
-  // Reads as many bytes as there are.
+  // Fills `out` as far as the stream has bytes; returns how many.
   std::size_t fill(std::span<std::byte> out) {
     std::size_t done = 0;
     while (done < out.size()) {

@@ -1,4 +1,4 @@
-// LayoutType: one layout, which is a way in which parts make up a tensor's elements.
+// LayoutType: describes one layout, a way in which parts make up a tensor's elements.
 //
 // layout_type.cpp has the table. A new layout is one file in views/ with its row, and its place in the table: inspect,
 // verify, convert, diff, run and zTensor 2 use the row. A format's own notation is in the format's folder; the row of
@@ -29,19 +29,18 @@ namespace poise {
 // layouts, types and encodings. Requires: a shape whose product fits 64 bits.
 void check_parts(const Tensor& tensor);
 
-// Checks the same, and that parts do not contradict each other: an index names groups that there are. Reads such an
-// index.
+// Checks the same, and that parts do not contradict each other: an index names existing groups. Reads the index.
 void check_content(const Tensor& tensor);
 
-// Checks that several layouts share. Each throws invalid_file (without path) naming tensor and part.
+// Several layouts use the checks below. Each throws invalid_file (without path) naming tensor and part.
 
-// Requires exactly these parts.
+// Throws unless the tensor has exactly these parts.
 void require_roles(const Tensor& tensor, std::initializer_list<std::string_view> roles);
-// Requires that the part has that type.
+// Throws unless the part has that type.
 void require_type(const Tensor& tensor, const Part& part, DType dtype);
-// Requires that the part has that many elements of its type. std::nullopt stands for more than any part can have.
+// Throws unless the part has that many elements of its type. std::nullopt stands for more than any part can have.
 void require_elements(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> elements);
-// Returns the attribute, a positive integer.
+// Returns the attribute. Throws unless it is a positive integer.
 std::uint64_t require_positive_attribute(const Tensor& tensor, std::string_view key);
 
 struct BlockType;
@@ -62,7 +61,7 @@ struct ValueRules {
 // Returns the rules of the tensor's layout.
 ValueRules get_value_rules(const Tensor& tensor, const Part& part);
 
-// Returns std::nullopt for any codes.
+// Returns the format of the codes; std::nullopt for ByteCodes::any.
 std::optional<CodeFormat> get_code_format(ValueRules::ByteCodes codes);
 
 // Returns "element 7 is not finite".
@@ -70,7 +69,7 @@ std::string describe_bad_element(DType dtype, std::uint64_t element);
 // Returns the fault of the last byte of a part, if it has one.
 std::optional<std::string> find_problem_with_last(ValueRules::LastHalf half, std::byte last);
 
-// Is a row of the table. The comment of a column that may be null gives the default.
+// Describes one layout, as a row of the table. The comment of a column that may be null gives the default.
 struct LayoutType {
   std::string_view name;   // "sparse_csr", "zt.mx/1"
   bool quantized = false;  // elements are codes, with parts or attributes that decode them
@@ -132,6 +131,7 @@ extern const LayoutType other;   // carried only
 // Returns all rows except `other`.
 std::span<const LayoutType* const> list_layout_types();
 
+// Returns the row of a layout; `other` if no row describes it.
 const LayoutType& find_layout_type(const TensorLayout& layout);
 
 // Throws invalid_file (without path), naming the tensor. check() calls it.

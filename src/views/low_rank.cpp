@@ -91,7 +91,7 @@ class Factors {
     }
   }
 
-  // Requires: rank_ and columns_ are known.
+  // Stores the right matrix in strips. Requires: rank_ and columns_ are known.
   void cut(const std::vector<float>& right) {
     strips_.resize((columns_ + kStrip - 1) / kStrip * rank_ * kStrip);
     for (std::size_t k = 0; k < rank_; ++k) {
@@ -118,7 +118,7 @@ class Factors {
   std::vector<float> strips_;  // of the right one's columns: [rank, kStrip] each, the last filled up with zeros
 };
 
-// Adds a matrix's change and checks the sums, which are of either type.
+// Adds a matrix's change and checks the sums, which are float32 or float64.
 class LowRankSum {
  public:
   LowRankSum(const Tensor& matrix, LowRank change)
@@ -126,7 +126,7 @@ class LowRankSum {
 
   // Adds the change to the elements from `first` on.
   void add(std::uint64_t first, std::span<float> out) const {
-    factors()->add(static_cast<std::size_t>(first / columns_), static_cast<std::size_t>(first % columns_), out);
+    load_factors()->add(static_cast<std::size_t>(first / columns_), static_cast<std::size_t>(first % columns_), out);
   }
 
   // Takes `own`, the matrix's elements from `first` on.
@@ -135,8 +135,8 @@ class LowRankSum {
     for (std::size_t i = 0; i < sums.size(); ++i) {
       if (std::isfinite(sums[i]) || !std::isfinite(own[i])) continue;
       const std::uint64_t element = first + i;
-      if (!factors()->has_finite_terms(static_cast<std::size_t>(element / columns_),
-                                       static_cast<std::size_t>(element % columns_)))
+      if (!load_factors()->has_finite_terms(static_cast<std::size_t>(element / columns_),
+                                            static_cast<std::size_t>(element % columns_)))
         continue;
       throw Error(
           ErrorKind::unsupported,
@@ -149,7 +149,7 @@ class LowRankSum {
   void release() const { kept_.release(); }
 
  private:
-  std::shared_ptr<const Factors> factors() const {
+  std::shared_ptr<const Factors> load_factors() const {
     return kept_.get([this] { return std::make_shared<const Factors>(change_); });
   }
 

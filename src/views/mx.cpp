@@ -78,7 +78,7 @@ std::optional<TensorLayout> read_mx(const Tensor& tensor, std::string_view name)
   return read_mx_scheme(tensor);
 }
 
-BlobPtr mx_elements(const Tensor& tensor) { return std::make_shared<MxBlob>(tensor); }
+BlobPtr make_mx_elements(const Tensor& tensor) { return std::make_shared<MxBlob>(tensor); }
 
 bool is_same_scheme(const Tensor& a, const Tensor& b) { return *get_mx_scheme(a.layout) == *get_mx_scheme(b.layout); }
 
@@ -86,24 +86,24 @@ constexpr std::size_t kCodes = 16;  // bytes of a block's codes
 constexpr std::size_t kBlockBytes = kCodes + 1;
 constexpr std::size_t kBlocksAtOnce = 512;
 
-std::byte low(std::byte pair) { return pair & std::byte{15}; }
-std::byte high(std::byte pair) { return pair >> 4; }
+std::byte get_low_half(std::byte pair) { return pair & std::byte{15}; }
+std::byte get_high_half(std::byte pair) { return pair >> 4; }
 
-void to_halves(const std::byte* by_turns, std::byte* out) {
+void convert_to_halves(const std::byte* by_turns, std::byte* out) {
   for (std::size_t i = 0; i < kCodes / 2; ++i) {
     const std::byte first = by_turns[i];
     const std::byte second = by_turns[kCodes / 2 + i];
-    out[2 * i] = low(first) | low(second) << 4;
-    out[2 * i + 1] = high(first) | (second & std::byte{0xf0});
+    out[2 * i] = get_low_half(first) | get_low_half(second) << 4;
+    out[2 * i + 1] = get_high_half(first) | (second & std::byte{0xf0});
   }
 }
 
-void to_turns(const std::byte* halves, std::byte* out) {
+void convert_to_turns(const std::byte* halves, std::byte* out) {
   for (std::size_t i = 0; i < kCodes / 2; ++i) {
     const std::byte even = halves[2 * i];
     const std::byte odd = halves[2 * i + 1];
-    out[i] = low(even) | low(odd) << 4;
-    out[kCodes / 2 + i] = high(even) | (odd & std::byte{0xf0});
+    out[i] = get_low_half(even) | get_low_half(odd) << 4;
+    out[kCodes / 2 + i] = get_high_half(even) | (odd & std::byte{0xf0});
   }
 }
 
@@ -127,7 +127,7 @@ class BlocksBlob final : public Blob {
       scales_->read(first, scales);
       for (std::size_t i = 0; i < count; ++i) {
         made[i * kBlockBytes] = scales[i];
-        to_halves(codes.data() + i * kCodes, made.data() + i * kBlockBytes + 1);
+        convert_to_halves(codes.data() + i * kCodes, made.data() + i * kBlockBytes + 1);
       }
       return std::span(made);
     });
@@ -153,7 +153,8 @@ class MxCodesBlob final : public Blob {
       made.resize(count * kCodes);
       blocks.resize(count * kBlockBytes);
       blocks_->read(first * kBlockBytes, blocks);
-      for (std::size_t i = 0; i < count; ++i) to_turns(blocks.data() + i * kBlockBytes + 1, made.data() + i * kCodes);
+      for (std::size_t i = 0; i < count; ++i)
+        convert_to_turns(blocks.data() + i * kBlockBytes + 1, made.data() + i * kCodes);
       return std::span(made);
     });
   }
@@ -171,7 +172,7 @@ const LayoutType layouts::mx = {
     .check = check_mx_parts,
     .needs_known_parts = true,
     .has_float_elements = has_known_types,
-    .elements = mx_elements,
+    .elements = make_mx_elements,
     .same_scheme = is_same_scheme,
     .spells_scheme = spells_mx_scheme,
 };

@@ -1,4 +1,4 @@
-// MX numbers of four bits between the order of gpt-oss and ggml's MXFP4. Their bits do not change.
+// Converts MX numbers of four bits between the order of gpt-oss and that of ggml's MXFP4. Their bits do not change.
 //
 // gpt-oss: 16 bytes for 32 neighbours, the even one in the low half of each byte; the exponents of their scales, a byte
 // each, are in another tensor. ggml: blocks of 17 bytes, the exponent first; byte i holds neighbour i in its low half
@@ -20,15 +20,16 @@ inline constexpr std::uint64_t kMxfp4Block = 32;  // numbers that share a scale
 // Returns true for a tensor in the layout zt.mx/1 of four bits whose blocks of 32 run along the last axis.
 bool is_mxfp4(const Tensor& tensor);
 
-// Returns such a tensor, of codes and scales in the order of gpt-oss. Requires: the last axis is a multiple of 32.
+// Makes such a tensor of codes and scales in the order of gpt-oss. Requires: the last axis is a multiple of 32.
 Tensor make_mxfp4(std::string name, Shape shape, BlobPtr codes, BlobPtr scales);
 
-// Converts the same numbers to ggml's blocks, and back. Requires: is_mxfp4(), or blocks along rows of that type.
+// Convert a tensor to ggml's blocks, and back, with the same numbers. Requires: is_mxfp4(), or blocks along rows of
+// that type.
 Tensor convert_mxfp4_to_blocks(const Tensor& tensor);
 Tensor convert_blocks_to_mxfp4(const Tensor& blocks);
 bool is_mxfp4_blocks(const Tensor& tensor);
 
-// Requires: `codes` has 16 bytes for each byte of the scales.
+// Makes ggml's blocks of codes and scales. Requires: `codes` has 16 bytes for each byte of the scales.
 BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales);
 
 // Return the codes and the scales of blocks. Requires: whole blocks.

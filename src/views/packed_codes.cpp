@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kWordBytes = 4;
 using ByteMap = std::array<std::byte, 256>;
 
-std::uint64_t row_bytes(const PackedCodes& codes) {
+std::uint64_t get_row_bytes(const PackedCodes& codes) {
   return codes.row_bytes != 0 ? codes.row_bytes : codes.columns * codes.bits / 8;
 }
 
@@ -30,7 +30,7 @@ std::uint64_t find_place(const PackedCodes& codes, std::uint64_t i) {
 }
 
 // Returns true if neighbours in row-major order are neighbours in a stream.
-bool are_lines(const PackedCodes& codes, MatrixOrder order) {
+bool are_rows_of_streams(const PackedCodes& codes, MatrixOrder order) {
   return (codes.along == PackedCodes::Along::rows) == (order == MatrixOrder::same);
 }
 
@@ -39,29 +39,32 @@ class Codes {
  public:
   Codes(const PackedCodes& codes, MatrixOrder order)
       : width_(order == MatrixOrder::transposed ? codes.rows : codes.columns),
-        along_lines_(are_lines(codes, order)),
+        along_lines_(are_rows_of_streams(codes, order)),
         add_(codes.add),
         bits_(codes.bits),
         mask_((1U << codes.bits) - 1),
         word_bytes_(codes.along == PackedCodes::Along::rows ? kWordBytes : codes.columns * kWordBytes),
-        line_bytes_(codes.along == PackedCodes::Along::rows ? row_bytes(codes) : kWordBytes),
+        line_bytes_(codes.along == PackedCodes::Along::rows ? get_row_bytes(codes) : kWordBytes),
         loaded_(codes.words) {
     // Places repeat after whole words and whole turns of the order.
     const std::uint64_t turn = std::max<std::uint64_t>(1, codes.order.size());
     const std::uint64_t period = std::lcm(turn, codes.per_word != 0 ? codes.per_word : std::uint64_t{8} * kWordBytes);
-    const auto bit_of = [&](std::uint64_t place) {
+    const auto find_bit = [&](std::uint64_t place) {
       return codes.per_word == 0 ? place * codes.bits
                                  : place / codes.per_word * 32 + place % codes.per_word * codes.bits;
     };
-    const auto byte_of = [&](std::uint64_t index) { return index / kWordBytes * word_bytes_ + index % kWordBytes; };
+    const auto find_byte_place = [&](std::uint64_t index) {
+      return index / kWordBytes * word_bytes_ + index % kWordBytes;
+    };
     for (std::uint64_t i = 0; i < period; ++i) {
-      const std::uint64_t bit = bit_of(find_place(codes, i));
-      places_.push_back({byte_of(bit / 8), byte_of((bit + codes.bits - 1) / 8), static_cast<unsigned>(bit % 8)});
+      const std::uint64_t bit = find_bit(find_place(codes, i));
+      places_.push_back(
+          {find_byte_place(bit / 8), find_byte_place((bit + codes.bits - 1) / 8), static_cast<unsigned>(bit % 8)});
     }
-    period_bytes_ = byte_of(bit_of(period) / 8);
+    period_bytes_ = find_byte_place(find_bit(period) / 8);
   }
 
-  // Copies bytes of codes, each made of one byte of the words. Requires: byte_map() gave the map.
+  // Copies bytes of codes, each made of one byte of the words. Requires: make_byte_map() gave the map.
   void copy_bytes(std::uint64_t first, const ByteMap& map, std::span<std::byte> out) const {
     const std::uint64_t width = width_ / (8 / bits_);
     std::uint64_t line = first / width;
@@ -96,7 +99,7 @@ class Codes {
     unsigned shift;
   };
 
-  std::uint8_t code(const std::byte* at, const Place& place) const {
+  std::uint8_t extract_packed_code(const std::byte* at, const Place& place) const {
     const unsigned low = std::to_integer<unsigned>(at[place.low]);
     const unsigned high = std::to_integer<unsigned>(at[place.high]);
     // The mask drops the bits above a code, which include those of a byte that was read twice.
@@ -107,7 +110,7 @@ class Codes {
     const std::byte* at = loaded_.bytes().data() + line * line_bytes_ + begin / places_.size() * period_bytes_;
     auto i = static_cast<std::size_t>(begin % places_.size());
     for (std::uint8_t& to : out) {
-      to = code(at, places_[i]);
+      to = extract_packed_code(at, places_[i]);
       if (++i < places_.size()) continue;
       i = 0;
       at += period_bytes_;
@@ -119,7 +122,7 @@ class Codes {
     const Place& of_all = places_[static_cast<std::size_t>(place % places_.size())];
     const std::byte* at = loaded_.bytes().data() + line * line_bytes_ + place / places_.size() * period_bytes_;
     for (std::uint8_t& to : out) {
-      to = code(at, of_all);
+      to = extract_packed_code(at, of_all);
       at += line_bytes_;
     }
   }
@@ -138,8 +141,8 @@ class Codes {
 
 // Maps a byte of `words` to the byte of codes that is made of it alone. Returns std::nullopt if several bytes make
 // one.
-std::optional<ByteMap> byte_map(const PackedCodes& codes, MatrixOrder order, unsigned bits) {
-  if (bits != codes.bits || !are_lines(codes, order)) return std::nullopt;
+std::optional<ByteMap> make_byte_map(const PackedCodes& codes, MatrixOrder order, unsigned bits) {
+  if (bits != codes.bits || !are_rows_of_streams(codes, order)) return std::nullopt;
   const std::size_t of_byte = 8 / bits;
   const std::uint64_t length = codes.along == PackedCodes::Along::rows ? codes.columns : codes.rows;
   if (length % of_byte != 0 || (codes.per_word != 0 && codes.per_word * bits != 8 * kWordBytes) ||
@@ -181,7 +184,7 @@ class CodesBlob final : public Blob {
  public:
   static constexpr unsigned kNumbers = 16;
 
-  // Takes `map`, the result of byte_map() for these codes.
+  // Takes `map`, the result of make_byte_map() for these codes.
   CodesBlob(PackedCodes codes, MatrixOrder order, unsigned bits, const std::optional<ByteMap>& map)
       : codes_(std::move(codes)),
         words_{.change = StoredAs::Change::codes, .blob = codes_.words},
@@ -249,9 +252,9 @@ class CodesBlob final : public Blob {
 }  // namespace
 
 BlobPtr make_codes_blob(const PackedCodes& codes, MatrixOrder order, unsigned bits) {
-  const auto map = byte_map(codes, order, bits);
-  if (map && codes.along == PackedCodes::Along::rows && row_bytes(codes) == codes.columns * bits / 8)
-    return std::make_shared<MappedBytes>(codes.words, codes.rows * row_bytes(codes), *map);
+  const auto map = make_byte_map(codes, order, bits);
+  if (map && codes.along == PackedCodes::Along::rows && get_row_bytes(codes) == codes.columns * bits / 8)
+    return std::make_shared<MappedBytes>(codes.words, codes.rows * get_row_bytes(codes), *map);
   return std::make_shared<CodesBlob>(codes, order, bits, map);
 }
 

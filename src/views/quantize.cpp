@@ -68,14 +68,14 @@ struct Summary {
   }
 };
 
-Summary empty_summary(bool with_bins) {
+Summary make_empty_summary(bool with_bins) {
   Summary summary;
   if (with_bins) summary.bins.resize(kBins);
   return summary;
 }
 
 Summary summarize_seekable(const Blob& elements, bool with_bins) {
-  tbb::enumerable_thread_specific<Summary> summaries([&] { return empty_summary(with_bins); });
+  tbb::enumerable_thread_specific<Summary> summaries([&] { return make_empty_summary(with_bins); });
   const std::uint64_t count = elements.size() / sizeof(float);
   const auto look_at = [&](const tbb::blocked_range<std::uint64_t>& range) {
     std::array<float, kBlockSize> values;
@@ -90,13 +90,13 @@ Summary summarize_seekable(const Blob& elements, bool with_bins) {
   // The task is isolated: a thread that waits here must not take other work that may ask for this scale.
   tbb::this_task_arena::isolate(
       [&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count, kChunk), look_at); });
-  Summary all = empty_summary(with_bins);
+  Summary all = make_empty_summary(with_bins);
   for (const Summary& summary : summaries) all.merge(summary);
   return all;
 }
 
 Summary summarize_stream(const Blob& elements, bool with_bins) {
-  Summary all = empty_summary(with_bins);
+  Summary all = make_empty_summary(with_bins);
   const auto stream = elements.stream();
   std::vector<float> values(kChunk);
   std::uint64_t first = 0;
@@ -140,13 +140,13 @@ class ClippingError {
 };
 
 // Tries clipping magnitudes from the largest down to a thousandth of it, then finer around the best.
-double best_clip(const ClippingError& error, double largest) {
+double find_best_clip(const ClippingError& error, double largest) {
   constexpr int kStepsPerOctave = 16;
   constexpr int kOctaves = 10;
   constexpr int kRounds = 3;
   double best = largest;
   double least = error.at(largest);
-  const auto consider = [&](double clip) {
+  const auto try_clip = [&](double clip) {
     if (clip > largest) return;
     const double found = error.at(clip);
     if (found >= least) return;
@@ -154,16 +154,16 @@ double best_clip(const ClippingError& error, double largest) {
     best = clip;
   };
   double step = 1.0 / kStepsPerOctave;  // in octaves
-  for (int i = 1; i <= kStepsPerOctave * kOctaves; ++i) consider(largest * std::exp2(-i * step));
+  for (int i = 1; i <= kStepsPerOctave * kOctaves; ++i) try_clip(largest * std::exp2(-i * step));
   for (int round = 0; round < kRounds; ++round) {
     const double center = best;
-    for (int i = -8; i <= 8; ++i) consider(center * std::exp2(i * step / 8));
+    for (int i = -8; i <= 8; ++i) try_clip(center * std::exp2(i * step / 8));
     step /= 8;
   }
   return best;
 }
 
-Affine symmetric(double largest, int levels) {
+Affine make_symmetric_scale(double largest, int levels) {
   return {.delta = static_cast<float>(largest / levels), .min = 0, .max = 0, .packed = false};
 }
 
@@ -180,7 +180,7 @@ Affine find_scale(const std::string& name, const Blob& elements, const StoredTyp
   }
   const double largest = static_cast<double>(std::bit_cast<float>(summary.extremes.largest));
   const CodeFormat format = get_code_format(type.dtype, {});
-  Affine affine = symmetric(largest, format.largest());
+  Affine affine = make_symmetric_scale(largest, format.largest());
   // A range needs two different ends; a constant tensor uses the symmetric rule.
   if (type.scale == ScaleRule::range && summary.extremes.min < summary.extremes.max) {
     const double delta =
@@ -189,7 +189,8 @@ Affine find_scale(const std::string& name, const Blob& elements, const StoredTyp
         .delta = static_cast<float>(delta), .min = summary.extremes.min, .max = summary.extremes.max, .packed = false};
   }
   if (with_bins && largest > 0)
-    affine = symmetric(best_clip(ClippingError(summary.bins, format.largest()), largest), format.largest());
+    affine =
+        make_symmetric_scale(find_best_clip(ClippingError(summary.bins, format.largest()), largest), format.largest());
   affine.packed = type.dtype == DType::qint4;
   return affine;
 }
@@ -290,7 +291,7 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
   }
 
  private:
-  // Throws where the largest code times the scale overflows float32, although the number itself does not.
+  // Throws, because the largest code times the scale overflows float32 although the number itself does not.
   [[noreturn]] void refuse(std::uint64_t element) const {
     throw Error(ErrorKind::unsupported, fmt::format("tensor {}: elements from {} on become codes of numbers that are "
                                                     "not finite, because they are as large as float32 allows",
@@ -309,7 +310,7 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
 constexpr std::uint64_t kPieceBytes = 64 << 10;  // bytes of codes that a thread makes at once
 
 // Returns why rows do not fit blocks of the type; empty if they do.
-std::string row_fault(const Shape& shape, const BlockType& type) {
+std::string find_row_fault(const Shape& shape, const BlockType& type) {
   if (shape.empty()) return "it has no rows, and blocks are made of them";
   if (shape.back() % type.elements == 0) return {};
   return fmt::format("its rows of {} elements are not whole blocks of {}, which {} has", shape.back(), type.elements,
@@ -317,7 +318,7 @@ std::string row_fault(const Shape& shape, const BlockType& type) {
 }
 
 // Returns all bytes, made on all processors if the blob is seekable.
-BlobPtr in_memory(const Blob& blob, const std::string& name, Meter& meter) {
+BlobPtr load_into_memory(const Blob& blob, const std::string& name, Meter& meter) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(blob.size()));
   if (!blob.seekable() || bytes.empty()) {
     read_fully(*blob.stream(), bytes);
@@ -362,7 +363,7 @@ Tensor quantized(const Tensor& tensor, const StoredType& type, const Progress& p
   if (const BlockType* blocks = get_block_type(type)) {
     if (blocks->encode == nullptr)
       refuse(ErrorKind::bad_argument, fmt::format("{} is read, not made", to_string(type)));
-    if (const std::string fault = row_fault(tensor.shape, *blocks); !fault.empty())
+    if (const std::string fault = find_row_fault(tensor.shape, *blocks); !fault.empty())
       refuse(ErrorKind::unsupported, fault);
   }
   if (type.grouped() && tensor.shape.empty())
@@ -371,7 +372,7 @@ Tensor quantized(const Tensor& tensor, const StoredType& type, const Progress& p
   std::uint64_t total = 0;
   for (const Part& part : codes.parts) total += part.blob->size();
   Meter meter(progress, total);
-  for (Part& part : codes.parts) part.blob = in_memory(*part.blob, tensor.name, meter);
+  for (Part& part : codes.parts) part.blob = load_into_memory(*part.blob, tensor.name, meter);
   if (const AffineSource* scale = codes.layout.affine()) codes.layout = make_affine(scale->get());
   return codes;
 }
@@ -382,7 +383,7 @@ Tensor make_block_tensor(std::string name, Shape shape, std::string_view type, s
   };
   const BlockType* const blocks_type = find_named_block_type(type);
   if (blocks_type == nullptr) refuse(fmt::format("\"{}\" is not a type of blocks", type));
-  if (const std::string fault = row_fault(shape, *blocks_type); !fault.empty()) refuse(fault);
+  if (const std::string fault = find_row_fault(shape, *blocks_type); !fault.empty()) refuse(fault);
   const auto elements = element_count(shape);
   const auto bytes = elements ? checked_mul(*elements / blocks_type->elements, blocks_type->bytes) : std::nullopt;
   if (bytes != blocks.size()) refuse(fmt::format("{} bytes for {} {}", blocks.size(), type, to_string(shape)));

@@ -39,20 +39,20 @@ class RowOrderBlob final : public Blob {
   }
   const StoredAs* stored_as() const override { return to_ == RowOrder::halves ? &rows_ : nullptr; }
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
-    return rows_.blob->stored_byte(place(offset));
+    return rows_.blob->stored_byte(find_stored_offset(offset));
   }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     while (!out.empty()) {
       const std::size_t bytes = std::min<std::size_t>(out.size(), rows_.row_bytes - offset % rows_.row_bytes);
-      rows_.blob->read(place(offset), out.first(bytes));
+      rows_.blob->read(find_stored_offset(offset), out.first(bytes));
       offset += bytes;
       out = out.subspan(bytes);
     }
   }
 
  private:
-  std::uint64_t place(std::uint64_t offset) const {
+  std::uint64_t find_stored_offset(std::uint64_t offset) const {
     const std::uint64_t row = offset / rows_.row_bytes;
     const std::uint64_t from =
         to_ == RowOrder::halves ? find_row_in_pairs(row, rows_.head_rows) : find_row_in_halves(row, rows_.head_rows);
@@ -129,7 +129,7 @@ bool has_whole_rows(const Tensor& tensor) {
 }
 
 // Returns the part with other bytes.
-Part made(const Part& part, BlobPtr blob) {
+Part replace_blob(const Part& part, BlobPtr blob) {
   Part result = part;
   result.blob = std::move(blob);
   result.digest = {};
@@ -152,7 +152,7 @@ struct RowPlaces {
 };
 
 // Returns these rows, as [shape..., columns] in the shape `as`.
-Tensor rows_of(const Tensor& stack, const RowPlaces& places, Shape as) {
+Tensor make_row_view(const Tensor& stack, const RowPlaces& places, Shape as) {
   check_parts(stack);
   const std::uint64_t columns = stack.shape.size() == 2 ? 1 : stack.shape[2];
   const std::uint64_t rows = stack.shape[0] * stack.shape[1];
@@ -177,7 +177,7 @@ Tensor rows_of(const Tensor& stack, const RowPlaces& places, Shape as) {
       view.shape.push_back(columns);
       view.strides.push_back(static_cast<std::int64_t>(item));
     }
-    result.parts.push_back(made(part, make_strided_blob(part.blob, view)));
+    result.parts.push_back(replace_blob(part, make_strided_blob(part.blob, view)));
   }
   if (!is_mxfp4(stack)) return result;
   return make_mxfp4(stack.name, result.shape, result.require("data").blob, result.require("scales").blob);
@@ -249,7 +249,7 @@ class JoinedBlob final : public Blob {
 };
 
 // Returns the range of a file that holds the blobs in order, if there is one.
-std::optional<StoredRange> one_range(const std::vector<BlobPtr>& blobs) {
+std::optional<StoredRange> find_one_range(const std::vector<BlobPtr>& blobs) {
   auto all = blobs.front()->raw();
   for (std::size_t i = 1; i < blobs.size() && all; ++i) {
     const auto next = blobs[i]->raw();
@@ -291,12 +291,12 @@ Tensor convert_to_whole_rows(const Tensor& tensor) {
 
 Tensor select_rows(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step) {
   const std::uint64_t rows = stack.shape[1];
-  return rows_of(stack, {{rows / step}, {step}, matrix * rows + first}, {rows / step});
+  return make_row_view(stack, {{rows / step}, {step}, matrix * rows + first}, {rows / step});
 }
 
 Tensor interleave_rows(const Tensor& stack, std::uint64_t turns) {
   const auto [count, rows] = std::pair(stack.shape[0] / turns, stack.shape[1]);
-  return rows_of(stack, {{count, rows, turns}, {turns * rows, 1, rows}}, {count, rows * turns});
+  return make_row_view(stack, {{count, rows, turns}, {turns * rows, 1, rows}}, {count, rows * turns});
 }
 
 Tensor stack_tensors(const std::vector<Tensor>& tensors) {
@@ -322,14 +322,14 @@ Tensor stack_tensors(const std::vector<Tensor>& tensors) {
       check_parts(tensor);
       blobs.emplace_back(tensor.parts[i].blob);
     }
-    result.parts[i] = made(result.parts[i], make_joined_blob(std::move(blobs)));
+    result.parts[i] = replace_blob(result.parts[i], make_joined_blob(std::move(blobs)));
   }
   return result;
 }
 
 BlobPtr make_joined_blob(std::vector<BlobPtr> blobs) {
   if (blobs.size() == 1) return std::move(blobs.front());
-  if (const auto range = one_range(blobs)) return make_source_blob(range->source, range->offset, range->length);
+  if (const auto range = find_one_range(blobs)) return make_source_blob(range->source, range->offset, range->length);
   return std::make_shared<JoinedBlob>(std::move(blobs));
 }
 

@@ -1,7 +1,7 @@
 // The rows of matrices whose outputs are rotated in pairs, in either order that files have.
 //
-// A head of n rows in pairs, as llama.cpp has them, has row 2 j + t where halves, as transformers has them, have row
-// t * n / 2 + j (t: 0 or 1).
+// A head has n rows. llama.cpp stores them in pairs, transformers in halves: row 2 j + t in pairs is row t * n / 2 + j
+// in halves (t: 0 or 1).
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace poise {
 
 enum class RowOrder : std::uint8_t { pairs, halves };
 
-// Returns the place in pairs of a row in halves.
+// Converts the number of a row from the order in halves to that in pairs.
 constexpr std::uint64_t find_row_in_pairs(std::uint64_t row, std::uint64_t head_rows) {
   const std::uint64_t half = head_rows / 2;
   const std::uint64_t at = row % head_rows;
   return row - at + at % half * 2 + at / half;
 }
 
-// Returns the place in halves of a row in pairs.
+// Converts the number of a row from the order in pairs to that in halves.
 constexpr std::uint64_t find_row_in_halves(std::uint64_t row, std::uint64_t head_rows) {
   const std::uint64_t at = row % head_rows;
   return row - at + at % 2 * (head_rows / 2) + at / 2;
@@ -31,13 +31,14 @@ constexpr std::uint64_t find_row_in_halves(std::uint64_t row, std::uint64_t head
 // Returns how many rows a head has; std::nullopt if the rows do not divide into heads of an even number of rows.
 std::optional<std::uint64_t> count_head_rows(std::uint64_t rows, std::uint64_t heads);
 
-// Returns the rows in the order `to`; they are in the other one. Rows in halves have stored_as(), which the way back
-// uses. Requires: the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows is even.
+// Returns the rows in the order `to`; the blob has them in the other order. Rows in halves have stored_as(): to store
+// them in pairs again costs nothing. Requires: the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows is
+// even.
 BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to);
 
 // Returns rows whose i-th element is element order[i] of a row of `rows`, which has `columns` of them without gaps.
 // Computed when read. Requires: the order names columns; elements are of whole bytes, or of 2 or 4 bits, low bits of a
-// byte first; the blob is whole rows, and rows are whole bytes, in the order, too.
+// byte first; the blob is whole rows, and rows are whole bytes before and after.
 BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std::vector<std::uint32_t> order);
 
 // Tensors made of the rows of stacks, computed when they are read. A stack is [matrices, rows, columns], or [vectors,

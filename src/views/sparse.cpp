@@ -23,7 +23,7 @@ namespace {
 
 using Fault = std::optional<std::string>;
 
-Fault parts_fault(const Tensor& tensor, std::initializer_list<std::string_view> roles) {
+Fault find_parts_fault(const Tensor& tensor, std::initializer_list<std::string_view> roles) {
   for (const std::string_view role : roles) {
     if (tensor.part(role) == nullptr) return fmt::format("{} needs the part {}", to_string(tensor.layout), role);
   }
@@ -32,53 +32,53 @@ Fault parts_fault(const Tensor& tensor, std::initializer_list<std::string_view> 
   return std::nullopt;
 }
 
-Fault index_fault(const Part& part) {
+Fault find_index_type_fault(const Part& part) {
   if (is_integer(part.dtype)) return std::nullopt;
   return fmt::format("{}: expected an integer type, found {}", part.role, part.type_name());
 }
 
-Fault size_fault(const Part& part, std::optional<std::uint64_t> expected) {
+Fault find_size_fault(const Part& part, std::optional<std::uint64_t> expected) {
   if (expected == part.blob->size()) return std::nullopt;
   if (!expected) return fmt::format("{}: its size overflows", part.role);
   return fmt::format("{}: expected {} bytes, found {}", part.role, *expected, part.blob->size());
 }
 
-Fault values_fault(const Tensor& tensor, std::uint64_t nonzeros) {
+Fault find_values_fault(const Tensor& tensor, std::uint64_t nonzeros) {
   const Part& values = tensor.require("values");
   if (values.dtype == DType::unknown) return std::nullopt;
-  return size_fault(values, packed_bytes(values.dtype, nonzeros));
+  return find_size_fault(values, packed_bytes(values.dtype, nonzeros));
 }
 
-std::uint64_t index_bytes(const Part& part) { return info(part.dtype).bits / 8; }
+std::uint64_t count_index_bytes(const Part& part) { return info(part.dtype).bits / 8; }
 
-Fault csr_fault(const Tensor& tensor) {
+Fault find_csr_fault(const Tensor& tensor) {
   if (tensor.shape.size() != 2)
     return fmt::format("compressed sparse rows have rank 2, found shape {}", to_string(tensor.shape));
-  if (auto fault = parts_fault(tensor, {"values", "indices", "indptr"})) return fault;
+  if (auto fault = find_parts_fault(tensor, {"values", "indices", "indptr"})) return fault;
   const Part& indices = tensor.require("indices");
   const Part& indptr = tensor.require("indptr");
-  if (auto fault = index_fault(indices)) return fault;
-  if (auto fault = index_fault(indptr)) return fault;
+  if (auto fault = find_index_type_fault(indices)) return fault;
+  if (auto fault = find_index_type_fault(indptr)) return fault;
   const auto pointers = checked_add(tensor.shape[0], 1);
-  if (auto fault = size_fault(indptr, pointers ? checked_mul(*pointers, index_bytes(indptr)) : std::nullopt))
+  if (auto fault = find_size_fault(indptr, pointers ? checked_mul(*pointers, count_index_bytes(indptr)) : std::nullopt))
     return fault;
-  const std::uint64_t width = index_bytes(indices);
+  const std::uint64_t width = count_index_bytes(indices);
   if (indices.blob->size() % width != 0)
     return fmt::format("indices: {} bytes are not a whole number of {}", indices.blob->size(), indices.type_name());
-  return values_fault(tensor, indices.blob->size() / width);
+  return find_values_fault(tensor, indices.blob->size() / width);
 }
 
-Fault coo_fault(const Tensor& tensor) {
+Fault find_coo_fault(const Tensor& tensor) {
   if (tensor.shape.empty()) return "a coordinate list has rank 1 or more";
-  if (auto fault = parts_fault(tensor, {"values", "coords"})) return fault;
+  if (auto fault = find_parts_fault(tensor, {"values", "coords"})) return fault;
   const Part& coords = tensor.require("coords");
-  if (auto fault = index_fault(coords)) return fault;
-  const std::uint64_t width = index_bytes(coords) * tensor.shape.size();
+  if (auto fault = find_index_type_fault(coords)) return fault;
+  const std::uint64_t width = count_index_bytes(coords) * tensor.shape.size();
   if (coords.blob->size() % width != 0) {
     return fmt::format("coords: {} bytes are not a whole number of coordinates of rank {}", coords.blob->size(),
                        tensor.shape.size());
   }
-  return values_fault(tensor, coords.blob->size() / width);
+  return find_values_fault(tensor, coords.blob->size() / width);
 }
 
 // Throws invalid_file. `problem` begins with the role of the faulty part, if there is one.
@@ -108,7 +108,7 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
   const Part& part = tensor.require("indices");
   const std::uint64_t columns = tensor.shape[1];
   const auto is_inside = [&](Column column) { return !std::cmp_less(column, 0) && std::cmp_less(column, columns); };
-  const auto comes_twice = [&](Column column) {
+  const auto describe_repeated_column = [&](Column column) {
     return fmt::format("indices: column {} appears twice in row {}", column, row);
   };
   bool ascending = true;
@@ -126,7 +126,7 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
     if (rules != SparseRules::ascending) {
       ascending = false;
     } else if (*before == column) {
-      report(part, i, [&] { return comes_twice(column); });
+      report(part, i, [&] { return describe_repeated_column(column); });
     } else {
       report(part, i,
              [&] { return fmt::format("indices: the columns of row {} do not ascend at element {}", row, i); });
@@ -137,7 +137,8 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
   for (std::uint64_t i = begin; i < end; ++i) {
     if (is_inside(indices.at<Column>(i))) sorted.push_back(indices.at<Column>(i));
   }
-  visit_repeated(std::move(sorted), [&](Column column) { report(part, begin, [&] { return comes_twice(column); }); });
+  visit_repeated(std::move(sorted),
+                 [&](Column column) { report(part, begin, [&] { return describe_repeated_column(column); }); });
 }
 
 void check_csr(const Tensor& tensor, SparseRules rules, const Report& report) {
@@ -145,7 +146,7 @@ void check_csr(const Tensor& tensor, SparseRules rules, const Report& report) {
   const Part& indptr_part = tensor.require("indptr");
   const LoadedBlob indices(indices_part.blob);
   const LoadedBlob indptr(indptr_part.blob);
-  const std::uint64_t nonzeros = indices.bytes().size() / index_bytes(indices_part);
+  const std::uint64_t nonzeros = indices.bytes().size() / count_index_bytes(indices_part);
   visit_integer(indptr_part.dtype, [&](auto pointer_zero) {
     using Pointer = decltype(pointer_zero);
     bool rising = true;
@@ -190,11 +191,11 @@ void check_coo(const Tensor& tensor, const Report& report) {
   const Part& part = tensor.require("coords");
   const LoadedBlob coords(part.blob);
   const std::size_t rank = tensor.shape.size();
-  const std::uint64_t nonzeros = coords.bytes().size() / index_bytes(part) / rank;
+  const std::uint64_t nonzeros = coords.bytes().size() / count_index_bytes(part) / rank;
   visit_integer(part.dtype, [&](auto zero) {
     using Coordinate = decltype(zero);
     // Finds the first dimension in which an element is out of bounds.
-    const auto outside = [&](std::uint64_t i) -> std::optional<std::size_t> {
+    const auto find_dimension_outside = [&](std::uint64_t i) -> std::optional<std::size_t> {
       for (std::size_t d = 0; d < rank; ++d) {
         const Coordinate coordinate = coords.at<Coordinate>(d * nonzeros + i);
         if (std::cmp_less(coordinate, 0) || std::cmp_greater_equal(coordinate, tensor.shape[d])) return d;
@@ -202,7 +203,7 @@ void check_coo(const Tensor& tensor, const Report& report) {
       return std::nullopt;
     };
     // Returns the cell in row-major numbering.
-    const auto cell = [&](std::uint64_t i) {
+    const auto compute_cell = [&](std::uint64_t i) {
       std::uint64_t number = 0;
       for (std::size_t d = 0; d < rank; ++d)
         number = number * tensor.shape[d] + static_cast<std::uint64_t>(coords.at<Coordinate>(d * nonzeros + i));
@@ -211,21 +212,21 @@ void check_coo(const Tensor& tensor, const Report& report) {
     bool ascending = true;
     std::optional<std::uint64_t> previous;
     for (std::uint64_t i = 0; i < nonzeros; ++i) {
-      if (const auto d = outside(i)) {
+      if (const auto d = find_dimension_outside(i)) {
         report(part, *d * nonzeros + i, [&] {
           return fmt::format("coords: element {} is at {} in dimension {}, which has {}", i,
                              coords.at<Coordinate>(*d * nonzeros + i), *d, tensor.shape[*d]);
         });
         continue;
       }
-      const std::uint64_t number = cell(i);
+      const std::uint64_t number = compute_cell(i);
       ascending = ascending && (!previous || *previous < number);
       previous = number;
     }
     if (ascending) return;
     std::vector<std::uint64_t> cells;
     for (std::uint64_t i = 0; i < nonzeros; ++i) {
-      if (!outside(i)) cells.push_back(cell(i));
+      if (!find_dimension_outside(i)) cells.push_back(compute_cell(i));
     }
     visit_repeated(std::move(cells), [&](std::uint64_t repeated) {
       report(part, 0, [&] {
@@ -292,35 +293,35 @@ bool has_narrow_values(const Tensor& tensor) {
   return has_float_values(tensor) && info(tensor.require("values").dtype).bits < 8;
 }
 
-DType sparse_type(const Tensor& tensor) {
+DType find_sparse_type(const Tensor& tensor) {
   return has_narrow_values(tensor) ? DType::f32 : tensor.require("values").dtype;
 }
 
-BlobPtr sparse_elements(const Tensor& tensor) {
+BlobPtr make_sparse_elements(const Tensor& tensor) {
   return densify(has_narrow_values(tensor) ? cast_values(tensor, DType::f32) : tensor);
 }
 
-std::string sparse_stored_type(const Tensor& tensor) {
+std::string name_sparse_type(const Tensor& tensor) {
   return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
 }
 
 // Returns the meaning of a type: that of indices does not affect the elements.
-std::optional<std::string> sparse_type_meaning(const Part& part) {
+std::optional<std::string> find_sparse_type_meaning(const Part& part) {
   return part.role == "values" ? std::nullopt : std::optional<std::string>("");
 }
 
 template <Layout kForm>
-constexpr LayoutType sparse_row(std::string_view name) {
+constexpr LayoutType make_sparse_row(std::string_view name) {
   return {
       .name = name,
       .read = read_sparse<kForm>,
       .check = check_sparse,
       .needs_known_parts = true,
       .has_float_elements = has_float_values,
-      .element_type = sparse_type,
-      .elements = sparse_elements,
-      .stored_type = sparse_stored_type,
-      .type_meaning = sparse_type_meaning,
+      .element_type = find_sparse_type,
+      .elements = make_sparse_elements,
+      .stored_type = name_sparse_type,
+      .type_meaning = find_sparse_type_meaning,
   };
 }
 
@@ -330,12 +331,12 @@ class Entries {
   explicit Entries(const Tensor& tensor)
       : values_(tensor.require("values").blob), entries_(read_sparse_entries(tensor)) {}
 
-  const std::byte* value(const SparseEntry& entry, std::uint64_t width) const {
+  const std::byte* get_bytes(const SparseEntry& entry, std::uint64_t width) const {
     return values_.bytes().data() + entry.place * width;
   }
 
   // Returns the entries with cells in [begin, end).
-  std::span<const SparseEntry> between(std::uint64_t begin, std::uint64_t end) const {
+  std::span<const SparseEntry> find_between(std::uint64_t begin, std::uint64_t end) const {
     const auto first = std::ranges::lower_bound(entries_, begin, {}, &SparseEntry::cell);
     const auto last = std::ranges::lower_bound(entries_, end, {}, &SparseEntry::cell);
     return {first, last};
@@ -357,10 +358,10 @@ class DensifiedBlob final : public Blob {
     const auto entries = entries_.get([this] { return std::make_shared<const Entries>(tensor_); });
     std::ranges::fill(out, std::byte{0});
     const std::uint64_t end = offset + out.size();
-    for (const SparseEntry& entry : entries->between(offset / width_, (end + width_ - 1) / width_)) {
+    for (const SparseEntry& entry : entries->find_between(offset / width_, (end + width_ - 1) / width_)) {
       const std::uint64_t begin_byte = std::max(entry.cell * width_, offset);
       const std::uint64_t end_byte = std::min(entry.cell * width_ + width_, end);
-      std::copy_n(entries->value(entry, width_) + (begin_byte - entry.cell * width_), end_byte - begin_byte,
+      std::copy_n(entries->get_bytes(entry, width_) + (begin_byte - entry.cell * width_), end_byte - begin_byte,
                   out.begin() + static_cast<std::ptrdiff_t>(begin_byte - offset));
     }
     if (end == size_) entries_.release();
@@ -405,22 +406,22 @@ void load_coordinates(const Tensor& tensor, std::vector<SparseEntry>& entries) {
 
 }  // namespace
 
-const LayoutType layouts::sparse_csr = sparse_row<Layout::sparse_csr>("sparse_csr");
-const LayoutType layouts::sparse_coo = sparse_row<Layout::sparse_coo>("sparse_coo");
+const LayoutType layouts::sparse_csr = make_sparse_row<Layout::sparse_csr>("sparse_csr");
+const LayoutType layouts::sparse_coo = make_sparse_row<Layout::sparse_coo>("sparse_coo");
 
 bool is_sparse(const Tensor& tensor) {
   return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo;
 }
 
 std::optional<std::string> find_sparse_structure_fault(const Tensor& tensor) {
-  return tensor.layout == Layout::sparse_csr ? csr_fault(tensor) : coo_fault(tensor);
+  return tensor.layout == Layout::sparse_csr ? find_csr_fault(tensor) : find_coo_fault(tensor);
 }
 
 std::uint64_t count_stored_elements(const Tensor& tensor) {
   if (tensor.layout == Layout::sparse_csr)
-    return tensor.require("indices").blob->size() / index_bytes(tensor.require("indices"));
+    return tensor.require("indices").blob->size() / count_index_bytes(tensor.require("indices"));
   const Part& coords = tensor.require("coords");
-  return coords.blob->size() / index_bytes(coords) / tensor.shape.size();
+  return coords.blob->size() / count_index_bytes(coords) / tensor.shape.size();
 }
 
 SparseRules get_sparse_rules(const Tensor& tensor) {
@@ -429,7 +430,7 @@ SparseRules get_sparse_rules(const Tensor& tensor) {
 
 void validate_sparse(const Tensor& tensor, SparseRules rules) {
   check_indices(tensor, rules, [&](const Part& part, std::uint64_t element, FunctionRef<std::string()> problem) {
-    const auto at = part.blob->stored_byte(element * index_bytes(part));
+    const auto at = part.blob->stored_byte(element * count_index_bytes(part));
     if (!at) fail_sparse(tensor, problem());
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem()), at->source->name(),
                 at->offset);
@@ -440,7 +441,7 @@ SparseFaults find_sparse_faults(const Tensor& tensor, SparseRules rules, std::si
   SparseFaults faults;
   check_indices(tensor, rules, [&](const Part& part, std::uint64_t element, FunctionRef<std::string()> problem) {
     ++faults.count;
-    if (faults.first.size() < most) faults.first.push_back({problem(), &part, element * index_bytes(part)});
+    if (faults.first.size() < most) faults.first.push_back({problem(), &part, element * count_index_bytes(part)});
   });
   return faults;
 }

@@ -48,8 +48,8 @@ struct SparseFaults {
   std::uint64_t count = 0;  // of all
 };
 
-// Returns all faults of indices that validate_sparse() finds; describes the first `most`. Throws what validate_sparse()
-// throws for the structure, and what reading the parts throws. Uses as much memory.
+// Counts all faults of indices that validate_sparse() finds, and describes the first `most`. Throws what
+// validate_sparse() throws for the structure, and what reading the parts throws. Takes the same memory.
 SparseFaults find_sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most);
 
 // Names a stored element: its cell in row-major numbering, and its index among the values.

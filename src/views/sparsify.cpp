@@ -56,7 +56,7 @@ class Nonzeros {
   }
 
   // Returns the index of the first nonzero of each row, and the number of all.
-  std::vector<std::byte> row_pointers() const {
+  std::vector<std::byte> make_row_pointers() const {
     std::vector<std::byte> bytes((shape_[0] + 1) * sizeof(std::uint64_t));
     std::uint64_t row = 0;
     std::uint64_t number = 0;
@@ -99,7 +99,7 @@ class Nonzeros {
   std::vector<std::uint64_t> before_block_;  // nonzeros before each block, and the total
 };
 
-// Has one item of a fixed size for each nonzero, `repeats` times over.
+// Makes one item of a fixed size for each nonzero, for all of them `repeats` times.
 class NonzeroBlob : public Blob {
  public:
   NonzeroBlob(std::shared_ptr<const Nonzeros> nonzeros, std::uint64_t item_bytes, std::uint64_t repeats)
@@ -150,7 +150,7 @@ class ValuesBlob final : public NonzeroBlob {
   }
 };
 
-// Has the coordinates in the dimensions from `first` on, dimension by dimension.
+// Makes the coordinates in the dimensions from `first` on, dimension by dimension.
 class CoordinatesBlob final : public NonzeroBlob {
  public:
   CoordinatesBlob(const std::shared_ptr<const Nonzeros>& nonzeros, std::size_t first)
@@ -171,7 +171,7 @@ class CoordinatesBlob final : public NonzeroBlob {
   std::vector<std::uint64_t> strides_;
 };
 
-Part index_part(std::string role, BlobPtr blob) {
+Part make_index_part(std::string role, BlobPtr blob) {
   return {.role = std::move(role), .dtype = DType::u64, .blob = std::move(blob)};
 }
 
@@ -179,7 +179,7 @@ Part index_part(std::string role, BlobPtr blob) {
 
 using Order = std::vector<std::uint64_t>;  // element i of the sorted tensor is element order[i] of the original
 
-Order ascending_order(const Tensor& tensor) {
+Order find_ascending_order(const Tensor& tensor) {
   const Part& indices_part = tensor.require("indices");
   const Part& indptr_part = tensor.require("indptr");
   const LoadedBlob indices(indices_part.blob);
@@ -199,7 +199,7 @@ Order ascending_order(const Tensor& tensor) {
   return order;
 }
 
-// Has the elements of a blob in another order.
+// Returns the elements of a blob in another order.
 class ReorderedBlob final : public Blob {
  public:
   ReorderedBlob(const BlobPtr& blob, std::shared_ptr<const Order> order, std::uint64_t width)
@@ -248,17 +248,17 @@ std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_
                           .spelling = data.spelling,
                           .blob = std::make_shared<ValuesBlob>(nonzeros)});
   if (layout == Layout::sparse_csr) {
-    sparse.parts.push_back(index_part("indices", std::make_shared<CoordinatesBlob>(nonzeros, 1)));
-    sparse.parts.push_back(index_part("indptr", make_memory_blob(nonzeros->row_pointers(), dense.name)));
+    sparse.parts.push_back(make_index_part("indices", std::make_shared<CoordinatesBlob>(nonzeros, 1)));
+    sparse.parts.push_back(make_index_part("indptr", make_memory_blob(nonzeros->make_row_pointers(), dense.name)));
   } else {
-    sparse.parts.push_back(index_part("coords", std::make_shared<CoordinatesBlob>(nonzeros, 0)));
+    sparse.parts.push_back(make_index_part("coords", std::make_shared<CoordinatesBlob>(nonzeros, 0)));
   }
   return sparse;
 }
 
 Tensor sort_sparse_columns(const Tensor& tensor) {
   validate_sparse(tensor, get_sparse_rules(tensor));
-  const auto order = std::make_shared<const Order>(ascending_order(tensor));
+  const auto order = std::make_shared<const Order>(find_ascending_order(tensor));
   if (std::ranges::is_sorted(*order)) return tensor;
   Tensor sorted = tensor;
   for (Part& part : sorted.parts) {

@@ -71,7 +71,7 @@ class Box {
     const auto at = [&](std::uint64_t i) { return position + i * axis.stride; };
     const auto place = [&](std::uint64_t i) { return to + static_cast<std::ptrdiff_t>(i) * axis.to_stride; };
     while (index < end) {
-      // If all is whole in the window, it is copied without further questions.
+      // Rows that are whole in the window are copied together.
       if (d + 2 == axes_.size() && window.holds(at(index), at(index) + axis.reach)) {
         std::uint64_t whole = index + 1;
         while (whole < end && window.holds(at(whole), at(whole) + axis.reach)) ++whole;

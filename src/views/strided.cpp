@@ -141,7 +141,7 @@ class Bands {
 
 // Holds consecutive elements of a blob that can only be read from front to back. It holds as many at a time as the
 // stored bytes justify, and more where that would take many passes over the blob and the memory for it is left. Each
-// time takes a pass. Elements stay in memory until every byte of them has been read once.
+// time takes a pass over the blob. Elements stay in memory until every byte of them has been read once.
 class Slabs {
  public:
   struct Slab {
@@ -283,7 +283,7 @@ class StridedBlob final : public Blob {
 
  private:
   // Returns the position where the matrix with that index begins.
-  std::uint64_t matrix(std::uint64_t index) const {
+  std::uint64_t find_matrix_position(std::uint64_t index) const {
     std::uint64_t position = first_;
     for (std::size_t d = dimensions_.size() - 2; d-- > 0;) {
       position = move_position(position, index % dimensions_[d].count, dimensions_[d].stride);
@@ -297,7 +297,7 @@ class StridedBlob final : public Blob {
     while (!out.empty()) {
       const std::uint64_t column = offset / column_bytes % bands_->columns();
       const std::uint64_t first = bands_->find_first_column(column);
-      const auto band = bands_->get(*blob_, matrix(offset / column_bytes / bands_->columns()), first);
+      const auto band = bands_->get(*blob_, find_matrix_position(offset / column_bytes / bands_->columns()), first);
       const auto skipped = static_cast<std::size_t>((column - first) * column_bytes + offset % column_bytes);
       const std::size_t count = std::min(out.size(), band.size() - skipped);
       std::copy_n(band.begin() + static_cast<std::ptrdiff_t>(skipped), count, out.begin());
@@ -309,8 +309,8 @@ class StridedBlob final : public Blob {
   void read_slabs(std::uint64_t offset, std::span<std::byte> out) const {
     const auto gather = [&](std::uint64_t begin, std::span<std::byte> slab) {
       std::vector<PlacedBox> boxes;
-      each_box(0, first_, begin / item_, slab.size() / item_, slab.data(),
-               [&](PlacedBox box) { boxes.push_back(std::move(box)); });
+      visit_boxes(0, first_, begin / item_, slab.size() / item_, slab.data(),
+                  [&](PlacedBox box) { boxes.push_back(std::move(box)); });
       gather_from_stream(*blob_, boxes, item_);
     };
     while (!out.empty()) {
@@ -331,15 +331,15 @@ class StridedBlob final : public Blob {
   }
 
   void copy(Elements& elements, std::uint64_t first, std::uint64_t count, std::byte* to) const {
-    each_box(0, first_, first, count, to,
-             [&](PlacedBox box) { elements.copy(box.position, std::move(box.dimensions), box.to); });
+    visit_boxes(0, first_, first, count, to,
+                [&](PlacedBox box) { elements.copy(box.position, std::move(box.dimensions), box.to); });
   }
 
   // Calls `use` with the smallest number of boxes that hold elements [first, first + count) of dimensions `d` and
   // later, which begin at `position`.
   template <typename Use>
-  void each_box(std::size_t d, std::uint64_t position, std::uint64_t first, std::uint64_t count, std::byte* to,
-                const Use& use) const {
+  void visit_boxes(std::size_t d, std::uint64_t position, std::uint64_t first, std::uint64_t count, std::byte* to,
+                   const Use& use) const {
     if (d == dimensions_.size()) return use({position, {}, to});
     std::uint64_t inner = 1;
     for (std::size_t i = d + 1; i < dimensions_.size(); ++i) inner *= dimensions_[i].count;
@@ -347,7 +347,7 @@ class StridedBlob final : public Blob {
     std::uint64_t index = first / inner;
     if (const std::uint64_t passed = first % inner; passed != 0) {
       const std::uint64_t taken = std::min(count, inner - passed);
-      each_box(d + 1, move_position(position, index++, stride), passed, taken, to, use);
+      visit_boxes(d + 1, move_position(position, index++, stride), passed, taken, to, use);
       to += taken * item_;
       count -= taken;
     }
@@ -359,7 +359,7 @@ class StridedBlob final : public Blob {
       index += whole;
       count -= whole * inner;
     }
-    if (count != 0) each_box(d + 1, move_position(position, index, stride), 0, count, to, use);
+    if (count != 0) visit_boxes(d + 1, move_position(position, index, stride), 0, count, to, use);
   }
 
   BlobPtr blob_;
@@ -374,11 +374,11 @@ class StridedBlob final : public Blob {
 
 [[noreturn]] void refuse(std::string problem) { throw Error(ErrorKind::invalid_file, std::move(problem)); }
 
-std::vector<std::int64_t> compute_strides(const Shape& shape, unsigned item_bytes, bool make_row_major_strides) {
+std::vector<std::int64_t> compute_strides(const Shape& shape, unsigned item_bytes, bool is_row_major) {
   std::vector<std::int64_t> strides(shape.size());
   std::uint64_t bytes = item_bytes;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    const std::size_t d = make_row_major_strides ? shape.size() - 1 - i : i;
+    const std::size_t d = is_row_major ? shape.size() - 1 - i : i;
     strides[d] = static_cast<std::int64_t>(bytes);
     bytes *= shape[d];
   }

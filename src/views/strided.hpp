@@ -31,16 +31,16 @@ std::vector<std::int64_t> compute_row_major_strides(const Shape& shape, unsigned
 std::vector<std::int64_t> compute_column_major_strides(const Shape& shape, unsigned item_bytes);
 
 // Returns the elements, contiguous: the blob itself, or a range of its file, if they are already. Takes constant
-// memory, except for blobs that can only be read from front to back. Of those it keeps as many elements as
-// compute_decoded_limit() allows, but at least 64 MiB, with a pass over the blob for each such run of elements; with
-// several runs it can only be read from front to back itself. A whole blob whose elements are those of a transposed
-// matrix has stored_as(). Throws invalid_file (without path) for an element outside the blob, and when the elements
-// take 2^64 bytes or more. Requires: as many strides as dimensions; item_bytes > 0.
+// memory, except for blobs that can only be read from front to back. Of such a blob it keeps a run of elements, as long
+// as compute_decoded_limit() allows, but at least 64 MiB, and makes a pass over the blob for each run. If there are
+// several runs, the result can only be read from front to back, too. A whole blob whose elements are those of a
+// transposed matrix has stored_as(). Throws invalid_file (without path) for an element outside the blob, and when the
+// elements take 2^64 bytes or more. Requires: as many strides as dimensions; item_bytes > 0.
 BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout);
 
-// Returns a matrix, or each of a stack, with its rows as columns. Elements of a dense matrix move when read, unless it
-// is stored transposed; blocks keep their bytes and run the other way. Requires: a matrix or several that are dense, of
-// whole bytes, or a matrix of blocks.
+// Transposes a matrix, or each matrix of a stack. Elements of a dense matrix move when they are read, unless the file
+// stores the transposed matrix; blocks keep their bytes and lie in the other direction. Requires: a matrix or stack of
+// dense elements of whole bytes, or a matrix of blocks.
 Tensor transpose_view(Tensor tensor);
 
 struct Dimension {
@@ -69,11 +69,11 @@ struct ElementRange {
   std::uint64_t size() const { return end - begin; }
 };
 
-// Returns std::nullopt on overflow of 64 bits.
+// Returns the range of a blob that elements lie in; std::nullopt on overflow of 64 bits.
 std::optional<ElementRange> find_element_range(std::uint64_t first, std::span<const Dimension> dimensions,
                                                std::uint64_t item);
 
-// Returns the same elements in the same order with the fewest dimensions. Empty for a single element.
+// Describes the same elements in the same order by the fewest dimensions. Empty for a single element.
 Dimensions merge_dimensions(const Strided& layout);
 
 // Copies elements of `item` bytes, the first at `from`, to contiguous places at `to`. Requires: at least one dimension.
