@@ -50,7 +50,7 @@ Use find_use(std::string_view name) {
   return row == kUses.end() ? Use::other : row->use;
 }
 
-// Routers of experts, and learned positions: small and sensitive.
+// Names of routers and of learned positions, which are small and sensitive.
 constexpr auto kNeverBlocks = std::to_array<std::string_view>({"block_sparse_moe.gate.weight", "mlp.gate.weight",
                                                                "mlp.router.weight", "ffn_gate_inp.weight", "wpe.weight",
                                                                "position_embd.weight", "position_embedding.weight"});
@@ -139,7 +139,7 @@ struct BlockRecipe::Row {
   bool attention_output_of_8_experts = false;    // is q5_k
 };
 
-std::span<const BlockRecipe::Row> BlockRecipe::rows() {
+std::span<const BlockRecipe::Row> BlockRecipe::list_rows() {
   static constexpr std::array kRows = std::to_array<Row>({
       {.name = "q2_k:mix",
        .base = "q2_k",
@@ -182,7 +182,7 @@ std::span<const BlockRecipe::Row> BlockRecipe::rows() {
 std::span<const std::string_view> list_block_recipes() {
   static const auto names = [] {
     std::vector<std::string_view> all;
-    for (const BlockRecipe::Row& row : BlockRecipe::rows()) all.push_back(row.name);
+    for (const BlockRecipe::Row& row : BlockRecipe::list_rows()) all.push_back(row.name);
     return all;
   }();
   return names;
@@ -201,8 +201,8 @@ bool is_block_recipe(std::string_view name) {
 }
 
 BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
-  const auto found = std::ranges::find(rows(), name, &Row::name);
-  if (found == rows().end())
+  const auto found = std::ranges::find(list_rows(), name, &Row::name);
+  if (found == list_rows().end())
     throw Error(ErrorKind::bad_argument,
                 fmt::format("there is no recipe {}; there are {}", name, fmt::join(list_block_recipes(), ", ")));
   row_ = &*found;
@@ -226,7 +226,7 @@ const BlockType& BlockRecipe::choose_type(std::string_view tensor, std::uint64_t
                                           bool has_importance) const {
   const Use use = find_use(tensor);
   const std::int64_t layer = find_layer(tensor);
-  const auto chosen = [&](const Row::Choice& choice) {
+  const auto choose_from = [&](const Row::Choice& choice) {
     const bool early =
         choice.early_first > 0 ? layer < choice.early_first : choice.early_of > 0 && layer < layers_ / choice.early_of;
     if (!choice.early.empty() && early) return choice.early;
@@ -239,7 +239,7 @@ const BlockType& BlockRecipe::choose_type(std::string_view tensor, std::uint64_t
     type = !fits || row_->base == "q8_0" ? "q8_0" : "q6_k";
   } else if (use == Use::values) {
     type = !row_->values_of_many_queries.empty() && heads_per_key_ >= 4 ? row_->values_of_many_queries
-                                                                        : chosen(row_->values);
+                                                                        : choose_from(row_->values);
     if (type.empty()) type = row_->base;
     if (has_8_experts_) type = "q8_0";
     if (is_70b_ && (type == "q3_k" || type == "q4_k")) type = "q5_k";
@@ -247,7 +247,7 @@ const BlockType& BlockRecipe::choose_type(std::string_view tensor, std::uint64_t
     if (has_8_experts_) type = "q8_0";
   } else if (use == Use::down) {
     type = has_importance && !row_->down_with_importance.empty() && layer < layers_ / 8 ? row_->down_with_importance
-                                                                                        : chosen(row_->down);
+                                                                                        : choose_from(row_->down);
   } else if (use == Use::attention_output) {
     type = !has_8_experts_ ? row_->attention_output : row_->attention_output_of_8_experts ? "q5_k" : std::string_view();
   }

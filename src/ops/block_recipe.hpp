@@ -32,7 +32,7 @@ class BlockRecipe {
  private:
   struct Row;
   friend std::span<const std::string_view> list_block_recipes();
-  static std::span<const Row> rows();
+  static std::span<const Row> list_rows();
 
   const Row* row_;
   std::int64_t layers_ = 0;

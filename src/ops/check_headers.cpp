@@ -28,7 +28,7 @@ class RunCheck {
  public:
   RunCheck(const Model& model, std::string path) : model_(model), path_(std::move(path)) {}
 
-  std::vector<Finding> findings(bool runs) {
+  std::vector<Finding> collect_findings(bool runs) {
     for (Finding& finding : find_inconsistencies(model_)) {
       if (finding.path.empty()) finding.path = path_;
       findings_.push_back(std::move(finding));
@@ -72,7 +72,7 @@ class RunCheck {
     check_rope_divisors(family.plan(make_config_view(model_)));
   }
 
-  // Requires that a family's tensors are numbers, because it multiplies with them.
+  // Adds an error for a tensor of the family that is not of numbers: the computation multiplies with them.
   void check_weights(const Family& family) {
     for (const Tensor& tensor : model_.tensors()) {
       const std::string name = find_table_name(family, tensor.name);
@@ -108,7 +108,7 @@ class RunCheck {
 }  // namespace
 
 std::vector<Finding> check_headers(const Model& model, const std::filesystem::path& path, bool runs) {
-  return RunCheck(model, path.string()).findings(runs);
+  return RunCheck(model, path.string()).collect_findings(runs);
 }
 
 std::vector<FileClaim> find_file_claims(const Model& model, const std::function<bool(const Tensor&)>& is_wanted) {

@@ -99,7 +99,7 @@ class HubChecker {
     }
     const fs::path blobs = repository / "blobs";
     if (is_directory(blobs)) {
-      const fs::path real = fs::canonical(blobs);  // as those that links lead to
+      const fs::path real = fs::canonical(blobs);  // links are compared by their canonical paths
       for (const DirectoryEntry& blob : list_directory(blobs)) {
         if (blob.name.ends_with(kIncomplete)) {
           report_partial(blobs / blob.name);

@@ -1,5 +1,5 @@
-// Files of the Hugging Face Hub's cache, compared with their names (io/hub_cache.hpp), and other files with a digest
-// that their user knows.
+// Checks files of the Hugging Face Hub's cache against their names (io/hub_cache.hpp), and any file against a digest
+// that the user gives.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ struct HubCheck {
 // is_hub_repository().
 HubCheck check_hub_cache(const std::filesystem::path& path, IoMode io, const Progress& progress);
 
-// Checks the files of a snapshot, in folders as well; of a file that is a blob, or a link to one, that one. Checks no
+// Checks the files of a snapshot and of its folders; or one file, if it is a blob or a link to one. Does not check
 // other paths.
 HubCheck check_hub_files(const std::filesystem::path& path, IoMode io, const Progress& progress);
 
-// Checks a file whose SHA-256 its user knows. `digits`: 64 of them, in lower case. Throws cancelled.
+// Compares a file with the SHA-256 that the user gives. `digits`: 64 of them, in lower case. Throws cancelled.
 HubCheck check_sha256(const SourcePtr& file, std::string_view digits, const Progress& progress);
 
 }  // namespace poise

@@ -37,10 +37,10 @@ struct Run {
   DType number = DType::unknown;  // f32, f64 or an integer type
   unsigned numbers = 1;           // of an element
 
-  std::size_t element_bytes() const { return std::size_t{info(number).bits / 8} * numbers; }
+  std::size_t count_element_bytes() const { return std::size_t{info(number).bits / 8} * numbers; }
 };
 
-// Requires: describe_kind() is not Kind::none.
+// Returns the elements of a tensor as a run. Requires: describe_kind() is not Kind::none.
 Run make_run(const Tensor& tensor) {
   const DType dtype = find_element_type(tensor);
   if (has_float_elements(tensor) && dtype != DType::f64) return {make_dense_blob(tensor, DType::f32), DType::f32};
@@ -59,19 +59,19 @@ decltype(auto) visit_number(DType dtype, Use&& use) {
 }
 
 template <typename Integer>
-std::uint64_t magnitude(Integer value) {
+std::uint64_t compute_magnitude(Integer value) {
   const auto bits = static_cast<std::uint64_t>(value);
   return std::cmp_less(value, 0) ? 0 - bits : bits;
 }
 
 // Returns |a - b|.
 template <typename A, typename B>
-double distance(A a, B b) {
+double compute_distance(A a, B b) {
   if constexpr (std::is_floating_point_v<A>) {
     return std::abs(static_cast<double>(a) - static_cast<double>(b));
   } else {
     const bool like_signs = std::cmp_less(a, 0) == std::cmp_less(b, 0);
-    if (!like_signs) return static_cast<double>(magnitude(a)) + static_cast<double>(magnitude(b));
+    if (!like_signs) return static_cast<double>(compute_magnitude(a)) + static_cast<double>(compute_magnitude(b));
     const auto x = static_cast<std::uint64_t>(a);
     const auto y = static_cast<std::uint64_t>(b);
     return static_cast<double>(std::cmp_less(a, b) ? y - x : x - y);
@@ -92,7 +92,7 @@ class Squares {
  public:
   explicit Squares(bool of_doubles) : of_doubles_(of_doubles), largest_(of_doubles ? 0 : 1) {}
 
-  // Requires: finite and not negative.
+  // Adds the square of a number. Requires: it is finite and not negative.
   void add(double number) {
     if (!of_doubles_) {
       sum_ += number * number;
@@ -109,11 +109,11 @@ class Squares {
     }
   }
 
-  double root_mean(std::uint64_t count) const {
+  double compute_root_mean(std::uint64_t count) const {
     return count == 0 ? 0 : largest_ * std::sqrt(sum_ / static_cast<double>(count));
   }
   // Returns 10 log10 of the sum of squares; minus infinity for zeros.
-  double decibels() const { return 20 * std::log10(largest_) + 10 * std::log10(sum_); }
+  double compute_decibels() const { return 20 * std::log10(largest_) + 10 * std::log10(sum_); }
 
  private:
   bool of_doubles_;
@@ -129,7 +129,7 @@ class Differences {
         signal_(a.number == DType::f64 || b.number == DType::f64),
         noise_(a.number == DType::f64 || b.number == DType::f64) {}
 
-  // Takes `magnitude`, that of the element of the first tensor.
+  // Adds an element that is the same in both tensors. `magnitude` is that of the element.
   void add(double magnitude) {
     if (std::isfinite(magnitude)) {
       signal_.add(magnitude);
@@ -138,7 +138,7 @@ class Differences {
     }
   }
 
-  // Takes `distance`, that of two elements that differ.
+  // Adds two elements that differ. `magnitude` is that of the first tensor's element.
   void add(double magnitude, double distance) {
     add(magnitude);
     // NaN against a number, and infinities of opposite sign, count as infinitely far apart.
@@ -155,11 +155,11 @@ class Differences {
     noise_.add(distance);
   }
 
-  TensorDifference::Values result(std::uint64_t elements) const {
+  TensorDifference::Values make_result(std::uint64_t elements) const {
     TensorDifference::Values values = result_;
-    values.rms = std::isfinite(values.max_absolute) ? noise_.root_mean(elements) : values.max_absolute;
+    values.rms = std::isfinite(values.max_absolute) ? noise_.compute_root_mean(elements) : values.max_absolute;
     values.signal_to_noise_db = values.max_absolute == 0 ? INFINITY
-                                : is_finite_             ? signal_.decibels() - noise_.decibels()
+                                : is_finite_             ? signal_.compute_decibels() - noise_.compute_decibels()
                                                          : NAN;
     return values;
   }
@@ -180,7 +180,7 @@ double measure_magnitude(Number number) {
   if constexpr (std::is_floating_point_v<Number>) {
     return std::abs(static_cast<double>(number));
   } else {
-    return static_cast<double>(magnitude(number));
+    return static_cast<double>(compute_magnitude(number));
   }
 }
 
@@ -191,7 +191,8 @@ void compare_elements(const std::byte* a, const std::byte* b, std::size_t elemen
     const A x = load_le<A>(a);
     const B y = load_le<B>(b);
     if (numbers == 1) {
-      is_same(x, y) ? differences.add(measure_magnitude(x)) : differences.add(measure_magnitude(x), distance(x, y));
+      is_same(x, y) ? differences.add(measure_magnitude(x))
+                    : differences.add(measure_magnitude(x), compute_distance(x, y));
       continue;
     }
     const A imaginary_x = load_le<A>(a + sizeof(A));
@@ -201,8 +202,9 @@ void compare_elements(const std::byte* a, const std::byte* b, std::size_t elemen
       differences.add(size);
       continue;
     }
-    differences.add(size, std::hypot(is_same(x, y) ? 0 : distance(x, y),
-                                     is_same(imaginary_x, imaginary_y) ? 0 : distance(imaginary_x, imaginary_y)));
+    differences.add(size,
+                    std::hypot(is_same(x, y) ? 0 : compute_distance(x, y),
+                               is_same(imaginary_x, imaginary_y) ? 0 : compute_distance(imaginary_x, imaginary_y)));
   }
 }
 
@@ -214,7 +216,7 @@ using CompareElements = void (*)(const std::byte*, const std::byte*, std::size_t
                           info(a).name, info(b).name));
 }
 
-// Requires: both are floating-point, or both integers.
+// Returns the function that compares elements of these types. Requires: both are floating-point, or both integers.
 CompareElements choose_comparison(DType a, DType b) {
   return visit_number(a, [&](auto x) {
     return visit_number(b, [&](auto y) -> CompareElements {
@@ -228,18 +230,18 @@ TensorDifference::Values compare_runs(const Run& left, const Run& right, std::ui
                                       const std::function<void(std::uint64_t)>& compared) {
   const CompareElements compare = choose_comparison(left.number, right.number);
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, elements));
-  std::vector<std::byte> a(most * left.element_bytes());
-  std::vector<std::byte> b(most * right.element_bytes());
+  std::vector<std::byte> a(most * left.count_element_bytes());
+  std::vector<std::byte> b(most * right.count_element_bytes());
   Differences differences(tolerance, left, right);
   for (std::uint64_t done = 0; done < elements;) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, elements - done));
-    left.blob->read(done * left.element_bytes(), std::span(a).first(count * left.element_bytes()));
-    right.blob->read(done * right.element_bytes(), std::span(b).first(count * right.element_bytes()));
+    left.blob->read(done * left.count_element_bytes(), std::span(a).first(count * left.count_element_bytes()));
+    right.blob->read(done * right.count_element_bytes(), std::span(b).first(count * right.count_element_bytes()));
     compare(a.data(), b.data(), count, left.numbers, differences);
     compared(count);
     done += count;
   }
-  return differences.result(elements);
+  return differences.make_result(elements);
 }
 
 // Finds the stored elements of a sparse tensor, by cell.
@@ -250,8 +252,10 @@ class StoredElements {
 
   const Run& values() const { return values_; }
   std::size_t size() const { return entries_.size(); }
-  std::uint64_t cell(std::size_t i) const { return i < entries_.size() ? entries_[i].cell : UINT64_MAX; }
-  const std::byte* value(std::size_t i) const { return bytes_.data() + entries_[i].place * values_.element_bytes(); }
+  std::uint64_t get_cell(std::size_t i) const { return i < entries_.size() ? entries_[i].cell : UINT64_MAX; }
+  const std::byte* get_bytes(std::size_t i) const {
+    return bytes_.data() + entries_[i].place * values_.count_element_bytes();
+  }
 
  private:
   Run make_values(const Tensor& tensor) const {
@@ -273,13 +277,13 @@ TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b, double
   const CompareElements compare = choose_comparison(left.values().number, right.values().number);
   Differences differences(tolerance, left.values(), right.values());
   for (std::size_t i = 0, j = 0; i < left.size() || j < right.size();) {
-    const std::uint64_t cell = std::min(left.cell(i), right.cell(j));
-    const std::byte* x = left.cell(i) == cell ? left.value(i++) : kZero.data();
-    const std::byte* y = right.cell(j) == cell ? right.value(j++) : kZero.data();
+    const std::uint64_t cell = std::min(left.get_cell(i), right.get_cell(j));
+    const std::byte* x = left.get_cell(i) == cell ? left.get_bytes(i++) : kZero.data();
+    const std::byte* y = right.get_cell(j) == cell ? right.get_bytes(j++) : kZero.data();
     compare(x, y, 1, left.values().numbers, differences);
   }
   compared(a.elements());
-  return differences.result(a.elements());
+  return differences.make_result(a.elements());
 }
 
 }  // namespace

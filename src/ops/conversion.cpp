@@ -47,7 +47,7 @@ class MeasuredBlob final : public Blob {
   }
 
  private:
-  // Requests whole blocks and makes none twice.
+  // Streams whole blocks, so that none is computed twice.
   class WholeBlocks final : public BlobStream {
    public:
     explicit WholeBlocks(const MeasuredBlob& blob) : blob_(blob) {}
@@ -81,16 +81,16 @@ class MeasuredBlob final : public Blob {
   mutable std::vector<std::atomic<std::uint8_t>> counted_;
 };
 
-// Holds a blob that loses something, null for one that does not, and where that counts.
+// Holds a blob that loses something, and the tally of its losses. `blob` is null if nothing is lost.
 template <typename Loss>
 struct Counted {
   LossyBlobPtr<Loss> blob;
   std::shared_ptr<Tally<Loss>> tally;
 };
 
-// Counts what is lost in the part that has the blob.
+// Makes the part that has this blob count its losses.
 template <typename Loss>
-void measure(Tensor& tensor, const Counted<Loss>& counted) {
+void measure_losses(Tensor& tensor, const Counted<Loss>& counted) {
   for (Part& part : tensor.parts) {
     if (counted.blob != nullptr && part.blob == counted.blob)
       part.blob = make_measured_blob<Loss>(counted.blob, counted.tally);
@@ -126,8 +126,8 @@ MeasuredLosses::MeasuredLosses(Transformed& transformed) {
   model.reserve(transformed.model.size());
   for (const Tensor& original : transformed.model.tensors()) {
     Tensor tensor = original;
-    if (const auto cast = casts.find(tensor.name); cast != casts.end()) measure(tensor, cast->second);
-    if (const auto code = codes.find(tensor.name); code != codes.end()) measure(tensor, code->second);
+    if (const auto cast = casts.find(tensor.name); cast != casts.end()) measure_losses(tensor, cast->second);
+    if (const auto code = codes.find(tensor.name); code != codes.end()) measure_losses(tensor, code->second);
     model.add(std::move(tensor));
   }
   transformed.model = std::move(model);

@@ -1,4 +1,4 @@
-// Conversion: measures what casts and codes lose while a writer reads them, and has the rest of a plan for write().
+// Conversion: makes a plan, carries it out, and measures what casts and codes lose while a writer reads them.
 #pragma once
 
 #include <chrono>
@@ -63,7 +63,7 @@ class MeasuredLosses {
 // there are no warnings.
 void refuse_warnings(const std::vector<Finding>& warnings);
 
-// The model that a conversion begins with.
+// Holds the model that a conversion begins with.
 struct ConversionInput {
   MergedModel merged;
   std::vector<std::shared_ptr<const Model>> opened;  // models whose digests are checked
@@ -73,7 +73,7 @@ struct ConversionInput {
 };
 
 // Plans the way from a model to the files of another format. `output` is empty if it is known only when the plan is
-// carried out. Up to Plan::rest, headers alone are read. `describes`: false leaves all of the plan but its rest empty.
+// carried out. Up to Plan::rest, headers alone are read. If `describes` is false, only Plan::rest is filled in.
 Plan plan_conversion(ConversionInput input, const std::filesystem::path& output, const Format& target,
                      const ConvertOptions& options, bool describes);
 // Carries out a plan. Its seconds count from `start`.
@@ -82,13 +82,13 @@ ConvertReport carry_out(const Plan& plan, SavedOutput* given, const std::filesys
 // Returns the format that the options name, else that of the output's name.
 const Format& find_target(const std::filesystem::path& output, const ConvertOptions& options);
 
-// Is the part of a conversion that reads tensors' bytes.
+// Holds the part of a conversion that reads tensors' bytes.
 struct Plan::Rest {
   // Writes into `given`, or into an output at `place` if that is null. Empty once it is called.
   std::function<ConvertReport(SavedOutput* given, const std::filesystem::path& place)> carry_out;
 };
 
-// Return arrays for reports in JSON. list_casts() has objects, the others have texts.
+// Return arrays for reports in JSON: list_casts() of objects, the others of texts.
 Value::Array list_casts(const ConvertReport& report);
 Value::Array list_outputs(const ConvertReport& report);
 Value::Array list_messages(const std::vector<Finding>& findings);

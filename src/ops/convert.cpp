@@ -52,7 +52,7 @@ void replace_vocabulary(Model& model, const ConvertOptions& options) {
     model.warnings.push_back(
         {Severity::warning, fmt::format("{} replaces the model's vocabulary", options.vocab.string()), {}, {}});
   }
-  // Attributes that describe the old one would mix with the new one.
+  // Attributes that describe the old vocabulary would mix with the new one.
   std::vector<Attributes::Entry> others;
   std::ranges::copy_if(model.attributes, std::back_inserter(others),
                        [](const Attributes::Entry& entry) { return !is_gguf_tokenizer_key(entry.first); });
@@ -94,10 +94,10 @@ std::vector<const Model*> list_opened(const ConversionInput& input) {
   return models;
 }
 
-// Checks the tensors of the input that are written, under their names or as other tensors; none unless `verify`.
-// `revised`: the input with other names. Requires: `input` outlives the check.
-DigestCheck check_digests(const ConversionInput& input, bool verify, const RevisedModel& revised,
-                          const Transformed& made, const PreparedFile& file) {
+// Returns the check of the input's tensors that are written, by their names or as other tensors; of none unless
+// `verify`. `revised`: the input with other names. Requires: `input` outlives the check.
+DigestCheck make_digest_check(const ConversionInput& input, bool verify, const RevisedModel& revised,
+                              const Transformed& made, const PreparedFile& file) {
   std::unordered_set<std::string_view> replaced;
   if (made.converted) replaced.insert(made.converted->replaced.begin(), made.converted->replaced.end());
   std::optional<bool> has_tensors;  // false for a file of metadata alone; asked only if there are digests
@@ -215,7 +215,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
     // Check that it fits: a full disk is found before hours of work.
     require_room(made->model, *file, place);
     // Write, which computes the lazy tensors, and check the input's digests a batch ahead of the writer.
-    DigestCheck check = check_digests(input, options.verify, revised, *made, *file);
+    DigestCheck check = make_digest_check(input, options.verify, revised, *made, *file);
     const std::uint64_t bytes = check.run_checked(options.write.progress, [&](const Progress& progress) {
       file->write(saved, progress);
       return saved.bytes();

@@ -44,13 +44,13 @@ std::string write_text(const Value& value) {
 
 void compare_maps(const std::string& prefix, const Attributes& a, const Attributes& b,
                   std::vector<FieldDifference>& out) {
-  const auto values_of = [](const Attributes& map) {
+  const auto map_values = [](const Attributes& map) {
     std::unordered_map<std::string_view, const Value*> values;
     for (const auto& [key, value] : map) values.emplace(key, &value);
     return values;
   };
-  const auto in_a = values_of(a);
-  const auto in_b = values_of(b);
+  const auto in_a = map_values(a);
+  const auto in_b = map_values(b);
   for (const auto& [key, value] : a) {
     const auto other = in_b.find(key);
     if (other == in_b.end()) {
@@ -71,31 +71,32 @@ void compare_config(const Model& a, const Model& b, std::vector<FieldDifference>
 void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDifference>& out) {
   if (!a.vocabulary || !b.vocabulary) {
     if (a.vocabulary.has_value() != b.vocabulary.has_value()) {
-      const auto size = [](const Model& model) {
+      const auto describe_size = [](const Model& model) {
         return model.vocabulary ? fmt::format("{} tokens", model.vocabulary->size()) : "-";
       };
-      out.push_back({"vocabulary", size(a), size(b)});
+      out.push_back({"vocabulary", describe_size(a), describe_size(b)});
     }
     return;
   }
   const Vocabulary& left = *a.vocabulary;
   const Vocabulary& right = *b.vocabulary;
-  const auto number = [&](std::string_view field, std::int64_t x, std::int64_t y) {
+  const auto compare_number = [&](std::string_view field, std::int64_t x, std::int64_t y) {
     if (x != y) out.push_back({fmt::format("vocabulary.{}", field), std::to_string(x), std::to_string(y)});
   };
-  number("size", static_cast<std::int64_t>(left.size()), static_cast<std::int64_t>(right.size()));
-  number("bos_id", left.bos_id, right.bos_id);
-  number("eos_id", left.eos_id, right.eos_id);
-  number("pad_id", left.pad_id, right.pad_id);
-  number("unk_id", left.unk_id, right.unk_id);
-  number("max_length", left.max_length, right.max_length);
-  const auto text = [&](std::string_view field, std::string_view x, std::string_view y) {
+  compare_number("size", static_cast<std::int64_t>(left.size()), static_cast<std::int64_t>(right.size()));
+  compare_number("bos_id", left.bos_id, right.bos_id);
+  compare_number("eos_id", left.eos_id, right.eos_id);
+  compare_number("pad_id", left.pad_id, right.pad_id);
+  compare_number("unk_id", left.unk_id, right.unk_id);
+  compare_number("max_length", left.max_length, right.max_length);
+  const auto compare_text = [&](std::string_view field, std::string_view x, std::string_view y) {
     if (x != y) out.push_back({fmt::format("vocabulary.{}", field), std::string(x), std::string(y)});
   };
-  text("kind", name_kind(left.kind), name_kind(right.kind));
-  text("normalizer", left.normalizer, right.normalizer);
-  number("add_dummy_prefix", left.add_dummy_prefix ? 1 : 0, right.add_dummy_prefix ? 1 : 0);
-  number("remove_extra_whitespaces", left.remove_extra_whitespaces ? 1 : 0, right.remove_extra_whitespaces ? 1 : 0);
+  compare_text("kind", name_kind(left.kind), name_kind(right.kind));
+  compare_text("normalizer", left.normalizer, right.normalizer);
+  compare_number("add_dummy_prefix", left.add_dummy_prefix ? 1 : 0, right.add_dummy_prefix ? 1 : 0);
+  compare_number("remove_extra_whitespaces", left.remove_extra_whitespaces ? 1 : 0,
+                 right.remove_extra_whitespaces ? 1 : 0);
   if (left.merges != right.merges)
     out.push_back({"vocabulary.merges", fmt::format("{} merges", left.merges.size()),
                    fmt::format("{} merges, which differ", right.merges.size())});
@@ -105,8 +106,8 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
                  out);
   if (left.files != right.files) compare_maps("vocabulary.files.", left.files, right.files, out);
   if (left.chat_template != right.chat_template) {
-    const auto shown = [](const Value& value) { return value == Value() ? std::string("-") : to_json(value); };
-    out.push_back({"vocabulary.chat_template", shown(left.chat_template), shown(right.chat_template)});
+    const auto show_value = [](const Value& value) { return value == Value() ? std::string("-") : to_json(value); };
+    out.push_back({"vocabulary.chat_template", show_value(left.chat_template), show_value(right.chat_template)});
   }
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {
@@ -120,7 +121,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
 }
 
 // Returns the meaning of a part's type; versions of zTensor spell an unknown type over bytes in two ways.
-std::string type_meaning(const Tensor& tensor, const Part& part) {
+std::string find_type_meaning(const Tensor& tensor, const Part& part) {
   const LayoutType& layout = find_layout_type(tensor.layout);
   if (layout.type_meaning != nullptr) {
     if (auto meaning = layout.type_meaning(part)) return std::move(*meaning);
@@ -143,7 +144,7 @@ std::string describe_kind(const Tensor& tensor, TypeOf&& type_of) {
 
 // Returns true for equal layout, element type and shape, in any spelling.
 bool have_same_kind(const Tensor& a, const Tensor& b) {
-  return describe_kind(a, type_meaning) == describe_kind(b, type_meaning);
+  return describe_kind(a, find_type_meaning) == describe_kind(b, find_type_meaning);
 }
 
 // Returns a tensor in diff's output: "q4_k [256, 512]".
@@ -151,12 +152,12 @@ std::string describe(const Tensor& tensor) {
   return fmt::format("{} {}", describe_stored_type(tensor), to_string(tensor.shape));
 }
 
-// Returns both, with the types of their parts if only these differ.
+// Describes both tensors, with the types of their parts if only these differ.
 std::pair<std::string, std::string> describe_both(const Tensor& a, const Tensor& b) {
   std::pair<std::string, std::string> texts(describe(a), describe(b));
   if (texts.first != texts.second || have_same_kind(a, b)) return texts;
-  const auto shown = [](const Tensor&, const Part& part) { return std::string(part.shown_type()); };
-  return {describe_kind(a, shown), describe_kind(b, shown)};
+  const auto spell_type = [](const Tensor&, const Part& part) { return std::string(part.shown_type()); };
+  return {describe_kind(a, spell_type), describe_kind(b, spell_type)};
 }
 
 // Returns true when all parts, except the one with that role, hold the same.
@@ -165,7 +166,7 @@ bool have_same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}
   return std::ranges::all_of(a.parts, [&](const Part& part) {
     if (part.role == but) return true;
     const Part* other = b.part(part.role);
-    return other != nullptr && type_meaning(b, *other) == type_meaning(a, part) &&
+    return other != nullptr && find_type_meaning(b, *other) == find_type_meaning(a, part) &&
            have_same_bytes(*part.blob, *other->blob);
   });
 }
@@ -186,8 +187,8 @@ bool have_same_scheme(const Tensor& a, const Tensor& b) {
 
 enum class Equality : std::uint8_t { none, bytes, numbers, tolerance };
 
-// Returns the difference between two tensors of the same name; std::nullopt if they are equal, in the way that
-// `equality` gets. Equal bytes are not compared as numbers.
+// Returns the difference between two tensors of the same name; std::nullopt if they are equal. `equality` gets the way
+// in which they are equal. Equal bytes are not compared as numbers.
 std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const DiffOptions& options,
                                         Equality& equality, const std::function<void(std::uint64_t)>& compared) {
   const bool have_numbers = a.shape == b.shape && have_like_numbers(a, b);
@@ -217,7 +218,7 @@ std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const 
 void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDifference>& out) {
   const LayoutType* const layout = find_common_layout(a, b);
   const bool one_scheme = layout != nullptr && layout->spells_scheme != nullptr && have_same_scheme(a, b);
-  const auto rest = [&](const Tensor& tensor) {
+  const auto list_compared = [&](const Tensor& tensor) {
     if (!one_scheme) return tensor.attributes;
     std::vector<Attributes::Entry> entries;
     for (const auto& entry : tensor.attributes) {
@@ -225,7 +226,7 @@ void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDiffe
     }
     return Attributes::from_unique(std::move(entries));
   };
-  compare_maps(fmt::format("tensors.{}.", a.name), rest(a), rest(b), out);
+  compare_maps(fmt::format("tensors.{}.", a.name), list_compared(a), list_compared(b), out);
 }
 
 std::uint64_t count_compared_bytes(std::uint64_t elements) {
@@ -247,20 +248,20 @@ std::vector<std::string> select_names(const Model& a, const Model& b, const Diff
       all.emplace(tensor.name_in_file());
     }
   }
-  const auto matches_any = [](const std::string& pattern, const std::set<std::string>& all) {
+  const auto match_any = [](const std::string& pattern, const std::set<std::string>& all) {
     return std::ranges::any_of(all, [&](const std::string& name) { return matches_glob(pattern, name); });
   };
   const auto require_match = [&](std::string_view option, const std::string& pattern) {
-    if (std::ranges::none_of(names, [&](const auto& entry) { return matches_any(pattern, entry.second); }))
+    if (std::ranges::none_of(names, [&](const auto& entry) { return match_any(pattern, entry.second); }))
       throw Error(ErrorKind::bad_argument, fmt::format("{}: the pattern \"{}\" matches no tensor", option, pattern));
   };
   for (const std::string& pattern : options.only) require_match("only", pattern);
   for (const std::string& pattern : options.skip) require_match("skip", pattern);
   std::vector<std::string> selected;
   for (const auto& entry : names) {
-    const auto matches = [&](const std::string& pattern) { return matches_any(pattern, entry.second); };
-    const bool is_wanted = options.only.empty() || std::ranges::any_of(options.only, matches);
-    if (is_wanted && std::ranges::none_of(options.skip, matches)) selected.push_back(entry.first);
+    const auto is_match = [&](const std::string& pattern) { return match_any(pattern, entry.second); };
+    const bool is_wanted = options.only.empty() || std::ranges::any_of(options.only, is_match);
+    if (is_wanted && std::ranges::none_of(options.skip, is_match)) selected.push_back(entry.first);
   }
   return selected;
 }
@@ -279,9 +280,10 @@ void compare_tensors(const Model& a, const Model& b, const std::vector<std::stri
     const Tensor* left = a.find(ordered[i]);
     const Tensor* right = b.find(ordered[i]);
     if (left == nullptr || right == nullptr) {
-      const auto text = [](const Tensor* tensor) { return tensor == nullptr ? "-" : describe(*tensor); };
+      const auto describe_if_present = [](const Tensor* tensor) { return tensor == nullptr ? "-" : describe(*tensor); };
       const auto what = right == nullptr ? TensorDifference::What::only_in_a : TensorDifference::What::only_in_b;
-      found[i] = TensorDifference{ordered[i], what, text(left), text(right), std::nullopt};
+      found[i] =
+          TensorDifference{ordered[i], what, describe_if_present(left), describe_if_present(right), std::nullopt};
       return;
     }
     const bool sparse = is_sparse(*left);  // progress through its bytes does not give progress through its elements

@@ -31,14 +31,14 @@ class DigestCheck::ItemCheck final : public Visitor {
     if (!problem) return;
     const Item& item = all_.items_[index_];
     const Place place = find_place(*item.blob);
-    all_.fail(index_,
-              Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.where(), *problem), place.path, place.offset));
+    all_.fail(index_, Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.describe(), *problem), place.path,
+                            place.offset));
   }
 
   void fail(const Error& error) override {
     // Missing or unknown data fails for other readers, too; they report it.
     if (error.kind() == ErrorKind::not_found || error.kind() == ErrorKind::unsupported) return;
-    all_.fail(index_, Error(error.kind(), fmt::format("{}: {}", all_.items_[index_].where(), error.message()),
+    all_.fail(index_, Error(error.kind(), fmt::format("{}: {}", all_.items_[index_].describe(), error.message()),
                             error.path(), error.offset()));
   }
 
@@ -53,16 +53,16 @@ DigestCheck::DigestCheck(const std::vector<const Model*>& models, const Wanted& 
   make_batches();
 }
 
-std::string DigestCheck::Item::where() const {
+std::string DigestCheck::Item::describe() const {
   return fmt::format("tensor {}: {}{}", tensor->name, part->role, file != nullptr ? ": " + file->what : std::string());
 }
 
 void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
   std::set<DigestedBytes> seen;
   std::set<const Source*> stamped;
-  const auto note_unknown = [&](const Digest& digest, const auto& where) {
+  const auto note_unknown = [&](const Digest& digest, const auto& describe) {
     if (digest.algorithm == DigestAlgorithm::unknown && unchecked_++ == 0)
-      first_unchecked_ = fmt::format("{}: the digest {}", where(), digest.text);
+      first_unchecked_ = fmt::format("{}: the digest {}", describe(), digest.text);
   };
   const auto add_item = [&](Item item) {
     const auto at = item.part->blob->stored();
@@ -103,7 +103,7 @@ void DigestCheck::make_batches() {
   }
 }
 
-Progress DigestCheck::track(Progress progress) {
+Progress DigestCheck::make_tracking_progress(Progress progress) {
   advance(0);
   return [this, progress = std::move(progress)](const ProgressEvent& event) {
     advance(event.total == 0 ? 1 : static_cast<double>(event.done) / static_cast<double>(event.total));

@@ -45,7 +45,7 @@ class DigestCheck {
   template <typename Work>
   auto run_checked(Progress progress, const Work& work) {
     try {
-      auto result = work(track(std::move(progress)));
+      auto result = work(make_tracking_progress(std::move(progress)));
       finish();
       return result;
     } catch (const Error& error) {
@@ -56,8 +56,9 @@ class DigestCheck {
   }
 
  private:
-  // Continues with each event, and cancels when a digest is wrong or checking fails.
-  Progress track(Progress progress);
+  // Returns a Progress that checks on with each event and forwards it. It cancels when a digest is wrong or checking
+  // fails.
+  Progress make_tracking_progress(Progress progress);
   // Checks the rest. Throws invalid_file, naming the tensor, for a wrong digest; io when a file has changed since the
   // constructor; and what reading throws.
   void finish();
@@ -71,7 +72,7 @@ class DigestCheck {
     const FileDigest* file;  // the file that the digest covers; null: the part
 
     Digest digest() const { return file != nullptr ? file->digest : *part->digest; }
-    std::string where() const;  // "tensor a: data"
+    std::string describe() const;  // "tensor a: data"
   };
   class ItemCheck;
   struct Batch {
@@ -94,7 +95,7 @@ class DigestCheck {
   std::string first_unchecked_;
   std::size_t unchecked_ = 0;
   std::atomic<bool> failed_ = false;
-  std::mutex mutex_;  // for these two
+  std::mutex mutex_;  // guards the next two members
   std::size_t failed_item_ = 0;
   std::optional<Error> failure_;
   std::deque<Batch> batches_;

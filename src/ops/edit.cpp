@@ -29,7 +29,7 @@ std::string make_message(const Error& error, const std::string& path) {
                                    : error.message();
 }
 
-// Throws bad_argument where the file could not be opened.
+// Opens the edited file before it is written. Throws bad_argument if that fails.
 Model read_edited(const Format& format, const Input& edited) {
   try {
     return format.read(edited, {});
@@ -134,13 +134,13 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
   return ready;
 }
 
-// Requires a whole model. The shards of a model are next to the file that names them.
+// Throws unless the copy is next to the other files of the model, which the copy names.
 void require_whole(const Opened& opened, const std::filesystem::path& output) {
-  const auto directory = [](const std::filesystem::path& path) {
+  const auto find_folder = [](const std::filesystem::path& path) {
     std::error_code ignored;
     return std::filesystem::weakly_canonical(path.has_parent_path() ? path.parent_path() : ".", ignored);
   };
-  if (directory(opened.input.path) == directory(output)) return;
+  if (find_folder(opened.input.path) == find_folder(output)) return;
   for (const Tensor& tensor : opened.model.tensors()) {
     for (const Part& part : tensor.parts) {
       const auto at = part.blob->stored();

@@ -22,8 +22,8 @@
 namespace poise {
 namespace {
 
-// Is a part, or a whole file that holds it. Its digest in the model's files, if any, must be right: the printed hash
-// names the intended bytes.
+// Names a part, or a whole file that holds it. If the model's files state its digest, that must be right, so that the
+// hash is not one of damaged bytes.
 struct Item {
   const Tensor* tensor;
   const Part* part;
@@ -33,8 +33,8 @@ struct Item {
   bool is_other = false;             // another rank reads it
 };
 
-// Deals the items out among ranks, by bytes: each gets neighbours.
-void deal_out(std::vector<Item>& items, const Communicator& ranks) {
+// Divides the items among ranks, by bytes: each gets neighbours.
+void assign_items(std::vector<Item>& items, const Communicator& ranks) {
   double all = 0;
   for (const Item& item : items) all += static_cast<double>(item.blob->size());
   double before = 0;
@@ -116,7 +116,7 @@ void hash_items(std::vector<Item>& items, const Progress& progress) {
   scan.finish();
 }
 
-// Takes null for a single rank.
+// Hashes a model; `ranks` is null for a single rank.
 ModelHash hash_model(const Model& model, const Progress& progress, Communicator* ranks) {
   const std::vector<PartRef> parts = list_parts(model);
   const SameBefore same = find_same_bytes_before(parts);
@@ -130,7 +130,7 @@ ModelHash hash_model(const Model& model, const Progress& progress, Communicator*
     if (is_computable(claim.file->digest.algorithm))
       items.push_back({claim.tensor, claim.part, claim.bytes, claim.file});
   }
-  if (ranks != nullptr) deal_out(items, *ranks);
+  if (ranks != nullptr) assign_items(items, *ranks);
   hash_items(items, progress);
   if (ranks != nullptr) gather_digests(items, *ranks);
   ModelHash result;

@@ -67,7 +67,7 @@ class Merging {
     std::map<std::string, Tensor> changed = whole_;
     for (const auto& [matrix, target] : targets) {
       const Tensor& base = find_base(target);
-      if (!fits(*matrix, base)) continue;
+      if (!check_fit(*matrix, base)) continue;
       types.emplace(target.name, describe_stored_type(*target.own));
       changed.insert_or_assign(target.name, merge_matrix(target.name, base, *matrix));
     }
@@ -108,7 +108,7 @@ class Merging {
     model.warnings.push_back({Severity::warning, std::move(text), file_.origin.path.string(), std::nullopt});
   }
 
-  // Is a tensor that the adapter changes.
+  // Names a tensor that the adapter changes.
   struct Target {
     std::string name;
     const Tensor* own;  // the model's; for the output matrix of a tied model the embedding
@@ -128,8 +128,8 @@ class Merging {
     return std::nullopt;
   }
 
-  // Finds the base of a target. PEFT saves the embedding and the output matrix of the base with an adapter of them, and
-  // adds to these. A tied model has one matrix for both.
+  // Returns the matrix that the adapter's change is added to: PEFT saves the embedding and the output matrix of the
+  // base with an adapter that changes them. A tied model has one matrix for both.
   const Tensor& find_base(const Target& target) const {
     const auto found = whole_.find(target.name);
     if (found != whole_.end()) return found->second;
@@ -140,9 +140,9 @@ class Merging {
     return *target.own;
   }
 
-  // Separates the output matrix. PEFT changes the input side and the output side of a tied model each by itself. Adds
-  // the output matrix that such a change leaves as it was, and returns the warning about that. Empty: the tie stays, or
-  // the model has none.
+  // Separates a tied output matrix from the embedding if the adapter changes them apart, as PEFT does. Adds the output
+  // matrix if the adapter leaves it as it was, and returns a warning. Returns an empty text if the tie stays or the
+  // model has none.
   std::string separate_output(std::map<std::string, Tensor>& changed) const {
     if (tied_ == nullptr) return {};
     const std::string input(tied_->name);
@@ -166,19 +166,19 @@ class Merging {
         what, output);
   }
 
-  // Adds a fault otherwise.
-  bool fits(const AdaptedMatrix& matrix, const Tensor& base) {
-    const auto fault = [&](const std::string& problem) {
+  // Returns true if the adapter's matrices fit the model's; else adds a fault.
+  bool check_fit(const AdaptedMatrix& matrix, const Tensor& base) {
+    const auto add_problem = [&](const std::string& problem) {
       add_fault(faults_, fmt::format("{}: {}", matrix.file_name, problem));
       return false;
     };
     const Shape product = matrix.shape();
     if (!(base.shape == product))
-      return fault(fmt::format("B A is {}, the model's matrix is {}", to_string(product), to_string(base.shape)));
+      return add_problem(fmt::format("B A is {}, the model's matrix is {}", to_string(product), to_string(base.shape)));
     if (!has_float_elements(base))
-      return fault(fmt::format("the model's matrix is stored as {}, which Poise cannot decode to numbers",
-                               describe_storage(base)));
-    return std::isfinite(compute_factor(matrix)) || fault("the scale is too large for float32");
+      return add_problem(fmt::format("the model's matrix is stored as {}, which Poise cannot decode to numbers",
+                                     describe_storage(base)));
+    return std::isfinite(compute_factor(matrix)) || add_problem("the scale is too large for float32");
   }
 
   float compute_factor(const AdaptedMatrix& matrix) const {
@@ -209,12 +209,12 @@ class Merging {
   const Model& base_;
   const Family& family_;
   const Tensor* tied_ = nullptr;  // the embedding of a model that has no output matrix of its own
-  std::string_view output_name_;  // what a change of its output matrix changes
+  std::string_view output_name_;  // the name of the output matrix, or of the tensor that stands for it
   Model file_;
   double scale_;
   Adapter adapter_;
   std::map<std::string, Tensor> whole_;  // of the adapter, by the model's names
-  std::set<std::string> adapted_;        // names of what its thin matrices change
+  std::set<std::string> adapted_;        // names of tensors that its thin matrices change
   std::vector<std::string> faults_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace poise {
 
-// Sets the type or recipe: "group4", "q4_k", "Q4_K_M", in either case. False if the text names none.
+// Sets the type or recipe: "group4", "q4_k", "Q4_K_M", in either case. Returns false if the text names none.
 bool set_quantization(ConvertOptions& options, std::string_view text);
 std::string list_quantization_choices();
 std::vector<std::string> list_quantization_names();

@@ -26,7 +26,7 @@ class TensorElements {
   // Returns the number below which numbers are subnormal in the type in which dense elements are stored, or in float32.
   // 0: there are none.
   double smallest_normal() const { return smallest_normal_; }
-  // Returns null if is_seekable().
+  // Returns a stream of the elements; null if is_seekable().
   std::unique_ptr<BlobStream> stream() const { return is_seekable() ? nullptr : blob_->stream(); }
 
   // Reads elements from `first` on, or, if `stream` is not null, its next ones. `buffer`: of the caller, for stored

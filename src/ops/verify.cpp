@@ -45,8 +45,8 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
   }
 }
 
-// Checks the parts of a tensor against each other: sparse indices inside the shape, codes with a usable scale and in a
-// group that there is, and numbers that fit float32. `known`: the parts' findings, which report what cannot be read.
+// Checks the parts of a tensor against each other: sparse indices inside the shape, codes with a usable scale and an
+// existing group, and numbers that fit float32. `known`: the parts' findings, which report what cannot be read.
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
   std::vector<Finding> findings;
   try {
@@ -150,7 +150,7 @@ class ModelCheck {
   }
 
   // Returns findings about whole files. Requires: run() has returned.
-  std::vector<Finding> file_findings() {
+  std::vector<Finding> collect_file_findings() {
     for (FileItem& item : files_) {
       if (item.finding) file_findings_.push_back(std::move(*item.finding));
     }
@@ -246,13 +246,13 @@ class ModelCheck {
   std::optional<Scan> scan_;
 };
 
-// Adds the code of a file that is of no format whose reader looks for code: one that other programs take for a pickle.
+// Reports code in a file that other programs take for a pickle, if the reader of its format does not look for code.
 void add_code(const SourcePtr& source, VerifyReport& report) {
   const std::vector<Finding> known = report.faults;
   std::ranges::move(find_code_in_file(source, known), std::back_inserter(report.faults));
 }
 
-// Does the same for a file that cannot be opened as a model: the code in it is the reason not to load it elsewhere.
+// Does the same for a file that cannot be opened as a model: its user may load it elsewhere.
 void add_code_if_readable(const Input& input, VerifyReport& report) {
   if (!input.source) return;
   try {
@@ -284,7 +284,7 @@ VerifyReport verify_input(const Input& given, const ReadOptions& options, const 
     report.has_digests = has_digests(model);
     ModelCheck check(model, options.io, progress);
     check.run(report);
-    return check.file_findings();
+    return check.collect_file_findings();
   };
   try {
     const auto [format, input, model, faults] = open_despite_faults(given, options);

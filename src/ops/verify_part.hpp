@@ -36,7 +36,7 @@ class ValueCheck {
   // Looks at bytes [position, position + bytes.size()) of the part, which are whole elements. The calls come in order,
   // without gaps.
   virtual void update(std::uint64_t position, std::span<const std::byte> bytes) = 0;
-  // Adds the faults. `complete`: it saw the whole part.
+  // Adds the faults. `complete`: the check saw the whole part.
   virtual void report(bool complete, std::vector<BadValue>& bad) const = 0;
 };
 

@@ -43,7 +43,7 @@ Plan plan_merge(const MergeRecipe& recipe, const std::filesystem::path& output, 
 
 std::vector<MergeMethodInfo> list_merge_methods() {
   std::vector<MergeMethodInfo> rows;
-  for (const MergeMethod& method : merge_methods())
+  for (const MergeMethod& method : get_merge_methods())
     rows.push_back({std::string(method.name), std::string(method.short_name), std::string(method.description)});
   return rows;
 }

@@ -44,8 +44,7 @@ bool has_gradient(const MergeRecipe& recipe) {
          });
 }
 
-// Is the place of a tensor of the result: the slice that it belongs to, its place in it, and the layer, if it is in
-// one.
+// Describes where a tensor of the result belongs: the slice, its position there, and its layer if it has one.
 struct Place {
   const MergeSlice* slice;
   double position = 0;            // of the layer in the slice, from 0 to 1
@@ -87,7 +86,7 @@ class ModelMerge {
   }
 
  private:
-  // Opening.
+  // Opening the models.
 
   bool find_ranges() const {
     std::size_t with = 0;
@@ -119,7 +118,7 @@ class ModelMerge {
       for (const MergeSource& source : slice.sources) add(source.model);
     }
     store_outputs();
-    reference_ = recipe_.base.empty() ? &model_of(recipe_.slices.front().sources.front()) : &*models_.at(recipe_.base);
+    reference_ = recipe_.base.empty() ? &get_model(recipe_.slices.front().sources.front()) : &*models_.at(recipe_.base);
   }
 
   // Gives models with tied embeddings an output matrix of their own if another model has one.
@@ -138,20 +137,20 @@ class ModelMerge {
     try {
       return parse_layer_cut(model, "0:").list;
     } catch (const Error& error) {
-      refuse_recipe(recipe_, fmt::format("layers of {}: {}", name_of(model), error.message()));
+      refuse_recipe(recipe_, fmt::format("layers of {}: {}", show_name(model), error.message()));
     }
   }
 
-  const Model& model_of(const MergeSource& source) const { return *models_.at(source.model); }
+  const Model& get_model(const MergeSource& source) const { return *models_.at(source.model); }
 
-  std::string name_of(const Model& model) const { return model.origin.path.string(); }
+  std::string show_name(const Model& model) const { return model.origin.path.string(); }
 
   void check_ranges() const {
     for (const MergeSlice& slice : recipe_.slices) {
       const MergeLayers& first = *slice.sources.front().layers;
       for (const MergeSource& source : slice.sources) {
         const MergeLayers& layers = *source.layers;
-        const std::uint64_t count = lists_.at(&model_of(source)).count;
+        const std::uint64_t count = lists_.at(&get_model(source)).count;
         if (layers.begin >= layers.end || layers.end > count)
           refuse_recipe(recipe_, fmt::format("layer_range: expected layers of {}, [0, {}]; found [{}, {}]",
                                              source.model.string(), count, layers.begin, layers.end));
@@ -165,7 +164,7 @@ class ModelMerge {
     }
   }
 
-  // Tensors.
+  // Merging the tensors.
 
   void add_tensors() {
     bool has_layers = false;
@@ -193,13 +192,13 @@ class ModelMerge {
   // Returns the layer of the reference that a layer of the slice is described by.
   std::uint64_t find_reference_layer(const MergeSlice& slice, std::uint64_t layer) const {
     const auto own =
-        std::ranges::find_if(slice.sources, [&](const auto& source) { return &model_of(source) == reference_; });
+        std::ranges::find_if(slice.sources, [&](const auto& source) { return &get_model(source) == reference_; });
     const MergeSource& source = own == slice.sources.end() ? slice.sources.front() : *own;
     const std::uint64_t number = source.layers->begin + layer;
     if (number >= list_->count)
       refuse_recipe(recipe_, fmt::format("layer_range: layer {} of {} is not one of the {} layers of {}, whose "
                                          "configuration the result has; name another model as base_model",
-                                         number, source.model.string(), list_->count, name_of(*reference_)));
+                                         number, source.model.string(), list_->count, show_name(*reference_)));
     return number;
   }
 
@@ -231,7 +230,7 @@ class ModelMerge {
       tensor =
           find_weight(model, find_family_or_llama(model), find_table_name(find_family_or_llama(*reference_), name));
     if (tensor == nullptr) {
-      add_fault(faults_, fmt::format("{}: {} has no such tensor", name, name_of(model)));
+      add_fault(faults_, fmt::format("{}: {} has no such tensor", name, show_name(model)));
     } else {
       used_.insert(tensor);
     }
@@ -239,7 +238,7 @@ class ModelMerge {
   }
 
   const Tensor* find_for(const MergeSource& source, const std::string& name, const Place& place) {
-    const Model& model = model_of(source);
+    const Model& model = get_model(source);
     if (!place.name) return find(model, name);
     return find(model, fmt::format("{}{}{}", lists_.at(&model).prefixes.front(), source.layers->begin + place.layer,
                                    place.name->rest));
@@ -253,7 +252,7 @@ class ModelMerge {
     const Tensor* base = find_base(described, place);
     if (std::ranges::find(inputs, nullptr) != inputs.end() || (has_base() && base == nullptr)) return;
     const Tensor& own = base != nullptr ? *base : *inputs.front();
-    if (!fit(name, own, inputs, sources)) return;
+    if (!check_inputs_fit(name, own, inputs, sources)) return;
     const ParameterValues values = resolve_settings(recipe_, method_, *place.slice, name, place.position);
     const bool is_copy = values.has("scale") && values.get("scale") == 1;
     if (is_copy || !has_float_elements(own)) {
@@ -288,13 +287,13 @@ class ModelMerge {
     return own == sources.end() ? find(*reference_, described) : find_for(*own, described, place);
   }
 
-  // Adds faults otherwise. `sources`: those of the inputs.
-  bool fit(const std::string& name, const Tensor& own, const std::vector<const Tensor*>& inputs,
-           const std::vector<const MergeSource*>& sources) {
+  // Returns true if the inputs can be merged to the tensor; else adds faults. `sources`: of the inputs.
+  bool check_inputs_fit(const std::string& name, const Tensor& own, const std::vector<const Tensor*>& inputs,
+                        const std::vector<const MergeSource*>& sources) {
     bool fits = true;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& tensor = *inputs[i];
-      const std::string model = name_of(model_of(*sources[i]));
+      const std::string model = show_name(get_model(*sources[i]));
       if (tensor.shape != own.shape) {
         add_fault(faults_, fmt::format("{}: {} has the shape {}, expected {}", name, model, to_string(tensor.shape),
                                        to_string(own.shape)));
@@ -308,7 +307,7 @@ class ModelMerge {
     return fits;
   }
 
-  // The header.
+  // Making the header.
 
   void count_layers() {
     LayerCut cut{*list_, kept_};
@@ -324,7 +323,7 @@ class ModelMerge {
       made_.origin.size = saturating_add(made_.origin.size, model->origin.size);
       if (&*model == reference_) continue;
       for (Finding finding : model->warnings) {
-        if (finding.path.empty()) finding.path = name_of(*model);
+        if (finding.path.empty()) finding.path = show_name(*model);
         made_.warnings.push_back(std::move(finding));
       }
     }
@@ -335,7 +334,7 @@ class ModelMerge {
   void warn() {
     if (!copied_.empty())
       warn(fmt::format("tensor {}: the numbers are not floating-point, and stay those of {}", list_names(copied_, 1),
-                       name_of(*reference_)));
+                       show_name(*reference_)));
     for (const auto& [path, model] : models_) {
       std::vector<std::string> unused;
       for (const Tensor& tensor : model->tensors()) {
@@ -343,14 +342,15 @@ class ModelMerge {
         if (!is_layer && !used_.contains(&tensor)) unused.push_back(tensor.name);
       }
       if (!unused.empty() && takes_all(*model))
-        warn(fmt::format("{}: {} {} left out, because {} lacks {}", name_of(*model), list_names(unused),
-                         unused.size() == 1 ? "is" : "are", name_of(*reference_), unused.size() == 1 ? "it" : "them"));
+        warn(fmt::format("{}: {} {} left out, because {} lacks {}", show_name(*model), list_names(unused),
+                         unused.size() == 1 ? "is" : "are", show_name(*reference_),
+                         unused.size() == 1 ? "it" : "them"));
     }
   }
 
   // Returns false for a model that gives the configuration alone, and for those of inner slices.
   bool takes_all(const Model& model) const {
-    const auto is_it = [&](const MergeSource& source) { return &model_of(source) == &model; };
+    const auto is_it = [&](const MergeSource& source) { return &get_model(source) == &model; };
     return std::ranges::any_of(recipe_.slices.front().sources, is_it) &&
            std::ranges::any_of(recipe_.slices.back().sources, is_it);
   }

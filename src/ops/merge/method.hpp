@@ -28,8 +28,8 @@ struct MergeParameter {
   double usual = 0;  // without a setting
   double least = 0;
   double most = 0;
-  bool of_model = false;      // each model has its own
-  std::string_view why = {};  // the range is narrower than mergekit's
+  bool of_model = false;      // each model has its own value
+  std::string_view why = {};  // why the range is narrower than mergekit's
 };
 
 // Holds the values of a method's parameters for one tensor.
@@ -59,7 +59,7 @@ class InnerProducts {
   std::size_t size() const { return count_; }
   double at(std::size_t i, std::size_t j) const { return products_[index(i, j)]; }
   double& at(std::size_t i, std::size_t j) { return products_[index(i, j)]; }
-  double norm(std::size_t i) const;
+  double compute_norm(std::size_t i) const;
   void add(const InnerProducts& other);
 
  private:
@@ -73,9 +73,9 @@ class InnerProducts {
 class Pruning {
  public:
   virtual ~Pruning() = default;
-  // Changes the differences of the elements from `first` on: whole rows if by_rows().
+  // Changes the differences of the elements from `first` on: whole rows if needs_whole_rows().
   virtual void prune(std::uint64_t first, std::span<float> differences) const = 0;
-  virtual bool by_rows() const { return false; }
+  virtual bool needs_whole_rows() const { return false; }
 };
 
 // Describes the differences that are pruned: of input `model` of `inputs`.
@@ -106,12 +106,13 @@ struct MergeMethod {
   // Returns each input's share of the sum; with a base, of its difference from that. Null: the second kind.
   std::vector<double> (*shares)(const ParameterValues& values, const InnerProducts* products) = nullptr;
 
-  // Reads the input if that is needed. Null result: nothing is pruned. Null: the same.
+  // Returns what prunes an input, which it may read for that; null if nothing is pruned. Null function: nothing is
+  // pruned.
   std::unique_ptr<const Pruning> (*make_pruning)(const PrunedInput& input) = nullptr;
   bool elects_signs = false;
 };
 
-std::span<const MergeMethod> merge_methods();
+std::span<const MergeMethod> get_merge_methods();
 
 // Returns the method of that name, short or not, in either case. Throws bad_argument listing the names.
 const MergeMethod& find_merge_method(std::string_view name);
@@ -129,15 +130,15 @@ struct TensorMerge {
 // that is infinite although no number of the inputs is.
 BlobPtr make_merged_blob(const MergeMethod& method, TensorMerge merge);
 
-// Both kinds.
+// Make the results of the two kinds of methods.
 BlobPtr make_sum_blob(const MergeMethod& method, MergeInputs inputs, ParameterValues values);
 BlobPtr make_task_blob(const MergeMethod& method, MergeInputs inputs, ParameterValues values,
                        std::vector<std::uint64_t> keys);
 
-// Make prunings: rows name them (methods.cpp).
-std::unique_ptr<const Pruning> keep_largest(const PrunedInput& input);       // TIES
-std::unique_ptr<const Pruning> drop_at_random(const PrunedInput& input);     // DARE
-std::unique_ptr<const Pruning> drop_by_magnitude(const PrunedInput& input);  // DELLA
+// Make prunings; rows of methods.cpp refer to these functions.
+std::unique_ptr<const Pruning> make_largest_pruning(const PrunedInput& input);    // TIES
+std::unique_ptr<const Pruning> make_random_pruning(const PrunedInput& input);     // DARE
+std::unique_ptr<const Pruning> make_magnitude_pruning(const PrunedInput& input);  // DELLA
 
 // Returns the key of the random numbers for a tensor of a model: FNV-1a, of 64 bits, over the seed and the model's
 // number as 8 bytes each, the lowest first, and the tensor's name.

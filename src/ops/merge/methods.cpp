@@ -19,7 +19,7 @@ namespace {
 using Kind = MergeParameter::Kind;
 using Base = MergeMethod::Base;
 
-// Parameters.
+// The parameters of methods.
 
 constexpr double kAny = 1e6;  // a magnitude that no useful weight has
 
@@ -28,28 +28,28 @@ constexpr MergeParameter kDensity = {"density", Kind::number, 1, 0, 1, true};
 constexpr MergeParameter kLambda = {"lambda", Kind::number, 1, -kAny, kAny};
 constexpr MergeParameter kInt8Mask = {"int8_mask", Kind::flag, 0, 0, 1};  // mergekit's way to save memory: no effect
 
-constexpr MergeParameter normalize(double usual) { return {"normalize", Kind::flag, usual, 0, 1}; }
+constexpr MergeParameter make_normalize_parameter(double usual) { return {"normalize", Kind::flag, usual, 0, 1}; }
 constexpr MergeParameter kRescale = {"rescale", Kind::flag, 1, 0, 1};
 constexpr MergeParameter kNoRescale = {
     "rescale", Kind::flag, 0, 0, 0, false, "TIES does not scale the differences that it keeps"};
 
-constexpr std::array kLinear = {kWeight, normalize(1)};
+constexpr std::array kLinear = {kWeight, make_normalize_parameter(1)};
 constexpr std::array kSlerp = {MergeParameter{"t", Kind::number, 0.5, 0, 1}};
 constexpr std::array kNuslerp = {
     kWeight, MergeParameter{"nuslerp_flatten", Kind::flag, 1, 0, 1},
     MergeParameter{"nuslerp_row_wise", Kind::flag, 0, 0, 0, false, "without nuslerp_flatten each row is a vector"}};
-constexpr std::array kTask = {kWeight, normalize(0), kLambda, kInt8Mask};
-constexpr std::array kTies = {kWeight, kDensity, normalize(1), kNoRescale, kLambda, kInt8Mask};
-constexpr std::array kDare = {kWeight, kDensity, normalize(0), kRescale, kLambda, kInt8Mask};
-constexpr std::array kDella = {kWeight,      kDensity, MergeParameter{"epsilon", Kind::number, 0.15, 0, 1, true},
-                               normalize(0), kRescale, kLambda,
-                               kInt8Mask};
+constexpr std::array kTask = {kWeight, make_normalize_parameter(0), kLambda, kInt8Mask};
+constexpr std::array kTies = {kWeight, kDensity, make_normalize_parameter(1), kNoRescale, kLambda, kInt8Mask};
+constexpr std::array kDare = {kWeight, kDensity, make_normalize_parameter(0), kRescale, kLambda, kInt8Mask};
+constexpr std::array kDella = {
+    kWeight, kDensity, MergeParameter{"epsilon", Kind::number, 0.15, 0, 1, true}, make_normalize_parameter(0), kRescale,
+    kLambda, kInt8Mask};
 constexpr std::array kModelStock = {MergeParameter{"filter_wise", Kind::flag, 0, 0, 1}};
 constexpr std::array kKarcher = {MergeParameter{"max_iter", Kind::count, 10, 1, 10000},
                                  MergeParameter{"tol", Kind::number, 1e-5, 0, 1}};
 constexpr std::array kPassthrough = {MergeParameter{"scale", Kind::number, 1, -kAny, kAny, true}};
 
-// Formulas.
+// The formulas for shares.
 
 constexpr double kNoDivisor = 1e-8;
 
@@ -88,7 +88,7 @@ std::vector<double> compute_arc_shares(double cosine, double t) {
 }
 
 double compute_cosine(const InnerProducts& products, double least_norm) {
-  const double norms = std::max(products.norm(0), least_norm) * std::max(products.norm(1), least_norm);
+  const double norms = std::max(products.compute_norm(0), least_norm) * std::max(products.compute_norm(1), least_norm);
   return std::clamp(norms == 0 ? 0 : products.at(0, 1) / norms, -1.0, 1.0);
 }
 
@@ -125,7 +125,7 @@ std::vector<double> compute_stock_shares(const ParameterValues&, const InnerProd
   double sum = 0;
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t j = i + 1; j < count; ++j) {
-      const double norms = std::max(products->norm(i) * products->norm(j), kLeastNorms);
+      const double norms = std::max(products->compute_norm(i) * products->compute_norm(j), kLeastNorms);
       sum += std::clamp(products->at(i, j) / norms, -1.0, 1.0);
     }
   }
@@ -144,14 +144,14 @@ class KarcherMean {
  public:
   KarcherMean(const InnerProducts& products, double tolerance) : tolerance_(tolerance) {
     for (std::size_t i = 0; i < products.size(); ++i) {
-      scale_ += products.norm(i) / static_cast<double>(products.size());
-      if (products.norm(i) > tolerance) used_.push_back(i);
+      scale_ += products.compute_norm(i) / static_cast<double>(products.size());
+      if (products.compute_norm(i) > tolerance) used_.push_back(i);
     }
     cosines_.assign(used_.size(), std::vector<double>(used_.size(), 1));
     for (std::size_t i = 0; i < used_.size(); ++i) {
       for (std::size_t j = 0; j < used_.size(); ++j) {
         if (i == j) continue;
-        const double norms = products.norm(used_[i]) * products.norm(used_[j]);
+        const double norms = products.compute_norm(used_[i]) * products.compute_norm(used_[j]);
         cosines_[i][j] = std::clamp(products.at(used_[i], used_[j]) / norms, -1.0, 1.0);
       }
     }
@@ -161,25 +161,26 @@ class KarcherMean {
     std::vector<double> shares(products.size());
     if (used_.empty()) return shares;
     std::vector<double> mean(used_.size(), 1.0 / static_cast<double>(used_.size()));
-    if (norm(mean) < tolerance_) {
+    if (compute_norm(mean) < tolerance_) {
       std::ranges::fill(mean, 0.0);
       mean.front() = 1;
     }
-    scale(mean, 1 / norm(mean));
+    scale(mean, 1 / compute_norm(mean));
     for (double round = 0; round < most_rounds; ++round) {
       const std::vector<double> step = find_step(mean);
-      const double length = norm(step);
+      const double length = compute_norm(step);
       if (length < tolerance_) break;
       for (std::size_t i = 0; i < mean.size(); ++i)
         mean[i] = std::cos(length) * mean[i] + std::sin(length) / length * step[i];
-      scale(mean, 1 / norm(mean));
+      scale(mean, 1 / compute_norm(mean));
     }
-    for (std::size_t i = 0; i < used_.size(); ++i) shares[used_[i]] = scale_ * mean[i] / products.norm(used_[i]);
+    for (std::size_t i = 0; i < used_.size(); ++i)
+      shares[used_[i]] = scale_ * mean[i] / products.compute_norm(used_[i]);
     return shares;
   }
 
  private:
-  // The mean of the logarithms of the unit vectors at `mean`.
+  // Returns the mean of the logarithms of the unit vectors at `mean`.
   std::vector<double> find_step(const std::vector<double>& mean) const {
     std::vector<double> step(mean.size());
     for (std::size_t i = 0; i < mean.size(); ++i) {
@@ -194,7 +195,7 @@ class KarcherMean {
     return step;
   }
 
-  double norm(const std::vector<double>& shares) const {
+  double compute_norm(const std::vector<double>& shares) const {
     double sum = 0;
     for (std::size_t i = 0; i < shares.size(); ++i)
       sum += shares[i] * std::inner_product(shares.begin(), shares.end(), cosines_[i].begin(), 0.0);
@@ -273,32 +274,32 @@ constexpr MergeMethod kMethods[] = {
      .description = "the same, of the largest differences, where the models agree on the sign",
      .base = Base::required,
      .parameters = kTies,
-     .make_pruning = keep_largest,
+     .make_pruning = make_largest_pruning,
      .elects_signs = true},
     {.name = "dare_linear",
      .short_name = "dare",
      .description = "task_arithmetic with differences that are dropped at random",
      .base = Base::required,
      .parameters = kDare,
-     .make_pruning = drop_at_random},
+     .make_pruning = make_random_pruning},
     {.name = "dare_ties",
      .description = "the same, where the models agree on the sign",
      .base = Base::required,
      .parameters = kDare,
-     .make_pruning = drop_at_random,
+     .make_pruning = make_random_pruning,
      .elects_signs = true},
     {.name = "della_linear",
      .description = "task_arithmetic with small differences dropped more often than large ones",
      .base = Base::required,
      .parameters = kDella,
      .fault = find_fault_of_della,
-     .make_pruning = drop_by_magnitude},
+     .make_pruning = make_magnitude_pruning},
     {.name = "della",
      .description = "the same, where the models agree on the sign",
      .base = Base::required,
      .parameters = kDella,
      .fault = find_fault_of_della,
-     .make_pruning = drop_by_magnitude,
+     .make_pruning = make_magnitude_pruning,
      .elects_signs = true},
     {.name = "passthrough",
      .description = "the tensors of one model, or of another one for each slice",
@@ -309,7 +310,7 @@ constexpr MergeMethod kMethods[] = {
 
 }  // namespace
 
-std::span<const MergeMethod> merge_methods() { return kMethods; }
+std::span<const MergeMethod> get_merge_methods() { return kMethods; }
 
 const MergeMethod& find_merge_method(std::string_view name) {
   const std::string lower = to_lower_ascii(name);
@@ -343,7 +344,7 @@ void ParameterValues::set(std::size_t parameter, std::size_t model, double value
   values_[parameter * models_ + model] = value;
 }
 
-double InnerProducts::norm(std::size_t i) const { return std::sqrt(at(i, i)); }
+double InnerProducts::compute_norm(std::size_t i) const { return std::sqrt(at(i, i)); }
 
 void InnerProducts::add(const InnerProducts& other) {
   for (std::size_t i = 0; i < products_.size(); ++i) products_[i] += other.products_[i];

@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-std::uint32_t magnitude_of(float number) { return std::bit_cast<std::uint32_t>(number) & 0x7fffffffU; }
+std::uint32_t get_magnitude_bits(float number) { return std::bit_cast<std::uint32_t>(number) & 0x7fffffffU; }
 
 // Finds the magnitude of the k-th largest of an input's differences: magnitudes of float32 order as their bits do. Each
 // pass counts the values of half of the bits.
@@ -30,14 +30,15 @@ class Selection {
 
   std::uint32_t magnitude() const { return magnitude_; }
 
-  // Returns the last element of that magnitude that is among the k largest: of equal ones, the first ones are.
+  // Returns the last element of that magnitude that is among the k largest: of equal ones, the first ones count as
+  // larger.
   std::uint64_t find_last() const {
     if (wanted_ == equal_) return inputs_.elements();
     std::vector<std::uint32_t> chunks(
         static_cast<std::size_t>((inputs_.elements() + MergeInputs::kChunk - 1) / MergeInputs::kChunk));
     visit([&](Counts&, std::uint64_t first, std::span<const float> differences) {
       chunks[static_cast<std::size_t>(first / MergeInputs::kChunk)] += static_cast<std::uint32_t>(
-          std::ranges::count(differences, magnitude_, [](float number) { return magnitude_of(number); }));
+          std::ranges::count(differences, magnitude_, [](float number) { return get_magnitude_bits(number); }));
     });
     std::uint64_t left = wanted_;
     std::uint64_t first = 0;
@@ -50,7 +51,7 @@ class Selection {
     visit([&](Counts&, std::uint64_t begin, std::span<const float> differences) {
       if (begin < first || begin >= first + MergeInputs::kChunk) return;
       for (std::size_t i = 0; i < differences.size(); ++i) {
-        if (magnitude_of(differences[i]) == magnitude_) found.push_back(begin + i);
+        if (get_magnitude_bits(differences[i]) == magnitude_) found.push_back(begin + i);
       }
     });
     return found.at(static_cast<std::size_t>(left - 1));
@@ -84,7 +85,7 @@ class Selection {
     oneapi::tbb::enumerable_thread_specific<Counts> locals([] { return Counts(kLow + 1); });
     visit(locals, [&](Counts& counts, std::uint64_t, std::span<const float> differences) {
       for (const float number : differences) {
-        const auto [counts_it, value] = value_of(magnitude_of(number));
+        const auto [counts_it, value] = value_of(get_magnitude_bits(number));
         if (counts_it) ++counts[value];
       }
     });
@@ -113,7 +114,7 @@ class KeepLargest final : public Pruning {
 
   void prune(std::uint64_t first, std::span<float> differences) const override {
     for (std::size_t i = 0; i < differences.size(); ++i) {
-      const std::uint32_t magnitude = magnitude_of(differences[i]);
+      const std::uint32_t magnitude = get_magnitude_bits(differences[i]);
       if (magnitude < magnitude_ || (magnitude == magnitude_ && first + i > last_)) differences[i] = 0;
     }
   }
@@ -144,7 +145,7 @@ class DropByMagnitude final : public Pruning {
   DropByMagnitude(std::uint64_t key, double density, double epsilon, bool rescales, std::uint64_t row_elements)
       : key_(key), density_(density), epsilon_(epsilon), rescales_(rescales), row_elements_(row_elements) {}
 
-  bool by_rows() const override { return true; }
+  bool needs_whole_rows() const override { return true; }
 
   void prune(std::uint64_t first, std::span<float> differences) const override {
     const auto length = static_cast<std::size_t>(row_elements_);
@@ -152,7 +153,7 @@ class DropByMagnitude final : public Pruning {
     for (std::size_t begin = 0; begin < differences.size(); begin += length) {
       const std::span<float> row = differences.subspan(begin, length);
       std::iota(order.begin(), order.end(), 0U);
-      std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(magnitude_of(row[i]), i); });
+      std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(get_magnitude_bits(row[i]), i); });
       for (std::size_t rank = 0; rank < length; ++rank) {
         const std::uint32_t i = order[rank];
         const double share = length == 1 ? 0.5 : static_cast<double>(rank) / static_cast<double>(length - 1);
@@ -173,7 +174,7 @@ class DropByMagnitude final : public Pruning {
 
 }  // namespace
 
-std::unique_ptr<const Pruning> keep_largest(const PrunedInput& input) {
+std::unique_ptr<const Pruning> make_largest_pruning(const PrunedInput& input) {
   const double density = input.values.get("density", input.model);
   const std::uint64_t elements = input.inputs.elements();
   if (density >= 1 || elements == 0) return nullptr;
@@ -182,13 +183,13 @@ std::unique_ptr<const Pruning> keep_largest(const PrunedInput& input) {
   return std::make_unique<KeepLargest>(selection.magnitude(), selection.find_last());
 }
 
-std::unique_ptr<const Pruning> drop_at_random(const PrunedInput& input) {
+std::unique_ptr<const Pruning> make_random_pruning(const PrunedInput& input) {
   const double density = input.values.get("density", input.model);
   if (density >= 1) return nullptr;
   return std::make_unique<DropAtRandom>(input.key, density, input.values.get("rescale") != 0);
 }
 
-std::unique_ptr<const Pruning> drop_by_magnitude(const PrunedInput& input) {
+std::unique_ptr<const Pruning> make_magnitude_pruning(const PrunedInput& input) {
   const double density = input.values.get("density", input.model);
   const double epsilon = input.values.get("epsilon", input.model);
   if (density >= 1) return nullptr;

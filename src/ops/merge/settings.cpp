@@ -29,7 +29,7 @@ std::string describe_range(const MergeParameter& parameter) {
   return fmt::format("{} from {} to {}", is_count ? "a whole number" : "a number", parameter.least, parameter.most);
 }
 
-// Ends with an error for each number that the parameter does not take.
+// Throws for a number that the parameter does not take.
 void check_setting(const MergeRecipe& recipe, const MergeParameter& parameter, const MergeSetting& setting) {
   for (const MergeSetting::Case& row : setting.cases) {
     if (row.numbers.empty()) refuse_recipe(recipe, fmt::format("parameter {}: the gradient is empty", parameter.name));

@@ -18,7 +18,7 @@ struct Shares {
   std::vector<float> numbers;  // of each row, one for each input
   std::uint64_t row_elements;  // of the rows that share them
 
-  const float* of_row(std::uint64_t row, std::size_t count) const {
+  const float* get_row(std::uint64_t row, std::size_t count) const {
     return numbers.data() + static_cast<std::size_t>(row) * count;
   }
 };
@@ -78,7 +78,7 @@ class SumBlob final : public FloatBlob {
       const std::uint64_t element = first + done;
       const std::uint64_t left = shares.row_elements - element % shares.row_elements;
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(left, out.size() - done));
-      const float share = shares.of_row(element / shares.row_elements, inputs_.size())[i];
+      const float share = shares.get_row(element / shares.row_elements, inputs_.size())[i];
       float* const to = out.data() + done;
       const float* const from = input.data() + done;
       for (std::size_t k = 0; k < count; ++k) to[k] += share * from[k];
@@ -107,7 +107,7 @@ class SumBlob final : public FloatBlob {
       }
       return made;
     }
-    // In order, so that the sum does not depend on the threads.
+    // Adds in order, so that the sum does not depend on the threads.
     InnerProducts all(inputs_.size());
     for (const InnerProducts& part : units) all.add(part);
     return compute_shares(&all);
@@ -122,13 +122,13 @@ class SumBlob final : public FloatBlob {
         buffers,
         [&](Buffer& buffer, std::uint64_t first, std::size_t elements) {
           buffer.resize((count + 1) * elements);
-          const auto row_of = [&](std::size_t i) { return std::span(buffer).subspan(i * elements, elements); };
-          const auto base = inputs_.has_base() ? row_of(count) : std::span<float>();
+          const auto get_input_row = [&](std::size_t i) { return std::span(buffer).subspan(i * elements, elements); };
+          const auto base = inputs_.has_base() ? get_input_row(count) : std::span<float>();
           if (inputs_.has_base()) inputs_.read_base(first, base);
           InnerProducts& sums = units[static_cast<std::size_t>(first / unit)];
           for (std::size_t i = 0; i < count; ++i) {
-            inputs_.read(i, first, base, row_of(i));
-            for (std::size_t j = 0; j <= i; ++j) sums.at(i, j) += multiply(row_of(i), row_of(j));
+            inputs_.read(i, first, base, get_input_row(i));
+            for (std::size_t j = 0; j <= i; ++j) sums.at(i, j) += multiply(get_input_row(i), get_input_row(j));
           }
         },
         unit);

@@ -62,15 +62,15 @@ class TaskBlob final : public FloatBlob {
   void make(std::uint64_t first, std::span<float> out) const override {
     const auto prunings = kept_.get([this] { return std::make_shared<const Prunings>(make_prunings()); });
     const bool by_rows =
-        std::ranges::any_of(*prunings, [](const auto& pruning) { return pruning && pruning->by_rows(); });
-    if (!by_rows) return mix(*prunings, first, out);
+        std::ranges::any_of(*prunings, [](const auto& pruning) { return pruning && pruning->needs_whole_rows(); });
+    if (!by_rows) return add_differences(*prunings, first, out);
     const std::uint64_t length = inputs_.row_elements();
     for (std::size_t done = 0; done < out.size();) {
       const std::uint64_t row = (first + done) / length;
       const auto begin = static_cast<std::size_t>((first + done) % length);
       const RowCache::Row numbers = rows_.get(row, [&] {
         auto made = std::make_shared<std::vector<float>>(static_cast<std::size_t>(length));
-        mix(*prunings, row * length, *made);
+        add_differences(*prunings, row * length, *made);
         return made;
       });
       const std::size_t count = std::min(numbers->size() - begin, out.size() - done);
@@ -91,15 +91,15 @@ class TaskBlob final : public FloatBlob {
     return prunings;
   }
 
-  void mix(const Prunings& prunings, std::uint64_t first, std::span<float> out) const {
+  void add_differences(const Prunings& prunings, std::uint64_t first, std::span<float> out) const {
     const std::size_t count = out.size();
     std::vector<float> weighted(inputs_.size() * count);
-    const auto of_input = [&](std::size_t i) { return std::span(weighted).subspan(i * count, count); };
+    const auto get_input_numbers = [&](std::size_t i) { return std::span(weighted).subspan(i * count, count); };
     inputs_.read_base(first, out);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      inputs_.read(i, first, out, of_input(i));
-      if (prunings[i]) prunings[i]->prune(first, of_input(i));
-      for (float& number : of_input(i)) number *= weights_[i];
+      inputs_.read(i, first, out, get_input_numbers(i));
+      if (prunings[i]) prunings[i]->prune(first, get_input_numbers(i));
+      for (float& number : get_input_numbers(i)) number *= weights_[i];
     }
     const auto scale = static_cast<float>(values_.get("lambda"));
     const bool normalizes = values_.get("normalize") != 0;
@@ -108,7 +108,7 @@ class TaskBlob final : public FloatBlob {
       for (std::size_t i = 0; i < weights_.size(); ++i) sum += weighted[i * count + k];
       float divisor = sum_;
       if (method_.elects_signs) {
-        // The sign of the sum wins, a positive one if that is 0.
+        // The sign of the sum wins; a sum of 0 counts as positive.
         const bool is_positive = sum >= 0;
         sum = 0;
         divisor = 0;

@@ -91,11 +91,11 @@ class Quantize final : public Step {
     return replace_zero_matrices(plan, std::move(weights), static_cast<std::size_t>(shape.back()));
   }
 
-  // Replaces matrices of zeros. Where no column of a matrix weighs anything, no error counts, and all codes would be
-  // zeros. Weights so small that their products with squares of numbers underflow count as zeros.
+  // Replaces weights that are zeros for a whole matrix: no error of it would count, and all codes would be zeros.
+  // Weights so small that their products with squares of numbers underflow count as zeros.
   static Importance replace_zero_matrices(TensorPlan& plan, Importance weights, std::size_t columns) {
-    const auto counts = [](float weight) { return weight > 0x1p-100F; };
-    if (std::ranges::none_of(*weights, counts)) {
+    const auto has_weight = [](float weight) { return weight > 0x1p-100F; };
+    if (std::ranges::none_of(*weights, has_weight)) {
       plan.warn("the importance matrix has only zeros for it, so it is quantized without");
       return nullptr;
     }
@@ -103,7 +103,7 @@ class Quantize final : public Step {
     std::size_t zeros = 0;
     for (std::size_t begin = 0; begin + columns <= changed->size(); begin += columns) {
       const auto row = std::span(*changed).subspan(begin, columns);
-      if (std::ranges::any_of(row, counts)) continue;
+      if (std::ranges::any_of(row, has_weight)) continue;
       std::ranges::fill(row, 1.0F);
       ++zeros;
     }
@@ -135,12 +135,15 @@ std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion) {
   if (!layout) return make_step([](TensorPlan&) {});
   const Format& target = conversion.target;
   if (*layout != Layout::sparse_csr && *layout != Layout::sparse_coo)
-    throw Error(ErrorKind::bad_argument, fmt::format("{} is not a sparse layout", to_string(*layout)));
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("sparse: expected sparse_csr or sparse_coo, found {}", to_string(*layout)));
   if (!holds_layout(target, *layout == Layout::sparse_coo ? layouts::sparse_coo : layouts::sparse_csr))
-    throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no sparse tensors", target.info.name));
+    throw Error(
+        ErrorKind::bad_argument,
+        fmt::format("{} files hold no sparse tensors: leave out sparse, or write another format", target.info.name));
   const double least = conversion.options.min_sparsity;
   if (!(least >= 0 && least <= 1))
-    throw Error(ErrorKind::bad_argument, fmt::format("the least sparsity is {}, expected a number from 0 to 1", least));
+    throw Error(ErrorKind::bad_argument, fmt::format("min_sparsity is {}, expected a number from 0 to 1", least));
   return make_step([layout](TensorPlan& plan) {
     plan.may_become_sparse = plan.tensor.layout == Layout::dense && find_element_type(plan.tensor) != DType::unknown &&
                              may_become_sparse(plan.tensor, *layout);
@@ -162,12 +165,12 @@ void make_sparse(Transformed& transformed, const ConvertOptions& options) {
   transformed.perhaps_sparse.clear();
 }
 
-// Transpose: matrices whose blocks run along the columns of what they multiply are transposed before they become
-// blocks, and the blocks are turned back.
+// Transpose: blocks are made of rows. A matrix that needs them along its columns is transposed before it becomes
+// blocks, and the blocks are transposed back.
 
 namespace {
 
-// Decodes codes other than blocks of columns first.
+// Transposes a matrix. Codes become numbers first, except blocks along columns.
 Tensor transpose_matrix(const Tensor& matrix) {
   if (get_block_direction(matrix.layout) == BlocksAlong::columns) return transpose_view(matrix);
   const bool is_narrow = info(find_element_type(matrix)).bits < 8;
@@ -180,7 +183,7 @@ Tensor transpose_matrix(const Tensor& matrix) {
 
 std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion) {
   return make_step([&conversion](TensorPlan& plan) {
-    if (!plan.type || plan.type->blocks.empty() || !blocks_run_along_columns(conversion, plan.tensor)) return;
+    if (!plan.type || plan.type->blocks.empty() || !needs_blocks_along_columns(conversion, plan.tensor)) return;
     plan.tensor = transpose_matrix(plan.tensor);
     plan.is_transposed = true;
   });

@@ -150,7 +150,7 @@ class ChooseType final : public Step {
   // Returns std::nullopt if the tensor keeps its type.
   std::optional<StoredType> choose_type(TensorPlan& plan, const std::optional<StoredType>& kept) const {
     const Tensor& tensor = plan.tensor;
-    const bool along_columns = blocks_run_along_columns(conversion_, tensor);
+    const bool along_columns = needs_blocks_along_columns(conversion_, tensor);
     const std::uint64_t row_length = tensor.shape.empty() ? 1
                                      : along_columns      ? tensor.shape.front()
                                                           : tensor.shape.back();

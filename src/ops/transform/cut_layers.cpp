@@ -69,7 +69,7 @@ class LayerKeyCut {
     if (counts_layers(key, cut_.list) && value == Value(cut_.list.count)) {
       made = Value(static_cast<std::uint64_t>(cut_.kept.size()));
     } else if (items != nullptr && is_in(key, kNumberLists)) {
-      made = number_items(*items);
+      made = renumber_items(*items);
     } else if (items != nullptr && items->size() == cut_.list.count && !is_in(key, kOtherLists)) {
       made = keep_layer_items(*items, cut_);
     }
@@ -78,7 +78,7 @@ class LayerKeyCut {
     return *std::move(made);
   }
 
-  Value number_items(const Value::Array& items) const {
+  Value renumber_items(const Value::Array& items) const {
     Value::Array numbers;
     if (!cut_.is_ascending) {
       for (std::size_t i = 0; i < cut_.kept.size(); ++i) {
@@ -98,7 +98,7 @@ class LayerKeyCut {
   std::vector<std::string> changed_;
 };
 
-// Changes the names of layers' modules in any value: in lists, those of layers that are left out go.
+// Changes the names of layers' modules in any value. Lists lose the names of layers that are left out.
 std::optional<Value> rename_modules(const Value& value, const LayerCut& cut) {
   if (const auto* text = value.get_if<std::string>()) {
     const auto split = cut.list.split(*text);
@@ -164,8 +164,8 @@ Attributes replace_object(Attributes config, const std::string& object, Attribut
   return config;
 }
 
-// Makes the configuration say what each layer computes where its place in the model said it: every second layer of a
-// Gemma 2 has a window. Returns the added keys. Throws unsupported if no key says it.
+// Adds keys that describe what each layer computes, if that followed from its place in the model: every second layer of
+// a Gemma 2 has a window. Returns the added keys. Throws unsupported if no key can describe it.
 std::vector<std::string> keep_computation(Model& model, const LayerList& list, const std::vector<LayerPlan>& wanted,
                                           const std::string& path) {
   std::vector<std::string> added;

@@ -30,7 +30,7 @@
 namespace poise {
 namespace {
 
-constexpr std::string_view kSize = "vocab_size";  // the options; this is a key, too
+constexpr std::string_view kSize = "vocab_size";  // an option, and a key of the configuration
 constexpr std::string_view kDropRows = "drop_rows";
 constexpr std::size_t kMostSpecial = 8;  // in a message
 
@@ -88,12 +88,12 @@ std::vector<TokenAxis> find_token_axes(const Model& model, std::string_view opti
 }
 
 std::uint64_t count_rows(const Model& model, const std::vector<TokenAxis>& axes, std::string_view option) {
-  const auto length = [&](const TokenAxis& row) { return model.find(row.tensor)->shape[row.axis]; };
-  const std::uint64_t rows = length(axes.front());
+  const auto count_tokens = [&](const TokenAxis& row) { return model.find(row.tensor)->shape[row.axis]; };
+  const std::uint64_t rows = count_tokens(axes.front());
   for (const TokenAxis& row : axes) {
-    if (length(row) != rows)
+    if (count_tokens(row) != rows)
       refuse_option(option, fmt::format("{} has {} rows for tokens, and {} has {}", axes.front().tensor, rows,
-                                        row.tensor, length(row)));
+                                        row.tensor, count_tokens(row)));
   }
   return rows;
 }
@@ -119,7 +119,7 @@ void move_described_vocabulary(Model& model, std::string_view option) {
 
 // Special tokens: a model without them runs differently, or not at all.
 
-// Returns a text for each special token whose row goes. A model cannot use ids without a row.
+// Returns a text for each special token whose row is left out. A model cannot use ids without a row.
 std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t size, std::uint64_t rows) {
   std::vector<std::string> found;
   const auto add_ids = [&](const Attributes& map, std::string_view where) {
@@ -156,7 +156,7 @@ std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t s
   return found;
 }
 
-// Keeps such ids in a map of ids to objects, as tokenizer_config.json has them.
+// Keeps the ids below `size` in a map of ids to objects, as tokenizer_config.json has it.
 Value keep_ids(const Value& value, std::uint64_t size) {
   const auto* map = value.get_if<Attributes>();
   if (map == nullptr) return value;
@@ -186,7 +186,7 @@ void cut_tokens(Revision& revision, std::uint64_t size) {
 void cut_size_keys(Model& model, std::uint64_t size) {
   if (model.config || model.config_json.find(kSize) != nullptr)
     change_config(model, {{std::string(kSize), size}}, model.origin.path.string());
-  // An object of a family that Poise does not know.
+  // Families that Poise does not know may have the key in this object.
   const auto* text = model.config_json.get_if<Attributes>("text_config");
   if (text != nullptr && text->find(kSize) != nullptr) {
     Attributes changed = *text;

@@ -23,7 +23,7 @@ constexpr std::string_view kLayers = "layers";  // the option
 // Names layers [begin, end).
 struct LayerRange {
   std::uint64_t begin = 0;
-  std::uint64_t end = UINT64_MAX;  // more than there are: to the last layer
+  std::uint64_t end = UINT64_MAX;  // the default: to the last layer
 };
 
 struct LayerRanges {
@@ -172,7 +172,7 @@ const Attributes& find_object_keys(const Attributes& config, const std::string& 
   return object.empty() ? config : *config.get_if<Attributes>(object);
 }
 
-std::uint64_t last_number(const Model& model, const std::vector<std::string>& prefixes) {
+std::uint64_t find_last_number(const Model& model, const std::vector<std::string>& prefixes) {
   std::uint64_t last = 0;
   for (const Tensor& tensor : model.tensors()) {
     if (const auto split = split_name(tensor.name, prefixes)) last = std::max(last, split->number);
@@ -236,7 +236,7 @@ LayerList find_layers(const Model& model, const std::optional<std::string>& name
   if (family != nullptr && list.prefixes.front().ends_with(family->tensors.layers)) list.family = family;
   list.object = find_object(config, list.prefixes.front(), list.family);
   const Value* count = find_count(find_object_keys(config, list.object), list.prefixes.front());
-  list.count = last_number(model, list.prefixes) + 1;
+  list.count = find_last_number(model, list.prefixes) + 1;
   if (count != nullptr) list.count = std::min(list.count, *count->get_if<std::uint64_t>());
   return list;
 }
@@ -244,7 +244,7 @@ LayerList find_layers(const Model& model, const std::optional<std::string>& name
 // Finds the same. Throws where the tensors cannot be of that many layers, which bounds the work after it.
 LayerList find_checked_layers(const Model& model, const std::optional<std::string>& named) {
   LayerList list = find_layers(model, named);
-  const std::uint64_t numbers = last_number(model, list.prefixes) + 1;
+  const std::uint64_t numbers = find_last_number(model, list.prefixes) + 1;
   if (list.count == 0 || list.count > numbers || list.count > model.size())
     refuse_option(kLayers,
                   fmt::format("the model has {} layers by its configuration, and its tensors {}N have {} numbers",

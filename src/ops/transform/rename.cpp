@@ -27,7 +27,7 @@ constexpr std::string_view kRename = "rename";  // the options
 constexpr std::string_view kStripPrefix = "strip_prefix";
 constexpr std::size_t kMostNames = 20;  // in a message
 
-// Is a piece of a new name: text, and then a group of the match.
+// Holds a piece of a new name: text, and then a group of the match.
 struct Piece {
   std::string text;
   std::optional<std::size_t> group = std::nullopt;  // 0: the whole match
@@ -85,10 +85,10 @@ std::vector<Piece> split_at_groups(std::string_view name, std::string_view optio
   return pieces;
 }
 
-// Is one of the options: a pattern with the name that it gives.
+// Holds one of the options: a pattern, and the name that it gives.
 class Renaming {
  public:
-  // Takes `bytes`, those of all names that it gets.
+  // `bytes`: of all names that apply() gets.
   Renaming(const ConvertOptions::Rename& given, std::size_t bytes)
       : shown_(fmt::format("{}={}", given.pattern, given.name)), pattern_(given.pattern) {
     if (pattern_.empty()) refuse_option(kRename, fmt::format("\"{}\" has no pattern", shown_));
@@ -170,7 +170,7 @@ class Renaming {
   bool is_used_ = false;
 };
 
-// Is the name of a tensor, and the last option that changed it; empty: none, or add_prefix.
+// Holds the name of a tensor, and the last option that changed it; empty: none, or add_prefix.
 struct NewName {
   std::string text;
   std::string_view option = {};

@@ -31,7 +31,7 @@ struct Revision {
   void change_tensors(FunctionRef<bool(Tensor&)> change);
 };
 
-// Each does nothing if its options are not set. Throws bad_argument for options that do not fit the model.
+// Makes a revision, if its options are set. Throws bad_argument for options that do not fit the model.
 using Revise = void (*)(Revision& revision, const ConvertOptions& options);
 
 // Throws bad_argument: "layers: PROBLEM".
@@ -46,7 +46,7 @@ void set_keys(Revision& revision, const ConvertOptions& options);        // set
 struct RevisedModel : MergedModel {
   std::vector<std::string> left_out;  // names in the input
   std::vector<std::string> changes;   // one sentence each
-  // By the names in the input. Null: no option changes the model.
+  // New names by the names in the input. Null: no option changes the model.
   std::shared_ptr<const std::unordered_map<std::string, std::string>> names = nullptr;
 
   // Returns the name that a tensor of the input has now; empty if it is left out.

@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kSet = "set";  // the option
 constexpr std::string_view kCardPrefix = "card.";
 constexpr std::string_view kConfigPrefix = "config.";
-// Of attributes that writers make of card, configuration and vocabulary.
+// The prefix of attributes that writers make of card, configuration and vocabulary.
 constexpr std::string_view kOwnPrefix = "poise.";
 constexpr std::string_view kTemplate = "tokenizer.chat_template";  // as GGUF has it
 constexpr std::size_t kMostValue = 60;                             // bytes of a value in a message
@@ -71,7 +71,7 @@ std::optional<Value> parse_value(const std::string& text) {
   }
 }
 
-// Texts, truth values, numbers, lists and maps.
+// Names the kinds of values.
 enum class ValueKind { none, text, truth, number, list, map };
 
 ValueKind find_kind(const Value& value) {

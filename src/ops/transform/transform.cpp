@@ -28,7 +28,7 @@ bool has_layout_for(const Format& target, const Tensor& tensor) {
   return holds_layout(target, find_layout_type(tensor.layout)) || !(has_float_elements(tensor) || is_sparse(tensor));
 }
 
-bool blocks_run_along_columns(const Conversion& conversion, const Tensor& tensor) {
+bool needs_blocks_along_columns(const Conversion& conversion, const Tensor& tensor) {
   return tensor.shape.size() == 2 && holds_layout(conversion.target, layouts::blocks) && has_float_elements(tensor) &&
          !(is_sparse(tensor) && has_layout_for(conversion.target, tensor)) &&
          has_blocks_along_columns(conversion.input, tensor.name);
@@ -88,8 +88,8 @@ class RunningStep {
   void apply(TensorPlan& plan) {
     step_->apply(plan);
     for (TensorPlan::Warning& warning : plan.warnings) {
-      const auto same_text = [&](const Group& group) { return group.text == warning.text; };
-      auto group = std::ranges::find_if(groups_, same_text);
+      const auto has_same_text = [&](const Group& group) { return group.text == warning.text; };
+      auto group = std::ranges::find_if(groups_, has_same_text);
       if (group == groups_.end()) group = groups_.insert(group, {std::move(warning.text), {}});
       group->subjects.push_back(std::move(warning.subject));
     }
@@ -170,7 +170,7 @@ class WeightChanges {
  public:
   explicit WeightChanges(const Model& model) : model_(model) {}
 
-  const Model& now() const { return result_ ? result_->model : model_; }
+  const Model& get_model() const { return result_ ? result_->model : model_; }
 
   void change(ConvertedWeights next) {
     if (result_) {
@@ -183,14 +183,14 @@ class WeightChanges {
   // Tensors that are not in the next model are replaced.
   void change(Model next) {
     std::vector<std::string> replaced;
-    for (const Tensor& tensor : now().tensors()) {
+    for (const Tensor& tensor : get_model().tensors()) {
       if (next.find(tensor.name) == nullptr) replaced.emplace_back(tensor.name);
     }
     change(ConvertedWeights{std::move(next), std::move(replaced), {}});
   }
 
   void drop_quantization() {
-    if (find_reversible_scheme(now().config_json) == nullptr) return;
+    if (find_reversible_scheme(get_model().config_json) == nullptr) return;
     if (!result_) {
       result_ = ConvertedWeights{Model(model_.header()), {}, {}};
       for (const Tensor& tensor : model_.tensors()) result_->model.add(tensor);
@@ -198,7 +198,7 @@ class WeightChanges {
     if (auto loss = poise::drop_quantization(result_->model.config_json)) result_->losses.push_back(*std::move(loss));
   }
 
-  std::optional<ConvertedWeights> result() && { return std::move(result_); }
+  std::optional<ConvertedWeights> take_result() && { return std::move(result_); }
 
  private:
   const Model& model_;
@@ -213,17 +213,17 @@ std::optional<ConvertedWeights> convert_convention(const Format& target, const M
   if (!has_parts) {
     if (auto next = fold_for_numbers(model)) changes.change(*std::move(next));
   }
-  if (auto next = convert_weights(changes.now(), target.weights, numbers)) changes.change(*std::move(next));
-  if (target.requires_output != nullptr && target.requires_output(changes.now())) {
-    if (auto next = store_tied_output(changes.now())) changes.change(*std::move(next));
+  if (auto next = convert_weights(changes.get_model(), target.weights, numbers)) changes.change(*std::move(next));
+  if (target.requires_output != nullptr && target.requires_output(changes.get_model())) {
+    if (auto next = store_tied_output(changes.get_model())) changes.change(*std::move(next));
   }
   if (has_parts) {
-    const auto stays = [&](const Tensor& tensor) { return holds_layout(target, find_layout_type(tensor.layout)); };
-    if (auto next = split_quantized_parts(changes.now(), stays)) changes.change(*std::move(next));
+    const auto is_kept = [&](const Tensor& tensor) { return holds_layout(target, find_layout_type(tensor.layout)); };
+    if (auto next = split_quantized_parts(changes.get_model(), is_kept)) changes.change(*std::move(next));
   } else {
     changes.drop_quantization();
   }
-  return std::move(changes).result();
+  return std::move(changes).take_result();
 }
 
 Transformed transform(const Model& input, const Format& target, const ConvertOptions& options,

@@ -101,7 +101,7 @@ std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion);         
 bool has_layout_for(const Format& target, const Tensor& tensor);
 
 // Returns true when blocks of the matrix would run along its columns.
-bool blocks_run_along_columns(const Conversion& conversion, const Tensor& tensor);
+bool needs_blocks_along_columns(const Conversion& conversion, const Tensor& tensor);
 
 // Returns true when a dense tensor has parts besides its elements.
 bool has_other_parts(const Tensor& tensor);
@@ -131,9 +131,10 @@ struct Transformed {
   std::vector<MergedMatrices> merged;
 };
 
-// Stores weights as the readers of the target take them (Family::convert_weights()), and as their parts those matrices
-// of a reversible quantization scheme whose layout the target does not hold. With `numbers` codes become numbers, where
-// a later cast would not do. std::nullopt if the model stays as it is. Throws what Family::convert_weights() throws.
+// Stores weights as the readers of the target expect them (Family::convert_weights()). A matrix of a reversible
+// quantization scheme becomes its parts if the target does not hold its layout. With `numbers`, codes become numbers
+// where a later cast cannot decode them. std::nullopt if the model stays as it is. Throws what
+// Family::convert_weights() throws.
 std::optional<ConvertedWeights> convert_convention(const Format& target, const Model& model, bool numbers);
 
 // Throws bad_argument when a pattern matches nothing, a type is not a target type, or options contradict each other.

@@ -123,7 +123,7 @@ TEST(TransposeSteps, MakeBlocksOfColumnsWhereTheTargetReadsThose) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   Tensor tensor = matrix_of(values, {32, 2});
   tensor.name = "transformer.h.0.attn.c_attn.weight";  // of a Conv1D: [inputs, outputs]
-  ASSERT_TRUE(blocks_run_along_columns(test.conversion, tensor));
+  ASSERT_TRUE(needs_blocks_along_columns(test.conversion, tensor));
   TensorPlan plan = applied(make_rows_for_blocks_step, test, plan_of(tensor, "q8_0"));
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_THAT(plan.tensor.shape, ElementsAre(2, 32));

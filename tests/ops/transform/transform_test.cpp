@@ -186,7 +186,7 @@ TEST(Transform, WhatMakesNoSenseIsRefused) {
   options = {};
   options.sparse = Layout::sparse_csr;
   options.min_sparsity = 2;
-  EXPECT_THAT(refusal(options), HasSubstr("least sparsity"));
+  EXPECT_THAT(refusal(options), HasSubstr("min_sparsity"));
 }
 
 TEST(Transform, MostlyZerosBecomeSparse) {
