@@ -1,9 +1,10 @@
 // AtomicFile: a file that appears whole or not at all.
 //
-// Writes to a file without a name in the target's directory; commit() makes it durable and names it. A crash, a killed
-// process, a full disk or an exception leaves the old file, the new one or none. A complete file that replaces another
-// has a hidden name for an instant; if the process is killed then, the next save to that target removes it. File
-// systems without unnamed files get a hidden name that is hard to guess; the destructor removes it.
+// Writes to a file without a name in the target's directory; commit() makes it durable and names it. After a crash, a
+// killed process, a full disk or an exception, there is the old file, the new one or none. A complete file that
+// replaces another has a hidden name for an instant; if the process is killed then, the next save to that target
+// removes it. On file systems without unnamed files, the file has a hidden name that is hard to guess; the destructor
+// removes it.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +17,7 @@
 
 namespace poise {
 
-// Throws bad_argument and io as the constructor would. Creates nothing.
+// Throws the bad_argument and io that AtomicFile(target, overwrite) would throw. Creates nothing.
 void require_replaceable(const std::filesystem::path& target, bool overwrite);
 
 class AtomicFile final : public Sink {
@@ -24,8 +25,8 @@ class AtomicFile final : public Sink {
   // Throws bad_argument when the target exists and `overwrite` is false, or is not a regular file; not_found or io when
   // its directory cannot be written.
   AtomicFile(std::filesystem::path target, bool overwrite);
-  // Creates a file whose directory does not exist yet: until commit_as() it is in `directory`, on the same file system.
-  // Errors name the target.
+  // Creates a file for a target whose directory does not exist yet. Until commit_as() it is in `directory`, on the same
+  // file system. Errors name the target.
   AtomicFile(std::filesystem::path target, std::filesystem::path directory);
   ~AtomicFile() override;
 
@@ -34,7 +35,8 @@ class AtomicFile final : public Sink {
   const std::filesystem::path& target() const { return target_; }
   // Hands buffered bytes to the system and waits until they are on the disk. Throws io.
   void flush();
-  // Flushes, then names the file. Without `overwrite`, throws and keeps a target that has appeared meanwhile.
+  // Flushes, then names the file. Without `overwrite`, throws bad_argument if the target has appeared meanwhile, and
+  // keeps it.
   void commit();
   // Commits the file under another name, in a directory that exists now.
   void commit_as(std::filesystem::path target);
@@ -50,15 +52,15 @@ class AtomicFile final : public Sink {
   // Creates the file, without a name where possible.
   void open(mode_t mode);
   void open_named(mode_t mode);
-  // Gives the file the target's name if it is free; false when it is taken.
+  // Gives the file the target's name; returns false if a file has that name already.
   bool claim_name();
-  // Replaces the file of that name.
+  // Replaces the target with the file.
   void replace();
   void write_through(std::span<const std::byte> bytes);
   void flush_buffer();
   // Extends a file that ends in a hole to its length.
   void end_hole();
-  // Starts writing to the disk, so that flush() waits for less.
+  // Starts writing bytes to the disk, so that flush() has less to wait for.
   void start_writeback(std::uint64_t written);
 
   std::filesystem::path target_;
@@ -69,22 +71,23 @@ class AtomicFile final : public Sink {
   bool ends_in_hole_ = false;
   bool committed_ = false;
   bool is_new_ = false;
-  std::uint64_t handed_over_ = 0;  // bytes from the start that the disk has begun to write
-  std::uint64_t unwritten_ = 0;    // bytes after them
+  std::uint64_t handed_over_ = 0;  // number of first bytes that the disk has begun to write
+  std::uint64_t unwritten_ = 0;    // number of bytes after these
   FileDescriptor fd_;
   std::vector<std::byte> buffer_;
 };
 
-// Returns "." for a plain name.
+// Returns the path's directory; "." for a plain name.
 std::filesystem::path find_parent_directory(const std::filesystem::path& path);
 
-// Returns a name that nobody can guess.
+// Returns a hidden name, next to the target, that nobody can guess.
 std::filesystem::path make_temporary_name(const std::filesystem::path& target);
 
-// Returns the same name for every save to that target: the next save removes the file that a killed process left.
+// Returns the hidden name of a complete file for that target. It is the same for every save, so that the next save
+// removes the file of a killed process.
 std::filesystem::path make_finished_name(const std::filesystem::path& target);
 
-// Returns the file that keeps bytes during a replacement in place: the same name for every replacement in that file.
+// Returns the name of the undo file (io/in_place.hpp) of a target: the same for every replacement in it.
 std::filesystem::path make_undo_name(const std::filesystem::path& target);
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-// Lists a directory's entries, and removes a directory of files. std::filesystem's iterators end the program when
-// memory runs out.
+// Lists a directory's entries, and removes a directory of files. Does not use std::filesystem's iterators, because they
+// end the program when memory runs out.
 #pragma once
 
 #include <filesystem>
@@ -21,8 +21,8 @@ std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 // Allocates nothing.
 void remove_directory(const std::filesystem::path& path) noexcept;
 
-// Returns true for the name of a file inside a directory: not empty, not "." or "..", and without separators (of
-// Windows, too) and zero bytes. A path from a stranger's file must not lead elsewhere.
+// Returns true for the name of a file inside a directory: not empty, not "." or "..", without / and \ and zero bytes. A
+// name from a hostile file must not lead elsewhere.
 inline bool is_plain_file_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;

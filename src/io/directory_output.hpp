@@ -1,9 +1,9 @@
 // DirectoryOutput: a directory of files that appears whole or not at all.
 //
 // Its files are written next to the target, without names, until commit() puts them into a hidden directory and renames
-// it: a process killed before that leaves nothing, and the next save to the target removes the hidden directory of one
-// killed during it. commit() exchanges an old directory with the new one, then removes it: at every moment the target
-// is the old directory or the new one.
+// that. A process killed before commit() leaves no files; if it is killed during commit(), the next save to the target
+// removes the hidden directory. commit() exchanges the old directory with the new one, then removes the old one, so
+// that the target is always one of the two.
 #pragma once
 
 #include <sys/types.h>
@@ -26,8 +26,8 @@ class DirectoryOutput final : public SavedOutput {
   // Returns why a directory of files with these names, sorted, must not be replaced; an empty text if it may be.
   using RefusalToReplace = std::function<std::string(const std::vector<std::string>& names)>;
 
-  // Throws the bad_argument that the constructor would throw. Creates nothing. Returns a sentence that names the files
-  // that commit() will replace; empty if there are none.
+  // Throws the bad_argument that the constructor would throw. Creates nothing. Returns a sentence with the files that
+  // commit() will replace; empty if there are none.
   static std::string require_possible(const std::filesystem::path& path, bool overwrite,
                                       const RefusalToReplace& refusal_to_replace,
                                       const std::vector<std::filesystem::path>& inputs);
@@ -41,7 +41,7 @@ class DirectoryOutput final : public SavedOutput {
   DirectoryOutput(const DirectoryOutput&) = delete;
   DirectoryOutput& operator=(const DirectoryOutput&) = delete;
 
-  // Throws, since a directory has no main file: each is an open_sibling().
+  // Throws internal, since a directory has no main file. Open each file with open_sibling().
   Sink& main() override;
   Sink& open_main(const std::string& name) override;
   Sink& open_sibling(const std::string& name) override;

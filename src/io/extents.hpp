@@ -1,4 +1,4 @@
-// Extents: the ranges of a file that parts take, and the gaps between them.
+// Extents: the ranges of a file in which parts are stored, and the gaps between them.
 #pragma once
 
 #include <compare>
@@ -15,12 +15,12 @@ namespace poise {
 struct Extent {
   std::uint64_t begin = 0;
   std::uint64_t length = 0;
-  std::uint32_t tensor = 0;  // of the part, if known; the caller defines these numbers
-  std::uint32_t position = 0;
+  std::uint32_t tensor = 0;    // numbers of the tensor and
+  std::uint32_t position = 0;  // of its part, as the caller counts them
   friend auto operator<=>(const Extent&, const Extent&) = default;
 };
 
-// Locates bytes for messages. Empty: the place is unknown, or they are not in a file.
+// Locates bytes for messages. Empty if the place is unknown, or if the bytes are not in a file.
 struct Place {
   std::string path;
   std::optional<std::uint64_t> offset;
@@ -30,8 +30,8 @@ Place find_place(const Blob& blob);
 // Returns the place of a byte of the blob, if it is stored somewhere; else that of the blob.
 Place find_place(const Blob& blob, std::uint64_t byte);
 
-// Returns the first two extents, by their beginnings, that overlap without being equal. Fastest when extents come in
-// that order. Requires: none is empty.
+// Returns the first two extents, sorted by their beginnings, that overlap without being equal. Fastest for sorted
+// extents. Requires: no extent is empty.
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents);
 
 // Names bytes [begin, end) of a file.

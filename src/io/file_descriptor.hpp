@@ -67,9 +67,9 @@ void sync_file(int fd, const std::string& path);
 // Waits until the entries of a directory are on the disk. Ignores a directory that cannot be synced.
 void sync_directory(const std::filesystem::path& directory);
 
-// Locks a file for one writer at a time. Waits until no other FileLock, of this process or another, holds the file of
-// this name; holds it until destroyed. If the file is replaced meanwhile, locks the new one. Does not lock special or
-// missing files, or on file systems without locks. Readers are not blocked.
+// Locks a file for one writer at a time, until destroyed. First waits until no other FileLock, of any process, holds
+// the file with this name. If the file is replaced meanwhile, locks the new one. Locks nothing if the file is special
+// or missing, or if the file system has no locks. Does not block readers.
 class FileLock {
  public:
   explicit FileLock(const std::filesystem::path& path);
@@ -100,27 +100,26 @@ class FileStamp {
   State before_;
 };
 
-// Names a run of bytes between holes. Holes are ranges that were never written: they read as zeros and take no space on
-// disk.
+// Names a range of bytes between holes. Holes are ranges that were never written: they read as zeros and use no space
+// on the disk.
 struct Written {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
 
-// Returns the first run of bytes from `offset` on that are not in a hole; an empty run at the source's end if there is
-// none. Where holes are unknown (a source without a descriptor, or a file system that does not report them), all bytes
-// from `offset` on. Requires: offset <= size().
+// Returns the first range from `offset` on that is not in a hole; an empty range at the source's end if there is none.
+// Where holes are unknown (a source without a descriptor, or a file system that does not report them), returns all
+// bytes from `offset` on. Requires: offset <= size().
 Written find_written(const Source& source, std::uint64_t offset);
-
-// measure_free_space: how much a file system can still hold.
 
 struct FreeSpace {
   std::uint64_t bytes = 0;
   bool shares_copies = false;  // copies between its files may share blocks
 };
 
-// Measures the file system on which a file at this path would be. std::nullopt where that is not known, or where data
-// may take less space than its size (file systems that compress, or are remote). The result is never too small.
+// Measures the free space of the file system for a file at this path. Returns std::nullopt where it is not known, or
+// where data may need less space than its size (file systems that compress, or are remote). The result is never too
+// small.
 std::optional<FreeSpace> measure_free_space(const std::filesystem::path& path);
 
 }  // namespace poise

@@ -6,7 +6,7 @@
 //     refs/main               the commit of a branch
 //     snapshots/COMMIT/FILE   a link to a blob: several snapshots share what did not change
 //
-// Nothing here uses the network.
+// These functions never use the network.
 #pragma once
 
 #include <filesystem>
@@ -21,24 +21,24 @@ std::filesystem::path find_hub_cache();
 
 // Returns true for a folder "models--ORG--NAME" with snapshots or blobs.
 bool is_hub_repository(const std::filesystem::path& path);
-// Returns true for a folder with such folders.
+// Returns true for a folder with such repositories.
 bool is_hub_cache(const std::filesystem::path& path);
-// Returns the repository whose snapshot this folder is, wherever links lead to it; empty for other paths.
+// Returns the repository of a folder that is one of its snapshots, or a link to one; empty for other paths.
 std::filesystem::path find_snapshot_repository(const std::filesystem::path& path);
-// Returns the blob that this file is, or that it is a link to; empty for other paths.
+// Returns the blob for a file that is a blob, or a link to one; empty for other paths.
 std::filesystem::path find_hub_blob(const std::filesystem::path& path);
 
 // Returns "ORG/NAME" for "models--ORG--NAME". Requires: the folder of a repository.
 std::string make_repository_name(const std::filesystem::path& repository);
 
-// Says how the name of a blob is computed from its bytes.
+// Names the digest that is a blob's name.
 enum class BlobName { sha256, git_sha1, unknown };
 BlobName classify_blob_name(std::string_view name);
 
-// Returns a path as it is if something is there. Else finds a model of the cache: "ORG/NAME" and "NAME" are the
-// snapshot of its branch main, or its only snapshot, "ORG/NAME/FILE" a file in it. A text that can only be a path stays
-// as it is. Throws not_found for "ORG/NAME" that is neither, and for a repository without that snapshot or file; the
-// error names the places where it looked.
+// Returns a path that exists as it is. Otherwise finds a model in the cache: "ORG/NAME" and "NAME" mean the snapshot of
+// its branch main, or its only snapshot, "ORG/NAME/FILE" a file in that. A text that can only be a path stays as it is.
+// Throws not_found for "ORG/NAME" that is neither a path nor in the cache, and for a repository without that snapshot
+// or file; the error names the places that were searched.
 std::string find_model_path(const std::string& named);
 
 }  // namespace poise

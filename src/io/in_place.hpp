@@ -1,7 +1,7 @@
-// Replaces bytes of a file in place, so that no crash loses the old ones.
+// Replaces bytes of a file in place. After a crash, the old bytes can be restored.
 //
-// Meanwhile a hidden file next to it, the undo file, holds the old and the new bytes. Only a mixture of both counts as
-// an interrupted replacement, so an undo file that belongs to other bytes changes nothing.
+// During the replacement, a hidden file next to the file, the undo file, holds the old and the new bytes. The
+// replacement counts as interrupted only if the file has a mixture of these, so a leftover undo file does no harm.
 #pragma once
 
 #include <cstddef>
@@ -20,19 +20,19 @@ namespace poise {
 // Requires: the range is inside the file, and a FileLock holds it.
 void replace_in_place(const std::filesystem::path& path, std::uint64_t offset, std::span<const std::byte> bytes);
 
-// Returns true after an interrupted replacement left some old and some new bytes. Waits for a running replacement.
+// Returns true if an interrupted replacement has left a mixture of old and new bytes. Waits for a running replacement.
 bool is_interrupted(const std::filesystem::path& path);
 
-// Throws invalid_file if an edit of the file was interrupted. Sources in memory pass. `format` begins the message.
+// Throws invalid_file if an edit of the file was interrupted. Accepts sources in memory. `format` begins the message.
 void require_not_interrupted(const Source& source, std::string_view format);
 
 // Restores the old bytes after an interrupted replacement, and removes the undo file. Throws io. Requires: a FileLock
 // holds the file.
 void roll_back(const std::filesystem::path& path);
 
-// Replaces the end of a file so that the file is valid at every moment, with the old end or the new one: for formats
-// whose last bytes, the footer, locate everything else. It copies the old footer to the place of the new one (the file
-// is as before, with a gap), writes the new bytes into the gap, and then the new footer over the copy.
+// Appends to a file of a format whose last bytes, the footer, locate everything else, so that the file is valid at
+// every moment. First copies the old footer to the place of the new one: the file is as before, with a gap. Then writes
+// the new bytes into the gap, and last the new footer over the copy.
 class FileTail {
  public:
   // Throws not_found or io when the file cannot be opened for writing.

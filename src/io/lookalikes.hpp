@@ -14,21 +14,21 @@ struct Lookalike {
   ErrorKind kind;
   std::string_view message;
 };
-// Returns them in the order of the checks.
+// Returns the table of lookalikes, in the order of the checks.
 std::span<const Lookalike> list_lookalikes();
 
 // Throws invalid_file or unsupported with the likely cause, at offset 0, if the source begins like one of these. Valid
-// files may begin so, too. Requires: the reader of the expected format has rejected the source.
+// files may begin in the same way. Requires: the reader of the expected format has rejected the source.
 void refuse_lookalike(const Source& source);
 
-// Returns true if the first 512 bytes are the header of a tar archive as Python's tarfile reads it, whatever else they
-// are.
+// Returns true if Python's tarfile accepts the first 512 bytes as the header of a tar archive. They may also be
+// something else.
 bool is_tar_archive(const Source& source);
 
-// Returns the source whose content an error is about, among those that a reader has opened; or null.
+// Returns the source, among those that a reader has opened, whose content an error is about; null if there is none.
 SourcePtr find_refused_source(const Error& error, std::span<const SourcePtr> opened);
 
-// Rejects a Git LFS pointer early, where any text is valid and no reader would reject it.
+// Rejects a Git LFS pointer, for formats in which any text is valid, so that no reader would reject it.
 void refuse_git_lfs_pointer(const Source& source);
 
 }  // namespace poise

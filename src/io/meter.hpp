@@ -10,13 +10,13 @@
 
 namespace poise {
 
-// Counts bytes for a progress callback. Thread-safe; calls the callback from one thread at a time.
+// Is thread-safe, and calls the callback from one thread at a time.
 class Meter {
  public:
   Meter() = default;
   Meter(Progress progress, std::uint64_t total) : progress_(std::move(progress)), total_(total) {}
 
-  // Counts bytes of the owner `item`, a text that must live only until this returns.
+  // Counts bytes of `item`, a name for the callback, and calls it. Throws cancelled.
   void advance(std::uint64_t bytes, std::string_view item) {
     const std::lock_guard lock(mutex_);
     done_ += bytes;

@@ -1,4 +1,4 @@
-// Reads exactly the bytes that a stream must have.
+// Reads exactly the requested number of bytes.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace poise {
 
-// Fills `out` with the next bytes. Throws internal when the stream has fewer, since a blob's size must be right.
+// Fills `out` with the stream's next bytes. Throws internal when there are fewer, since a blob's size must be right.
 inline void read_fully(BlobStream& stream, std::span<std::byte> out) {
   for (std::size_t done = 0; done < out.size();) {
     const std::size_t got = stream.read(out.subspan(done));
@@ -34,7 +34,8 @@ inline void discard_bytes(BlobStream& stream, std::uint64_t count) {
   }
 }
 
-// Returns the limit of compressed data that readers need as a whole: indices, words of codes, files in archives.
+// Returns how many bytes stored bytes may decode to, where readers need all decoded bytes in memory: indices, words of
+// codes, files in archives.
 inline constexpr std::uint64_t compute_decoded_limit(std::uint64_t stored_bytes) {
   return (16 << 20) + 16 * stored_bytes;
 }

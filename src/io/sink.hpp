@@ -35,10 +35,10 @@ class Sink {
   // Returns how many of the written bytes are padding.
   std::uint64_t padding() const { return padding_; }
 
-  // Returns the sink whose file can be read while it is being written; null if there is none. Lives as long as the
+  // Returns the sink whose file can be read while it is written; null if there is none. It is valid as long as the
   // Output.
   virtual Sink* readable() { return nullptr; }
-  // Returns the bytes so far. Throws io. Requires: readable() returned this.
+  // Returns the bytes that have been written. Throws io. Requires: readable() returned this.
   virtual SourcePtr read_back() { return nullptr; }
 
  protected:
@@ -57,11 +57,11 @@ class Output {
  public:
   virtual ~Output() = default;
   virtual Sink& main() = 0;
-  // Returns the main file under another name in the same directory, for saves that name all of their files. Requires: a
-  // plain file name; main() is not called.
+  // Opens the main file under another name in the same directory, for formats that name all files themselves. Requires:
+  // a plain file name; main() is not called.
   virtual Sink& open_main(const std::string& name) = 0;
-  // Opens another file of the same save, next to the main one; any file in a directory that is saved. Requires: a plain
-  // file name, asked for once.
+  // Opens another file of the same save, next to the main one; for an output that is a directory, any file in it.
+  // Requires: a plain file name that was not opened before.
   virtual Sink& open_sibling(const std::string& name) = 0;
   // Returns the name of the main file; siblings derive theirs from it.
   virtual std::string name() const = 0;
@@ -70,13 +70,13 @@ class Output {
 // Saves to the disk, or to a stream.
 class SavedOutput : public Output {
  public:
-  // Returns the bytes so far, in all files.
+  // Returns how many bytes have been written to all files.
   virtual std::uint64_t bytes() const = 0;
   // Returns how many of those are padding.
   virtual std::uint64_t padding() const = 0;
-  // Returns the result of commit(): the main file first, then its siblings, or the directory alone.
+  // Returns the paths that commit() makes appear: the main file, then its siblings; or only the directory.
   virtual std::vector<std::filesystem::path> paths() const = 0;
-  // Returns a sentence that names the files that commit() replaces besides the output itself; empty if there are none.
+  // Returns a sentence with the files that commit() replaces besides the output itself; empty if there are none.
   virtual std::string describe_replacements() const { return {}; }
   // Makes everything durable, then lets it appear.
   virtual void commit() = 0;

@@ -17,11 +17,11 @@ inline std::string read_text(const Source& source, std::uint64_t size) {
   return text;
 }
 
-// Reads the same bytes by system calls. For small records that are far apart, a call for each is faster than its page
-// faults. Returns a source in memory unchanged.
+// Makes a source that reads the same bytes by system calls. For small records that are far apart, a call is faster than
+// a page fault. Returns a source in memory unchanged.
 SourcePtr make_unmapped_source(SourcePtr whole);
 
-// Makes a source of a range of another one, and borrows its bytes. Requires: the range is inside the source.
+// Makes a source of a range of another one, without copying. Requires: the range is inside the source.
 SourcePtr make_source_part(SourcePtr whole, std::uint64_t begin, std::uint64_t size, std::string name);
 
 // Concatenates pieces of sources: a file with some of its bytes replaced. Requires: each is inside its source.

@@ -1,5 +1,5 @@
-// Streams as sources and outputs: a pipe is copied into a file without a name in the temporary directory ($TMPDIR), so
-// that readers can go to any place in it, and an output reaches its stream when it is whole.
+// Streams as sources and outputs. An input is copied into a file without a name in the temporary directory ($TMPDIR),
+// so that readers can go to any place in it. An output is written to its stream when it is complete.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,7 @@ class StreamOutput final : public SavedOutput {
   std::uint64_t bytes() const override { return file_.position(); }
   std::uint64_t padding() const override { return file_.padding(); }
   std::vector<std::filesystem::path> paths() const override { return {name_}; }
-  // Writes the file to the stream. Throws io; then a part of it may have been written.
+  // Writes the file to the stream. If it throws io, a part of the file may have been written.
   void commit() override;
 
  private:

@@ -1,4 +1,4 @@
-// A pipeline of three steps: cut items in order, make them on all threads, use them in order.
+// A pipeline of three steps: cuts items in order, makes them on all threads, uses them in order.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@ namespace poise {
 
 inline constexpr std::size_t kMostItems = 32;  // at once, unless there are more processors
 
-// cut(Item&) -> bool gives the next item its work, or returns false at the end; make(Item&) may run for several items
-// at once; use(Item&) gets them in the order of cut(). When make() fails, the first such failure is thrown after the
-// items before it were used; a failure of cut() or use() is thrown at once. All threads have finished when this returns
-// or throws. Items are reused and keep their memory. (They live here because oneTBB forgets the items of a pipeline
-// that fails.)
+// Runs the pipeline. cut(Item&) -> bool sets up the next item, or returns false at the end; make(Item&) may run for
+// several items at once; use(Item&) gets items in the order of cut(). If make() throws, its error is thrown here after
+// the items before it were used; an error of cut() or use() is thrown at once. All threads have finished when this
+// returns or throws. Items are reused and keep their memory. (This function owns them because oneTBB does not free the
+// items of a pipeline that fails.)
 template <typename Item, typename Cut, typename Make, typename Use>
 void process_in_order(const Cut& cut, const Make& make, const Use& use) {
   namespace tbb = oneapi::tbb;
@@ -63,12 +63,12 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
                                     tbb::make_filter<Slot*, void>(tbb::filter_mode::serial_in_order, third));
 }
 
-// Holds a value that is made on first use and can be released. Thread-safe. A reader keeps a value that is released
-// meanwhile; the next get() makes a new one.
+// Holds a value that is made on first use and can be released. Thread-safe. Callers of get() keep a value that is
+// released meanwhile; the next get() makes a new one.
 template <typename T>
 class LazyValue {
  public:
-  // Returns the value, which the first call makes. make() returns a std::shared_ptr<T>; other threads wait for it.
+  // Returns the value. The first call makes it by make(), which returns a std::shared_ptr<T>; other threads wait.
   template <typename Make>
   std::shared_ptr<T> get(const Make& make) const {
     const std::scoped_lock lock(mutex_);

@@ -25,25 +25,25 @@ class Container {
   ContainerKind kind() const { return kind_; }
   // Returns the name of a member in messages: "model/config.json", in an archive "model.zip: config.json".
   virtual std::filesystem::path path(std::string_view name = {}) const { return name.empty() ? path_ : path_ / name; }
-  // Returns the file that has its bytes.
+  // Returns the file on the disk that holds the member's bytes.
   virtual std::filesystem::path locate_file(std::string_view name) const = 0;
 
-  // Returns the entries of a directory's folder itself; of an archive's, all files in it and below, from the folder on.
-  // Throws io.
+  // Returns names relative to the folder: in a directory its entries, in an archive all files in it and below. Throws
+  // io.
   virtual MemberNames names(std::string_view folder = {}) const = 0;
-  // Returns true for a file or anything else of that name; false if it cannot be known.
+  // Returns true if a file or anything else has that name; false if the system cannot say.
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;
-  // Opens a member: a stored one is a part of the archive, a deflated one is decoded. Throws not_found, io, and
-  // unsupported for more than 1 GiB of a deflated member, and for more of all together than compute_decoded_limit() of
-  // the archive.
+  // Opens a member: maps a part of the archive, or decodes a deflated member. Throws not_found, io, and unsupported for
+  // a deflated member of more than 1 GiB, and if all deflated members exceed compute_decoded_limit() of the archive.
   virtual SourcePtr open(std::string_view name) const = 0;
 
-  // Returns a folder of the container; its names are relative to the folder.
+  // Returns a folder as a container, with names relative to it.
   virtual std::unique_ptr<const Container> open_folder(const std::string& name) const = 0;
 
-  // Returns how many members have checksums, and those whose bytes do not match. Reads all bytes. Throws io.
+  // Returns the number of members with checksums.
   virtual std::size_t count_checksums() const { return 0; }
+  // Returns an error for each member whose bytes do not match its checksum. Reads all bytes. Throws io.
   virtual std::vector<Finding> check_checksums() const { return {}; }
 
  protected:
@@ -54,11 +54,11 @@ class Container {
   std::filesystem::path path_;
 };
 
-// Returns std::nullopt for a file that is not a container. Null is a directory. Looks at a few bytes.
+// Returns the kind of a container; std::nullopt for other files. A null source means a directory. Looks at a few bytes.
 std::optional<ContainerKind> find_container_kind(const SourcePtr& source);
 
-// Opens a container. `io` says how files of a directory are opened. Throws invalid_file, unsupported, io. Requires: the
-// source is of that kind.
+// Opens a container. `io`: how to open files of a directory. Throws invalid_file, unsupported, io. Requires: the source
+// is of that kind.
 std::unique_ptr<const Container> open_container(ContainerKind kind, const std::filesystem::path& path,
                                                 const SourcePtr& source, IoMode io = IoMode::map);
 

@@ -20,7 +20,8 @@ class Hasher {
 
 std::unique_ptr<Hasher> make_sha256();
 std::unique_ptr<Hasher> make_xxh3();
-// Returns the name that git gives to a file of that many bytes: the SHA-1 of "blob SIZE", a zero byte and its bytes.
+// Makes a hasher for the name that git gives to a file of that size: the SHA-1 of "blob SIZE", a zero byte and the
+// file's bytes.
 std::unique_ptr<Hasher> make_git_sha1(std::uint64_t size);
 
 // Returns the SHA-256 of all bytes.
@@ -41,7 +42,7 @@ class Crc32 final : public Hasher {
 
 // CRC-32C (Castagnoli), for zTensor 1.x digests.
 
-// Returns the checksum of bytes followed by `bytes`, where `before` is the checksum of the former (0 for none).
+// Continues a checksum: `before` is that of all bytes before `bytes` (0 if there are none).
 std::uint32_t compute_crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 std::unique_ptr<Hasher> make_crc32c();

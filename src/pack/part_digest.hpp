@@ -1,4 +1,4 @@
-// Part digests: their text in files, and their hashers.
+// Digests of parts: their text in files, and the hashers that compute them.
 //
 //   sha256:<64 hexadecimal digits>    crc32c:0x<8 digits>    xxh3:<16 digits>
 #pragma once
@@ -33,10 +33,10 @@ bool covers_content(const Blob& blob, const Digest& digest);
 // Returns the bytes that the digest of a part with this blob covers: the blob, or its stored form.
 BlobPtr find_digested_blob(const BlobPtr& blob, const Digest& digest);
 
-// Returns null for `none`. Throws internal for `unknown`.
+// Makes a hasher; null for `none`. Throws internal for `unknown`.
 std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm);
 
-// Says how Poise writes digests of an algorithm: the text before the digits, and the alphabet of sixteen digits.
+// Describes how Poise writes digests of an algorithm: the text before the digits, and the sixteen digits.
 struct DigestSpelling {
   std::string_view begin;
   std::string_view digits;
@@ -53,13 +53,13 @@ constexpr DigestSpelling find_digest_spelling(DigestAlgorithm algorithm) {
   return {":", kLower};
 }
 
-// Returns the text, as Poise writes it, of the digits that a hasher of that algorithm gives.
+// Returns the text that Poise writes for the digits of a hasher of that algorithm.
 std::string format_digest(DigestAlgorithm algorithm, std::string digits);
 
 // Returns true when two texts spell the same digest, in upper or lower case.
 bool is_same_digest(std::string_view a, std::string_view b);
 
-// Checks a digest that a file gives for a blob, while a scan shows the blob's bytes.
+// Checks the digest that a file states for a blob, while a scan passes the blob's bytes.
 class DigestClaim {
  public:
   // Requires: is_computable() for its algorithm.
@@ -68,14 +68,14 @@ class DigestClaim {
   // Returns true if find_mismatch() needs the scan's SHA-256 of the blob.
   bool needs_sha256() const { return !stored_ && digest_.algorithm == DigestAlgorithm::sha256; }
   void update(std::span<const std::byte> bytes);
-  // Returns "the digest is xxh3:..., the file states xxh3:..."; std::nullopt if they are equal. Computes a digest of
-  // the stored form of a compressed blob here: throws what reading that throws. Callers call it once. Requires:
-  // update() saw all bytes.
+  // Returns "the digest is xxh3:..., the file states xxh3:..."; std::nullopt if they are equal. If the digest covers
+  // the stored form of a compressed blob, reads and hashes that form, and throws what reading it throws. Callers call
+  // it once. Requires: update() got all bytes.
   std::optional<std::string> find_mismatch(std::string sha256);
 
  private:
   Digest digest_;
-  BlobPtr stored_;                  // what the digest covers, if not the blob's bytes
+  BlobPtr stored_;                  // the stored form, if the digest covers it; else null
   std::unique_ptr<Hasher> hasher_;  // null: the scan's SHA-256 is the digest
 };
 

@@ -1,4 +1,4 @@
-// pump: moves a blob's decoded bytes into a sink, once and in order.
+// pump: writes a blob's decoded bytes into a sink, once and in order.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 
 namespace poise {
 
-// Copies stored bytes, in the file system where possible; all threads compute other ones, a bounded number of chunks
-// ahead of the ordered writer. `hasher` (may be null) sees every byte in order; `item` names the blob for the meter.
-// Throws whatever the blob and sink throw.
+// Writes a blob into a sink. The file system copies stored bytes where possible. All threads compute other bytes, a
+// bounded number of chunks ahead of the ordered writer. `hasher` (may be null) gets all bytes in order; `item` names
+// the blob for the meter. Throws what the blob and the sink throw.
 void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher = nullptr);
 
 // Passes the decoded bytes to `consume`, in chunks and in order, on the calling thread.

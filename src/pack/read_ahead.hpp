@@ -1,8 +1,8 @@
-// ReadAhead: decodes the blobs that a writer will need next, on all threads, while it writes the one before.
+// ReadAhead: decodes the blobs that a writer needs next, on all threads, while it writes the one before.
 //
-// A deflated stream is decoded from its begin on one thread, so that a writer of one file after the other would use one
-// processor. Here each thread decodes another blob. Memory: a window for each processor, and no more than the limit of
-// all, whatever the blobs take and however many processors there are.
+// A deflated stream can only be decoded from its beginning, on one thread: a writer that reads one blob after the other
+// would use one processor. Here each thread decodes another blob. Memory: a window for each processor, within a limit
+// for all windows.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,7 @@ namespace poise {
 
 class ReadAhead {
  public:
-  // Returns the blobs of items, in their order: ReadAhead(list_blobs(tensors, [](const Tensor* tensor) -> const Blob& {
-  // ...
-  // })).
+  // Returns blob_of(item) for each item, in their order.
   template <typename Items, typename BlobOf>
   static std::vector<const Blob*> list_blobs(const Items& items, const BlobOf& blob_of) {
     std::vector<const Blob*> blobs;
@@ -34,17 +32,17 @@ class ReadAhead {
     std::size_t threads = 0;  // 0: as many as processors
   };
 
-  // Blobs in the order in which they will be streamed. Decodes ahead those that are not seekable; the others are read
-  // as they are. Starts when the first of them is streamed. Requires: the blobs outlive this.
+  // `blobs`: in the order in which they will be streamed. Decodes ahead those that are not seekable, and reads the
+  // others directly. Starts when the first of them is streamed. Requires: the blobs outlive this.
   explicit ReadAhead(std::vector<const Blob*> blobs) : ReadAhead(std::move(blobs), Limits()) {}
   ReadAhead(std::vector<const Blob*> blobs, Limits limits);
-  // Cancels what is being decoded.
+  // Cancels the decoding.
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // Returns a blob with the same bytes, whose first stream has been decoded ahead. Streams are read on one thread at a
-  // time. The blob throws what the original throws when its bytes are asked for. It is valid while this lives.
+  // Returns a blob with the same bytes, whose first stream is decoded ahead. Only one thread at a time may read
+  // streams. Reading the blob throws what the original throws. The blob is valid while this exists.
   const Blob& operator[](std::size_t index) const;
 
  private:
@@ -53,7 +51,7 @@ class ReadAhead {
 
   std::vector<const Blob*> blobs_;
   std::unique_ptr<Window> window_;                 // null: all blobs are seekable
-  std::vector<std::unique_ptr<AheadBlob>> ahead_;  // for each blob; null: it is read as it is
+  std::vector<std::unique_ptr<AheadBlob>> ahead_;  // for each blob; null: it is read directly
 };
 
 }  // namespace poise

@@ -1,7 +1,6 @@
-// Scan: reads many blobs in parallel, each from front to back on one thread, and shows their bytes to visitors.
+// Scan: reads many blobs in parallel, each once, from front to back on one thread, and passes their bytes to visitors.
 //
-// Reads each blob once, whatever its visitor computes. Memory: a chunk for each thread, and the visitors of the blobs
-// that are being read.
+// Memory: a chunk for each thread, and the visitors of the blobs that are being read.
 #pragma once
 
 #include <atomic>
@@ -20,7 +19,7 @@
 
 namespace poise {
 
-// Computes a result from the bytes of one blob. One thread calls it, beginning with update().
+// Computes a result from the bytes of one blob. One thread makes all calls, update() first.
 class Visitor {
  public:
   virtual ~Visitor() = default;
@@ -29,20 +28,20 @@ class Visitor {
   virtual void update(std::span<const std::byte> bytes) = 0;
   // Ends the blob. `sha256` has 64 lower-case digits for all bytes; it is empty unless the visit asks for it.
   virtual void end(std::string sha256) = 0;
-  // Handles an error that reading or end() threw; it is the last call. An error that it throws ends the scan.
-  // `cancelled` ends the scan without this call.
+  // Handles an error that reading or end() threw, as the last call. If it throws, the scan ends. The error `cancelled`
+  // ends the scan without this call.
   virtual void fail(const Error& error) { throw Error(error); }
 };
 
 struct Visit {
   BlobPtr blob;
-  bool sha256 = false;  // is wanted
+  bool sha256 = false;  // whether end() gets the SHA-256 of the blob
   std::unique_ptr<Visitor> visitor;
 };
 
 class Scan {
  public:
-  // Makes the visit with this index. Called from several threads, once for each index.
+  // Makes the visit with this index. Several threads call it, once for each index.
   using MakeVisit = std::function<Visit(std::size_t index)>;
 
   // Begins with the longest blobs. `sizes`: of the blobs.
@@ -61,7 +60,8 @@ class Scan {
   // Waits for the end; the calling thread helps. Throws the error that ended the scan.
   void finish();
 
-  // The distance by which a scan should run ahead of a reader of the same bytes: they stay in the page cache.
+  // The distance by which a scan should run ahead of a reader of the same bytes, so that they are still in the page
+  // cache.
   static constexpr std::uint64_t kBatchBytes = std::uint64_t{256} << 20;
 
  private:
@@ -70,8 +70,8 @@ class Scan {
 
   std::vector<std::size_t> order_;  // indices, the longest blob first
   MakeVisit make_visit_;
-  std::atomic<std::size_t> next_ = 0;  // in that order
-  std::atomic<std::size_t> busy_ = 0;  // threads
+  std::atomic<std::size_t> next_ = 0;  // position in order_
+  std::atomic<std::size_t> busy_ = 0;  // number of threads that read
   std::atomic<bool> failed_ = false;
   std::atomic<bool> given_up_ = false;
   oneapi::tbb::task_group tasks_;

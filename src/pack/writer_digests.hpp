@@ -1,8 +1,8 @@
 // WriterDigests: digests of parts, of exactly the bytes that a writer writes.
 //
-// Most digests hash the writer's bytes as they pass. SHA-256 is slower than the disk; for it the bytes are read back
-// soon, from the file that is being written, which no one else can change: one batch of parts, one thread for each
-// part, while the writer writes the next batch. Memory: a chunk for each thread.
+// Most hashers get the writer's bytes as they pass. SHA-256 is slower than the disk: several threads read a batch of
+// parts back from the unfinished file, which no one else can change, one thread for each part, while the writer writes
+// the next batch. Memory: a chunk for each thread.
 #pragma once
 
 #include <algorithm>
@@ -23,16 +23,15 @@ namespace poise {
 class WriterDigests {
  public:
   explicit WriterDigests(DigestAlgorithm algorithm);
-  // Cancels what is being computed.
+  // Cancels the computation.
   ~WriterDigests();
 
   // Begins the next part. `sink` will get the digested bytes, from its current position on; null when it gets another
-  // form of them. The caller shows these bytes to the hasher, unless it is null.
+  // form of them. Returns the hasher to which the caller passes these bytes; null if it need not.
   Hasher* begin(Sink* sink);
-  // Ends the part. Returns the number of its digest, counted from 0. Throws io. Requires: begin() was called.
+  // Ends the part. Returns the index of its digest in the result of finish(). Throws io. Requires: begin() was called.
   std::size_t end();
-  // Returns the texts of the digests by their numbers, empty for DigestAlgorithm::none. Throws io. Callers call it
-  // last.
+  // Returns the texts of all digests, in order; empty for DigestAlgorithm::none. Throws io. Callers call it last.
   std::vector<std::string> finish();
 
  private:
@@ -51,7 +50,7 @@ class WriterDigests {
   std::unique_ptr<Hasher> hasher_;  // of the current part
   Sink* file_ = nullptr;            // the file to read back from
   std::uint64_t begin_ = 0;         // where the part begins in it
-  std::vector<Written> waiting_;    // for their batch
+  std::vector<Written> waiting_;    // parts of the next batch
   std::uint64_t waiting_bytes_ = 0;
   std::unique_ptr<Batch> running_;
 };

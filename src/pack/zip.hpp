@@ -1,15 +1,15 @@
-// zip archives, read: a list of members, each stored as it is or deflated (APPNOTE.TXT 6.3.10, zip64 included).
+// Reads zip archives: a list of members, each stored as it is or deflated (APPNOTE.TXT 6.3.10, with zip64).
 //
-//   a member     "PK\3\4", a header of 30 bytes, its name, extra fields, its bytes; perhaps a descriptor ("PK\7\10",
-//                CRC-32 and sizes), where the header was written before they were known
+//   a member     a header of 30 bytes that begins with "PK\3\4", its name, extra fields, its bytes; and a descriptor
+//                ("PK\7\10", CRC-32 and sizes) if the header was written before these were known
 //   ...
 //   directory    for each member "PK\1\2", 46 bytes that give where it begins, its name, extra fields, a comment
 //   zip64 end    "PK\6\6", 56 bytes, and its locator "PK\6\7", 20 bytes: where a number needs more than 32 bits
 //   end          "PK\5\6", 22 bytes that give where the directory is, and a comment
 //
-// Readers begin at the end, at the directory or at the headers, and some skip bytes that others read. So that all of
-// them see the same archive, these records follow each other without a gap, there is one end record only, and headers
-// and descriptors have what the directory states. Nothing is unpacked to disk.
+// Some readers begin at the end, others at the directory or at the headers, and some skip bytes that others read. So
+// that all of them read the same archive, Poise requires that the records follow each other without a gap, that there
+// is only one end record, and that headers and descriptors agree with the directory. Poise unpacks nothing to the disk.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,14 @@ struct ZipMember {
   bool deflated = false;
 };
 
-// Returns true for names that a member may have: paths that stay inside the folder.
+// Returns true for names that a member may have: paths that do not lead out of the folder.
 bool is_zip_name(std::string_view name);
 
-// Returns the name without the components "." and without empty ones; one slash at its end stays.
+// Removes empty components and "." from a name; one slash at its end stays.
 std::string normalize_zip_name(std::string_view name);
 
-// Holds a validated archive: every byte of the file belongs to one member, the directory or its end; no two members
-// have the same path, and none leads out of the folder; sizes are possible for stored or deflated bytes.
+// Holds a validated archive: every byte of the file belongs to one member, the directory or the end; no two members
+// have the same path, and no path leads out of the folder; deflate can produce each stated size.
 class ZipArchive {
  public:
   // Throws invalid_file, unsupported (members that are encrypted, links, or compressed in other ways), io.
@@ -47,14 +47,15 @@ class ZipArchive {
 
   const SourcePtr& source() const { return source_; }
   const std::vector<ZipMember>& members() const { return members_; }  // in the directory's order
-  const ZipMember* find(std::string_view name) const;                 // or null
-  // Returns the decoded bytes after the first `skip`: in place where they are stored. Requires: skip <= member.bytes.
+  const ZipMember* find(std::string_view name) const;                 // null if there is none
+  // Returns the member's decoded bytes after the first `skip`, in place if they are not compressed. Requires:
+  // skip <= member.bytes.
   BlobPtr blob(const ZipMember& member, std::uint64_t skip = 0) const;
-  // Returns all of its bytes, decoded if deflated, under that name; empty: the archive's. Throws unsupported for more
-  // than `most` bytes.
+  // Returns all decoded bytes of the member as a source with that name; empty: the archive's name. Throws unsupported
+  // for more than `most` bytes.
   SourcePtr open(const ZipMember& member, std::uint64_t most, const std::string& name = {}) const;
 
-  // Returns the members whose bytes do not match the CRC-32 in the directory. Reads all bytes. Throws io.
+  // Returns an error for each member whose bytes do not match the CRC-32 in the directory. Reads all bytes. Throws io.
   std::vector<Finding> check_crc32() const;
 
  private:
@@ -100,14 +101,15 @@ namespace poise {
 
 // deflate (RFC 1951): compressed bytes, read as one stream.
 //
-// The stream must decode to exactly the size and the CRC-32 that its container gives: more, less, a broken stream or
-// bytes after its end are errors. Memory: the decoder's window.
+// The stream must decode to exactly the size and the CRC-32 that its container states. A broken stream and bytes after
+// its end are errors, too. Memory: the decoder's window.
 
-// Returns the largest output of that many deflated bytes: at most 1032 each.
+// Returns the largest output of that many deflated bytes. A byte decodes to at most 1032 bytes.
 std::uint64_t compute_inflated_limit(std::uint64_t deflated_bytes);
 
-// Returns the bytes of a deflated stream after the first `skip`. The stream must decode to `size` bytes with that
-// CRC-32, checked by whoever reads to its end. Requires: skip <= size, size <= compute_inflated_limit(place.length).
+// Makes a blob of the decoded bytes of a deflated stream after the first `skip`. Reading to the end throws invalid_file
+// unless the stream decodes to `size` bytes with that CRC-32. Requires: skip <= size,
+// size <= compute_inflated_limit(place.length).
 BlobPtr make_deflated_blob(StoredRange place, std::uint64_t size, std::uint32_t crc32, std::uint64_t skip = 0);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// Writes zip archives from front to back: stored members, each aligned.
+// Writes zip archives from front to back, with aligned members that are not compressed.
 //
 // A data descriptor with the CRC-32 follows each member, as in archives of PyTorch; the directory has it, too.
 #pragma once
@@ -18,8 +18,8 @@ class ZipWriter {
   // Requires: the sink outlives this and is empty.
   ZipWriter(Sink& sink, std::uint64_t alignment) : sink_(sink), alignment_(alignment) {}
 
-  // Begins a member of `bytes` bytes; the caller writes them to the sink and to the returned Crc32. Aligns the byte
-  // `align_at` of them. Requires: the name is new and shorter than 64 KiB.
+  // Begins a member of `bytes` bytes, which the caller then writes to the sink and passes to the returned Crc32. Aligns
+  // the member's byte `align_at`. Requires: the name is new and shorter than 64 KiB.
   Crc32& begin(std::string name, std::uint64_t bytes, std::uint64_t align_at = 0);
   // Ends the member.
   void end();

@@ -1,7 +1,7 @@
 // zstd: compressed parts, read and written as one stream.
 //
-// A compressed blob must decode to exactly the size that its file gives: more, less, a broken frame or bytes after the
-// last frame are errors. Memory: the decoder's window.
+// A compressed blob must decode to exactly the size that its file states. Another size, a broken frame and bytes after
+// the last frame are errors. Memory: the decoder's window.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace poise {
 // Makes a blob of stored bytes that are one or more zstd frames and decode to `size` bytes.
 BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size);
 
-// Makes a blob for files that do not give the size: the first use finds it by decoding, once for all blobs that share
-// `size`, which is count_zstd() of the same place. A size above `limit` is an error. size() then throws what decoding
-// throws.
+// Finds the decoded size of frames by decoding them, on first use, once for all blobs that share the ZstdSize.
 class ZstdSize;
 std::shared_ptr<ZstdSize> count_zstd(StoredRange place);
+// Makes a blob for files that do not state the size. `size`: count_zstd() of the same place. A size above `limit` is an
+// error. The blob's size() throws what decoding throws.
 BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, std::shared_ptr<ZstdSize> size);
 
 // Throws bad_argument unless 1 <= level <= 22.
@@ -35,9 +35,9 @@ class ZstdCompressor {
   explicit ZstdCompressor(int level);
   ~ZstdCompressor();
 
-  // Compresses into `to` as one frame without content size. All threads work on a blob of several megabytes, a bounded
-  // number of jobs ahead; the same blob gives the same frame on every machine. Requires: `to` and this outlive the
-  // sink, and one sink lives at a time.
+  // Compresses into `to` as one frame without content size. Blobs of several megabytes use all threads, with a bounded
+  // number of jobs ahead of the writer; the same blob gives the same frame on every machine. Requires: `to` and the
+  // compressor outlive the sink, and one sink exists at a time.
   class Frame final : public Sink {
    public:
     Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t size);
@@ -59,7 +59,7 @@ class ZstdCompressor {
 
 // zt.zstd-seekable/1: a part as independent zstd frames, with a table of their sizes at the end.
 //
-//   frames                       each holds the same number of bytes (at most 16 MiB) but the last, and has a checksum
+//   frames                       each has a checksum and, except the last, the same number of bytes (at most 16 MiB)
 //   u32 0x184D2A5E, u32 length   the table is a skippable frame
 //   per frame                    u32 stored bytes, u32 content bytes, u32 checksum if the descriptor has bit 7
 //   u32 frames, u8 descriptor    bit 7: the table has checksums; bits 0..6 are zero
@@ -70,8 +70,9 @@ inline constexpr std::string_view kZstdSeekable = "zt.zstd-seekable/1";
 // Makes a blob of stored bytes in that encoding that decode to `size` bytes. Reads and checks the table on first use.
 BlobPtr make_zstd_seekable_blob(StoredRange place, std::uint64_t size);
 
-// Compresses a blob into `sink` in that encoding: all threads make frames, a bounded number ahead of the ordered
-// writer. `hasher` (may be null) sees the decoded bytes in order. Throws bad_argument for an invalid level.
+// Compresses a blob into `sink` in that encoding. All threads make frames, a bounded number ahead of the ordered
+// writer. `hasher` (may be null) gets the decoded bytes in order. `item`: for the meter. Throws bad_argument for an
+// invalid level.
 void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher);
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-// Which modules the lists of a quantization_config name, as compressed-tensors matches them: by names, by "re:" and a
-// regular expression for the beginning of a name, and by classes.
+// The modules that lists of a quantization_config name, as compressed-tensors matches them: by names, by "re:" and a
+// regular expression for the beginning of a name, and by classes. And the files that hold such a configuration.
 #pragma once
 
 #include <chrono>
@@ -21,44 +21,44 @@
 
 namespace poise {
 
-// Says how a list names a module, the surest way last. Matrices are of the class Linear, because files do not name
-// classes.
+// Lists the ways in which a list names a module, the surest way last. Every matrix counts as one of the class Linear,
+// because files do not name classes.
 enum class Naming : std::uint8_t { none, by_other_class, by_class, by_expression, by_name };
 
-// Limits all expressions of a configuration's lists together.
+// Limits the number and the time of all regular expressions in a configuration's lists.
 struct ExpressionBudget {
   using Clock = std::chrono::steady_clock;
 
-  // Each throws unsupported (without path): for more expressions than any real file has, and once they have taken
+  // Each throws unsupported (without path): for more expressions than any real file has, and when they have taken
   // longer than those of any real file.
   void count();
   void spend(Clock::duration time);
 
-  std::mutex matching;          // held by the one thread that matches: a matcher has a state
-  std::size_t expressions = 0;  // that were read
+  std::mutex matching;          // held by the thread that matches, because a matcher has a state
+  std::size_t expressions = 0;  // the number that was read
   Clock::duration spent{};
 };
 
-// Holds a list, read once: it owns its texts. Safe for threads.
+// Holds the texts and compiled expressions of a list of modules. Safe for threads.
 class ModuleList {
  public:
   struct Match {
     Naming naming = Naming::none;
-    std::string_view target = {};  // of several expressions the first in the order of characters; a view of the list's
+    std::string_view target = {};  // the matching text of the list; of several expressions the first, sorted
   };
 
   // Reads a list. Values other than texts name no module. Throws invalid_file (without path) for an invalid expression,
   // and what ExpressionBudget throws.
   ModuleList(const Value::Array& list, std::shared_ptr<ExpressionBudget> budget);
 
-  // Throws what ExpressionBudget::spend() throws.
+  // Finds how the list names a module. Throws what ExpressionBudget::spend() throws.
   Match match(const std::string& module) const;
 
  private:
   struct Expression {
     std::string target;
     std::unique_ptr<const Regex> regex;
-    std::unique_ptr<RegexMatcher> matcher;  // made once, since each has a stack
+    std::unique_ptr<RegexMatcher> matcher;  // made once, because each allocates a stack
   };
 
   Expression read(const std::string& target);
@@ -80,7 +80,7 @@ struct ModuleLists {
   explicit ModuleLists(const Attributes& config);
 };
 
-// Files next to config.json that describe the quantization: quantizing programs wrote them before there was
+// Files next to config.json that describe the quantization. Quantizing programs wrote them before config.json had
 // quantization_config, or write both.
 //
 // Sources: ModelOpt's export of Hugging Face checkpoints (hf_quant_config.json); BaseQuantizeConfig of AutoGPTQ
@@ -88,16 +88,16 @@ struct ModuleLists {
 
 struct QuantizationFile {
   std::string_view name;
-  // Returns its object as quantization_config, with quant_method; std::nullopt if it describes no quantized weights.
-  // Throws invalid_file (without path).
+  // Converts the file's object to a quantization_config, with quant_method. Returns std::nullopt if it describes no
+  // quantized weights. Throws invalid_file (without path).
   std::optional<Attributes> (*as_config)(const Attributes& file);
 };
 
-// Returns the table of files: the first that is there counts.
+// Returns the table of these files. The first file that exists counts.
 std::span<const QuantizationFile> list_quantization_files();
 
-// Returns how two quantization_configs differ about the storage of weights: "bits is 4 and 8". Skips keys that only one
-// of them has.
+// Returns the differences between two quantization_configs in how weights are stored: "bits is 4 and 8". Skips keys
+// that only one of them has.
 std::vector<std::string> find_differences(const Attributes& config, const Attributes& other);
 
 }  // namespace poise

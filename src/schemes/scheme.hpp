@@ -1,7 +1,7 @@
 // Schemes: how quantizing programs store the matrices of a Hugging Face directory, each as several tensors.
 //
-// A scheme is orthogonal to families: a file with a row, and its place in the table of schemes.cpp. fold() makes one
-// tensor of each matrix, with its logical shape and the same codes, before the family's table is used.
+// A scheme serves all families. It is a file with a row of the table in schemes.cpp. fold() makes one tensor of each
+// matrix, with its logical shape and the same codes, before the family's table is used.
 #pragma once
 
 #include <memory>
@@ -25,13 +25,13 @@ class QuantizationConfig : public Fields {
  public:
   explicit QuantizationConfig(const Attributes& keys) : Fields(keys, "quantization_config") {}
 
-  // Each throws invalid_file (without path) for another type; number() also for a missing key.
+  // Each throws invalid_file (without path) for a value of another type, number() also for a missing key.
   std::optional<std::int64_t> optional_number(std::string_view key) const;
   std::int64_t number(std::string_view key) const;
   // Returns true if the key has a value other than null, false or empty.
   bool has(std::string_view key) const;
-  // Returns the lists of modules among these keys, as compressed-tensors has them: read at the first call. Safe for
-  // threads. Throws what ModuleLists() throws.
+  // Returns the lists of modules in a configuration of compressed-tensors. The first call reads them. Safe for threads.
+  // Throws what ModuleLists() throws.
   const ModuleLists& lists() const;
 
  private:
@@ -47,11 +47,12 @@ class MatrixParts {
       : model_(model), name_(std::move(name)), scheme_(scheme) {}
 
   const std::string& name() const { return name_; }  // "model.layers.0.mlp.down_proj"
+  // find() returns null if the tensor is missing; require() fails.
   const Tensor* find(std::string_view ending) const;
   const Tensor& require(std::string_view ending) const;
-  // Returns the dense tensor with elements of one of these types, and that shape.
+  // Returns the tensor, which must be dense, with one of these types and that shape.
   const Tensor& require(std::string_view ending, std::initializer_list<DType> types, const Shape& shape) const;
-  // Returns the data of a dense tensor with elements of one of these types.
+  // Returns the data of a tensor, which must be dense, with one of these types.
   const Part& data(const Tensor& tensor, std::initializer_list<DType> types) const;
   void require_shape(const Tensor& tensor, const Shape& shape) const;
   void require_rank(const Tensor& tensor, std::size_t rank) const;
@@ -65,24 +66,24 @@ class MatrixParts {
   const QuantizationScheme& scheme_;
 };
 
-// The types of words with codes, and of scales.
+// The types of words that hold several codes, and the types of scales.
 inline constexpr std::initializer_list<DType> kWordTypes = {DType::i32, DType::u32};
 inline constexpr std::initializer_list<DType> kScaleTypes = {DType::f16, DType::bf16, DType::f32};
 
 struct QuantizationScheme {
   std::string_view title;   // for people: "GPTQ"
   std::string_view method;  // the quant_method of quantization_config
-  // Throws unsupported (without path) for variants that fold() does not know. Null: none.
+  // Throws unsupported (without path) for variants that fold() does not know. Null: there are none.
   void (*require_known)(const QuantizationConfig& config) = nullptr;
 
-  // The suffix of a tensor that every matrix of the scheme has, and no other.
+  // The suffix of a tensor that every matrix of the scheme has, and no other matrix.
   std::string_view marker;
   std::span<const std::string_view> parts;          // suffixes of the other tensors that fold() takes
-  std::span<const std::string_view> left_out = {};  // and of tensors that do not concern weights
-  std::string_view folded = ".weight";              // of the matrix's own tensor
-  // Returns true for the scheme's matrices among those with the marker. Null: all are.
+  std::span<const std::string_view> left_out = {};  // suffixes of tensors that do not concern weights
+  std::string_view folded = ".weight";              // suffix of the folded tensor
+  // Returns true if a matrix with the marker belongs to the scheme. Null: all do.
   bool (*holds)(const MatrixParts& matrix) = nullptr;
-  // A matrix "X.weight" of one of these types makes sense only with the other parts of X.
+  // A matrix "X.weight" of one of these types has codes, which mean numbers only together with the other parts of X.
   std::span<const DType> code_types = {};
   // Returns warnings about contradictions between these matrices of the scheme and the configuration. Null: there are
   // none.
@@ -91,8 +92,8 @@ struct QuantizationScheme {
   // Returns the matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path).
   Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config);
 
-  // Returns the tensors that fold() would make this one of, with their whole names; none for a tensor that it does not
-  // make. Null: a folded model has no quantization_config any more, and its matrices stay folded.
+  // Undoes fold(): returns the parts of a folded matrix, with their whole names; empty for a tensor that fold() does
+  // not make. Null: matrices stay folded, and the folded model has no quantization_config.
   std::vector<Tensor> (*unfold)(const Tensor& matrix) = nullptr;
   // Returns the quantization_config that directories usually have. Set with `unfold`.
   Attributes (*usual_config)() = nullptr;
@@ -110,34 +111,36 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
 // Returns true if the table has schemes of that quant_method.
 bool is_known_method(std::string_view method);
 
-// Folds the matrices of a model whose config.json names a scheme of the table, and drops that key unless the scheme has
-// a way back. Returns others unchanged. Warns of tensors that are left out and other losses. Throws invalid_file
-// (without path) that lists every matrix with a missing or unfitting part; and unsupported for codes whose scales
-// nothing describes.
+// Folds the matrices of a model whose config.json names a scheme of the table, and removes quantization_config unless
+// the scheme can unfold. Returns other models unchanged. Warns of tensors that are left out and other losses. Throws
+// invalid_file (without path) that lists every matrix with a missing or unfitting part, and unsupported for codes whose
+// scales the configuration does not describe.
 Model fold_matrices(Model model);
 
-// Returns the scheme with a way back that config.json names; nullptr if there is none.
+// Returns the scheme that config.json names, if it can unfold; else null.
 const QuantizationScheme* find_reversible_scheme(const Attributes& config_json);
 
-// Returns the names of a tensor for patterns: its own, and for a part of a matrix of that scheme, those of the matrix
-// and of its other parts, which make sense together only.
+// Returns the names by which a user's pattern may select a tensor: its own, and for a part of a quantized matrix also
+// those of the matrix and its other parts, since all parts are needed together.
 std::vector<std::string> list_pattern_names(const Attributes& config_json, std::string_view name);
 
-// Returns true if config.json names a scheme with a way back and the model has no tensor that it would fold.
+// Returns true if config.json names a scheme that can unfold, and the model has no tensor that is still to be folded.
 bool is_folded(const Model& model);
 
-// Folds the matrices of a reversible scheme alone: files of any format may hold the parts of these. Returns
-// std::nullopt if there are none. Throws what fold_matrices() throws.
+// Folds only the matrices of a scheme that can unfold, whose parts files of any format may hold. Returns std::nullopt
+// if there are none. Throws what fold_matrices() throws.
 std::optional<Model> merge_quantized_parts(const Model& model);
 
-// Folds matrices of f8 with a scale_weight, as ComfyUI's files have them, where the tensor scaled_fp8 is there. Returns
-// std::nullopt if there are none. Throws what fold_matrices() throws.
+// Folds ComfyUI's matrices of f8 with a scale_weight, if the model has the tensor scaled_fp8. Returns std::nullopt if
+// there are none. Throws what fold_matrices() throws.
 std::optional<Model> fold_scaled_fp8(const Model& model);
 
-// Undoes merge_quantized_parts(), except for tensors that stay. Returns std::nullopt if all do.
+// Undoes merge_quantized_parts(), except for tensors for which `stays` is true. Returns std::nullopt if that is all of
+// them.
 std::optional<Model> split_quantized_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays);
 
-// Drops the quantization_config of a reversible scheme. Returns what the usual one does not restore, as a sentence.
+// Removes the quantization_config of a scheme that can unfold. Returns a sentence about values that its usual_config()
+// would not restore; std::nullopt if there are none.
 std::optional<std::string> drop_quantization(Attributes& config_json);
 
 }  // namespace poise
@@ -193,10 +196,11 @@ struct UnfoldedModel {
   std::vector<std::string> losses;  // what became numbers, one sentence each
 };
 
-// Makes parts of groups along rows of 4 or 8 bits. The embedding and other codes become float32 numbers, as do those
-// with a zero point of float16 that is not a code: these are read for that. Reading the parts throws unsupported,
-// naming the tensor, for others that are not. `tied`, the output of a model that has no such matrix, is not quantized
-// either; empty: there is none. Returns std::nullopt for a model without groups.
+// Makes parts of matrices whose groups run along rows, with codes of 4 or 8 bits. The embedding, other codes, and
+// groups with a float16 zero point that is not a code become float32 numbers; to find these, zero points of float16 are
+// read. Reading the parts throws unsupported, naming the tensor, for other zero points that are not codes. `tied` names
+// the output of a model that has no such matrix, which is listed as not quantized; empty: the model has one. Returns
+// std::nullopt for a model without groups.
 std::optional<UnfoldedModel> unfold_groups(const Model& model, std::string_view embedding, std::string_view tied);
 
 // Returns the quantization_config of the published directories of gpt-oss (mxfp4.cpp).

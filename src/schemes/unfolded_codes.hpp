@@ -1,4 +1,4 @@
-// Codes that no scheme has folded: the scales next to them show that they are not numbers.
+// Codes that no scheme has folded. The scales next to them show that they are not ordinary numbers.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,13 @@ namespace poise {
 
 struct UnfoldedCodes {
   const Tensor* scale;
-  std::string_view programs;  // whose parts these are; empty: those of several
+  std::string_view programs;  // the programs that store such parts; empty: several do
 };
 
-// Returns the scales next to a tensor of codes, as programs store the matrices of any scheme; std::nullopt if there are
-// none.
+// Finds the scales of a tensor of codes, by the names of parts in any scheme; std::nullopt if there are none.
 std::optional<UnfoldedCodes> find_unfolded_codes(const Model& model, const Tensor& tensor);
 
-// Returns true if the model has such a tensor.
+// Returns true if the model has a tensor with find_unfolded_codes().
 bool has_unfolded_codes(const Model& model);
 
 // Returns the tensor that scales the numbers or codes of one byte in "X.weight": "X.weight_scale" or
@@ -33,8 +32,8 @@ class NearbyScales {
   // Requires: the model outlives this.
   explicit NearbyScales(const Model& model);
 
-  // Returns one in the module of a dense tensor, or below its name, if the tensor has rows of floating-point numbers of
-  // at most eight bits; null if there is none.
+  // Returns a scale in the module of a dense tensor, or below the tensor's name, if its rows hold floating-point
+  // numbers of at most eight bits; else null.
   const Tensor* find(const Tensor& tensor) const;
 
  private:

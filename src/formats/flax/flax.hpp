@@ -1,4 +1,4 @@
-// Reads what flax.serialization.to_bytes() writes: one MessagePack item, nested maps with arrays in them.
+// Reads files of flax.serialization.to_bytes(): one MessagePack item, nested maps with arrays in them.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace poise::flax {
 
-// Returns true for a map with an array among its first items.
+// Returns true if the file is a map with an array among its first items.
 bool is_flax(const Input& input);
 
 Model read(const Input& input, const ReadOptions& options);
@@ -27,7 +27,7 @@ inline constexpr std::int8_t kArray = 1;
 inline constexpr std::int8_t kComplex = 2;  // a Python complex: [real, imaginary]
 inline constexpr std::int8_t kScalar = 3;   // a NumPy scalar: an array without dimensions
 
-// The key that makes of a map an array in chunks.
+// The key of a map that is an array in chunks.
 inline constexpr std::string_view kChunked = "__msgpack_chunked_array__";
 
 struct FlaxArray {
@@ -42,16 +42,17 @@ struct FlaxArray {
   std::string explain_no_number() const;
 };
 
-// Throws invalid_file for an extension that holds something else, and for elements that are not as many as the shape
-// gives. `context` begins the messages.
+// Reads the array in an extension. Throws invalid_file for other content, and for a number of elements that does not
+// fit the shape. `context` begins the messages.
 FlaxArray read_array(const Source& source, const std::string& context, const msgpack::Item& extension);
 
-// Describes a map with kChunked: "shape", a map of "0", "1", ... to lengths, and "chunks", such a map of arrays of one
-// dimension, which hold the elements one after the other. Throws invalid_file.
+// Describes an array in chunks, a map with the key kChunked: "shape" maps "0", "1", ... to lengths, "chunks" maps the
+// same keys to arrays of one dimension, which hold the elements one after the other.
 struct ChunkedArray {
-  FlaxArray array;  // of all; its bytes are in the chunks
+  FlaxArray array;  // the whole array; its bytes are in the chunks
   std::vector<FlaxArray> chunks;
 };
+// Reads an array in chunks. Throws invalid_file.
 ChunkedArray read_chunked(const msgpack::Tree& tree, msgpack::Tree::Index map, const Source& source,
                           const std::string& context);
 

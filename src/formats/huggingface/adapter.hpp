@@ -1,9 +1,10 @@
-// PEFT's adapters: a directory of adapter_config.json and adapter_model.safetensors. Of each matrix there are
+// PEFT's adapters: a directory of adapter_config.json and adapter_model.safetensors. Each adapted matrix has two
+// tensors
 //
 //   base_model.model.NAME.lora_A.weight   [rank, in]       or lora_embedding_A [rank, tokens]
 //   base_model.model.NAME.lora_B.weight   [out, rank]      or lora_embedding_B [width, rank]
 //
-// and any other tensor replaces the model's of its name.
+// and any other tensor replaces the model's tensor of the same name.
 #pragma once
 
 #include "formats/adapter.hpp"
@@ -12,11 +13,11 @@ namespace poise::huggingface {
 
 inline constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
 
-// Returns the object, with null in place of numbers that only Python's JSON has; std::nullopt if the model has none.
-// Throws invalid_file, naming the attribute, if it is not an object.
+// Returns the object of adapter_config.json, with null in place of NaN and infinities; std::nullopt if the model has
+// none. Throws invalid_file, naming the attribute, if it is not an object.
 std::optional<Attributes> find_adapter_config(const Model& model);
 
-// Makes an adapter, as parse_adapter() explains. Reports errors of find_adapter_config() as faults.
+// Makes an adapter, for parse_adapter(). Errors of find_adapter_config() become its faults.
 std::optional<Adapter> read_peft_adapter(const Model& file, const Model* base);
 
 }  // namespace poise::huggingface

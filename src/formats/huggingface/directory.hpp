@@ -1,4 +1,4 @@
-// The matrices of a quantized directory: where it describes them, and one tensor of each.
+// Files of a Hugging Face directory: opens and records them, and finds those with weights and their quantization.
 #pragma once
 
 #include <cstdint>
@@ -32,20 +32,21 @@ class DirectoryReader {
   // Throws what Source::open() throws.
   SourcePtr open(std::string_view name);
 
-  // Returns files whose bytes are written again if the model has not changed them. Warns of one that cannot be decoded
-  // and was not needed. Throws io.
+  // Returns the files that a writer copies if the model has not changed their content. Warns of a file that cannot be
+  // decoded and is not needed. Throws io.
   std::vector<DirectoryFile> read_other_files(std::vector<Finding>& warnings);
 
-  // Throws invalid_file for more than 256 MiB.
+  // Returns the text of a file. Throws invalid_file for more than 256 MiB.
   std::string text(std::string_view name);
 
-  // Returns the beginning of the model card, which is not part of the model: it may be absent, empty or anything else.
+  // Returns the beginning of the model card, with any content, since the card is not part of the model; empty if it is
+  // missing.
   std::string read_readme();
 
-  // Warns of numbers that JSON lacks, and of those that are not kept exactly. Throws invalid_file.
+  // Parses a file. Warns of numbers that JSON lacks, and of numbers that Poise rounds. Throws invalid_file.
   Attributes read_json_object(std::string_view name, std::vector<Finding>& warnings);
 
-  // Includes the files that have been opened.
+  // Returns the origin of a model, with the files that have been opened.
   Origin origin() const { return {container_.locate_file({}), "huggingface", size_, files_}; }
   std::span<const SourcePtr> opened() const { return opened_; }
 
@@ -59,36 +60,38 @@ class DirectoryReader {
   std::uint64_t size_ = 0;
 };
 
-// If config.json has no quantization_config, sets it from the file next to it that describes the quantization
-// (schemes/quantization_files.hpp). Returns the name of that file; empty: config.json counts, or there is none. Warns
-// of files that contradict what counts. Throws invalid_file.
+// If config.json has no quantization_config, sets it from another file of the directory that describes the quantization
+// (schemes/quantization_files.hpp). Returns the name of that file; empty if config.json has one, or no file does. Warns
+// of files that contradict the chosen description. Throws invalid_file.
 std::string_view read_quantization_file(Model& model, DirectoryReader& directory);
 
-// Says where a directory's tensors are.
+// Names the file with a directory's tensors.
 struct LocatedWeights {
   const Format* format = nullptr;
-  std::string name;  // of the only file, or of the index
+  std::string name;  // of the only file with tensors, or of the index
   bool is_index = false;
 
   const WeightFiles& files() const { return *format->weight_files; }
 };
 
-// Opens a directory, or the folder of an archive that has a model: the first of find_folders(), with a
-// warning that names the others. Throws what open_container() throws.
+// Opens a directory, or the folder of an archive that has a model: the first of find_folders(). Warns of other such
+// folders. Throws what open_container() throws.
 std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::vector<Finding>* warnings = nullptr);
 
 // Returns the folders of an archive that have config.json and files with tensors, the outermost first; "": the archive
 // itself.
 std::vector<std::string> find_folders(const MemberNames& names);
 
-// Looks for the names of all formats (Format::weight_files), the usual ones of each first.
+// Finds a directory's tensors by the names of all formats (Format::weight_files), usual names first; std::nullopt if
+// there are none.
 std::optional<LocatedWeights> find_weights(const Container& directory);
 
 // Returns the file with the matrices of an adapter (adapter.hpp); std::nullopt if its configuration or its matrices are
 // missing.
 std::optional<std::string> find_adapter(const Container& directory);
 
-// Throws invalid_file, with what is missing and what is there instead.
+// Returns find_weights(). Throws invalid_file, naming the expected files and the files that are there, if there are
+// none.
 LocatedWeights require_weights(const Container& directory);
 
 // Adds the tensors of one file, or of the shards that its index lists, to the model. Leaves out tensors that its family

@@ -17,20 +17,21 @@
 
 namespace poise::huggingface {
 
-// Is a pattern of modules' names, as PEFT matches them.
+// Matches names of modules by a pattern, as PEFT does.
 class ModulePattern {
  public:
   enum class Matches : std::uint8_t { whole, ending };  // all of a name, or its end after a dot, too
 
-  // Compiles a regular expression, of Python's syntax as far as PCRE2 shares it. Throws invalid_file with the
-  // expression; `where` names the field that holds it.
+  // Compiles a regular expression, in the syntax that Python and PCRE2 share. Throws invalid_file with the expression;
+  // `where` names its field.
   ModulePattern(std::string_view expression, Matches matches, const std::string& where);
 
-  // Throws unsupported where that takes longer than any real expression does. Requires: a name of well-formed UTF-8.
+  // Returns true if the pattern matches a module's name. Throws unsupported if that takes longer than with any real
+  // expression. Requires: the name is well-formed UTF-8.
   bool matches(std::string_view module) const;
 
  private:
-  // Is a pattern of letters and dots only, which stand for any character, as most patterns are.
+  // Holds a pattern of letters and dots, as most patterns are. A dot matches any character.
   struct Plain {
     std::string text;
     bool anchored;
@@ -40,7 +41,7 @@ class ModulePattern {
 
 class PeftConfig {
  public:
-  // Reads every field; what is wrong is appended to `faults`, what Poise does not follow to `refusals`.
+  // Reads every field. Appends errors to `faults`, and features that Poise does not support to `refusals`.
   PeftConfig(const Attributes& keys, std::vector<std::string>& faults, std::vector<std::string>& refusals);
 
   double alpha() const { return alpha_; }
@@ -48,7 +49,7 @@ class PeftConfig {
   bool ensure_weight_tying() const { return ensure_weight_tying_; }
   std::string base_model() const { return base_model_; }
 
-  // Return the number for a module, by its name in the model. The first pattern that matches counts.
+  // Each returns a number for a module, by its name in the model. The first pattern that matches counts.
   std::uint64_t rank(std::string_view module) const;
   double factor(std::string_view module) const;
   // Returns true if PEFT would adapt the module; std::nullopt if the file does not list modules.

@@ -1,4 +1,4 @@
-// The origin of a Hugging Face model: its card, and an id made from its content.
+// The card of a Hugging Face model, and an id made from its content.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace poise {
 // Returns the fields that config.json and the README's front matter state; the rest stays empty.
 Card read_card(const Attributes& config, const std::string& readme);
 
-// Completes the card of a format whose card is a section of fixed fields: empty ones get values that follow from the
-// model's content and from other fields, and the dates of SOURCE_DATE_EPOCH where that is set. Throws bad_argument for
-// another one, io.
+// Fills in empty fields of a card, for a format that stores all fields: from the model's content, from other fields,
+// and the dates from the environment variable SOURCE_DATE_EPOCH if it is set. Throws bad_argument if that is not a
+// date, io.
 void complete_card(const Model& model, Card& card);
 
 // Returns a version 8 UUID (RFC 9562) made from the SHA-256 of configuration, vocabulary and tensors: their names,

@@ -1,4 +1,4 @@
-// One array as NumPy's .npy files have it, alone or as a member of an .npz archive (docs/formats/numpy.md):
+// One array in NumPy's form, as an .npy file or a member of an .npz archive (docs/formats/numpy.md):
 //
 //   "\x93NUMPY"    then the version: 1.0, 2.0 or 3.0
 //   u16 or u32     length N of the header (u16 in version 1)
@@ -41,38 +41,39 @@ inline constexpr std::array kSpellings = {
 };
 
 struct ArrayHeader {
-  std::string descr;       // "<f4"; for records, what is between the brackets
+  std::string descr;       // "<f4"; for records, the text between the brackets
   bool is_record = false;  // several fields in an element
   bool fortran_order = false;
   Shape shape;
-  std::uint64_t descr_at = 0;  // its place in the file
+  std::uint64_t descr_at = 0;  // offset of descr in the file
 };
 
 // Reads a header, and leaves the reader at the elements. Throws invalid_file.
 ArrayHeader read_header(ByteReader& reader);
 
-// Returns std::nullopt for types that Poise does not hold: texts, Python objects, dates, records, raw bytes.
+// Returns the element type; std::nullopt for types that Poise does not hold: texts, Python objects, dates, records, raw
+// bytes.
 std::optional<DType> find_dtype(const ArrayHeader& header);
 // Returns the reason why Poise does not hold the type, in a few words.
 std::string explain_no_number(const ArrayHeader& header);
 
-// Returns the tensor of an array whose elements are exactly `data`. Throws invalid_file (without path) when their
-// number does not fit the shape. Requires: the header's find_dtype().
+// Makes a tensor of an array whose elements are exactly `data`. Throws invalid_file (without path) when their number
+// does not fit the shape. Requires: find_dtype(header) has a value.
 Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data);
 
 // Returns the header for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported for what NumPy does
 // not hold, naming the tensor and the `format`.
 ByteWriter write_header(std::string_view format, const Tensor& tensor);
 
-// Returns one text, or a list of them, which become attributes: from arrays of type U (UTF-32) or S (bytes) with at
-// most one dimension. Returns std::nullopt for other arrays, for more than a megabyte, and for invalid Unicode or a
-// number of elements that does not fit the shape.
+// Reads an array of texts as the value of an attribute: one text, or a list of texts. The array's type is U (UTF-32) or
+// S (bytes), with at most one dimension. Returns std::nullopt for other arrays, for more than a megabyte, for invalid
+// Unicode, and for a number of elements that does not fit the shape.
 std::optional<Value> read_texts(const ArrayHeader& header, const Blob& data);
 
-// Checks Python objects, which NumPy stores as a pickle and loads with numpy.load(allow_pickle=True). Returns errors if
-// the elements are a pickle that has Python do more than make plain data, that cannot be followed to its end,
-// or if they are of a type that NumPy may take for objects. None for numbers, texts, times and raw bytes. `data`: what
-// comes after the header. Throws io.
+// Checks Python objects, which NumPy stores as a pickle and loads with numpy.load(allow_pickle=True). Returns errors
+// for a pickle that makes Python do more than make plain data, for one that cannot be followed to its end, and for
+// types that NumPy may read as objects. Numbers, texts, times and raw bytes have no errors. `data`: the bytes after the
+// header. Throws io.
 std::vector<Finding> check_objects(const ArrayHeader& header, const pytorch::PickleFile& data);
 
 }  // namespace poise::numpy

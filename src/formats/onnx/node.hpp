@@ -17,13 +17,13 @@ struct Node {
   bool is_constant = false;  // its only tensor is its output
   std::vector<TensorProto> tensors;
   std::vector<SparseProto> sparse;
-  // Where attributes begin that hold lists of tensors, and graphs.
+  // The offsets of attributes that hold lists of tensors, and of attributes that hold graphs.
   std::vector<std::uint64_t> lists;
   std::vector<std::uint64_t> graphs;
 };
 
-// Numbers and texts of a Constant (value_float, value_ints, value_string, ...) are tensors, too. Tensors of a Constant
-// have the name of its output. Throws invalid_file.
+// Reads the tensors of a node. Numbers and texts of a Constant (value_float, value_ints, value_string, ...) are
+// tensors, too. Tensors of a Constant have the name of its output. Throws invalid_file.
 Node read_node(const Message& message, const Source& source);
 
 // Converts an ONNX model's descriptions of its inputs, outputs and itself to values.
@@ -31,12 +31,12 @@ class ValueReader {
  public:
   using Message = protobuf::Message;
 
-  // Reads a ValueInfoProto: {"name": "x", "type": "FLOAT", "shape": ["batch", 3, null]}; other values have their kind
-  // as the type.
+  // Reads a ValueInfoProto: {"name": "x", "type": "FLOAT", "shape": ["batch", 3, null]}. For values that are not
+  // tensors, "type" is their kind.
   Value read_value_info(Message message);
   // Reads a StringStringEntryProto.
   Attributes::Entry read_entry(Message message);
-  // Reads an OperatorSetIdProto: a domain, "ai.onnx" where it has none, and a version.
+  // Reads an OperatorSetIdProto: a domain, by default "ai.onnx", and a version.
   Attributes::Entry read_operator_set(Message message);
   std::string text(Message& message, std::string_view field);
 

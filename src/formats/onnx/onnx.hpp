@@ -5,7 +5,7 @@
 
 namespace poise::onnx {
 
-// Returns true if this is a ModelProto with a graph. Looks at the fields of the outermost message.
+// Returns true if the source is a ModelProto with a graph. Looks only at the fields of the outermost message.
 bool is_model(const SourcePtr& source);
 
 Model read(const Input& input, const ReadOptions& options);

@@ -24,8 +24,8 @@ namespace poise::onnx {
 
 using Places = std::vector<protobuf::Message::Place>;
 
-// Returns how many integers are in these runs of a source. Reads them. Throws invalid_file for a run that ends inside
-// an integer.
+// Counts the integers in these ranges of a source, which it reads. Throws invalid_file for a range that ends inside an
+// integer.
 std::uint64_t count_integers(const Source& source, const Places& places);
 
 // Describes the type of the elements.
@@ -34,14 +34,14 @@ struct Integers {
   bool is_signed = false;
 };
 
-// Returns the integers one after the other, decoded as they are read. Reading throws invalid_file, naming the tensor,
-// where one does not fit. Requires: `count` is what count_integers() returns.
+// Makes a blob of the integers, one after the other, which are decoded when they are read. Reading throws invalid_file,
+// naming the tensor, where an integer does not fit. Requires: `count` is the result of count_integers().
 BlobPtr make_integer_list_blob(SourcePtr source, Places places, std::uint64_t count, Integers integers,
                                std::string tensor);
 
-// TensorProto.DataType: the element types of ONNX, and the field that holds such elements where they are not raw bytes.
+// TensorProto.DataType: the element types of ONNX, and the field that holds such elements if they are not raw bytes.
 
-// Names fields of a TensorProto, by their numbers there.
+// Names fields of a TensorProto. The values are the fields' numbers.
 enum class ListField : std::uint8_t {
   none = 0,
   float_data = 4,
@@ -57,7 +57,7 @@ struct OnnxType {
   DType dtype;  // unknown: Poise has no such type
   unsigned bits;
   ListField field;
-  bool is_signed;  // of integers in a list
+  bool is_signed;  // whether integers in a list have signs
 };
 
 inline constexpr std::array kElementTypes = std::to_array<OnnxType>({
@@ -89,33 +89,33 @@ inline constexpr std::array kElementTypes = std::to_array<OnnxType>({
 });
 inline constexpr std::uint64_t kText = 8;  // STRING
 
-// Returns null for a type that is not known.
+// Returns the row of the type with that number; null if it is unknown.
 inline const OnnxType* find_element_type(std::uint64_t number) {
   const auto* const row = std::ranges::find(kElementTypes, number, &OnnxType::number);
   return row == kElementTypes.end() ? nullptr : row;
 }
 
-// A TensorProto of onnx.proto: where its elements are.
+// A TensorProto of onnx.proto: the places of its elements.
 
 using protobuf::Message;
 
-// Throws without path or place, which the reader adds.
+// Throws an error without path and offset, which the reader adds.
 [[noreturn]] void fail(const std::string& problem, ErrorKind kind = ErrorKind::invalid_file);
 
 struct TensorProto {
   std::string name;
-  std::uint64_t at = 0;  // in the file
+  std::uint64_t at = 0;  // offset in the file
   Shape dims;
-  std::uint64_t type = 0;  // ElementType::number
+  std::uint64_t type = 0;  // OnnxType::number
   std::optional<Message::Place> raw;
-  ListField field = ListField::none;  // that has elements
+  ListField field = ListField::none;  // the field with the elements
   Places list;                        // of that field
   Places texts;
   bool is_external = false;
   std::vector<std::pair<std::string, std::string>> external;
 };
 
-// Throws invalid_file for fields that contradict each other.
+// Reads a TensorProto, without its elements. Throws invalid_file for fields that contradict each other.
 TensorProto read_tensor_proto(Message message);
 // Appends a piece of a field. Throws invalid_file for too many.
 void add_piece(const Message& message, std::string_view field, Places& places, Message::Place place);
@@ -129,7 +129,8 @@ class ExternalFiles {
   ExternalFiles(const Input& model, const ReadOptions& options)
       : model_(model.path), has_folder_(model.has_folder), options_(options) {}
 
-  // Throws invalid_file where `name` is not a path inside the directory, or leads out of it, not_found, io.
+  // Opens a file. Throws invalid_file if `name` is not a path inside the directory, or a link leads out of it;
+  // not_found, io.
   const SourcePtr& open(const std::string& name);
   const std::map<std::string, SourcePtr>& opened() const { return opened_; }
 
@@ -142,26 +143,26 @@ class ExternalFiles {
   std::map<std::string, SourcePtr> opened_;
 };
 
-// Makes a tensor. One whose type Poise does not have is carried only, under the layout "onnx.INT4". Throws (without
-// path) invalid_file where elements are missing, superfluous or not in their file; unsupported for types that are not
-// known. Requires: the type is not kText.
+// Makes a tensor. If Poise has no such type, the tensor gets a layout that Poise only copies ("onnx.INT4"). Throws
+// (without path) invalid_file where elements are missing, superfluous or not in their file; unsupported for types that
+// are not known. Requires: the type is not kText.
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files);
 
-// Reads a tensor of texts: a text, or a list of them. Returns std::nullopt if they are too many, or not UTF-8.
+// Reads a tensor of texts: one text, or a list of texts. Returns std::nullopt if they are too many, or not UTF-8.
 std::optional<Value> read_texts(const TensorProto& proto, const Source& source);
 
 // A SparseTensorProto of onnx.proto, as a tensor of coordinates.
 
 struct SparseProto {
-  TensorProto values;   // of one dimension; its name is the tensor's
+  TensorProto values;   // has one dimension, and the tensor's name
   TensorProto indices;  // [values, dimensions], or [values]: numbers in row-major order
   Shape dims;
 };
 
-// Throws invalid_file.
+// Reads a SparseTensorProto, without its elements. Throws invalid_file.
 SparseProto read_sparse_proto(Message message);
 
-// Throws what make_tensor() throws, and invalid_file where the parts do not fit each other.
+// Makes a sparse tensor. Throws what make_tensor() throws, and invalid_file where the parts do not fit each other.
 Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFiles& files);
 
 }  // namespace poise::onnx

@@ -3,7 +3,7 @@
 //   <root>/data.pkl      the pickle; storages are persistent objects in it
 //   <root>/data/<key>    the bytes of a storage
 //   <root>/byteorder     "little" or "big"; absent: little
-//   <root>/version, ...  not needed
+//   <root>/version, ...  Poise does not need them
 #pragma once
 
 #include <poise/source.hpp>
@@ -15,16 +15,17 @@ namespace poise::pytorch {
 
 inline constexpr std::string_view kPickle = "data.pkl";
 
-// Returns true for the pickle's name, which PyTorch finds without regard to case.
+// Returns true for the pickle's name, in any case: PyTorch ignores case.
 bool is_pickle_name(std::string_view member);
 
+// Reads an archive of torch.save(). Throws what read_objects() throws.
 Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor);
 
-// Finds dangers in any zip archive, as Format::find_dangerous_code explains. Reads the pickles of its members; where
-// PyTorch would read one that Poise does not, or a program of TorchScript, that is an error.
+// Finds dangers in any zip archive, for Format::find_dangerous_code. Reads the pickles of its members. Programs of
+// TorchScript, and pickles that PyTorch reads but Poise cannot, are errors.
 std::vector<Finding> find_dangers_in_archive(const SourcePtr& source);
 
-// Does the same for the members of a checkpoint that read_archive() does not look at.
+// Does the same for the members of a checkpoint that read_archive() does not read.
 std::vector<Finding> find_dangers_in_other_members(const ZipArchive& archive);
 
 }  // namespace poise::pytorch

@@ -1,4 +1,4 @@
-// The contents of a pickle of torch.save(): tensors by their names, and everything else.
+// The content of a pickle of torch.save(): tensors with names, and other objects.
 #pragma once
 
 #include <optional>
@@ -22,15 +22,15 @@ namespace poise::pytorch {
 struct Rest {
   Attributes attributes;
   std::vector<Finding> findings;
-  Faults faults;  // of tensors that were not passed on
+  Faults faults;  // of tensors that are left out
 };
 
-// Passes on the tensors in the pickle's order, with names of nested dicts and lists joined by dots. If a dict under
-// "state_dict", "model" or "module" has all the tensors, its own names are used. Other objects become attributes.
-// Reports names of functions and classes that no checkpoint needs as errors, and objects of them that are left out as
-// warnings. Goes on after a tensor that is faulty or not supported, until there are enough (Rest::faults). Throws
-// unsupported, with the name, if an object of such a class contains tensors, and invalid_file. Adds name and offset of
-// the tensor to errors of `add_tensor`.
+// Passes the tensors to `add_tensor`, in the pickle's order. Their names are the keys of nested dicts and lists, joined
+// by dots. If a dict under "state_dict", "model" or "module" has all the tensors, its own keys are used. Other objects
+// become attributes. Findings are errors for functions and classes that no checkpoint needs, and warnings for their
+// objects, which are left out. Goes on after a tensor that is faulty or not supported, up to the limit of Rest::faults.
+// Throws unsupported, with the name, if an object of such a class contains tensors, and invalid_file. Adds name and
+// offset of the tensor to errors of `add_tensor`.
 Rest read_objects(const pickle::Pickle& pickle, const std::string& path, Storages& storages,
                   FunctionRef<void(Tensor)> add_tensor);
 
@@ -44,17 +44,17 @@ class Values {
     pickle::Id key;
     pickle::Id value;
   };
-  // Returns the pairs of a dict, OrderedDict, defaultdict or Counter; std::nullopt for other objects, and for those
-  // that are made in an unknown way.
+  // Returns the pairs of a dict, OrderedDict, defaultdict or Counter; std::nullopt for other objects, and if unknown
+  // calls make them.
   std::optional<std::vector<Pair>> find_pairs(pickle::Id id) const;
 
-  // Returns a description for people of an object that has no meaning here: "an object of a.Class"; std::nullopt for
-  // others.
+  // Returns a description of an object that Poise cannot interpret, for messages: "an object of a.Class"; std::nullopt
+  // for other objects.
   std::optional<std::string> describe_inert(pickle::Id id) const;
 
-  // Converts numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. std::nullopt, with the
-  // reason, for others. Throws invalid_file if they nest too deeply, unsupported if they take more memory than the
-  // pickle justifies.
+  // Converts numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. Returns std::nullopt for
+  // other objects, and sets `why` to the reason. Throws invalid_file if they nest too deeply, unsupported if they take
+  // more memory than the pickle justifies.
   std::optional<Value> convert(pickle::Id id, std::string& why);
 
  private:

@@ -14,20 +14,21 @@ std::vector<std::string> losses(const Model& model, const WriteOptions& options)
 
 // A file of torch.save() from before version 1.6 (or with _use_new_zipfile_serialization=False):
 //
-//   five pickles     a magic number; 1001; facts of the machine; the objects, in which storages are persistent objects;
-//                    a list of the storages' keys
+//   five pickles     a magic number; 1001, the version; sizes of the machine's types; the objects, in which storages
+//   are
+//                    persistent objects; a list of the storages' keys
 //   for each key     i64 count of elements, then their bytes
 
 // Returns true if the first bytes of a file are those of the magic number, in a pickle of any protocol.
 bool has_legacy_magic(std::string_view start);
-inline constexpr std::size_t kMagicWithin = 32;
+inline constexpr std::size_t kMagicWithin = 32;  // the magic number ends within these first bytes
 
-// Reads such a file. All five pickles are searched for names that no checkpoint needs. Throws invalid_file for a file
-// that is a tar archive, too: torch.load() reads the pickles of that.
+// Reads such a file. Searches all five pickles for names that no checkpoint needs. Throws invalid_file for a file that
+// is also a tar archive, because torch.load() would read the pickles in the archive.
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor);
 
-// Checks the pickles of any file, for Format::find_dangerous_code. Reports an error for a checkpoint that is a tar
-// archive, too.
+// Checks the pickles of any file, for Format::find_dangerous_code. Returns an error for a checkpoint that is also a tar
+// archive.
 std::vector<Finding> find_dangers_in_pickles(const SourcePtr& source);
 
 }  // namespace poise::pytorch

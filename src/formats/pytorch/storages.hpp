@@ -12,13 +12,13 @@
 
 namespace poise::pytorch {
 
-// Names a run of bytes behind tensors, as a pickle does.
+// Names a storage, as a pickle does.
 struct StorageName {
   std::string type;  // the class: "torch.FloatStorage"
   std::string_view key;
   DType dtype = DType::u8;
   std::uint64_t elements = 0;  // of the whole storage
-  std::uint64_t first = 0;     // element of it that views count from: files of old versions
+  std::uint64_t first = 0;     // the element at which offsets of views begin; not 0 only in files of old versions
 };
 
 // Reads a persistent object that names a storage. Throws invalid_file for others, and unsupported for element types
@@ -29,7 +29,7 @@ struct Storages {
   virtual ~Storages() = default;
   // Returns all bytes of a storage. Throws invalid_file (without path) if it is missing, or has another size.
   virtual BlobPtr find(const StorageName& name) = 0;
-  // Returns true if numbers in them are big-endian.
+  // Returns true if their numbers are big-endian.
   virtual bool is_big_endian() const { return false; }
 };
 

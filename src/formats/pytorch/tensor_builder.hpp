@@ -24,16 +24,16 @@ class TensorBuilder {
   // Returns true if this object would be a tensor of any kind.
   bool is_tensor(pickle::Id id) const;
 
-  // Makes dense tensors; sparse ones, as coordinates or compressed rows; quantized ones with one scale, or one for each
+  // Makes a tensor: dense; sparse, as coordinates or compressed rows; or quantized, with one scale or a scale for each
   // index along an axis. Throws unsupported with the reason for others, and invalid_file (without path for errors about
   // the whole tensor). Requires: is_tensor(id).
   Tensor make(std::string name, pickle::Id id);
 
-  // Returns findings about scales that float32 does not hold, and about attributes of tensors, which are left out.
+  // Returns warnings about scales that were rounded to float32, and about attributes of tensors, which are left out.
   std::vector<Finding> findings() const;
 
  private:
-  // Holds a function with its arguments.
+  // Holds the call that makes a tensor: a function with its arguments.
   struct Making {
     pickle::Id id = pickle::kNone;
     std::string function;
@@ -43,7 +43,7 @@ class TensorBuilder {
   struct View {
     pickle::Id storage = pickle::kNone;
     DType dtype = DType::unknown;  // unknown: the storage's
-    std::uint64_t offset = 0;      // in elements, as strides
+    std::uint64_t offset = 0;      // in elements, like the strides
     Shape shape;
     std::vector<std::int64_t> strides;
   };
@@ -65,8 +65,8 @@ class TensorBuilder {
   Tensor make_dense_part(std::string name, pickle::Id id);
   Tensor sparse(std::string name, const Making& making);
   Tensor quantized(std::string name, const Making& making);
-  // Holds the meaning of codes: scale, zero point and, for several, their axis; and the number that unsigned codes add
-  // to a zero point.
+  // Holds the arguments that describe codes: scale and zero point, or scales, zero points and their axis; and the
+  // number that unsigned codes add to a zero point.
   struct Quantizer {
     std::span<const pickle::Id> parameters;
     std::int64_t zero = 0;

@@ -26,18 +26,18 @@ extern const Format kSafetensors;
 // offset in the header to errors of `add_tensor` without one. Throws invalid_file, unsupported, io.
 Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor);
 
-// Returns Format::keys of a file: those of `__metadata__`.
+// Returns the keys of a file's `__metadata__`, for Format::keys.
 std::vector<MetadataKey> list_safetensors_keys(const SourcePtr& source);
 
 // Changes `__metadata__` for Format::edit, in place if it fits the header's length. Values other than text become JSON
 // text.
 std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const AttributeChanges& changes);
 
-// Writes a file with some tensors.
+// Writes one file with these tensors.
 class SafetensorsFile {
  public:
-  // Takes `metadata`, which is texts. Throws unsupported, naming the tensor, for tensors that such a file cannot hold.
-  // Requires: the tensors outlive this.
+  // `metadata`: texts only. Throws unsupported, naming the tensor, for tensors that such a file cannot hold. Requires:
+  // the tensors outlive this.
   SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata);
 
   std::uint64_t bytes() const;
@@ -51,8 +51,8 @@ class SafetensorsFile {
   std::uint64_t tensor_bytes_ = 0;
 };
 
-// Lists the losses of such files: of a model's tensors, and of attributes that are written as their metadata; one
-// sentence each.
+// Returns the losses of such a file, one sentence each: of the model's tensors, and of attributes that become its
+// metadata.
 std::vector<std::string> list_safetensors_losses(const Model& model, const Attributes& attributes);
 
 }  // namespace poise
@@ -99,7 +99,7 @@ inline constexpr std::array kElementTypes = std::to_array<ElementType>({
     {"BOOL", DType::boolean},
 });
 
-// Each returns null if there is no such type.
+// Each returns the row of a type; null if there is none.
 inline const ElementType* find_type(std::string_view name) {
   const auto* const row = std::ranges::find(kElementTypes, name, &ElementType::name);
   return row == kElementTypes.end() ? nullptr : row;
@@ -112,25 +112,24 @@ inline const ElementType* find_type(DType dtype) {
 // The layout of a safetensors file:
 //
 //   u64            length N of the header
-//   N bytes        white space, and JSON: {"__metadata__": {text: text}?, name: {"dtype": "F16", "shape": [..],
-//   "data_offsets": [begin,
-//                  end]}, ...}
+//   N bytes        white space, and JSON: {"__metadata__": {text: text}?,
+//                  name: {"dtype": "F16", "shape": [..], "data_offsets": [begin, end]}, ...}
 //   rest           the tensors' bytes; offsets count from here
 //
 // The tensors fill the rest exactly: no holes, no overlaps, nothing after the last one.
 
-inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of its own reader
+inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of the safetensors library
 inline constexpr std::uint64_t kSizeBytes = 8;                 // the bytes of N, the header's length
 inline constexpr std::uint64_t kAlignment = 8;                 // of the data: that of the widest elements
 inline constexpr std::string_view kMetadata = "__metadata__";
 
-// Writers put white space before the object to align it, which the library accepts.
+// Some writers align the object with white space before it, which the library accepts.
 inline constexpr std::string_view kWhiteSpace = " \t\n\r";
 
-// Returns true if the last byte is full, also with elements smaller than a byte.
+// Returns true if elements of that many bits fill their last byte.
 inline bool fills_whole_bytes(unsigned bits, std::uint64_t elements) { return elements % 8 * bits % 8 == 0; }
 
-// Returns the bytes of elements that fill whole bytes; std::nullopt on overflow.
+// Returns the number of bytes that the elements take; std::nullopt on overflow.
 inline std::optional<std::uint64_t> count_bytes(unsigned bits, std::uint64_t elements) {
   const auto whole = checked_mul(elements / 8, bits);
   return whole ? checked_add(*whole, (elements % 8 * bits + 7) / 8) : std::nullopt;
