@@ -1,4 +1,4 @@
-// Files of sessions: the part of Session that knows formats.
+// Session::save() and load(): the part of Session that uses formats.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ void Session::save(const std::filesystem::path& path, bool overwrite) const {
 
 void Session::load(const std::filesystem::path& path) {
   const Model model = open(path);
-  // restore() refuses any other file, which may take long to read.
+  // Other files are not verified, since that may take long: restore() refuses them.
   const VerifyReport report = is_session(model) ? verify(path) : VerifyReport();
   const auto refuse_first = [&](Severity severity) {
     const auto fault = std::ranges::find(report.faults, severity, &Finding::severity);

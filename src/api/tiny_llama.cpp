@@ -45,7 +45,7 @@ void check_config_values(const Config& config) {
   if (!faults.empty()) throw Error(ErrorKind::bad_argument, fmt::format("Tiny Llama: {}", fmt::join(faults, "; ")));
 }
 
-// Returns "number of layers: expected 6, found 4" for every number that differs.
+// Returns all numbers that differ: "number of layers: expected 6, found 4; ...".
 std::string list_differences(const ModelConfig& expected, const ModelConfig& found) {
   std::vector<std::string> all;
   const auto compare = [&](std::string_view name, auto wanted, auto is) {
@@ -83,7 +83,7 @@ Model make_initial_model(const ModelConfig& config) {
   return model;
 }
 
-// Does the action, and throws a FileIOException for every error of a file.
+// Runs the action, and throws its errors as FileIOException.
 template <typename Action>
 auto convert_errors(Action&& action) {
   try {
@@ -111,7 +111,7 @@ class TinyLlamaModel::State {
  public:
   explicit State(Model all) : config(make_model_config(*all.config)), model(std::move(all)) {}
 
-  // Keeps the tokenizer.
+  // Replaces the model, but keeps its tokenizer.
   void replace(Model other) {
     other.vocabulary = std::move(model.vocabulary);
     model = std::move(other);
@@ -123,7 +123,8 @@ class TinyLlamaModel::State {
     made_session.reset();
   }
 
-  Session& session() {
+  // Returns a session without tokens, which is made on first use.
+  Session& begin_session() {
     if (!made_session) made_session.emplace(model);
     made_session->reset();
     return *made_session;
@@ -171,7 +172,9 @@ void TinyLlamaModel::load_tokenizer(const std::filesystem::path& vocab, const st
     Vocabulary vocabulary = read_tiny_llama_vocabulary(vocab, merges);
     if (vocabulary.size() > static_cast<std::size_t>(config().vocab_size)) {
       throw Error(ErrorKind::invalid_file,
-                  fmt::format("{} tokens, the model has {}", vocabulary.size(), config().vocab_size), vocab.string());
+                  fmt::format("has {} tokens, expected at most the model's vocab_size of {}", vocabulary.size(),
+                              config().vocab_size),
+                  vocab.string());
     }
     state_->set_vocabulary(std::move(vocabulary));
   });
@@ -179,7 +182,7 @@ void TinyLlamaModel::load_tokenizer(const std::filesystem::path& vocab, const st
 
 std::vector<float> TinyLlamaModel::forward(std::span<const TokenId> tokens) {
   if (tokens.empty()) throw Error(ErrorKind::bad_argument, "forward() needs at least one token");
-  Session& session = state_->session();
+  Session& session = state_->begin_session();
   std::vector<float> logits;
   for (const TokenId token : tokens) {
     session.feed(std::span(&token, 1));
@@ -189,7 +192,7 @@ std::vector<float> TinyLlamaModel::forward(std::span<const TokenId> tokens) {
 }
 
 std::string TinyLlamaModel::generate(std::string_view prompt, std::size_t max_tokens, const SamplingOptions& sampling) {
-  Session& session = state_->session();
+  Session& session = state_->begin_session();
   const std::vector<TokenId> tokens = session.prompt(prompt);
   session.feed(tokens);
   return session.tokenizer().decode(session.generate({.max_tokens = max_tokens, .sampling = sampling}).tokens);
@@ -197,7 +200,7 @@ std::string TinyLlamaModel::generate(std::string_view prompt, std::size_t max_to
 
 std::vector<TokenId> TinyLlamaModel::generate(std::span<const TokenId> prompt, std::size_t max_tokens,
                                               const SamplingOptions& sampling) {
-  Session& session = state_->session();
+  Session& session = state_->begin_session();
   session.feed(prompt);
   return session.generate({.max_tokens = max_tokens, .sampling = sampling}).tokens;
 }

@@ -14,7 +14,8 @@
 namespace poise::capi {
 namespace {
 
-// The numbers of poise_dtype are those of DType plus one. Both change together, and poise_dtype never changes.
+// A number of poise_dtype is the number of DType plus one. Programs were compiled with these numbers, so both lists
+// only grow at their ends.
 #define POISE_SAME_NUMBER(dtype, number) static_assert(static_cast<int>(DType::dtype) + 1 == (number))
 POISE_SAME_NUMBER(f64, POISE_F64);
 POISE_SAME_NUMBER(f32, POISE_F32);
@@ -55,8 +56,8 @@ poise_status find_status(ErrorKind kind) {
   return POISE_INTERNAL;
 }
 
-poise_status fill(poise_error* error, poise_status kind, std::string_view message, std::string_view path = {},
-                  std::optional<std::uint64_t> offset = {}) {
+poise_status fill_error(poise_error* error, poise_status kind, std::string_view message, std::string_view path = {},
+                        std::optional<std::uint64_t> offset = {}) {
   if (error == nullptr) return kind;
   error->kind = kind;
   error->offset = offset.value_or(POISE_NO_OFFSET);
@@ -101,19 +102,19 @@ POISE_ENDS_WITH(poise_finished_text, reserved);
 
 }  // namespace
 
-poise_status succeed(poise_error* error) noexcept { return fill(error, POISE_OK, {}); }
+poise_status succeed(poise_error* error) noexcept { return fill_error(error, POISE_OK, {}); }
 
 poise_status fail(poise_error* error) noexcept {
   try {
     throw;
   } catch (const Error& failure) {
-    return fill(error, find_status(failure.kind()), failure.message(), failure.path(), failure.offset());
+    return fill_error(error, find_status(failure.kind()), failure.message(), failure.path(), failure.offset());
   } catch (const std::bad_alloc&) {
-    return fill(error, POISE_OUT_OF_MEMORY, "out of memory");
+    return fill_error(error, POISE_OUT_OF_MEMORY, "out of memory");
   } catch (const std::exception& failure) {
-    return fill(error, POISE_INTERNAL, failure.what());
+    return fill_error(error, POISE_INTERNAL, failure.what());
   } catch (...) {
-    return fill(error, POISE_INTERNAL, "an exception from outside Poise");
+    return fill_error(error, POISE_INTERNAL, "an exception from outside Poise");
   }
 }
 
@@ -124,9 +125,9 @@ void check_index(std::string_view kind, std::size_t index, std::size_t count) {
   if (index >= count) refuse_missing(fmt::format("{} {} is out of range: there are {}", kind, index, count));
 }
 
-std::string_view require_text(const char* text, const char* parameter) { return &at(text, parameter); }
+std::string_view require_text(const char* text, const char* parameter) { return &dereference(text, parameter); }
 
-std::string_view view(poise_text text, const char* parameter) {
+std::string_view view_text(poise_text text, const char* parameter) {
   const auto bytes = view_items(text.data, text.size, parameter);
   return {bytes.data(), bytes.size()};
 }
@@ -162,7 +163,7 @@ ReadOptions read_options(poise_io io) {
   return {.io = io == POISE_IO_READ ? IoMode::read : IoMode::map};
 }
 
-Progress progress_from(const poise_progress& progress) {
+Progress convert_progress(const poise_progress& progress) {
   if (progress.report == nullptr) return {};
   return [progress](const ProgressEvent& event) {
     const poise_progress_event c_event = {sizeof(poise_progress_event), event.done, event.total, lend(event.item)};
@@ -187,7 +188,7 @@ void set_storage(const poise_storage* given, WriteOptions& options) {
   if (storage.shard_size != 0) options.shard_size = storage.shard_size;
 }
 
-Card card_from(const poise_card* given) {
+Card convert_card(const poise_card* given) {
   const poise_card card = read_options_or(given, POISE_CARD_INIT);
   const auto text = [](const char* field) { return copy_optional_text(field).value_or(""); };
   return {text(card.model_type),    text(card.base_model), text(card.author), text(card.created_at),
@@ -203,7 +204,7 @@ poise_dtype to_c_dtype(DType dtype) {
   return dtype == DType::unknown ? POISE_DTYPE_UNKNOWN : static_cast<poise_dtype>(static_cast<int>(dtype) + 1);
 }
 
-DType dtype_from(poise_dtype dtype) {
+DType convert_dtype(poise_dtype dtype) {
   if (dtype < POISE_F64 || dtype > POISE_QINT4)
     refuse(fmt::format("dtype is {}, expected one of poise_dtype", static_cast<int>(dtype)));
   return static_cast<DType>(static_cast<int>(dtype) - 1);
@@ -237,7 +238,7 @@ std::optional<CacheType> parse_cache_type(poise_cache_type given) {
                      static_cast<int>(POISE_CACHE_DEFAULT)));
 }
 
-// Returns the number of threads. A number of more than 32 bits is too large, too.
+// Returns the number of threads, at most UINT_MAX, which sessions reject as too large.
 unsigned limit_threads(std::uint64_t given) {
   return static_cast<unsigned>(std::min<std::uint64_t>(given, std::numeric_limits<unsigned>::max()));
 }
@@ -251,7 +252,7 @@ poise_tokens copy_tokens_out(std::span<const TokenId> tokens) {
   return {data, tokens.size()};
 }
 
-std::string_view view_input(const char* text, std::size_t size) { return view({text, size}, "text"); }
+std::string_view view_input(const char* text, std::size_t size) { return view_text({text, size}, "text"); }
 
 SessionOptions read_session_options(const poise_session_options* given) {
   const poise_session_options from = read_options_or(given, POISE_SESSION_OPTIONS_INIT);
@@ -280,7 +281,7 @@ GenerateOptions read_generate_options(const poise_generate_options* given) {
   for (const poise_logit_bias& bias : view_items(from.logit_bias, from.logit_bias_count, "logit_bias"))
     options.sampling.logit_bias.emplace_back(bias.token, bias.bias);
   for (const poise_text& stop : view_items(from.stop, from.stop_count, "stop"))
-    options.stop.emplace_back(view(stop, "stop"));
+    options.stop.emplace_back(view_text(stop, "stop"));
   if (from.stop_id >= 0) options.stop_id = from.stop_id;
   options.ignore_eos = from.ignore_eos != 0;
   return options;

@@ -32,13 +32,14 @@
 
 namespace poise::capi {
 
+// Clears the caller's error, and returns POISE_OK.
 poise_status succeed(poise_error* error) noexcept;
-// Requires: an exception is being handled.
+// Describes the exception that is being handled in the caller's error, and returns its status.
 poise_status fail(poise_error* error) noexcept;
 
-// Runs the body of a C call.
+// Runs the body of a C call. Turns its exceptions into a status and the caller's error.
 template <typename Action>
-poise_status guard(poise_error* error, Action&& action) noexcept {
+poise_status catch_errors(poise_error* error, Action&& action) noexcept {
   try {
     action();
   } catch (...) {
@@ -47,33 +48,40 @@ poise_status guard(poise_error* error, Action&& action) noexcept {
   return succeed(error);
 }
 
-[[noreturn]] void refuse(std::string message);          // bad_argument
-[[noreturn]] void refuse_missing(std::string message);  // not_found
+// Throws bad_argument.
+[[noreturn]] void refuse(std::string message);
+// Throws not_found.
+[[noreturn]] void refuse_missing(std::string message);
 // Throws not_found unless there is a `kind` of that index: "token 7 is out of range: there are 5".
 void check_index(std::string_view kind, std::size_t index, std::size_t count);
 
 // Returns the object that a pointer points to. Throws bad_argument naming the parameter when it is NULL.
 template <typename T>
-T& at(T* pointer, const char* parameter) {
+T& dereference(T* pointer, const char* parameter) {
   if (pointer == nullptr) refuse(fmt::format("{} is NULL", parameter));
   return *pointer;
 }
 
-// Returns `count` items from a caller; NULL is valid only for zero items.
+// Returns a view of the caller's `count` items. Throws bad_argument for NULL, unless `count` is 0.
 template <typename T>
 std::span<T> view_items(T* pointer, std::size_t count, const char* parameter) {
-  if (count > 0) at(pointer, parameter);
+  if (count > 0) dereference(pointer, parameter);
   return {pointer, count};
 }
 
+// Return a view of the caller's text. Throw bad_argument naming the parameter when it is NULL, and the second one only
+// if its size is not 0.
 std::string_view require_text(const char* text, const char* parameter);
-std::string_view view(poise_text text, const char* parameter);
+std::string_view view_text(poise_text text, const char* parameter);
+// Returns a copy of the caller's text; std::nullopt for NULL.
 std::optional<std::string> copy_optional_text(const char* text);
 
+// Returns a text that borrows the bytes.
 poise_text lend(std::string_view text);
-poise_string copy_text_out(std::string_view text);  // throws bad_alloc
+// Copies a text to memory that poise_string_free() frees. Throws bad_alloc.
+poise_string copy_text_out(std::string_view text);
 
-// Fills a char array of a struct; cuts text that does not fit between two characters.
+// Fills a char array of a struct. A text that does not fit is cut at the end of a character.
 void copy_text(std::string_view text, std::span<char> out) noexcept;
 
 // Gives the size of a struct in version 0.2, the first with a stable layout. A struct that grows gets a row here, so
@@ -89,8 +97,7 @@ inline constexpr std::size_t kFirstSize<poise_generate_options> = offsetof(poise
 template <>
 inline constexpr std::size_t kFirstSize<poise_session_info> = offsetof(poise_session_info, hidden_size);
 
-// Returns the size that a caller gives for a struct: at least its first size, and at most the size that this library
-// has.
+// Returns the size that a caller gives for a struct. Throws bad_argument for a size below its first one, or above 4096.
 template <typename Struct>
 std::size_t check_size(const Struct& given) {
   static_assert(std::is_trivially_copyable_v<Struct> && offsetof(Struct, size) == 0);
@@ -107,7 +114,7 @@ Struct read_struct(const Struct& given, const std::type_identity_t<Struct>& usua
   const std::size_t size = check_size(given);
   for (std::size_t i = sizeof(Struct); i < size; ++i) {
     if (reinterpret_cast<const char*>(&given)[i] != 0)
-      refuse("a struct has fields that this version of Poise does not know");
+      refuse("a struct has fields that this version of Poise does not know; set them to 0");
   }
   Struct known = usual;
   std::memcpy(&known, &given, std::min(size, sizeof(Struct)));
@@ -118,7 +125,7 @@ Struct read_struct(const Struct& given, const std::type_identity_t<Struct>& usua
   return known;
 }
 
-// Returns the same for options; NULL means the usual ones.
+// Returns the options that the caller has filled in, as read_struct() does; `usual` for NULL.
 template <typename Options>
 Options read_options_or(const Options* given, const std::type_identity_t<Options>& usual) {
   return given == nullptr ? usual : read_struct(*given, usual);
@@ -127,46 +134,51 @@ Options read_options_or(const Options* given, const std::type_identity_t<Options
 // Fills the caller's struct up to its size. Fields of a newer program that are unknown here become zero.
 template <typename Struct>
 void copy_struct_out(Struct* out, const char* parameter, const Struct& value) {
-  const std::size_t size = check_size(at(out, parameter));
+  const std::size_t size = check_size(dereference(out, parameter));
   auto* bytes = reinterpret_cast<char*>(out);
   const std::size_t known = std::min(size, sizeof(Struct));
   std::memcpy(bytes + sizeof size, reinterpret_cast<const char*>(&value) + sizeof size, known - sizeof size);
   std::memset(bytes + known, 0, size - known);
 }
 
+// Returns the options with that way of reading. Throws bad_argument for an invalid number.
 ReadOptions read_options(poise_io io);
-Progress progress_from(const poise_progress& progress);
-// These two accept NULL, which sets no option and no field.
+// Returns a callback that calls the caller's; empty if that is NULL.
+Progress convert_progress(const poise_progress& progress);
+// Sets the options of a writer; none for NULL. Throws bad_argument for an invalid number.
 void set_storage(const poise_storage* storage, WriteOptions& options);
-Card card_from(const poise_card* card);
+// Returns the card with the caller's fields; an empty one for NULL.
+Card convert_card(const poise_card* card);
 // Reads vocab.txt and merges.txt; std::nullopt when both are NULL.
 std::optional<Vocabulary> read_vocabulary_files(const char* vocab, const char* merges);
 
+// Returns the number of an element type in C.
 poise_dtype to_c_dtype(DType dtype);
-// Throws bad_argument for unknown types and invalid numbers.
-DType dtype_from(poise_dtype dtype);
+// Returns the element type of a number. Throws bad_argument for POISE_DTYPE_UNKNOWN and invalid numbers.
+DType convert_dtype(poise_dtype dtype);
 
-// Borrows the texts.
+// Returns a finding that borrows the texts.
 poise_finding to_c_finding(const Finding& finding);
 
 // Conversions between C and C++ for sessions and batches: texts, tokens, options and reasons.
 
 // Copies tokens to memory that poise_tokens_free() frees. Throws bad_alloc.
 poise_tokens copy_tokens_out(std::span<const TokenId> tokens);
+// Returns a view of the parameter `text`. Throws bad_argument for NULL, unless `size` is 0.
 std::string_view view_input(const char* text, std::size_t size);
 
-// Return the usual options for NULL. Throw bad_argument for fields that make no sense.
+// Return the caller's options, or the defaults for NULL. Throw bad_argument for invalid fields.
 SessionOptions read_session_options(const poise_session_options* given);
 GenerateOptions read_generate_options(const poise_generate_options* given);
 
-// Stops long computations of a session or batch if a C program wants them to end: its `cancel`.
+// Stops long computations of a session or batch when poise_session_options.cancel requests it.
 class Cancel {
  public:
-  // Requires: read_session_options() has accepted them.
+  // Requires: read_session_options() has accepted `options`.
   explicit Cancel(const poise_session_options* options);
 
-  // Runs the work with a token that is stopped when the program wants that. It is asked before, on this thread, and
-  // then on another one. Throws cancelled, and what the work throws.
+  // Runs the work with a token that stops when the callback requests it. Calls the callback once before, on this
+  // thread, and then on another thread every 20 ms. Throws cancelled, and what the work throws.
   void run(const std::function<void(const std::stop_token& stop)>& work) const;
 
  private:
@@ -178,8 +190,9 @@ poise_stop_reason to_c_reason(StopReason reason);
 
 }  // namespace poise::capi
 
-// The handles of poise.h. poise_attributes is never defined: a pointer to one is a pointer to the C++ object.
+// Handles of poise.h. poise_attributes is never defined: a pointer to one is a pointer to the C++ object.
 
+// Holds a part of a tensor, with texts that calls lend.
 struct poise_part {
   const poise_tensor* tensor = nullptr;
   const poise::Part* part = nullptr;
@@ -195,10 +208,11 @@ struct poise_tensor {
   mutable std::vector<poise_part> parts;
 };
 
+// Holds a model, its handles of tensors, and maps that calls lend.
 struct poise_model {
   explicit poise_model(poise::Model model);
 
-  // These throw not_found.
+  // Return what the model has. Throw not_found.
   const poise_tensor& tensor(std::size_t index) const;
   const poise_tensor& tensor(std::string_view name) const;
   const poise::Vocabulary& vocabulary() const;
@@ -219,7 +233,7 @@ struct poise_tokenizer {
 struct poise_stream {
   explicit poise_stream(const poise::Tokenizer& tokenizer) : stream(tokenizer) {}
   poise::TextStream stream;
-  std::string text;  // the last one handed out
+  std::string text;  // the text that the last call lent
 };
 
 struct poise_session {
@@ -229,16 +243,18 @@ struct poise_session {
 
 namespace poise::capi {
 
-inline const poise_attributes* c_attributes(const Attributes& attributes) {
+// Returns the C handle of attributes.
+inline const poise_attributes* lend_attributes(const Attributes& attributes) {
   return reinterpret_cast<const poise_attributes*>(&attributes);
 }
+// Returns the attributes of a handle. Throws bad_argument for NULL.
 inline const Attributes& require_attributes(const poise_attributes* attributes) {
-  return *reinterpret_cast<const Attributes*>(&at(attributes, "attributes"));
+  return *reinterpret_cast<const Attributes*>(&dereference(attributes, "attributes"));
 }
 
-// Returns the tensor of a handle.
+// Returns the tensor of a handle. Throws bad_argument for NULL.
 inline const Tensor& require_tensor(const poise_tensor* tensor) {
-  const poise_tensor& handle = at(tensor, "tensor");
+  const poise_tensor& handle = dereference(tensor, "tensor");
   return handle.model->model.tensors()[handle.index];
 }
 

@@ -20,7 +20,7 @@ static_assert(static_cast<int>(VocabularyKind::sentencepiece_bpe) == POISE_SENTE
               static_cast<int>(VocabularyKind::byte_pair) == POISE_BYTE_PAIR &&
               static_cast<int>(VocabularyKind::pipeline) == POISE_PIPELINE);
 
-// Borrows the caller's bytes.
+// Reads the caller's bytes, which it borrows.
 class BorrowedSource final : public poise::Source {
  public:
   BorrowedSource(std::span<const std::byte> bytes, std::string name)
@@ -40,6 +40,7 @@ class BorrowedSource final : public poise::Source {
   std::span<const std::byte> bytes_;
 };
 
+// Opens a model with the caller's options, and returns its handle.
 template <typename Open>
 poise_model* make_model(const poise_open_options* given, Open&& open) {
   const poise_open_options options = read_options_or(given, POISE_OPEN_OPTIONS_INIT);
@@ -86,8 +87,8 @@ const poise::Vocabulary& poise_model::vocabulary() const {
 }
 
 poise_status poise_open(const char* path, const poise_open_options* options, poise_model** model, poise_error* error) {
-  return guard(error, [&] {
-    poise_model*& out = at(model, "model");
+  return catch_errors(error, [&] {
+    poise_model*& out = dereference(model, "model");
     const std::string_view name = require_text(path, "path");
     out = make_model(options, [&](const poise::ReadOptions& read) { return poise::open(name, read); });
   });
@@ -95,8 +96,8 @@ poise_status poise_open(const char* path, const poise_open_options* options, poi
 
 poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options,
                                poise_model** model, poise_error* error) {
-  return guard(error, [&] {
-    poise_model*& out = at(model, "model");
+  return catch_errors(error, [&] {
+    poise_model*& out = dereference(model, "model");
     const auto bytes = view_items(static_cast<const std::byte*>(data), size, "data");
     const auto source = std::make_shared<BorrowedSource>(bytes, std::string(require_text(name, "name")));
     out = make_model(options, [&](const poise::ReadOptions& read) { return poise::open(source, read); });
@@ -106,8 +107,8 @@ poise_status poise_open_memory(const void* data, size_t size, const char* name, 
 void poise_model_free(poise_model* model) { delete model; }
 
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error) {
-  return guard(error, [&] {
-    const poise::Model& of = at(model, "model").model;
+  return catch_errors(error, [&] {
+    const poise::Model& of = dereference(model, "model").model;
     copy_struct_out(info, "info",
                     {sizeof(poise_model_info), lend(of.origin.path.native()), lend(of.origin.format), of.origin.size,
                      of.size(), of.warnings.size(), of.config.has_value(), of.vocabulary.has_value()});
@@ -115,28 +116,31 @@ poise_status poise_model_describe(const poise_model* model, poise_model_info* in
 }
 
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error) {
-  return guard(error, [&] {
-    const auto& warnings = at(model, "model").model.warnings;
+  return catch_errors(error, [&] {
+    const auto& warnings = dereference(model, "model").model.warnings;
     check_index("warning", index, warnings.size());
     copy_struct_out(warning, "warning", to_c_finding(warnings[index]));
   });
 }
 
 poise_status poise_model_card(const poise_model* model, const poise_attributes** card, poise_error* error) {
-  return guard(error, [&] { at(card, "card") = c_attributes(at(model, "model").card); });
+  return catch_errors(error, [&] { dereference(card, "card") = lend_attributes(dereference(model, "model").card); });
 }
 
 poise_status poise_model_config(const poise_model* model, const poise_attributes** config, poise_error* error) {
-  return guard(error, [&] { at(config, "config") = c_attributes(at(model, "model").config); });
+  return catch_errors(error,
+                      [&] { dereference(config, "config") = lend_attributes(dereference(model, "model").config); });
 }
 
 poise_status poise_model_attributes(const poise_model* model, const poise_attributes** attributes, poise_error* error) {
-  return guard(error, [&] { at(attributes, "attributes") = c_attributes(at(model, "model").model.attributes); });
+  return catch_errors(error, [&] {
+    dereference(attributes, "attributes") = lend_attributes(dereference(model, "model").model.attributes);
+  });
 }
 
 poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* vocabulary, poise_error* error) {
-  return guard(error, [&] {
-    const poise::Vocabulary& of = at(model, "model").vocabulary();
+  return catch_errors(error, [&] {
+    const poise::Vocabulary& of = dereference(model, "model").vocabulary();
     poise_vocabulary out = POISE_VOCABULARY_INIT;
     out.kind = static_cast<poise_vocabulary_kind>(of.kind);
     out.max_length = of.max_length;
@@ -154,8 +158,8 @@ poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* 
 }
 
 poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_token* token, poise_error* error) {
-  return guard(error, [&] {
-    const poise::Vocabulary& of = at(model, "model").vocabulary();
+  return catch_errors(error, [&] {
+    const poise::Vocabulary& of = dereference(model, "model").vocabulary();
     check_index("token", id, of.size());
     copy_struct_out(token, "token",
                     {sizeof(poise_token), lend(of.text(id)), of.score(id), static_cast<poise_token_type>(of.type(id))});
@@ -163,9 +167,9 @@ poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_t
 }
 
 poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise_merge* merge, poise_error* error) {
-  return guard(error, [&] {
-    const auto& merges = at(model, "model").vocabulary().merges;
+  return catch_errors(error, [&] {
+    const auto& merges = dereference(model, "model").vocabulary().merges;
     check_index("merge", rank, merges.size());
-    at(merge, "merge") = {lend(merges[rank].first), lend(merges[rank].second)};
+    dereference(merge, "merge") = {lend(merges[rank].first), lend(merges[rank].second)};
   });
 }

@@ -27,7 +27,7 @@ poise::StoredType parse_stored_type(const char* name, const char* parameter) {
 }
 
 poise::DType parse_floating_type(poise_dtype dtype) {
-  if (dtype == POISE_F32 || dtype == POISE_F16 || dtype == POISE_BF16) return dtype_from(dtype);
+  if (dtype == POISE_F32 || dtype == POISE_F16 || dtype == POISE_BF16) return convert_dtype(dtype);
   refuse(fmt::format("dtype is {}, expected POISE_F32, POISE_F16 or POISE_BF16", static_cast<int>(dtype)));
 }
 
@@ -57,7 +57,7 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   options.min_sparsity = from.min_sparsity;
   for (const poise_keep& keep : view_items(from.keep, from.keep_count, "keep")) {
     options.keep.push_back({std::string(require_text(keep.pattern, "keep.pattern")),
-                            parse_stored_type(&at(keep.type, "keep.type"), "keep.type")});
+                            parse_stored_type(&dereference(keep.type, "keep.type"), "keep.type")});
   }
   options.only = read_patterns(from.only, from.only_count, "only");
   options.skip = read_patterns(from.skip, from.skip_count, "skip");
@@ -78,17 +78,17 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   for (const poise_setting& setting : view_items(from.set, from.set_count, "set")) {
     options.set.emplace_back(std::string(require_text(setting.key, "set.key")), require_text(setting.text, "set.text"));
   }
-  options.card = card_from(from.card);
+  options.card = convert_card(from.card);
   options.read = read_options(from.io);
   options.write.overwrite = from.overwrite != 0;
   set_storage(from.storage, options.write);
-  options.write.progress = progress_from(from.progress);
+  options.write.progress = convert_progress(from.progress);
   options.verify = from.verify != 0;
   options.strict = from.strict != 0;
   return options;
 }
 
-std::string write_details(const poise::ConvertReport& report) {
+std::string make_details_json(const poise::ConvertReport& report) {
   Value::Array quantized;
   for (const poise::ConvertReport::Quantized& tensor : report.quantized) {
     quantized.emplace_back(Attributes{{"tensor", tensor.tensor},
@@ -111,11 +111,11 @@ std::string write_details(const poise::ConvertReport& report) {
 poise_status poise_verify(const char* path, const poise_verify_options* options,
                           int (*on_finding)(void* user, const poise_finding* finding), void* user,
                           poise_verify_report* report, poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const poise_verify_options chosen = read_options_or(options, POISE_VERIFY_OPTIONS_INIT);
     if (report != nullptr) check_size(*report);
     const poise::VerifyReport found =
-        poise::verify(require_text(path, "path"), read_options(chosen.io), progress_from(chosen.progress));
+        poise::verify(require_text(path, "path"), read_options(chosen.io), convert_progress(chosen.progress));
     for (const poise::Finding& finding : found.faults) {
       const poise_finding c_value = to_c_finding(finding);
       if (on_finding != nullptr && on_finding(user, &c_value) != 0) throw_cancelled();
@@ -135,10 +135,10 @@ poise_status poise_verify(const char* path, const poise_verify_options* options,
 poise_status poise_hash(const poise_model* model, const poise_hash_options* options,
                         int (*on_part)(void* user, const poise_part_hash* part), void* user, poise_model_hash* hash,
                         poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const poise_hash_options chosen = read_options_or(options, POISE_HASH_OPTIONS_INIT);
     if (hash != nullptr) check_size(*hash);
-    const poise::ModelHash found = poise::hash(at(model, "model").model, progress_from(chosen.progress));
+    const poise::ModelHash found = poise::hash(dereference(model, "model").model, convert_progress(chosen.progress));
     for (const poise::PartHash& part : found.parts) {
       const poise_part_hash c_value = {sizeof(poise_part_hash), lend(part.tensor), lend(part.role), lend(part.sha256)};
       if (on_part != nullptr && on_part(user, &c_value) != 0) throw_cancelled();
@@ -153,7 +153,7 @@ poise_status poise_hash(const poise_model* model, const poise_hash_options* opti
 
 poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options,
                            poise_convert_report* report, poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     if (report != nullptr) check_size(*report);
     const poise::ConvertReport done =
         poise::convert(require_text(input, "input"), require_text(output, "output"), read_convert_options(options));
@@ -165,12 +165,12 @@ poise_status poise_convert(const char* input, const char* output, const poise_co
     out.bytes_in = done.bytes_in;
     out.bytes_out = done.bytes_out;
     out.seconds = done.seconds;
-    out.details = copy_text_out(write_details(done));
+    out.details = copy_text_out(make_details_json(done));
     copy_struct_out(report, "report", out);
   });
 }
 
-// The names of things.
+// Names of statuses, formats and element types, and functions that free texts.
 
 using namespace poise::capi;
 
@@ -204,7 +204,7 @@ void poise_tokens_free(poise_tokens* tokens) {
 }
 
 poise_status poise_format_at(size_t index, poise_format* format, poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const auto all = poise::formats();
     check_index("format", index, all.size());
     const poise::FormatInfo& info = all[index];
@@ -215,8 +215,8 @@ poise_status poise_format_at(size_t index, poise_format* format, poise_error* er
 }
 
 poise_status poise_dtype_describe(poise_dtype dtype, poise_dtype_info* out, poise_error* error) {
-  return guard(error, [&] {
-    const poise::DTypeInfo& row = poise::info(dtype_from(dtype));
+  return catch_errors(error, [&] {
+    const poise::DTypeInfo& row = poise::info(convert_dtype(dtype));
     copy_struct_out(out, "info", {sizeof(poise_dtype_info), lend(row.name), row.bits});
   });
 }

@@ -9,20 +9,23 @@
 using namespace poise::capi;
 
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error) {
-  return guard(error, [&] {
-    poise_tokenizer*& out = at(tokenizer, "tokenizer");
-    const poise::Vocabulary& whole = at(model, "model").vocabulary();
+  return catch_errors(error, [&] {
+    poise_tokenizer*& out = dereference(tokenizer, "tokenizer");
+    const poise::Vocabulary& whole = dereference(model, "model").vocabulary();
     const std::size_t rows = poise::count_embedded_tokens(model->model).value_or(whole.size());
     out = new poise_tokenizer{poise::Tokenizer(poise::keep_first_tokens(whole, rows))};
   });
 }
 
 poise_status poise_tokenizer_open(const char* path, poise_tokenizer** tokenizer, poise_error* error) {
-  return guard(error, [&] {
-    poise_tokenizer*& out = at(tokenizer, "tokenizer");
+  return catch_errors(error, [&] {
+    poise_tokenizer*& out = dereference(tokenizer, "tokenizer");
     const std::string from(require_text(path, "path"));
     auto vocabulary = poise::read_vocabulary(from);
-    if (!vocabulary) throw poise::Error(poise::ErrorKind::not_found, "there is no vocabulary", from);
+    if (!vocabulary)
+      throw poise::Error(poise::ErrorKind::not_found,
+                         "has no vocabulary; pass a tokenizer file such as tokenizer.json, or a directory with one",
+                         from);
     out = new poise_tokenizer{poise::Tokenizer(*std::move(vocabulary))};
   });
 }
@@ -31,30 +34,30 @@ void poise_tokenizer_free(poise_tokenizer* tokenizer) { delete tokenizer; }
 
 poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size,
                                     poise_tokens* tokens, poise_error* error) {
-  return guard(error, [&] {
-    poise_tokens& out = at(tokens, "tokens");
-    out = copy_tokens_out(at(tokenizer, "tokenizer").tokenizer.encode(view_input(text, size)));
+  return catch_errors(error, [&] {
+    poise_tokens& out = dereference(tokens, "tokens");
+    out = copy_tokens_out(dereference(tokenizer, "tokenizer").tokenizer.encode(view_input(text, size)));
   });
 }
 
 poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size,
                                                  poise_tokens* tokens, poise_error* error) {
-  return guard(error, [&] {
-    poise_tokens& out = at(tokens, "tokens");
-    out = copy_tokens_out(at(tokenizer, "tokenizer").tokenizer.encode_with_special(view_input(text, size)));
+  return catch_errors(error, [&] {
+    poise_tokens& out = dereference(tokens, "tokens");
+    out = copy_tokens_out(dereference(tokenizer, "tokenizer").tokenizer.encode_with_special(view_input(text, size)));
   });
 }
 
 poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const char* jinja, size_t jinja_size,
                                          const char* conversation, size_t size, poise_string* text,
                                          poise_tokens* tokens, poise_error* error) {
-  return guard(error, [&] {
-    const poise::Tokenizer& with = at(tokenizer, "tokenizer").tokenizer;
+  return catch_errors(error, [&] {
+    const poise::Tokenizer& with = dereference(tokenizer, "tokenizer").tokenizer;
     const poise::Conversation talk =
-        poise::parse_conversation(view({conversation, size}, "conversation"), "conversation");
+        poise::parse_conversation(view_text({conversation, size}, "conversation"), "conversation");
     const poise::ChatTemplate chat = jinja == nullptr
                                          ? poise::ChatTemplate(with.vocabulary(), talk.tools != poise::Value())
-                                         : poise::ChatTemplate::find(view({jinja, jinja_size}, "jinja"), with);
+                                         : poise::ChatTemplate::find(view_text({jinja, jinja_size}, "jinja"), with);
     const poise::ChatText made = chat.render(talk);
     poise_tokens ids = {};
     if (tokens != nullptr) ids = copy_tokens_out(with.encode(made));
@@ -71,7 +74,7 @@ poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const
 }
 
 poise_status poise_chat_template_at(size_t index, poise_chat_template* chat_template, poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const std::vector<poise::BuiltInTemplateInfo> all = poise::list_built_in_templates();
     if (index >= all.size())
       refuse_missing(fmt::format("built-in template {} is out of range: there are {}", index, all.size()));
@@ -82,34 +85,34 @@ poise_status poise_chat_template_at(size_t index, poise_chat_template* chat_temp
 
 poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int32_t* tokens, size_t count,
                                     poise_string* text, poise_error* error) {
-  return guard(error, [&] {
-    poise_string& out = at(text, "text");
-    out = copy_text_out(at(tokenizer, "tokenizer").tokenizer.decode(view_items(tokens, count, "tokens")));
+  return catch_errors(error, [&] {
+    poise_string& out = dereference(text, "text");
+    out = copy_text_out(dereference(tokenizer, "tokenizer").tokenizer.decode(view_items(tokens, count, "tokens")));
   });
 }
 
 poise_status poise_stream_create(const poise_tokenizer* tokenizer, poise_stream** stream, poise_error* error) {
-  return guard(error, [&] {
-    poise_stream*& out = at(stream, "stream");
-    out = new poise_stream(at(tokenizer, "tokenizer").tokenizer);
+  return catch_errors(error, [&] {
+    poise_stream*& out = dereference(stream, "stream");
+    out = new poise_stream(dereference(tokenizer, "tokenizer").tokenizer);
   });
 }
 
 void poise_stream_free(poise_stream* stream) { delete stream; }
 
 poise_status poise_stream_add(poise_stream* stream, int32_t token, poise_text* text, poise_error* error) {
-  return guard(error, [&] {
-    poise_text& out = at(text, "text");
-    poise_stream& from = at(stream, "stream");
+  return catch_errors(error, [&] {
+    poise_text& out = dereference(text, "text");
+    poise_stream& from = dereference(stream, "stream");
     from.text = from.stream.add(token);
     out = lend(from.text);
   });
 }
 
 poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_error* error) {
-  return guard(error, [&] {
-    poise_text& out = at(text, "text");
-    poise_stream& from = at(stream, "stream");
+  return catch_errors(error, [&] {
+    poise_text& out = dereference(text, "text");
+    poise_stream& from = dereference(stream, "stream");
     from.text = from.stream.finish();
     out = lend(from.text);
   });
@@ -117,18 +120,18 @@ poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_e
 
 poise_status poise_session_create(const poise_model* model, const poise_session_options* options,
                                   poise_session** session, poise_error* error) {
-  return guard(error, [&] {
-    poise_session*& out = at(session, "session");
+  return catch_errors(error, [&] {
+    poise_session*& out = dereference(session, "session");
     const poise::SessionOptions to = read_session_options(options);
-    out = new poise_session{poise::Session(at(model, "model").model, to), Cancel(options)};
+    out = new poise_session{poise::Session(dereference(model, "model").model, to), Cancel(options)};
   });
 }
 
 void poise_session_free(poise_session* session) { delete session; }
 
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error) {
-  return guard(error, [&] {
-    const poise::Session& of = at(session, "session").session;
+  return catch_errors(error, [&] {
+    const poise::Session& of = dereference(session, "session").session;
     copy_struct_out(info, "info",
                     {sizeof(poise_session_info), of.vocabulary_size(), of.context(), of.position(), of.has_tokenizer(),
                      0, of.weights().hidden_size(), of.weights().layers()});
@@ -137,41 +140,42 @@ poise_status poise_session_describe(const poise_session* session, poise_session_
 
 poise_status poise_session_prompt(const poise_session* session, const char* text, size_t size, poise_tokens* tokens,
                                   poise_error* error) {
-  return guard(error, [&] {
-    poise_tokens& out = at(tokens, "tokens");
-    out = copy_tokens_out(at(session, "session").session.prompt(view_input(text, size)));
+  return catch_errors(error, [&] {
+    poise_tokens& out = dereference(tokens, "tokens");
+    out = copy_tokens_out(dereference(session, "session").session.prompt(view_input(text, size)));
   });
 }
 
 poise_status poise_session_reset(poise_session* session, poise_error* error) {
-  return guard(error, [&] { at(session, "session").session.reset(); });
+  return catch_errors(error, [&] { dereference(session, "session").session.reset(); });
 }
 
 poise_status poise_session_truncate(poise_session* session, size_t position, poise_error* error) {
-  return guard(error, [&] { at(session, "session").session.truncate(position); });
+  return catch_errors(error, [&] { dereference(session, "session").session.truncate(position); });
 }
 
 poise_status poise_session_fork(const poise_session* session, poise_session** fork, poise_error* error) {
-  return guard(error, [&] {
-    poise_session*& out = at(fork, "fork");
-    const poise_session& of = at(session, "session");
+  return catch_errors(error, [&] {
+    poise_session*& out = dereference(fork, "fork");
+    const poise_session& of = dereference(session, "session");
     out = new poise_session{of.session.fork(), of.cancel};
   });
 }
 
 poise_status poise_session_save(const poise_session* session, const char* path, int32_t overwrite, poise_error* error) {
-  return guard(error, [&] { at(session, "session").session.save(require_text(path, "path"), overwrite != 0); });
+  return catch_errors(
+      error, [&] { dereference(session, "session").session.save(require_text(path, "path"), overwrite != 0); });
 }
 
 poise_status poise_session_load(poise_session* session, const char* path, poise_error* error) {
-  return guard(error, [&] { at(session, "session").session.load(require_text(path, "path")); });
+  return catch_errors(error, [&] { dereference(session, "session").session.load(require_text(path, "path")); });
 }
 
 poise_status poise_session_top_log_probabilities(const poise_session* session, size_t count, poise_log_probability* out,
                                                  poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const std::span<poise_log_probability> places = view_items(out, count, "out");
-    const auto best = poise::top_log_probabilities(at(session, "session").session.logits(), count);
+    const auto best = poise::top_log_probabilities(dereference(session, "session").session.logits(), count);
     for (std::size_t i = 0; i < places.size(); ++i) {
       places[i] = i < best.size() ? poise_log_probability{best[i].token, 0, best[i].log_probability}
                                   : poise_log_probability{-1, 0, 0};
@@ -180,8 +184,8 @@ poise_status poise_session_top_log_probabilities(const poise_session* session, s
 }
 
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error) {
-  return guard(error, [&] {
-    poise_session& to = at(session, "session");
+  return catch_errors(error, [&] {
+    poise_session& to = dereference(session, "session");
     const std::span<const poise::TokenId> text = view_items(tokens, count, "tokens");
     to.cancel.run([&](const std::stop_token& stop) { to.session.feed(text, stop); });
   });
@@ -189,10 +193,10 @@ poise_status poise_session_feed(poise_session* session, const int32_t* tokens, s
 
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
                                   poise_error* error) {
-  return guard(error, [&] {
-    const float*& out = at(logits, "logits");
-    size_t& number = at(count, "count");
-    const std::span<const float> scores = at(session, "session").session.logits();
+  return catch_errors(error, [&] {
+    const float*& out = dereference(logits, "logits");
+    size_t& number = dereference(count, "count");
+    const std::span<const float> scores = dereference(session, "session").session.logits();
     out = scores.data();
     number = scores.size();
   });
@@ -200,10 +204,10 @@ poise_status poise_session_logits(const poise_session* session, const float** lo
 
 poise_status poise_session_hidden_state(const poise_session* session, const float** state, size_t* count,
                                         poise_error* error) {
-  return guard(error, [&] {
-    const float*& out = at(state, "state");
-    size_t& number = at(count, "count");
-    const std::span<const float> numbers = at(session, "session").session.hidden_state();
+  return catch_errors(error, [&] {
+    const float*& out = dereference(state, "state");
+    size_t& number = dereference(count, "count");
+    const std::span<const float> numbers = dereference(session, "session").session.hidden_state();
     out = numbers.data();
     number = numbers.size();
   });
@@ -211,9 +215,9 @@ poise_status poise_session_hidden_state(const poise_session* session, const floa
 
 poise_status poise_session_hidden_states(poise_session* session, const int32_t* tokens, size_t count, size_t layer,
                                          float* out, poise_error* error) {
-  return guard(error, [&] {
-    if (count > 0) at(out, "out");
-    poise_session& of = at(session, "session");
+  return catch_errors(error, [&] {
+    if (count > 0) dereference(out, "out");
+    poise_session& of = dereference(session, "session");
     const std::span<const poise::TokenId> text = view_items(tokens, count, "tokens");
     of.cancel.run(
         [&](const std::stop_token& stop) { std::ranges::copy(of.session.hidden_states(text, layer, stop), out); });
@@ -222,10 +226,10 @@ poise_status poise_session_hidden_states(poise_session* session, const int32_t* 
 
 poise_status poise_model_sampling_defaults(const poise_model* model, poise_generate_options* options,
                                            poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const poise_generate_options usual = POISE_GENERATE_OPTIONS_INIT;
-    poise_generate_options filled = read_struct(at(options, "options"), usual);
-    const poise::SamplingDefaults stated = poise::read_sampling_defaults(at(model, "model").model);
+    poise_generate_options filled = read_struct(dereference(options, "options"), usual);
+    const poise::SamplingDefaults stated = poise::read_sampling_defaults(dereference(model, "model").model);
     const poise::SamplingOptions given{.temperature = filled.temperature,
                                        .top_k = filled.top_k,
                                        .top_p = filled.top_p,
@@ -244,10 +248,11 @@ poise_status poise_model_sampling_defaults(const poise_model* model, poise_gener
 poise_status poise_session_generate(poise_session* session, const poise_generate_options* options,
                                     int (*on_token)(void* user, int32_t token), void* user,
                                     poise_generation* generation, poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const auto use = [&](poise::TokenId token) { return on_token == nullptr || on_token(user, token) == 0; };
     if (generation != nullptr) check_size(*generation);
-    const poise::Generation done = at(session, "session").session.generate(read_generate_options(options), use);
+    const poise::Generation done =
+        dereference(session, "session").session.generate(read_generate_options(options), use);
     if (generation == nullptr) return;
     copy_struct_out(generation, "generation",
                     {sizeof(poise_generation), done.tokens.size(), to_c_reason(done.reason),
@@ -257,9 +262,9 @@ poise_status poise_session_generate(poise_session* session, const poise_generate
 
 poise_status poise_session_log_probabilities(poise_session* session, const int32_t* tokens, size_t count, double* out,
                                              poise_error* error) {
-  return guard(error, [&] {
-    if (count > 1) at(out, "out");
-    poise_session& of = at(session, "session");
+  return catch_errors(error, [&] {
+    if (count > 1) dereference(out, "out");
+    poise_session& of = dereference(session, "session");
     const std::span<const poise::TokenId> text = view_items(tokens, count, "tokens");
     of.cancel.run(
         [&](const std::stop_token& stop) { std::ranges::copy(of.session.log_probabilities(text, stop), out); });
@@ -276,9 +281,9 @@ struct poise_batch {
 
 poise_status poise_batch_create(const poise_model* model, const poise_session_options* options, poise_batch** batch,
                                 poise_error* error) {
-  return guard(error, [&] {
-    poise_batch*& out = at(batch, "batch");
-    const poise::Model& of = at(model, "model").model;
+  return catch_errors(error, [&] {
+    poise_batch*& out = dereference(batch, "batch");
+    const poise::Model& of = dereference(model, "model").model;
     const poise::SessionOptions chosen = read_session_options(options);
     out = new poise_batch{poise::BatchGenerator(poise::load_weights(of), chosen), Cancel(options), {}};
   });
@@ -288,30 +293,30 @@ void poise_batch_free(poise_batch* batch) { delete batch; }
 
 poise_status poise_batch_prompt(const poise_batch* batch, const char* text, size_t size, poise_tokens* tokens,
                                 poise_error* error) {
-  return guard(error, [&] {
-    poise_tokens& out = at(tokens, "tokens");
-    out = copy_tokens_out(at(batch, "batch").batch.prompt(view_input(text, size)));
+  return catch_errors(error, [&] {
+    poise_tokens& out = dereference(tokens, "tokens");
+    out = copy_tokens_out(dereference(batch, "batch").batch.prompt(view_input(text, size)));
   });
 }
 
 poise_status poise_batch_add(poise_batch* batch, const int32_t* tokens, size_t count,
                              const poise_generate_options* options, size_t* id, poise_error* error) {
-  return guard(error, [&] {
-    poise::BatchGenerator& to = at(batch, "batch").batch;
-    size_t& out = at(id, "id");
+  return catch_errors(error, [&] {
+    poise::BatchGenerator& to = dereference(batch, "batch").batch;
+    size_t& out = dereference(id, "id");
     const std::span<const poise::TokenId> text = view_items(tokens, count, "tokens");
     out = to.add({text.begin(), text.end()}, read_generate_options(options));
   });
 }
 
 poise_status poise_batch_count(const poise_batch* batch, size_t* count, poise_error* error) {
-  return guard(error, [&] { at(count, "count") = at(batch, "batch").batch.size(); });
+  return catch_errors(error, [&] { dereference(count, "count") = dereference(batch, "batch").batch.size(); });
 }
 
 poise_status poise_batch_step(poise_batch* batch, size_t* finished, poise_error* error) {
-  return guard(error, [&] {
-    poise_batch& of = at(batch, "batch");
-    size_t& out = at(finished, "finished");
+  return catch_errors(error, [&] {
+    poise_batch& of = dereference(batch, "batch");
+    size_t& out = dereference(finished, "finished");
     of.finished.clear();
     of.cancel.run([&](const std::stop_token& stop) { of.finished = of.batch.step(stop); });
     out = of.finished.size();
@@ -320,9 +325,9 @@ poise_status poise_batch_step(poise_batch* batch, size_t* finished, poise_error*
 
 poise_status poise_batch_finished(const poise_batch* batch, size_t index, poise_finished_text* text,
                                   poise_error* error) {
-  return guard(error, [&] {
-    const auto& finished = at(batch, "batch").finished;
-    at(text, "text");
+  return catch_errors(error, [&] {
+    const auto& finished = dereference(batch, "batch").finished;
+    dereference(text, "text");
     if (index >= finished.size())
       refuse_missing(fmt::format("there is no finished text {}; the last step ended {}", index, finished.size()));
     const poise::BatchGenerator::Finished& of = finished[index];

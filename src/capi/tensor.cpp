@@ -19,7 +19,7 @@ static_assert(static_cast<int>(poise::Layout::dense) == POISE_DENSE &&
 static_assert(static_cast<int>(poise::DigestAlgorithm::unknown) == 4,
               "a new algorithm needs a number in poise_digest_algorithm");
 
-poise_digest_algorithm c_algorithm(poise::DigestAlgorithm algorithm) {
+poise_digest_algorithm to_c_algorithm(poise::DigestAlgorithm algorithm) {
   switch (algorithm) {
     case poise::DigestAlgorithm::none: return POISE_DIGEST_NONE;
     case poise::DigestAlgorithm::sha256: return POISE_DIGEST_SHA256;
@@ -59,7 +59,7 @@ poise_tensor_info describe(const poise_tensor& handle) {
     const poise::Affine affine = tensor.layout.affine()->get();
     out.affine = {affine.delta, affine.min, affine.max, affine.packed};
   }
-  out.attributes = c_attributes(tensor.attributes);
+  out.attributes = lend_attributes(tensor.attributes);
   out.parts = tensor.parts.size();
   return out;
 }
@@ -81,19 +81,19 @@ poise_part_info describe(const poise_part& handle) {
   }
   if (part.digest) {
     out.digest = lend(handle.digest);
-    out.digest_algorithm = c_algorithm(part.digest->algorithm);
+    out.digest_algorithm = to_c_algorithm(part.digest->algorithm);
   }
   return out;
 }
 
-const poise::Blob& require_blob(const poise_part* part) { return *at(part, "part").part->blob; }
+const poise::Blob& require_blob(const poise_part* part) { return *dereference(part, "part").part->blob; }
 
-poise::Shape shape_from(const uint64_t* dims, size_t rank) {
+poise::Shape copy_shape(const uint64_t* dims, size_t rank) {
   const auto given = view_items(dims, rank, "dims");
   return {given.begin(), given.end()};
 }
 
-// Borrows the caller's numbers, which are valid during a call.
+// Reads the caller's numbers, which it borrows during a call.
 class BorrowedNumbers final : public poise::Blob {
  public:
   explicit BorrowedNumbers(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -108,7 +108,7 @@ class BorrowedNumbers final : public poise::Blob {
 };
 
 poise::DType parse_decoded_type(poise_dtype dtype) {
-  const poise::DType type = dtype_from(dtype);
+  const poise::DType type = convert_dtype(dtype);
   if (type == poise::DType::f32 || type == poise::DType::f16 || type == poise::DType::bf16) return type;
   refuse(fmt::format("tensors are decoded to f32, f16 or bf16, not {}", poise::to_string(type)));
 }
@@ -116,34 +116,35 @@ poise::DType parse_decoded_type(poise_dtype dtype) {
 }  // namespace
 
 poise_status poise_tensor_at(const poise_model* model, size_t index, const poise_tensor** tensor, poise_error* error) {
-  return guard(error, [&] { at(tensor, "tensor") = &at(model, "model").tensor(index); });
+  return catch_errors(error, [&] { dereference(tensor, "tensor") = &dereference(model, "model").tensor(index); });
 }
 
 poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor,
                                poise_error* error) {
-  return guard(error, [&] { at(tensor, "tensor") = &at(model, "model").tensor(require_text(name, "name")); });
+  return catch_errors(
+      error, [&] { dereference(tensor, "tensor") = &dereference(model, "model").tensor(require_text(name, "name")); });
 }
 
 poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info* info, poise_error* error) {
-  return guard(error, [&] { copy_struct_out(info, "info", describe(at(tensor, "tensor"))); });
+  return catch_errors(error, [&] { copy_struct_out(info, "info", describe(dereference(tensor, "tensor"))); });
 }
 
 poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part,
                                   poise_error* error) {
-  return guard(error, [&] {
-    const std::vector<poise_part>& parts = list_parts(at(tensor, "tensor"));
+  return catch_errors(error, [&] {
+    const std::vector<poise_part>& parts = list_parts(dereference(tensor, "tensor"));
     check_index(fmt::format("tensor {}: part", require_tensor(tensor).name), index, parts.size());
-    at(part, "part") = &parts[index];
+    dereference(part, "part") = &parts[index];
   });
 }
 
 poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, const poise_part** part,
                                poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const std::string_view wanted = require_text(role, "role");
-    for (const poise_part& candidate : list_parts(at(tensor, "tensor"))) {
+    for (const poise_part& candidate : list_parts(dereference(tensor, "tensor"))) {
       if (candidate.part->role != wanted) continue;
-      at(part, "part") = &candidate;
+      dereference(part, "part") = &candidate;
       return;
     }
     refuse_missing(fmt::format("tensor {}: there is no part \"{}\"", require_tensor(tensor).name, wanted));
@@ -151,12 +152,12 @@ poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, con
 }
 
 poise_status poise_part_describe(const poise_part* part, poise_part_info* info, poise_error* error) {
-  return guard(error, [&] { copy_struct_out(info, "info", describe(at(part, "part"))); });
+  return catch_errors(error, [&] { copy_struct_out(info, "info", describe(dereference(part, "part"))); });
 }
 
 poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, uint64_t first, uint64_t count,
                                  void* out, size_t size, poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const poise::Tensor& tensor = require_tensor(handle);
     const poise::DType type = parse_decoded_type(dtype);
     if (!poise::has_float_elements(tensor)) {
@@ -180,9 +181,9 @@ poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, 
 
 poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t rank, const char* type,
                             poise_model** model, poise_error* error) {
-  return guard(error, [&] {
-    poise_model*& result = at(model, "model");
-    const poise::Shape shape = shape_from(dims, rank);
+  return catch_errors(error, [&] {
+    poise_model*& result = dereference(model, "model");
+    const poise::Shape shape = copy_shape(dims, rank);
     const std::string_view name = require_text(type, "type");
     const auto stored = poise::stored_type_from_name(name);
     if (!stored || !stored->quantized())
@@ -200,29 +201,31 @@ poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t r
 
 poise_status poise_dequantize(const void* blocks, size_t size, const char* type, const uint64_t* dims, size_t rank,
                               float* numbers, size_t count, poise_error* error) {
-  return guard(error, [&] {
-    const poise::Shape shape = shape_from(dims, rank);
+  return catch_errors(error, [&] {
+    const poise::Shape shape = copy_shape(dims, rank);
     const auto given = view_items(static_cast<const std::byte*>(blocks), size, "blocks");
     const poise::Tensor tensor =
         poise::make_block_tensor("", shape, require_text(type, "type"), {given.begin(), given.end()});
-    if (count != tensor.elements()) refuse(fmt::format("{} numbers for a shape of {}", count, poise::to_string(shape)));
+    if (count != tensor.elements())
+      refuse(
+          fmt::format("count is {}, but shape {} has {} elements", count, poise::to_string(shape), tensor.elements()));
     poise::read_values(tensor, 0, view_items(numbers, count, "numbers"));
   });
 }
 
 poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const auto mapped = require_blob(part).map();
     if (!mapped)
       throw poise::Error(
           poise::ErrorKind::unsupported,
           "these bytes have no address in memory: they are compressed, absent, or their file is not mapped");
-    at(bytes, "bytes") = {mapped->data(), mapped->size()};
+    dereference(bytes, "bytes") = {mapped->data(), mapped->size()};
   });
 }
 
 poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out, size_t size, poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const poise::Blob& from = require_blob(part);
     if (offset > from.size() || size > from.size() - offset)
       refuse(fmt::format("{} bytes from byte {}: the part has {}", size, offset, from.size()));
@@ -237,7 +240,7 @@ namespace {
 using poise::Attributes;
 using poise::Value;
 
-poise_value_type find_type(const Value& value) {
+poise_value_type find_value_type(const Value& value) {
   struct Visitor {
     poise_value_type operator()(std::nullptr_t) const { return POISE_VALUE_NULL; }
     poise_value_type operator()(bool) const { return POISE_VALUE_BOOLEAN; }
@@ -268,7 +271,7 @@ const Value& find_value(const poise_attributes* attributes, const char* key) {
 
 [[noreturn]] void refuse_type(const char* key, const Value& value, const char* wanted) {
   throw poise::Error(poise::ErrorKind::unsupported,
-                     fmt::format("attribute \"{}\" is {}, not {}", key, name_type(find_type(value)), wanted));
+                     fmt::format("attribute \"{}\" is {}, not {}", key, name_type(find_value_type(value)), wanted));
 }
 
 template <typename T>
@@ -298,58 +301,60 @@ double read_real(const Value& value, const char* key) {
 }  // namespace
 
 poise_status poise_attributes_count(const poise_attributes* attributes, size_t* count, poise_error* error) {
-  return guard(error, [&] { at(count, "count") = require_attributes(attributes).size(); });
+  return catch_errors(error, [&] { dereference(count, "count") = require_attributes(attributes).size(); });
 }
 
 poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key,
                                  poise_value_type* type, poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const Attributes& map = require_attributes(attributes);
     check_index("attribute", index, map.size());
     const auto& [name, value] = map.begin()[static_cast<std::ptrdiff_t>(index)];
-    poise_text& name_out = at(key, "key");
-    at(type, "type") = find_type(value);
+    poise_text& name_out = dereference(key, "key");
+    dereference(type, "type") = find_value_type(value);
     name_out = lend(name);
   });
 }
 
 poise_status poise_attributes_get_boolean(const poise_attributes* attributes, const char* key, int* value,
                                           poise_error* error) {
-  return guard(error, [&] { at(value, "value") = get_typed<bool>(attributes, key, "a boolean"); });
+  return catch_errors(error, [&] { dereference(value, "value") = get_typed<bool>(attributes, key, "a boolean"); });
 }
 
 poise_status poise_attributes_get_integer(const poise_attributes* attributes, const char* key, int64_t* value,
                                           poise_error* error) {
-  return guard(error, [&] { at(value, "value") = read_integer(find_value(attributes, key), key); });
+  return catch_errors(error, [&] { dereference(value, "value") = read_integer(find_value(attributes, key), key); });
 }
 
 poise_status poise_attributes_get_unsigned(const poise_attributes* attributes, const char* key, uint64_t* value,
                                            poise_error* error) {
-  return guard(error, [&] { at(value, "value") = get_typed<std::uint64_t>(attributes, key, "an unsigned integer"); });
+  return catch_errors(
+      error, [&] { dereference(value, "value") = get_typed<std::uint64_t>(attributes, key, "an unsigned integer"); });
 }
 
 poise_status poise_attributes_get_real(const poise_attributes* attributes, const char* key, double* value,
                                        poise_error* error) {
-  return guard(error, [&] { at(value, "value") = read_real(find_value(attributes, key), key); });
+  return catch_errors(error, [&] { dereference(value, "value") = read_real(find_value(attributes, key), key); });
 }
 
 poise_status poise_attributes_get_text(const poise_attributes* attributes, const char* key, poise_text* value,
                                        poise_error* error) {
-  return guard(error, [&] { at(value, "value") = lend(get_typed<std::string>(attributes, key, "text")); });
+  return catch_errors(error,
+                      [&] { dereference(value, "value") = lend(get_typed<std::string>(attributes, key, "text")); });
 }
 
 poise_status poise_attributes_get_bytes(const poise_attributes* attributes, const char* key, poise_bytes* value,
                                         poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const auto& bytes = get_typed<Value::Bytes>(attributes, key, "bytes");
-    at(value, "value") = {bytes.data(), bytes.size()};
+    dereference(value, "value") = {bytes.data(), bytes.size()};
   });
 }
 
 poise_status poise_attributes_get_json(const poise_attributes* attributes, const char* key, poise_string* json,
                                        poise_error* error) {
-  return guard(error, [&] {
-    poise_string& out = at(json, "json");
+  return catch_errors(error, [&] {
+    poise_string& out = dereference(json, "json");
     out = copy_text_out(
         poise::to_json(key == nullptr ? Value(require_attributes(attributes)) : find_value(attributes, key)));
   });

@@ -30,14 +30,14 @@ using poise::Attributes;
 using poise::Error;
 using poise::ErrorKind;
 
-// Has bytes that the caller makes on demand.
+// Reads bytes that the caller's callback makes on demand.
 class FilledBlob final : public poise::Blob {
  public:
   FilledBlob(const poise_tensor_plan& plan, std::uint64_t size, std::mutex& mutex)
       : name_(plan.name), fill_(plan.fill), user_(plan.user), size_(size), mutex_(mutex) {}
 
   std::uint64_t size() const override { return size_; }
-  // Returns false, so that writers stream it where they can, as that suits callers best.
+  // Returns false, so that writers read it in order where they can, which is easiest for callbacks.
   bool seekable() const override { return false; }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(mutex_);
@@ -53,8 +53,8 @@ class FilledBlob final : public poise::Blob {
   std::mutex& mutex_;
 };
 
-poise_writer& open_writer(poise_writer* writer) {
-  if (at(writer, "writer").ended) refuse("the writer is finished; it can only be freed");
+poise_writer& require_unfinished(poise_writer* writer) {
+  if (dereference(writer, "writer").ended) refuse("the writer is finished; it can only be freed");
   return *writer;
 }
 
@@ -67,9 +67,9 @@ const poise::Format& find_format_for(const std::filesystem::path& path, const ch
   return poise::find_output_format(path);
 }
 
-// Parses JSON from the caller, whose faults are not a file's.
+// Parses a JSON object from the caller, and calls use() with it. Throws bad_argument for faults of the JSON.
 template <typename Use>
-void with_json(const char* json, const char* parameter, Use&& use) {
+void use_json_object(const char* json, const char* parameter, Use&& use) {
   const std::string_view text = require_text(json, parameter);
   try {
     const poise::Value value = poise::parse_json(text, parameter);
@@ -93,7 +93,7 @@ void check_affine(const poise_affine& affine, std::string_view name) {
 
 poise::Tensor make_planned_tensor(const poise_tensor_plan& plan, std::mutex& mutex) {
   const std::string name(require_text(plan.name, "plan->name"));
-  const poise::DType dtype = dtype_from(plan.dtype);
+  const poise::DType dtype = convert_dtype(plan.dtype);
   if (plan.fill == nullptr) refuse("plan->fill is NULL");
   const auto dims = view_items(plan.dims, plan.rank, "plan->dims");
   const poise::Shape shape(dims.begin(), dims.end());
@@ -116,7 +116,7 @@ poise::Tensor make_planned_tensor(const poise_tensor_plan& plan, std::mutex& mut
   return tensor;
 }
 
-void add(poise::Model& model, poise::Tensor tensor) {
+void add_unique_tensor(poise::Model& model, poise::Tensor tensor) {
   if (model.find(tensor.name) != nullptr) refuse(fmt::format("the tensor name \"{}\" appears twice", tensor.name));
   model.add(std::move(tensor));
 }
@@ -137,22 +137,22 @@ void check_ids(const poise::Vocabulary& vocabulary) {
 
 poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options,
                                  poise_writer** writer, poise_error* error) {
-  return guard(error, [&] {
+  return catch_errors(error, [&] {
     const poise_writer_options chosen = read_options_or(options, POISE_WRITER_OPTIONS_INIT);
-    poise_writer*& out = at(writer, "writer");
+    poise_writer*& out = dereference(writer, "writer");
     const std::filesystem::path target = require_text(path, "path");
     poise::WriteOptions write;
     write.overwrite = chosen.overwrite != 0;
     set_storage(chosen.storage, write);
-    write.progress = progress_from(chosen.progress);
+    write.progress = convert_progress(chosen.progress);
     out = new poise_writer(find_format_for(target, format), target, std::move(write));
   });
 }
 
 poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* from, poise_error* error) {
-  return guard(error, [&] {
-    poise::Model& to = open_writer(writer).model;
-    const poise::Model& model = at(from, "from").model;
+  return catch_errors(error, [&] {
+    poise::Model& to = require_unfinished(writer).model;
+    const poise::Model& model = dereference(from, "from").model;
     to.card = model.card;
     to.config = model.config;
     to.config_json = model.config_json;
@@ -162,10 +162,10 @@ poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* 
 }
 
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error) {
-  return guard(error, [&] {
-    poise::Card& to = open_writer(writer).model.card;
-    const poise_card from = read_struct(at(card, "card"), POISE_CARD_INIT);
-    poise::Card checked = poise::normalize_card(card_from(&from));
+  return catch_errors(error, [&] {
+    poise::Card& to = require_unfinished(writer).model.card;
+    const poise_card from = read_struct(dereference(card, "card"), POISE_CARD_INIT);
+    poise::Card checked = poise::normalize_card(convert_card(&from));
     const auto replace = [](std::string& field, const char* given, std::string& text) {
       if (given != nullptr) field = std::move(text);
     };
@@ -180,9 +180,9 @@ poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card,
 }
 
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error) {
-  return guard(error, [&] {
-    poise::Model& to = open_writer(writer).model;
-    with_json(json, "config", [&](const Attributes& map) {
+  return catch_errors(error, [&] {
+    poise::Model& to = require_unfinished(writer).model;
+    use_json_object(json, "config", [&](const Attributes& map) {
       poise::Model made;
       made.card.model_type = to.card.model_type;
       poise::parse_config(made, map, {});
@@ -196,18 +196,18 @@ poise_status poise_writer_set_config(poise_writer* writer, const char* json, poi
 }
 
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error) {
-  return guard(error, [&] {
-    poise::Model& to = open_writer(writer).model;
-    with_json(json, "attributes", [&](const Attributes& map) {
+  return catch_errors(error, [&] {
+    poise::Model& to = require_unfinished(writer).model;
+    use_json_object(json, "attributes", [&](const Attributes& map) {
       for (const auto& [key, value] : map) to.attributes.set(key, value);
     });
   });
 }
 
 poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocabulary* vocabulary, poise_error* error) {
-  return guard(error, [&] {
-    poise::Model& to = open_writer(writer).model;
-    const poise_vocabulary from = read_struct(at(vocabulary, "vocabulary"), POISE_VOCABULARY_INIT);
+  return catch_errors(error, [&] {
+    poise::Model& to = require_unfinished(writer).model;
+    const poise_vocabulary from = read_struct(dereference(vocabulary, "vocabulary"), POISE_VOCABULARY_INIT);
     if (from.kind < POISE_SENTENCEPIECE_BPE || from.kind > POISE_BYTE_PAIR)
       refuse(fmt::format("vocabulary->kind is {}, expected POISE_SENTENCEPIECE_BPE to POISE_BYTE_PAIR",
                          static_cast<int>(from.kind)));
@@ -220,46 +220,47 @@ poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocab
     made.max_length = from.max_length;
     made.add_dummy_prefix = from.add_dummy_prefix != 0;
     made.remove_extra_whitespaces = from.remove_extra_whitespaces != 0;
-    made.normalizer = view(from.normalizer, "vocabulary->normalizer");
+    made.normalizer = view_text(from.normalizer, "vocabulary->normalizer");
     to.vocabulary = std::move(made);
   });
 }
 
 poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error) {
-  return guard(error, [&] {
-    poise::Vocabulary& to = require_vocabulary(open_writer(writer));
-    const poise_token from = read_struct(at(token, "token"), POISE_TOKEN_INIT);
+  return catch_errors(error, [&] {
+    poise::Vocabulary& to = require_vocabulary(require_unfinished(writer));
+    const poise_token from = read_struct(dereference(token, "token"), POISE_TOKEN_INIT);
     if (from.type < POISE_TOKEN_NORMAL || from.type > POISE_TOKEN_USER_DEFINED)
       refuse(fmt::format("token->type is {}, expected one of poise_token_type", static_cast<int>(from.type)));
-    to.add(view(from.text, "token->text"), from.score, static_cast<poise::TokenType>(from.type));
+    to.add(view_text(from.text, "token->text"), from.score, static_cast<poise::TokenType>(from.type));
   });
 }
 
 poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* merge, poise_error* error) {
-  return guard(error, [&] {
-    poise::Vocabulary& to = require_vocabulary(open_writer(writer));
-    const poise_merge& from = at(merge, "merge");
-    to.merges.emplace_back(view(from.left, "merge->left"), view(from.right, "merge->right"));
+  return catch_errors(error, [&] {
+    poise::Vocabulary& to = require_vocabulary(require_unfinished(writer));
+    const poise_merge& from = dereference(merge, "merge");
+    to.merges.emplace_back(view_text(from.left, "merge->left"), view_text(from.right, "merge->right"));
   });
 }
 
 poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_plan* plan, poise_error* error) {
-  return guard(error, [&] {
-    poise_writer& to = open_writer(writer);
-    add(to.model, make_planned_tensor(read_struct(at(plan, "plan"), POISE_TENSOR_PLAN_INIT), to.filling));
+  return catch_errors(error, [&] {
+    poise_writer& to = require_unfinished(writer);
+    add_unique_tensor(to.model,
+                      make_planned_tensor(read_struct(dereference(plan, "plan"), POISE_TENSOR_PLAN_INIT), to.filling));
   });
 }
 
 poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_tensor* tensor, poise_error* error) {
-  return guard(error, [&] {
-    poise::Model& to = open_writer(writer).model;
-    add(to, require_tensor(tensor));
+  return catch_errors(error, [&] {
+    poise::Model& to = require_unfinished(writer).model;
+    add_unique_tensor(to, require_tensor(tensor));
   });
 }
 
 poise_status poise_writer_finish(poise_writer* writer, poise_error* error) {
-  return guard(error, [&] {
-    poise_writer& to = open_writer(writer);
+  return catch_errors(error, [&] {
+    poise_writer& to = require_unfinished(writer);
     to.ended = true;
     if (to.model.vocabulary) check_ids(*to.model.vocabulary);
     poise::write_model(to.model, to.format, *to.output, to.options);
