@@ -203,7 +203,7 @@ py::dict sampling_defaults(const OpenModel& owner) {
   const SamplingDefaults stated = read_sampling_defaults(*owner.use());
   py::dict result;
   const auto add_number = [&](const char* name, const std::optional<float>& number) {
-    if (number) result[name] = shortest(*number);
+    if (number) result[name] = convert_by_spelling(*number);
   };
   add_number("temperature", stated.temperature);
   if (stated.top_k) result["top_k"] = *stated.top_k;

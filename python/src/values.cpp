@@ -42,7 +42,7 @@ Value value_from(py::handle object, const std::string& name, int depth) {
   if (is_boolean(object)) return PyObject_IsTrue(object.ptr()) != 0;
   if (py::isinstance<py::str>(object)) return utf8(object);
   if (py::isinstance<py::float_>(object)) return object.cast<double>();
-  if (is_short_float(object)) return shortest(static_cast<float>(PyFloat_AsDouble(object.ptr())));
+  if (is_short_float(object)) return convert_by_spelling(static_cast<float>(PyFloat_AsDouble(object.ptr())));
   if (PyIndex_Check(object.ptr()) != 0) {  // numpy's, too
     const py::object number = taken(PyNumber_Index(object.ptr()));
     try {

@@ -1,7 +1,7 @@
-// ByteReader: the only way to read fields from a file.
+// All fields of files are read with a ByteReader.
 //
-// A cursor over [begin, end) of a Source. Every read names its field, so that an error gives the field, its record,
-// the offset and how many bytes were left. It never reads outside [begin, end).
+// It is a cursor over [begin, end) of a Source, and reads nothing outside. Every read names its field, so that an error
+// has the field, its record, the offset and how many bytes were left.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// ByteWriter: appends little-endian fields to a growing buffer; the inverse of ByteReader.
+// A ByteWriter appends little-endian fields to a growing buffer. It is the inverse of ByteReader.
 #pragma once
 
 #include <cstddef>

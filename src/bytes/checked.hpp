@@ -1,4 +1,4 @@
-// Arithmetic on numbers from files: on overflow it gives no result, or the largest number.
+// Arithmetic on numbers from files: on overflow the result is std::nullopt, or the largest number.
 #pragma once
 
 #include <cstdint>

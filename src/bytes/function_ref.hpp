@@ -1,4 +1,4 @@
-// FunctionRef: a borrowed function, called while its caller waits: no allocation, no copy.
+// A FunctionRef borrows a function while a caller waits for its calls. It neither allocates nor copies.
 #pragma once
 
 #include <memory>

@@ -13,7 +13,8 @@
 
 namespace poise {
 
-// Holds zeros for leaves that the processor lacks, and on other processors.
+// Holds what x86's instruction CPUID reports: zeros for leaves that the processor does not have, and on other
+// processors.
 struct Cpuid {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-// Positions in a list of texts, found by the text: an index that copies no text; 10 to 20 bytes for each.
+// An index of a list of texts finds the position of a text. It copies no text, and takes 10 to 20 bytes for each.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@ namespace poise {
 // Returns a number that is random for each process, so that nobody can craft a file whose keys collide.
 std::uint64_t choose_hash_seed();
 
-// Uses open addressing, and hashes with that seed. `text_at(position)` returns the text inserted with a position.
+// Uses open addressing, and hashes with choose_hash_seed(). `text_at(position)` returns the text inserted with a
+// position.
 class TextTable {
  public:
   // Reserves room for that many texts.

@@ -1,4 +1,4 @@
-// UTF-8: validity, and where characters end. Overlong forms, surrogates and numbers beyond U+10FFFF are malformed.
+// Checks UTF-8, and finds where characters end. Overlong forms, surrogates and numbers beyond U+10FFFF are malformed.
 #pragma once
 
 #include <algorithm>

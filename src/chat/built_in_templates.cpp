@@ -24,8 +24,8 @@
 namespace poise {
 namespace {
 
-// `~` makes a text even where the vocabulary has no EOS. Only the template spells special tokens: a text that contains
-// a part of a message is never one.
+// `~` makes a text even where the vocabulary has no EOS. A text that contains part of a message is never a special
+// token (jinja/text.hpp).
 constexpr std::string_view kChatml =
     R"({% for m in messages %}{{ '<|im_start|>' ~ m.role ~ '\n' ~ m.content ~ '<|im_end|>\n' }}{% endfor %})"
     R"({% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %})";
@@ -36,7 +36,7 @@ constexpr std::string_view kLlama3 =
     R"({% endfor %})"
     R"({% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %})";
 
-// In front of sources with `turns`: the system's message as `system`, and the other messages.
+// Goes in front of sources that use `turns`. Sets `system`, the system's message, and `turns`, the other messages.
 constexpr std::string_view kSystemAndTurns =
     R"({% set has_system = messages and messages[0].role == 'system' %})"
     R"({% set system = messages[0].content if has_system else '' %})"
@@ -142,7 +142,7 @@ constexpr auto kBuiltIn = std::to_array<BuiltInTemplate>({
 
 }  // namespace
 
-std::span<const BuiltInTemplate> built_in_templates() { return kBuiltIn; }
+std::span<const BuiltInTemplate> get_built_in_templates() { return kBuiltIn; }
 
 std::vector<BuiltInTemplateInfo> list_built_in_templates() {
   std::vector<BuiltInTemplateInfo> all;

@@ -1,4 +1,4 @@
-// Built-in chat templates have names, for models whose files have none. They are the forms that families of instruct
+// Built-in chat templates, by name, for models whose files have no template. They are the forms that the makers of
 // models publish.
 #pragma once
 
@@ -17,12 +17,12 @@ struct BuiltInTemplate {
   std::span<const std::string_view> special;  // texts that are one token each in the models that the form was made for
 };
 
-// Returns all of them, the ones that are used most first.
-std::span<const BuiltInTemplate> built_in_templates();
+// Returns all built-in templates, the most frequent ones first.
+std::span<const BuiltInTemplate> get_built_in_templates();
 // Returns null if none has that name.
 const BuiltInTemplate* find_built_in_template(std::string_view name);
 
-// Returns the source for a vocabulary: its texts begin with BOS if those of encode_with_special() do.
+// Returns the source for a vocabulary. Its output begins with BOS if encode_with_special() adds BOS.
 std::string make_built_in_source(const BuiltInTemplate& built_in, const Tokenizer& tokenizer);
 
 }  // namespace poise

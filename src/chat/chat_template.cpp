@@ -35,7 +35,7 @@ std::string join_names(const Value::Array& list) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-const std::string& chosen_template(const Vocabulary& vocabulary, bool has_tools) {
+const std::string& choose_template(const Vocabulary& vocabulary, bool has_tools) {
   if (const auto* text = vocabulary.chat_template.get_if<std::string>()) return *text;
   const auto* const list = vocabulary.chat_template.get_if<Value::Array>();
   if (list == nullptr || list->empty()) throw Error(ErrorKind::unsupported, "the model has no chat template");
@@ -45,7 +45,7 @@ const std::string& chosen_template(const Vocabulary& vocabulary, bool has_tools)
               fmt::format("none of the model's chat templates is the default: {}", join_names(*list)));
 }
 
-// Returns a list of tokens by their texts. Other values stay.
+// Replaces the tokens of a list by their texts. Returns other values unchanged.
 Value read_texts(const Value& value) {
   const auto* const list = value.get_if<Value::Array>();
   if (list == nullptr) return value;
@@ -58,7 +58,7 @@ Value read_texts(const Value& value) {
 }
 
 // Returns the special tokens under the names that templates use.
-std::vector<jinja::Variable> special_tokens(const Vocabulary& vocabulary) {
+std::vector<jinja::Variable> collect_special_tokens(const Vocabulary& vocabulary) {
   std::vector<std::pair<std::string_view, std::int32_t>> all = {
       {"sep_token", -1}, {"cls_token", -1}, {"mask_token", -1}};
   for (const NamedToken& token : kNamedTokens) all.emplace_back(token.key, vocabulary.*token.id);
@@ -73,7 +73,7 @@ std::vector<jinja::Variable> special_tokens(const Vocabulary& vocabulary) {
     }
   }
   const Value* more = vocabulary.tokenizer_config.find("additional_special_tokens");
-  // transformers 5 has that list under another name, or tokens by their names there.
+  // transformers 5 calls the list extra_special_tokens, or has an object of tokens by name under this key.
   constexpr std::string_view kExtraTokens = "extra_special_tokens";
   if (more == nullptr && vocabulary.tokenizer_config.get_if<Value::Array>(kExtraTokens) != nullptr)
     more = vocabulary.tokenizer_config.find(kExtraTokens);
@@ -90,7 +90,7 @@ std::vector<jinja::Variable> special_tokens(const Vocabulary& vocabulary) {
   throw Error(ErrorKind::invalid_file, problem, name);
 }
 
-Value::Array messages_from(Value value, const std::string& name) {
+Value::Array read_messages(Value value, const std::string& name) {
   if (value.get_if<Value::Array>() == nullptr) refuse_conversation("messages: expected a list", name);
   Value::Array messages = std::move(value).take<Value::Array>();
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -112,7 +112,7 @@ Conversation parse_conversation(std::string_view json, const std::string& name) 
   Value parsed = parse_exact_json(json, name);
   Conversation talk;
   if (parsed.get_if<Value::Array>() != nullptr) {
-    talk.messages = messages_from(std::move(parsed), name);
+    talk.messages = read_messages(std::move(parsed), name);
     return talk;
   }
   if (parsed.get_if<Attributes>() == nullptr)
@@ -120,7 +120,7 @@ Conversation parse_conversation(std::string_view json, const std::string& name) 
   bool has_messages = false;
   for (auto& [key, value] : std::move(parsed).take<Attributes>()) {
     if (key == "messages") {
-      talk.messages = messages_from(value, name);
+      talk.messages = read_messages(value, name);
       has_messages = true;
     } else if (key == "tools") {
       talk.tools = value;
@@ -144,11 +144,11 @@ bool has_chat_template(const Vocabulary& vocabulary) {
 }
 
 ChatTemplate::ChatTemplate(const Vocabulary& vocabulary, bool has_tools)
-    : ChatTemplate(chosen_template(vocabulary, has_tools), vocabulary) {}
+    : ChatTemplate(choose_template(vocabulary, has_tools), vocabulary) {}
 
 ChatTemplate::ChatTemplate(std::string_view source, const Vocabulary& vocabulary, std::string name)
-    : parts_(
-          std::make_unique<const Parts>(Parts{jinja::Template(source, std::move(name)), special_tokens(vocabulary)})) {}
+    : parts_(std::make_unique<const Parts>(
+          Parts{jinja::Template(source, std::move(name)), collect_special_tokens(vocabulary)})) {}
 
 ChatTemplate ChatTemplate::find(std::string_view name_or_source, const Tokenizer& tokenizer) {
   const BuiltInTemplate* const built_in = find_built_in_template(name_or_source);

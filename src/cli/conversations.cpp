@@ -17,7 +17,7 @@ namespace {
 // Returns "chatml, llama2, ...".
 std::string list_built_ins() {
   std::vector<std::string_view> names;
-  for (const BuiltInTemplate& row : built_in_templates()) names.push_back(row.name);
+  for (const BuiltInTemplate& row : get_built_in_templates()) names.push_back(row.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 

@@ -98,7 +98,7 @@ std::string list_quantize_types() {
     table.add({fmt::format("group{}", usual.bits), bits(usual.bits + kScaleBits / static_cast<double>(usual.size)),
                groups, fmt::format("scale and zero point for each {} codes (--group-size)", usual.size)});
   }
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr) continue;
     table.add({std::string(type.name), bits(8.0 * static_cast<double>(type.bytes) / static_cast<double>(type.elements)),
                blocks, fmt::format("ggml's blocks of {} neighbours", type.elements)});

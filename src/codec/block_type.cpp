@@ -20,7 +20,7 @@ const BlockType* find(Field field, const Value& value) {
 
 }  // namespace
 
-std::span<const BlockType> block_types() { return kBlockTypes; }
+std::span<const BlockType> list_block_types() { return kBlockTypes; }
 const BlockType* find_named_block_type(std::string_view name) { return find(&BlockType::name, name); }
 const BlockType* get_block_type(const StoredType& type) {
   if (type.blocks.empty()) return nullptr;

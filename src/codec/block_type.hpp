@@ -15,7 +15,7 @@ namespace poise {
 // The largest number of elements that share a scale, when Poise quantizes. docs/limits.md lists this limit for users.
 inline constexpr std::uint64_t kMaxGroupSize = 1 << 20;
 
-// Is the input of encoders: rows of float32, contiguous.
+// The input of encoders: contiguous rows of float32.
 struct BlockRows {
   const float* values = nullptr;  // row_count * row_length
   std::size_t row_count = 0;
@@ -49,7 +49,7 @@ struct BlockType {
 };
 
 // Returns all types, in the order of their numbers in GGUF.
-std::span<const BlockType> block_types();
+std::span<const BlockType> list_block_types();
 
 // Returns null if there is no such type.
 const BlockType* find_named_block_type(std::string_view name);

@@ -31,7 +31,7 @@ bool is_storable(DType dtype) {
 }
 
 // Parses "4", "8" or "4:64", the text after "group".
-std::optional<StoredType> groups_from_name(std::string_view name) {
+std::optional<StoredType> parse_group_type(std::string_view name) {
   if (name.empty() || (name.front() != '4' && name.front() != '8')) return std::nullopt;
   StoredType type{DType::i32, ScaleRule::largest, {name.front() == '4' ? 4U : 8U}};
   if (name.size() == 1) return type;
@@ -52,7 +52,7 @@ std::optional<StoredType> stored_type_from_name(std::string_view name) {
     return blocks->encode == nullptr ? std::nullopt
                                      : std::optional(StoredType{.dtype = DType::u8, .blocks = blocks->name});
   }
-  if (name.starts_with(kGroupName)) return groups_from_name(name.substr(kGroupName.size()));
+  if (name.starts_with(kGroupName)) return parse_group_type(name.substr(kGroupName.size()));
   const std::size_t colon = std::min(name.find(':'), name.size());
   const auto dtype = dtype_from_name(name.substr(0, colon));
   if (!dtype || !is_storable(*dtype)) return std::nullopt;

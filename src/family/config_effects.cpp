@@ -16,7 +16,7 @@ namespace {
 // Returns true when a value, which is not null, does not change the computation. `config` is null for unknown families.
 using Harmless = bool (*)(const Value& value, const Config* config);
 
-bool is_number(const Value& value, double wanted) { return number(&value) == wanted; }
+bool is_number(const Value& value, double wanted) { return convert_to_double(&value) == wanted; }
 
 bool none(const Value&, const Config*) { return false; }
 bool is_false(const Value& value, const Config*) { return value == Value(false); }

@@ -61,11 +61,11 @@ Attributes config_to_attributes(const Config& config, const std::string& model_t
   if (const std::string_view key = find_family_or_llama(model_type).window_switch;
       config.sliding_window > 0 && !key.empty())
     map.set(std::string(key), true);
-  map.set("rope_theta", shortest(config.rope_theta));
-  map.set("rms_norm_eps", shortest(config.rms_norm_eps));
-  map.set("initializer_range", shortest(config.initializer_range));
+  map.set("rope_theta", convert_by_spelling(config.rope_theta));
+  map.set("rms_norm_eps", convert_by_spelling(config.rms_norm_eps));
+  map.set("initializer_range", convert_by_spelling(config.initializer_range));
   if (config.dropout != 0.0F || find_family_or_llama(model_type).has_dropout)
-    map.set("dropout", shortest(config.dropout));
+    map.set("dropout", convert_by_spelling(config.dropout));
   return map;
 }
 
@@ -155,7 +155,7 @@ std::optional<std::int64_t> ConfigKeys::integer(std::string_view key) const {
 std::optional<float> ConfigKeys::number(std::string_view key) const {
   const Value* value = find(key);
   if (value == nullptr) return std::nullopt;
-  const auto found = poise::number(value);
+  const auto found = poise::convert_to_double(value);
   if (!found) fail(key, "expected a number");
   const auto narrowed = static_cast<float>(*found);
   if (!std::isfinite(narrowed)) fail(key, fmt::format("{} is not a finite number of 32 bits", *found));
@@ -182,7 +182,7 @@ std::vector<double> ConfigKeys::numbers(std::string_view key) const {
   if (items == nullptr) return result;
   result.reserve(items->size());
   for (const Value& item : *items) {
-    const auto found = poise::number(&item);
+    const auto found = poise::convert_to_double(&item);
     if (!found) fail(key, "expected a list of numbers");
     result.push_back(*found);
   }

@@ -58,7 +58,7 @@ Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& default
                                    .value_or(defaults.num_key_value_heads > 0 ? defaults.num_key_value_heads : heads);
   config.vocab_size = keys.integer("vocab_size").value_or(0);
   config.sliding_window = std::max<std::int64_t>(0, keys.integer("sliding_window").value_or(0));
-  if (keys.absent("sliding_window"))
+  if (keys.is_absent("sliding_window"))
     config.sliding_window = defaults.sliding_window;  // null means no window; an absent key means the default
   config.rope_theta = keys.rope_theta(defaults.rope_theta);
   config.rms_norm_eps = keys.number("rms_norm_eps").value_or(defaults.rms_norm_eps);

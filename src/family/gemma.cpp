@@ -82,7 +82,7 @@ DecoderPlan gemma_plan(const ConfigView& view) {
 // Returns a soft cap; 0 for none, which null means, too.
 float soft_cap(const ConfigView& view, std::string_view key, float by_default) {
   const ConfigKeys keys = view.keys();
-  const float cap = keys.number(key).value_or(keys.absent(key) ? by_default : 0.0F);
+  const float cap = keys.number(key).value_or(keys.is_absent(key) ? by_default : 0.0F);
   return cap == 0 ? 0.0F : read_positive_number(view, key, by_default);
 }
 

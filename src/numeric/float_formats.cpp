@@ -49,7 +49,7 @@ std::uint16_t encode_16(double value, FloatFormat format) {
 
 }  // namespace
 
-FloatFormat float_format(DType dtype) {
+FloatFormat get_float_format(DType dtype) {
   switch (dtype) {
     case DType::f16: return {5, 10, 15, Specials::ieee};
     case DType::bf16: return {8, 7, 127, Specials::ieee};
@@ -65,7 +65,7 @@ FloatFormat float_format(DType dtype) {
 float decode_float(DType dtype, std::uint32_t code) {
   if (dtype == DType::f8_e8m0) return decode_e8m0(code);
   if (dtype == DType::bf16) return std::bit_cast<float>(code << 16);  // the upper half of a float32, NaN included
-  const FloatFormat format = float_format(dtype);
+  const FloatFormat format = get_float_format(dtype);
   const std::uint32_t mantissa = code & ((1U << format.mantissa_bits) - 1);
   const std::uint32_t exponent = code >> format.mantissa_bits & ((1U << format.exponent_bits) - 1);
   const bool negative = (code >> (format.mantissa_bits + format.exponent_bits) & 1U) != 0;
@@ -94,11 +94,11 @@ double find_smallest_normal(DType dtype) {
     case DType::f64: return std::numeric_limits<double>::min();
     case DType::f32: return static_cast<double>(std::numeric_limits<float>::min());
     case DType::f8_e8m0: return 0;  // powers of two
-    default: return is_floating(dtype) ? std::ldexp(1, 1 - float_format(dtype).bias) : 0;
+    default: return is_floating(dtype) ? std::ldexp(1, 1 - get_float_format(dtype).bias) : 0;
   }
 }
 
-std::uint16_t encode_f16(double value) { return encode_16(value, float_format(DType::f16)); }
-std::uint16_t encode_bf16(double value) { return encode_16(value, float_format(DType::bf16)); }
+std::uint16_t encode_f16(double value) { return encode_16(value, get_float_format(DType::f16)); }
+std::uint16_t encode_bf16(double value) { return encode_16(value, get_float_format(DType::bf16)); }
 
 }  // namespace poise

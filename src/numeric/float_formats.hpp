@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// Says how the codes of a format are read as numbers.
+// How the codes of a format are read as numbers.
 struct FloatFormat {
   unsigned exponent_bits;
   unsigned mantissa_bits;
@@ -25,12 +25,12 @@ struct FloatFormat {
 };
 
 // Requires: f16, bf16, f8_e4m3, f8_e5m2, f8_e4m3fnuz, f8_e5m2fnuz or f4_e2m1.
-FloatFormat float_format(DType dtype);
+FloatFormat get_float_format(DType dtype);
 
-// Returns the number that a code means; exact. f8_e8m0 is 2^(code - 127), 0xff NaN.
+// Returns the exact number that a code stands for. f8_e8m0 is 2^(code - 127), 0xff NaN.
 float decode_float(DType dtype, std::uint32_t code);
 
-// Returns the same for f16, quickly.
+// Does the same for f16, faster.
 float decode_f16(std::uint16_t code);
 
 inline constexpr double kLargestF16 = 65504;
@@ -43,6 +43,6 @@ std::uint16_t encode_f16(double value);
 std::uint16_t encode_bf16(double value);
 
 // Returns the double whose shortest spelling is the float's: 1e-05, not 9.999999747378752e-06.
-inline double shortest(float value) { return parse_double(fmt::format("{}", value)).value(); }
+inline double convert_by_spelling(float value) { return parse_double(fmt::format("{}", value)).value(); }
 
 }  // namespace poise

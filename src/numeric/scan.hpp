@@ -15,7 +15,7 @@ struct BadValues {
   std::uint64_t first = 0;  // index of the first, if there is one
 };
 
-// Finds none for types without bad values. Requires: whole elements.
+// Returns a count of 0 for types that have no bad values. Requires: whole elements.
 BadValues find_bad_values(DType dtype, std::span<const std::byte> elements);
 
 // Describes such a value: "not finite" or "neither 0 nor 1".

@@ -1,12 +1,12 @@
-// Sums of a thin matrix's rows with weights: the change that a product of two thin matrices adds to the rows of a
-// third. A vector loop, chosen at run time for the processor.
+// Sums of a thin matrix's rows with weights. They are the product of two thin matrices, row by row, which is added to
+// the rows of a third one. This is a vector loop, chosen at run time for the processor.
 #pragma once
 
 #include <cstddef>
 
 namespace poise {
 
-// Columns of a strip: as many sums as vector registers hold.
+// Columns of a strip. Vector registers hold this many sums.
 inline constexpr std::size_t kStrip = 32;
 
 // Adds to each of the first `rows` of out[r] [strips * kStrip] the sum over k of weights[r][k] * (element k of the

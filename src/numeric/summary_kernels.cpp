@@ -27,7 +27,7 @@ namespace poise {
 
 inline constexpr std::size_t kPrefetchedBytes = 1024;  // ahead of the loop
 
-// Sums up the finite numbers of a run.
+// Holds sums over the finite numbers of a run.
 struct FloatSums {
   std::uint64_t count = 0;
   double distances = 0;  // from the center
@@ -125,7 +125,7 @@ HWY_INLINE DoubleVec WidenLower(FloatVec numbers) {
   return hn::PromoteTo(kDoubles, hn::LowerHalf(numbers));
 #endif
 }
-// Widens the upper half, which a vector of one lane lacks.
+// Widens the upper half. A vector of one lane has none.
 HWY_INLINE DoubleVec WidenUpper(FloatVec numbers) {
 #if HWY_TARGET == HWY_SCALAR
   (void)numbers;

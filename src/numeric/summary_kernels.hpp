@@ -1,8 +1,7 @@
 // Summaries of numbers: counts, extremes, mean and standard deviation of a run, which can be added up.
 //
-// Sums are float64. Those of float32 numbers are of as many places by turns as vectors have, around a center, so that
-// the digits of a deviation that is small compared with the mean are not lost. Chan's formula merges the sums of
-// pieces.
+// Sums are float64. For float32 numbers, each lane of a vector has its own sums, and they are around a center, so that
+// a deviation that is small compared with the mean keeps its digits. Chan's formula merges the sums of pieces.
 #pragma once
 
 #include <cstddef>
@@ -44,10 +43,10 @@ struct Summary {
 };
 
 // Collects the finite numbers of a piece that are further than `reach` from `center`: the only ones that may be
-// outliers, if the guess is good. Takes no more than `most`. There is one for each piece: extremes are not searched
-// among near numbers once there are far ones on both sides.
+// outliers, if the guess is good. Collects at most `most`. Each piece has its own: once it has far numbers on both
+// sides, its near numbers are not searched for extremes.
 struct FarNumbers {
-  float center = 0;  // of the sums, too
+  float center = 0;  // also the center of the sums
   float reach = std::numeric_limits<float>::max();
   std::size_t most = 0;
   std::vector<float> numbers = {};

@@ -19,7 +19,7 @@ constexpr int kUsualZstdLevel = 3;  // the zstd tool's default
 
 std::vector<std::string_view> list_written_block_types() {
   std::vector<std::string_view> names;
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode != nullptr) names.push_back(type.name);
   }
   return names;

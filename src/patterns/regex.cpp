@@ -18,7 +18,8 @@
 
 namespace poise {
 
-// Owns the memory that PCRE2 allocates. This namespace has a name, unlike the rest: classes with linkage hold these.
+// Owns the memory that PCRE2 allocates. This namespace has a name, because members of the header's classes have these
+// types.
 namespace pcre2 {
 
 template <typename T, void (*kFree)(T*)>
@@ -41,7 +42,7 @@ constexpr std::uint32_t kHeapLimitKiB = 64 << 10;
 constexpr std::size_t kJitStackBytes = 64 << 20;  // at most; unused pages take no memory
 constexpr std::size_t kWindow = 64;               // places that one search tries before it checks the time
 constexpr std::size_t kSearchesPerCheck = 16;     // between checks of the time
-// The time limit for one text, far above that of real expressions.
+// The time limit for one text, far above the time that real expressions take.
 constexpr std::chrono::milliseconds kLongest{5000};
 constexpr std::chrono::nanoseconds kLongestPerByte{2000};
 
@@ -140,7 +141,7 @@ RegexMatcher::RegexMatcher(const Regex& regex, std::size_t groups)
 RegexMatcher::~RegexMatcher() = default;
 RegexMatcher::RegexMatcher(RegexMatcher&&) noexcept = default;
 
-void RegexMatcher::allow(std::size_t bytes) {
+void RegexMatcher::start_clock(std::size_t bytes) {
   state_->deadline = std::chrono::steady_clock::now() + kLongest + kLongestPerByte * bytes;
 }
 

@@ -30,14 +30,15 @@ class Regex {
 // Finds the matches in texts, one text at a time. Requires: the Regex outlives it.
 class RegexMatcher {
  public:
-  // Takes `groups`: how many of the expression's groups find_group() finds.
+  // `groups`: the number of the expression's groups that find_group() can find.
   explicit RegexMatcher(const Regex& regex, std::size_t groups = 0);
   ~RegexMatcher();
   RegexMatcher(RegexMatcher&&) noexcept;
 
-  // Starts the clock for texts of that many bytes together. Requires: called before the first search.
-  void allow(std::size_t bytes);
-  // Requires: well-formed UTF-8 that lives until the last match is found.
+  // Starts the time limit, which grows with the size of the texts that are searched until the next call. Call it before
+  // the first search.
+  void start_clock(std::size_t bytes);
+  // Begins to search a text. Requires: well-formed UTF-8 that lives until the last match is found.
   void begin(std::string_view text);
   // Returns the next match; false at the end. An empty match never follows directly after another match. Throws
   // unsupported when searches take longer than any real expression does.

@@ -68,7 +68,7 @@ class DefaultsReader {
     for (const auto& [key, neutral] : keys_.unknown) {
       const Value* const value = from_.find(key);
       const bool is_set = value != nullptr && *value != Value();
-      if (is_set && number(value) != neutral) ignore(key, *value);
+      if (is_set && convert_to_double(value) != neutral) ignore(key, *value);
     }
     const bool has_any = result_.temperature || result_.top_k || result_.top_p || result_.min_p ||
                          result_.repetition_penalty || !result_.ignored.empty();
@@ -86,7 +86,7 @@ class DefaultsReader {
   std::optional<Number> read_valid(std::string_view key, Number SamplingOptions::*field) {
     const Value* const value = from_.find(key);
     if (value == nullptr || *value == Value()) return std::nullopt;
-    const auto stated = number(value);
+    const auto stated = convert_to_double(value);
     constexpr auto kMost = static_cast<double>(std::numeric_limits<std::int32_t>::max());
     const bool is_whole = stated && std::abs(*stated) <= kMost && std::trunc(*stated) == *stated;
     if (stated && std::isfinite(*stated) && (std::floating_point<Number> || is_whole)) {

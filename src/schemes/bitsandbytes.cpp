@@ -79,7 +79,7 @@ class State {
     return *number;
   }
   float finite(std::string_view key) const {
-    const auto found = number(keys_.find(key));
+    const auto found = convert_to_double(keys_.find(key));
     if (!found || !std::isfinite(static_cast<float>(*found)))
       fail(fmt::format("{}: expected a number that fits float32", key));
     return static_cast<float>(*found);

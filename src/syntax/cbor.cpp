@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 13> kKindNames = {"nothing",
 
 std::string_view to_string(HeadKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
-// Returns a key from the file, made safe for a message.
+// Returns a key of the file in a form that is safe in a message.
 std::string make_printable(std::string_view key) {
   constexpr std::size_t kLongest = 100;
   std::string text = shorten(key, kLongest);
@@ -187,7 +187,7 @@ void Cursor::refuse_form(std::string_view problem, std::size_t begin) const {
   fail(fmt::format("not in deterministic CBOR encoding: {}", problem), offset_ + begin);
 }
 
-inline Head Cursor::take() {
+inline Head Cursor::read_head() {
   const std::uint64_t begin = position();
   if (depth_ > max_depth_) fail(fmt::format("CBOR: nested deeper than {} levels", max_depth_), begin);
   Head item = decode();
@@ -196,9 +196,9 @@ inline Head Cursor::take() {
   return item;
 }
 
-inline Head Cursor::take(HeadKind expected) {
+inline Head Cursor::read_head(HeadKind expected) {
   const std::uint64_t begin = position();
-  Head item = take();
+  Head item = read_head();
   if (item.kind() != expected)
     fail(fmt::format("expected {}, found {}", to_string(expected), to_string(item.kind())), begin);
   return item;
@@ -236,7 +236,7 @@ inline std::string_view Cursor::read_string(const Head& item) {
 std::string_view Cursor::join_pieces(const Head& item) {
   std::string whole;
   while (!skip_break()) whole += add_piece(item.kind());
-  charge(budget_.take_text(whole.size()));
+  charge(budget_.charge_text(whole.size()));
   return joined_.emplace_back(std::move(whole));
 }
 
@@ -248,27 +248,27 @@ std::string_view Cursor::add_piece(HeadKind kind) {
   return find_last_string(piece);
 }
 
-std::uint64_t Cursor::u64() { return take(HeadKind::unsigned_integer).argument(); }
-std::string_view Cursor::text() { return read_string(take(HeadKind::text)); }
-Map Cursor::map(Keys keys) { return Map(*this, take(HeadKind::map), keys); }
-Array Cursor::array() { return Array(*this, take(HeadKind::array)); }
-Value Cursor::value() { return to_value(take()); }
+std::uint64_t Cursor::u64() { return read_head(HeadKind::unsigned_integer).argument(); }
+std::string_view Cursor::text() { return read_string(read_head(HeadKind::text)); }
+Map Cursor::map(Keys keys) { return Map(*this, read_head(HeadKind::map), keys); }
+Array Cursor::array() { return Array(*this, read_head(HeadKind::array)); }
+Value Cursor::value() { return to_value(read_head()); }
 
 Attributes Cursor::attributes() {
   const std::uint64_t begin = position();
-  Value map = make_map(take(HeadKind::map));
+  Value map = make_map(read_head(HeadKind::map));
   if (map.get_if<Attributes>() == nullptr) fail("expected text keys", begin);
   return std::move(map).take<Attributes>();
 }
 
-bool Cursor::null() {
+bool Cursor::skip_null() {
   if (at_ == bytes_.size() || bytes_[at_] != std::byte{0xf6}) return false;
-  take();
+  read_head();
   return true;
 }
 
 Value Cursor::to_value(const Head& item) {
-  charge(budget_.take_value());
+  charge(budget_.charge_value());
   switch (item.kind()) {
     case HeadKind::unsigned_integer: return item.argument();
     case HeadKind::negative_integer: return make_negative_value(item.argument());
@@ -296,7 +296,7 @@ Value Cursor::to_value(const Head& item) {
 
 Value Cursor::make_map(const Head& item) {
   std::vector<Attributes::Entry> entries;
-  Value::Pairs pairs;  // used from the first key on that is not text
+  Value::Pairs pairs;  // used as soon as a key is not text
   for (Map map(*this, item); map.next();) {
     if (map.has_text_key() && pairs.empty()) {
       entries.emplace_back(map.key(), value());
@@ -314,9 +314,9 @@ void Cursor::charge(bool affordable) const {
   if (!affordable) fail("CBOR: more values than a text of this size may hold", position());
 }
 
-void Cursor::skip() { pass(take()); }
+void Cursor::skip() { skip_content(read_head()); }
 
-void Cursor::pass(const Head& item) {
+void Cursor::skip_content(const Head& item) {
   if (item.indefinite() && (item.kind() == HeadKind::text || item.kind() == HeadKind::bytes)) {
     while (!skip_break()) add_piece(item.kind());
   } else if (item.kind() == HeadKind::array) {
@@ -332,7 +332,8 @@ void Cursor::finish() const {
 
 Array::Array(Cursor& in, const Head& item)
     : in_(in), indefinite_(item.indefinite()), left_(item.indefinite() ? 0 : in.check_count(item, 1)) {
-  // One frame beyond the allowed depth exists, so that an empty container may be at it; take() refuses items below.
+  // One frame beyond the allowed depth exists, so that an empty container may be at it; read_head() refuses items
+  // below.
   in_.frames_[in_.depth_++] = {{}, UINT64_MAX, false};
 }
 
@@ -358,7 +359,7 @@ bool Map::next() {
   if (!indefinite_) --left_;
   const std::size_t begin = in_.at_;
   key_position_ = in_.position();
-  const Head item = in_.take();
+  const Head item = in_.read_head();
   text_key_ = item.kind() == HeadKind::text;
   if (text_key_) {
     key_ = in_.read_string(item);
@@ -386,7 +387,7 @@ bool Map::is_new() {
   if (keys_ == nullptr) return true;
   if (text_key_) return keys_->insert(key_);
   const std::string encoded = encode(other_->key);
-  in_.charge(in_.budget_.take_text(encoded.size()));
+  in_.charge(in_.budget_.charge_text(encoded.size()));
   return other_->seen.insert(in_.joined_.emplace_back(encoded));
 }
 

@@ -24,8 +24,8 @@
 namespace poise::cbor {
 
 enum class Rules {
-  lenient,  // any well-formed item but simple values that mean nothing; long heads, indefinite lengths and any key
-            // order; tags are skipped
+  lenient,        // any well-formed item except unassigned simple values; long heads, indefinite lengths and any key
+                  // order; tags are skipped
   deterministic,  // RFC 8949 section 4.2.1 is enforced, and there are no tags
 };
 
@@ -45,8 +45,8 @@ enum class HeadKind : std::uint8_t {
   end
 };
 
-// Holds one head in two registers: a large manifest has two million heads, and members of single bytes would be
-// assembled in memory.
+// Holds one head. Two numbers of 64 bits fit registers, members of single bytes would go through memory: a large
+// manifest has two million heads.
 class Head {
  public:
   explicit Head(HeadKind kind, std::uint64_t argument = 0, bool indefinite = false)
@@ -67,7 +67,7 @@ class Head {
 class Map;
 class Array;
 
-// Decides who rejects repeated keys of a map. Deterministic encoding always checks that keys ascend.
+// Who rejects repeated keys of a map. Deterministic encoding always checks that keys ascend.
 enum class Keys : std::uint8_t { unique, checked_by_caller };
 
 class Cursor {
@@ -85,7 +85,7 @@ class Cursor {
   // Returns a map whose keys are all text.
   Attributes attributes();
   // Skips a null, which marks an absent optional value; false if something else follows.
-  bool null();
+  bool skip_null();
   // Skips the next item and checks it. Builds nothing.
   void skip();
   // Throws when bytes are left.
@@ -113,9 +113,9 @@ class Cursor {
   // Reads one head, and the content of a string.
   Head decode();
   // Reads a head after any tags, and checks the depth.
-  Head take();
-  Head take(HeadKind expected);
-  // Parts of decode(): `begin` is the item's offset.
+  Head read_head();
+  Head read_head(HeadKind expected);
+  // These do parts of decode(). `begin`: the item's offset.
   Head decode_simple(unsigned low, std::size_t begin);
   Head make_floating(double number, std::size_t begin) const;
   std::span<const std::byte> read_bytes(std::uint64_t count, std::size_t begin);
@@ -125,7 +125,7 @@ class Cursor {
   Value to_value(const Head& item);
   Value make_map(const Head& item);
   void charge(bool affordable) const;
-  void pass(const Head& item);
+  void skip_content(const Head& item);
   // Returns the content of bytes and text. Requires: the item was read last.
   std::string_view read_string(const Head& item);
   std::string_view find_last_string(const Head& item) const;  // for a definite string
@@ -220,8 +220,8 @@ class Map {
   std::unique_ptr<OtherKeys> other_;  // keys other than text; null: none yet
 };
 
-// Says how a map's keys are ordered: by their text (as zTensor 1.1's writer does), or by their encoding, shorter keys
-// first (RFC 8949 section 4.2.1).
+// How a map's keys are ordered: by their text (as zTensor 1.1's writer does), or by their encoding, shorter keys first
+// (RFC 8949 section 4.2.1).
 enum class KeyOrder { by_text, by_encoding };
 
 // Appends items to a growing string of bytes: shortest heads, definite lengths, shortest floats.

@@ -1,4 +1,4 @@
-// Converts an element of a tensor to a plain value: checkpoints keep scalars among their settings.
+// Converts an element of a tensor to a plain value: checkpoints store settings as tensors, too.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ std::optional<Value> read_element(DType dtype, std::span<const std::byte> bytes)
 
 // Converts a value of any kind of number to double; integers above 2^53 are rounded. Returns std::nullopt where the
 // value is absent or has another kind.
-inline std::optional<double> number(const Value* value) {
+inline std::optional<double> convert_to_double(const Value* value) {
   if (value == nullptr) return std::nullopt;
   if (const auto* real = value->get_if<double>()) return *real;
   if (const auto* positive = value->get_if<std::uint64_t>()) return static_cast<double>(*positive);

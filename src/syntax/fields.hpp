@@ -1,4 +1,4 @@
-// Fields: typed look-ups in an object of a JSON file. A null counts as absent, and a field of the wrong type is an
+// Fields are typed look-ups in an object of a JSON file. A null counts as absent, and a field of the wrong type is an
 // error with its name.
 #pragma once
 
@@ -22,7 +22,8 @@ const T* get_member(const Value& object, std::string_view key) {
   return get_member<T>(object.get_if<Attributes>(), key);
 }
 
-// Functions throw invalid_file for a value of another type. Requires: the map and the path outlive this.
+// Reads typed fields of an object. Functions throw invalid_file for a value of another type. Requires: the map and the
+// path outlive this.
 class Fields {
  public:
   // Errors read "<where>: <key>: expected text", or "<where>: <object>.<key>: ..." in nested objects, and show `path`.
@@ -37,8 +38,8 @@ class Fields {
   const T* get_if(std::string_view key) const {
     return map_->get_if<T>(key);
   }
-  // Returns true when the key is not there, not even with null.
-  bool absent(std::string_view key) const { return map_->find(key) == nullptr; }
+  // Returns true when the key is missing; false if its value is null.
+  bool is_absent(std::string_view key) const { return map_->find(key) == nullptr; }
 
   std::optional<bool> boolean(std::string_view key) const;
   bool boolean(std::string_view key, bool missing) const { return boolean(key).value_or(missing); }

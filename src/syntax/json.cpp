@@ -72,24 +72,24 @@ class JsonParser {
 
   Value parse() {
     ondemand::document document;
-    begin(document);
-    Value root = value(document, 0);
+    start(document);
+    Value root = read_value(document, 0);
     require_end(root.get_if<Attributes>() != nullptr || root.get_if<Value::Array>() != nullptr);
     return root;
   }
 
-  // Lists numbers that no Value holds, and accepts those that are not finite.
+  // Lists the numbers that a Value cannot hold, and accepts those that are not finite.
   void list_numbers(UnheldNumbers& numbers) { numbers_ = &numbers; }
   void refuse_wide_integers() { is_exact_ = true; }
 
-  void walk(JsonValue::TakeMember take) {
+  void walk(JsonValue::VisitMember visit) {
     ondemand::document document;
-    begin(document);
+    start(document);
     const std::string_view token = trim(read_token(document));
     if (!token.starts_with('{')) fail("expected an object", token.data());
-    members(document, 0, token.data(), false, [&](std::string_view key, JsonValue& value) {
-      take(key, value);
-      pass(value);
+    walk_members(document, 0, token.data(), false, [&](std::string_view key, JsonValue& value) {
+      visit(key, value);
+      skip_if_unread(value);
     });
     require_end(true);
   }
@@ -97,7 +97,7 @@ class JsonParser {
  private:
   friend class JsonValue;
 
-  void begin(ondemand::document& document) {
+  void start(ondemand::document& document) {
     if (text_.starts_with("\xef\xbb\xbf")) fail("a byte order mark", text_.data());  // newer simdjson skips it
     if (const auto nul = text_.find('\0'); nul != std::string_view::npos) fail("a NUL byte", text_.data() + nul);
     if (const auto error = parser_
@@ -214,8 +214,8 @@ class JsonParser {
 
   // `source` is the document for the root, else a value in it. Scalars are read from their token: simdjson skips them.
   template <typename Source>
-  Value value(Source& source, std::size_t depth) {
-    return value(source, trim(read_token(source)), depth);
+  Value read_value(Source& source, std::size_t depth) {
+    return read_value(source, trim(read_token(source)), depth);
   }
 
   static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -226,27 +226,27 @@ class JsonParser {
   }
 
   template <typename Source>
-  Value value(Source& source, std::string_view token, std::size_t depth) {
+  Value read_value(Source& source, std::string_view token, std::size_t depth) {
     if (token.empty()) fail(describe_error(simdjson::TAPE_ERROR), find_place());
     switch (token.front()) {
-      case '{': return object(source, depth, token.data());
-      case '[': return array(source, depth, token.data());
+      case '{': return read_object(source, depth, token.data());
+      case '[': return read_array(source, depth, token.data());
       case '"': return read_text(source, token);
       default: break;
     }
     if (token == "null") return {};
     if (token == "true" || token == "false") return token == "true";
-    return number(token);
+    return read_number(token);
   }
 
-  static void list(std::string_view number, std::vector<std::string>& numbers) {
+  static void record_number(std::string_view number, std::vector<std::string>& numbers) {
     constexpr std::size_t kMost = 5;
     if (numbers.size() < kMost && std::ranges::find(numbers, number) == numbers.end()) numbers.emplace_back(number);
   }
 
-  Value number(std::string_view token) const {
+  Value read_number(std::string_view token) const {
     if (numbers_ != nullptr && std::ranges::find(kNonFinite, token) != kNonFinite.end()) {
-      list(token, numbers_->non_finite);
+      record_number(token, numbers_->non_finite);
       return {};
     }
     std::string_view problem;
@@ -256,7 +256,7 @@ class JsonParser {
         number->get_if<double>() != nullptr && token.find_first_not_of("-0123456789") == std::string_view::npos;
     if (is_wide && is_exact_)
       fail(fmt::format("the integer {} has more than 64 bits", shorten_integer(token)), token.data());
-    if (is_wide && numbers_ != nullptr) list(token, numbers_->wide_integers);
+    if (is_wide && numbers_ != nullptr) record_number(token, numbers_->wide_integers);
     return *std::move(number);
   }
 
@@ -270,7 +270,7 @@ class JsonParser {
   std::string_view read_text(Source& source, std::string_view token) const {
     const std::size_t end = find_plain_end(token, 1);
     if (end == token.size() - 1 && token[end] == '"') {
-      ondemand::raw_json_string passed;  // else a colon after it makes simdjson take it for a key
+      ondemand::raw_json_string passed;  // otherwise simdjson takes the text for a key if a colon follows
       check(source.get_raw_json_string().get(passed), token.data());
       return token.substr(1, end - 1);
     }
@@ -281,98 +281,98 @@ class JsonParser {
     return text;
   }
 
-  void enter(std::size_t depth, const char* place) const {
+  void check_depth(std::size_t depth, const char* place) const {
     if (depth == kMaxNesting) fail(fmt::format("nested deeper than {}", kMaxNesting), place);
   }
 
-  // Each item is read or skipped before the next.
-  template <typename Source, typename Take>
-  void items(Source& source, std::size_t depth, const char* place, Take&& take) {
-    enter(depth, place);
+  // Calls visit(item) for the items of an array. Each item must be read or skipped before the next.
+  template <typename Source, typename Visit>
+  void walk_items(Source& source, std::size_t depth, const char* place, Visit&& visit) {
+    check_depth(depth, place);
     ondemand::array array;
     check(source.get_array().get(array), place);
     for (auto element : array) {
       ondemand::value item;
       check(std::move(element).get(item));
       const std::string_view token = trim(read_token(item));
-      JsonValue met(*this, &item, token, depth + 1, find_offset(token.data()));
-      take(met);
+      JsonValue reached(*this, &item, token, depth + 1, find_offset(token.data()));
+      visit(reached);
     }
   }
 
-  template <typename Source, typename Take>
-  void members(Source& source, std::size_t depth, const char* place, bool unique, Take&& take) {
-    enter(depth, place);
+  template <typename Source, typename Visit>
+  void walk_members(Source& source, std::size_t depth, const char* place, bool unique, Visit&& visit) {
+    check_depth(depth, place);
     ondemand::object object;
     check(source.get_object().get(object), place);
-    Level& level = this->level(depth);
+    Level& level = open_level(depth);
     for (auto member : object) {
       ondemand::field field;
       check(std::move(member).get(field));
       const char* const begin = field.key().raw() - 1;
-      const std::string_view key = this->key(field, begin);
+      const std::string_view key = read_key(field, begin);
       if (unique) {
         charge(budget_.charge_key(level.keys.size()));
         if (!level.keys.insert(key)) fail_repeated_key(key, name_, find_offset(begin));
       }
-      JsonValue met(*this, &field.value(), trim(read_token(field.value())), depth + 1, find_offset(begin));
-      take(key, met);
+      JsonValue reached(*this, &field.value(), trim(read_token(field.value())), depth + 1, find_offset(begin));
+      visit(key, reached);
     }
   }
 
   template <typename Source>
-  Value array(Source& source, std::size_t depth, const char* place) {
-    enter(depth, place);
-    std::vector<Value>& collected = level(depth).items;
-    items(source, depth, place, [&](JsonValue& met) {
-      Value item = tree(met);
-      charge(budget_.take_value());
+  Value read_array(Source& source, std::size_t depth, const char* place) {
+    check_depth(depth, place);
+    std::vector<Value>& collected = open_level(depth).items;
+    walk_items(source, depth, place, [&](JsonValue& reached) {
+      Value item = read_tree(reached);
+      charge(budget_.charge_value());
       collected.push_back(std::move(item));
     });
     return Value(release_items(collected));
   }
 
   template <typename Source>
-  Value object(Source& source, std::size_t depth, const char* place) {
-    enter(depth, place);
-    std::vector<Attributes::Entry>& collected = level(depth).entries;
-    members(source, depth, place, true, [&](std::string_view key, JsonValue& met) {
-      Value item = tree(met);
-      charge(budget_.take_value());
+  Value read_object(Source& source, std::size_t depth, const char* place) {
+    check_depth(depth, place);
+    std::vector<Attributes::Entry>& collected = open_level(depth).entries;
+    walk_members(source, depth, place, true, [&](std::string_view key, JsonValue& reached) {
+      Value item = read_tree(reached);
+      charge(budget_.charge_value());
       collected.emplace_back(key, std::move(item));
     });
     return Attributes::from_unique(release_items(collected));
   }
 
-  static ondemand::value& release_source(JsonValue& met) {
-    return *static_cast<ondemand::value*>(std::exchange(met.source_, nullptr));
+  static ondemand::value& release_source(JsonValue& reached) {
+    return *static_cast<ondemand::value*>(std::exchange(reached.source_, nullptr));
   }
 
-  Value tree(JsonValue& met) { return value(release_source(met), met.token_, met.depth_); }
+  Value read_tree(JsonValue& reached) { return read_value(release_source(reached), reached.token_, reached.depth_); }
 
-  // Checks a value that the caller did not ask for, and discards it.
-  void pass(JsonValue& met) {
-    if (met.source_ == nullptr) return;
+  // Checks a value that the caller has not read, and discards it.
+  void skip_if_unread(JsonValue& reached) {
+    if (reached.source_ == nullptr) return;
     const ValueBudget before = budget_;
-    tree(met);
+    read_tree(reached);
     budget_ = before;
   }
 
-  // Holds open containers, the outermost first; a walked list uses none. Later containers reuse their memory.
+  // Holds the keys and items of an open container; there is one for each depth. Later containers reuse its memory.
   struct Level {
     KeySet keys;
     std::vector<Attributes::Entry> entries;
     Value::Array items;
   };
 
-  Level& level(std::size_t depth) {
+  Level& open_level(std::size_t depth) {
     while (levels_.size() <= depth) levels_.emplace_back();
     levels_[depth].keys.clear();
     return levels_[depth];
   }
 
   // Returns the key of a member, valid while the text is parsed.
-  std::string_view key(ondemand::field& field, const char* begin) const {
+  std::string_view read_key(ondemand::field& field, const char* begin) const {
     const auto rest = text_.substr(static_cast<std::size_t>(begin - text_.data()));
     const std::size_t end = find_plain_end(rest, 1);
     std::string_view key = rest.substr(1, end - 1);
@@ -380,7 +380,7 @@ class JsonParser {
     return key;
   }
 
-  // Returns the items of a level, in no more memory than they need.
+  // Moves the items out of a level, into no more memory than they need.
   template <typename Item>
   static std::vector<Item> release_items(std::vector<Item>& items) {
     constexpr std::size_t kMany = 1024;
@@ -422,29 +422,29 @@ std::optional<std::uint64_t> JsonValue::unsigned_integer() {
   return number;
 }
 
-bool JsonValue::items(TakeItem take) {
+bool JsonValue::items(VisitItem visit) {
   if (!token_.starts_with('[')) return false;
-  parser_.items(parser_.release_source(*this), depth_, token_.data(), [&](JsonValue& met) {
-    take(met);
-    parser_.pass(met);
+  parser_.walk_items(parser_.release_source(*this), depth_, token_.data(), [&](JsonValue& reached) {
+    visit(reached);
+    parser_.skip_if_unread(reached);
   });
   return true;
 }
 
-bool JsonValue::members(TakeMember take) { return walk_members(true, take); }
-bool JsonValue::members_unchecked(TakeMember take) { return walk_members(false, take); }
+bool JsonValue::members(VisitMember visit) { return walk_members(true, visit); }
+bool JsonValue::members_unchecked(VisitMember visit) { return walk_members(false, visit); }
 
-bool JsonValue::walk_members(bool unique, TakeMember take) {
+bool JsonValue::walk_members(bool unique, VisitMember visit) {
   if (!token_.starts_with('{')) return false;
-  parser_.members(parser_.release_source(*this), depth_, token_.data(), unique,
-                  [&](std::string_view key, JsonValue& met) {
-                    take(key, met);
-                    parser_.pass(met);
-                  });
+  parser_.walk_members(parser_.release_source(*this), depth_, token_.data(), unique,
+                       [&](std::string_view key, JsonValue& reached) {
+                         visit(key, reached);
+                         parser_.skip_if_unread(reached);
+                       });
   return true;
 }
 
-Value JsonValue::tree() { return parser_.tree(*this); }
+Value JsonValue::tree() { return parser_.read_tree(*this); }
 
 Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset) {
   return JsonParser(JsonText(text), name, offset, ValueBudget(text.size())).parse();
@@ -473,8 +473,9 @@ std::string shorten_integer(std::string_view digits) {
   return shorten(digits, kMost) + (digits.size() > kMost ? fmt::format(" ({} digits)", digits.size()) : "");
 }
 
-void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset, JsonValue::TakeMember take) {
-  JsonParser(text, name, offset, ValueBudget(text.text().size())).walk(take);
+void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset,
+                      JsonValue::VisitMember visit) {
+  JsonParser(text, name, offset, ValueBudget(text.text().size())).walk(visit);
 }
 
 void fail_repeated_key(std::string_view key, const std::string& name, std::uint64_t position) {

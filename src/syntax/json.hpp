@@ -1,4 +1,4 @@
-// Parses JSON texts with a budget of the caller's, and walks texts that are too large for one value.
+// Parses JSON texts within a budget that the caller gives, and walks texts that are too large for one value.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class JsonText {
 
   std::string_view text() const { return {bytes_.get(), size_}; }
 
-  // Frees the memory before a position, in large steps. For walks whose caller keeps no view of it.
+  // Frees the memory before a position, in large steps. Requires: no view of this memory is used any more.
   void release_before(std::size_t place);
 
  private:
@@ -47,36 +47,36 @@ class JsonText {
   std::size_t released_ = 0;
 };
 
-// Parses as poise::parse_json() does, with a budget of the caller's.
+// Parses as poise::parse_json() does, within `budget`.
 Value parse_json(std::string_view text, const std::string& name, ValueBudget budget);
 
-// Holds numbers of a text that no Value holds, as the text spells them: each once, the first few.
+// Collects the first few numbers of a text that a Value cannot hold, as the text spells them, each once.
 struct UnheldNumbers {
   std::vector<std::string> non_finite;     // NaN, Infinity and -Infinity, as Python writes them: null takes their place
   std::vector<std::string> wide_integers;  // of more than 64 bits: a number of double precision takes their place
 };
 
-// Parses as poise::parse_json() does, but accepts numbers that are not finite, and lists those that no Value holds.
+// Parses as poise::parse_json() does, but accepts numbers that are not finite, and lists the numbers that a Value
+// cannot hold.
 Value parse_json(std::string_view text, const std::string& name, UnheldNumbers& numbers);
 
-// Parses as poise::parse_json() does, but refuses integers of more than 64 bits, for values that have to come out as
-// they went in.
+// Parses as poise::parse_json() does, but refuses integers of more than 64 bits, so that no value is rounded.
 Value parse_exact_json(std::string_view text, const std::string& name);
 
-// Shortens such an integer, which may have any number of digits, for a message.
+// Shortens an integer of any number of digits for a message.
 std::string shorten_integer(std::string_view digits);
 
 // Appends a text as to_json() quotes it: U+FFFD replaces each byte of invalid UTF-8.
 void append_quoted(std::string& out, std::string_view text);
 
-class JsonParser;  // json.cpp's own
+class JsonParser;  // defined in json.cpp
 
-// Is a value during a walk through a text. The caller asks once, for the kind that it must have; otherwise it is
-// skipped. All functions throw invalid_file, with the place, for invalid JSON.
+// A value that a walk through a text has reached. The caller reads it at most once, as the kind that it must have; a
+// value that is not read is skipped. All functions throw invalid_file, with the place, for invalid JSON.
 class JsonValue {
  public:
-  using TakeMember = FunctionRef<void(std::string_view key, JsonValue& value)>;
-  using TakeItem = FunctionRef<void(JsonValue& value)>;
+  using VisitMember = FunctionRef<void(std::string_view key, JsonValue& value)>;
+  using VisitItem = FunctionRef<void(JsonValue& value)>;
 
   // Returns the offset in the file of the value, or of a member's key.
   std::uint64_t position() const { return position_; }
@@ -84,31 +84,32 @@ class JsonValue {
   // Each returns std::nullopt, or false, for a value of another kind. A text is valid until the end of the walk.
   std::optional<std::string_view> text();
   std::optional<std::uint64_t> unsigned_integer();
-  bool items(TakeItem take);
+  bool items(VisitItem visit);
   // Rejects repeated keys.
-  bool members(TakeMember take);
-  // Does the same, but `take` detects repeated keys.
-  bool members_unchecked(TakeMember take);
+  bool members(VisitMember visit);
+  // Does the same, but leaves repeated keys to `visit`.
+  bool members_unchecked(VisitMember visit);
   // Returns the whole value.
   Value tree();
 
  private:
   friend class JsonParser;
-  bool walk_members(bool unique, TakeMember take);
+  bool walk_members(bool unique, VisitMember visit);
   JsonValue(JsonParser& parser, void* source, std::string_view token, std::size_t depth, std::uint64_t position)
       : parser_(parser), source_(source), token_(token), depth_(depth), position_(position) {}
 
   JsonParser& parser_;
-  void* source_;  // simdjson's value; null once it has been asked
+  void* source_;  // simdjson's value; null once it has been read
   std::string_view token_;
   std::size_t depth_;
   std::uint64_t position_;
 };
 
-// Walks the members of the object that the text must be. `take` detects repeated keys: it may have a table of them. All
-// trees share one budget, as if they were one value. `name` is the file, `offset` the place of the text in it. Throws
-// invalid_file, and what `take` throws.
-void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset, JsonValue::TakeMember take);
+// Walks the members of the object that the text must be. Repeated keys are left to `visit`, which may have a table of
+// keys. All trees share one budget, as if they were one value. `name` is the file, `offset` the place of the text in
+// it. Throws invalid_file, and what `visit` throws.
+void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset,
+                      JsonValue::VisitMember visit);
 
 // Throws the error of parse_json() and walk_json_object() for a repeated key.
 [[noreturn]] void fail_repeated_key(std::string_view key, const std::string& name, std::uint64_t position);

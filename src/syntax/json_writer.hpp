@@ -1,4 +1,4 @@
-// JsonWriter: writes JSON text in pieces. to_json() uses it, and so does output that is too large for a Value.
+// A JsonWriter writes JSON text in pieces. to_json() uses it, and so does output that is too large for a Value.
 //
 //   JsonWriter out(2);
 //   out.begin_object();
@@ -21,10 +21,10 @@ namespace poise {
 
 class JsonWriter {
  public:
-  // Says how numbers that JSON lacks are written: null, or NaN, Infinity and -Infinity as in Python's json.
+  // How numbers that JSON lacks are written: null, or NaN, Infinity and -Infinity as in Python's json.
   enum class NotFinite : bool { null, named };
 
-  // Takes `indent`, the spaces of a level; below 0, all is in one line.
+  // `indent`: the spaces of a level; below 0, all is in one line.
   explicit JsonWriter(int indent = -1, NotFinite not_finite = NotFinite::null)
       : indent_(indent), not_finite_(not_finite) {}
 
@@ -54,12 +54,12 @@ class JsonWriter {
     value(of);
   }
 
-  // Returns the size of the text that has been written and not taken yet.
+  // Returns the size of the text that take() would return.
   std::size_t size() const { return text_.size(); }
   std::string take();
 
  private:
-  friend struct JsonItem;  // json_writer.cpp's own
+  friend struct JsonItem;  // defined in json_writer.cpp
   void begin(char bracket);
   void end(char bracket);
   // Writes the separator before an item.

@@ -62,35 +62,35 @@ Item Reader::read_items(Item item, std::uint64_t count) {
 Item Reader::next() {
   Item item{.begin = in_.position()};
   const unsigned first = in_.u8("item");
-  const auto as = [&](ItemKind kind) {
+  const auto make_item = [&](ItemKind kind) {
     item.kind = kind;
     return item;
   };
-  const auto scalar = [&](ItemKind kind, std::uint64_t argument) {
+  const auto make_scalar = [&](ItemKind kind, std::uint64_t argument) {
     item.argument = argument;
-    return as(kind);
+    return make_item(kind);
   };
-  if (first < 0x80) return scalar(ItemKind::natural, first);
-  if (first < 0x90) return read_items(as(ItemKind::map), first & 0x0fU);
-  if (first < 0xa0) return read_items(as(ItemKind::array), first & 0x0fU);
-  if (first < 0xc0) return read_content(as(ItemKind::text), first & 0x1fU);
-  if (first >= 0xe0) return scalar(ItemKind::negative, static_cast<std::uint64_t>(std::int64_t{first} - 0x100));
+  if (first < 0x80) return make_scalar(ItemKind::natural, first);
+  if (first < 0x90) return read_items(make_item(ItemKind::map), first & 0x0fU);
+  if (first < 0xa0) return read_items(make_item(ItemKind::array), first & 0x0fU);
+  if (first < 0xc0) return read_content(make_item(ItemKind::text), first & 0x1fU);
+  if (first >= 0xe0) return make_scalar(ItemKind::negative, static_cast<std::uint64_t>(std::int64_t{first} - 0x100));
   switch (first) {
     case 0xc0: return item;
     case 0xc2:
-    case 0xc3: return scalar(ItemKind::boolean, first & 1U);
+    case 0xc3: return make_scalar(ItemKind::boolean, first & 1U);
     case 0xc4:
     case 0xc5:
-    case 0xc6: return read_content(as(ItemKind::bytes), read_number(1U << (first - 0xc4U)));
+    case 0xc6: return read_content(make_item(ItemKind::bytes), read_number(1U << (first - 0xc4U)));
     case 0xc7:
     case 0xc8:
-    case 0xc9: return read_content(as(ItemKind::extension), read_number(1U << (first - 0xc7U)));
-    case 0xca: return scalar(ItemKind::real, std::bit_cast<std::uint64_t>(static_cast<double>(in_.f32("number"))));
-    case 0xcb: return scalar(ItemKind::real, in_.u64("number"));
+    case 0xc9: return read_content(make_item(ItemKind::extension), read_number(1U << (first - 0xc7U)));
+    case 0xca: return make_scalar(ItemKind::real, std::bit_cast<std::uint64_t>(static_cast<double>(in_.f32("number"))));
+    case 0xcb: return make_scalar(ItemKind::real, in_.u64("number"));
     case 0xcc:
     case 0xcd:
     case 0xce:
-    case 0xcf: return scalar(ItemKind::natural, read_number(1U << (first - 0xccU)));
+    case 0xcf: return make_scalar(ItemKind::natural, read_number(1U << (first - 0xccU)));
     case 0xd0:
     case 0xd1:
     case 0xd2:
@@ -98,20 +98,20 @@ Item Reader::next() {
       const unsigned width = 1U << (first - 0xd0U);
       const unsigned unused = 64 - 8 * width;
       const auto value = static_cast<std::int64_t>(read_number(width) << unused) >> unused;
-      return scalar(value < 0 ? ItemKind::negative : ItemKind::natural, static_cast<std::uint64_t>(value));
+      return make_scalar(value < 0 ? ItemKind::negative : ItemKind::natural, static_cast<std::uint64_t>(value));
     }
     case 0xd4:
     case 0xd5:
     case 0xd6:
     case 0xd7:
-    case 0xd8: return read_content(as(ItemKind::extension), std::uint64_t{1} << (first - 0xd4U));
+    case 0xd8: return read_content(make_item(ItemKind::extension), std::uint64_t{1} << (first - 0xd4U));
     case 0xd9:
     case 0xda:
-    case 0xdb: return read_content(as(ItemKind::text), read_number(1U << (first - 0xd9U)));
+    case 0xdb: return read_content(make_item(ItemKind::text), read_number(1U << (first - 0xd9U)));
     case 0xdc:
-    case 0xdd: return read_items(as(ItemKind::array), read_number(2U << (first - 0xdcU)));
+    case 0xdd: return read_items(make_item(ItemKind::array), read_number(2U << (first - 0xdcU)));
     case 0xde:
-    case 0xdf: return read_items(as(ItemKind::map), read_number(2U << (first - 0xdeU)));
+    case 0xdf: return read_items(make_item(ItemKind::map), read_number(2U << (first - 0xdeU)));
     default: in_.fail("item", fmt::format("no item begins with 0x{:02x}", first), item.begin);
   }
 }
@@ -126,7 +126,7 @@ Tree::Tree(const Source& source, std::string context)
     if (!error.offset()) throw;
     constexpr std::size_t kMost = 100;  // bytes of a key
     std::string message = context_;
-    for (const PickleStep& step : path) {
+    for (const PathStep& step : path) {
       std::string name = step.key ? step.key->substr(0, kMost) : fmt::format("item {}", step.number);
       name.resize(name.size() - measure_incomplete_tail(name));
       message += ": " + name;
@@ -136,12 +136,13 @@ Tree::Tree(const Source& source, std::string context)
   if (in.remaining() > 0) fail("", fmt::format("{} bytes after the end", in.remaining()), in.position());
 }
 
-// Errors leave the path to the item.
+// Adds an item with all that is inside it. If it throws, `path` is the path to the faulty item.
 void Tree::add(Reader& in, Path& path) {
   const Index index = nodes_.size();
   const std::uint64_t begin = in.position();
   if (path.size() > kMaxNesting) in.fail("", fmt::format("nested deeper than {} levels", kMaxNesting), begin);
-  if (!budget_.take_value()) in.fail("", "more items than a file of this size may hold", begin, ErrorKind::unsupported);
+  if (!budget_.charge_value())
+    in.fail("", "more items than a file of this size may hold", begin, ErrorKind::unsupported);
   const Item item = in.next();
   nodes_.push_back({.item = item});
   if (item.kind == ItemKind::array) {
@@ -165,7 +166,7 @@ void Tree::add_pairs(Reader& in, std::uint64_t pairs, Path& path) {
     const Item item = nodes_.back().item;
     if (item.kind != ItemKind::text)
       in.fail("key", fmt::format("expected text, found {}", to_string(item.kind)), item.begin);
-    if (!budget_.take_text(item.argument))
+    if (!budget_.charge_text(item.argument))
       in.fail("", "more keys than a file of this size may hold", item.begin, ErrorKind::unsupported);
     std::string key = content(item);
     if (!is_utf8(key)) in.fail("key", "it is not UTF-8", item.begin);
@@ -197,8 +198,8 @@ std::string Tree::text(Index item) const {
 
 Value Tree::value(Index index, FunctionRef<Value(const Item&)> extension) {
   const Item& item = nodes_[index].item;
-  charge(budget_.take_value(), item.begin);
-  if (ends_with_content(item.kind)) charge(budget_.take_text(item.argument), item.begin);
+  charge(budget_.charge_value(), item.begin);
+  if (ends_with_content(item.kind)) charge(budget_.charge_text(item.argument), item.begin);
   switch (item.kind) {
     case ItemKind::nil: return {};
     case ItemKind::boolean: return item.argument != 0;
@@ -219,7 +220,7 @@ Value Tree::value(Index index, FunctionRef<Value(const Item&)> extension) {
     case ItemKind::map: {
       std::vector<Attributes::Entry> entries;
       for (Index i = index + 1; i < after(index); i = after(i + 1)) {
-        charge(budget_.take_text(nodes_[i].item.argument), item.begin);
+        charge(budget_.charge_text(nodes_[i].item.argument), item.begin);
         entries.emplace_back(content(nodes_[i].item), value(i + 1, extension));
       }
       return Attributes::from_unique(std::move(entries));

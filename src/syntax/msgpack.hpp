@@ -26,7 +26,7 @@ enum class ItemKind : std::uint8_t { nil, boolean, natural, negative, real, text
 // Returns the kind as messages name it: "a map".
 std::string_view to_string(ItemKind kind);
 
-// Is the head of an item.
+// The head of an item.
 struct Item {
   ItemKind kind = ItemKind::nil;
   std::int8_t type = 0;     // of an extension
@@ -34,7 +34,7 @@ struct Item {
   // A boolean or natural number; a negative number's or a real one's 64 bits; the length of text, bytes or an
   // extension; the count of an array's items or a map's pairs.
   std::uint64_t argument = 0;
-  std::uint64_t content = 0;  // offset of what text, bytes and extensions hold
+  std::uint64_t content = 0;  // offset of the content of text, bytes and extensions
 };
 
 // Reads heads in the order of the file: after a container's head come its items. Passes over the content of text, bytes
@@ -62,8 +62,8 @@ class Reader {
   ByteReader in_;
 };
 
-// Reads a whole source as one item with all that is inside it: heads only. Items are numbered in the order of the file:
-// after an array or map come its items, which for a map are keys and values in turn.
+// Reads the heads of a whole source, which is one item with all that is inside it. Items are numbered in the order of
+// the file: after an array or map come its items, which for a map are keys and values in turn.
 class Tree {
  public:
   using Index = std::size_t;
@@ -101,12 +101,12 @@ class Tree {
     std::size_t items = 1;  // itself, and all inside
   };
 
-  // Is a step on the path to an item: the key of a map, or its number in an array.
-  struct PickleStep {
+  // A step on the path to an item: its key in a map, or its number in an array.
+  struct PathStep {
     std::optional<std::string> key = {};
     std::uint64_t number = 0;
   };
-  using Path = std::vector<PickleStep>;
+  using Path = std::vector<PathStep>;
 
   void add(Reader& in, Path& path);
   void add_pairs(Reader& in, std::uint64_t pairs, Path& path);

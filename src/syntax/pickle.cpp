@@ -23,7 +23,7 @@ constexpr unsigned kNewestProtocol = 5;
 class Machine {
  public:
   Machine(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin)
-      : program_(bytes, name, begin), stack_(program_), make_(program_, begin, result_) {}
+      : program_(bytes, name, begin), stack_(program_), builder_(program_, begin, result_) {}
 
   // Throws what pickle::run() throws.
   Pickle run() {
@@ -61,52 +61,57 @@ class Machine {
       case PickleStep::dict: return push_list(Kind::dict, check_pairs(stack_.pop_marked("DICT")));
       case PickleStep::frozen_set: return push_list(Kind::set, stack_.pop_marked("FROZENSET"));
       case PickleStep::tuple: return push_tuple(stack_.pop_marked("TUPLE"));
-      case PickleStep::tuple1: return push_tuple(stack_.take(1));
-      case PickleStep::tuple2: return push_tuple(stack_.take(2));
-      case PickleStep::tuple3: return push_tuple(stack_.take(3));
-      case PickleStep::append: return append(stack_.take(1), "APPEND");
+      case PickleStep::tuple1: return push_tuple(stack_.pop_many(1));
+      case PickleStep::tuple2: return push_tuple(stack_.pop_many(2));
+      case PickleStep::tuple3: return push_tuple(stack_.pop_many(3));
+      case PickleStep::append: return append(stack_.pop_many(1), "APPEND");
       case PickleStep::appends: return append(stack_.pop_marked("APPENDS"), "APPENDS");
       case PickleStep::add_items: return add_items(stack_.pop_marked("ADDITEMS"));
-      case PickleStep::set_item: return set(stack_.take(2), "SETITEM");
+      case PickleStep::set_item: return set(stack_.pop_many(2), "SETITEM");
       case PickleStep::set_items: return set(check_pairs(stack_.pop_marked("SETITEMS")), "SETITEMS");
-      case PickleStep::int1: return push(make_.integer(program_.read_number<std::uint8_t>("BININT1")));
-      case PickleStep::int2: return push(make_.integer(program_.read_number<std::uint16_t>("BININT2")));
-      case PickleStep::int4: return push(make_.integer(program_.read_number<std::int32_t>("BININT")));
+      case PickleStep::int1: return push(builder_.add_integer(program_.read_number<std::uint8_t>("BININT1")));
+      case PickleStep::int2: return push(builder_.add_integer(program_.read_number<std::uint16_t>("BININT2")));
+      case PickleStep::int4: return push(builder_.add_integer(program_.read_number<std::int32_t>("BININT")));
       case PickleStep::int_line: return push_int_line();
       case PickleStep::long_line: return push_long_line();
       case PickleStep::long1: return push_long(program_.read_number<std::uint8_t>("LONG1"));
       case PickleStep::long4: return push_long(program_.read_length("LONG4"));
-      case PickleStep::float_line: return push(make_.add_line_real(program_.read_line("FLOAT")));
-      case PickleStep::float8: return push(make_.real(load_be<double>(program_.read_bytes(8, "BINFLOAT").data())));
-      case PickleStep::string_line: return push(make_.add_quoted_line(program_.read_line("STRING")));
-      case PickleStep::unicode_line: return push(make_.add_unicode_line(program_.read_line("UNICODE")));
-      case PickleStep::string1: return push(make_.string(program_.read_number<std::uint8_t>("SHORT_BINSTRING")));
-      case PickleStep::string4: return push(make_.string(program_.read_length("BINSTRING")));
+      case PickleStep::float_line: return push(builder_.add_line_real(program_.read_line("FLOAT")));
+      case PickleStep::float8:
+        return push(builder_.add_real(load_be<double>(program_.read_bytes(8, "BINFLOAT").data())));
+      case PickleStep::string_line: return push(builder_.add_quoted_line(program_.read_line("STRING")));
+      case PickleStep::unicode_line: return push(builder_.add_unicode_line(program_.read_line("UNICODE")));
+      case PickleStep::string1:
+        return push(builder_.read_string(program_.read_number<std::uint8_t>("SHORT_BINSTRING")));
+      case PickleStep::string4: return push(builder_.read_string(program_.read_length("BINSTRING")));
       case PickleStep::unicode1:
-        return push(make_.text(Kind::text, program_.read_number<std::uint8_t>("SHORT_BINUNICODE")));
-      case PickleStep::unicode4: return push(make_.text(Kind::text, program_.read_number<std::uint32_t>("BINUNICODE")));
+        return push(builder_.read_text(Kind::text, program_.read_number<std::uint8_t>("SHORT_BINUNICODE")));
+      case PickleStep::unicode4:
+        return push(builder_.read_text(Kind::text, program_.read_number<std::uint32_t>("BINUNICODE")));
       case PickleStep::unicode8:
-        return push(make_.text(Kind::text, program_.read_number<std::uint64_t>("BINUNICODE8")));
+        return push(builder_.read_text(Kind::text, program_.read_number<std::uint64_t>("BINUNICODE8")));
       case PickleStep::bytes1:
-        return push(make_.text(Kind::bytes, program_.read_number<std::uint8_t>("SHORT_BINBYTES")));
-      case PickleStep::bytes4: return push(make_.text(Kind::bytes, program_.read_number<std::uint32_t>("BINBYTES")));
-      case PickleStep::bytes8: return push(make_.text(Kind::bytes, program_.read_number<std::uint64_t>("BINBYTES8")));
+        return push(builder_.read_text(Kind::bytes, program_.read_number<std::uint8_t>("SHORT_BINBYTES")));
+      case PickleStep::bytes4:
+        return push(builder_.read_text(Kind::bytes, program_.read_number<std::uint32_t>("BINBYTES")));
+      case PickleStep::bytes8:
+        return push(builder_.read_text(Kind::bytes, program_.read_number<std::uint64_t>("BINBYTES8")));
       case PickleStep::byte_array8:
-        return push(make_.text(Kind::bytes, program_.read_number<std::uint64_t>("BYTEARRAY8")));
+        return push(builder_.read_text(Kind::bytes, program_.read_number<std::uint64_t>("BYTEARRAY8")));
       case PickleStep::global_lines: return push(read_global());
       case PickleStep::stack_global: return push_stack_global();
-      case PickleStep::extension1: return push(make_.extension(program_.read_number<std::uint8_t>("EXT1")));
-      case PickleStep::extension2: return push(make_.extension(program_.read_number<std::uint16_t>("EXT2")));
-      case PickleStep::extension4: return push(make_.extension(program_.read_number<std::uint32_t>("EXT4")));
-      case PickleStep::reduce: return call(Call::How::called, stack_.take(2), "REDUCE");
-      case PickleStep::new_object: return call(Call::How::made_new, stack_.take(2), "NEWOBJ");
+      case PickleStep::extension1: return push(builder_.add_extension(program_.read_number<std::uint8_t>("EXT1")));
+      case PickleStep::extension2: return push(builder_.add_extension(program_.read_number<std::uint16_t>("EXT2")));
+      case PickleStep::extension4: return push(builder_.add_extension(program_.read_number<std::uint32_t>("EXT4")));
+      case PickleStep::reduce: return call(Call::How::called, stack_.pop_many(2), "REDUCE");
+      case PickleStep::new_object: return call(Call::How::made_new, stack_.pop_many(2), "NEWOBJ");
       case PickleStep::new_object_with_names: return call_with_names();
       case PickleStep::instance: return call_instance();
       case PickleStep::object: return call_object();
       case PickleStep::build: return build();
-      case PickleStep::persistent: return push(make_.persistent(stack_.pop()));
+      case PickleStep::persistent: return push(builder_.add_persistent(stack_.pop()));
       case PickleStep::persistent_line:
-        return push(make_.persistent(make_.add_text(Kind::text, read_ascii_line("PERSID"))));
+        return push(builder_.add_persistent(builder_.add_text(Kind::text, read_ascii_line("PERSID"))));
       case PickleStep::get1: return stack_.push_memo(program_.read_number<std::uint8_t>("BINGET"));
       case PickleStep::get4: return stack_.push_memo(program_.read_number<std::uint32_t>("LONG_BINGET"));
       case PickleStep::get_line: return stack_.push_memo(read_memo_key("GET"));
@@ -123,12 +128,12 @@ class Machine {
   }
 
   void push(Id id) { stack_.push(id); }
-  void push_list(Kind kind, std::vector<Id> items) { push(make_.list(kind, std::move(items))); }
-  void push_tuple(const std::vector<Id>& items) { push(make_.tuple(items)); }
-  void push_long(std::uint64_t length) { push(make_.integer(program_.read_bytes(length, "integer"))); }
-  void append(const std::vector<Id>& items, std::string_view what) { make_.append(stack_.top(), items, what); }
-  void add_items(const std::vector<Id>& items) { make_.add(stack_.top(), items); }
-  void set(const std::vector<Id>& pairs, std::string_view what) { make_.set(stack_.top(), pairs, what); }
+  void push_list(Kind kind, std::vector<Id> items) { push(builder_.add_list(kind, std::move(items))); }
+  void push_tuple(const std::vector<Id>& items) { push(builder_.add_tuple(items)); }
+  void push_long(std::uint64_t length) { push(builder_.add_integer(program_.read_bytes(length, "integer"))); }
+  void append(const std::vector<Id>& items, std::string_view what) { builder_.append(stack_.top(), items, what); }
+  void add_items(const std::vector<Id>& items) { builder_.add(stack_.top(), items); }
+  void set(const std::vector<Id>& pairs, std::string_view what) { builder_.set(stack_.top(), pairs, what); }
 
   std::vector<Id> check_pairs(std::vector<Id> items) const {
     if (items.size() % 2 != 0) program_.fail("a key without a value");
@@ -169,12 +174,12 @@ class Machine {
     const auto value = parse_line_integer(text, 10);
     const bool is_boolean = text.size() == kBooleanSize && value && value->value && (*value->value >> 1) == 0;
     if (is_boolean && (text[1] == '0' || text[1] == '1')) return push(*value->value == 1 ? kTrue : kFalse);
-    push(make_.add_line_integer(text, "INT"));
+    push(builder_.add_line_integer(text, "INT"));
   }
   void push_long_line() {
     std::string_view text = program_.read_line("LONG");
     if (text.ends_with('L')) text.remove_suffix(1);
-    push(make_.add_line_integer(text, "LONG"));
+    push(builder_.add_line_integer(text, "LONG"));
   }
 
   // These functions read globals, and what a pickle would do with them.
@@ -183,42 +188,42 @@ class Machine {
     const std::string_view module = program_.read_line("GLOBAL");
     const std::string_view name = program_.read_line("GLOBAL");
     if (!is_utf8(module) || !is_utf8(name)) program_.fail("GLOBAL: the name is not UTF-8");
-    return make_.global(module, name);
+    return builder_.add_global(module, name);
   }
   void push_stack_global() {
-    const std::vector<Id> names = stack_.take(2);
+    const std::vector<Id> names = stack_.pop_many(2);
     for (const Id id : names) {
       const Kind kind = result_.kind(id);
       if (kind == Kind::call || kind == Kind::bytes || kind == Kind::persistent)
         program_.refuse("STACK_GLOBAL: the name is computed");
       if (kind != Kind::text) program_.fail("STACK_GLOBAL: expected texts");
     }
-    push(make_.global(result_.text(names[0]), result_.text(names[1])));
+    push(builder_.add_global(result_.text(names[0]), result_.text(names[1])));
   }
 
   void call(Call::How how, const std::vector<Id>& both, std::string_view what) {
     require_tuple(both[1], what);
-    push(make_.call(how, both[0], both[1], what));
+    push(builder_.add_call(how, both[0], both[1], what));
   }
   void call_with_names() {
-    const std::vector<Id> parts = stack_.take(3);
+    const std::vector<Id> parts = stack_.pop_many(3);
     require_tuple(parts[1], "NEWOBJ_EX");
     if (result_.kind(parts[2]) != Kind::dict) program_.fail("NEWOBJ_EX: expected a dict of arguments");
-    const Id made = make_.call(Call::How::made_new, parts[0], parts[1], "NEWOBJ_EX");
+    const Id made = builder_.add_call(Call::How::made_new, parts[0], parts[1], "NEWOBJ_EX");
     const std::span<const Id> pairs = result_.items(parts[2]);
-    make_.set_keywords(made, {pairs.begin(), pairs.end()});
+    builder_.set_keywords(made, {pairs.begin(), pairs.end()});
     push(made);
   }
   void call_instance() {
     const Id function = read_global();
-    const Id arguments = make_.tuple(stack_.pop_marked("INST"));
-    push(make_.call(Call::How::called, function, arguments, "INST"));
+    const Id arguments = builder_.add_tuple(stack_.pop_marked("INST"));
+    push(builder_.add_call(Call::How::called, function, arguments, "INST"));
   }
   void call_object() {
     const std::vector<Id> parts = stack_.pop_marked("OBJ");
     if (parts.empty()) program_.fail("OBJ: there is no class");
-    const Id arguments = make_.tuple({parts.begin() + 1, parts.end()});
-    push(make_.call(Call::How::called, parts[0], arguments, "OBJ"));
+    const Id arguments = builder_.add_tuple({parts.begin() + 1, parts.end()});
+    push(builder_.add_call(Call::How::called, parts[0], arguments, "OBJ"));
   }
   void require_tuple(Id id, std::string_view what) const {
     const Kind kind = result_.kind(id);
@@ -230,13 +235,13 @@ class Machine {
   }
   void build() {
     const Id state = stack_.pop();
-    make_.set_state(stack_.top(), state);
+    builder_.set_state(stack_.top(), state);
   }
 
   Program program_;
   Stack stack_;
   Pickle result_;
-  Builder make_;
+  Builder builder_;
 };
 
 double Pickle::real(Id id) const { return std::bit_cast<double>(nodes_[id].first); }

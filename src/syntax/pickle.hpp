@@ -1,4 +1,4 @@
-// pickle: reads Python's pickles without Python (Lib/pickletools.py of CPython describes the format).
+// Reads Python's pickles without Python (Lib/pickletools.py of CPython describes the format).
 //
 // A pickle is a program for a small stack machine. Most of its steps build plain data: numbers, texts, lists, dicts.
 // Two of them name a function or a class of any module (a "global") and call it: this is how pickles run code when
@@ -35,8 +35,8 @@ enum class Kind : std::uint8_t {
   dict,
   set,
   global,      // a function or a class, by its name
-  call,        // what calling one would make, with what would be done to that
-  persistent,  // an object that is kept elsewhere: the object that names it
+  call,        // the object that a call would make, and the changes to it
+  persistent,  // an object that is stored elsewhere, by the object that names it
 };
 
 using Id = std::uint32_t;
@@ -66,10 +66,10 @@ class Pickle {
   // Returns the bytes of the program, up to and with its last step.
   std::uint64_t size() const { return size_; }
 
-  // Returns how many there are: numbers from 0 on.
+  // Returns the number of objects. Their ids begin at 0.
   std::size_t objects() const { return nodes_.size(); }
   Kind kind(Id id) const { return nodes_[id].kind; }
-  // Returns the offset in the file of the step that made it.
+  // Returns the offset in the file of the step that made an object.
   std::uint64_t offset(Id id) const { return begin_ + nodes_[id].at; }
 
   // Each requires that the object is of that kind.
@@ -89,7 +89,7 @@ class Pickle {
   // texts are bytes here, as Python's UTF-8 with "surrogatepass" has them. std::nullopt if there is none.
   std::optional<Id> lone_surrogate() const { return lone_surrogate_; }
 
-  // Returns one global of each name that the pickle has, in order.
+  // Returns the pickle's globals in order, one of each name.
   std::vector<Id> globals() const;
 
  private:
@@ -109,7 +109,7 @@ class Pickle {
   std::span<const std::byte> bytes_;
   std::uint64_t begin_ = 0;
   std::deque<Node> nodes_;  // grows without a copy of all
-  std::vector<Id> tuples_;  // what tuples hold, one after the other
+  std::vector<Id> tuples_;  // the items of all tuples, one tuple after the other
   // Holds the contents of a list, set or dict, and the place of the last step that changed it.
   struct List {
     std::vector<Id> items;
@@ -117,17 +117,17 @@ class Pickle {
   };
   std::deque<List> lists_;
   std::deque<Call> calls_;
-  std::deque<std::string> made_texts_;  // that are not in the pickle as they are
+  std::deque<std::string> made_texts_;  // texts that the pickle's bytes do not contain as they are
   std::vector<Global> globals_;
   std::optional<Id> lone_surrogate_;
   Id root_ = kNone;
   std::uint64_t size_ = 0;
 };
 
-// Runs the program that `bytes` begin with. Errors show `name` as the path; `begin` is the place of the bytes in that
-// file. Throws invalid_file, with the offset of the step at which Python stops, too; unsupported where Python may go on
-// and this does not: at steps that Python's versions run differently, that change objects outside of the pickle, or
-// whose objects take more memory than the bytes justify. Requires: the bytes outlive what this returns.
+// Runs the program at the beginning of `bytes`. Errors show `name` as the path; `begin` is the place of the bytes in
+// that file. Throws invalid_file, with the offset of the step, where Python stops, too; unsupported where Python may go
+// on: at steps that Python's versions run differently, that change objects outside of the pickle, or whose objects take
+// more memory than the bytes justify. Requires: the bytes outlive what this returns.
 Pickle run(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);
 
 // Holds the objects up to the end, or up to the first step that run() would throw for; Python has run all steps before
@@ -137,13 +137,13 @@ struct Partial {
   std::optional<Error> stop;  // what run() would throw
   bool has_run_out = false;   // it was stopped by the end of the bytes
 };
-// Throws io.
+// Runs the program up to its end or its first error. Throws io.
 Partial run_until_error(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);
 
 // Numbers and texts of protocol 0, which a pickle spells on lines, as CPython reads them (Modules/_pickle.c, and
 // Lib/pickle.py where it accepts more).
 
-// Is an integer of any size.
+// An integer of any size.
 struct LineInteger {
   std::optional<std::int64_t> value;  // absent: it has more than 64 bits
   std::string bytes;                  // of a wide one: two's complement, lowest first; empty for more than 64 digits

@@ -13,7 +13,8 @@ namespace {
 
 // The memory with which objects are charged.
 constexpr std::uint64_t kListBytes = sizeof(std::vector<Id>) + 32;
-constexpr std::uint64_t kCallBytes = sizeof(Call) + 176;  // with what is made of one, such as a tensor
+constexpr std::uint64_t kCallBytes =
+    sizeof(Call) + 176;  // includes the object that a reader makes of it, such as a tensor
 
 // Returns true if only surrogates, which UTF-8 would encode as ED A0 80 to ED BF BF, are wrong.
 bool is_utf8_but_for_surrogates(std::string text) {
@@ -42,32 +43,32 @@ Id Builder::make(Kind kind, std::uint64_t first, std::uint64_t second) {
   return static_cast<Id>(result_.nodes_.size() - 1);
 }
 
-Id Builder::integer(std::span<const std::byte> bytes) {
+Id Builder::add_integer(std::span<const std::byte> bytes) {
   if (bytes.size() > 8) return make(Kind::wide_integer, program_.position() - bytes.size(), bytes.size());
   const bool negative = !bytes.empty() && (bytes.back() & std::byte{0x80}) != std::byte{0};
   std::array<std::byte, 8> all;
   all.fill(negative ? std::byte{0xff} : std::byte{0});
   std::ranges::copy(bytes, all.begin());
-  return integer(load_le<std::int64_t>(all.data()));
+  return add_integer(load_le<std::int64_t>(all.data()));
 }
 
-Id Builder::real(double value) { return make(Kind::real, std::bit_cast<std::uint64_t>(value)); }
+Id Builder::add_real(double value) { return make(Kind::real, std::bit_cast<std::uint64_t>(value)); }
 
 Id Builder::add_line_integer(std::string_view text, std::string_view what) {
   if (is_ambiguous_integer(text))
     program_.refuse(fmt::format("{}: a number with zeros before it, which Python's versions read differently", what));
   auto number = parse_line_integer(text, 0);
   if (!number) program_.fail(fmt::format("{}: expected an integer", what));
-  return number->value ? integer(*number->value) : add_text(Kind::wide_integer, std::move(number->bytes));
+  return number->value ? add_integer(*number->value) : add_text(Kind::wide_integer, std::move(number->bytes));
 }
 
 Id Builder::add_line_real(std::string_view text) {
   const auto value = parse_line_real(text);
   if (!value) program_.fail("FLOAT: expected a number");
-  return real(*value);
+  return add_real(*value);
 }
 
-Id Builder::text(Kind kind, std::uint64_t length) {
+Id Builder::read_text(Kind kind, std::uint64_t length) {
   const std::span<const std::byte> bytes = program_.read_bytes(length, kind == Kind::text ? "text" : "bytes");
   const std::uint64_t at = program_.position() - bytes.size();
   if (kind != Kind::text || is_utf8(view_as_text(bytes))) return make(kind, at, bytes.size());
@@ -80,7 +81,7 @@ Id Builder::note_surrogate(Id id) {
   return id;
 }
 
-Id Builder::string(std::uint64_t length) {
+Id Builder::read_string(std::uint64_t length) {
   const std::span<const std::byte> bytes = program_.read_bytes(length, "text");
   return make(is_utf8(view_as_text(bytes)) ? Kind::text : Kind::bytes, program_.position() - bytes.size(),
               bytes.size());
@@ -114,13 +115,13 @@ Id Builder::add_unicode_line(std::string_view line) {
   return is_whole ? id : note_surrogate(id);
 }
 
-Id Builder::list(Kind kind, std::vector<Id> items) {
+Id Builder::add_list(Kind kind, std::vector<Id> items) {
   program_.charge(kListBytes + items.size() * sizeof(Id));
   result_.lists_.push_back({std::move(items), static_cast<std::uint32_t>(program_.step_at())});
   return make(kind, result_.lists_.size() - 1);
 }
 
-Id Builder::tuple(const std::vector<Id>& items) {
+Id Builder::add_tuple(const std::vector<Id>& items) {
   program_.charge(items.size() * sizeof(Id));
   if (items.empty()) return kEmptyTuple;
   const std::size_t begin = result_.tuples_.size();
@@ -128,19 +129,19 @@ Id Builder::tuple(const std::vector<Id>& items) {
   return make(Kind::tuple, begin, items.size());
 }
 
-Id Builder::global(std::string_view module, std::string_view name) {
+Id Builder::add_global(std::string_view module, std::string_view name) {
   program_.charge(sizeof(Global));
   result_.globals_.push_back({module, name});
   return make(Kind::global, result_.globals_.size() - 1);
 }
 
-Id Builder::extension(std::uint32_t code) {
+Id Builder::add_extension(std::uint32_t code) {
   program_.charge(64);
   result_.made_texts_.push_back(fmt::format("extension {}", code));
-  return global("copyreg", result_.made_texts_.back());
+  return add_global("copyreg", result_.made_texts_.back());
 }
 
-Id Builder::call(Call::How how, Id function, Id arguments, std::string_view what) {
+Id Builder::add_call(Call::How how, Id function, Id arguments, std::string_view what) {
   const Kind kind = result_.kind(function);
   if (kind != Kind::global && kind != Kind::call && kind != Kind::persistent)
     program_.fail(fmt::format("{}: neither a function nor a class is called", what));
@@ -156,7 +157,7 @@ void Builder::set_keywords(Id call, std::vector<Id> pairs) {
 
 // Throws because the target is of another kind. A function, a class, a storage or an array of bytes may do anything
 // with the step; other objects have no such method.
-void Builder::stop_at(Id target, std::string_view what, std::string_view expected) const {
+void Builder::refuse_target(Id target, std::string_view what, std::string_view expected) const {
   const Kind kind = result_.kind(target);
   if (kind == Kind::global || kind == Kind::persistent || kind == Kind::bytes)
     program_.refuse(fmt::format("{}: expected {}", what, expected));
@@ -183,12 +184,13 @@ void Builder::set_state(Id target, Id state) {
   call.state = state;
 }
 
-// Extends the target. Without items, Python does not look at it.
+// Appends items to a list or set, or to a call. Without items, Python accepts any target.
 void Builder::extend(Id target, Kind kind, const std::vector<Id>& items, std::string_view what) {
   program_.charge(items.size() * sizeof(Id));
   if (items.empty()) return;
   const Node& node = result_.nodes_[target];
-  if (node.kind != kind && node.kind != Kind::call) stop_at(target, what, kind == Kind::list ? "a list" : "a set");
+  if (node.kind != kind && node.kind != Kind::call)
+    refuse_target(target, what, kind == Kind::list ? "a list" : "a set");
   const auto index = static_cast<std::size_t>(node.first);
   if (node.kind == kind) result_.lists_[index].changed_at = static_cast<std::uint32_t>(program_.step_at());
   std::vector<Id>& to = node.kind == kind ? result_.lists_[index].items : result_.calls_[index].items;
@@ -224,7 +226,7 @@ void Builder::set(Id target, const std::vector<Id>& pairs, std::string_view what
     to.insert(to.end(), pairs.begin(), pairs.end());
     return;
   }
-  if (node.kind != Kind::dict && node.kind != Kind::list) stop_at(target, what, "a dict");
+  if (node.kind != Kind::dict && node.kind != Kind::list) refuse_target(target, what, "a dict");
   Pickle::List& list = result_.lists_[index];
   list.changed_at = static_cast<std::uint32_t>(program_.step_at());
   if (node.kind == Kind::dict) {

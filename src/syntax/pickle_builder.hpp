@@ -15,23 +15,24 @@ inline constexpr Id kTrue = 1;
 inline constexpr Id kFalse = 2;
 inline constexpr Id kEmptyTuple = 3;
 
-// Charges the program with the memory that objects take. Throws what Program throws.
+// Adds objects to a Pickle. Charges the program with the memory that they take. Throws what Program throws.
 class Builder {
  public:
   // Requires: both outlive this; `result` is empty.
   Builder(Program& program, std::uint64_t begin, Pickle& result);
 
-  Id integer(std::int64_t value) { return make(Kind::integer, static_cast<std::uint64_t>(value)); }
-  Id integer(std::span<const std::byte> bytes);  // little-endian, of any length: the last ones read
-  Id real(double value);
-  // These functions parse a line.
+  Id add_integer(std::int64_t value) { return make(Kind::integer, static_cast<std::uint64_t>(value)); }
+  Id add_integer(
+      std::span<const std::byte> bytes);  // little-endian, of any length; the bytes that the program read last
+  Id add_real(double value);
+  // These parse a line.
   Id add_line_integer(std::string_view text, std::string_view what);
   Id add_line_real(std::string_view text);
 
   // Adds a text of the pickle itself: the `length` bytes that follow.
-  Id text(Kind kind, std::uint64_t length);
+  Id read_text(Kind kind, std::uint64_t length);
   // Adds a text of Python 2, which may be bytes.
-  Id string(std::uint64_t length);
+  Id read_string(std::uint64_t length);
   Id add_text(Kind kind, std::string text);
   // Records the first text for Pickle::lone_surrogate().
   Id note_surrogate(Id id);
@@ -40,16 +41,16 @@ class Builder {
   // Adds a line in Latin-1, with \u1234 for characters that it does not have.
   Id add_unicode_line(std::string_view line);
 
-  Id list(Kind kind, std::vector<Id> items);
-  Id tuple(const std::vector<Id>& items);
+  Id add_list(Kind kind, std::vector<Id> items);
+  Id add_tuple(const std::vector<Id>& items);
 
-  Id global(std::string_view module, std::string_view name);
+  Id add_global(std::string_view module, std::string_view name);
   // Adds a global by its code in the extension registry of the reading program (copyreg), which Poise does not have: it
   // gets the name copyreg.extension followed by the code.
-  Id extension(std::uint32_t code);
-  Id persistent(Id key) { return make(Kind::persistent, key); }
+  Id add_extension(std::uint32_t code);
+  Id add_persistent(Id key) { return make(Kind::persistent, key); }
   void set_keywords(Id call, std::vector<Id> pairs);
-  Id call(Call::How how, Id function, Id arguments, std::string_view what);
+  Id add_call(Call::How how, Id function, Id arguments, std::string_view what);
 
   void set_state(Id target, Id state);
   void append(Id target, const std::vector<Id>& items, std::string_view what);
@@ -64,7 +65,7 @@ class Builder {
   void extend(Id target, Kind kind, const std::vector<Id>& items, std::string_view what);
   void set_in_list(std::vector<Id>& list, Id key, Id value) const;
   bool is_empty_state(Id state) const;
-  [[noreturn]] void stop_at(Id target, std::string_view what, std::string_view expected) const;
+  [[noreturn]] void refuse_target(Id target, std::string_view what, std::string_view expected) const;
 
   Program& program_;
   Pickle& result_;

@@ -17,7 +17,7 @@ namespace poise::pickle {
 
 class Program {
  public:
-  // Bytes beyond 2^31 do not belong to it: places in a pickle have 32 bits. Requires: `name` outlives this.
+  // Ignores bytes beyond 2^31, because places in a pickle have 32 bits. Requires: `name` outlives this.
   Program(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin);
 
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -27,9 +27,9 @@ class Program {
 
   PickleStep read_step();
 
-  // Begins a frame of the `length` bytes that follow the current step (protocol 4). Python's C code drops bytes of a
-  // frame in which a step is not whole if it reads from a file, goes on without the frame if it reads from memory, and
-  // its Python code fails; a frame in another one is refused by some, too. Throws unsupported for both.
+  // Begins a frame of the `length` bytes that follow the current step (protocol 4). Python's readers treat a step that
+  // goes beyond its frame, and a frame inside another one, differently: some drop bytes, some go on, some fail. Throws
+  // unsupported for both.
   void begin_frame(std::uint64_t length);
 
   // Returns the `length` bytes that follow a step. `what` names them in errors.
@@ -38,7 +38,7 @@ class Program {
   T read_number(std::string_view what) {
     return load_le<T>(read_bytes(sizeof(T), what).data());
   }
-  // Returns the bytes up to a line feed, without it.
+  // Returns the bytes up to a line feed, and skips the line feed.
   std::string_view read_line(std::string_view what);
   bool has_lines(std::size_t count) const;
   // Reads a signed number that is a length.

@@ -15,7 +15,7 @@ void Stack::push(Id id) {
 }
 
 Id Stack::top() const {
-  if (stack_.size() <= floor()) program_.fail("the stack is empty");
+  if (stack_.size() <= find_floor()) program_.fail("the stack is empty");
   return stack_.back();
 }
 
@@ -26,16 +26,16 @@ Id Stack::pop() {
 }
 
 void Stack::drop() {
-  if (stack_.size() == floor() && !marks_.empty()) {
+  if (stack_.size() == find_floor() && !marks_.empty()) {
     marks_.pop_back();
   } else {
     pop();
   }
 }
 
-std::vector<Id> Stack::take(std::size_t count) {
-  if (stack_.size() - floor() < count)
-    program_.fail(fmt::format("{} objects wanted, {} are there", count, stack_.size() - floor()));
+std::vector<Id> Stack::pop_many(std::size_t count) {
+  if (stack_.size() - find_floor() < count)
+    program_.fail(fmt::format("{} objects wanted, the stack has {}", count, stack_.size() - find_floor()));
   std::vector<Id> items(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
   stack_.resize(stack_.size() - count);
   return items;

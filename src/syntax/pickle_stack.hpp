@@ -21,9 +21,9 @@ class Stack {
   void push(Id id);
   Id top() const;
   Id pop();
-  // Removes the top, or a mark where no object is above it.
+  // Removes the top object, or the last mark if no object is above it.
   void drop();
-  std::vector<Id> take(std::size_t count);
+  std::vector<Id> pop_many(std::size_t count);
 
   void push_mark();
   // Removes and returns the objects above the last mark, and removes the mark.
@@ -37,13 +37,13 @@ class Stack {
   std::uint64_t count_memo() const { return memo_.size() + far_memo_.size(); }
 
  private:
-  std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+  std::size_t find_floor() const { return marks_.empty() ? 0 : marks_.back(); }
   std::size_t find_top_mark(std::string_view what) const;
   void cut_to(std::size_t size);
 
   Program& program_;
   std::vector<Id> stack_;
-  std::vector<std::size_t> marks_;  // how high the stack was
+  std::vector<std::size_t> marks_;  // the size of the stack at each mark
   // Keys that follow each other from 0 on are in memo_, larger ones in far_memo_.
   std::vector<Id> memo_;
   std::unordered_map<std::uint64_t, Id> far_memo_;

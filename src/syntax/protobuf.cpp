@@ -23,7 +23,7 @@ bool Message::next() {
   if (pending_) skip();
   if (reader_.remaining() == 0) return false;
   start_ = reader_.position();
-  const std::uint64_t tag = varint("tag");
+  const std::uint64_t tag = read_varint("tag");
   number_ = tag >> 3;
   if (number_ == 0 || number_ > kMaxNumber)
     fail("tag", fmt::format("field number {}, expected 1 to {}", number_, kMaxNumber));
@@ -36,23 +36,23 @@ bool Message::next() {
 }
 
 std::uint64_t Message::integer(std::string_view field) {
-  take(Wire::varint, field);
-  return varint(field);
+  expect_wire(Wire::varint, field);
+  return read_varint(field);
 }
 
 float Message::f32(std::string_view field) {
-  take(Wire::fixed32, field);
+  expect_wire(Wire::fixed32, field);
   return reader_.f32(field);
 }
 
 std::string_view Message::text(std::string_view field) {
-  take(Wire::bytes, field);
-  return reader_.text(varint(field), field);
+  expect_wire(Wire::bytes, field);
+  return reader_.text(read_varint(field), field);
 }
 
 Message::Place Message::place(std::string_view field) {
-  take(Wire::bytes, field);
-  const std::uint64_t length = varint(field);
+  expect_wire(Wire::bytes, field);
+  const std::uint64_t length = read_varint(field);
   const std::uint64_t begin = reader_.position();
   reader_.skip(length, field);
   return {begin, begin + length};
@@ -60,30 +60,30 @@ Message::Place Message::place(std::string_view field) {
 
 Message::Place Message::packed(std::string_view field, Wire wire) {
   if (wire_ == Wire::bytes) return place(field);
-  take(wire, field);
+  expect_wire(wire, field);
   const std::uint64_t begin = reader_.position();
   pending_ = true;
   skip();
   return {begin, reader_.position()};
 }
 
-void Message::integers(std::string_view field, FunctionRef<void(std::uint64_t)> take_value) {
-  if (wire_ != Wire::bytes) return take_value(integer(field));
+void Message::integers(std::string_view field, FunctionRef<void(std::uint64_t)> visit) {
+  if (wire_ != Wire::bytes) return visit(integer(field));
   const Place whole = place(field);
   reader_.seek(whole.begin);
-  while (reader_.position() < whole.end) take_value(varint(field));
+  while (reader_.position() < whole.end) visit(read_varint(field));
   if (reader_.position() > whole.end) fail(field, "the last integer ends behind the field");
 }
 
 Message Message::read_message(std::string_view field, std::string_view context) {
-  take(Wire::bytes, field);
-  const std::uint64_t length = varint(field);
+  expect_wire(Wire::bytes, field);
+  const std::uint64_t length = read_varint(field);
   const std::uint64_t begin = reader_.position();
   reader_.skip(length, field);
   return Message(source_, fmt::format("{}: {}", context_, context), begin, begin + length);
 }
 
-void Message::take(Wire expected, std::string_view field) {
+void Message::expect_wire(Wire expected, std::string_view field) {
   if (wire_ != expected)
     fail(field, fmt::format("wire type {}, expected {}", static_cast<int>(wire_), static_cast<int>(expected)));
   pending_ = false;
@@ -92,14 +92,14 @@ void Message::take(Wire expected, std::string_view field) {
 void Message::skip() {
   pending_ = false;
   switch (wire_) {
-    case Wire::varint: varint(kUnknown); return;
+    case Wire::varint: read_varint(kUnknown); return;
     case Wire::fixed64: reader_.skip(8, kUnknown); return;
-    case Wire::bytes: reader_.skip(varint(kUnknown), kUnknown); return;
+    case Wire::bytes: reader_.skip(read_varint(kUnknown), kUnknown); return;
     case Wire::fixed32: reader_.skip(4, kUnknown); return;
   }
 }
 
-std::uint64_t Message::varint(std::string_view field) {
+std::uint64_t Message::read_varint(std::string_view field) {
   const std::uint64_t begin = reader_.position();
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -111,26 +111,26 @@ std::uint64_t Message::varint(std::string_view field) {
   reader_.fail(field, "a varint of more than 64 bits", begin);
 }
 
-void MessageWriter::varint(std::uint64_t value) {
+void MessageWriter::append_varint(std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
   bytes_ += static_cast<char>(value);
 }
 
 void MessageWriter::integer(std::uint64_t number, std::uint64_t value) {
-  varint(number << 3);
-  varint(value);
+  append_varint(number << 3);
+  append_varint(value);
 }
 
 void MessageWriter::f32(std::uint64_t number, float value) {
-  varint(number << 3 | 5);
+  append_varint(number << 3 | 5);
   std::array<std::byte, sizeof value> bytes;
   store_le(bytes.data(), value);
   for (const std::byte byte : bytes) bytes_ += static_cast<char>(byte);
 }
 
 void MessageWriter::text(std::uint64_t number, std::string_view value) {
-  varint(number << 3 | 2);
-  varint(value.size());
+  append_varint(number << 3 | 2);
+  append_varint(value.size());
   bytes_ += value;
 }
 

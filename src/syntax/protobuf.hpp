@@ -24,7 +24,7 @@ namespace poise::protobuf {
 class Message {
  public:
   enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-  // Names a run of bytes of the source.
+  // A range of bytes of the source.
   struct Place {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -38,23 +38,23 @@ class Message {
 
   // Returns the number of the field that next() found.
   std::uint64_t number() const { return number_; }
-  // Returns the offset of its tag; before the first next(), of the message.
+  // Returns the offset of the field's tag; before the first next(), the offset of the message.
   std::uint64_t start() const { return start_; }
 
   // Returns the value of the field; `field` is its name in errors. Requires: next() returned true, and the value has
-  // not been taken yet.
+  // not been read yet.
   std::uint64_t integer(std::string_view field);
   bool boolean(std::string_view field) { return integer(field) != 0; }
   float f32(std::string_view field);
   // Returns a text, which is valid until the next call.
   std::string_view text(std::string_view field);
-  // Returns where the bytes of text, bytes and packed fields are.
+  // Returns the place of the bytes of a text, bytes or packed field.
   Place place(std::string_view field);
-  // Returns where a repeated field of numbers of this wire type is, packed (wire type 2) or each by itself. A number by
+  // Returns the place of a repeated field's numbers of this wire type, packed (wire type 2) or one by one. A number by
   // itself is a packed field of one.
   Place packed(std::string_view field, Wire wire);
-  // Calls take(value) for the integers of a repeated field, packed or one by itself.
-  void integers(std::string_view field, FunctionRef<void(std::uint64_t)> take);
+  // Calls visit(value) for the integers of a repeated field, packed or one by one.
+  void integers(std::string_view field, FunctionRef<void(std::uint64_t)> visit);
   // Returns a message in this one, with a context of its own after this one's.
   Message read_message(std::string_view field, std::string_view context);
 
@@ -64,9 +64,9 @@ class Message {
   }
 
  private:
-  void take(Wire expected, std::string_view field);
+  void expect_wire(Wire expected, std::string_view field);
   void skip();
-  std::uint64_t varint(std::string_view field);
+  std::uint64_t read_varint(std::string_view field);
 
   const Source& source_;
   std::string context_;
@@ -74,10 +74,10 @@ class Message {
   std::uint64_t start_;
   std::uint64_t number_ = 0;
   Wire wire_ = Wire::varint;
-  bool pending_ = false;  // the value has not been taken
+  bool pending_ = false;  // the value has not been read
 };
 
-// Appends fields one after the other; a message in another one is made first.
+// Appends fields one after the other. A nested message is made first.
 class MessageWriter {
  public:
   void integer(std::uint64_t number, std::uint64_t value);
@@ -93,7 +93,7 @@ class MessageWriter {
   std::string take() { return std::move(bytes_); }
 
  private:
-  void varint(std::uint64_t value);
+  void append_varint(std::uint64_t value);
 
   std::string bytes_;
 };

@@ -4,7 +4,7 @@
 
 namespace poise {
 
-// Defined here once, because a copy of all kinds is a page of code in every file that makes one.
+// These are defined here once: copying all kinds is a page of code, which every file would contain.
 Attributes::Attributes(const Attributes&) = default;
 Attributes::Attributes(Attributes&&) noexcept = default;
 Attributes& Attributes::operator=(const Attributes&) = default;

@@ -10,13 +10,11 @@
 
 namespace poise {
 
-// The limits of self-describing data. docs/limits.md lists them for users.
-
-// Nesting.
+// Limits of nesting. docs/limits.md lists them for users.
 inline constexpr std::size_t kMaxNesting = 64;           // JSON, and CBOR
 inline constexpr std::size_t kMaxManifestNesting2 = 32;  // deterministic CBOR, below its root
 
-// Returns the memory for the values of JSON and CBOR that are kept as a tree.
+// Returns the memory that the values of a JSON or CBOR text may take as a tree.
 inline constexpr std::uint64_t compute_value_limit(std::uint64_t text_bytes) {
   return (std::uint64_t{80} << 20) + 2 * text_bytes;
 }
@@ -34,11 +32,11 @@ class ValueBudget {
 
   // Returns false when the budget has no room for one more value, including the growth of the list or map that holds
   // it.
-  bool take_value() { return take(kValueBytes); }
-  // Charges a key that comes to `keys` others of its map; a few of them cost nothing.
-  bool charge_key(std::size_t keys) { return keys < KeySet::kFew || take(kKeyBytes); }
-  // Charges a text that does not stay where it was read.
-  bool take_text(std::size_t bytes) { return take(64 + bytes); }
+  bool charge_value() { return charge(kValueBytes); }
+  // Charges a key of a map that has `keys` keys already. The first few keys of a map cost nothing.
+  bool charge_key(std::size_t keys) { return keys < KeySet::kFew || charge(kKeyBytes); }
+  // Charges a text that is copied.
+  bool charge_text(std::size_t bytes) { return charge(64 + bytes); }
 
  private:
   friend std::uint64_t measure_cost(const Value& value);
@@ -46,7 +44,7 @@ class ValueBudget {
   static constexpr std::uint64_t kValueBytes = sizeof(Attributes::Entry) + 16;
   static constexpr std::uint64_t kKeyBytes = 64;
 
-  bool take(std::uint64_t bytes) {
+  bool charge(std::uint64_t bytes) {
     if (left_ < bytes) return false;
     left_ -= bytes;
     return true;

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kMostNodes = 100'000;
 constexpr std::size_t kMostDepth = 32;
 
-std::size_t line_of(const YAML::Mark& mark) { return static_cast<std::size_t>(std::max(mark.line, 0)) + 1; }
+std::size_t get_line(const YAML::Mark& mark) { return static_cast<std::size_t>(std::max(mark.line, 0)) + 1; }
 
 [[noreturn]] void fail(const std::string& path, std::size_t line, std::string_view problem) {
   throw Error(ErrorKind::invalid_file, fmt::format("line {}: {}", line, problem), path);
@@ -46,7 +46,7 @@ class TreeMaker final : public YAML::EventHandler {
  public:
   explicit TreeMaker(const std::string& path) : path_(path) {}
 
-  YamlNode take() { return std::move(root_); }
+  YamlNode release() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -59,23 +59,23 @@ class TreeMaker final : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) fail(path_, line_of(mark), "an alias stands inside the node that it names");
-    count(mark, count_nodes(found->second));
-    if (open_.size() + measure_depth(found->second) > kMostDepth) fail_depth(line_of(mark));
+    if (found == anchors_.end()) fail(path_, get_line(mark), "an alias stands inside the node that it names");
+    count_values(mark, count_nodes(found->second));
+    if (open_.size() + measure_depth(found->second) > kMostDepth) fail_depth(get_line(mark));
     YamlNode copy = found->second;
-    copy.line = line_of(mark);
-    put(std::move(copy));
+    copy.line = get_line(mark);
+    add_to_parent(std::move(copy));
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    begin(mark, anchor, YamlNode::Kind::list);
+    begin_container(mark, anchor, YamlNode::Kind::list);
   }
-  void OnSequenceEnd() override { end(); }
+  void OnSequenceEnd() override { end_container(); }
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    begin(mark, anchor, YamlNode::Kind::map);
+    begin_container(mark, anchor, YamlNode::Kind::map);
   }
-  void OnMapEnd() override { end(); }
+  void OnMapEnd() override { end_container(); }
 
  private:
   struct Open {
@@ -89,39 +89,39 @@ class TreeMaker final : public YAML::EventHandler {
     fail(path_, line, fmt::format("lists and maps are more than {} deep", kMostDepth));
   }
 
-  void count(const YAML::Mark& mark, std::size_t nodes) {
+  void count_values(const YAML::Mark& mark, std::size_t nodes) {
     nodes_ += nodes;
-    if (nodes_ > kMostNodes) fail(path_, line_of(mark), fmt::format("there are more than {} values", kMostNodes));
+    if (nodes_ > kMostNodes) fail(path_, get_line(mark), fmt::format("there are more than {} values", kMostNodes));
   }
 
   void add(const YAML::Mark& mark, YAML::anchor_t anchor, YamlNode node) {
-    count(mark, 1);
-    node.line = line_of(mark);
-    keep(anchor, node);
-    put(std::move(node));
+    count_values(mark, 1);
+    node.line = get_line(mark);
+    keep_anchor(anchor, node);
+    add_to_parent(std::move(node));
   }
 
-  void begin(const YAML::Mark& mark, YAML::anchor_t anchor, YamlNode::Kind kind) {
-    count(mark, 1);
-    if (open_.size() == kMostDepth) fail_depth(line_of(mark));
-    open_.push_back({{.kind = kind, .line = line_of(mark)}, anchor});
+  void begin_container(const YAML::Mark& mark, YAML::anchor_t anchor, YamlNode::Kind kind) {
+    count_values(mark, 1);
+    if (open_.size() == kMostDepth) fail_depth(get_line(mark));
+    open_.push_back({{.kind = kind, .line = get_line(mark)}, anchor});
   }
 
-  void end() {
+  void end_container() {
     Open done = std::move(open_.back());
     open_.pop_back();
-    keep(done.anchor, done.node);
-    put(std::move(done.node));
+    keep_anchor(done.anchor, done.node);
+    add_to_parent(std::move(done.node));
   }
 
-  void keep(YAML::anchor_t anchor, const YamlNode& node) {
+  void keep_anchor(YAML::anchor_t anchor, const YamlNode& node) {
     if (anchor == 0) return;
     nodes_ += count_nodes(node);
     anchors_[anchor] = node;
   }
 
   // Puts a complete node where the parser is.
-  void put(YamlNode node) {
+  void add_to_parent(YamlNode node) {
     if (open_.empty()) {
       root_ = std::move(node);
       return;
@@ -132,7 +132,7 @@ class TreeMaker final : public YAML::EventHandler {
     } else if (!std::exchange(parent.has_key, !parent.has_key)) {
       if (node.kind != YamlNode::Kind::scalar) fail(path_, node.line, "a key of a map is not text");
       if (!parent.keys.insert(node.text).second)
-        fail(path_, node.line, fmt::format("the key \"{}\" is there twice", shorten(node.text, 60)));
+        fail(path_, node.line, fmt::format("the key \"{}\" appears twice", shorten(node.text, 60)));
       parent.node.keys.push_back({std::move(node.text), node.line});
     } else {
       parent.node.items.push_back(std::move(node));
@@ -176,9 +176,9 @@ YamlNode parse_yaml(std::string_view text, const std::string& path) {
     TreeMaker next(path);
     if (parser.HandleNextDocument(next)) fail(path, 1, "there are several documents");
   } catch (const YAML::Exception& error) {
-    fail(path, line_of(error.mark), error.msg);
+    fail(path, get_line(error.mark), error.msg);
   }
-  return maker.take();
+  return maker.release();
 }
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// YAML, for recipes: a document as a tree whose nodes know their lines.
+// Reads YAML, for recipes: a document becomes a tree whose nodes have their lines.
 //
 // yaml-cpp reads the text. Its size, the nodes (those of aliases count each time), and their depth are bounded, so that
 // a small text cannot make a large tree.

@@ -24,7 +24,7 @@ struct NamedLayout : BlockScheme {
 const std::vector<NamedLayout>& list_named_layouts() {
   static const auto layouts = [] {
     std::vector<NamedLayout> all;
-    for (const BlockType& type : block_types()) {
+    for (const BlockType& type : list_block_types()) {
       all.push_back({{&type, BlocksAlong::rows}, fmt::format("gguf.{}/1", type.name)});
       all.push_back({{&type, BlocksAlong::columns}, fmt::format("poise.{}.columns/1", type.name)});
     }

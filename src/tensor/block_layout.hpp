@@ -19,7 +19,7 @@ namespace poise {
 // stored transposed (as llama.cpp stores the matrices of GPT-2).
 enum class BlocksAlong : std::uint8_t { rows, columns };
 
-// Returns the layout of such blocks. Requires: a row of block_types().
+// Returns the layout of such blocks. Requires: a row of list_block_types().
 TensorLayout make_block_layout(const BlockType& type, BlocksAlong along = BlocksAlong::rows);
 
 // Returns the type of the blocks; null for other layouts.

@@ -27,7 +27,7 @@ class Worker final : public PieceSink {
 
   void begin(std::size_t bytes) {
     tokens_.clear();
-    if (cutter_) cutter_->allow(bytes);
+    if (cutter_) cutter_->start_clock(bytes);
   }
   void add(TokenId token) { tokens_.push_back(token); }
   void add(Piece piece) { cutter_ ? cutter_->accept(piece) : accept(piece); }

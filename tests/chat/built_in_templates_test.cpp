@@ -128,7 +128,7 @@ TEST(BuiltInTemplates, RefuseRolesThatTheyHaveNoPlaceFor) {
   const Tokenizer tokenizer(ascii_vocabulary(true));
   Conversation talk = short_talk(false);
   talk.messages.emplace_back(Attributes{{"role", "tool"}, {"content", "42"}});
-  for (const BuiltInTemplate& row : built_in_templates()) {
+  for (const BuiltInTemplate& row : get_built_in_templates()) {
     if (row.source.find("in turns") == std::string_view::npos) continue;
     const ChatTemplate chat(make_built_in_source(row, tokenizer), tokenizer.vocabulary());
     EXPECT_THAT(message_of([&] { (void)chat.render(talk); }), HasSubstr("found tool")) << row.name;
@@ -138,7 +138,7 @@ TEST(BuiltInTemplates, RefuseRolesThatTheyHaveNoPlaceFor) {
 // Only the template spells special tokens of the models, so that the tokenizer finds them.
 TEST(BuiltInTemplates, SpellSpecialTokensWithoutTextOfMessages) {
   const Tokenizer tokenizer(ascii_vocabulary(true));
-  for (const BuiltInTemplate& row : built_in_templates()) {
+  for (const BuiltInTemplate& row : get_built_in_templates()) {
     const ChatText chat =
         ChatTemplate(make_built_in_source(row, tokenizer), tokenizer.vocabulary()).render(short_talk(true));
     for (const std::string_view special : row.special) {
@@ -158,7 +158,7 @@ TEST(BuiltInTemplates, SpellSpecialTokensWithoutTextOfMessages) {
 TEST(BuiltInTemplates, AreInTheDocumentsTable) {
   std::ifstream file(source_directory() / "docs" / "chat.md");
   const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  for (const BuiltInTemplate& row : built_in_templates())
+  for (const BuiltInTemplate& row : get_built_in_templates())
     EXPECT_NE(page.find("\n| `" + std::string(row.name) + "` | "), std::string::npos) << row.name;
 }
 

@@ -136,7 +136,7 @@ std::span<const std::byte> row_of(const BlockType& type, const std::vector<std::
 }
 
 TEST(BlockTypes, AreThoseOfGgml) {
-  const auto types = block_types();
+  const auto types = list_block_types();
   ASSERT_EQ(types.size(), std::size(kGolden));
   for (std::size_t i = 0; i < types.size(); ++i) {
     EXPECT_EQ(types[i].name, kGolden[i].name);
@@ -150,12 +150,12 @@ TEST(BlockTypes, AreThoseOfGgml) {
 
 TEST(BlockTypes, AreFoundByNameAndNumber) {
   std::set<const BlockType*> found;
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     EXPECT_EQ(find_named_block_type(type.name), &type);
     EXPECT_EQ(find_numbered_block_type(type.number), &type);
     found.insert(find_named_block_type(type.name));
   }
-  EXPECT_EQ(found.size(), block_types().size());
+  EXPECT_EQ(found.size(), list_block_types().size());
   EXPECT_EQ(find_named_block_type("Q4_0"), nullptr);
   EXPECT_EQ(find_named_block_type("f32"), nullptr);
   for (const std::uint32_t number : {0U, 1U, 4U, 5U, 24U, 28U, 30U, 31U, 36U, 38U, 43U, 0xffffffffU})
@@ -167,7 +167,7 @@ TEST(BlockTypes, RowsThatAreNoWholeBlocksTakeTheFallbackOfLlamaQuantize) {
   const std::map<std::string_view, std::string_view> fallbacks = {
       {"tq1_0", "q4_0"},    {"tq2_0", "q4_0"}, {"q2_k", "q4_0"}, {"q3_k", "q4_0"},
       {"iq4_xs", "iq4_nl"}, {"q4_k", "q5_0"},  {"q5_k", "q5_1"}, {"q6_k", "q8_0"}};
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     EXPECT_EQ(choose_block_type_for_rows(type, 3 * type.elements), &type) << type.name;
     EXPECT_EQ(choose_block_type_for_rows(type, 3 * type.elements + 1), nullptr) << type.name;
     const auto fallback = fallbacks.find(type.name);
@@ -185,7 +185,7 @@ TEST(BlockTypes, AreSwappedWhereGgmlDefinesAByteOrder) {
   const std::map<std::string_view, std::vector<std::size_t>> swapped = {
       {"q4_0", {0}},   {"q8_0", {0}}, {"q4_k", {0, 2}}, {"q6_k", {208}},
       {"tq2_0", {64}}, {"q1_0", {0}}, {"mxfp4", {}},    {"nvfp4", {}}};
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     const auto expected = swapped.find(type.name);
     ASSERT_EQ(type.swapped.has_value(), expected != swapped.end()) << type.name;
     if (!type.swapped) continue;
@@ -246,7 +246,7 @@ TEST_P(BlockCodecs, DecodeAnyBytesAsGgml) {
 
 // A view decodes rows in pieces.
 TEST_P(BlockCodecs, DecodeEachBlockByItself) {
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.decode == nullptr) continue;
     const std::vector<std::byte> blocks = random_bytes(99, 5 * type.bytes);
     const std::vector<float> together = decode(type, blocks);
@@ -275,7 +275,7 @@ TEST_P(BlockCodecs, EncodeRowsAsGgml) {
 TEST_P(BlockCodecs, EncodeEachRowByItself) {
   const std::vector<float> rows = rows_to_encode();
   const std::vector<float> weights = importance();
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr) continue;
     const std::vector<std::byte> together = encode(type, rows, weights.data());
     for (std::size_t row = 0; row < kRows; ++row) {
@@ -296,7 +296,7 @@ TEST_P(BlockCodecs, EncodeEachRowByItself) {
 TEST_P(BlockCodecs, NumbersThatAreNotFiniteHarmTheirRowAlone) {
   std::vector<float> rows = rows_to_encode();
   const std::vector<float> weights = importance();
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr) continue;
     for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                             -std::numeric_limits<float>::max()}) {
@@ -324,7 +324,7 @@ TEST_P(BlockCodecs, LoseLittle) {
   Random random(5);
   for (float& x : rows) x = bell(random);
   const std::vector<float> weights(kLength, 1.0F);
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr) continue;
     for (const float* const each : {static_cast<const float*>(nullptr), weights.data()}) {
       const std::vector<float> decoded = decode(type, encode(type, rows, each));

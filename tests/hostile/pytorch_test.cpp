@@ -66,7 +66,7 @@ TEST(HostilePytorch, Steps) {
                "bytes after its end"},
           Case{"something is left", [] { return file_of("\x80\x02."); }, kInvalid, "0 bytes + 2", "stack is empty"},
           Case{"nothing is taken from below a mark", [] { return file_of("\x80\x02}(K\1s."); }, kInvalid, "0 bytes + 6",
-               "2 objects wanted, 1 are there"},
+               "2 objects wanted, the stack has 1"},
           Case{"a mark is there", [] { return file_of("\x80\x02}t."); }, kInvalid, "0 bytes + 3", "no mark"},
           Case{"keys have values", [] { return file_of("\x80\x02}(K\1u."); }, kInvalid, "0 bytes + 6",
                "a key without a value"},

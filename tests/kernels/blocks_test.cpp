@@ -61,7 +61,7 @@ std::vector<std::byte> blocks_of(const BlockType& type, std::mt19937& random) {
 
 TEST(Blocks, ProductsAreThoseOfTheDecodedNumbers) {
   std::mt19937 random(1);
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr) continue;
     SCOPED_TRACE(type.name);
     const std::vector<std::byte> blocks = blocks_of(type, random);
@@ -191,7 +191,7 @@ std::vector<float> some_x(std::size_t count, std::mt19937& random) {
 // Any bytes are blocks: scales of any size, infinite ones and NaN among them.
 TEST_P(BlockProducts, OfAnyBytes) {
   std::mt19937 random(3);
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.decode == nullptr) continue;
     for (const std::size_t count : {1U, 2U, 3U, 5U, 32U, 33U, 40U}) {
       const std::size_t columns = count * type.elements;
@@ -219,7 +219,7 @@ TEST_P(BlockProducts, OfAnyBytes) {
 // others.
 TEST_P(BlockProducts, AreOfFloat32WhereTheyAreToBeExact) {
   std::mt19937 random(7);
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.decode == nullptr) continue;
     for (const std::size_t tokens : {1U, 3U, 33U}) {
       const std::size_t columns = 3 * type.elements;
@@ -256,7 +256,7 @@ TEST_P(BlockProducts, AreOfFloat32WhereTheyAreToBeExact) {
 // Codes of six bits and fewer take x in 8 bits, those of eight bits in 16; and both are no worse than their rounding of
 // x.
 TEST_P(BlockProducts, TakeXInAsManyBitsAsTheirCodesDeserve) {
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.decode == nullptr) continue;
     const StoredRows matrix = {.storage = Storage::blocks, .columns = 2 * type.elements, .blocks = &type};
     const bool eight_bits = type.name == "q8_0" || type.name == "q8_k";
@@ -269,7 +269,7 @@ TEST_P(BlockProducts, TakeXInAsManyBitsAsTheirCodesDeserve) {
 // x of one column in 32 and zero in the others has no error of rounding: each weight comes out as it was stored.
 TEST_P(BlockProducts, OfOneColumnAreItsWeights) {
   std::mt19937 random(5);
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr || type.decode == nullptr) continue;
     const std::size_t columns = std::max<std::size_t>(64, type.elements);
     Blocks blocks(type, 3, columns);
@@ -353,7 +353,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, BlockPanels, ::testing::ValuesIn(every_unit())
 // the same bits in any company of few or of many, and for any part of the rows.
 TEST_P(BlockPanels, OfAnyBytes) {
   std::mt19937 random(13);
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.decode == nullptr) continue;
     for (const std::size_t tokens : {2U, 4U, 7U, 13U, 17U, 22U, 35U}) {
       const std::size_t columns = (1 + random() % (700 / type.elements)) * type.elements;
@@ -389,7 +389,7 @@ TEST_P(BlockPanels, OfAnyBytes) {
 
 TEST_P(BlockPanels, OfOneColumnAreItsWeights) {
   std::mt19937 random(15);
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr || type.decode == nullptr) continue;
     const std::size_t columns = std::max<std::size_t>(64, type.elements);
     Blocks blocks(type, 3, columns);

@@ -78,7 +78,7 @@ std::vector<StoredMatrix> matrices(std::size_t rows, std::size_t columns) {
   put("group8", Storage::group8, 8);
   put("group4", Storage::group4, 4);
   put("mx4", Storage::mx4, 4);
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr || type.decode == nullptr) continue;
     StoredMatrix matrix = {.name = std::string(type.name)};
     matrix.bytes.resize(rows * columns / type.elements * type.bytes);

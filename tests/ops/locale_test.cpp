@@ -59,9 +59,9 @@ INSTANTIATE_TEST_SUITE_P(Of, AnyLocale, ::testing::Values("de_DE", "tr_TR"),
 
 TEST_P(AnyLocale, KeepsNumbers) {
   for (const float number : {0.5F, 1e-5F, 1000000.0F, 3.4028235e38F, 1e-45F, -0.1F})
-    EXPECT_EQ(static_cast<float>(shortest(number)), number);
-  EXPECT_EQ(shortest(1e-5F), 1e-5);
-  EXPECT_EQ(shortest(-std::numeric_limits<float>::infinity()), -std::numeric_limits<double>::infinity());
+    EXPECT_EQ(static_cast<float>(convert_by_spelling(number)), number);
+  EXPECT_EQ(convert_by_spelling(1e-5F), 1e-5);
+  EXPECT_EQ(convert_by_spelling(-std::numeric_limits<float>::infinity()), -std::numeric_limits<double>::infinity());
 }
 
 // Token scores, hyperparameters and tensors, in both directions. The numbers are those of config.json.

@@ -76,7 +76,7 @@ TEST(Yaml, BoundsDepthAndSize) {
 
 TEST(Yaml, NamesTheLineOfAFault) {
   EXPECT_THAT(find_error("a: 1\nb: [1\n"), HasSubstr("recipe.yaml: line "));
-  EXPECT_THAT(find_error("a: 1\na: 2\n"), HasSubstr("line 2: the key \"a\" is there twice"));
+  EXPECT_THAT(find_error("a: 1\na: 2\n"), HasSubstr("line 2: the key \"a\" appears twice"));
   EXPECT_THAT(find_error("a: 1\n[b]: 2\n"), HasSubstr("line 2: a key of a map is not text"));
   EXPECT_THAT(find_error("a: 1\n---\nb: 2\n"), HasSubstr("there are several documents"));
 }

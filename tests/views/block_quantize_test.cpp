@@ -67,7 +67,7 @@ TEST(BlockQuantize, EachStackedMatrixHasItsWeights) {
 // too.
 TEST(BlockQuantize, BlocksThatWouldNotBeFiniteAreRefused) {
   constexpr std::uint64_t kRows = 4, kColumns = 512;
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr) continue;
     // 3e38 has a place in a power of two of eight bits only; 9e6 / 128 in no float16 scale of codes of eight bits.
     const bool refuses_9e6 = type.elements == 32 && type.name != "mxfp4";
@@ -111,7 +111,7 @@ TEST(BlockQuantize, WeightsOfErrorsThatAreTooLargeAreRefused) {
   std::vector<float> values(kColumns);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) * 0.37F);
   std::size_t refused = 0;
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr) continue;
     for (const float weight : {0.0F, 1e-38F, 1.0F, 1e34F, 1e36F, 3e38F}) {
       SCOPED_TRACE(testing::Message() << type.name << " " << weight);
@@ -133,7 +133,7 @@ TEST(BlockQuantize, WeightsOfErrorsThatAreTooLargeAreRefused) {
 }
 
 TEST(BlockQuantize, NumbersThatAreNotFiniteAreRefused) {
-  for (const BlockType& type : block_types()) {
+  for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr) continue;
     std::vector<float> values(1024, 0.5F);
     values[777] = std::numeric_limits<float>::quiet_NaN();

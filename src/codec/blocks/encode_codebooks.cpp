@@ -16,19 +16,20 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kGroup = 32;  // numbers that share a scale
 
-HWY_INLINE float Iq4Middle(std::size_t i) { return 0.5F * static_cast<float>(kIq4Numbers[i] + kIq4Numbers[i + 1]); }
+HWY_INLINE float FindIq4Middle(std::size_t i) { return 0.5F * static_cast<float>(kIq4Numbers[i] + kIq4Numbers[i + 1]); }
 
 // Returns the nearest number of the book; of two equally near numbers, the greater.
-HWY_INLINE Numbers NearestIq4(Numbers x) {
+HWY_INLINE Numbers FindNearestIq4(Numbers x) {
   auto nearest = Set(kIq4Numbers[0]);
   for (std::size_t i = 0; i < 15; ++i)
-    nearest = hn::IfThenElse(hn::Ge(x, Set(Iq4Middle(i))), Set(kIq4Numbers[i + 1]), nearest);
+    nearest = hn::IfThenElse(hn::Ge(x, Set(FindIq4Middle(i))), Set(kIq4Numbers[i + 1]), nearest);
   return nearest;
 }
 // Returns the code of that number.
-HWY_INLINE Codes Iq4Code(Numbers x) {
+HWY_INLINE Codes FindIq4Code(Numbers x) {
   auto code = Zero();
-  for (std::size_t i = 0; i < 15; ++i) code = hn::Add(code, hn::IfThenElseZero(hn::Ge(x, Set(Iq4Middle(i))), Set(1)));
+  for (std::size_t i = 0; i < 15; ++i)
+    code = hn::Add(code, hn::IfThenElseZero(hn::Ge(x, Set(FindIq4Middle(i))), Set(1)));
   return hn::ConvertTo(Integers(), code);
 }
 
@@ -44,7 +45,7 @@ HWY_INLINE Numbers FindIq4Scale(const float* x, const float* weights) {
     sum_qx = sum_q2 = Zero();
     for (std::size_t i = 0; i < kGroup; ++i) {
       const auto value = At(x, i);
-      const auto nearest = NearestIq4(hn::Mul(inverse, value));
+      const auto nearest = FindNearestIq4(hn::Mul(inverse, value));
       const auto weighted = hn::Mul(At(weights, i), nearest);
       sum_qx = hn::Add(sum_qx, hn::Mul(weighted, value));
       sum_q2 = hn::Add(sum_q2, hn::Mul(weighted, nearest));
@@ -77,7 +78,7 @@ HWY_INLINE void WeighIq4(const LaneBlocks& block, std::size_t group, Numbers mea
 
 // Returns twice the mean square.
 template <std::size_t kElements>
-HWY_INLINE Numbers TwiceMeanSquare(const float* x) {
+HWY_INLINE Numbers ComputeTwiceMeanSquare(const float* x) {
   auto sum = Zero();
   for (std::size_t i = 0; i < kElements; ++i) sum = hn::Add(sum, hn::Mul(At(x, i), At(x, i)));
   return hn::Mul(sum, Set(2.0F / kElements));
@@ -86,11 +87,11 @@ HWY_INLINE Numbers TwiceMeanSquare(const float* x) {
 void EncodeIq4_Nl(const BlockRows& rows, std::byte* out) {
   ForLanes<kGroup, 18, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     HWY_ALIGN float weights[kGroup * kMaxLanes];
-    WeighIq4<kGroup>(block, 0, TwiceMeanSquare<kGroup>(block.x), weights);
+    WeighIq4<kGroup>(block, 0, ComputeTwiceMeanSquare<kGroup>(block.x), weights);
     const auto scale = FindIq4Scale(block.x, weights);
     to.store_halves(scale, 0);
     const auto inverse = InverseOrZero(scale);
-    const auto code = [&](std::size_t i) HWY_ATTR { return Iq4Code(hn::Mul(inverse, At(block.x, i))); };
+    const auto code = [&](std::size_t i) HWY_ATTR { return FindIq4Code(hn::Mul(inverse, At(block.x, i))); };
     StoreBytes(to, 2, 16, [&](std::size_t i) HWY_ATTR { return hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16))); });
   });
 }
@@ -101,7 +102,7 @@ void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
   ForLanes<kElements, 136, false>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     HWY_ALIGN float weights[kGroup * kMaxLanes];
     HWY_ALIGN float scales[kGroups * kMaxLanes];
-    const auto mean = TwiceMeanSquare<kElements>(block.x);
+    const auto mean = ComputeTwiceMeanSquare<kElements>(block.x);
     for (std::size_t group = 0; group < kGroups; ++group) {
       WeighIq4<kElements>(block, group, mean, weights);
       Put(FindIq4Scale(block.x + kGroup * group * hn::Lanes(Floats()), weights), scales, group);
@@ -119,7 +120,7 @@ void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
       low = hn::Or(low, hn::ShiftLeftSame(hn::And(stored, SetCode(15)), static_cast<int>(4 * group)));
       high = hn::Or(high, hn::ShiftLeftSame(hn::ShiftRight<4>(stored), static_cast<int>(2 * group)));
       const auto code = [&](std::size_t i)
-                            HWY_ATTR { return Iq4Code(hn::Mul(inverse_scale, At(block.x, kGroup * group + i))); };
+                            HWY_ATTR { return FindIq4Code(hn::Mul(inverse_scale, At(block.x, kGroup * group + i))); };
       StoreBytes(to, 8 + 16 * group, 16,
                  [&](std::size_t i) HWY_ATTR { return hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16))); });
     }
@@ -130,7 +131,7 @@ void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
 }
 
 // Returns ggml's exponent for a block with this peak, including its conversion to a byte below 0.
-HWY_INLINE std::uint8_t Mxfp4Exponent(float peak) {
+HWY_INLINE std::uint8_t ChooseMxfp4Exponent(float peak) {
   if (!(peak > 0) || !std::isfinite(peak)) return 0;
   return static_cast<std::uint8_t>(static_cast<int>(std::floor(std::log2(peak)) - 2 + 127));
 }
@@ -143,7 +144,7 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
     for (std::size_t i = 0; i < 32; ++i) peak = hn::Max(peak, hn::Abs(At(block.x, i)));
     hn::Store(peak, Floats(), peaks);
     for (std::size_t lane = 0; lane < hn::Lanes(Floats()); ++lane) {
-      const std::uint8_t exponent = Mxfp4Exponent(peaks[lane]);
+      const std::uint8_t exponent = ChooseMxfp4Exponent(peaks[lane]);
       if (lane < to.live) to.blocks[lane * to.stride] = static_cast<std::byte>(exponent);
       peaks[lane] = decode_mxfp4_scale(exponent);
     }

@@ -102,7 +102,7 @@ constexpr std::size_t kTogether = 16;
 
 using Words = hn::Rebind<std::int16_t, Floats>;
 
-HWY_INLINE float LargestMagnitude(const float* x) {
+HWY_INLINE float FindLargestMagnitude(const float* x) {
   auto largest = Zero();
   for (std::size_t i = 0; i < kElements; i += hn::Lanes(Floats()))
     largest = hn::Max(largest, hn::Abs(hn::LoadU(Floats(), x + i)));
@@ -110,7 +110,7 @@ HWY_INLINE float LargestMagnitude(const float* x) {
 }
 
 // Returns the number of largest magnitude, the first of several; returns 0, not -0, if all are 0.
-HWY_INLINE float PeakOf(const float* x) {
+HWY_INLINE float FindPeak(const float* x) {
   auto least = Zero();
   auto greatest = Zero();
   for (std::size_t i = 0; i < kElements; i += hn::Lanes(Floats())) {
@@ -137,7 +137,7 @@ HWY_INLINE void ForBlocks(const BlockRows& rows, std::byte* out, Encode encode) 
     HWY_ALIGN float scales[kTogether] = {};
     HWY_ALIGN float inverses[kTogether];
     for (std::size_t b = 0; b < count; ++b)
-      scales[b] = kDivisor > 0 ? LargestMagnitude(x + b * kElements) : PeakOf(x + b * kElements);
+      scales[b] = kDivisor > 0 ? FindLargestMagnitude(x + b * kElements) : FindPeak(x + b * kElements);
     for (std::size_t b = 0; b < kTogether; b += hn::Lanes(Floats())) {
       const auto scale = hn::Div(hn::Load(Floats(), scales + b), Set(kDivisor));
       hn::Store(scale, Floats(), scales + b);

@@ -30,7 +30,7 @@ HWY_INLINE void EncodeTernary(const BlockRows& rows, std::byte* out, Store store
 // Returns a byte with the base 3 digits of kDigits elements as a fraction. The elements begin with `first` and are
 // `apart` from each other.
 template <int kDigits, typename Code>
-HWY_INLINE Codes Digits(std::size_t first, std::size_t apart, Code code) {
+HWY_INLINE Codes PackDigits(std::size_t first, std::size_t apart, Code code) {
   auto digits = code(first);
   for (std::size_t i = 1; i < kDigits; ++i) digits = hn::Add(hn::Mul(digits, SetCode(3)), code(first + i * apart));
   if (kDigits == 4) digits = hn::Mul(digits, SetCode(3));
@@ -42,9 +42,9 @@ HWY_INLINE Codes Digits(std::size_t first, std::size_t apart, Code code) {
 
 void EncodeTq1_0(const BlockRows& rows, std::byte* out) {
   EncodeTernary<54>(rows, out, [](const LaneOutput& to, auto code) HWY_ATTR {
-    StoreBytes(to, 0, 32, [&](std::size_t i) HWY_ATTR { return Digits<5>(i, 32, code); });
-    StoreBytes(to, 32, 16, [&](std::size_t i) HWY_ATTR { return Digits<5>(160 + i, 16, code); });
-    StoreBytes(to, 48, 4, [&](std::size_t i) HWY_ATTR { return Digits<4>(240 + i, 4, code); });
+    StoreBytes(to, 0, 32, [&](std::size_t i) HWY_ATTR { return PackDigits<5>(i, 32, code); });
+    StoreBytes(to, 32, 16, [&](std::size_t i) HWY_ATTR { return PackDigits<5>(160 + i, 16, code); });
+    StoreBytes(to, 48, 4, [&](std::size_t i) HWY_ATTR { return PackDigits<4>(240 + i, 4, code); });
   });
 }
 

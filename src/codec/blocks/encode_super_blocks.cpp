@@ -15,11 +15,11 @@ namespace poise::HWY_NAMESPACE {
 constexpr std::size_t kElements = 256;
 
 template <std::size_t kSize>
-HWY_INLINE const float* Group(const float* lanes, std::size_t group) {
+HWY_INLINE const float* GetGroup(const float* lanes, std::size_t group) {
   return lanes + kSize * group * hn::Lanes(Floats());
 }
 
-HWY_INLINE Numbers SumOfSquares(const float* x, std::size_t count) {
+HWY_INLINE Numbers SumSquares(const float* x, std::size_t count) {
   auto sum = Zero();
   for (std::size_t i = 0; i < count; ++i) sum = hn::Add(sum, hn::Mul(At(x, i), At(x, i)));
   return sum;
@@ -28,8 +28,8 @@ HWY_INLINE Numbers SumOfSquares(const float* x, std::size_t count) {
 // Writes the weights of squared errors, with an importance, and returns their sum.
 template <std::size_t kSize>
 HWY_INLINE Numbers WeighByImportance(const LaneBlocks& block, std::size_t group, Numbers mean, float* weights) {
-  const float* const x = Group<kSize>(block.x, group);
-  const float* const importance = Group<kSize>(block.importance, group);
+  const float* const x = GetGroup<kSize>(block.x, group);
+  const float* const importance = GetGroup<kSize>(block.importance, group);
   auto sum = Zero();
   for (std::size_t i = 0; i < kSize; ++i) {
     const auto weight = hn::Mul(At(importance, i), hn::Sqrt(hn::Add(mean, hn::Mul(At(x, i), At(x, i)))));
@@ -63,7 +63,8 @@ class RangeGroups {
 
   template <bool kSquares>
   HWY_INLINE void find(std::size_t group, const float* weights, float first, float step, int tries) {
-    const auto found = FindScaleAndMin<kSize, kLargest, kSquares>(Group<kSize>(x_, group), weights, first, step, tries);
+    const auto found =
+        FindScaleAndMin<kSize, kLargest, kSquares>(GetGroup<kSize>(x_, group), weights, first, step, tries);
     Put(found.scale, scales_, group);
     Put(hn::Neg(found.min), mins_, group);
     Put(found.factor, factors_, group);
@@ -101,7 +102,7 @@ class RangeGroups {
 // Turns positive numbers into codes times a factor: the largest number gets the code kTop. (Negative ones would become
 // whatever ggml makes of them.)
 template <std::size_t kCount, int kTop>
-HWY_INLINE Numbers CodesOfLargest(const float* numbers, Codes* codes) {
+HWY_INLINE Numbers FindCodesOfLargest(const float* numbers, Codes* codes) {
   constexpr auto kLast = static_cast<float>(kTop);
   auto max = Zero();
   for (std::size_t i = 0; i < kCount; ++i) max = hn::IfThenElse(hn::Gt(At(numbers, i), max), At(numbers, i), max);
@@ -123,7 +124,7 @@ void EncodeQ2_K(const BlockRows& rows, std::byte* out) {
     Groups groups(block.x);
     Numbers scale, min;
     if (block.importance != nullptr) {
-      const auto mean = hn::Div(SumOfSquares(block.x, kElements), Set(kElements));
+      const auto mean = hn::Div(SumSquares(block.x, kElements), Set(kElements));
       for (std::size_t g = 0; g < Groups::kGroups; ++g) {
         Put(WeighByImportance<kSize>(block, g, mean, weights), sums, g);
         groups.template find<true>(g, weights, -0.9F, 0.05F, 36);
@@ -135,8 +136,8 @@ void EncodeQ2_K(const BlockRows& rows, std::byte* out) {
         for (std::size_t i = 0; i < kSize; ++i) Put(hn::Abs(At(block.x, kSize * g + i)), weights, i);
         groups.template find<false>(g, weights, -0.5F, 0.1F, 15);
       }
-      scale = CodesOfLargest<Groups::kGroups, 15>(groups.scales(), scales);
-      min = CodesOfLargest<Groups::kGroups, 15>(groups.mins(), mins);
+      scale = FindCodesOfLargest<Groups::kGroups, 15>(groups.scales(), scales);
+      min = FindCodesOfLargest<Groups::kGroups, 15>(groups.mins(), mins);
     }
     scale = to.store_halves(scale, 80);
     min = to.store_halves(min, 82);
@@ -166,7 +167,7 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
   Codes mins[kGroups];
   Numbers scale, min;
   if (block.importance != nullptr) {
-    const auto mean = hn::Div(hn::Mul(Set(2), SumOfSquares(block.x, kElements)), Set(kElements));
+    const auto mean = hn::Div(hn::Mul(Set(2), SumSquares(block.x, kElements)), Set(kElements));
     for (std::size_t g = 0; g < kGroups; ++g) {
       Put(WeighByImportance<kSize>(block, g, mean, weights), sums, g);
       groups.template find<true>(g, weights, -0.9F, 0.05F, 36);
@@ -175,13 +176,13 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
     min = FindPositiveCodes<kGroups, 63>(groups.mins(), sums, mins);
   } else {
     for (std::size_t g = 0; g < kGroups; ++g) {
-      const float* const x = Group<kSize>(block.x, g);
-      const auto average = hn::Sqrt(hn::Div(SumOfSquares(x, kSize), Set(kSize)));
+      const float* const x = GetGroup<kSize>(block.x, g);
+      const auto average = hn::Sqrt(hn::Div(SumSquares(x, kSize), Set(kSize)));
       for (std::size_t i = 0; i < kSize; ++i) Put(hn::Add(average, hn::Abs(At(x, i))), weights, i);
       groups.template find<true>(g, weights, first, 0.1F, tries);
     }
-    scale = CodesOfLargest<kGroups, 63>(groups.scales(), scales);
-    min = CodesOfLargest<kGroups, 63>(groups.mins(), mins);
+    scale = FindCodesOfLargest<kGroups, 63>(groups.scales(), scales);
+    min = FindCodesOfLargest<kGroups, 63>(groups.mins(), mins);
   }
   scale = to.store_halves(scale, 0);
   min = to.store_halves(min, 2);
@@ -243,7 +244,7 @@ class SymmetricGroups {
   explicit HWY_INLINE SymmetricGroups(const float* x) : x_(x) {}
 
   HWY_INLINE void find(std::size_t group, const float* weights) {
-    const float* const x = Group<kSize>(x_, group);
+    const float* const x = GetGroup<kSize>(x_, group);
     const auto found = FindSymmetricScale<kSize, kLargest>(x, weights);
     Put(found.scale, scales_, group);
     for (std::size_t i = 0; i < kSize; ++i)
@@ -253,7 +254,7 @@ class SymmetricGroups {
   HWY_INLINE void find_codes(std::size_t first_group) {
     const std::size_t lanes = hn::Lanes(Floats());
     float* const codes = codes_ + kSize * first_group * lanes;
-    FindCodes<kSize, kLargest, kTogether>(Group<kSize>(x_, first_group), codes, scales_ + first_group * lanes);
+    FindCodes<kSize, kLargest, kTogether>(GetGroup<kSize>(x_, first_group), codes, scales_ + first_group * lanes);
   }
   HWY_INLINE const float* scales() const { return scales_; }
 
@@ -281,7 +282,7 @@ void EncodeQ3_K(const BlockRows& rows, std::byte* out) {
     if (block.importance != nullptr) {
       HWY_ALIGN float weights[Groups::kSize * kMaxLanes];
       HWY_ALIGN float sums[Groups::kGroups * kMaxLanes];
-      const auto mean = hn::Div(hn::Mul(Set(2), SumOfSquares(block.x, kElements)), Set(kElements));
+      const auto mean = hn::Div(hn::Mul(Set(2), SumSquares(block.x, kElements)), Set(kElements));
       for (std::size_t g = 0; g < Groups::kGroups; ++g) {
         Put(WeighByImportance<Groups::kSize>(block, g, mean, weights), sums, g);
         groups.find(g, weights);
@@ -341,9 +342,9 @@ void EncodeQ6_K(const BlockRows& rows, std::byte* out) {
     Groups groups(block.x);
     HWY_ALIGN float squares[Groups::kSize * kMaxLanes];
     for (std::size_t g = 0; g < Groups::kGroups; ++g) {
-      const float* const x = Group<Groups::kSize>(block.x, g);
+      const float* const x = GetGroup<Groups::kSize>(block.x, g);
       for (std::size_t i = 0; i < Groups::kSize; ++i) Put(hn::Mul(At(x, i), At(x, i)), squares, i);
-      groups.find(g, block.importance != nullptr ? Group<Groups::kSize>(block.importance, g) : squares);
+      groups.find(g, block.importance != nullptr ? GetGroup<Groups::kSize>(block.importance, g) : squares);
     }
     const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return At(groups.scales(), i); });
     const auto nothing = hn::Lt(peak.magnitude, Set(kNearlyZero));

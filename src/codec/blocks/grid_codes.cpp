@@ -32,14 +32,18 @@ constexpr auto kEvenSigns = [] {
 }();
 
 // Returns eight nonzero coordinates with their signs.
-HWY_INLINE std::uint64_t WithSigns(std::uint64_t point, std::uint64_t signs) {
+HWY_INLINE std::uint64_t ApplySigns(std::uint64_t point, std::uint64_t signs) {
   return (point ^ signs) + (signs & 0x0101010101010101U);
 }
 
 // Returns two points of four coordinates.
-HWY_INLINE std::uint64_t Both(std::uint32_t first, std::uint32_t second) { return first | std::uint64_t{second} << 32; }
+HWY_INLINE std::uint64_t JoinPoints(std::uint32_t first, std::uint32_t second) {
+  return first | std::uint64_t{second} << 32;
+}
 
-HWY_INLINE std::size_t At(const std::byte* bytes, std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); }
+HWY_INLINE std::size_t GetIndex(const std::byte* bytes, std::size_t i) {
+  return std::to_integer<std::size_t>(bytes[i]);
+}
 
 // A block has, by offset, 0: a factor; 2: for each 32 elements four indices of a byte, then 32 bits: four times seven
 // signs, and four bits of the scale.
@@ -54,7 +58,7 @@ void DecodeIq2_Xxs(const std::byte* block, std::size_t count, float* out) {
       scales[group] = factor * (0.5F + static_cast<float>(signs >> 28)) * 0.25F;
       for (std::size_t i = 0; i < 4; ++i) {
         store_le(codes + 32 * group + 8 * i,
-                 WithSigns(kGridIq2Xxs[At(indices, i)], kEvenSigns[signs >> (7 * i) & 127U]));
+                 ApplySigns(kGridIq2Xxs[GetIndex(indices, i)], kEvenSigns[signs >> (7 * i) & 127U]));
       }
     }
     Scale<32, kElements>(codes, scales, out);
@@ -62,7 +66,7 @@ void DecodeIq2_Xxs(const std::byte* block, std::size_t count, float* out) {
 }
 
 // Computes the scales of sixteen groups of 16, of four bits each.
-HWY_INLINE void HalfStepScales(float factor, const std::byte* from, float* scales) {
+HWY_INLINE void ReadHalfStepScales(float factor, const std::byte* from, float* scales) {
   for (std::size_t i = 0; i < 8; ++i) {
     const auto pair = std::to_integer<unsigned>(from[i]);
     scales[2 * i] = factor * (0.5F + static_cast<float>(pair & 15U)) * 0.25F;
@@ -75,10 +79,10 @@ void DecodeIq2_Xs(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[16];
   for (; count > 0; --count, block += 74, out += kElements) {
-    HalfStepScales(load_half(block), block + 66, scales);
+    ReadHalfStepScales(load_half(block), block + 66, scales);
     for (std::size_t i = 0; i < 32; ++i) {
       const std::size_t code = load_le<std::uint16_t>(block + 2 + 2 * i);
-      store_le(codes + 8 * i, WithSigns(kGridIq2Xs[code & 511], kEvenSigns[code >> 9]));
+      store_le(codes + 8 * i, ApplySigns(kGridIq2Xs[code & 511], kEvenSigns[code >> 9]));
     }
     Scale<16, kElements>(codes, scales, out);
   }
@@ -90,10 +94,10 @@ void DecodeIq2_S(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[16];
   for (; count > 0; --count, block += 82, out += kElements) {
-    HalfStepScales(load_half(block), block + 74, scales);
+    ReadHalfStepScales(load_half(block), block + 74, scales);
     for (std::size_t i = 0; i < 32; ++i) {
-      const std::size_t index = At(block, 2 + i) | (At(block, 66 + i / 4) >> (2 * (i % 4)) & 3) << 8;
-      store_le(codes + 8 * i, WithSigns(kGridIq2S[index], kSigns[At(block, 34 + i)]));
+      const std::size_t index = GetIndex(block, 2 + i) | (GetIndex(block, 66 + i / 4) >> (2 * (i % 4)) & 3) << 8;
+      store_le(codes + 8 * i, ApplySigns(kGridIq2S[index], kSigns[GetIndex(block, 34 + i)]));
     }
     Scale<16, kElements>(codes, scales, out);
   }
@@ -111,8 +115,9 @@ void DecodeIq3_Xxs(const std::byte* block, std::size_t count, float* out) {
       const auto signs = load_le<std::uint32_t>(block + 66 + 4 * group);
       scales[group] = factor * (0.5F + static_cast<float>(signs >> 28)) * 0.5F;
       for (std::size_t i = 0; i < 4; ++i) {
-        const std::uint64_t points = Both(kGridIq3Xxs[At(indices, 2 * i)], kGridIq3Xxs[At(indices, 2 * i + 1)]);
-        store_le(codes + 32 * group + 8 * i, WithSigns(points, kEvenSigns[signs >> (7 * i) & 127U]));
+        const std::uint64_t points =
+            JoinPoints(kGridIq3Xxs[GetIndex(indices, 2 * i)], kGridIq3Xxs[GetIndex(indices, 2 * i + 1)]);
+        store_le(codes + 32 * group + 8 * i, ApplySigns(points, kEvenSigns[signs >> (7 * i) & 127U]));
       }
     }
     Scale<32, kElements>(codes, scales, out);
@@ -128,14 +133,15 @@ void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
     const float factor = load_half(block);
     for (std::size_t group = 0; group < 8; ++group) {
       const std::byte* const indices = block + 2 + 8 * group;
-      const std::size_t high = At(block, 66 + group);
+      const std::size_t high = GetIndex(block, 66 + group);
       scales[group] =
-          factor * static_cast<float>(static_cast<int>(1 + 2 * (At(block, 106 + group / 2) >> (4 * (group % 2)) & 15)));
+          factor *
+          static_cast<float>(static_cast<int>(1 + 2 * (GetIndex(block, 106 + group / 2) >> (4 * (group % 2)) & 15)));
       for (std::size_t i = 0; i < 4; ++i) {
-        const std::size_t first = At(indices, 2 * i) | (high >> (2 * i) & 1) << 8;
-        const std::size_t second = At(indices, 2 * i + 1) | (high >> (2 * i + 1) & 1) << 8;
-        store_le(codes + 32 * group + 8 * i,
-                 WithSigns(Both(kGridIq3S[first], kGridIq3S[second]), kSigns[At(block, 74 + 4 * group + i)]));
+        const std::size_t first = GetIndex(indices, 2 * i) | (high >> (2 * i) & 1) << 8;
+        const std::size_t second = GetIndex(indices, 2 * i + 1) | (high >> (2 * i + 1) & 1) << 8;
+        store_le(codes + 32 * group + 8 * i, ApplySigns(JoinPoints(kGridIq3S[first], kGridIq3S[second]),
+                                                        kSigns[GetIndex(block, 74 + 4 * group + i)]));
       }
     }
     Scale<32, kElements>(codes, scales, out);
@@ -143,10 +149,10 @@ void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
 }
 
 // Returns an eighth with the sign of bit 3.
-HWY_INLINE float Eighth(std::size_t bits) {
+HWY_INLINE float GetSignedEighth(std::size_t bits) {
   return std::bit_cast<float>(0x3e000000U | static_cast<std::uint32_t>(bits & 8) << 28);
 }
-HWY_INLINE float OddScale(float factor, std::size_t code) {
+HWY_INLINE float ComputeOddScale(float factor, std::size_t code) {
   return factor * static_cast<float>(static_cast<int>(2 * (code & 7) + 1));
 }
 
@@ -160,10 +166,10 @@ void DecodeIq1_S(const std::byte* block, std::size_t count, float* out) {
     const float factor = load_half(block);
     for (std::size_t group = 0; group < 8; ++group) {
       const std::size_t high = load_le<std::uint16_t>(block + 34 + 2 * group);
-      scales[group] = OddScale(factor, high >> 12);
-      shifts[group] = Eighth(high >> 12);
+      scales[group] = ComputeOddScale(factor, high >> 12);
+      shifts[group] = GetSignedEighth(high >> 12);
       for (std::size_t i = 0; i < 4; ++i)
-        store_le(codes + 32 * group + 8 * i, kGridIq1[At(block, 2 + 4 * group + i) | (high >> (3 * i) & 7) << 8]);
+        store_le(codes + 32 * group + 8 * i, kGridIq1[GetIndex(block, 2 + 4 * group + i) | (high >> (3 * i) & 7) << 8]);
     }
     ScaleAndAdd<32, kElements, true>(codes, scales, shifts, out);
   }
@@ -182,13 +188,13 @@ void DecodeIq1_M(const std::byte* block, std::size_t count, float* out) {
                                                  (words >> 48 & 0xf000U));
     const float factor = half_to_float(half);
     for (std::size_t i = 0; i < 16; ++i)
-      scales[2 * i] = scales[2 * i + 1] = OddScale(factor, words >> (16 * (i / 4) + 3 * (i % 4)));
+      scales[2 * i] = scales[2 * i + 1] = ComputeOddScale(factor, words >> (16 * (i / 4) + 3 * (i % 4)));
     for (std::size_t i = 0; i < 32; i += 2) {
-      const std::size_t both = At(block, 32 + i / 2);
-      shifts[i] = Eighth(both);
-      shifts[i + 1] = Eighth(both >> 4);
-      store_le(codes + 8 * i, kGridIq1[At(block, i) | (both & 7) << 8]);
-      store_le(codes + 8 * i + 8, kGridIq1[At(block, i + 1) | (both >> 4 & 7) << 8]);
+      const std::size_t both = GetIndex(block, 32 + i / 2);
+      shifts[i] = GetSignedEighth(both);
+      shifts[i + 1] = GetSignedEighth(both >> 4);
+      store_le(codes + 8 * i, kGridIq1[GetIndex(block, i) | (both & 7) << 8]);
+      store_le(codes + 8 * i + 8, kGridIq1[GetIndex(block, i + 1) | (both >> 4 & 7) << 8]);
     }
     ScaleAndAdd<8, kElements, true>(codes, scales, shifts, out);
   }

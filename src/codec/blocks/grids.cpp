@@ -1,5 +1,5 @@
 // The grids of IQ1_S to IQ3_S: the points that codes of these types name. A point is 16 bits here, eight coordinates of
-// two bits or four of four bits, the first in the lowest bits. Each is an index into the list of the grid's
+// two bits or four of four bits, the first in the lowest bits. Each is an index into the grid's list of possible
 // coordinates.
 //
 // These tables are data of ggml: ggml/src/ggml-common.h of llama.cpp v0.5.0, https://github.com/ggml-org/llama.cpp,

@@ -37,7 +37,7 @@ HWY_INLINE Numbers Zero() { return hn::Zero(Floats()); }
 HWY_INLINE Numbers At(const float* lanes, std::size_t i) { return hn::Load(Floats(), lanes + i * hn::Lanes(Floats())); }
 HWY_INLINE void Put(Numbers x, float* lanes, std::size_t i) { hn::Store(x, Floats(), lanes + i * hn::Lanes(Floats())); }
 
-// Adding it leaves the nearest integer in the low bits: ggml's rounding, ties to even.
+// Adding this number leaves the nearest integer in the low bits. This is ggml's rounding, ties to even.
 constexpr float kShift = 0x1.8p23F;
 
 // Rounds to an integer and clamps. Requires: |x| <= 2^22, or the result does not matter.
@@ -48,7 +48,7 @@ HWY_INLINE Numbers RoundBetween(Numbers x, int lowest, int highest) {
   return hn::Sub(clamped, Set(kShift));
 }
 
-// Returns the same for any x, as in ggml: numbers beyond 2^22 become some integer.
+// Rounds any x to an integer, as ggml does: numbers beyond 2^22 become some integer.
 HWY_INLINE Codes ToNearest(Numbers x) {
   const auto bits = hn::BitCast(Integers(), hn::Add(x, Set(kShift)));
   return hn::Sub(hn::And(bits, SetCode(0x007fffff)), SetCode(0x00400000));
@@ -73,7 +73,7 @@ HWY_INLINE Codes RoundHalvesAway(Numbers x) {
 // Returns 1 / x, or 0 for 0.
 HWY_INLINE Numbers InverseOrZero(Numbers x) { return hn::IfThenZeroElse(hn::Eq(x, Zero()), hn::Div(Set(1), x)); }
 
-// Is the output: a block for each lane, or fewer at the end.
+// The output: a block for each lane, or fewer at the end.
 struct LaneOutput {
   std::byte* blocks;
   std::size_t stride;
@@ -150,7 +150,7 @@ class RowMeans {
  public:
   explicit RowMeans(const BlockRows& rows) : rows_(rows) {}
 
-  // Requires: rows come in order, but the most recent ones may come again.
+  // Returns the mean of a row. Requires: rows come in order, but the most recent ones may come again.
   HWY_INLINE float operator()(std::size_t row) {
     if (row >= end_) advance(row);
     return means_[row % kAtOnce];
@@ -160,7 +160,8 @@ class RowMeans {
   static constexpr std::size_t kAtOnce =
       2 * kMaxLanes;  // a vector of blocks from rows of one block each, and the vector before it
 
-  // The steps of a sum are sequential; those of several rows overlap.
+  // Computes several rows at once if it can: the steps of one sum are sequential, but the steps of several sums
+  // overlap.
   HWY_INLINE void advance(std::size_t row) {
     constexpr std::size_t kSums = 8;
     const std::size_t length = rows_.row_length;
@@ -183,10 +184,10 @@ class RowMeans {
   std::array<float, kAtOnce> means_;
 };
 
-// Is the input: a block in each lane.
+// The input: a block in each lane.
 struct LaneBlocks {
   const float* x;           // element i of each block
-  const float* importance;  // of these, or null
+  const float* importance;  // weights of these, or null
   Numbers row_means;        // mean squares of the blocks' rows, with an importance, for types that use them
 };
 

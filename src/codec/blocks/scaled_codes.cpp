@@ -22,7 +22,7 @@ struct Nibbles {
 };
 
 // Writes 16 to byte i if bit i of 32 is set, else 0.
-HWY_INLINE void FifthBits(const std::byte* from, std::uint8_t* out) {
+HWY_INLINE void SpreadFifthBits(const std::byte* from, std::uint8_t* out) {
   static constexpr auto kSpread = [] {
     std::array<std::uint64_t, 256> spread{};
     for (std::size_t byte = 0; byte < 256; ++byte) {
@@ -60,7 +60,7 @@ void DecodeQ5_0(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t fifth[kElements];
   for (; count > 0; --count, block += 22, out += kElements) {
-    FifthBits(block + 2, fifth);
+    SpreadFifthBits(block + 2, fifth);
     const Nibbles nibbles(block + 6);
     ((nibbles.low | Bytes16::load(fifth)) - Bytes16::all(16)).store(codes);
     ((nibbles.high | Bytes16::load(fifth + 16)) - Bytes16::all(16)).store(codes + 16);
@@ -73,7 +73,7 @@ void DecodeQ5_1(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t fifth[kElements];
   for (; count > 0; --count, block += 24, out += kElements) {
-    FifthBits(block + 4, fifth);
+    SpreadFifthBits(block + 4, fifth);
     const Nibbles nibbles(block + 8);
     (nibbles.low | Bytes16::load(fifth)).store(codes);
     (nibbles.high | Bytes16::load(fifth + 16)).store(codes + 16);

@@ -67,9 +67,9 @@ HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weight
           hn::IfThenZeroElse(nothing, Set(kTop))};
 }
 
-// Finds such scales by changing codes one at a time, with squares as weights, for contiguous groups of kSize numbers.
-// The steps of a group are sequential, and those of several groups overlap. Writes codes, as numbers, to `codes`, and
-// scales to `scales`.
+// Finds scales as in SymmetricScale for contiguous groups of kSize numbers, by changing codes one at a time. The
+// weights are the squares of the numbers. The steps of a group are sequential, and those of several groups overlap.
+// Writes codes, as numbers, to `codes`, and scales to `scales`.
 template <std::size_t kSize, int kLargest, std::size_t kTogether>
 HWY_INLINE void FindCodes(const float* x, float* codes, float* scales) {
   struct State {
@@ -216,8 +216,8 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
           hn::IfThenZeroElse(nothing, factor), hn::IfThenZeroElse(nothing, start)};
 }
 
-// Finds codes up to kLargest, bytes in ggml, for x that is about scale * code. Writes them to `codes`. Returns the
-// scale.
+// Finds codes from 0 to kLargest, which are bytes in ggml, so that x is about scale * code. Writes them to `codes`.
+// Returns the scale.
 template <std::size_t kSize, int kLargest>
 HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes* codes) {
   constexpr auto kTop = static_cast<float>(kLargest);

@@ -93,7 +93,7 @@ void DecodeQ3_K(const std::byte* block, std::size_t count, float* out) {
 // scales 0 to 3 in their low six bits, bytes 4 to 7 minimums 0 to 3. Bytes 8 to 11 have the low four bits of scales 4
 // to 7 in their low half, and those of minimums 4 to 7 in their high half. The highest two bits of bytes 0 to 3 belong
 // to scales 4 to 7, those of bytes 4 to 7 to minimums 4 to 7.
-HWY_INLINE void GroupScales(const std::byte* block, float* scales, float* offsets) {
+HWY_INLINE void ReadGroupScales(const std::byte* block, float* scales, float* offsets) {
   const auto first = load_le<std::uint64_t>(block + 4);
   const auto last = load_le<std::uint32_t>(block + 12);
   const std::uint64_t low = first & 0x3f3f3f3f3f3f3f3fU;  // scales 0 to 3, minimums 0 to 3
@@ -117,7 +117,7 @@ void DecodeQ4_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN float scales[8];
   HWY_ALIGN float offsets[8];
   for (; count > 0; --count, block += 144, out += kElements) {
-    GroupScales(block, scales, offsets);
+    ReadGroupScales(block, scales, offsets);
     for (std::size_t i = 0; i < 128; i += 16) {
       const Bytes16 pairs = Bytes16::load(block + 16 + i);
       std::int8_t* const to = codes + i / 32 * 64 + i % 32;
@@ -137,7 +137,7 @@ void DecodeQ5_K(const std::byte* block, std::size_t count, float* out) {
   const Bytes16 sixteen = Bytes16::all(16);
   const Bytes16 nibble = Bytes16::all(15);
   for (; count > 0; --count, block += 176, out += kElements) {
-    GroupScales(block, scales, offsets);
+    ReadGroupScales(block, scales, offsets);
     for (std::size_t i = 0; i < 32; i += 16) {
       const Bytes16 bits = Bytes16::load(block + 16 + i);
       const Bytes16 fifth[8] = {bits.shift_left<4>() & sixteen,

@@ -81,7 +81,7 @@ class FileReader {
     if (result.size() > kMostNameBytes)
       tree_.fail("", fmt::format("a name has {} bytes, at most {} are read", result.size(), kMostNameBytes), at,
                  ErrorKind::unsupported);
-    tree_.charge(tree_.budget().take_text(result.size()), at);
+    tree_.charge(tree_.budget().charge_text(result.size()), at);
     return result;
   }
 
@@ -102,7 +102,7 @@ class FileReader {
   }
 
   void set_attribute(const std::string& name, Value value, std::uint64_t at) {
-    tree_.charge(tree_.budget().take_text(name.size()), at);
+    tree_.charge(tree_.budget().charge_text(name.size()), at);
     if (!names_.insert(name).second) tree_.fail(name, "the name appears twice", at);
     attributes_.emplace_back(name, std::move(value));
   }
@@ -166,7 +166,7 @@ class FileReader {
     if (model_.find(name) != nullptr) tree_.fail(name, "the name appears twice", array.at);
     Tensor tensor = make_dense(name, array.shape, *dtype, std::move(elements));
     if (is_rooted_) {
-      tree_.charge(tree_.budget().take_text(kParameters.size() + 1 + name.size()), array.at);
+      tree_.charge(tree_.budget().charge_text(kParameters.size() + 1 + name.size()), array.at);
       tensor.file_name = std::make_shared<const std::string>(fmt::format("{}.{}", kParameters, name));
     }
     model_.add(std::move(tensor));

@@ -78,7 +78,7 @@ class Reading {
     if (const Value* value = file_.attributes.find("adapter.lora.alpha")) {
       // Files of other formats may have texts alone.
       const auto* text = is_from_gguf(file_) ? nullptr : value->get_if<std::string>();
-      const auto alpha = text == nullptr ? number(value) : parse_number_text<double>(*text);
+      const auto alpha = text == nullptr ? convert_to_double(value) : parse_number_text<double>(*text);
       if (!alpha || !std::isfinite(*alpha)) {
         report(fmt::format("adapter.lora.alpha: expected a number, found {}", to_json(*value)));
       } else {

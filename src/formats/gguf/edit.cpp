@@ -100,7 +100,7 @@ Value parse_text(const std::string& key, ValueType type, const std::string& text
     });
   }
   switch (type) {
-    case ValueType::f32: return shortest(parse_number<float>(key, text, type));
+    case ValueType::f32: return convert_by_spelling(parse_number<float>(key, text, type));
     case ValueType::f64: return parse_number<double>(key, text, type);
     case ValueType::boolean:
       if (text != "true" && text != "false") refuse_value(key, "true or false", text);
@@ -111,10 +111,10 @@ Value parse_text(const std::string& key, ValueType type, const std::string& text
 
 // Converts integers, where floating-point numbers are expected, to the nearest float32.
 Value to_floating(const Value& value, ValueType type) {
-  const auto given = number(&value);
+  const auto given = convert_to_double(&value);
   if (!given) return value;
   const bool fits = !(std::abs(*given) > static_cast<double>(std::numeric_limits<float>::max()));
-  return type == ValueType::f32 && fits ? shortest(static_cast<float>(*given)) : *given;
+  return type == ValueType::f32 && fits ? convert_by_spelling(static_cast<float>(*given)) : *given;
 }
 
 bool is_floating(ValueType type) { return type == ValueType::f32 || type == ValueType::f64; }

@@ -143,7 +143,7 @@ class GeneralWriter {
       if (value == nullptr || out_.has(key)) continue;
       if (const auto* text = value->get_if<std::string>(); text != nullptr && row.kind == SamplingKey::Kind::text)
         out_.text(key, *text);
-      const auto found = number(value);
+      const auto found = convert_to_double(value);
       if (!found || row.kind == SamplingKey::Kind::text) continue;
       if (row.kind == SamplingKey::Kind::number) {
         out_.f32(key, *found);

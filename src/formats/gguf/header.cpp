@@ -172,7 +172,7 @@ double HeaderReader::read_number(ValueType type) {
     case ValueType::i16: return in_.i16("value");
     case ValueType::u32: return in_.u32("value");
     case ValueType::i32: return in_.i32("value");
-    case ValueType::f32: return shortest(in_.f32("value"));
+    case ValueType::f32: return convert_by_spelling(in_.f32("value"));
     case ValueType::boolean: return in_.u8("value") != 0 ? 1 : 0;
     case ValueType::u64: return static_cast<double>(in_.u64("value"));
     case ValueType::i64: return static_cast<double>(in_.i64("value"));
@@ -185,12 +185,12 @@ double HeaderReader::read_number(ValueType type) {
 
 Value HeaderReader::read_tree(ValueType type, std::size_t depth) {
   const std::uint64_t at = in_.position();
-  if (!budget_.take_value())
+  if (!budget_.charge_value())
     in_.fail(ErrorKind::unsupported, "", "the metadata's values take more memory than is allowed", at);
   switch (type) {
     case ValueType::text: {
       const std::string_view found = read_text("text");
-      if (!budget_.take_text(found.size()))
+      if (!budget_.charge_text(found.size()))
         in_.fail(ErrorKind::unsupported, "", "the metadata's texts take more memory than is allowed", at);
       return make_text_value(found);
     }

@@ -116,8 +116,8 @@ class HyperparameterReader {
     const auto* type = entries_.find(key("rope.scaling.type"));
     const auto* named = entries_.get_if<std::string>(key("rope.scaling.type"));
     // In llama.cpp, a factor without a type is linear scaling, and 0 is none.
-    const double factor =
-        number(entries_.find(key("rope.scaling.factor"))).value_or(number(entries_.find(key(kOldFactor))).value_or(0));
+    const double factor = convert_to_double(entries_.find(key("rope.scaling.factor")))
+                              .value_or(convert_to_double(entries_.find(key(kOldFactor))).value_or(0));
     const bool is_linear = type == nullptr && architecture_.rotates && factor != 0 && factor != 1;
     const std::string name = named != nullptr ? *named : is_linear ? "linear" : "none";
     if (name != "none") entries_.remove(key("rope.scaling.type"));  // the type makes the factor next to it ineffective
@@ -137,11 +137,11 @@ class HyperparameterReader {
       if (name == "yarn") read_yarn_attention(*scaling);
     }
     if (!factors.every.empty() && !scaling) {
-      scaling = find_equivalent_scaling(factors.every, number(map_.find("rope_theta")).value_or(kUsualTheta),
+      scaling = find_equivalent_scaling(factors.every, convert_to_double(map_.find("rope_theta")).value_or(kUsualTheta),
                                         get_integer(map_.find("max_position_embeddings")));
     }
     // llama.cpp multiplies by it for every type. transformers has no such key, and Poise does not run models with one.
-    const auto attention = number(entries_.find(key(kAttentionFactor)));
+    const auto attention = convert_to_double(entries_.find(key(kAttentionFactor)));
     if (architecture_.rotates && attention && *attention != 1) {
       if (!scaling) scaling = Attributes{{"rope_type", "default"}};
       scaling->set(std::string(kPlainFactor), *remove({kAttentionFactor, {}, KeyRow::Kind::number}));
@@ -154,10 +154,10 @@ class HyperparameterReader {
     const auto said = remove({kAttentionFactor, {}, KeyRow::Kind::number});
     if (!said) return;
     const double attention =
-        *said->get_if<double>() * compute_yarn_attention(number(scaling.find("factor")).value_or(1));
-    const double configured = number(scaling.find("attention_factor")).value_or(0);
+        *said->get_if<double>() * compute_yarn_attention(convert_to_double(scaling.find("factor")).value_or(1));
+    const double configured = convert_to_double(scaling.find("attention_factor")).value_or(0);
     if (std::abs(attention - configured) > kClose)
-      scaling.set("attention_factor", shortest(static_cast<float>(attention)));
+      scaling.set("attention_factor", convert_by_spelling(static_cast<float>(attention)));
   }
 
   Attributes read_longrope(const RopeFactors& factors) {
@@ -230,10 +230,10 @@ bool are_close(const std::vector<float>& a, const std::vector<float>& b) {
 }  // namespace
 
 std::vector<float> compute_llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating) {
-  const auto factor = number(scaling.find("factor"));
-  const auto low = number(scaling.find("low_freq_factor"));
-  const auto high = number(scaling.find("high_freq_factor"));
-  const auto original = number(scaling.find("original_max_position_embeddings"));
+  const auto factor = convert_to_double(scaling.find("factor"));
+  const auto low = convert_to_double(scaling.find("low_freq_factor"));
+  const auto high = convert_to_double(scaling.find("high_freq_factor"));
+  const auto original = convert_to_double(scaling.find("original_max_position_embeddings"));
   if (!factor || !low || !high || !original || *factor <= 0 || *low <= 0 || *high <= *low || *original <= 0 ||
       theta <= 0)
     return {};
@@ -252,7 +252,7 @@ std::optional<Attributes> find_equivalent_scaling(const std::vector<float>& fact
                                                   std::uint64_t positions) {
   if (factors.empty() || std::ranges::all_of(factors, [](float factor) { return factor == 1.0F; })) return std::nullopt;
   const Attributes llama3{{"rope_type", "llama3"},
-                          {"factor", shortest(factors.back())},
+                          {"factor", convert_by_spelling(factors.back())},
                           {"low_freq_factor", 1.0},
                           {"high_freq_factor", 4.0},
                           {"original_max_position_embeddings", 8192}};
@@ -271,7 +271,7 @@ double compute_longrope_attention(double positions, double original) {
 
 Value make_float_list(const std::vector<float>& numbers) {
   Value::Array list;
-  for (const float factor : numbers) list.emplace_back(shortest(factor));
+  for (const float factor : numbers) list.emplace_back(convert_by_spelling(factor));
   return list;
 }
 
@@ -280,7 +280,7 @@ std::vector<float> parse_float_list(const Value* list) {
   if (items == nullptr) return {};
   std::vector<float> floats;
   for (const Value& item : *items) {
-    const auto factor = number(&item);
+    const auto factor = convert_to_double(&item);
     if (!factor) return {};
     floats.push_back(static_cast<float>(*factor));
   }

@@ -239,7 +239,8 @@ void Tokens::append_unused_arrays(std::vector<Attributes::Entry>& entries) {
     items.reset();
   };
   add("tokens", tokens_, [](const Texts& texts, std::size_t i) { return Value(texts.at(i)); });
-  add("scores", scores_, [](const std::vector<float>& scores, std::size_t i) { return Value(shortest(scores[i])); });
+  add("scores", scores_,
+      [](const std::vector<float>& scores, std::size_t i) { return Value(convert_by_spelling(scores[i])); });
   add("token_type", types_, [](const std::vector<std::int32_t>& types, std::size_t i) { return Value(types[i]); });
   add("merges", merges_, [](const Texts& texts, std::size_t i) { return Value(texts.at(i)); });
 }

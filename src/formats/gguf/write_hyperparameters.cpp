@@ -49,7 +49,7 @@ class HyperparameterWriter {
     result_.entries.emplace_back(fmt::format("{}.{}", architecture_.name, gguf), std::move(value));
   }
   // Adds a number as float32, which llama.cpp requires.
-  void add_number(std::string_view gguf, double value) { add(gguf, shortest(static_cast<float>(value))); }
+  void add_number(std::string_view gguf, double value) { add(gguf, convert_by_spelling(static_cast<float>(value))); }
   void add_difference(std::string sentence) { result_.differences.push_back(std::move(sentence)); }
 
   const Value* find_entry(std::string_view gguf) const {
@@ -73,7 +73,7 @@ class HyperparameterWriter {
     if (find_entry(row.gguf) != nullptr) return;  // from another key of the configuration
     const Value* value = find_row_value(row);
     if (row.config == "vocab_size" && value != nullptr && *value == Value(0)) return;  // unknown
-    if (row.never_none && config_.find(row.config) != nullptr && number(value).value_or(0) == 0) {
+    if (row.never_none && config_.find(row.config) != nullptr && convert_to_double(value).value_or(0) == 0) {
       return add_difference(fmt::format("llama.cpp assumes that {} is {}; here it is {}", row.config, *row.never_none,
                                         to_json(*config_.find(row.config))));
     }
@@ -92,7 +92,7 @@ class HyperparameterWriter {
     if (value == nullptr) return;
     if (row.kind == KeyRow::Kind::integer) {
       if (value->get_if<std::uint64_t>() != nullptr) add(row.gguf, *value);
-    } else if (const auto found = number(value)) {
+    } else if (const auto found = convert_to_double(value)) {
       add_number(row.gguf, *found);
     }
   }
@@ -108,12 +108,12 @@ class HyperparameterWriter {
     if (architecture_.rotates) {
       const Value* partial = find("partial_rotary_factor");
       if (partial == nullptr && rope_ != nullptr) partial = rope_->find("partial_rotary_factor");
-      const double rotating = static_cast<double>(head) * number(partial).value_or(1.0);
+      const double rotating = static_cast<double>(head) * convert_to_double(partial).value_or(1.0);
       if (rotating >= 0 && rotating <= static_cast<double>(head)) rotating_ = static_cast<std::uint64_t>(rotating);
       add(kRotating, rotating_);
     }
     if (architecture_.wide_scale_layers == 0) return;
-    const double scalar = number(find("query_pre_attn_scalar")).value_or(kUsualScalar);
+    const double scalar = convert_to_double(find("query_pre_attn_scalar")).value_or(kUsualScalar);
     const bool wide = get_integer(find_entry("block_count")) == architecture_.wide_scale_layers;
     const std::uint64_t llama_cpp_scale =
         wide ? get_integer(find_entry("embedding_length")) / std::max<std::uint64_t>(1, result_.heads.queries) : head;
@@ -188,8 +188,8 @@ class HyperparameterWriter {
 
   // Compares the betas, which llama.cpp reads only for other architectures.
   void compare_betas() {
-    const double fast = number(rope_->find("beta_fast")).value_or(kYarnBetaFast);
-    const double slow = number(rope_->find("beta_slow")).value_or(kYarnBetaSlow);
+    const double fast = convert_to_double(rope_->find("beta_fast")).value_or(kYarnBetaFast);
+    const double slow = convert_to_double(rope_->find("beta_slow")).value_or(kYarnBetaSlow);
     if (std::abs(fast - kYarnBetaFast) <= kClose && std::abs(slow - kYarnBetaSlow) <= kClose) return;
     add_difference(fmt::format("llama.cpp computes yarn with beta_fast {} and beta_slow {}; rope_scaling has {} and {}",
                                kYarnBetaFast, kYarnBetaSlow, fast, slow));
@@ -226,7 +226,7 @@ class HyperparameterWriter {
       if (*type == "yarn") write_yarn_attention();
     } else if (*type == "llama3" && architecture_.holds_frequency_factors) {
       result_.factors.every =
-          compute_llama3_factors(*rope_, number(find_entry("rope.freq_base")).value_or(0), rotating_);
+          compute_llama3_factors(*rope_, convert_to_double(find_entry("rope.freq_base")).value_or(0), rotating_);
       if (result_.factors.every.empty())
         add_difference("llama.cpp will not scale positions: rope_scaling lacks the factors of its type llama3");
     } else if ((*type == "longrope" || *type == "su") && architecture_.holds_long_factors) {
@@ -239,7 +239,7 @@ class HyperparameterWriter {
   // Writes yarn's attention factor. llama.cpp ignores attention_factor and mscale, and multiplies yarn's attention
   // factor by its own number.
   void write_yarn_attention() {
-    const auto in_scaling = [&](std::string_view key) { return number(skip_null(rope_->find(key))); };
+    const auto in_scaling = [&](std::string_view key) { return convert_to_double(skip_null(rope_->find(key))); };
     const double factor = in_scaling("factor").value_or(1);
     const double usual = compute_yarn_attention(factor);
     double attention = usual;
@@ -269,7 +269,7 @@ class HyperparameterWriter {
       if (row.gguf == kOriginalLength) write_by_default(row);
     }
     const auto original = get_integer(find_entry(kOriginalLength));
-    const auto said = number(rope_->find("attention_factor"));
+    const auto said = convert_to_double(rope_->find("attention_factor"));
     if (!said && original == 0) return;
     add_number(kAttentionFactor,
                said ? *said

@@ -292,7 +292,7 @@ class TensorCollector {
     const Attributes metadata = files_read_.read(source, add_tensor, model_.warnings);
     for (const auto& [key, value] : metadata) {
       if (!keys_.insert(key).second) continue;
-      if (!budget_.take_value() || !budget_.charge_key(keys_.size()))
+      if (!budget_.charge_value() || !budget_.charge_key(keys_.size()))
         throw Error(ErrorKind::invalid_file, "the shards hold too much metadata together", path);
       metadata_.emplace_back(key, value);
     }

@@ -51,7 +51,7 @@ class PeftConfig::Reader {
   }
 
   std::uint64_t rank(std::string_view key, const Value* value) {
-    const auto found = number(value);
+    const auto found = convert_to_double(value);
     if (found && *found >= 1 && *found <= static_cast<double>(kMaxRank) && *found == std::floor(*found))
       return static_cast<std::uint64_t>(*found);
     const std::string wanted = fmt::format("1 to {}", kMaxRank);
@@ -60,7 +60,7 @@ class PeftConfig::Reader {
   }
 
   double alpha(std::string_view key, const Value* value) {
-    const auto found = number(value);
+    const auto found = convert_to_double(value);
     if (found && std::isfinite(*found)) return *found;
     value == nullptr ? missing(key) : add_unexpected(key, *value, "a number");
     return 0;
@@ -147,7 +147,6 @@ class PeftConfig::Reader {
   void add_unexpected(std::string_view key, const Value& found, std::string_view wanted) {
     add_fault(faults_, fmt::format("{} is {}, expected {}", key, shown(found), wanted));
   }
-  static std::optional<double> number(const Value* value) { return poise::number(value); }
 
   bool is_possible(std::string_view key, std::size_t patterns) {
     if (patterns <= kMaxPatterns) return true;
@@ -238,7 +237,7 @@ bool ModulePattern::matches(std::string_view module) const {
     return is_like(module.substr(begin), plain->text);
   }
   RegexMatcher matcher(std::get<Regex>(pattern_));
-  matcher.allow(module.size());
+  matcher.start_clock(module.size());
   matcher.begin(module);
   std::size_t from = 0;
   std::size_t to = 0;

@@ -130,7 +130,7 @@ std::string_view name_kind(std::uint64_t field) {
 }  // namespace
 
 void ValueReader::charge(const Message& message, std::size_t text_bytes) {
-  if (!budget_.take_value() || !budget_.take_text(text_bytes))
+  if (!budget_.charge_value() || !budget_.charge_text(text_bytes))
     message.fail("values", "they take more memory than a model's description justifies");
 }
 

@@ -404,7 +404,8 @@ std::optional<Value> Values::convert(Id id, std::size_t depth, std::string& why)
   };
   if (depth > kMaxNesting)
     throw fail(ErrorKind::invalid_file, fmt::format("nested deeper than {} levels", kMaxNesting));
-  if (!budget_.take_value()) throw fail(ErrorKind::unsupported, "attributes take more memory than the file justifies");
+  if (!budget_.charge_value())
+    throw fail(ErrorKind::unsupported, "attributes take more memory than the file justifies");
   switch (pickle_.kind(id)) {
     case Kind::none: return Value();
     case Kind::boolean: return Value(pickle_.boolean(id));
@@ -417,7 +418,7 @@ std::optional<Value> Values::convert(Id id, std::size_t depth, std::string& why)
     case Kind::text:
     case Kind::bytes: {
       const std::string_view text = pickle_.text(id);
-      if (!budget_.take_text(text.size()))
+      if (!budget_.charge_text(text.size()))
         throw fail(ErrorKind::unsupported, "attributes take more memory than the file justifies");
       if (pickle_.kind(id) == Kind::text) return Value(text);
       const auto bytes = std::as_bytes(std::span(text));
@@ -466,7 +467,7 @@ std::optional<Value> Values::convert_mapping(const std::vector<Pair>& pairs, std
       continue;
     }
     const std::string_view key = pickle_.text(pair.key);
-    if (!budget_.take_text(key.size()))
+    if (!budget_.charge_text(key.size()))
       throw Error(ErrorKind::unsupported, "pytorch: attributes take more memory than the file justifies", path_,
                   pickle_.offset(pair.key));
     const auto [place, is_new] = places.emplace(key, entries.size());
@@ -513,7 +514,7 @@ std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string&
 std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string& why) {
   std::string path;
   for (const Id part : parts) {
-    if (pickle_.kind(part) != Kind::text || !budget_.take_text(pickle_.text(part).size() + 1)) {
+    if (pickle_.kind(part) != Kind::text || !budget_.charge_text(pickle_.text(part).size() + 1)) {
       why = "a path of other parts than texts";
       return std::nullopt;
     }

@@ -19,7 +19,7 @@ namespace {
 
 float check_finite_number(const Tensor& tensor, const Attributes& map, std::string_view key) {
   const Value* value = map.find(key);
-  if (const auto found = number(value); found && std::isfinite(*found)) return static_cast<float>(*found);
+  if (const auto found = convert_to_double(value); found && std::isfinite(*found)) return static_cast<float>(*found);
   fail_affine(tensor, fmt::format("{}: expected a finite number, found {}", key, format_found_value(value)));
 }
 

@@ -124,7 +124,7 @@ EditedManifest edit_manifest(const Input& input, const ManifestRange& range, cbo
     if (map.key() != kAttributes) {
       in.skip();
       root.append(map.key(), since(begin));
-    } else if (!in.null()) {
+    } else if (!in.skip_null()) {
       auto old = in.map();
       for (std::uint64_t entry = in.position(); old.next(); entry = in.position()) {
         if (is_list_head(bytes.bytes()[in.position() - range.begin])) lists.emplace(old.key());
@@ -244,7 +244,7 @@ std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& ra
   for (auto root = in.map(); root.next();) {
     if (root.key() != "attributes") {
       in.skip();
-    } else if (!in.null()) {
+    } else if (!in.skip_null()) {
       for (const auto& [key, value] : in.attributes()) keys.push_back({key, describe_value_type(value), value});
     }
   }

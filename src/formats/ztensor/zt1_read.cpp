@@ -105,7 +105,7 @@ class ManifestParser1 {
       if (root.is("version")) {
         version_ = in_.text();
       } else if (root.is("attributes")) {
-        if (!in_.null()) attributes_ = in_.attributes();
+        if (!in_.skip_null()) attributes_ = in_.attributes();
       } else if (root.is("generator")) {
         generator_ = in_.text();
       } else if (root.is("objects") || root.is("tensors")) {
@@ -161,7 +161,7 @@ class ManifestParser1 {
         has_format = true;
         object.layout = parse_type_name(in_);
       } else if (map.is("attributes")) {
-        if (!in_.null()) object.attributes = in_.attributes();
+        if (!in_.skip_null()) object.attributes = in_.attributes();
       } else if (map.is("components")) {
         has_components = true;
         parse_components(object);
@@ -206,7 +206,7 @@ class ManifestParser1 {
         if (has_length) in_.fail("expected \"length\" or \"size\", found both", map.key_position());
         has_length = true;
         component.length = in_.u64();
-      } else if (in_.null()) {
+      } else if (in_.skip_null()) {
         continue;  // any other field may be null for absent, too
       } else if (map.is("type")) {
         type = parse_type_name(in_);
@@ -398,7 +398,7 @@ class EntryParser {
       object.shape = parse_shape(in_);
     } else if (key == "encoding") {
       data.encoding = parse_type_name(in_);
-    } else if (in_.null()) {
+    } else if (in_.skip_null()) {
       return;
     } else if (key == "layout") {
       object.layout = parse_type_name(in_);

@@ -157,7 +157,7 @@ class TokenizerJsonReader {
         if (count == 0) text = part.text();
         if (count == 1) {
           const Value tree = part.tree();
-          score = number(&tree);
+          score = convert_to_double(&tree);
         }
         ++count;
       });

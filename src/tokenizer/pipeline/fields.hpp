@@ -52,8 +52,8 @@ class PatternMatcher {
     if (pattern.regex_) matcher_.emplace(*pattern.regex_);
   }
 
-  void allow(std::size_t bytes) {
-    if (matcher_) matcher_->allow(bytes);
+  void start_clock(std::size_t bytes) {
+    if (matcher_) matcher_->start_clock(bytes);
   }
 
   // Calls visit(run, is_match) for the whole text, from front to back; the text between matches makes runs, too.

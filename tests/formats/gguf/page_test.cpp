@@ -92,7 +92,7 @@ TEST(GgufPage, PlainAndRemovedTypes) {
 
 TEST(GgufPage, BlockTypes) {
   const Table rows = table("gguf", "| type | number | elements | bytes |");
-  EXPECT_EQ(rows.size(), block_types().size());
+  EXPECT_EQ(rows.size(), list_block_types().size());
   for (const Row& row : rows) {
     const BlockType* const type = find_named_block_type(code(row.at(0)));
     ASSERT_NE(type, nullptr) << row.at(0);
