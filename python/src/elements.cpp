@@ -60,10 +60,12 @@ std::optional<DType> HeldElements::dtype() const {
 
 DType HeldElements::require_dtype() const {
   if (const auto type = dtype()) return *type;
-  throw Error(ErrorKind::unsupported,
-              fmt::format("tensor {}: its elements, stored as {}, are not read as numbers; its parts have the bytes",
-                          tensor->name, describe_storage(*tensor)),
-              model->origin.path.string());
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format(
+          "tensor {}: it is stored as {}, which Poise cannot decode to numbers; read the bytes of its parts instead",
+          tensor->name, describe_storage(*tensor)),
+      model->origin.path.string());
 }
 
 std::optional<Placed> HeldElements::mapped() const {
@@ -107,7 +109,7 @@ Memory HeldElements::read(std::optional<DType> as, const std::function<bool()>& 
   BlobPtr blob;
   if (as && *as != own) {
     if (!has_float_elements(*tensor) || (*as != DType::f32 && *as != DType::f16 && *as != DType::bf16)) {
-      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: its elements, of type {}, are not read as {}",
+      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: its elements are {}, which cannot be converted to {}",
                                                       tensor->name, to_string(own), to_string(*as)));
     }
     blob = make_dense_blob(*tensor, *as);

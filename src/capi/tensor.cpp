@@ -161,11 +161,12 @@ poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, 
     const poise::Tensor& tensor = require_tensor(handle);
     const poise::DType type = parse_decoded_type(dtype);
     if (!poise::has_float_elements(tensor)) {
-      throw poise::Error(poise::ErrorKind::unsupported,
-                         fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers; "
-                                     "poise_part_read copies the bytes of its parts",
-                                     tensor.name, poise::describe_storage(tensor)),
-                         handle->model->model.origin.path.string());
+      throw poise::Error(
+          poise::ErrorKind::unsupported,
+          fmt::format("tensor {}: it is stored as {}, which Poise cannot decode to floating-point numbers; "
+                      "poise_part_read copies the bytes of its parts",
+                      tensor.name, poise::describe_storage(tensor)),
+          handle->model->model.origin.path.string());
     }
     const std::uint64_t elements = tensor.elements();
     if (first > elements || count > elements - first) {

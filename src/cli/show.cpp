@@ -122,7 +122,7 @@ Tensor make_slice(const Tensor& tensor, const std::string& slice) {
   } else {
     throw Error(
         ErrorKind::unsupported,
-        fmt::format("tensor {}: its elements, stored as {}, are not read as real numbers; --raw shows its parts",
+        fmt::format("tensor {}: it is stored as {}, which Poise cannot decode to real numbers; --raw shows its parts",
                     tensor.name, describe_storage(tensor)));
   }
   const Part& data = dense.require("data");

@@ -345,7 +345,7 @@ std::string find_problem(const Tensor& tensor) {
                                                    TensorElements::has_numbers(Work(tensor, 0).numbers())
                                              : TensorElements::has_numbers(tensor);
   if (has_numbers) return {};
-  return fmt::format("its elements, stored as {}, are not read as real numbers", describe_storage(tensor));
+  return fmt::format("it is stored as {}, which Poise cannot decode to real numbers", describe_storage(tensor));
 }
 
 class Statistics {

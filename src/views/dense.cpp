@@ -79,7 +79,7 @@ bool has_enormous_numbers(const Part& part) {
 BlobPtr make_numbers(const Tensor& tensor) {
   if (!has_float_elements(tensor)) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers",
+                fmt::format("tensor {}: it is stored as {}, which Poise cannot decode to floating-point numbers",
                             tensor.name, describe_storage(tensor)));
   }
   return make_dense_blob(tensor, DType::f32);

@@ -359,7 +359,8 @@ Tensor quantized(const Tensor& tensor, const StoredType& type, const Progress& p
   if (!type.quantized()) refuse(ErrorKind::bad_argument, fmt::format("{} has no codes", to_string(type)));
   if (!has_float_elements(tensor))
     refuse(ErrorKind::unsupported,
-           fmt::format("its elements, stored as {}, are not read as floating-point numbers", describe_storage(tensor)));
+           fmt::format("it is stored as {}, which Poise cannot decode to floating-point numbers",
+                       describe_storage(tensor)));
   if (const BlockType* blocks = get_block_type(type)) {
     if (blocks->encode == nullptr)
       refuse(ErrorKind::bad_argument, fmt::format("{} is read, not made", to_string(type)));

@@ -110,7 +110,7 @@ TEST(Statistics, OfTensorsWithoutNumbers) {
   EXPECT_FALSE(empty.largest_channel);
   EXPECT_FALSE(empty.histogram);
   const TensorStatistics complex = compute_one(make_stored("w", {1}, DType::complex64, std::vector<std::uint8_t>(8)));
-  EXPECT_EQ(complex.problem, "its elements, stored as complex64, are not read as real numbers");
+  EXPECT_EQ(complex.problem, "it is stored as complex64, which Poise cannot decode to real numbers");
   Stored stored{{make_memory_blob(std::vector<std::byte>(4), "file")->stored()->source, 0, 4}};
   stored.encoding = "lz4";
   const TensorStatistics packed =

@@ -34,9 +34,9 @@ OpenSection FileReader::open_section(Section section) {
   OpenSection open;
   open.begin = bytes_.position();
   const std::int64_t marker = bytes_.i64("section_marker");
-  if (marker != info(section).marker)
-    bytes_.fail("section_marker", fmt::format("expected 0x{:x}, found 0x{:x}", info(section).marker, marker),
-                open.begin);
+  if (marker != get_section_info(section).marker)
+    bytes_.fail("section_marker",
+                fmt::format("expected 0x{:x}, found 0x{:x}", get_section_info(section).marker, marker), open.begin);
   open.size = count64("section_size");
   // Whatever a section_size counts, it is at most the number of bytes from here to the end of the file.
   const std::uint64_t left = file_bytes_ - open.begin;
@@ -50,26 +50,26 @@ OpenSection FileReader::open_section(Section section) {
   return open;
 }
 
-void FileReader::close_section(const OpenSection& section, std::uint64_t unsaid) {
+void FileReader::close_section(const OpenSection& section, std::uint64_t uncounted) {
   const std::uint64_t no_padding = bytes_.position() - section.begin;
   const std::uint64_t fields = no_padding - kHeaderBytes;
   skip_padding();
   const std::uint64_t whole = bytes_.position() - section.begin;
   const std::uint64_t at = section.begin + 8;
   const auto size = static_cast<std::uint64_t>(section.size);
-  const auto deviates = [&](std::string_view what) {
+  const auto warn_of_size = [&](std::string_view what) {
     warn("section_size", fmt::format("counts {}: expected {}, found {}", what, whole, size), at);
   };
   if (size == whole) return;
-  if (size == no_padding) return deviates("no padding");
-  const bool too_small = unsaid > 0 && unsaid <= fields && size == fields - unsaid;
+  if (size == no_padding) return warn_of_size("no padding");
+  const bool too_small = uncounted > 0 && uncounted <= fields && size == fields - uncounted;
   if (size != fields && !too_small) {
     bytes_.fail(
         "section_size",
         fmt::format("expected {} (or {} or {}, as other writers count), found {}", whole, no_padding, fields, size),
         at);
   }
-  deviates(too_small ? fmt::format("the fields less {} bytes", unsaid) : "the fields only");
+  warn_of_size(too_small ? fmt::format("the fields less {} bytes", uncounted) : "the fields only");
   dialect_.sizes_of_alt_c = true;
 }
 
@@ -113,7 +113,7 @@ void FileReader::rewind(const Mark& mark) {
 
 namespace {
 
-// Does not move the reader.
+// Returns true if the end marker begins here. Does not move the reader.
 bool is_at_end_marker(ByteReader& bytes) {
   const std::uint64_t here = bytes.position();
   const std::int32_t low = bytes.i32("end marker");
@@ -122,7 +122,7 @@ bool is_at_end_marker(ByteReader& bytes) {
   return low == kEndMarker && high == 0;
 }
 
-// Returns the section that begins here. Does not move the reader.
+// Returns the place in `order` of the section that begins here. Does not move the reader.
 std::size_t find_section(FileReader& reader, std::span<const Section> order, std::size_t next) {
   ByteReader& bytes = reader.bytes();
   reader.require_marker();
@@ -130,9 +130,10 @@ std::size_t find_section(FileReader& reader, std::span<const Section> order, std
   const std::int64_t marker = bytes.i64("section_marker");
   bytes.seek(here);
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (info(order[i]).marker != marker) continue;
+    if (get_section_info(order[i]).marker != marker) continue;
     if (i < next)
-      bytes.fail("section_marker", fmt::format("the {} section appears twice or too late", info(order[i]).name), here);
+      bytes.fail("section_marker",
+                 fmt::format("the {} section appears twice or too late", get_section_info(order[i]).name), here);
     return i;
   }
   bytes.fail("section_marker", fmt::format("expected a section of this version, found 0x{:x}", marker), here);
@@ -158,12 +159,12 @@ void read_sections(FileReader& reader, std::span<const Section> order, std::uint
   std::size_t next = 0;  // the first section that may still come
   const auto skip_to = [&](std::size_t found) {
     for (; next < found; ++next)
-      reader.warn(info(order[next]).name, "the section is missing", reader.bytes().position());
+      reader.warn(get_section_info(order[next]).name, "the section is missing", reader.bytes().position());
   };
   while (!is_at_end_marker(reader.bytes())) {
     const std::size_t found = find_section(reader, order, next);
     skip_to(found);
-    const auto scope = reader.bytes().open_scope(info(order[found]).name);
+    const auto scope = reader.bytes().open_scope(get_section_info(order[found]).name);
     read(order[found], reader.open_section(order[found]));
     next = found + 1;
   }

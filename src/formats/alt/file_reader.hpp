@@ -1,4 +1,5 @@
-// FileReader: reads fields and sections of an ALT file, and collects what is not canonical.
+// FileReader: reads fields and sections of an ALT file, and collects warnings about differences from the canonical
+// form.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@
 
 namespace poise::alt {
 
-// Is a section whose marker and size have been read.
+// Holds a section whose marker and size have been read.
 struct OpenSection {
   std::uint64_t begin = 0;
   std::int64_t size = 0;  // the section_size field
@@ -34,7 +35,7 @@ class FileReader {
 
   ByteReader& bytes() { return bytes_; }
 
-  // Reads a length and that text. Fails for invalid UTF-8 and for a NUL.
+  // Reads a length and a text of that length. Fails for invalid UTF-8 and for a NUL.
   std::string text(std::string_view field);
   // Reads a text whose length has been read.
   std::string text(std::int32_t length, std::string_view field);
@@ -47,8 +48,8 @@ class FileReader {
   // Reads marker and size at the position, where a section begins.
   OpenSection open_section(Section section);
   // Closes a section after its last field: checks section_size against the bytes that were read, and skips the padding.
-  // `unsaid` is the number of bytes that some writers do not count in section_size, or 0.
-  void close_section(const OpenSection& section, std::uint64_t unsaid = 0);
+  // `uncounted` is the number of bytes that some writers do not count in section_size, or 0.
+  void close_section(const OpenSection& section, std::uint64_t uncounted = 0);
   // Fails unless a section or the end marker begins here. Does not move the reader.
   void require_marker();
 
@@ -63,7 +64,7 @@ class FileReader {
   enum class Padding : std::uint8_t { clean, any };
   void require_padding(Padding padding) { padding_ = padding; }
 
-  // Is a position to return to when a reading does not fit.
+  // Holds a position to return to if a reading does not fit.
   struct Mark {
     std::uint64_t position;
     std::size_t warnings;
@@ -88,15 +89,13 @@ class FileReader {
   Padding padding_ = Padding::any;
 };
 
-// Walks through an ALT file, from the first section to the end marker.
-
 // Calls `read` for each section with the reader past its size; `read` leaves the reader past the section's padding.
 // Sections come in the order of `order`, each at most once; a missing one gives a warning. Then checks the end marker
 // of `end_bytes` (4 or 8; the other width gives a warning), and the end of the file.
 void read_sections(FileReader& reader, std::span<const Section> order, std::uint64_t end_bytes,
                    const std::function<void(Section section, const OpenSection& open)>& read);
 
-// Readings: tries several ways to read the same bytes until one fits exactly.
+// A reading is one of several ways to interpret the same bytes.
 
 // Calls `read(reading, progress)` for the readings in turn, each from the same place, and returns the result of the
 // first that does not throw invalid_file. `read` counts in `progress` how many records it understood. Padding that is

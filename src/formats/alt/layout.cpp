@@ -21,46 +21,46 @@ const TypesByCode& find_types(TypeNumbering numbering) {
 }
 
 // Returns the numbering that gives the token at `id` the type that it must have.
-std::optional<TypeNumbering> vote(const Vocabulary& vocabulary, std::size_t id, TokenType type) {
-  const std::int32_t code = type_code(TypeNumbering::canonical, vocabulary.type(id));
-  if (code == type_code(TypeNumbering::canonical, type)) return TypeNumbering::canonical;
-  if (code == type_code(TypeNumbering::alt_c, type)) return TypeNumbering::alt_c;
+std::optional<TypeNumbering> infer_numbering(const Vocabulary& vocabulary, std::size_t id, TokenType type) {
+  const std::int32_t code = encode_token_type(TypeNumbering::canonical, vocabulary.type(id));
+  if (code == encode_token_type(TypeNumbering::canonical, type)) return TypeNumbering::canonical;
+  if (code == encode_token_type(TypeNumbering::alt_c, type)) return TypeNumbering::alt_c;
   return std::nullopt;
 }
 
-std::optional<TypeNumbering> vote_by_unknown(const Vocabulary& vocabulary) {
+std::optional<TypeNumbering> infer_numbering_by_unknown(const Vocabulary& vocabulary) {
   if (vocabulary.unk_id < 0 || static_cast<std::size_t>(vocabulary.unk_id) >= vocabulary.size()) return std::nullopt;
-  return vote(vocabulary, static_cast<std::size_t>(vocabulary.unk_id), TokenType::unknown);
+  return infer_numbering(vocabulary, static_cast<std::size_t>(vocabulary.unk_id), TokenType::unknown);
 }
 
-std::optional<TypeNumbering> vote_by_byte(const Vocabulary& vocabulary) {
+std::optional<TypeNumbering> infer_numbering_by_byte(const Vocabulary& vocabulary) {
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-    if (vocabulary.text(id) == "<0x00>") return vote(vocabulary, id, TokenType::byte);
+    if (vocabulary.text(id) == "<0x00>") return infer_numbering(vocabulary, id, TokenType::byte);
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::string_view name(const Dialect& dialect) {
+std::string_view name_program(const Dialect& dialect) {
   if (dialect.tokens == TokenRecord::alt_c) return "alt.c, January 2025";
   if (dialect.sizes_of_alt_c && !dialect.seq_len) return "alt.c, December 2024";
   if (dialect.sizes_of_alt_c || dialect.parameters == ParameterOrder::alt_c) return "alt.c";
   return {};
 }
 
-TokenType token_type(TypeNumbering numbering, std::int32_t code) {
+TokenType decode_token_type(TypeNumbering numbering, std::int32_t code) {
   return find_types(numbering)[static_cast<std::size_t>(code)];
 }
 
-std::int32_t type_code(TypeNumbering numbering, TokenType type) {
+std::int32_t encode_token_type(TypeNumbering numbering, TokenType type) {
   const TypesByCode& types = find_types(numbering);
   return static_cast<std::int32_t>(std::ranges::find(types, type) - types.begin());
 }
 
 NumberingVerdict find_numbering(const Vocabulary& as_canonical, TokenRecord record) {
-  const auto unknown = vote_by_unknown(as_canonical);
-  const auto byte = vote_by_byte(as_canonical);
+  const auto unknown = infer_numbering_by_unknown(as_canonical);
+  const auto byte = infer_numbering_by_byte(as_canonical);
   if (unknown && byte && unknown != byte) return {TypeNumbering::canonical, true};
   if (unknown || byte) return {unknown ? *unknown : *byte, false};
   return {record == TokenRecord::alt_c ? TypeNumbering::alt_c : TypeNumbering::canonical, false};

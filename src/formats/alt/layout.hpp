@@ -43,7 +43,7 @@ constexpr std::array<SectionInfo, 4> kSections = {{
     {"tensors", 0xFACEFEED},
 }};
 
-constexpr const SectionInfo& info(Section section) { return kSections[static_cast<std::size_t>(section)]; }
+constexpr const SectionInfo& get_section_info(Section section) { return kSections[static_cast<std::size_t>(section)]; }
 
 // The data_type codes of both versions; bf16 is version 2's extension.
 inline constexpr std::array kCodes = {
@@ -54,10 +54,10 @@ inline constexpr std::array kCodes = {
 
 // Dialect: recognizable differences of a file from the canonical form of ALT.
 //
-// Each is decided independently, while the section that it concerns is read. A reading counts only if the section then
-// fits exactly: every field valid, section_size right by one of the rules, and a marker after the padding.
+// Each difference is detected on its own, while its section is read. A reading counts only if the section then fits
+// exactly: every field is valid, section_size is right by one of the rules, and a marker follows the padding.
 
-// Says which bytes a section_size counts.
+// Names the bytes that a section_size counts.
 enum class SizeRule : std::uint8_t {
   whole,       // canonical: marker, size, fields and padding
   no_padding,  // marker, size and fields
@@ -89,17 +89,17 @@ struct Dialect {
 };
 
 // Returns the name of the program that writes such files; empty for the canonical form.
-std::string_view name(const Dialect& dialect);
+std::string_view name_program(const Dialect& dialect);
 
 // Codes are 0 to 8 in each numbering.
 inline constexpr std::int32_t kMostTypeCode = 8;
 
-// Requires: `code` is in the numbering.
-TokenType token_type(TypeNumbering numbering, std::int32_t code);
-std::int32_t type_code(TypeNumbering numbering, TokenType type);
+// Each converts between a token's type and its code in a numbering. Requires: 0 <= code <= kMostTypeCode.
+TokenType decode_token_type(TypeNumbering numbering, std::int32_t code);
+std::int32_t encode_token_type(TypeNumbering numbering, TokenType type);
 
-// Holds the numbering of a vocabulary whose codes were read as canonical ones, by the names of the unknown token and
-// <0x00>; `record` decides if neither does. `contradictory` when they disagree.
+// Holds the numbering of a file's token types. The codes of the unknown token and of <0x00>, read as canonical ones,
+// decide it, else the form of the token records. `contradictory`: the two codes disagree.
 struct NumberingVerdict {
   TypeNumbering numbering = TypeNumbering::canonical;
   bool contradictory = false;

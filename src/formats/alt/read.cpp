@@ -53,7 +53,7 @@ Model read_v2(const Input& input, const ReadOptions&) {
   });
   set_vocab_size(model);
   model.warnings = reader.release_warnings();
-  if (const std::string_view dialect = name(reader.dialect()); !dialect.empty()) {
+  if (const std::string_view dialect = name_program(reader.dialect()); !dialect.empty()) {
     const std::string text =
         fmt::format("alt v2: this is the dialect of {}; converting it writes the canonical form", dialect);
     model.warnings.insert(model.warnings.begin(), {Severity::warning, text, input.path.string(), 0});
@@ -82,7 +82,7 @@ constexpr std::array kSectionsV1 = {Section::parameters, Section::tokenizer, Sec
 void compare_data_type(FileReader& reader, const ParametersV1& parameters, const Model& model) {
   const std::int32_t expected = find_prevailing_type(model);
   if (parameters.data_type == expected) return;
-  const auto scope = reader.bytes().open_scope(info(Section::parameters).name);
+  const auto scope = reader.bytes().open_scope(get_section_info(Section::parameters).name);
   reader.warn("data_type",
               fmt::format("expected {}, the type of most elements, found {}", expected, parameters.data_type),
               parameters.data_type_at);

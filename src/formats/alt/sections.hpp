@@ -21,15 +21,15 @@ Card read_general(FileReader& reader);
 Config make_empty_config();
 
 // Throws unsupported for a model whose configuration the sections cannot hold: of an unknown family, or with keys of
-// config.json that change the model.
+// config.json that change the computation.
 void require_held_config(const Model& model);
 
 // Throws unsupported if a reader would take the last four fields of a section of version 2 in another order. `config`:
 // the section's values.
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order);
 
-// Returns std::nullopt when the section holds zeros. Requires: the reader is past section_size. Leaves it past the last
-// field.
+// Reads the parameters; std::nullopt if all of them are zero. Requires: the reader is past section_size. Leaves it past
+// the last field.
 std::optional<Config> read_parameters_v2(FileReader& reader);
 
 // Holds the parameters of version 1, which stores the model type here, and the longest sequence.
@@ -50,7 +50,7 @@ std::int32_t find_prevailing_type(const Model& model);
 std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section);
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section);
 
-// Returns the type of a token of version 1, which stores none, by its text and its vocabulary's ids.
+// Guesses the type of a token of version 1, which stores no types, by its text and the vocabulary's ids.
 TokenType guess_type(const Vocabulary& vocabulary, std::string_view text, std::int32_t id);
 
 // Returns the score that is written for a token. Throws unsupported for NaN, which readers reject.
@@ -94,7 +94,7 @@ struct TensorRole {
   LayerPart layer = LayerPart::other;
   ProjectionType projection = ProjectionType::other;
 
-  bool known() const;  // ALT has numbers for the name
+  bool is_known() const;  // true: ALT has numbers for the name
   friend bool operator==(const TensorRole&, const TensorRole&) = default;
 };
 
@@ -122,7 +122,7 @@ Hints make_hints(const TensorRole& role, std::int32_t other_block);
 // Returns true for the tensors that `unique_count` counts, outside the layers.
 bool is_unique(const TensorRole& role);
 
-// Counts layers, and tensors outside them, as the names imply.
+// Holds the numbers of layers, and of tensors outside them, that the names imply.
 struct BlockCounts {
   std::int64_t blocks = 0;
   std::int64_t unique = 0;

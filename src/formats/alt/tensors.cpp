@@ -49,7 +49,7 @@ class TensorsReader {
     shape_count_ = reader_.count64("shape_count");
   }
 
-  // Calls `read_tensor` for each.
+  // Calls `read_tensor` for each tensor, and compares their order with the canonical one.
   template <typename ReadTensor>
   void read_all(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
     read_each(least_bytes, read_tensor);
@@ -146,7 +146,7 @@ class ReaderV2 : private TensorsReader {
     counts.blocks = reader_.count32("block_count");
     counts.unique = reader_.count32("unique_count");
     read_all(kLeastBytesV2, [&] { read_tensor(); });
-    check(counts);
+    check_block_counts(counts);
     compare_hints();
   }
 
@@ -204,7 +204,7 @@ class ReaderV2 : private TensorsReader {
     return affine;
   }
 
-  // Checks a range. `at` is where min is; max follows.
+  // Checks the range of codes. `at`: the offset of min, which max follows.
   void check_range(Affine& affine, std::uint64_t at) {
     if (affine.min > affine.max)
       bytes_.fail("min", fmt::format("expected at most the max, which is {}, found {}", affine.max, affine.min), at);
@@ -215,28 +215,27 @@ class ReaderV2 : private TensorsReader {
     affine.min = affine.max = 0;
   }
 
-  // Warns about numbers that disagree with the name, which decides.
+  // Warns about hints that disagree with a tensor's name. The name decides.
   void compare_hints() {
     std::size_t i = 0;
-    std::int32_t other_block =
-        kFirstOtherBlock;  // in canonical order, too, tensors with other names have the order of the file
+    std::int32_t other_block = kFirstOtherBlock;  // counts down, in the order of the file, for tensors with other names
     for (const Tensor& tensor : model_.tensors()) {
       const auto scope = bytes_.open_scope("tensor", static_cast<std::int64_t>(i));
       const TensorRole role = find_role(tensor.name);
-      compare(make_hints(role, other_block), hints_[i], tensor.name, places()[i]);
+      compare_with_name(make_hints(role, other_block), hints_[i], tensor.name, places()[i]);
       if (role.component == ComponentType::other) --other_block;
       ++i;
     }
   }
 
-  void compare(const Hints& expected, const Hints& found, const std::string& name, std::uint64_t at) {
-    const auto field = [&](std::string_view label, std::int32_t said, std::int32_t is, std::uint64_t offset) {
+  void compare_with_name(const Hints& expected, const Hints& found, const std::string& name, std::uint64_t at) {
+    const auto compare_field = [&](std::string_view label, std::int32_t said, std::int32_t is, std::uint64_t offset) {
       if (said != is) reader_.warn(label, fmt::format("expected {} for {}, found {}", said, name, is), at + offset);
     };
-    field("component_type", expected.component_type, found.component_type, 0);
-    field("block_index", expected.block_index, found.block_index, 4);
-    field("layer_type", expected.layer_type, found.layer_type, 8);
-    field("projection_type", expected.projection_type, found.projection_type, 12);
+    compare_field("component_type", expected.component_type, found.component_type, 0);
+    compare_field("block_index", expected.block_index, found.block_index, 4);
+    compare_field("layer_type", expected.layer_type, found.layer_type, 8);
+    compare_field("projection_type", expected.projection_type, found.projection_type, 12);
   }
 
   BlockCounts count_hinted_blocks() const {
@@ -253,8 +252,8 @@ class ReaderV2 : private TensorsReader {
     return counts;
   }
 
-  // Counts blocks by names or, for unknown names, by hints.
-  void check(const BlockCounts& found) {
+  // Checks the counts against the names of the tensors, else against their hints.
+  void check_block_counts(const BlockCounts& found) {
     const BlockCounts named = count_blocks(model_);
     if (found == named) return;
     const std::string blocks = fmt::format("the tensors belong to {} layers, found {}", named.blocks, found.blocks);
@@ -354,7 +353,7 @@ TensorRole find_layer_role(std::string_view numbered) {
   return role;
 }
 
-int order_in_layer(const TensorRole& role) {
+int find_place_in_layer(const TensorRole& role) {
   const auto row = std::find_if(kLayerTensors.begin(), kLayerTensors.end(), [&](const LayerTensor& tensor) {
     return tensor.layer == role.layer && tensor.projection == role.projection;
   });
@@ -366,10 +365,10 @@ using CanonicalKey = std::tuple<int, std::int32_t, int>;
 
 CanonicalKey make_canonical_key(std::string_view name) {
   const TensorRole role = find_role(name);
-  if (!role.known()) return {4, 0, 0};
+  if (!role.is_known()) return {4, 0, 0};
   switch (role.component) {
     case ComponentType::embed_tokens: return {0, 0, 0};
-    case ComponentType::layers: return {1, role.block, order_in_layer(role)};
+    case ComponentType::layers: return {1, role.block, find_place_in_layer(role)};
     case ComponentType::norm: return {2, 0, 0};
     case ComponentType::lm_head: return {3, 0, 0};
     case ComponentType::other: break;
@@ -379,7 +378,7 @@ CanonicalKey make_canonical_key(std::string_view name) {
 
 }  // namespace
 
-bool TensorRole::known() const { return component != ComponentType::other && layer != LayerPart::other; }
+bool TensorRole::is_known() const { return component != ComponentType::other && layer != LayerPart::other; }
 
 TensorRole find_role(std::string_view name) {
   if (name == "model.embed_tokens.weight")
@@ -402,7 +401,7 @@ std::vector<const Tensor*> sort_canonically(const Model& model) {
 
 namespace {
 
-std::int32_t block_index(const TensorRole& role, std::int32_t other_block) {
+std::int32_t find_block_index(const TensorRole& role, std::int32_t other_block) {
   switch (role.component) {
     case ComponentType::layers: return role.block;
     case ComponentType::embed_tokens: return -1;
@@ -416,7 +415,7 @@ std::int32_t block_index(const TensorRole& role, std::int32_t other_block) {
 }  // namespace
 
 Hints make_hints(const TensorRole& role, std::int32_t other_block) {
-  return {static_cast<std::int32_t>(role.component), block_index(role, other_block),
+  return {static_cast<std::int32_t>(role.component), find_block_index(role, other_block),
           static_cast<std::int32_t>(role.layer), static_cast<std::int32_t>(role.projection)};
 }
 

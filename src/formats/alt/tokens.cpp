@@ -56,13 +56,13 @@ std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t 
   return size;
 }
 
-// Reads a type in the canonical numbering, until the file's is known.
-TokenType read_type(ByteReader& bytes) {
+// Reads a type as if it had the canonical numbering; detect_numbering() corrects it.
+TokenType read_token_type(ByteReader& bytes) {
   const std::uint64_t at = bytes.position();
   const std::int32_t code = bytes.i32("token_type");
   if (code < 0 || code > kMostTypeCode)
     bytes.fail("token_type", fmt::format("expected 0 to {}, found {}", kMostTypeCode, code), at);
-  return token_type(TypeNumbering::canonical, code);
+  return decode_token_type(TypeNumbering::canonical, code);
 }
 
 float read_score(ByteReader& bytes) {
@@ -77,11 +77,11 @@ void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, 
   if (record == TokenRecord::canonical) {
     const std::string text = reader.text("token_data");
     const float score = read_score(bytes);
-    vocabulary.add(text, score, read_type(bytes));
+    vocabulary.add(text, score, read_token_type(bytes));
     return;
   }
   const float score = read_score(bytes);
-  const TokenType type = read_type(bytes);
+  const TokenType type = read_token_type(bytes);
   const std::uint64_t at = bytes.position();
   const std::int32_t found = bytes.i32("token_id");
   if (found != id) bytes.fail("token_id", fmt::format("expected {}, found {}", id, found), at);
@@ -103,14 +103,14 @@ void detect_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord re
   reader.warn("token_type", "numbered as by alt.c: unknown 1, user-defined 3, byte 4, unused 5, BOS 6, EOS 7, PAD 8",
               begin);
   reader.dialect().types = verdict.numbering;
-  const auto type_of = [&](std::size_t id) {
-    return token_type(verdict.numbering, type_code(TypeNumbering::canonical, vocabulary.type(id)));
+  const auto convert_type = [&](std::size_t id) {
+    return decode_token_type(verdict.numbering, encode_token_type(TypeNumbering::canonical, vocabulary.type(id)));
   };
-  vocabulary = change_types(vocabulary, type_of);
+  vocabulary = change_types(vocabulary, convert_type);
 }
 
-// Gives the tokens at bos_id, eos_id and pad_id the types with which they are written, so that equal tokens are equal
-// vocabularies.
+// Gives the tokens at bos_id, eos_id and pad_id the types that writers give them, so that vocabularies with the same
+// tokens are equal.
 void mark_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_t begin) {
   bool any = false;
   for (const std::int32_t special : std::set{vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id}) {

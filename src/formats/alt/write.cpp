@@ -37,8 +37,8 @@
 namespace poise::alt {
 namespace {
 
-// Returns the data_type code of a tensor. Throws unsupported with remedies.
-std::int32_t data_type(const Tensor& tensor) {
+// Returns the code of a tensor's data_type. Throws unsupported with remedies.
+std::int32_t find_data_type_v2(const Tensor& tensor) {
   const bool affine = tensor.layout == Layout::affine;
   if (tensor.layout != Layout::dense && !affine) refuse_tensor("alt", tensor);
   const DType dtype = tensor.require("data").dtype;
@@ -56,7 +56,7 @@ SectionWriter make_tensor_header(const Tensor& tensor, const Hints& hints, const
   out.count("n_dims", tensor.shape.size());
   for (const std::uint64_t dimension : tensor.shape) out.count("dimension", dimension);
   out.text("name", tensor.name);
-  out.i32("data_type", data_type(tensor));
+  out.i32("data_type", find_data_type_v2(tensor));
   if (const auto problems = list_problems(affine); !problems.empty()) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("alt cannot hold tensor {}: {}", tensor.name, fmt::join(problems, "; ")));
@@ -156,7 +156,7 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
 
 namespace {
 
-// Returns true for the empty name of a model without configuration, too.
+// Returns true for the activation that readers assume, and for the empty name of a model without configuration.
 bool is_usual_activation(std::string_view name) {
   return name.empty() || name == Config{}.hidden_act || name == "swish";
 }
@@ -245,7 +245,7 @@ std::uint64_t TensorsSection::bytes() const {
 
 void TensorsSection::write(Sink& sink, const Progress& progress) const {
   ByteWriter header;
-  header.i64(info(Section::tensors).marker);
+  header.i64(get_section_info(Section::tensors).marker);
   header.u64(bytes());
   sink.write(header.bytes());
   sink.write(counts_.fields().bytes());
@@ -374,7 +374,8 @@ std::vector<std::string> list_losses_alt_c(const Model& model) {
   losses.note_if(model.size() > 0, fmt::format("tensors: {} are left out", model.size()));
   losses.note_if(model.vocabulary && model.vocabulary->max_length != 0, "the vocabulary's max_length");
   if (const auto names = list_unknown_to_alt_c(model.card); !names.empty()) {
-    losses.add_sentence(fmt::format("alt.c refuses empty texts: {} written as \"unknown\"", fmt::join(names, ", ")));
+    losses.add_sentence(
+        fmt::format("alt.c refuses empty texts, so \"unknown\" is written for {}", fmt::join(names, ", ")));
   }
   note_common(model, losses);
   return losses.take_sentences();

@@ -50,14 +50,14 @@ void SectionWriter::refuse(std::string_view field, std::string_view problem) con
 
 namespace {
 
-void put(SectionWriter& out, std::string_view name, const std::string& value) { out.text(name, value); }
-void put(SectionWriter& out, std::string_view, bool value) { out.flag(value); }
-void put(SectionWriter& out, std::string_view name, std::int64_t value) { out.i32(name, value); }
-void put(SectionWriter& out, std::string_view, float value) { out.f32(value); }
+void write_value(SectionWriter& out, std::string_view name, const std::string& value) { out.text(name, value); }
+void write_value(SectionWriter& out, std::string_view, bool value) { out.flag(value); }
+void write_value(SectionWriter& out, std::string_view name, std::int64_t value) { out.i32(name, value); }
+void write_value(SectionWriter& out, std::string_view, float value) { out.f32(value); }
 
 template <auto Member>
 void write_config_field(SectionWriter& out, std::string_view name, const ParameterFields& of) {
-  put(out, name, of.config.*Member);
+  write_value(out, name, of.config.*Member);
 }
 
 void write_context_length(SectionWriter& out, std::string_view name, const ParameterFields& of) {
@@ -104,7 +104,7 @@ constexpr TokenField kText = {[](SectionWriter& out, const TokenFields& token) {
 constexpr TokenField kScore = {
     [](SectionWriter& out, const TokenFields& token) { out.f32(check_score(token.vocabulary, token.id)); }};
 constexpr TokenField kType = {[](SectionWriter& out, const TokenFields& token) {
-  out.i32("token_type", type_code(token.types, choose_type_by_id(token.vocabulary, token.id)));
+  out.i32("token_type", encode_token_type(token.types, choose_type_by_id(token.vocabulary, token.id)));
 }};
 constexpr TokenField kId = {[](SectionWriter& out, const TokenFields& token) { out.count("id", token.id); }};
 
@@ -175,7 +175,7 @@ void write_section(Sink& sink, Section section, const SectionWriter& fields, con
                    std::uint64_t uncounted = 0) {
   const std::uint64_t bytes = fields.fields().size();
   ByteWriter header;
-  header.i64(info(section).marker);
+  header.i64(get_section_info(section).marker);
   header.u64(form.sizes == SizeRule::whole ? *checked_align(kHeaderBytes + bytes, kAlignment) : bytes - uncounted);
   sink.write(header.bytes());
   sink.write(fields.fields().bytes());

@@ -56,8 +56,8 @@ class TensorsSection {
   // pass over the data. Throws unsupported for a tensor that the format cannot hold.
   using Header = std::function<SectionWriter(const Tensor& tensor, const Affine& affine)>;
 
-  // Takes `tensors` in the order of the file; `blocks` is null for version 1, which has no such counts. Throws what
-  // `header` throws. Requires: the tensors outlive this.
+  // `tensors`: in the order of the file. `blocks`: null for version 1, which has no such counts. Throws what `header`
+  // throws. Requires: the tensors outlive this.
   TensorsSection(std::vector<const Tensor*> tensors, Header header, const BlockCounts* blocks);
 
   // Returns the size of the whole section.
@@ -73,9 +73,10 @@ class TensorsSection {
   std::uint64_t data_bytes_ = 0;     // of these, data
 };
 
-// ALT's sections for all three writers: each is defined once, and the writers' spellings are data.
+// The sections that the three writers share: of version 2, of version 2 for alt.c, and of version 1. Tables hold their
+// differences.
 
-// Holds the parameters section, with zeros for a model without configuration.
+// Holds the values of the parameters section: zeros for a model without configuration.
 struct ParameterFields {
   const Model& model;
   Config config;
@@ -105,7 +106,7 @@ struct WrittenForm {
   bool seq_len = true;                       // the tokenizer section has the length of the longest sequence
   std::span<const TokenField> token = {};
   TypeNumbering types = TypeNumbering::canonical;
-  SizeRule sizes = SizeRule::whole;  // or too_small, with the start marker's as fields
+  SizeRule sizes = SizeRule::whole;  // too_small: the start marker has SizeRule::fields
 };
 extern const WrittenForm kVersion2;
 extern const WrittenForm kVersion2AltC;
@@ -118,7 +119,7 @@ class FileWriter {
 
   // Returns the size of the whole file.
   std::uint64_t bytes(const TensorsSection& tensors) const;
-  // Writes the file. Null: without tensors, as in alt.c's dialect.
+  // Writes the file. `tensors`: null in alt.c's dialect, which has none.
   void write(Sink& sink, const TensorsSection* tensors, const Progress& progress) const;
 
  private:
@@ -131,16 +132,19 @@ class FileWriter {
   std::uint64_t id_bytes_ = 0;  // bytes of ids in the tokenizer section
 };
 
-// The dialect of alt.c: as its Python converter writes it, so that its C reader loads it. Only metadata, no tensors.
+// The dialect of alt.c: files like those of its Python converter, which its C reader loads. They have only metadata, no
+// tensors.
 
-// Throws bad_argument for an unknown dialect, listing the known ones.
+// Returns true if the options ask for alt.c's dialect. Throws bad_argument for an unknown dialect, listing the known
+// ones.
 bool is_for_alt_c(const WriteOptions& options);
 
-// Throws unsupported for what the C reader rejects: no configuration, no vocabulary or one of more than 32000 tokens,
-// and empty or repeated tokens.
+// Writes alt.c's dialect. Throws unsupported for a model that the C reader rejects: without configuration, without
+// vocabulary or with more than 32000 tokens, or with empty or repeated tokens.
 void write_alt_c(const Model& model, Sink& sink);
 
-// Returns the empty texts of the general section: written as "unknown", since the C reader rejects empty texts.
+// Returns the names of the card's empty fields. They are written as "unknown", because the C reader rejects empty
+// texts.
 std::vector<std::string> list_unknown_to_alt_c(const Card& card);
 
 }  // namespace poise::alt

@@ -34,7 +34,7 @@ std::string find_base_model(const Model& file) {
   return file.card.base_model;
 }
 
-// Returns one of the matrices that a tensor has stacked. Requires: three dimensions, and numbers.
+// Returns one matrix of a stacked tensor. Requires: the tensor has three dimensions, and numbers.
 Tensor make_stacked_matrix(const Tensor& stack, std::uint64_t number) {
   const Tensor dense = make_dense_tensor(stack);
   const Part& data = dense.require("data");
@@ -76,7 +76,7 @@ class Reading {
     if (file_.attributes.find("adapter.alora.invocation_tokens") != nullptr)
       adapter_.refusals.emplace_back("adapter.alora.invocation_tokens is not supported");
     if (const Value* value = file_.attributes.find("adapter.lora.alpha")) {
-      // Files of other formats may have texts alone.
+      // A file of another format may hold all attributes as texts.
       const auto* text = is_from_gguf(file_) ? nullptr : value->get_if<std::string>();
       const auto alpha = text == nullptr ? convert_to_double(value) : parse_number_text<double>(*text);
       if (!alpha || !std::isfinite(*alpha)) {
@@ -118,7 +118,7 @@ class Reading {
     }
   }
 
-  // Returns the fault of a pair. The embedding's A is stored with its rows as columns.
+  // Returns why a pair does not fit together. The embedding's A is stored transposed.
   static std::optional<std::string> find_pair_fault(const std::string& name, const ThinMatrices& pair) {
     if (name != kEmbedding || pair.right == nullptr || pair.right->shape.size() != 2)
       return pair.find_fault("lora_b", "lora_a");

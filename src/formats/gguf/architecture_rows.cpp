@@ -20,7 +20,7 @@ constexpr std::array kPairs = std::to_array<NameRow>({
     {"attn_k.weight", "self_attn.k_proj.weight", Change::keys},
 });
 
-// In other models it rotates rows in the order of transformers.
+// In other models, llama.cpp rotates rows in the order of transformers.
 constexpr std::array kHalves = std::to_array<NameRow>({
     {"attn_q.weight", "self_attn.q_proj.weight"},
     {"attn_k.weight", "self_attn.k_proj.weight"},
@@ -79,7 +79,7 @@ constexpr std::array kMixtralLayer =
                     {"ffn_up.*.weight", "block_sparse_moe.experts.*.w3.weight"},
                 }));
 
-// A factor of attention by position that Poise does not implement.
+// The key of a factor that scales attention by position, which Poise does not implement.
 constexpr std::array kMistral3Keys =
     std::to_array<KeyRow>({{"attention.temperature_scale", "llama_4_scaling_beta", kNumber}});
 
@@ -112,7 +112,7 @@ constinit const Architecture smollm3 = {.name = "smollm3",
 
 namespace {
 
-// Of Qwen's biases llama.cpp has those of q, k and v.
+// llama.cpp has only those of Qwen's biases that belong to q, k and v.
 constexpr std::array kQwenLayer = join_tables(kNorms, kHalves, kValues, kBiases, kHeadNorms, kMlp, kExperts,
                                               std::to_array<NameRow>({{"ffn_gate_inp.weight", "mlp.gate.weight"}}));
 
@@ -275,7 +275,7 @@ constexpr std::array kGptOssLayer =
                     {"ffn_down_exps.bias", "mlp.experts.*.down_proj.bias", Change::stacked},
                 }));
 
-// The configuration of gpt-oss has one length.
+// config.json of gpt-oss has one length, intermediate_size.
 constexpr std::array kGptOssKeys = std::to_array<KeyRow>({{"expert_feed_forward_length", "intermediate_size"}});
 
 constexpr std::array kGptOssFixed = join_tables(kSilu, std::to_array<FixedKey>({{"attention_bias", true, false}}));

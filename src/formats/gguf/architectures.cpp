@@ -18,7 +18,7 @@ constexpr std::array kArchitectures = {
     &architectures::olmo2,  &architectures::gpt_oss,     &architectures::smollm3,
 };
 
-// Returns a number before a dot, without leading zeros.
+// Parses an expert's number; std::nullopt for other texts, and for leading zeros.
 std::optional<std::uint64_t> parse_expert_number(std::string_view digits) {
   std::uint64_t number = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -27,7 +27,7 @@ std::optional<std::uint64_t> parse_expert_number(std::string_view digits) {
   return number;
 }
 
-// Says whether a name matches, and for which expert.
+// Holds the result of a name that matches a pattern: the expert's number, if the pattern has a *.
 struct Match {
   std::optional<std::uint64_t> expert;
 };

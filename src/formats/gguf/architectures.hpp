@@ -1,5 +1,5 @@
-// llama.cpp's names of architectures, tensors and hyperparameters, and transformers' names, which Poise uses: a row for
-// each architecture.
+// The names that llama.cpp gives to architectures, tensors and hyperparameters, next to those of transformers, which
+// Poise uses: a row for each architecture.
 //
 // Source: llama.cpp's src/llama-arch.cpp and conversion/ (v0.5.0), and the modeling files of transformers.
 #pragma once
@@ -31,36 +31,36 @@ enum class Change : std::uint8_t {
 
 struct NameRow {
   std::string_view gguf;
-  std::string_view canonical;  // of stacked tensors with a * for the expert's number
+  std::string_view canonical;  // transformers' name; for stacked tensors, * stands for the expert's number
   Change change = Change::none;
 };
 
 // Describes a hyperparameter with two spellings.
 struct KeyRow {
   enum class Kind : std::uint8_t { integer, number };
-  std::string_view gguf;  // follows the architecture's name and a dot
+  std::string_view gguf;  // without the architecture's name and the dot in front
   std::string_view config;
   Kind kind = Kind::integer;
-  std::string_view typed = {};  // its name in config_to_attributes(), if different
-  // The family's default, if it differs from llama.cpp's: written when config.json lacks the key.
+  std::string_view typed = {};  // the key in config_to_attributes(), if it is another one
+  // The family's default if it differs from llama.cpp's. It is written if config.json lacks the key.
   std::optional<double> written_by_default = {};
-  // The key of config.json whose number is llama.cpp's default: read when a file lacks the key.
+  // The key of config.json whose number is llama.cpp's default. It is read if a file lacks this key.
   std::string_view read_by_default = {};
-  // llama.cpp's default if a file cannot express "none", which is null or 0 in config.json.
+  // llama.cpp's default, if files cannot hold null or 0, which mean "none" in config.json.
   std::optional<double> never_none = {};
 };
 
 // Describes a hyperparameter without a key in llama.cpp, which computes with this value.
 struct FixedKey {
   std::string_view config;
-  std::variant<std::monostate, bool, std::string_view> value;  // the first: as if absent
-  bool is_explicit;                                            // transformers has another default: reading adds the key
+  std::variant<std::monostate, bool, std::string_view> value;  // std::monostate: as if the key is missing
+  bool is_explicit;  // true: transformers has another default, so reading adds the key
 };
 
 // Describes a tensor of the first layer whose presence implies a configuration's key.
 struct ImpliedFlag {
   std::string_view tensor;
-  std::string_view config;  // then true
+  std::string_view config;  // reading sets this key to true
 };
 
 inline constexpr std::string_view kEmbedding = "token_embd.weight";
@@ -99,45 +99,46 @@ struct Architecture {
   std::string_view name;                    // general.architecture, and the first word of its keys
   std::string_view model_type;              // of config.json
   std::span<const NameRow> whole = kWhole;  // complete names
-  std::span<const NameRow> layer;           // what follows "blk.3." and "model.layers.3."
+  std::span<const NameRow> layer;           // names after "blk.3." and "model.layers.3."
   std::string_view layers = "model.layers.";
-  std::string_view omitted = {};  // a prefix of canonical names that some checkpoints omit
+  std::string_view omitted = {};  // a prefix of transformers' names that some checkpoints omit
   bool has_experts = false;       // distinguishes architectures with the same name
 
-  std::span<const KeyRow> keys = {};  // they take precedence over shared ones
+  std::span<const KeyRow> keys = {};  // these take precedence over shared_keys
   std::span<const KeyRow> shared_keys = kSharedKeys;
   std::span<const FixedKey> fixed = kSilu;
   std::span<const ImpliedFlag> implied_flags = {};
   bool rotates = true;                   // rotary embeddings
   bool holds_frequency_factors = false;  // rope_freqs.weight
   bool holds_long_factors = false;       // rope_factors_long.weight, rope_factors_short.weight
-  std::uint64_t window_period =
-      0;  // every such layer has no window, if a file does not list them; 0: llama.cpp does not ask
-  std::uint64_t usual_window = 0;      // the default if llama.cpp asks for a window; 0: none
-  bool explicit_windows = false;       // transformers has no such period: reading adds the list of layers
-  std::uint64_t unrotated_period = 0;  // every such layer does not rotate, in any file; 0: all rotate
-  bool needs_output = false;           // llama.cpp requires an output matrix, even one that equals the embedding
+  std::uint64_t window_period = 0;  // layers period, 2 * period, ... (from 1) have no window, unless a file lists them;
+                                    // 0: llama.cpp ignores windows
+  std::uint64_t usual_window = 0;   // llama.cpp's default of the window; 0: none
+  bool explicit_windows = false;    // true: transformers has no window_period, so reading adds the list of layers
+  std::uint64_t unrotated_period = 0;  // layers period, 2 * period, ... (from 1) do not rotate; 0: all rotate
+  bool needs_output = false;           // llama.cpp requires an output matrix, even if it equals the embedding
   // The configuration gives the number that scales attention. llama.cpp uses the head's length or, for models with this
-  // many layers, hidden_size / num_attention_heads. 0: the configuration gives none.
+  // many layers, hidden_size / num_attention_heads. 0: the configuration has no such number.
   std::uint64_t wide_scale_layers = 0;
 };
 
-// Returns null for an unknown name.
+// Returns the architecture whose general.architecture this is; null for an unknown name.
 const Architecture* find_named_architecture(std::string_view name, bool has_experts);
-// Returns the architecture to which a family is converted.
+// Returns the architecture to which Poise converts a family; null if llama.cpp does not have it.
 const Architecture* find_family_architecture(std::string_view model_type);
-// Returns the families that are converted.
+// Returns the model types of the families that Poise converts.
 std::vector<std::string_view> list_model_types();
 
 struct TensorName {
   std::string name;
   Change change = Change::none;
-  std::optional<std::uint64_t> expert = {};  // of stacked tensors: the expert
+  std::optional<std::uint64_t> expert = {};  // the expert's number, for stacked tensors
 };
-// Return std::nullopt for a name that the architecture lacks: it stays. The canonical name of stacked tensors has a *.
+// Each translates a tensor's name. Returns std::nullopt for a name that the architecture lacks: the tensor keeps it.
+// `canonical` is transformers' name, which has a * for the expert's number if the tensor is stacked.
 std::optional<TensorName> find_poise_name(const Architecture& architecture, std::string_view gguf);
 std::optional<TensorName> find_gguf_name(const Architecture& architecture, std::string_view canonical);
-// Returns the name of one expert's tensor.
+// Returns the name of one expert's tensor: puts its number in place of the *.
 std::string make_expert_name(std::string_view canonical, std::uint64_t expert);
 
 inline constexpr std::array kAttentionBiasFlag =

@@ -11,28 +11,28 @@
 
 namespace poise::gguf {
 
-// Counts the heads in a model's rotated matrices. 0: unknown.
+// Holds the numbers of heads in a model's rotated matrices. 0: unknown.
 struct Heads {
   std::uint64_t queries = 0;
   std::uint64_t keys = 0;
 };
 
-// Undoes llama.cpp's change of a tensor; for stacked ones applies to the parts. Returns std::nullopt if type or shape
-// do not allow that: the tensor stays as it is. Throws invalid_file (without path) for rows that do not make up those
-// heads.
+// Undoes llama.cpp's change of a tensor; the parts of a stacked tensor stay as they are. Returns std::nullopt if type
+// or shape do not allow it: the tensor then stays as it is. Throws invalid_file (without path) for rows that do not
+// make up those heads.
 std::optional<Tensor> undo_change(Tensor tensor, Change change, const Heads& heads);
 
-// Returns llama.cpp's tensor for one of transformers. Throws unsupported if it cannot be made. Requires: the tensor is
-// dense, or blocks.
+// Makes llama.cpp's tensor from one of transformers. Throws unsupported if it cannot. Requires: the tensor is dense, or
+// blocks.
 Tensor apply_change(Tensor tensor, Change change, const Heads& heads);
 
-// Says in which direction numbers change by 1.
+// Names the direction in which numbers change by 1.
 enum class UnitShift : std::uint8_t { added, taken_away };
 
-// Returns the float32 numbers plus or minus 1, computed when read: llama.cpp stores the norms of Gemma so, whose
-// definition multiplies by 1 + weight. Sums are float32. (w + 1) - 1 is w if w has no bits below those of 1 + w: for
-// example, every bfloat16 number of at least 2^-16. Other numbers lose their lowest bits. Numbers less 1 have
-// stored_as(), which the way back uses, bit by bit. Requires: the blob is whole float32 numbers.
+// Returns the float32 numbers plus or minus 1, computed when they are read. llama.cpp stores the norms of Gemma as 1 +
+// weight, by which Gemma multiplies. Sums are float32. (w + 1) - 1 is w if w has no bits below those of 1 + w: for
+// example, every bfloat16 number of at least 2^-16. Other numbers lose their lowest bits. A blob of numbers minus 1
+// keeps the original as stored_as(), so that the way back is exact. Requires: the blob is whole float32 numbers.
 BlobPtr shift_by_one(BlobPtr floats, UnitShift shift);
 
 }  // namespace poise::gguf

@@ -39,13 +39,13 @@ constexpr std::size_t kMostShown = 100;  // bytes of a value in a message
   refuse(fmt::format("{}: expected {}, found {}", key, expected, shorten(to_json(found), kMostShown)));
 }
 
-// Is an entry in the file.
+// Holds an entry of the file's metadata.
 struct Entry {
   std::string key;
   EntryType type = {};
   std::uint64_t begin = 0;  // in the file, with its key
   std::uint64_t end = 0;
-  std::string replaced = {};  // key, type and value; empty: as in the file
+  std::string replaced = {};  // new bytes of key, type and value; empty: those in the file
 };
 
 struct Header {
@@ -109,7 +109,7 @@ Value parse_text(const std::string& key, ValueType type, const std::string& text
   }
 }
 
-// Converts integers, where floating-point numbers are expected, to the nearest float32.
+// Converts an integer to the nearest float32 where a floating-point number is expected.
 Value to_floating(const Value& value, ValueType type) {
   const auto given = convert_to_double(&value);
   if (!given) return value;
@@ -119,7 +119,7 @@ Value to_floating(const Value& value, ValueType type) {
 
 bool is_floating(ValueType type) { return type == ValueType::f32 || type == ValueType::f64; }
 
-// Returns the items of a list that is given as one, or as JSON.
+// Returns the items of a list, which may be given as JSON text.
 Value::Array make_items(const std::string& key, const EntryType& type, const Value& given) {
   if (type.items == ValueType::array) refuse(fmt::format("{} is a list of lists, which cannot be set", key));
   const auto* text = given.get_if<std::string>();
@@ -136,7 +136,7 @@ Value::Array make_items(const std::string& key, const EntryType& type, const Val
   return result;
 }
 
-// Converts a value that a user gives to one of the type.
+// Converts a user's value to the type.
 Value convert_value(const std::string& key, const EntryType& type, const Value& given) {
   const auto* text = given.get_if<std::string>();
   Value value = type.type == ValueType::array ? Value(make_items(key, type, given))
@@ -148,7 +148,7 @@ Value convert_value(const std::string& key, const EntryType& type, const Value& 
   return value;
 }
 
-// Returns key, type and value as bytes. Without a type, uses the usual one of the value.
+// Returns key, type and value as bytes. Without a type, uses KeyValues::choose_type().
 std::string encode_entry(const std::string& key, const std::optional<EntryType>& type, const Value& given) {
   const EntryType entry = type ? *type : KeyValues::choose_type(given);
   KeyValues out;
@@ -167,18 +167,18 @@ std::optional<EntryType> find_new_type(std::string_view key, std::string_view ar
   return find_hyperparameter_type(key.substr(dot + 1));
 }
 
-// Returns the first word of a key if it is an architecture: each has this hyperparameter.
+// Returns the first word of a key if it is an architecture, which has this hyperparameter in every file.
 std::string_view find_architecture(std::string_view key, const std::vector<Entry>& entries) {
   const std::string_view word = key.substr(0, key.find('.'));
   const bool is_one = std::ranges::find(entries, fmt::format("{}.block_count", word), &Entry::key) != entries.end();
   return is_one ? word : std::string_view();
 }
 
-// Returns the new keys.
+// Applies the changes to the entries, and returns the new keys.
 std::vector<std::string> apply_to_entries(std::vector<Entry>& entries, const AttributeChanges& changes) {
   const auto require_editable = [](const std::string& key) {
     if (is_placement_key(key))
-      refuse(fmt::format("{} says where the tensors are, so it cannot be edited; convert the file to change it", key));
+      refuse(fmt::format("{} cannot be edited, because it places the tensors; convert the file to change it", key));
   };
   const auto erase = [&](const std::string& key) {
     require_editable(key);
@@ -240,8 +240,7 @@ void require_first(const Header& header, const Input& input) {
 
 class EditedHeader final : public EditedBeginning {
  public:
-  // Takes `has_config`, true if the header has poise.config, and `problem`, why a change has no effect; it is empty if
-  // all have.
+  // `has_config`: the header has poise.config. `problem`: why a change has no effect; empty if all have one.
   EditedHeader(const Input& input, const ByteWriter& header, std::uint64_t old_data, const AttributeChanges& changes,
                std::vector<std::string> added, bool has_config, std::string problem)
       : EditedBeginning(input, header.bytes(), old_data, std::move(added)), problem_(std::move(problem)) {
@@ -255,8 +254,7 @@ class EditedHeader final : public EditedBeginning {
          std::ranges::any_of(changes.set, [&](const auto& change) { return of_architecture(change.first); }));
   }
 
-  // Throws for a change that only llama.cpp would see: poise.config takes precedence over other keys with the same
-  // value.
+  // Throws for a change that only llama.cpp would see: Poise reads a hyperparameter from poise.config, if it is there.
   void require_effect(const Model& before, const Model& after) const override {
     if (!problem_.empty())
       throw Error(ErrorKind::bad_argument, problem_, path().string()).with({.kind = Remedy::Kind::force});
@@ -275,10 +273,10 @@ class EditedHeader final : public EditedBeginning {
   bool may_be_covered_ = false;  // poise.config may have the value of a changed key, too
 };
 
-// Refuses keys that the writer makes of the model.
+// Refuses keys that the writer derives from the model.
 void refuse_key(const Model& model, std::string_view key) {
   if (is_placement_key(key))
-    refuse(fmt::format("{} says where the tensors are, so it cannot be set; shard size and alignment decide it", key));
+    refuse(fmt::format("{} cannot be set: it follows from shard size and alignment, so choose those instead", key));
   if (key == "general.architecture") refuse(fmt::format("{} follows from model_type; set that instead", key));
   if (key == "general.file_type" || key == "general.quantization_version")
     refuse(fmt::format("{} follows from the types of the tensors, so it cannot be set", key));

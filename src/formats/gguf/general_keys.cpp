@@ -50,7 +50,7 @@ Count count_parameters(const std::vector<CountedTensor>& tensors) {
   return count;
 }
 
-// Returns two digits at least: "8.0B", "124M".
+// Formats a number of parameters with at least two digits: "8.0B", "124M".
 std::string format_rounded(std::uint64_t parameters) {
   struct Unit {
     double above;
@@ -71,8 +71,8 @@ std::string make_size_label(const Count& count) {
                             : fmt::format("{}x{}", count.experts, format_rounded(count.shared + count.of_one_expert));
 }
 
-// Returns the name of a model's directory, or of its file without the extension; empty for weights that all models call
-// the same.
+// Returns the name of a model's directory, or of its file without the extension; empty for a usual name ("model") that
+// does not name the model.
 std::string find_name(const std::filesystem::path& path) {
   if (path.empty()) return {};
   std::error_code ignored;
@@ -109,8 +109,8 @@ class GeneralWriter {
     write_sources("dataset", find_values({"datasets", "dataset", "dataset_sources"}));
     write_list("tags", {"tags", "pipeline_tag"});
     write_list("languages", {"languages", "language"});
-    // Readers keep the keys above as attributes, which come first when the file is written again; fields of the card
-    // follow them.
+    // Readers keep the keys above as attributes, which are written first the next time. Fields of the card follow them
+    // here, too, so that the order stays.
     write_text("author", card_.author);
     write_license();
     write_text("uuid", card_.uuid);
@@ -122,7 +122,7 @@ class GeneralWriter {
 
   void write_text(std::string_view name, std::string_view text) { out_.text_if_new(make_key(name), text); }
 
-  // Returns the values of the card's first key, of these, that has any.
+  // Returns the values of the first of these keys that the card has.
   std::vector<std::string> find_values(std::initializer_list<std::string> keys) const {
     for (const std::string& key : keys) {
       if (std::vector<std::string> values = find_front_matter_values(readme_, key); !values.empty()) return values;
@@ -153,7 +153,8 @@ class GeneralWriter {
     }
   }
 
-  // Writes the identity. The card counts first, then the name in config.json, then that of the directory or file.
+  // Writes names, version and size. Each is from the card, else from the name in config.json, else from the name of the
+  // directory or file.
   void write_identity() {
     std::vector<NameParts> names;
     const auto* text = model_.config_json.get_if<std::string>("_name_or_path");
@@ -211,7 +212,7 @@ class GeneralWriter {
     write_text("license", is_same ? fmt::format("{}", fmt::join(licenses, ",")) : card_.license);
   }
 
-  // Returns those of the card, unless another one is given.
+  // Returns the base models of the front matter, if the first is card.base_model, else card.base_model.
   std::vector<std::string> find_base_models() const {
     std::vector<std::string> models = find_values({"base_model", "base_models", "base_model_sources"});
     const auto without_site = [](std::string_view id) { return id.starts_with(kSite) ? id.substr(kSite.size()) : id; };
@@ -219,7 +220,7 @@ class GeneralWriter {
     return card_.base_model.empty() ? std::vector<std::string>() : std::vector<std::string>{card_.base_model};
   }
 
-  // Writes models or data sets: ids of Hugging Face, or addresses.
+  // Writes a list of models or data sets, which are ids of Hugging Face or addresses.
   void write_sources(std::string_view what, const std::vector<std::string>& ids) {
     const std::string count_key = make_key(fmt::format("{}.count", what));
     if (ids.empty() || out_.has(count_key)) return;
@@ -248,7 +249,7 @@ class GeneralWriter {
     }
   }
 
-  // Writes the items of all keys.
+  // Writes one list with the items of all these keys of the front matter.
   void write_list(std::string_view name, std::initializer_list<std::string_view> keys) {
     std::vector<std::string> items;
     for (const std::string_view key : keys)
@@ -268,7 +269,7 @@ class GeneralWriter {
   std::vector<std::string> losses_;
 };
 
-// Writes the card of a GGUF file, whose other keys are attributes, and of tensors that no program runs.
+// Writes only the card: the other keys of a GGUF file are attributes, and tensors that no program runs have none.
 void write_card(const Card& card, KeyValues& out) {
   out.text_if_new("general.author", card.author);
   out.text_if_new("general.license", card.license);

@@ -86,7 +86,7 @@ class FileAudit {
  private:
   static constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 
-  // Checks tokens. llama.cpp ends at two tokens of one text. It names empty ones itself.
+  // Warns of tokens with the same text: llama.cpp exits when it reads them. It gives names to empty ones.
   void check_tokens(MetadataValue& value) {
     std::unordered_map<std::string, std::size_t> first_with;
     std::size_t id = 0;
@@ -113,7 +113,7 @@ class FileAudit {
         {Severity::warning, fmt::format("tensor {}: {}", info.name, problem), source_->name(), info.position});
   }
 
-  // Returns all bytes up to the next tensor, for types of unknown size.
+  // Returns the size of the tensor's data; for a type of unknown size, all bytes up to the next tensor.
   std::uint64_t count_tensor_bytes(const TensorInfo& info) const {
     if (const auto bytes = count_stored_bytes(info.type, element_count(info.shape).value_or(0))) return *bytes;
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
@@ -129,7 +129,7 @@ class FileAudit {
                                          static_cast<unsigned>(static_cast<unsigned char>(*found))));
   }
 
-  // Checks the order. llama.cpp requires each tensor where the one before it in the header ends.
+  // Checks the order: llama.cpp requires that each tensor begins where the one before it in the header ends.
   void check_order() {
     std::map<std::uint64_t, const TensorInfo*> first_at;
     const TensorInfo* early = nullptr;
@@ -173,7 +173,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
   std::vector<Finding> findings;
   for (const std::filesystem::path& path : model.origin.files)
     FileAudit(path == input.path ? input.source : Source::open(path, IoMode::read), findings).run();
-  // Types that ggml removed or that are newer, and blocks without a known byte order.
+  // Types that ggml removed or added later, and blocks without a known byte order.
   warn_of_unknown_types(model, is_known_layout, findings);
   std::ranges::move(check_adapter(model), std::back_inserter(findings));
   return findings;

@@ -23,19 +23,19 @@ namespace poise::gguf {
 // Reads GGUF: versions 1 to 3, either byte order, whole or split into several files.
 Model read(const Input& input, const ReadOptions& options);
 
-// Returns the name of a part of a split model: "model-00002-of-00003.gguf" of "model", 1 and 3.
+// Returns the name of one file of a split model: "model-00002-of-00003.gguf" for "model", 1 and 3.
 std::string make_split_name(const std::string& prefix, std::uint64_t number, std::uint64_t count);
-// Returns "model" for that name; std::nullopt if the name is not a part's, or has another number.
+// Returns "model" for that name; std::nullopt if the name does not end like that of this part.
 std::optional<std::string> find_split_prefix(const std::string& name, std::uint64_t number, std::uint64_t count);
 
 // Returns true if llama.cpp stores this matrix of the model transposed.
 bool transposes(const Model& model, std::string_view tensor);
 
-// Returns, for a model, a function that is true for the tensors with which llama.cpp computes in float32: norms, other
-// vectors and biases of models that it knows. Codes and float64 stay.
+// Returns a function that is true for the tensors of the model that llama.cpp needs as float32: norms, other vectors
+// and biases of models that it has. Codes and float64 stay.
 std::function<bool(const Tensor& tensor)> make_f32_test(const Model& model);
 
-// Returns true for models for which llama.cpp requires an output matrix, even one that equals the embedding.
+// Returns true for models for which llama.cpp requires an output matrix, even if it equals the embedding.
 bool requires_output(const Model& model);
 
 // Writes GGUF version 3, as llama.cpp loads it.
@@ -43,24 +43,24 @@ PreparedFile prepare(const Model& model, const WriteOptions& options);
 
 struct WrittenMetadata {
   KeyValues entries;
-  std::vector<std::string> losses;  // what they leave out, one sentence each
+  std::vector<std::string> losses;  // what the entries leave out, one sentence each
 };
 
 // Converts a model's card, configuration, vocabulary and attributes to GGUF's metadata. `hyperparameters`: those of the
-// architecture. `file_type`: llama.cpp's number for the types of most tensors, if it has one. `tensors`: all of the
-// file.
+// architecture. `file_type`: llama.cpp's number for the types of most tensors, if it has one. `tensors`: all tensors of
+// the file.
 WrittenMetadata make_metadata(const Model& model, const Architecture* architecture,
                               const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
                               const std::vector<CountedTensor>& tensors);
 
-// Returns the value of an attribute that a conversion adds: of the type that llama.cpp requires of its own keys. Throws
+// Converts an attribute's value, which a conversion adds, to the type that llama.cpp requires for the key. Throws
 // bad_argument for keys that follow from the model's tensors, configuration or vocabulary, for values that are not of
 // the type, and for ids of special tokens outside the vocabulary.
 Value make_attribute(const Model& model, const std::string& key, const Value& given);
 
-// Edits the metadata of a GGUF file. An existing key keeps its type, and the text must be a value of it; a new one gets
-// the type that llama.cpp requires, or text. Other entries keep their bytes. If the new header ends within the old
-// one's padding, writes the bytes that differ; else writes a new file, to which the kernel copies the tensors, and
+// Edits the metadata of a GGUF file. An existing key keeps its type, so the text must be a value of this type. A new
+// key gets the type that llama.cpp requires, or text. Other entries keep their bytes. If the new header ends within the
+// old one's padding, writes the bytes that differ; else writes a new file, to which the kernel copies the tensors, and
 // replaces the old one. Throws bad_argument for a part of a split model other than the first.
 std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& changes);
 
@@ -70,14 +70,14 @@ std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& c
 // files have been read.
 std::vector<Finding> audit(const Input& input, const Model& model);
 
-// llama.cpp's adapters: files with general.type "adapter" and adapter.type "lora". Of each matrix X of the model there
-// are
+// Reads llama.cpp's adapters: files with general.type "adapter" and adapter.type "lora". For each matrix X of the model
+// they have
 //
 //   X.lora_a   [rank, columns]        of token_embd.weight: [tokens, rank]
 //   X.lora_b   [rows, rank]           of token_embd.weight: [width, rank]
 //
-// in the order of rows that llama.cpp has, and other tensors replace the model's. The change is alpha / rank * B A; an
-// adapter.lora.alpha of 0, or none, counts as rank. Of stacked experts both have one more dimension in front.
+// with rows in llama.cpp's order. Other tensors replace the model's. The change is alpha / rank * B A; if
+// adapter.lora.alpha is 0 or missing, alpha is the rank. Stacked experts have one more dimension in front in both.
 //
 // Source: llama.cpp's convert_lora_to_gguf.py, src/llama-adapter.cpp and llm_graph_context::build_lora_mm(). See
 // parse_adapter().

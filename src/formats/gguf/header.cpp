@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kCut = "the file is cut off or damaged";
 
-// By ValueType; 0: a length comes first.
+// Bytes of a value, in the order of ValueType; 0: the value begins with a length.
 constexpr std::array<std::uint8_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 bool is_plain(ValueType type) { return type != ValueType::text && type != ValueType::array; }
@@ -56,7 +56,7 @@ HeaderReader::HeaderReader(const Source& source)
   if (in_.text(kMagic.size(), "magic number") != kMagic) in_.fail("magic number", "expected \"GGUF\"", 0);
   const std::uint64_t at = in_.position();
   version_ = in_.u32("version");
-  // Small numbers have zero bytes at one end.
+  // The version is a small number, so its zero bytes show the byte order.
   if (version_ != 0 && (version_ & 0xffffU) == 0) {
     big_endian_ = true;
     in_.set_big_endian(true);
@@ -122,7 +122,7 @@ void HeaderReader::read_metadata(FunctionRef<void(std::string_view key, Metadata
     const std::uint64_t at = in_.position();
     const std::string_view found = read_text("key");
     if (found.empty() || found.size() > kMaxKeyBytes)
-      in_.fail("key", fmt::format("{} bytes long, expected 1 to {}", found.size(), kMaxKeyBytes), at);
+      in_.fail("key", fmt::format("expected 1 to {} bytes, found {}", kMaxKeyBytes, found.size()), at);
     if (!is_utf8(found)) in_.fail("key", "it is not UTF-8", at);
     const std::string& key = keys.emplace_back(found);
     if (!seen.insert(key)) in_.fail("key", fmt::format("\"{}\" appears twice", key), at);
@@ -221,7 +221,7 @@ void HeaderReader::read_tensors(FunctionRef<void(TensorInfo tensor)> add_tensor)
     tensor.position = in_.position();
     const std::string_view name = read_text("name");
     if (name.empty() || name.size() > kMaxNameBytes)
-      in_.fail("name", fmt::format("{} bytes long, expected 1 to {}", name.size(), kMaxNameBytes), tensor.position);
+      in_.fail("name", fmt::format("expected 1 to {} bytes, found {}", kMaxNameBytes, name.size()), tensor.position);
     if (!is_utf8(name)) in_.fail("name", "it is not UTF-8", tensor.position);
     tensor.name = name;
     const std::uint64_t dimensions_at = in_.position();

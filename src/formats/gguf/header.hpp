@@ -30,9 +30,9 @@ constexpr std::string_view kSplitNumberKey = "split.no";
 constexpr std::string_view kSplitCountKey = "split.count";
 constexpr std::string_view kSplitTensorsKey = "split.tensors.count";
 
-// Returns true for the keys that say which of several files one is.
+// Returns true for the keys that number the files of a split model.
 bool is_split_key(std::string_view key);
-// Returns true for these keys and the alignment: they say where tensors are, which the writer decides.
+// Returns true for these keys and the alignment. They place the tensors, so the writer sets them.
 bool is_placement_key(std::string_view key);
 
 // Names the types of metadata values, by their numbers.
@@ -45,26 +45,26 @@ std::string_view to_string(ValueType type);
 
 class HeaderReader;
 
-// Is a value, while its header is read. Callers ask once, for the kind that it must have; values that nobody asks for
-// are skipped.
+// Holds a value while its header is read. Callers read it once, as the kind that it must have; unread values are
+// skipped.
 class MetadataValue {
  public:
-  // Returns where its type is in the file.
+  // Returns the offset of the value's type in the file.
   std::uint64_t position() const { return position_; }
   ValueType type() const { return type_; }
   // Returns the type of an array's items.
   ValueType item_type() const { return item_type_; }
   std::uint64_t count() const { return count_; }
 
-  // Each returns std::nullopt for a value of another kind. A text is valid until the next call on the reader.
+  // Each reads the value; std::nullopt if it is of another kind. A text is valid until the next call on the reader.
   std::optional<std::string_view> text();
   std::optional<std::uint64_t> unsigned_integer();  // of any integer type
-  // Returns a number of any type but text and arrays; float32 as the double of the same shortest spelling.
+  // Reads a number of any type but text and arrays; float32 as the double of the same shortest spelling.
   std::optional<double> number();
-  // Calls `take` for each item of an array of texts; false for another kind.
+  // Each calls the function with every item of an array; false for a value of another kind.
   bool visit_texts(FunctionRef<void(std::string_view text)> add_text);
   bool visit_numbers(FunctionRef<void(double number)> add_number);
-  // Returns the whole value. Throws unsupported if values exceed the budget.
+  // Reads the whole value. Throws unsupported if values exceed the budget.
   Value tree();
 
  private:
@@ -79,10 +79,10 @@ class MetadataValue {
   bool is_read_ = false;
 };
 
-// Is the header's description of a tensor.
+// Holds the header's description of a tensor.
 struct TensorInfo {
   std::string name;
-  Shape shape;  // outermost dimension first; last in the file
+  Shape shape;  // the outermost dimension first, which is the last one in the file
   std::uint32_t type = 0;
   std::uint64_t offset = 0;    // from the beginning of the data
   std::uint64_t position = 0;  // of the description in the file
@@ -97,12 +97,12 @@ class HeaderReader {
   std::uint32_t version() const { return version_; }
   bool is_big_endian() const { return big_endian_; }
 
-  // Reads all metadata, then all tensors; each called once, in this order. Throws invalid_file for a violation: keys
-  // and names are unique, counts fit the remaining bytes, arrays nest at most kMaxNesting deep.
+  // Read all metadata, then all descriptions of tensors. Call each once, in this order. Throws invalid_file for a
+  // violation: keys and names are unique, counts fit the remaining bytes, arrays nest at most kMaxNesting deep.
   void read_metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> use_entry);
   void read_tensors(FunctionRef<void(TensorInfo tensor)> add_tensor);
 
-  // Returns where the header ends. Requires: all of it has been read.
+  // Returns the offset of the header's end. Requires: all of it has been read.
   std::uint64_t end() const { return in_.position(); }
 
   [[noreturn]] void fail(std::string_view what, std::string_view problem, std::uint64_t offset) const {
@@ -113,7 +113,7 @@ class HeaderReader {
   friend class MetadataValue;
 
   std::uint64_t read_length(std::string_view field);
-  // Returns a count of items of at least `least` bytes each.
+  // Reads a count of items that take at least `least` bytes each.
   std::uint64_t read_count(std::string_view field, std::uint64_t least);
   std::string_view read_text(std::string_view field);
   ValueType read_value_type(std::string_view field);
@@ -136,18 +136,18 @@ class HeaderReader {
 // The limits of GGUF files. docs/limits.md lists them for users.
 
 inline constexpr std::size_t kMaxDimensions = 4;    // ggml's limit
-inline constexpr std::size_t kMaxWrittenName = 63;  // ggml's limit for names of tensors
-inline constexpr std::size_t kMaxNameBytes = 1024;  // of tensors that are read
-inline constexpr std::size_t kMaxKeyBytes = 65535;  // of the specification
+inline constexpr std::size_t kMaxWrittenName = 63;  // ggml's limit for tensors' names
+inline constexpr std::size_t kMaxNameBytes = 1024;  // Poise's limit for tensors' names in files that it reads
+inline constexpr std::size_t kMaxKeyBytes = 65535;  // the specification's limit
 inline constexpr std::size_t kMaxKeys = 1'000'000;  // metadata
 inline constexpr std::size_t kMaxNesting = 8;       // of arrays
 inline constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kLeastAlignment = 32;    // of written files: llama.cpp stops if the data begin elsewhere
 inline constexpr std::uint64_t kMaxExperts = 4096;      // in a stacked tensor
 inline constexpr std::uint64_t kLeastExpertBytes = 64;  // so that a small file cannot make millions of tensors
-inline constexpr std::uint64_t kMaxPatternLayers = 65536;  // with a rule for windows
+inline constexpr std::uint64_t kMaxPatternLayers = 65536;  // in a model with a rule for windows
 inline constexpr std::uint64_t kMaxRopeFactors = 4096;     // in a tensor
 inline constexpr std::size_t kMaxSplits = 65535;           // ggml counts them in 16 bits
-inline constexpr std::uint64_t kMostValueText = 64 << 20;  // of the budget for metadata values (ValueBudget)
+inline constexpr std::uint64_t kMostValueText = 64 << 20;  // bytes of text in all metadata values (ValueBudget)
 
 }  // namespace poise::gguf

@@ -23,9 +23,9 @@ inline constexpr std::string_view kCausal = "attention.causal";
 inline constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 inline constexpr std::string_view kSlidingWindow = "attention.sliding_window";
 inline constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
-// In rope_scaling: that key, where it is not a part of what a type computes.
+// The key of rope_scaling for the same number, if it is not a part of what its type computes.
 inline constexpr std::string_view kPlainFactor = "attn_factor";
-inline constexpr std::string_view kOldFactor = "rope.scale_linear";  // rope.scaling.factor in files of 2023
+inline constexpr std::string_view kOldFactor = "rope.scale_linear";  // the name of rope.scaling.factor in files of 2023
 inline constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
 inline constexpr std::string_view kRotating = "rope.dimension_count";
 inline constexpr std::string_view kSliding = "sliding_attention";
@@ -43,7 +43,7 @@ inline constexpr std::array kScalingKeys = std::to_array<KeyRow>({
     {"rope.scaling.yarn_beta_slow", "beta_slow", KeyRow::Kind::number},
 });
 
-// llama.cpp requires them in every file.
+// The keys that llama.cpp requires in every file.
 inline constexpr std::array<std::string_view, 5> kRequired = {"context_length", "embedding_length", "block_count",
                                                               "feed_forward_length", "attention.head_count"};
 
@@ -71,8 +71,8 @@ inline bool has_kind(const Value& value, KeyRow::Kind kind) {
 }
 
 // Holds factors of rotary embeddings: llama.cpp divides each frequency by one, and stores them as tensors. transformers
-// computes them from `rope_scaling` of type llama3, or lists them there for type longrope. There is one for each
-// rotated pair of a head, or none.
+// computes them from `rope_scaling` of type llama3, or lists them there for type longrope. Each list has one factor for
+// each rotated pair of a head, or is empty.
 struct RopeFactors {
   std::vector<float> every;
   std::vector<float> long_contexts;
@@ -90,20 +90,21 @@ inline constexpr std::array kRopeFactorRows = std::to_array<RopeFactorRow>({
     {"rope_factors_short.weight", &RopeFactors::short_contexts, false},
 });
 
-// Returns the factors of rope_scaling of type llama3 for the frequencies theta^(-2 i / rotating); empty for invalid
+// Computes the factors of rope_scaling of type llama3 for the frequencies theta^(-2 i / rotating); empty for invalid
 // numbers.
 std::vector<float> compute_llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating);
 
-// Returns the rope_scaling that is equivalent to rope_freqs.weight: that of Llama 3.1 to 3.3 if it matches, else a
-// longrope with one list for all contexts. std::nullopt for factors of 1.
+// Returns the rope_scaling that is equivalent to rope_freqs.weight: type llama3 with the numbers of Llama 3.1 to 3.3 if
+// they match, else type longrope with one list for all contexts. std::nullopt if all factors are 1.
 std::optional<Attributes> find_equivalent_scaling(const std::vector<float>& factors, double theta,
                                                   std::uint64_t positions);
 
-// Returns the attention scale of longrope for a model extended from `original` positions.
+// Computes the attention scale of longrope for a model extended from `original` positions: sqrt(1 + ln(positions /
+// original) / ln(original)).
 double compute_longrope_attention(double positions, double original);
 
 Value make_float_list(const std::vector<float>& numbers);
-// Returns no numbers for a value that is not a list of numbers.
+// Returns the numbers of a list; empty for another value.
 std::vector<float> parse_float_list(const Value* list);
 
 // Returns the architecture of a file whose general.architecture is `name`, or null.
@@ -112,20 +113,20 @@ const Architecture* find_file_architecture(const Entries& entries, std::string_v
 Heads read_heads(const Entries& entries, const Architecture& architecture);
 
 // Removes the entries that are keys of config.json, and returns them as that configuration. `model` has the file's
-// tensors under canonical names; `factors` are those that become configuration.
+// tensors under transformers' names; `factors` are tensors that become configuration.
 Attributes extract_config(Entries& entries, const Architecture& architecture, const Model& model,
                           const RopeFactors& factors);
 
 // Returns the reason why extract_config() leaves out required hyperparameters: a sentence that names the file's key.
-// std::nullopt if it leaves out none. Requires: extract_config() has not removed the entries.
+// std::nullopt if it leaves out no such key. Requires: extract_config() has not removed the entries.
 std::optional<std::string> find_unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
 
-// Holds the inverse: a model's configuration in GGUF.
+// Holds a model's configuration as entries and tensors of GGUF.
 struct Hyperparameters {
   std::vector<Attributes::Entry> entries;
   RopeFactors factors;
   Heads heads;
-  std::vector<std::string> differences;  // of llama.cpp's computation from the configuration, one sentence each
+  std::vector<std::string> differences;  // between llama.cpp's computation and the configuration's, one sentence each
 };
 Hyperparameters make_hyperparameters(const Model& model, const Architecture& architecture);
 

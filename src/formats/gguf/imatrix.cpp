@@ -24,7 +24,8 @@ constexpr std::string_view kSums = ".in_sum2";
 constexpr std::string_view kCounts = ".counts";
 constexpr std::string_view kDatasets = "imatrix.datasets";
 constexpr std::string_view kChunks = "imatrix.chunk_count";
-constexpr std::uint64_t kMostTimes = 4;  // times the file's size, in memory: tensors may share their bytes, or be codes
+constexpr std::uint64_t kMostTimes =
+    4;  // limit of the memory, in times the file's size: tensors may share bytes, or be codes
 
 std::vector<float> read_floats(const Tensor& tensor, const std::string& path) {
   if (!has_float_elements(tensor))
@@ -92,7 +93,7 @@ void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
                               sums.size()),
                   path_);
     }
-    // Columns that were never seen weigh the same everywhere.
+    // All columns of a matrix that was never used weigh the same.
     const std::size_t columns = sums.size() / numbers.size();
     for (std::size_t i = 0; i < sums.size(); ++i)
       sums[i] = numbers[i / columns] > 0 ? sums[i] / numbers[i / columns] : 1.0F;

@@ -46,7 +46,7 @@ std::optional<std::int64_t> Entries::read_number(std::string_view key) {
 
 namespace {
 
-// Returns true if the float with the number's shortest spelling can represent it.
+// Returns true if a float has the number's shortest spelling.
 bool is_exact_f32(double number) {
   return !(std::abs(number) < static_cast<double>(std::numeric_limits<float>::infinity())) ||
          (std::abs(number) <= static_cast<double>(std::numeric_limits<float>::max()) &&
@@ -63,7 +63,7 @@ ValueType choose_value_type(const Value& value) {
   return ValueType::text;
 }
 
-// Returns the common type of all items; std::nullopt if there is none.
+// Returns a type that holds all items; std::nullopt if there is none.
 std::optional<ValueType> find_common_type(const Value::Array& items) {
   if (items.empty()) return ValueType::text;  // llama.cpp requires this of its lists of texts
   ValueType common = choose_value_type(items.front());
@@ -120,13 +120,13 @@ void append(ByteWriter& out, ValueType type, const Value& value) {
   }
 }
 
-// By their numbers, with Poise's names for integers. Arrays are written as their items' type in brackets.
+// Names of the types in the order of ValueType. An array is named by its items' type in brackets.
 constexpr std::array<std::string_view, 13> kTypeNames = {"u8",   "i8",   "u16", "i16", "u32", "i32", "f32",
                                                          "bool", "text", "",    "u64", "i64", "f64"};
 
 std::string_view name_entry_type(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
 
-// Returns true if the value has the type, which is not array.
+// Returns true if the value fits the type. Requires: the type is not array.
 bool has_single_type(const Value& value, ValueType type) {
   const auto in = [&]<typename Number>(Number) {
     if (const auto* number = value.get_if<std::uint64_t>()) return std::in_range<Number>(*number);
@@ -236,7 +236,7 @@ void KeyValues::value(std::string_view key, const Value& value, std::optional<En
 
 namespace {
 
-// Holds the type of keys whose names end so, or, for lists, are these; the first match counts.
+// Holds the type of keys whose names end in one of these, or, for lists, are one of these. The first match counts.
 struct RequiredType {
   EntryType type;
   std::span<const std::string_view> names;

@@ -1,4 +1,5 @@
-// Entries of metadata; readers take the ones that they understand.
+// Entries of metadata: read ones, from which readers remove those that they understand, and written ones with their
+// types.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +16,24 @@
 
 namespace poise::gguf {
 
+// Holds the entries of a file while they are converted.
 class Entries {
  public:
-  // Requires: the key is not there. Returns the value until entries change.
+  // Adds an entry, and returns its value, which is valid until entries change. Requires: the key is new.
   const Value& add(std::string key, Value value) { return list_.emplace_back(std::move(key), std::move(value)).second; }
 
-  // Returns null if it was never added, or has been removed.
+  // Returns null if the key was never added, or has been removed.
   const Value* find(std::string_view key) const;
   template <typename T>
   const T* get_if(std::string_view key) const {
     const Value* value = find(key);
     return value == nullptr ? nullptr : value->get_if<T>();
   }
-  // Returns an integer that is not negative; 0 for every other value.
+  // Returns an integer of 0 or more; 0 for every other value.
   std::uint64_t find_number(std::string_view key) const;
 
-  // Each removes the entry. read_text() and read_number() leave values that are not text, or not numbers of 31 bits.
+  // Each removes the entry and returns its value. read_text() and read_number() leave values that are not text, or not
+  // numbers of 31 bits.
   std::optional<Value> remove(std::string_view key);
   std::optional<std::string> read_text(std::string_view key);
   std::optional<std::int64_t> read_number(std::string_view key);
@@ -51,16 +54,16 @@ struct EntryType {
   friend bool operator==(const EntryType&, const EntryType&) = default;
 };
 
-// Returns "u8", "[i16]".
+// Returns the name of a type, such as "u8" or "[i16]", and the type with such a name.
 std::string to_string(const EntryType& type);
 std::optional<EntryType> find_entry_type(std::string_view name);
 
 // Builds metadata in the form of a GGUF header, entry by entry.
 class KeyValues {
  public:
-  // Each writes an entry, and throws internal for a key that exists.
+  // Each appends an entry, and throws internal for a key that exists.
   void text(std::string_view key, std::string_view value);
-  // Writes no entry for a key that exists, and for an empty text.
+  // Appends an entry unless the key exists or the text is empty.
   void text_if_new(std::string_view key, std::string_view value) {
     if (!value.empty() && !has(key)) text(key, value);
   }
@@ -69,16 +72,17 @@ class KeyValues {
   void i32(std::string_view key, std::int32_t value);
   void f32(std::string_view key, double value);
   void boolean(std::string_view key, bool value);
-  // Begins an array; the caller appends its items to the result.
+  // Begins an array. The caller appends the items to the returned writer.
   ByteWriter& array(std::string_view key, ValueType items, std::uint64_t count);
   static void append_text(ByteWriter& out, std::string_view text);
 
+  // Returns true if the value, or each item of a list, fits the type.
   static bool has_entry_type(const Value& value, const EntryType& type);
-  // Writes the type, if the value fits it; else choose_type().
+  // Appends a value as that type, if it fits, else as the type of choose_type().
   void value(std::string_view key, const Value& value, std::optional<EntryType> type = std::nullopt);
 
-  // Returns the narrowest type that Poise reads back as the same value: integers are u32, u64, i32 or i64, numbers f32
-  // or f64, maps JSON text. An array whose items have no common type is JSON text, too.
+  // Returns the narrowest type that keeps the value: integers become u32, u64, i32 or i64, other numbers f32 or f64.
+  // Maps, and arrays whose items have no common type, become JSON text.
   static EntryType choose_type(const Value& value);
 
   bool has(std::string_view key) const { return keys_.contains(key); }

@@ -22,8 +22,8 @@ constexpr std::string_view kArchitecture = "general.architecture";
 constexpr std::string_view kRepository = "general.base_model.0.repo_url";
 constexpr std::string_view kHuggingFace = "https://huggingface.co/";
 
-// Sets the special ids. transformers stops at the ids of config.json. A file without poise.config is of another
-// program, where the vocabulary alone has them.
+// Sets the special ids. transformers ends a text at the ids of config.json. In a file without poise.config, which
+// another program wrote, only the vocabulary has them.
 void set_special_ids(Attributes& config, const SpecialIds& ids) {
   const auto set = [&](const char* key, std::int32_t id) {
     if (id >= 0) config.set(key, std::int64_t{id});
@@ -63,7 +63,7 @@ Metadata::Metadata(HeaderReader& header) {
   }
 }
 
-// Reads one number for all layers. llama.cpp accepts a number for each layer, too; equal ones become one.
+// Replaces a list of equal numbers, one for each layer, by that number: llama.cpp accepts both.
 void Metadata::merge_equal_layers(const std::string& architecture) {
   for (const std::string_view name : {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
     const std::string key = fmt::format("{}.{}", architecture, name);
@@ -76,7 +76,7 @@ void Metadata::merge_equal_layers(const std::string& architecture) {
   }
 }
 
-// Returns false for an adapter, which has its model's architecture but no hyperparameters.
+// Returns true if the file has hyperparameters. An adapter has its model's architecture, but no hyperparameters.
 bool Metadata::has_hyperparameters() const {
   return architecture_ != nullptr &&
          (entries_.find(fmt::format("{}.embedding_length", architecture_->name)) != nullptr ||
@@ -104,7 +104,7 @@ std::optional<Attributes> Metadata::read_poise_config(const std::string& path) {
   return std::move(json).take<Attributes>();
 }
 
-// Returns why GGUF's keys in the file give no hyperparameters.
+// Returns why the file's keys give no hyperparameters.
 std::string Metadata::explain_missing_hyperparameters() const {
   const Value* name = entries_.find(kArchitecture);
   if (name == nullptr) return fmt::format("{} is missing", kArchitecture);
@@ -115,7 +115,7 @@ std::string Metadata::explain_missing_hyperparameters() const {
 
 namespace {
 
-// Adds the reason why the file has no other configuration to an error.
+// Parses a configuration. `reason`, why the file has no other configuration, is added to an error.
 void read_config(Model& model, Attributes config, const std::optional<std::string>& reason, const std::string& path) {
   try {
     parse_config(model, std::move(config), path);

@@ -19,40 +19,41 @@
 
 namespace poise::gguf {
 
-// Configuration without GGUF keys, as JSON text: keys of config.json; all of them if llama.cpp has no name for the
-// architecture.
+// kConfigKey holds the keys of config.json that have no keys in GGUF, as JSON text; all keys if llama.cpp has no name
+// for the architecture.
 inline constexpr std::string_view kConfigKey = "poise.config";
 inline constexpr std::string_view kCreatedKey = "poise.created_at";
 inline constexpr std::string_view kModifiedKey = "poise.last_modified";
 
-// Says which of several files this is.
+// Numbers the file in a split model.
 struct Split {
   std::uint64_t number = 0;
   std::uint64_t count = 0;    // 0: the file is whole
   std::uint64_t tensors = 0;  // of all files; 0: unknown
 };
 
-// Returns true for the model of a GGUF file: its names and keys are llama.cpp's, or those of another program.
+// Returns true for the model of a GGUF file: its names and keys are llama.cpp's, or another program's.
 inline bool is_from_gguf(const Model& model) { return model.origin.format.starts_with("gguf"); }
 
 class Metadata {
  public:
-  // Takes all of a header's metadata. Throws what reading it throws, and invalid_file for an impossible alignment or
+  // Reads all of a header's metadata. Throws what reading it throws, and invalid_file for an impossible alignment or
   // split.
   explicit Metadata(HeaderReader& header);
 
   std::uint64_t alignment() const { return alignment_; }
   const Split& split() const { return split_; }
-  // Returns null if unknown. Then tensors keep their names.
+  // Returns null if it is unknown. Tensors then keep their names.
   const Architecture* architecture() const { return architecture_; }
 
   const Entries& entries() const { return entries_; }
 
-  // Sets card, configuration and vocabulary of the model, which has the tensors, and the rest as attributes.
+  // Sets the model's card, configuration and vocabulary, and moves all other entries into its attributes. Requires: the
+  // model has the tensors.
   void move_into(Model& model, const RopeFactors& factors, const std::string& path);
 
  private:
-  // Reads Poise's own keys in a file that it wrote.
+  // Reads poise.config, the keys of config.json in a file that Poise wrote; std::nullopt if it is missing.
   std::optional<Attributes> read_poise_config(const std::string& path);
   std::string explain_missing_hyperparameters() const;
   void read_card(Card& card);
@@ -63,7 +64,7 @@ class Metadata {
   Split split_;
   const Architecture* architecture_ = nullptr;
   Entries entries_;
-  std::map<std::string, std::string> types_;  // of entries for which Poise would write other types
+  std::map<std::string, std::string> types_;  // of entries that Poise would write with other types
   Tokens tokens_;
 };
 
@@ -78,18 +79,17 @@ struct CountedTensor {
 };
 
 struct WrittenGeneral {
-  std::string name;                 // general.name, of the model's attributes or one that is written; empty: none
-  std::vector<std::string> losses;  // of the card, one sentence each
+  std::string name;                 // general.name, from the model's attributes or written here; empty: none
+  std::vector<std::string> losses;  // what is lost of the card, one sentence each
 };
 
-// Appends the keys "general.*" about a model that llama.cpp's converter writes (gguf-py/gguf/metadata.py of v0.5.0) and
-// that are not there yet: of the card and the configuration of a directory, of its name, and the number of parameters.
-// Of a model that llama.cpp does not know only those of the card.
+// Appends the keys "general.*" that llama.cpp's converter writes (gguf-py/gguf/metadata.py of v0.5.0) and that do not
+// exist yet. They come from the card and the configuration of a directory, its name, and the number of parameters. For
+// a model that llama.cpp does not have, appends only the card's keys.
 WrittenGeneral write_general(const Model& model, bool is_known, const std::vector<CountedTensor>& tensors,
                              KeyValues& out);
 
-// Holds the parts of "org/Name-8B-Instruct-v0.3", each empty if it is not there. `parameters` are those of the model;
-// 0: unknown.
+// Holds the parts of a name such as "org/Name-8B-Instruct-v0.3"; a missing part is empty.
 struct NameParts {
   std::string organization;
   std::string name;
@@ -98,6 +98,7 @@ struct NameParts {
   std::string version;
   std::string size_label;
 };
+// Splits a name into its parts. `parameters`: the model's number of parameters; 0: unknown.
 NameParts parse_name(std::string_view id, std::uint64_t parameters);
 
 // Makes "Nano Mistral" of "nano-mistral".

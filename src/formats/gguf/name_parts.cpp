@@ -1,8 +1,9 @@
-// How gguf-py/gguf/metadata.py of llama.cpp v0.5.0 reads the names of models:
+// Splits the names of models as gguf-py/gguf/metadata.py of llama.cpp v0.5.0 does:
 //
 //   [organization/]basename-size-finetune-version
 //
-// "Mixtral-8x7B-Instruct-v0.1", "Qwen2.5-0.5B-Instruct". Parts are between hyphens; their form shows which they are.
+// Examples are "Mixtral-8x7B-Instruct-v0.1" and "Qwen2.5-0.5B-Instruct". Hyphens separate the parts; their form shows
+// which they are.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -28,7 +29,7 @@ struct Piece {
 
 bool is_letter(char c) { return is_ascii_letter(c) || (static_cast<unsigned char>(c) & 0x80U) != 0; }
 
-// Skips what a pattern describes, from the front of a text in small letters.
+// Matches patterns at the front of a text in small letters.
 class Pattern {
  public:
   explicit Pattern(std::string_view text) : rest_(text) {}
@@ -108,7 +109,8 @@ bool is_size(const std::string& small) {
   return is_counted_size(small) || std::ranges::find(kWords, small) != std::end(kWords);
 }
 
-// Returns the number in front of the last letter, with the letter as thousands; std::nullopt if there is no number.
+// Returns the number in front of the last letter, multiplied by the letter's power of a thousand; std::nullopt if there
+// is no number.
 std::optional<double> parse_parameters(const std::string& size) {
   const auto number = parse_number_text<double>(std::string_view(size).substr(0, size.size() - 1));
   if (!number) return std::nullopt;
@@ -125,7 +127,7 @@ void normalize_size(Piece& piece, std::uint64_t parameters) {
   if (parameters != 0) {
     const auto said = parse_parameters(text);
     const auto count = static_cast<double>(parameters);
-    if (said && std::abs(*said - count) > std::floor(7 * count / 8)) {  // a length of contexts
+    if (said && std::abs(*said - count) > std::floor(7 * count / 8)) {  // the number is a length of contexts
       piece.kinds |= kFinetune;
       text.back() = to_lower_ascii(text.back());
     }
@@ -177,7 +179,7 @@ void find_basename(std::vector<Piece>& pieces) {
       if (piece.kinds == 0) piece.kinds = kFinetune;
     }
   }
-  // A version at its end does not belong to it.
+  // A version at the end of the basename does not belong to it.
   for (std::size_t i = pieces.size(); i-- > 0;) {
     if ((pieces[i].kinds & kBasename) == 0 || pieces[i].kinds == kBasename) break;
     pieces[i].kinds &= ~unsigned{kBasename};
@@ -194,7 +196,8 @@ std::string join_pieces(const std::vector<Piece>& pieces, unsigned kind, unsigne
   return fmt::format("{}", fmt::join(texts, "-"));
 }
 
-// Makes a title of a word: letters after others become small.
+// Makes the first letter of each part of a word a capital, unless the word has capitals, digits in front, or other
+// letters than ASCII's.
 std::string capitalize_word(std::string word) {
   const bool has_capital = std::ranges::any_of(word, is_ascii_upper);
   const bool has_small = std::ranges::any_of(word, is_ascii_lower);

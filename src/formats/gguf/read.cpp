@@ -26,7 +26,7 @@
 namespace poise::gguf {
 namespace {
 
-// Holds one file: its metadata, and where its tensors are.
+// Holds one file: its metadata, and the places of its tensors.
 struct File {
   SourcePtr source;
   std::uint32_t version = 0;
@@ -54,8 +54,8 @@ File read_file(SourcePtr source) {
 void require_finished_edit(const std::filesystem::path& path) {
   if (!is_interrupted(path)) return;
   throw Error(ErrorKind::invalid_file,
-              "gguf: an edit of this file was interrupted, so its header is partly old and partly new. The next edit "
-              "restores the old header",
+              "gguf: an edit of this file was interrupted, so its header is partly old and partly new; edit it again, "
+              "which restores the old header first",
               path.string());
 }
 
@@ -65,7 +65,7 @@ class TensorAdder {
     if (architecture_ != nullptr) heads_ = read_heads(metadata.entries(), *architecture_);
   }
 
-  // Returns tensors that are configuration.
+  // Returns the factors in tensors that belong to the configuration.
   const RopeFactors& factors() const { return factors_; }
 
   void add_all(File& file) {
@@ -93,7 +93,7 @@ class TensorAdder {
                 info.position);
   }
 
-  // Returns std::nullopt for an unknown type.
+  // Returns the size of a tensor's data; std::nullopt for an unknown type.
   std::optional<std::uint64_t> count_known_bytes(const TensorInfo& info) const {
     const auto elements = element_count(info.shape);
     if (!elements) fail(info, fmt::format("shape {} overflows", poise::to_string(info.shape)));
@@ -138,7 +138,7 @@ class TensorAdder {
                                                   here.begin, file_->tensors[before.tensor].name));
   }
 
-  // Returns all bytes up to the next tensor, for types of unknown size.
+  // Returns the number of bytes up to the next tensor, for types of unknown size.
   std::uint64_t count_bytes_to_next(const TensorInfo& info) const {
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
     return (next == offsets_.end() ? file_->data_bytes : *next) - info.offset;
@@ -197,7 +197,7 @@ class TensorAdder {
     return type != nullptr && file_->big_endian && !type->swapped ? nullptr : type;
   }
 
-  // Returns true for tensors that Poise interprets. Others are listed and carried, and keep their name and order.
+  // Returns true for tensors that Poise can decode. Others are listed and carried, with their name and order.
   bool is_interpreted(const TensorInfo& info) const {
     return find_spelled_dtype(kSpellings, info.type) || find_readable_blocks(info) != nullptr;
   }
@@ -233,7 +233,7 @@ class TensorAdder {
   std::vector<std::uint64_t> offsets_;  // of the file's tensors, ascending
 };
 
-// Opens the other parts of a split model. The first has the metadata.
+// Opens all files of a split model. The first has the metadata.
 std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
   std::vector<File> files;
   if (input.has_folder) require_finished_edit(input.path);

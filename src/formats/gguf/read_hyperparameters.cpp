@@ -35,8 +35,8 @@ class HyperparameterReader {
       const Tensor* embedding = model_.find(find_poise_name(architecture_, kEmbedding)->name);
       if (embedding != nullptr && !embedding->shape.empty()) map_.set("vocab_size", embedding->shape.front());
     }
-    // An absent window means llama.cpp's default, if it has one; transformers has others. 0 is none, which is null
-    // there.
+    // A missing window means llama.cpp's default, if it has one; transformers has other defaults. 0 means no window,
+    // which is null in config.json.
     if (map_.find("sliding_window") == nullptr && architecture_.window_period > 0)
       map_.set("sliding_window", architecture_.usual_window);
     if (const Value* found = map_.find("sliding_window"); found != nullptr && *found == Value(0))
@@ -61,7 +61,8 @@ class HyperparameterReader {
  private:
   std::string key(std::string_view gguf) const { return fmt::format("{}.{}", architecture_.name, gguf); }
 
-  // Returns std::nullopt for a value of another kind, such as a number for each layer: it stays an attribute.
+  // Removes and returns an entry's value. A value of another kind, such as a number for each layer, stays an attribute:
+  // std::nullopt.
   std::optional<Value> remove(const KeyRow& row) {
     const Value* value = entries_.find(key(row.gguf));
     if (value == nullptr || !has_kind(*value, row.kind)) return std::nullopt;
@@ -115,12 +116,13 @@ class HyperparameterReader {
   void read_scaling(const RopeFactors& factors) {
     const auto* type = entries_.find(key("rope.scaling.type"));
     const auto* named = entries_.get_if<std::string>(key("rope.scaling.type"));
-    // In llama.cpp, a factor without a type is linear scaling, and 0 is none.
+    // In llama.cpp, a factor without a type means linear scaling, and a factor of 0 means none.
     const double factor = convert_to_double(entries_.find(key("rope.scaling.factor")))
                               .value_or(convert_to_double(entries_.find(key(kOldFactor))).value_or(0));
     const bool is_linear = type == nullptr && architecture_.rotates && factor != 0 && factor != 1;
     const std::string name = named != nullptr ? *named : is_linear ? "linear" : "none";
-    if (name != "none") entries_.remove(key("rope.scaling.type"));  // the type makes the factor next to it ineffective
+    // With the type none, llama.cpp ignores the factor, so both stay attributes.
+    if (name != "none") entries_.remove(key("rope.scaling.type"));
     std::optional<Attributes> scaling;
     if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
       scaling = read_longrope(factors);
@@ -140,7 +142,8 @@ class HyperparameterReader {
       scaling = find_equivalent_scaling(factors.every, convert_to_double(map_.find("rope_theta")).value_or(kUsualTheta),
                                         get_integer(map_.find("max_position_embeddings")));
     }
-    // llama.cpp multiplies by it for every type. transformers has no such key, and Poise does not run models with one.
+    // llama.cpp multiplies by this factor for every type. transformers has no such key, and Poise does not run models
+    // with one.
     const auto attention = convert_to_double(entries_.find(key(kAttentionFactor)));
     if (architecture_.rotates && attention && *attention != 1) {
       if (!scaling) scaling = Attributes{{"rope_type", "default"}};
@@ -149,7 +152,7 @@ class HyperparameterReader {
     if (scaling) map_.set("rope_scaling", std::move(*scaling));
   }
 
-  // Reads yarn's attention factor, by which llama.cpp multiplies the factor that yarn computes.
+  // Reads yarn's attention factor: llama.cpp multiplies rope.scaling.attn_factor by the factor that yarn computes.
   void read_yarn_attention(Attributes& scaling) {
     const auto said = remove({kAttentionFactor, {}, KeyRow::Kind::number});
     if (!said) return;
@@ -240,7 +243,8 @@ std::vector<float> compute_llama3_factors(const Attributes& scaling, double thet
   std::vector<float> factors;
   for (std::uint64_t i = 0; i + 1 < rotating; i += 2) {
     const double wave = 2 * std::numbers::pi * std::pow(theta, static_cast<double>(i) / static_cast<double>(rotating));
-    // These are the turns within the original context; `low` and `high` are those of long and of short waves.
+    // `turns` is the number of turns within the original context; `low` and `high` are its limits for long and short
+    // waves.
     const double turns = *original / wave;
     const double smooth = std::clamp((turns - *low) / (*high - *low), 0.0, 1.0);
     factors.push_back(static_cast<float>(1 / ((1 - smooth) / *factor + smooth)));

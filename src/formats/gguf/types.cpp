@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::string_view kUnknown = "llama_ftype ";
 
-// Names a recipe by the type of a tensor whose name contains that text; the first match counts.
+// Finds a recipe: if most layers have type `most`, and a tensor whose name contains `name` has type `type`, it is
+// `file_type`. The first match counts.
 struct Variant {
   std::uint32_t most;
   std::string_view name;
@@ -41,7 +42,8 @@ constexpr std::array kVariants = std::to_array<Variant>({
     {11, "", 14, 11},             // Q3_K, an output matrix of Q6_K: Q3_K_S
 });
 
-// Guesses the file type by the type of most layers: an embedding and an output matrix of another type may be larger.
+// Guesses the file type by the type of most layers, because an embedding or an output matrix of another type may be
+// larger.
 std::optional<std::uint32_t> guess_file_type(std::span<const TypedMatrix> matrices) {
   std::map<std::uint32_t, std::uint64_t> elements;
   const auto count = [&](auto counts) {
@@ -86,7 +88,7 @@ std::optional<std::uint32_t> find_file_type(std::span<const TypedMatrix> matrice
 
 namespace {
 
-constexpr std::size_t kBytes = 64 << 10;  // swapped at a time, approximately
+constexpr std::size_t kBytes = 64 << 10;  // approximately how many are swapped at a time
 
 class SwappedBlocks final : public Blob {
  public:
@@ -99,7 +101,7 @@ class SwappedBlocks final : public Blob {
     if (stored) stored->encoding = "big-endian";
     return stored;
   }
-  // Returns the place of the whole block.
+  // Returns the place of the first byte of the block.
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
     return blocks_->stored_byte(offset / type_.bytes * type_.bytes);
   }

@@ -1,4 +1,4 @@
-// Tensor types by ggml's numbers: plain elements here, blocks in codec/block_type.hpp.
+// ggml's numbers of tensor types: plain elements are here, blocks in codec/block_type.hpp.
 #pragma once
 
 #include <array>
@@ -33,12 +33,12 @@ inline constexpr std::array kRemovedTypes = {
     RemovedType{37, "iq4_nl_4_8"}, RemovedType{38, "iq4_nl_8_8"},
 };
 
-// Returns the bytes of that many elements, which are whole blocks; std::nullopt for unknown types, or on overflow of 64
-// bits.
+// Returns the bytes that the elements take, which are whole blocks; std::nullopt for unknown types, or if 64 bits
+// overflow.
 std::optional<std::uint64_t> count_stored_bytes(std::uint32_t type, std::uint64_t elements);
 
-// Holds a number of general.file_type (llama_ftype, of llama.h, v0.5.0), and the type of most tensors
-// (llama-quant.cpp). Of several rows with one type, the first is the usual one.
+// Holds a number of general.file_type (llama_ftype in llama.h, v0.5.0), its name, and the type of most tensors
+// (llama-quant.cpp). If several rows have one type, the first is the usual one.
 struct FileType {
   std::uint32_t number;
   std::string_view name;
@@ -55,7 +55,7 @@ inline constexpr std::array kFileTypes = std::to_array<FileType>({
     {41, "q2_0", 42},
 });
 
-// Returns the name of a number: that of Poise's recipe ("q4_k_m"), or "llama_ftype 43" for an unknown one.
+// Returns the name of a file type: the name of Poise's recipe ("q4_k_m"), or "llama_ftype 43" for an unknown one.
 std::string find_file_type_name(std::uint32_t number);
 
 // Describes a matrix of a file: its name and the number of its type.
@@ -65,12 +65,12 @@ struct TypedMatrix {
   std::uint64_t elements;
 };
 
-// Returns the number of the recipe that the model was made by; without one, or one without a number, that of the
-// matrices' types. std::nullopt if llama.cpp has no number for the most frequent type: it then looks at the tensors
+// Returns the number of the recipe that made the model. Without a recipe that has a number, returns the one that fits
+// the matrices' types; std::nullopt if llama.cpp has no number for the most frequent type: it then looks at the tensors
 // itself.
 std::optional<std::uint32_t> find_file_type(std::span<const TypedMatrix> matrices, std::string_view recipe);
 
-// Returns blocks of a big-endian file as little-endian ones. Requires: type.swapped; the blob is whole blocks.
+// Converts blocks of a big-endian file to little-endian ones. Requires: type.swapped; the blob is whole blocks.
 BlobPtr make_swapped_blocks(BlobPtr blob, const BlockType& type);
 
 }  // namespace poise::gguf

@@ -30,7 +30,7 @@ std::string get_text_or_empty(const Value* value) {
   return text == nullptr ? std::string() : *text;
 }
 
-// Returns the type of a number. 0 is undefined.
+// Returns the token type with a number of llama.cpp; 0 is undefined there.
 TokenType to_token_type(std::int32_t number) {
   if (number == 0) return TokenType::unused;
   return number < 0 ? TokenType::normal
@@ -49,10 +49,10 @@ bool has_token(const Value* value, std::size_t count) {
 
 std::string make_key(std::string_view name) { return std::string(kTokenizer).append(name); }
 
-// Finds llama.cpp's defaults, where files lack keys, or name special tokens that they lack (one after the last, or -1).
+// Finds llama.cpp's defaults for missing keys, and for ids without a token (one after the last, or -1).
 class DefaultValues {
  public:
-  // Takes `model`, tokenizer.ggml.model.
+  // `model`: tokenizer.ggml.model. `count`: the number of tokens.
   DefaultValues(const Entries& entries, std::string_view model, std::size_t count)
       : entries_(entries),
         model_(model),
@@ -103,7 +103,7 @@ class DefaultValues {
   SpecialIds ids_;
 };
 
-// Returns the type of a token in a vocabulary without types.
+// Returns a token's type if the file has no types.
 TokenType find_type_by_text(std::string_view text) {
   return parse_byte_piece(text) ? TokenType::byte : TokenType::normal;
 }
@@ -206,10 +206,10 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   };
   vocabulary.add_dummy_prefix = read_flag("add_space_prefix", true);
   vocabulary.remove_extra_whitespaces = read_flag("remove_extra_whitespaces", false);
-  // Writing a vocabulary implies this value.
+  // Writing a vocabulary sets this value again.
   if (const Value* pre = entries.find(make_key("pre")); pre != nullptr && *pre == Value("default"))
     entries.remove(make_key("pre"));
-  // For a token that the file does not name, the flag has no meaning and stays an attribute.
+  // If the file has no such token, the flag has no effect and stays an attribute.
   const auto read_around = [&](std::string_view name, std::int32_t id, bool usual) {
     const auto* flag = entries.get_if<bool>(make_key(name));
     return id < 0 && flag != nullptr && *flag ? usual : read_flag(name, usual);
@@ -298,8 +298,8 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   out.text_if_new(kGgufTokenizerFiles, write_gguf_tokenizer_files(form.files));
 }
 
-// Sets default ids: ids that readers take where the file has none are written as such, so that the file states what it
-// means. Returns the losses of that. `out`: the keys that the file has.
+// Sets the ids that readers assume if the file has none, so that the file states them. Returns what that changes, one
+// sentence each. `out`: the keys that the file has.
 std::vector<std::string> set_default_ids(GgufTokenizer& form, const KeyValues& out) {
   const SpecialIds usual = find_default_gguf_ids(form.model, form.pre);
   struct Special {

@@ -17,35 +17,37 @@ namespace poise::gguf {
 // The prefix of vocabularies' keys.
 inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
 inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // in tokens
-inline constexpr std::string_view kNoTokenizer = "none";  // the model of a file without tokens; also "no_vocab"
+inline constexpr std::string_view kNoTokenizer =
+    "none";  // tokenizer.ggml.model of a file without tokens; some have "no_vocab"
 
-// Returns the type of a token after the vocabulary is written and read again.
+// Returns the type that a token has after its vocabulary was written and read again.
 TokenType find_type_after_reading(const Vocabulary& vocabulary, std::size_t id);
 
-// Returns true for the keys that write_vocabulary() makes of the tokens, which no attribute can state instead.
+// Returns true for the keys that write_vocabulary() derives from the tokens. An attribute cannot replace them.
 bool is_vocabulary_key(std::string_view key);
 
-// Appends the keys of a model's vocabulary to `out`, except those that exist. Returns the losses of a reader, one
-// sentence each. `name`: general.name. `embeddings`: rows of the embedding, which llama.cpp requires as the number of
-// tokens; 0: unknown. Requires: the model has a vocabulary, and `out` none of the keys of is_vocabulary_key().
+// Appends the keys of a model's vocabulary to `out`, except those that exist. Returns what readers lose, one sentence
+// each. `name`: general.name. `embeddings`: the number of rows of the embedding, which llama.cpp requires as the number
+// of tokens; 0: unknown. Requires: the model has a vocabulary, and `out` has no key of is_vocabulary_key().
 std::vector<std::string> write_vocabulary(const Model& model, const std::string& name, std::uint64_t embeddings,
                                           KeyValues& out);
 
-// Holds the arrays of a vocabulary, read with the header: as values they would take many times the memory.
+// Holds the arrays of a vocabulary. They are read with the header, because as values they would take many times the
+// memory.
 class Tokens {
  public:
-  // Returns false for another key. Throws invalid_file for an array of another kind.
+  // Reads the array with that key; false for another key. Throws invalid_file for an array of another kind.
   bool read(std::string_view key, MetadataValue& value, HeaderReader& header);
 
-  // Removes the keys that it understands. Returns std::nullopt if there is no vocabulary, or one of an unsupported
-  // kind: then append_unused_arrays() has the arrays. Warns of ids without a token, and of missing keys with a default.
-  // Throws invalid_file for arrays that do not match.
+  // Makes a vocabulary, and removes its keys. Returns std::nullopt if there is no vocabulary, or one of an unsupported
+  // kind: append_unused_arrays() then returns its arrays. Warns of ids without a token, and of missing keys with a
+  // default. Throws invalid_file for arrays that do not match.
   std::optional<Vocabulary> make_vocabulary(Entries& entries, std::vector<Finding>& warnings, const std::string& path);
 
-  // Returns those of the last make_vocabulary(), of any kind.
+  // Returns the ids that the last make_vocabulary() found, for any kind of vocabulary.
   const SpecialIds& special_ids() const { return ids_; }
 
-  // Appends arrays that made no vocabulary as values.
+  // Appends the arrays, if they made no vocabulary, as values.
   void append_unused_arrays(std::vector<Attributes::Entry>& entries);
 
  private:

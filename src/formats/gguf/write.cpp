@@ -56,7 +56,7 @@ std::uint32_t find_type_number(const Tensor& tensor) {
 
 bool is_vector(const Tensor& tensor) { return tensor.shape.size() < 2 || tensor.name.ends_with(".bias"); }
 
-// Returns the architecture; null for a model without a configuration, whose tensors llama.cpp could not use.
+// Returns the model's architecture; null for a model without a configuration, whose tensors llama.cpp could not use.
 const Architecture* find_architecture(const Model& model) {
   const Architecture* architecture = find_family_architecture(model.card.model_type);
   if (architecture == nullptr || (!model.config && model.config_json.empty())) return nullptr;
@@ -81,7 +81,7 @@ class Preparer {
     return architecture_ == nullptr ? std::nullopt : find_gguf_name(*architecture_, tensor.name);
   }
 
-  // Returns the number of experts of a layer; std::nullopt for a model without experts.
+  // Returns the number of experts in a layer; std::nullopt for a model without experts.
   std::optional<std::uint64_t> find_expert_count() const {
     if (architecture_ == nullptr) return std::nullopt;
     const std::string key = fmt::format("{}.expert_count", architecture_->name);
@@ -97,7 +97,7 @@ class Preparer {
            find_computed_tensor(*family_, tensor.name) != nullptr;
   }
 
-  // Names with that prefix are llama.cpp's own.
+  // Returns true if the file has a name for the tensor: names that begin with "blk." are llama.cpp's already.
   bool has_place(const Tensor& tensor) const {
     return find_name(tensor) || is_computed(tensor) || tensor.name.starts_with("blk.");
   }
@@ -129,7 +129,7 @@ class Preparer {
   Hyperparameters hyperparameters_;
 };
 
-// Holds the experts' matrices of one stacked tensor, by number.
+// Maps numbers of experts to their matrices, for one stacked tensor.
 using Experts = std::map<std::uint64_t, Stored>;
 
 Stored stack_experts(Experts experts) {
@@ -163,7 +163,7 @@ std::optional<std::uint32_t> choose_file_type(const std::vector<Stored>& tensors
   return find_file_type(matrices, recipe);
 }
 
-// Names the tensors [first, last) and the header before them.
+// Holds the header of one file, and the range [first, last) of its tensors.
 struct Part {
   std::size_t first = 0;
   std::size_t last = 0;
@@ -171,7 +171,7 @@ struct Part {
   std::uint64_t data_bytes = 0;
 };
 
-// Requires an adapter of GGUF: those of other formats are neither models nor adapters of GGUF.
+// Refuses adapters of other formats: GGUF holds only models and its own adapters.
 void require_own_adapter(const Model& model) {
   if (read_adapter(model, nullptr) || !parse_adapter(model, nullptr)) return;
   throw Error(
@@ -181,9 +181,9 @@ void require_own_adapter(const Model& model) {
       .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
 }
 
-// Checks that llama.cpp can run a model from the file, since GGUF files are for llama.cpp: a model that states its
-// configuration has to be one. A GGUF file of another program is written as it is, and parts of a model may be missing
-// (losses()).
+// Checks that llama.cpp can run a model from the file, because GGUF files are for llama.cpp. Checks only models that
+// state their configuration; GGUF files of other programs are written as they are. Parts of a model may be missing:
+// losses() lists them.
 class RunnableCheck {
  public:
   // Requires: both outlive this.
@@ -199,7 +199,7 @@ class RunnableCheck {
            "; llama.cpp's own convert_hf_to_gguf.py may convert a Hugging Face directory");
   }
 
-  // Requires that the architecture has a name for each tensor: llama.cpp has no others.
+  // Requires that the architecture has a name for each tensor: llama.cpp loads no others.
   void require_names() const {
     if (!is_needed_ || preparer_.architecture() == nullptr) return;
     std::vector<std::string_view> strangers;
@@ -209,7 +209,7 @@ class RunnableCheck {
     if (strangers.empty()) return;
     Error error = make_refusal(
         fmt::format("it has no name for {} in {} models", list_names(strangers), preparer_.architecture()->model_type));
-    // Other weights of the family change what it computes.
+    // Leaving out a weight of the family would change what the model computes.
     const std::vector<std::string_view> unknown = find_unknown_weights(model_);
     const Family& family = find_family_or_llama(model_);
     for (const std::string_view name : strangers) {
@@ -220,7 +220,7 @@ class RunnableCheck {
     throw error;
   }
 
-  // Requires experts. `least` is the number of experts of the smallest stack.
+  // Requires all experts. `least`: the number of experts in the smallest stack.
   void require_experts(std::uint64_t least) const {
     if (!is_needed_) return;
     if (const auto count = preparer_.find_expert_count(); count && least < *count)
@@ -228,13 +228,13 @@ class RunnableCheck {
                          *count));
   }
 
-  // Requires the output matrix. A conversion stores the output of a tied model; a writer that is given tensors may not.
+  // Requires the output matrix. A conversion stores the output of a tied model, but a writer's caller may leave it out.
   void require_output(const std::vector<Stored>& tensors) const {
     const auto has = [&](std::string_view name) {
       return std::ranges::find(tensors, name, &Stored::name) != tensors.end();
     };
     if (!is_needed_ || !requires_output(model_) || !has(kEmbedding) || has(kOutput)) return;
-    if (model_.config && !model_.config->tie_word_embeddings) return;  // it is missing, as other tensors may be
+    if (model_.config && !model_.config->tie_word_embeddings) return;  // parts of a model may be missing
     refuse(fmt::format("it requires {} in {} models, even if it equals the embedding", kOutput,
                        preparer_.architecture()->model_type));
   }
@@ -289,7 +289,7 @@ class GgufFile {
     if (const auto count = preparer_.find_expert_count(); count && least_experts_ < *count)
       losses.push_back(
           fmt::format("llama.cpp will not load the file: a layer has {} of {} experts", least_experts_, *count));
-    // Names from a file of llama.cpp are llama.cpp's.
+    // Tensors of a GGUF file have llama.cpp's names already.
     if (is_from_gguf(model_)) return losses;
     if (const auto found = find_quantization(model_.config_json)) {
       losses.push_back(
@@ -350,7 +350,7 @@ class GgufFile {
     return make_split_name(name, index, parts_.size());
   }
 
-  // Opens a part. The first part has the metadata; the others are found by its name.
+  // Opens the output of one part. The first part has the metadata; readers find the others by its name.
   Sink& open_sink(Output& output, std::size_t index) const {
     const std::string name = make_part_name(output.name(), index);
     return index == 0 ? output.open_main(name) : output.open_sibling(name);
@@ -370,7 +370,7 @@ class GgufFile {
       Stored stored = preparer_.prepare(tensor);
       const auto known = preparer_.find_name(tensor);
       if (known && known->expert) {
-        // All of them are written at the place of the first.
+        // All experts are written at the place of the first.
         if (places.try_emplace(stored.name, tensors_.size()).second) tensors_.push_back(stored);
         experts[stored.name].emplace(*known->expert, std::move(stored));
       } else {

@@ -59,18 +59,18 @@ class HyperparameterWriter {
   }
 
   static const Value* skip_null(const Value* value) { return value == nullptr || *value == Value() ? nullptr : value; }
-  // Finds a value. Null counts as absent.
+  // Finds a value of the configuration; null counts as missing.
   const Value* find(std::string_view key) const { return skip_null(config_.find(key)); }
 
   const Value* find_row_value(const KeyRow& row) const {
-    // A family may find that a key has no effect: then it is null.
+    // A family sets a key that has no effect to null.
     if (const Value* typed = typed_.find(row.config)) return skip_null(typed);
     if (const Value* value = find(row.config)) return value;
     return row.typed.empty() ? nullptr : skip_null(typed_.find(row.typed));
   }
 
   void write_row(const KeyRow& row) {
-    if (find_entry(row.gguf) != nullptr) return;  // from another key of the configuration
+    if (find_entry(row.gguf) != nullptr) return;  // another key of the configuration gave it
     const Value* value = find_row_value(row);
     if (row.config == "vocab_size" && value != nullptr && *value == Value(0)) return;  // unknown
     if (row.never_none && config_.find(row.config) != nullptr && convert_to_double(value).value_or(0) == 0) {
@@ -124,7 +124,7 @@ class HyperparameterWriter {
     }
   }
 
-  // Returns for each layer whether it has a window; std::nullopt if that is unknown.
+  // Returns true for each layer with a window; std::nullopt if that is unknown.
   std::optional<std::vector<bool>> find_windows() const {
     const std::uint64_t layers = get_integer(find_entry("block_count"));
     std::vector<bool> slides;
@@ -159,7 +159,7 @@ class HyperparameterWriter {
     add(kPattern, std::move(pattern));
   }
 
-  // Writes that there is no window: if llama.cpp has a default window, writes one of all positions, which has no
+  // Writes that there is no window. If llama.cpp has a default window, writes one of all positions, which has no
   // effect.
   void write_no_window() {
     const std::string key = fmt::format("{}.{}", architecture_.name, kSlidingWindow);
@@ -186,7 +186,7 @@ class HyperparameterWriter {
           period, architecture_.name));
   }
 
-  // Compares the betas, which llama.cpp reads only for other architectures.
+  // Compares the betas with llama.cpp's defaults: llama.cpp reads them only for other architectures.
   void compare_betas() {
     const double fast = convert_to_double(rope_->find("beta_fast")).value_or(kYarnBetaFast);
     const double slow = convert_to_double(rope_->find("beta_slow")).value_or(kYarnBetaSlow);
@@ -236,8 +236,8 @@ class HyperparameterWriter {
     }
   }
 
-  // Writes yarn's attention factor. llama.cpp ignores attention_factor and mscale, and multiplies yarn's attention
-  // factor by its own number.
+  // Writes yarn's attention factor. llama.cpp ignores attention_factor and mscale, and multiplies its own factor by the
+  // written one.
   void write_yarn_attention() {
     const auto in_scaling = [&](std::string_view key) { return convert_to_double(skip_null(rope_->find(key))); };
     const double factor = in_scaling("factor").value_or(1);

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint32_t kQuantizationVersion = 2;
 
-// They follow from the tensors.
+// Keys of config.json that follow from the tensors.
 constexpr std::array<std::string_view, 2> kImplied = {"torch_dtype", "dtype"};
 
 bool is_same(const Value& a, const Value& b) {
@@ -45,8 +45,7 @@ std::optional<Config> read_hyperparameters(const Attributes& map, std::string mo
   }
 }
 
-// Returns true if a model of that configuration computes as this one does, or if one of them describes no model that
-// Poise runs.
+// Returns true if a model with that configuration computes as this one does, or if Poise cannot run one of the two.
 bool is_same_computation(const Attributes& map, const Model& model) {
   if (!model.config) return true;
   try {
@@ -64,7 +63,7 @@ bool is_same_computation(const Attributes& map, const Model& model) {
   }
 }
 
-// Returns the keys of config.json that a reader of the entries would not find.
+// Returns the keys of config.json that the entries do not hold.
 Attributes list_other_keys(const Model& model, const Architecture& architecture,
                            const Hyperparameters& hyperparameters) {
   Entries entries;
@@ -83,7 +82,7 @@ Attributes list_other_keys(const Model& model, const Architecture& architecture,
   for (const auto& [key, value] : config) {
     if (model.config_json.find(key) != nullptr && std::ranges::find(kImplied, key) == kImplied.end()) add(key, value);
   }
-  // Keys that only the entries imply, if a model would compute differently with them: null.
+  // If a key that only the entries imply changes the computation, sets it to null.
   if (!is_same_computation(said, model)) {
     std::vector<std::string> more;
     for (const auto& [key, value] : said) {
@@ -91,14 +90,15 @@ Attributes list_other_keys(const Model& model, const Architecture& architecture,
     }
     for (const std::string& key : more) add(key, Value());
   }
-  // Then the family's hyperparameters, if the result differs.
+  // Adds the family's hyperparameters if they still differ.
   if (!model.config || read_hyperparameters(said, model.card.model_type) == model.config) return rest;
   for (const auto& [key, value] : config_to_attributes(*model.config, model.card.model_type)) add(key, value);
   return rest;
 }
 
-// Returns the same as JSON text, "{}" where there are none: a file without poise.config is of another program, whose
-// reader adds keys. All keys if there are no entries; empty if there is no configuration.
+// Returns these keys as JSON text, or "{}" if there are none: without poise.config, a reader takes the file for another
+// program's and adds keys. Returns all keys if llama.cpp has no name for the architecture, and an empty text if there
+// is no configuration.
 std::string make_poise_config(const Model& model, const Architecture* architecture,
                               const Hyperparameters& hyperparameters) {
   if (architecture == nullptr)
@@ -108,7 +108,7 @@ std::string make_poise_config(const Model& model, const Architecture* architectu
   return to_json(rest);
 }
 
-// Returns the number of rows of the embedding; 0: unknown, or more than a vocabulary has.
+// Returns the number of rows of the embedding; 0 if it is unknown, or more than a vocabulary may have.
 std::uint64_t count_embedding_rows(const Model& model, const Architecture* architecture) {
   if (architecture == nullptr) return 0;
   const auto name = find_poise_name(*architecture, kEmbedding);
@@ -121,7 +121,7 @@ bool has_tokens(const Model& model) {
   return model.vocabulary || model.attributes.find(fmt::format("{}model", kTokenizer)) != nullptr;
 }
 
-// Writes that there are no tokens, and how many ids there are: llama.cpp loads no file without tokens otherwise.
+// Writes that there are no tokens, and the number of ids: llama.cpp does not load a file without tokens otherwise.
 void write_no_vocabulary(std::uint64_t rows, const Architecture& architecture, KeyValues& out) {
   out.text(fmt::format("{}model", kTokenizer), kNoTokenizer);
   const std::string size = fmt::format("{}.vocab_size", architecture.name);
@@ -159,8 +159,8 @@ std::vector<std::string> list_other_losses(const Model& model, const Architectur
   return losses;
 }
 
-// Parses a number, which formats of texts store as JSON. Returns std::nullopt if the text is not a number, boolean or
-// list of these.
+// Parses a number that a format with text attributes stores as JSON. Returns std::nullopt if the text is not a number,
+// boolean or list of these.
 std::optional<Value> parse_number(const std::string& text) {
   constexpr std::size_t kLongest = 1 << 20;
   if (text.empty() || text.size() > kLongest ||
@@ -208,7 +208,7 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   out.value(key, value, type != model.origin.attribute_types.end() ? find_entry_type(type->second) : std::nullopt);
 }
 
-// Returns the attributes to write instead of those that describe a vocabulary in which two tokens have one text.
+// Returns replacements of attributes that describe a vocabulary in which two tokens have the same text.
 Attributes make_unique_tokens(const Attributes& attributes, std::vector<std::string>& losses) {
   Attributes changed;
   const std::string key = fmt::format("{}tokens", kTokenizer);
@@ -249,7 +249,7 @@ WrittenMetadata make_metadata(const Model& model, const Architecture* architectu
   if (file_type) out.u32("general.file_type", *file_type);
   out.u32("general.quantization_version", kQuantizationVersion);
   const std::string rest = make_poise_config(model, architecture, hyperparameters);
-  // Keys of the model's own file that Poise has not written.
+  // Attributes come first: they are keys of the model's own file.
   const Attributes changed = model.vocabulary ? Attributes() : make_unique_tokens(model.attributes, written.losses);
   std::vector<std::string> decided;
   for (const auto& [key, original] : model.attributes) {

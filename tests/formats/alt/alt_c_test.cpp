@@ -33,7 +33,7 @@ TEST(AltC, WhatIsLeftOutIsSaid) {
   EXPECT_THAT(losses_of(model, kAltV2, for_alt_c()),
               ElementsAre("alt.c's dialect cannot hold tensors: 12 are left out",
                           "alt.c's dialect cannot hold the vocabulary's max_length",
-                          "alt.c refuses empty texts: license written as \"unknown\""));
+                          "alt.c refuses empty texts, so \"unknown\" is written for license"));
   EXPECT_EQ(read(written(model, kAltV2, for_alt_c())).card.license, "unknown");
 }
 

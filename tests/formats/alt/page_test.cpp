@@ -26,8 +26,8 @@ TEST(AltPage, TokenTypes) {
   for (const Row& row : rows) {
     names.insert(row.at(0));
     const TokenType type = token_types().at(row.at(0));
-    EXPECT_EQ(alt::type_code(alt::TypeNumbering::canonical, type), number(row.at(1))) << row.at(0);
-    EXPECT_EQ(alt::type_code(alt::TypeNumbering::alt_c, type), number(row.at(2))) << row.at(0);
+    EXPECT_EQ(alt::encode_token_type(alt::TypeNumbering::canonical, type), number(row.at(1))) << row.at(0);
+    EXPECT_EQ(alt::encode_token_type(alt::TypeNumbering::alt_c, type), number(row.at(2))) << row.at(0);
   }
   EXPECT_EQ(names.size(), token_types().size());
 }
@@ -58,7 +58,7 @@ TEST(AltPage, Hints) {
     EXPECT_EQ(hints.block_index, block == "N" ? 7 : number(block)) << name;
     EXPECT_EQ(hints.layer_type, number(row.at(3))) << name;
     EXPECT_EQ(hints.projection_type, number(row.at(4))) << name;
-    EXPECT_EQ(alt::find_role(name).known(), is_canonical) << name;
+    EXPECT_EQ(alt::find_role(name).is_known(), is_canonical) << name;
   }
   EXPECT_EQ(rows.size(), order.size() + 2);  // other names, in layers and outside them
   Config config;
@@ -69,7 +69,7 @@ TEST(AltPage, Hints) {
   std::set<std::string> known;
   for (const ExpectedTensor& tensor : find_family("mistral")->tensors.all(config)) {
     const alt::TensorRole role = alt::find_role(tensor.name);
-    if (role.known() && (alt::is_unique(role) || role.block == 7)) known.insert(tensor.name);
+    if (role.is_known() && (alt::is_unique(role) || role.block == 7)) known.insert(tensor.name);
   }
   EXPECT_EQ(std::set(order.begin(), order.end()), known);
   // The order of the table is that of tensors in a file.
@@ -111,7 +111,7 @@ std::size_t begin_section(FieldReader& reader, alt::Section section) {
   const std::size_t begin = reader.position();
   EXPECT_EQ(begin % kAlign, 0U);
   const Table rows = table("alt", "| part | type |");
-  EXPECT_EQ(reader.field(rows.at(0).at(1)), fmt::format("{}", alt::info(section).marker));
+  EXPECT_EQ(reader.field(rows.at(0).at(1)), fmt::format("{}", alt::get_section_info(section).marker));
   return begin + count(reader.field(rows.at(1).at(1)));
 }
 
@@ -210,7 +210,8 @@ TEST(AltPage, AFileOfVersion2IsReadByItsTables) {
     const auto token = reader.fields(table("alt", "| field of a token | type |"));
     EXPECT_EQ(token.at("token_data"), vocabulary.text(id));
     EXPECT_EQ(token.at("token_score"), fmt::format("{}", vocabulary.score(id)));
-    EXPECT_EQ(number(token.at("token_type")), alt::type_code(alt::TypeNumbering::canonical, vocabulary.type(id)));
+    EXPECT_EQ(number(token.at("token_type")),
+              alt::encode_token_type(alt::TypeNumbering::canonical, vocabulary.type(id)));
   }
   end_section(reader, end, 0x19a);
 
