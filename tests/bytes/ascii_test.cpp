@@ -7,8 +7,8 @@
 namespace poise {
 namespace {
 
-// In the locale "C", as <cctype> does; bytes of other characters are none of these.
-TEST(Ascii, KnowsTheClassesOfC) {
+// Expected: <cctype> in the locale "C". Bytes of other characters belong to no class.
+TEST(Ascii, ClassifiesCharactersAsC) {
   for (int i = 0; i < 256; ++i) {
     const char c = static_cast<char>(i);
     const bool is_ascii = i < 128;
@@ -28,7 +28,7 @@ TEST(Ascii, KnowsTheClassesOfC) {
   EXPECT_EQ(parse_hex_digit('F'), 15);
 }
 
-TEST(Ascii, MakesSmallLettersOfText) { EXPECT_EQ(to_lower_ascii(std::string_view("Q4_K_M Ä")), "q4_k_m Ä"); }
+TEST(Ascii, ConvertsTextToLowerCase) { EXPECT_EQ(to_lower_ascii(std::string_view("Q4_K_M Ä")), "q4_k_m Ä"); }
 
 }  // namespace
 }  // namespace poise

@@ -25,7 +25,7 @@ TEST(ByteReader, ReadsLittleEndianNumbersInOrder) {
   EXPECT_EQ(reader.remaining(), 0U);
 }
 
-TEST(ByteReader, AnErrorNamesRecordFieldOffsetAndWhatIsLeft) {
+TEST(ByteReader, ErrorsHaveRecordFieldOffsetAndBytesLeft) {
   const auto source = memory({1, 2, 3, 4, 5, 6});
   ByteReader reader(*source, "alt v2");
   const auto section = reader.open_scope("tokenizer");
@@ -37,7 +37,7 @@ TEST(ByteReader, AnErrorNamesRecordFieldOffsetAndWhatIsLeft) {
   EXPECT_STREQ(error.what(), "memory: alt v2: tokenizer: token 17: length: 4294967295 bytes wanted, 2 left (at 0x4)");
 }
 
-// A file that is not in memory; knows what was fetched of it.
+// A file that is not in memory. It records what was read from it.
 class FetchedSource final : public Source {
  public:
   struct Fetch {
@@ -114,7 +114,7 @@ TEST(ByteReader, TextLargerThanAnyWindowIsFetchedAtOnce) {
   EXPECT_EQ(source.fetches.size(), 1U);
 }
 
-TEST(ByteReader, SeeksBothWaysAndFetchesLittleBehindALeap) {
+TEST(ByteReader, SeeksBothWaysAndFetchesLittleAfterAJump) {
   const FetchedSource source(1 << 20);
   ByteReader reader(source, "test");
   EXPECT_EQ(reader.u8("first"), expected(0));
@@ -122,7 +122,7 @@ TEST(ByteReader, SeeksBothWaysAndFetchesLittleBehindALeap) {
   EXPECT_EQ(reader.position(), 900'000U);
   EXPECT_EQ(reader.u8("far"), expected(900'000));
   EXPECT_EQ(source.fetches.back(), (FetchedSource::Fetch{900'000, 4096}));
-  reader.seek(900'100);  // inside of what is there
+  reader.seek(900'100);  // inside the window
   EXPECT_EQ(reader.u8("near"), expected(900'100));
   EXPECT_EQ(source.fetches.size(), 2U);
   reader.seek(7);
@@ -141,7 +141,7 @@ TEST(ByteReader, SeekAndLimitOutsideAreBugs) {
     } catch (const Error& error) {
       return error.kind();
     }
-    return ErrorKind::cancelled;  // which nothing here is
+    return ErrorKind::cancelled;  // no call here throws this kind
   };
   EXPECT_EQ(kind([&] { reader.seek(61); }), ErrorKind::internal);
   EXPECT_EQ(kind([&] { reader.limit(61); }), ErrorKind::internal);
@@ -167,7 +167,7 @@ TEST(ByteReader, AFetchThatFailsLeavesNoOldBytes) {
   EXPECT_EQ(source.fetches.back().offset, 1U);
 }
 
-TEST(ByteReader, FailsAsTheKindThatIsAsked) {
+TEST(ByteReader, ThrowsTheKindThatTheCallerNames) {
   FetchedSource source(10);
   ByteReader reader(source, "test");
   const auto scope = reader.open_scope("record", 3);
@@ -182,7 +182,7 @@ TEST(ByteReader, FailsAsTheKindThatIsAsked) {
   FAIL();
 }
 
-TEST(ByteReader, TellsWhereAFileShouldEnd) {
+TEST(ByteReader, ReportsWhereAFileShouldEnd) {
   FetchedSource source(100);
   const ByteReader reader(source, "test");
   const auto message = [&](std::uint64_t size) -> std::string {

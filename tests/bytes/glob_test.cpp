@@ -37,7 +37,7 @@ TEST(Glob, AQuestionMarkIsOneCharacterOfUtf8) {
                            "b"));  // an invalid byte counts as one character
 }
 
-TEST(Glob, ASetIsOfCharacters) {
+TEST(Glob, ASetMatchesOneOfItsCharacters) {
   EXPECT_TRUE(matches_glob("caf[é]", "café"));
   EXPECT_FALSE(matches_glob("caf[é]", "caf\xc3"));
   EXPECT_FALSE(matches_glob("[é]", "è"));
@@ -51,15 +51,15 @@ TEST(Glob, ASetIsOfCharacters) {
   EXPECT_FALSE(matches_glob("[[:digit:]]", "b"));
 }
 
-// As POSIX has it ("Pattern Matching Notation").
-TEST(Glob, WhatLooksLikeASetAndIsNone) {
+// Expected: POSIX, "Pattern Matching Notation".
+TEST(Glob, BracketsWithoutASetStandForThemselves) {
   EXPECT_TRUE(matches_glob("[]]", "]"));
   EXPECT_TRUE(matches_glob("[!]]", "a"));
   EXPECT_TRUE(matches_glob("[a-]", "-"));
   EXPECT_TRUE(matches_glob("a[0", "a[0"));
   EXPECT_FALSE(matches_glob("a[0", "a0"));
   EXPECT_TRUE(matches_glob("[", "["));
-  EXPECT_TRUE(matches_glob("\\*", "\\x"));  // nothing is escaped
+  EXPECT_TRUE(matches_glob("\\*", "\\x"));  // a backslash does not escape
 }
 
 TEST(Glob, ManyStarsTakeNoTime) {
@@ -69,8 +69,8 @@ TEST(Glob, ManyStarsTakeNoTime) {
   EXPECT_TRUE(matches_glob(pattern, std::string(100'000, 'a')));
 }
 
-// A star takes as little as the rest allows, the first one first.
-TEST(Glob, FindsWhatStarsMatch) {
+// A star matches as little as the rest of the pattern allows, the first star first.
+TEST(Glob, FindsTheTextsThatStarsMatch) {
   using Texts = std::vector<std::string_view>;
   EXPECT_EQ(find_glob_stars("a.*.*", "a.0.x.y"), (Texts{"0", "x.y"}));
   EXPECT_EQ(find_glob_stars("*.weight", "a.weight.weight"), Texts{"a.weight"});
@@ -86,7 +86,7 @@ TEST(Glob, CountsStarsOutsideOfSets) {
   EXPECT_EQ(count_glob_stars(""), 0U);
   EXPECT_EQ(count_glob_stars("a*.**"), 3U);
   EXPECT_EQ(count_glob_stars("[*]x[!*a]*"), 1U);
-  EXPECT_EQ(count_glob_stars("[*"), 1U);  // no set: the bracket stands for itself
+  EXPECT_EQ(count_glob_stars("[*"), 1U);  // not a set: the bracket stands for itself
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace poise {
 namespace {
 
-TEST(NumberText, TakesWholeTextsAlone) {
+TEST(NumberText, ParsesOnlyWholeTexts) {
   EXPECT_EQ(parse_number_text<int>("-12"), -12);
   EXPECT_EQ(parse_number_text<double>("1e3"), 1000.0);
   for (const char* wrong : {"", " 1", "1 ", "1x", "0x1", "99999999999"})
@@ -17,7 +17,7 @@ TEST(NumberText, TakesWholeTextsAlone) {
   for (const char* wrong : {"inf", "nan", "1e999"}) EXPECT_FALSE(parse_number_text<double>(wrong)) << wrong;
 }
 
-TEST(NumberText, KnowsUnitsOfSizes) {
+TEST(NumberText, ParsesUnitsOfSizes) {
   EXPECT_EQ(parse_size("512"), 512U);
   EXPECT_EQ(parse_size("64KiB"), 65536U);
   EXPECT_EQ(parse_size("500KB"), 500000U);

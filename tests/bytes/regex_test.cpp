@@ -23,7 +23,7 @@ std::vector<std::string> matches(std::string_view expression, std::string_view t
   return found;
 }
 
-// The meaning in Oniguruma, by its documentation (doc/RE), of constructs that PCRE2 interprets differently.
+// Constructs that PCRE2 interprets differently. Expected: Oniguruma's documentation (doc/RE).
 TEST(Regex, MeansWhatOnigurumaMeans) {
   EXPECT_THAT(matches(R"(\s)", "a\u180e\u0085\u3000"), ElementsAre("\u0085", "\u3000"));
   EXPECT_THAT(matches(R"([^\s])", "\u180e\u0085"), ElementsAre("\u180e"));
@@ -38,7 +38,7 @@ TEST(Regex, MeansWhatOnigurumaMeans) {
   EXPECT_THAT(matches("x{,2}", "xxx"), ElementsAre("xx", "x"));
 }
 
-// Sets of characters; what is expected is what Hugging Face's tokenizers 0.23.2, which runs Oniguruma, replaced.
+// Sets of characters. Expected: the results of Hugging Face's tokenizers 0.23.2, which runs Oniguruma.
 TEST(Regex, SetsAreThoseOfOniguruma) {
   EXPECT_THAT(matches(R"(\p{Han}+)", "\u4e00\u3002\u3005"), ElementsAre("\u4e00", "\u3005"));
   EXPECT_THAT(matches(R"([\p{Han}]+)", "\u4e00\u3002"), ElementsAre("\u4e00"));
@@ -57,7 +57,7 @@ TEST(Regex, SetsAreThoseOfOniguruma) {
   EXPECT_THAT(matches(R"(\p{L}\O)", "a\nb"), ElementsAre("a\n"));
 }
 
-// What is expected is what Oniguruma 6.9.8 itself found.
+// Expected: the matches of Oniguruma 6.9.8.
 TEST(Regex, MatchesWhatOnigurumaMatches) {
   EXPECT_THAT(matches("a{2}?b", "abaab"), ElementsAre("b", "aab"));
   EXPECT_THAT(matches(R"(\p{Word}+)", "x\u00b2"), ElementsAre("x"));
@@ -69,27 +69,27 @@ TEST(Regex, MatchesWhatOnigurumaMatches) {
   EXPECT_THAT(matches(R"(\P{L}+\P{N})", "1a.b"), ElementsAre("1a", ".b"));
 }
 
-TEST(Regex, EmptyMatchesMoveOn) {
+TEST(Regex, EmptyMatchesAdvanceByACharacter) {
   EXPECT_THAT(matches(R"((?=(\d{3})+(?!\d)))", "1234567"), ElementsAre("", ""));
   EXPECT_THAT(matches("a*", "ba"), ElementsAre("", "a"));
 }
 
 // Matches far from where the search begins are found window by window.
-TEST(Regex, FindsWhatIsFarAway) {
+TEST(Regex, FindsMatchesFarAway) {
   const std::string text = std::string(100'000, '-') + "x" + std::string(100'000, '-') + "x";
   EXPECT_THAT(matches("x", text), ElementsAre("x", "x"));
   EXPECT_EQ(matches("-+", text).size(), 2U);
 }
 
-// PCRE2 makes no machine code of it, and takes a thousand times as long for each step.
-TEST(Regex, WhatIsTooLargeForMachineCodeEnds) {
+// PCRE2 cannot compile this expression to machine code, and takes a thousand times as long for each step.
+TEST(Regex, ExpressionsTooLargeForMachineCodeEnd) {
   std::string expression;
   for (int i = 0; i < 6000; ++i) expression += "[^a]{0,50}";
   EXPECT_THAT([&] { matches(expression + "0", "model.layers.0.mlp.up_proj"); },
               testing::ThrowsMessage<Error>(testing::HasSubstr("match limit exceeded")));
 }
 
-TEST(Regex, WhatCostsTooMuchIsAnError) {
+TEST(Regex, MatchesThatTakeTooLongAreAnError) {
   EXPECT_THROW(matches("(a+)+[bc]", std::string(100, 'a')), Error);
   EXPECT_THROW(Regex(std::string(100'000, 'a'), "test"), Error);
   EXPECT_THROW(Regex("[a", "test"), Error);

@@ -21,7 +21,7 @@ TEST(ShortText, CharactersStayWhole) {
   EXPECT_EQ(shorten("a\u00e9b", 3), "a\u00e9...");
   EXPECT_EQ(shorten("\U0001f600b", 3), "...");
   EXPECT_EQ(shorten("\U0001f600b", 4), "\U0001f600...");
-  EXPECT_EQ(shorten(std::string(9, '\x80'), 6), std::string(3, '\x80') + "...");  // no characters at all
+  EXPECT_EQ(shorten(std::string(9, '\x80'), 6), std::string(3, '\x80') + "...");  // not one valid character
 }
 
 TEST(ShortText, ManyNamesAreCounted) {

@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-TEST(TextTable, FindsWhatAMapFinds) {
+TEST(TextTable, FindsTheTextsThatAMapFinds) {
   std::vector<std::string> texts;
   std::unordered_map<std::string, std::uint32_t> expected;
   TextTable table;
@@ -52,7 +52,7 @@ TEST(TextTable, FindsTextsByTheirNewPositions) {
   EXPECT_FALSE(table.find("1000", text_at));
 }
 
-TEST(KeySet, KnowsEachKeyFewOrMany) {
+TEST(KeySet, FindsEachKeyOfFewOrMany) {
   std::vector<std::string> keys = {""};
   for (int i = 1; i < 1000; ++i) keys.push_back(std::to_string(i));
   for (const std::size_t count : {1U, 7U, 8U, 9U, 10U, 1000U}) {

@@ -1,5 +1,5 @@
-// The first and the last character of every length, and what the Unicode Standard's table 3-7 ("Well-Formed UTF-8 Byte
-// Sequences") leaves out.
+// The first and the last character of every length, and byte sequences that table 3-7 of the Unicode Standard
+// ("Well-Formed UTF-8 Byte Sequences") does not list.
 #include "bytes/utf8.hpp"
 
 #include <string>
@@ -19,7 +19,7 @@ TEST(Utf8, CharactersOfEveryLength) {
   EXPECT_TRUE(is_utf8(""));
 }
 
-TEST(Utf8, WhatIsMalformed) {
+TEST(Utf8, FindsMalformedBytes) {
   for (const std::string_view text :
        {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe2\x82", "\xf0\x8f\xbf\xbf",
         "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf8\x88\x80\x80\x80", "\xff"}) {

@@ -35,7 +35,7 @@ Conversation short_talk(bool has_system) {
   return talk;
 }
 
-// Byte pieces of ASCII after "<s>" and "</s>". `adds_bos` as tokenizer_config.json has it.
+// Byte pieces of ASCII after "<s>" and "</s>". `adds_bos`: add_bos_token of tokenizer_config.json.
 Vocabulary ascii_vocabulary(bool adds_bos) {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::sentencepiece_bpe;
@@ -124,7 +124,7 @@ TEST(BuiltInTemplates, BeginWithBosOnlyWhereTheVocabularyAddsIt) {
   EXPECT_EQ(rendered("mistral", false, false), "[INST] Hello [/INST] Hi there</s>[INST] Who? [/INST]");
 }
 
-TEST(BuiltInTemplates, RefuseRolesThatTheyHaveNoPlaceFor) {
+TEST(BuiltInTemplates, RefuseUnknownRoles) {
   const Tokenizer tokenizer(ascii_vocabulary(true));
   Conversation talk = short_talk(false);
   talk.messages.emplace_back(Attributes{{"role", "tool"}, {"content", "42"}});
@@ -135,8 +135,8 @@ TEST(BuiltInTemplates, RefuseRolesThatTheyHaveNoPlaceFor) {
   }
 }
 
-// Only the template spells special tokens of the models, so that the tokenizer finds them.
-TEST(BuiltInTemplates, SpellSpecialTokensWithoutTextOfMessages) {
+// The template's text contains the models' special tokens, so that the tokenizer finds them; messages have none.
+TEST(BuiltInTemplates, HaveSpecialTokensOnlyInTextOfTheTemplate) {
   const Tokenizer tokenizer(ascii_vocabulary(true));
   for (const BuiltInTemplate& row : get_built_in_templates()) {
     const ChatText chat =

@@ -63,7 +63,7 @@ TEST(ChatTemplate, MakesATextWithTheSpecialTokensOfTheVocabulary) {
 
 // The variables of templates in transformers: its special_tokens_map has texts only, and the names of
 // extra_special_tokens.
-TEST(ChatTemplate, KnowsTheOtherSpecialTokensByTheirTexts) {
+TEST(ChatTemplate, HasTheOtherSpecialTokensAsTexts) {
   Vocabulary vocabulary = letters();
   vocabulary.tokenizer_config = {
       {"additional_special_tokens", Value::Array{"<a>", Attributes{{"content", "<b>"}, {"special", true}}}},
@@ -74,7 +74,7 @@ TEST(ChatTemplate, KnowsTheOtherSpecialTokensByTheirTexts) {
   EXPECT_EQ(made.from_messages.find('\1'), std::string::npos);
 }
 
-// transformers 5 renames the list, as its guide to migration says; templates are older.
+// transformers 5 renames the list, as its guide to migration states; templates use the older name.
 TEST(ChatTemplate, TheListOfExtraSpecialTokensHasItsOlderName) {
   Vocabulary vocabulary = letters();
   vocabulary.tokenizer_config = {
@@ -83,7 +83,7 @@ TEST(ChatTemplate, TheListOfExtraSpecialTokensHasItsOlderName) {
   EXPECT_EQ(chat.render(hello()).text, "['<a>', '<b>']");
 }
 
-TEST(ChatTemplate, OneOfSeveral) {
+TEST(ChatTemplate, ChoosesOneOfSeveralTemplates) {
   Vocabulary vocabulary = letters();
   EXPECT_FALSE(has_chat_template(vocabulary));
   EXPECT_THAT(support::error_of([&] { (void)ChatTemplate(vocabulary); }).what(), HasSubstr("no chat template"));
@@ -112,7 +112,7 @@ TEST(ChatTemplate, VariablesToolsAndDocuments) {
   EXPECT_EQ(ChatTemplate("{{ tools is none }}{{ documents is none }}", letters()).render(hello()).text, "TrueTrue");
 }
 
-TEST(ChatTemplate, ConversationsThatAreNone) {
+TEST(ChatTemplate, RefusesJsonThatIsNotAConversation) {
   const auto said = [](const char* json) {
     return std::string(support::error_of([&] { (void)parse_conversation(json, "talk.json"); }).what());
   };
@@ -128,7 +128,7 @@ TEST(ChatTemplate, ConversationsThatAreNone) {
   EXPECT_THAT(said(R"({"messages": [], "add_generation_prompt": 1})"), HasSubstr("expected true or false"));
 }
 
-TEST(ChatText, WhatMessagesSpellIsNotSpecial) {
+TEST(ChatText, TextOfMessagesIsNotSpecial) {
   const Tokenizer tokenizer(letters());
   const ChatTemplate chat("<s>{{ messages[0].content }}</s>", tokenizer.vocabulary());
   EXPECT_THAT(pieces(tokenizer, chat.render(hello("H</s>ab"))),
@@ -142,7 +142,7 @@ TEST(ChatText, WhatMessagesSpellIsNotSpecial) {
   EXPECT_THROW((void)tokenizer.encode(ChatText{"abc", "\1"}), Error);
 }
 
-// A SentencePiece model finds no control token in a text; a template spells them all the same.
+// A SentencePiece model finds no control token in a text. Templates contain them as text all the same.
 TEST(ChatText, ControlTokensOfSentencePiece) {
   const auto vocabulary = read_vocabulary(source_directory() / "examples/nano-mistral/tokenizer.model");
   ASSERT_TRUE(vocabulary);

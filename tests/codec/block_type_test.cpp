@@ -1,5 +1,5 @@
-// Block types compared with ggml: golden_blocks.inc holds what libggml-base.so of llama.cpp v0.5.0 makes of the numbers
-// and bytes that are made here.
+// Block types compared with ggml: golden_blocks.inc holds the results of libggml-base.so of llama.cpp v0.5.0 for the
+// numbers and bytes that are made here.
 #include "codec/block_type.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ constexpr Golden kGolden[] = {
 #include "golden_blocks.inc"
 };
 
-// As make_golden_blocks.py has it.
+// The same generator as in make_golden_blocks.py.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -83,7 +83,7 @@ float bell(Random& random) {
 constexpr std::size_t kRows = 12;
 constexpr std::size_t kLength = 1024;
 
-// Rows as models have them, of many scales, and rows of special cases.
+// Rows like those of models, of many scales, and rows of special cases.
 std::vector<float> rows_to_encode() {
   Random random(1);
   std::vector<float> values;
@@ -163,7 +163,7 @@ TEST(BlockTypes, AreFoundByNameAndNumber) {
 }
 
 // tensor_type_fallback() in src/llama-quant.cpp of llama.cpp v0.5.0.
-TEST(BlockTypes, RowsThatAreNoWholeBlocksTakeTheFallbackOfLlamaQuantize) {
+TEST(BlockTypes, RowsThatAreNotWholeBlocksTakeTheFallbackOfLlamaQuantize) {
   const std::map<std::string_view, std::string_view> fallbacks = {
       {"tq1_0", "q4_0"},    {"tq2_0", "q4_0"}, {"q2_k", "q4_0"}, {"q3_k", "q4_0"},
       {"iq4_xs", "iq4_nl"}, {"q4_k", "q5_0"},  {"q5_k", "q5_1"}, {"q6_k", "q8_0"}};
@@ -205,7 +205,7 @@ TEST(Halves, AreThoseOfTheReference) {
   for (std::uint32_t code = 0; code < 0x10000; ++code) {
     const auto half = static_cast<std::uint16_t>(code);
     ASSERT_EQ(canonical_bits(half_to_float(half)), canonical_bits(decode_f16(half))) << code;
-    // The number itself, those about the middle to the next, and NaN.
+    // The number itself, numbers around the middle to the next one, and NaN.
     const float x = decode_f16(half);
     const float middle = (x + decode_f16(static_cast<std::uint16_t>(half + 1))) / 2;
     for (const float y : {x, middle, std::nextafter(middle, 0.0F), std::nextafter(middle, 1e38F * middle)}) {
@@ -271,7 +271,7 @@ TEST_P(BlockCodecs, EncodeRowsAsGgml) {
   }
 }
 
-// Threads take some rows each, and vectors what is left of them.
+// Each thread encodes some rows, and the last rows of a thread fill only part of a vector.
 TEST_P(BlockCodecs, EncodeEachRowByItself) {
   const std::vector<float> rows = rows_to_encode();
   const std::vector<float> weights = importance();
@@ -293,7 +293,7 @@ TEST_P(BlockCodecs, EncodeEachRowByItself) {
   }
 }
 
-TEST_P(BlockCodecs, NumbersThatAreNotFiniteHarmTheirRowAlone) {
+TEST_P(BlockCodecs, NumbersThatAreNotFiniteHarmOnlyTheirRow) {
   std::vector<float> rows = rows_to_encode();
   const std::vector<float> weights = importance();
   for (const BlockType& type : list_block_types()) {
@@ -315,7 +315,7 @@ TEST_P(BlockCodecs, NumbersThatAreNotFiniteHarmTheirRowAlone) {
   }
 }
 
-// The error that is left is that of even steps from -3 to 3 times the numbers' root mean square: the step / sqrt(12).
+// The expected error is that of even steps from -3 to 3 times the numbers' root mean square: step / sqrt(12).
 TEST_P(BlockCodecs, LoseLittle) {
   const std::map<std::string_view, int> kBits = {
       {"q4_0", 4}, {"q4_1", 4}, {"q5_0", 5},   {"q5_1", 5},   {"q8_0", 8},  {"q2_k", 2},  {"q3_k", 3}, {"q4_k", 4},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints tests/codec/golden_blocks.inc: what ggml makes of the numbers and blocks that block_type_test.cpp makes, too.
+"""Prints tests/codec/golden_blocks.inc: ggml's results for the numbers and blocks that block_type_test.cpp also makes.
 
     make_golden_blocks.py DIRECTORY > golden_blocks.inc
 
@@ -68,7 +68,7 @@ def bell(random):
 
 
 def rows_to_encode():
-    """Rows as models have them, of many scales, and rows of special cases."""
+    """Rows like those of models, of many scales, and rows of special cases."""
     random = Random(1)
     special = [
         lambda i, x: 0.0,
@@ -110,7 +110,7 @@ def address(buffer):
 
 
 def canonical(floats):
-    """Every NaN as the same one, which of them is the processor's choice."""
+    """Replaces every NaN by the same one, because the processor chooses among them."""
     return array.array("f", [x if x == x else struct.unpack("<f", struct.pack("<I", 0x7FC00000))[0] for x in floats])
 
 

@@ -17,7 +17,7 @@ namespace {
 
 class QuantizeKernels : public EachInstructionSet {};
 
-// Numbers that are nearly, or just, half a code.
+// Numbers near the middle between two codes, and exactly there.
 std::vector<float> halves(float delta, int lowest, int highest) {
   std::vector<float> numbers;
   for (int code = lowest - 2; code <= highest + 2; ++code) {
@@ -96,7 +96,7 @@ TEST_P(QuantizeKernels, GroupsHaveRangesCodesAndLossesOfTheirOwn) {
   }
 }
 
-TEST_P(QuantizeKernels, RangesTellWhatIsNotFinite) {
+TEST_P(QuantizeKernels, RangesReportNumbersThatAreNotFinite) {
   for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN()}) {
     for (const std::size_t at : {0U, 17U, 127U}) {
@@ -120,7 +120,7 @@ TEST_P(QuantizeKernels, LossesAreDifferencesAndTheirSquares) {
     double squared_values = 0;
     for (std::size_t i = 0; i < count; ++i) {
       numbers[i] = std::ldexp(static_cast<float>(static_cast<int>(random() % 2001) - 1000),
-                              static_cast<int>(random() % 160) - 80);  // squares leave float32
+                              static_cast<int>(random() % 160) - 80);  // squares overflow float32
       decoded[i] = numbers[i] * (1 + static_cast<float>(static_cast<int>(random() % 21) - 10) / 256);
       const auto lost = static_cast<double>(numbers[i] - decoded[i]);
       worst = std::max(worst, std::abs(lost));

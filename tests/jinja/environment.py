@@ -46,12 +46,12 @@ def make_environment():
 
 @functools.lru_cache(maxsize=None)
 def compiled(environment, template):
-    """Compiling takes jinja2 most of the time, and cases share templates."""
+    """Keeps compiled templates: jinja2 spends most of the time compiling, and cases share templates."""
     return environment.from_string(template)
 
 
 def render(environment, template, variables):
-    """The text, or None where anything is raised."""
+    """Returns the text, or None if jinja2 raises an error."""
     try:
         return compiled(environment, template).render(**variables)
     except Exception:  # noqa: BLE001: jinja2 raises what Python raises

@@ -1,4 +1,4 @@
-"""Random templates from a grammar of what Jinja has; the same seed gives the same ones."""
+"""Random templates from a grammar of Jinja's constructs. The same seed gives the same templates."""
 
 import random
 

@@ -29,7 +29,7 @@ BY_HAND = [
     "{{ (people|selectattr('age', 'equalto', 25)|list)[0].name }}{{ people|map(attribute='name')|join(', ') }}",
     "{{ 'a' if none else 'b' }}{{ 'a' if false }}{{ none }}{{ missing }}{{ true }}",
     "{{ [1, 'a', none, 1.5, {'k': (1,)}, ()] }}",
-    # Templates that jinja2's compiler refuses, whether the part runs or not; conditions may ask for filters first.
+    # jinja2's compiler refuses these templates, whether the part runs or not; conditions may test for a filter first.
     "{% if false %}{{ 1|frob }}{% endif %}{{ 2|frob if false }}{{ 3 if true else 3 is frob }}",
     "{% for i in [] %}{{ 1|frob }}{% endfor %}",
     "{% if false %}{% for i in [] %}{{ 1 is frob }}{% endfor %}{% endif %}",
@@ -47,7 +47,7 @@ BY_HAND = [
     "{% set loop = 1 %}{{ loop }}",
     "{{ dict.fromkeys('aba') }}{{ {}.fromkeys([1, 2, 1], 'x') }}{{ dict.fromkeys(l)|list }}{{ dict }}{{ dict.fromkeys(5) }}",
     "{{ dict.fromkeys('aba') }}{{ {}.fromkeys([1, 2, 1], 'x') }}{{ dict.fromkeys(l)|list }}{{ dict }}",
-    # Markup escapes what it is given.
+    # Markup escapes its arguments.
     "{{ '<%s|%5s|%r|%(a)s>'|safe % ('<a>', '&', '\"') if false }}{{ '<%s|%5s|%r>'|safe % ('<a>', '&', 'b') }}",
     "{{ '<%s|%s>'|safe|format('<a>'|safe, ['<', 1]) }}{{ '%(a)s'|safe % {'a': '<'} }}{{ '%d %.1f'|safe % (5, 2.5) }}",
     "{{ '<{}|{:>5}|{!r}|{x}>'.format('<a>', '&', '<', x='>') }}{{ ('<{}|{:>5}|{!r}|{x}>'|safe).format('<a>', '&', '<', x='>') }}",

@@ -1,5 +1,5 @@
-// Renders templates for tests/jinja/against_jinja2.py: a JSON object a line from standard input,
-// {"template", "variables"}, and one a line to standard output, {"text", "marks"} or {"error"}.
+// Renders templates for tests/jinja/against_jinja2.py. Each line of standard input is a JSON object {"template",
+// "variables"}; each line of standard output is {"text", "marks"} or {"error"}.
 #include <cstdio>
 #include <ctime>
 #include <iostream>

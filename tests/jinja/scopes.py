@@ -1,4 +1,4 @@
-"""Random templates that set and read few names in scopes inside each other."""
+"""Random templates that set and read few names in nested scopes."""
 
 import random
 
@@ -26,7 +26,7 @@ def _statement(rng, depth):
         more = "".join(
             f"{{% elif {rng.choice(NAMES)} == 2 %}}" + _body(rng, depth + 1) for _ in range(rng.randint(0, 2))
         )
-        # Not both: versions of jinja2 differ where if, elif and else set a name.
+        # Not in all branches: versions of jinja2 differ if if, elif and else set the same name.
         otherwise = rng.choice(["", "{% else %}" + _body(rng, depth + 1)]) if not more else ""
         return f"{{% if {test} %}}{inner}{more}{otherwise}{{% endif %}}"
     if kind == 3:

@@ -40,7 +40,7 @@ Text render(const std::string& source, const Attributes& variables = {}, const L
   return Template(source, "template").render(variables_of(variables), {.limits = limits, .now = some_friday});
 }
 
-// Characters that come from the variables in brackets.
+// Returns the text with brackets around characters that come from the variables.
 std::string marked_text(const std::string& source, const Attributes& variables) {
   const Text text = render(source, variables);
   std::string shown;
@@ -78,7 +78,7 @@ TEST(Template, RendersWhatJinja2Renders) {
   EXPECT_GT(cases, 400U);
 }
 
-TEST(Template, MarksWhatComesFromTheVariables) {
+TEST(Template, MarksTextThatComesFromTheVariables) {
   const Attributes given = {{"x", "ab c"}, {"m", Value::Array{Attributes{{"role", "user"}, {"content", " <s>é "}}}}};
   EXPECT_EQ(marked_text("<s>{{ x }}</s>", given), "<s>[ab c]</s>");
   EXPECT_EQ(marked_text("{% for i in m %}<{{ i.role }}>{{ i['content']|trim }}\n{% endfor %}", given),
@@ -100,7 +100,7 @@ TEST(Template, MarksWhatComesFromTheVariables) {
             "[ab c]True4[ab cab c]");
 }
 
-// A message's numbers may not spell a special token: 60 is "<", 62 is ">".
+// A message's numbers must not become a special token: 60 is "<", 62 is ">".
 TEST(Template, MarksCharactersThatNumbersMake) {
   const Attributes given = {{"m", Attributes{{"a", 60}, {"b", 62}}}};
   EXPECT_EQ(marked_text("{{ '%cs%c' % (m.a, m.b) }}{{ '%3c' % m.a }}", given), "[<]s[>]  [<]");
@@ -109,7 +109,7 @@ TEST(Template, MarksCharactersThatNumbersMake) {
   EXPECT_EQ(marked_text("{{ '%c%c' % ('x', m.a) }}", given), "x[<]");
 }
 
-TEST(Template, MarksWhatComesFromTheVariablesThroughNamesAndFormats) {
+TEST(Template, MarksTextThatComesThroughNamesAndFormats) {
   const Attributes given = {{"d", Attributes{{"<s>", 1}}}, {"x", "<s>%Y"}, {"f", "{:<>2}"}};
   EXPECT_EQ(marked_text("{{ dict(**d)|tojson }}{{ dict({'a': 1}, **d)|list|join }}", given), R"({"[<s>]": 1}a[<s>])");
   EXPECT_EQ(marked_text("{% macro f() %}{{ kwargs|list|join }}{% endmacro %}{{ f(b=1, **d) }}", given), "b[<s>]");
@@ -136,7 +136,7 @@ TEST(Template, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("{% include 'x' %}"), HasSubstr("'include' is not supported: a chat template is one file"));
   EXPECT_THAT(error_of("{{ 1|frob }}"), HasSubstr("there is no filter 'frob'"));
   EXPECT_THAT(error_of("{{ 1 is frob }}"), HasSubstr("there is no test 'frob'"));
-  // Before anything runs, outside of conditions.
+  // Unknown filters outside of conditions are errors before anything runs.
   EXPECT_THAT(error_of("{{ raise_exception('x') }}\n{% for x in [] %}\n{{ x|frob }}{% endfor %}"),
               HasSubstr("line 3: there is no filter 'frob'"));
   EXPECT_THAT(error_of("{{ dict(a=1, a=2) }}"), HasSubstr("the argument 'a' is given twice"));
@@ -155,7 +155,7 @@ TEST(Template, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("{{ 1 // 0 }}"), HasSubstr("by zero"));
 }
 
-// JSON may have integers that a template cannot have.
+// JSON may have integers that are too large for a template.
 TEST(Template, IntegersBeyond64BitsFailWhereTheyAreUsed) {
   const std::string_view json = R"({"large": 9223372036854775808, "x": "y", "n": -9223372036854775808,
                                     "f": 1e300, "l": [18446744073709551615]})";
@@ -171,7 +171,7 @@ TEST(Template, IntegersBeyond64BitsFailWhereTheyAreUsed) {
 }
 
 // The expected texts are jinja2's.
-TEST(Template, ANameThatAScopeSetsIsItsOwnFromTheBeginning) {
+TEST(Template, ANameThatAScopeSetsIsUndefinedAtItsBeginning) {
   const Attributes given = {{"x", "X"}};
   EXPECT_EQ(render("{% for i in [1] %}{{ x }}{% endfor %}{% set x = 2 %}{{ x }}", given).bytes, "2");
   EXPECT_EQ(render("{% macro f() %}{{ x }}{% endmacro %}{{ f() }}{% set x = 2 %}{{ f() }}", given).bytes, "2");
@@ -182,7 +182,7 @@ TEST(Template, ANameThatAScopeSetsIsItsOwnFromTheBeginning) {
   EXPECT_EQ(render("{% block b %}{{ x }}{% endblock %}{% set x = 2 %}", given).bytes, "X");
 }
 
-TEST(Template, AnythingThatIsNotOfItsValuesIsOutOfReach) {
+TEST(Template, ReachesOnlyTheAttributesOfItsValues) {
   EXPECT_EQ(render("{{ ''.__class__ }}{{ [].__doc__ }}{{ cycler.__init__ }}{{ {}.__class__ }}").bytes, "");
   EXPECT_THAT(error_of("{{ ''.__class__.__mro__ }}"), HasSubstr("is unsafe"));
   EXPECT_THAT(error_of("{{ ''['__class__'].x }}"), HasSubstr("is unsafe"));
@@ -191,8 +191,8 @@ TEST(Template, AnythingThatIsNotOfItsValuesIsOutOfReach) {
   EXPECT_THAT(error_of("{{ 5() }}"), HasSubstr("'int' object is not callable"));
 }
 
-// Each would run for ever, take all memory or all of the stack.
-TEST(Template, HasAnEnd) {
+// Without limits, each would run for ever, or take all memory or the whole stack.
+TEST(Template, StopsAtItsLimits) {
   const Limits small = {.steps = 200'000, .bytes = 1 << 24, .output = 1 << 20, .depth = 400};
   const auto ends = [&](const std::string& source) {
     const Error error = support::error_of([&] { (void)render(source, {}, small); });
@@ -233,7 +233,7 @@ TEST(Template, HasAnEnd) {
   EXPECT_THAT(error_of(ifs), HasSubstr("too deep"));
 }
 
-TEST(Template, NamespacesThatHoldEachOtherGo) {
+TEST(Template, NamespacesThatHoldEachOtherAreFreed) {
   EXPECT_EQ(render("{% set a = namespace() %}{% set b = namespace(a=a) %}{% set a.b = b %}{% set a.a = a %}"
                    "{% macro m() %}{% endmacro %}{% set a.m = m %}{{ a.b.a.a.b is defined }}")
                 .bytes,

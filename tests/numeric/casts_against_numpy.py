@@ -52,7 +52,7 @@ def run(poise, directory, dtype, data, to):
 
 
 def counters(text, count):
-    """values, worst error, fell to zero, to subnormal"""
+    """Returns the counts in a message: values, worst error, became zero, became subnormal."""
     line = next((line for line in text.splitlines() if "->" in line and "values" in line), "")
     found = re.search(
         r"([\d,]+) values, worst absolute error ([\d.e+-]+), ([\d,]+) fell to zero, ([\d,]+) to subnormal", line
@@ -85,7 +85,7 @@ def small_floats(exponent_bits, mantissa_bits, bias, infinities, codes):
 
 
 def same_floats(a, b):
-    """Bits, but any NaN for a NaN."""
+    """Compares bits, but accepts any NaN for a NaN."""
     return np.array_equal(a.view(f"u{a.itemsize}")[~np.isnan(b)], b.view(f"u{b.itemsize}")[~np.isnan(b)]) and bool(
         np.isnan(a[np.isnan(b)]).all()
     )
@@ -115,7 +115,7 @@ def widening(poise, directory):
 
 
 def edges(limit):
-    """float32 around everything that rounding can go wrong at, without overflow."""
+    """Numbers of float32 around all limits of rounding, without overflow."""
     codes = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
     middles = ((codes[:-1].astype(np.float64) + codes[1:]) / 2).astype(np.float32)
     wide = np.concatenate(
@@ -162,7 +162,8 @@ def narrowing(poise, directory):
             done.returncode == 1 and f"tensor w: element 4097 is too large for {to}" in done.stderr,
             f"F32 -> {to}: overflow: {done.stderr}",
         )
-    # float64 is rounded once: by way of float32 the first would be a middle, and go to the even neighbour.
+    # float64 is rounded once. If it were rounded to float32 first, the first number would be a middle, and would go to
+    # its even neighbour.
     once = np.array([1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-11 - 2.0**-40, 1e-300, -1e-300], np.float64)
     _, made = run(poise, directory, "F64", once.tobytes(), "f16")
     expect(

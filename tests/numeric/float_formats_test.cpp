@@ -57,7 +57,7 @@ TEST(FloatFormats, NeighboursAndTheMiddleBetweenThem) {
   for (const Format& format : kFormats) {
     for (std::uint16_t code = 0; code < format.infinity; ++code) {
       const auto here = static_cast<double>(decode_float(format.dtype, code));
-      // Behind the largest number the next one would be twice a power of two.
+      // After the largest number, the next one would be twice a power of two.
       const double above = code + 1 == format.infinity ? 2 * std::exp2(std::ilogb(here))
                                                        : static_cast<double>(decode_float(format.dtype, code + 1U));
       const double middle = (here + above) / 2;

@@ -35,8 +35,8 @@ TEST(Scan, HalvesAreBadWhenTheyDecodeToNoFiniteNumber) {
   }
 }
 
-TEST(Scan, TheFirstIsFoundWhereverItStands) {
-  constexpr std::size_t kElements = 300;  // two blocks of the counting loop and a rest
+TEST(Scan, FindsTheFirstAtEveryPlace) {
+  constexpr std::size_t kElements = 300;  // two blocks of the counting loop, and some more
   for (const auto& [dtype, bytes, bad] : {std::tuple{DType::boolean, 1U, 0x02ULL},
                                           {DType::f16, 2U, 0x7c00ULL},
                                           {DType::f32, 4U, 0xff800001ULL},
@@ -51,7 +51,7 @@ TEST(Scan, TheFirstIsFoundWhereverItStands) {
   }
 }
 
-TEST(Scan, ARunOfNothingButBadValuesIsCounted) {
+TEST(Scan, CountsARunOfOnlyBadValues) {
   const std::vector<std::byte> bytes(100'000, std::byte{0xff});
   EXPECT_EQ(find_bad_values(DType::boolean, bytes).count, 100'000U);
   EXPECT_EQ(find_bad_values(DType::bf16, bytes).count, 50'000U);

@@ -47,7 +47,7 @@ TEST(Summary, OfFloatsAroundAnyCenter) {
   }
 }
 
-// Wherever they are in a step or after the last.
+// Special numbers stand at every place of a step, and after the last step.
 TEST(Summary, CountsSpecialNumbersAtEveryPlace) {
   for (std::size_t i = 0; i < 40; ++i) {
     for (const bool is_stored : {false, true}) {
@@ -82,7 +82,7 @@ TEST(Summary, CollectsFarNumbersUpToALimit) {
   EXPECT_EQ(far.numbers, (std::vector<float>{-9, 10, 11}));
   EXPECT_TRUE(far.covers(-9, 9));
   EXPECT_FALSE(far.covers(-7, 9));
-  numbers[70] = -12;  // one too many: an extreme all the same, in this block and in the next
+  numbers[70] = -12;  // one more than the limit: still an extreme, in this block and in the next
   for (int block = 0; block < 2; ++block) {
     const Summary summary = summarize(numbers, kSmallestNormal, far);
     EXPECT_EQ(summary.min, -12);
@@ -99,7 +99,7 @@ TEST(Summary, OfDoublesWhoseSquaresFloat64DoesNotHold) {
     EXPECT_DOUBLE_EQ(moments.find_mean() / unit, 1);
     EXPECT_DOUBLE_EQ(moments.find_deviation() / unit, 1.632993161855452);
     EXPECT_DOUBLE_EQ(moments.find_rms() / unit, 1.914854215512676);
-    // Merged with numbers of another size.
+    // The summary is merged with numbers of another magnitude.
     Moments ones = summarize(std::vector<double>{1, 1, 1}, 0).moments;
     ones.merge(moments);
     EXPECT_DOUBLE_EQ(ones.find_mean(), unit > 1 ? unit / 2 : 0.5);

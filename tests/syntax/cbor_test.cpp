@@ -123,7 +123,7 @@ TEST(Cbor, LenientReadsEveryWellFormedSpelling) {
   EXPECT_EQ(decode(hex("fb 3f f0 00 00 00 00 00 00"), Rules::lenient), Value(1.0));
 }
 
-TEST(Cbor, DeterministicRefusesWhatHasAShorterOrSortedSpelling) {
+TEST(Cbor, DeterministicRefusesItemsWithAShorterOrSortedForm) {
   EXPECT_THAT(refusal(hex("18 17"), Rules::deterministic), HasSubstr("the number 23 in other than its shortest form"));
   EXPECT_THAT(refusal(long_head(0, 255, 2), Rules::deterministic), HasSubstr("shortest"));
   EXPECT_THAT(refusal(long_head(0, 65535, 4), Rules::deterministic), HasSubstr("shortest"));
@@ -145,7 +145,7 @@ TEST(Cbor, DeterministicRefusesWhatHasAShorterOrSortedSpelling) {
   EXPECT_EQ(refusal(map({{text("c"), number(1)}, {text("bb"), number(2)}}), Rules::deterministic), "");
 }
 
-TEST(Cbor, AKeyStandsOnce) {
+TEST(Cbor, RepeatedKeysAreRefused) {
   EXPECT_THAT(refusal(map({{text("a"), number(1)}, {text("a"), number(2)}}), Rules::deterministic),
               HasSubstr("\"a\" appears twice"));
   EXPECT_THAT(refusal(map({{text("b"), number(1)}, {text("a"), number(2)}, {text("b"), number(2)}}), Rules::lenient),
@@ -189,7 +189,7 @@ TEST(Cbor, TheNumberOfValuesIsBounded) {
   EXPECT_THAT(refusal(zeros(2'000'000), Rules::lenient), HasSubstr("more values than a text of this size may hold"));
 }
 
-// RFC 8949, appendix B, with eight zeros behind each first byte. Simple values that have no meaning are refused, too.
+// RFC 8949, appendix B, with eight zeros after each first byte. Unassigned simple values are refused, too.
 TEST(Cbor, EveryFirstByteBeginsAnItemOrIsRefused) {
   const auto begins_none = [](unsigned first) {
     const unsigned low = first & 0x1fU;
@@ -228,7 +228,7 @@ TEST(Cbor, TheEncoderSortsKeys) {
             map({{number(2), number(3)}, {negative(0), number(4)}, {text("a"), number(1)}}));
 }
 
-TEST(Cbor, TextThatIsNoneIsToldWithItsKeys) {
+TEST(Cbor, ErrorsOfInvalidTextHaveItsKeys) {
   const Value value(Attributes{{"a", Attributes{{"b", Value::Array{"x", "\xff"}}}}});
   try {
     encode(value);

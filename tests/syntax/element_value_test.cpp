@@ -1,4 +1,4 @@
-// Bits of IEEE 754 and bfloat16 by hand.
+// The bits of IEEE 754 and bfloat16 are worked out by hand.
 #include "syntax/element_value.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ std::optional<Value> value_of(DType dtype, std::uint64_t bits, std::size_t bytes
   return read_element(dtype, std::as_bytes(std::span(text)));
 }
 
-TEST(ElementValue, OfEachKind) {
+TEST(ElementValue, ReadsEachKind) {
   EXPECT_EQ(value_of(DType::f64, 0x3ff8000000000000, 8), Value(1.5));
   EXPECT_EQ(value_of(DType::f32, 0xbfc00000, 4), Value(-1.5));
   EXPECT_EQ(value_of(DType::f16, 0x3e00, 2), Value(1.5));
@@ -29,7 +29,7 @@ TEST(ElementValue, OfEachKind) {
   EXPECT_EQ(value_of(DType::complex64, 0xbfc000003fc00000, 8), Value(Value::Array{1.5, -1.5}));
 }
 
-TEST(ElementValue, OfBytesThatAreNotOneElement) {
+TEST(ElementValue, RefusesBytesThatAreNotOneElement) {
   EXPECT_EQ(value_of(DType::f32, 0, 2), std::nullopt);
   EXPECT_EQ(value_of(DType::f4_e2m1, 0, 1), std::nullopt);
   EXPECT_EQ(value_of(DType::unknown, 0, 1), std::nullopt);

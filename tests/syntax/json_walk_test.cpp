@@ -1,5 +1,5 @@
-// A text that is walked gives what the same text gives as a tree, and is refused where that is refused, whatever is
-// asked of each value.
+// A walk through a text gives the same values as its tree, and refuses the same texts, however the caller reads each
+// value.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -39,8 +39,7 @@ class Random {
   std::mt19937 random_;
 };
 
-// Makes texts: containers in each other, mostly small, now and then deeper than allowed or with a key that appears
-// twice.
+// Makes random texts: nested containers, mostly small, sometimes deeper than allowed or with a repeated key.
 class RandomText {
  public:
   explicit RandomText(Random& random) : random_(random) {}
@@ -98,7 +97,7 @@ class RandomText {
   Random& random_;
 };
 
-// One place of the text becomes another byte, goes or is added to, or the text ends there.
+// Changes, removes or inserts a byte at one place, or ends the text there.
 void damage(std::string& text, Random& random) {
   constexpr std::string_view kBytes("[]{}:,\"\\ 0-e.tn\x01\x80\0", 18);
   const std::size_t place = random.below(text.size());
@@ -110,7 +109,7 @@ void damage(std::string& text, Random& random) {
   }
 }
 
-// Asks the values of a text in any way, and wants what the tree has. Without a tree it only asks.
+// Reads the values of a text in random ways, and compares them with the tree, if there is one.
 class Walker {
  public:
   explicit Walker(Random& random) : random_(random) {}
@@ -153,7 +152,7 @@ class Walker {
     }
   }
 
-  // False where the value is of another kind.
+  // Returns false if the value is of another kind.
   bool asked(JsonValue& value, const Value* expected) {
     switch (random_.below(9)) {
       case 0: {
@@ -233,13 +232,13 @@ void expect_walks_as_tree(const std::string& text, Random& random) {
   }
 }
 
-TEST(JsonWalk, GivesWhatTheTreeHas) {
+TEST(JsonWalk, GivesTheValuesOfTheTree) {
   Random random(1);
   for (int i = 0; i < 3000 && !testing::Test::HasFailure(); ++i)
     expect_walks_as_tree(RandomText(random).object(0), random);
 }
 
-TEST(JsonWalk, RefusesWhatTheTreeRefuses) {
+TEST(JsonWalk, RefusesTheTextsThatTheTreeRefuses) {
   Random random(2);
   for (int i = 0; i < 3000 && !testing::Test::HasFailure(); ++i) {
     std::string text = RandomText(random).object(0);
@@ -248,8 +247,7 @@ TEST(JsonWalk, RefusesWhatTheTreeRefuses) {
   }
 }
 
-// Each list alone fits the text's budget of a million values; both do not. Skipped values are not kept.
-// it.
+// Each list alone fits the text's budget of a million values, but both together do not. Skipped values cost nothing.
 TEST(JsonWalk, CountsTheValuesOfAllTreesTogether) {
   std::string list = "[0";
   for (int i = 0; i < 700000; ++i) list += ",0";
@@ -270,7 +268,7 @@ TEST(JsonWalk, CountsTheValuesOfAllTreesTogether) {
               HasSubstr("more values than a text of this size may hold"));
 }
 
-// Lists that are walked are not levels of what is collected.
+// A list that is walked is not a level of the trees inside it.
 TEST(JsonWalk, ReadsTreesInsideOfWalkedLists) {
   std::vector<Value> found;
   walk_json_object(

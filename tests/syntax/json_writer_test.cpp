@@ -6,7 +6,7 @@
 namespace poise {
 namespace {
 
-TEST(JsonWriter, WritesWhatToJsonMakesOfTheSame) {
+TEST(JsonWriter, WritesTheTextOfToJson) {
   const Value nested = Attributes{{"deep", Value::Array{1, Value::Array{}, Attributes()}}};
   const Attributes whole{{"name", "a\"b"},
                          {"none", Value()},
@@ -33,7 +33,7 @@ TEST(JsonWriter, WritesWhatToJsonMakesOfTheSame) {
   }
 }
 
-TEST(JsonWriter, GivesWhatWasWrittenPieceByPiece) {
+TEST(JsonWriter, GivesTheTextPieceByPiece) {
   JsonWriter out;
   std::string text;
   out.begin_array();

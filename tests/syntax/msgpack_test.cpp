@@ -1,4 +1,4 @@
-// Items by hand from the specification (msgpack.org), and ones that break its rules.
+// Items are written by hand from the specification (msgpack.org); some break its rules.
 #include "syntax/msgpack.hpp"
 
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ TEST(Msgpack, Containers) {
             map);
 }
 
-// The type, where the content begins, and how long it is.
+// Expected: the type, the place of the content, and its length.
 TEST(Msgpack, Extensions) {
   EXPECT_EQ(value_in(bytes("\xd4\xff\x09")), Value(Value::Array{-1, 2, 1}));
   EXPECT_EQ(value_in(bytes("\xd5\x01\x09\x09")), Value(Value::Array{1, 2, 2}));
@@ -108,7 +108,7 @@ TEST(Msgpack, Extensions) {
   EXPECT_EQ(value_in(bytes("\xc9\x00\x00\x00\x01\x03x")), Value(Value::Array{3, 6, 1}));
 }
 
-TEST(Msgpack, ATreeIsWalkedByNumbers) {
+TEST(Msgpack, ATreeIsReadByTheNumbersOfItems) {
   const MemorySource range = bytes(
       "\x82\xa1"
       "a\x92\x01\x02\xa1"
@@ -122,7 +122,7 @@ TEST(Msgpack, ATreeIsWalkedByNumbers) {
   EXPECT_EQ(tree.find(Tree::kRoot, "c"), std::nullopt);
 }
 
-TEST(Msgpack, FaultsAreToldWithTheKeysThatLeadThere) {
+TEST(Msgpack, ErrorsHaveTheKeysThatLeadToTheItem) {
   const auto expect = [](const MemorySource& range, std::string_view message, std::uint64_t offset) {
     const Error error = error_in(range);
     EXPECT_EQ(error.kind(), ErrorKind::invalid_file);

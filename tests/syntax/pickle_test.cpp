@@ -82,12 +82,12 @@ TEST(Pickle, CutsAreRefused) {
   }
 }
 
-// The number of MEMOIZE is how many keys there are, as in CPython: here 2, and not 3.
+// MEMOIZE uses the number of keys in the memo as its key, as in CPython: here 2, not 3.
 TEST(Pickle, AKeyOfTheMemoCountsOnce) {
   const std::string program = "Np1\n]p0\n0Np1\n}\x94h\2.";
   const Pickle pickle = run(std::as_bytes(std::span(program)), "a");
   EXPECT_EQ(pickle.kind(pickle.root()), Kind::dict);
-  // Keys in any order, and some far away: 5, 1, 0, 2 and then the fourth.
+  // Keys come in any order, and some are large: 5, 1, 0, 2, then MEMOIZE's key 4.
   const std::string far = "Np5\n0Np1\n0Np0\n0Np2\n0}\x94g4\n.";
   const Pickle other = run(std::as_bytes(std::span(far)), "a");
   EXPECT_EQ(other.kind(other.root()), Kind::dict);
@@ -95,7 +95,7 @@ TEST(Pickle, AKeyOfTheMemoCountsOnce) {
 
 // Steps that Python's readers run differently, or after which they may go on, are unsupported; elsewhere they stop,
 // too.
-TEST(Pickle, ErrorsTellWhetherPythonStops) {
+TEST(Pickle, ErrorsShowWhetherPythonStops) {
   const auto kind_of = [](const std::string& program) {
     return run_until_error(std::as_bytes(std::span(program)), "a").stop->kind();
   };
@@ -105,7 +105,7 @@ TEST(Pickle, ErrorsTellWhetherPythonStops) {
     EXPECT_EQ(kind_of(goes_on), ErrorKind::unsupported) << goes_on;
 }
 
-TEST(Pickle, ChangesAfterACallShow) {
+TEST(Pickle, ChangesAfterACallAreRecorded) {
   const std::string program =
       "]q\1"
       "0cm\nf\n(h\1}tRh\1Na0.";

@@ -59,7 +59,7 @@ class Persistent:
 
 
 class Record:
-    """Runs a program: the names that a reader looks up, and what it returns or raises."""
+    """Runs a program. Records the names that a reader looks up, and its result or error."""
 
     def __init__(self, reader, stream):
         self.names = []
@@ -82,7 +82,7 @@ class Record:
 
 
 class Buffered(io.BytesIO):
-    """A file that can be looked at ahead of the position, as those of open() can."""
+    """A file with peek(), as files of open() have."""
 
     def peek(self, size=0):
         return self.getvalue()[self.tell() : self.tell() + 4096]
@@ -99,7 +99,7 @@ class Comparison:
         self.kept = []
 
     def plain(self, found):
-        """A value that equals another one's if Python's objects are equal, of what may be a key."""
+        """Returns a value for an object that may be a key. Values are equal if Python's objects are equal."""
         kind, *parts = self.objects[found]
         if kind == "int" or kind == "bool":
             return int(parts[0])
@@ -121,7 +121,7 @@ class Comparison:
             raise Different(f"Python: {expected!r}, Poise: {self.objects[found]}")
 
     def list(self, expected, found):
-        """As object(), of several."""
+        """Does the same as object() for several objects."""
         if len(expected) != len(found):
             raise Different(f"Python: {expected!r}, Poise: {[self.objects[one] for one in found]}")
         for one, other in zip(expected, found):
@@ -177,9 +177,9 @@ class Comparison:
 
 
 class Program:
-    """A program that is right more often than not: what is on its stack is known."""
+    """Makes a program that is usually valid: it knows what is on its stack."""
 
-    # Each list has what Python reads, then what it refuses.
+    # Each list has texts that Python reads, then texts that it refuses.
     LINES = (
         ["0", "1", "00", "01", "7", "-3", "+1", " 5", "5 ", "1_0", "0x1f", "-0", "0o17", "0b11", "\t2", "9" * 30]
         + ["-" + "9" * 25, "5\r", "0x_F", "12345678901234567890"],
@@ -350,7 +350,7 @@ class Program:
         return self.write(step, push, count)
 
     def set_in_list(self):
-        """Steps that belong together: a list, and a number or two of its own set in it."""
+        """Writes steps that belong together: they make a list, and set one or two of its items."""
         size = self.chance.randrange(1, 4)
         at = self.chance.randrange(-size, size + self.is_wild)
         self.write(b"](" + b"N" * size + b"e", "list")
@@ -361,7 +361,7 @@ class Program:
         self.write(b"cm\n" + word + b"\n)}(" + b"X" + self.counted(b"key") + b"Nu\x92", "object")
 
     def frame(self):
-        """The steps so far get frames: one, or one that cuts a step in two."""
+        """Puts the steps so far into a frame, or into one that cuts a step in two."""
         cut = self.chance.randrange(len(self.bytes) + 1) if self.is_wild else len(self.bytes)
         self.bytes = b"\x80\x04\x95" + cut.to_bytes(8, "little") + self.bytes
 
@@ -371,7 +371,7 @@ class Program:
             while len(self.stack) > 1:
                 self.stack.pop()
                 self.write(b"t", "tuple")
-        # Objects of the memo are loaded again, so that the memo shows.
+        # Objects of the memo are loaded again, so that the result depends on the memo.
         for key in list(self.memo)[:6]:
             self.write(b"j" + key.to_bytes(4, "little"), "any")
         for _ in range(len(self.stack[-1]) - 1):
@@ -396,7 +396,7 @@ def random_program(chance):
     return program.finish()
 
 
-# Each has a step that Poise once left, or took otherwise than Python.
+# Poise once ignored a step of these, or ran it differently from Python.
 WRITTEN = [
     b"Np1\n]p0\n0Np1\n}\x940h\x02.",  # a key that appears twice
     b"(I1_0\nI 5\nL1_0L\nF+Infinity\nS'\\157s'\nt.",
@@ -421,7 +421,7 @@ WRITTEN = [
 
 
 def check(program, found, counts):
-    """Raises Different."""
+    """Compares Poise's result with Python's. Raises Different."""
     names = [
         tuple(bytes.fromhex(part).decode() for part in parts) for kind, *parts in found["objects"] if kind == "global"
     ]

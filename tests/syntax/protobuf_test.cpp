@@ -1,4 +1,5 @@
-// Messages of the encoding's own documentation (protobuf.dev/programming-guides/encoding), and ones broken by hand.
+// Messages are those of the encoding's own documentation (protobuf.dev/programming-guides/encoding); some are broken by
+// hand.
 #include "syntax/protobuf.hpp"
 
 #include <gmock/gmock.h>
@@ -24,7 +25,7 @@ Bytes bytes(const char (&text)[kSize]) {
   return Bytes(std::string_view(text, kSize - 1));
 }
 
-// The error of reading a field of number 1, and its place.
+// Returns the error of reading a field of number 1, and its place.
 template <typename Read>
 std::pair<std::string, std::uint64_t> error_of(const Bytes& bytes, Read&& read) {
   Message message = message_in(bytes);
@@ -44,7 +45,7 @@ void read_text(Message& message) { message.text("value"); }
 
 // "message Test1 { int32 a = 1; }" with a = 150, "Test2 { string b = 2; }" with b = "testing", "Test3 { Test1 c = 3; }"
 // with c.a = 150.
-TEST(Protobuf, TheExamplesOfItsDocumentation) {
+TEST(Protobuf, ReadsTheExamplesOfItsDocumentation) {
   const Bytes file = bytes("\x08\x96\x01\x12\x07testing\x1a\x03\x08\x96\x01");
   Message message = message_in(file);
   ASSERT_TRUE(message.next());
@@ -76,7 +77,7 @@ TEST(Protobuf, NumbersOfEverySize) {
   EXPECT_FALSE(message.next());
 }
 
-TEST(Protobuf, AFieldThatNobodyAsksForIsSkipped) {
+TEST(Protobuf, FieldsThatAreNotReadAreSkipped) {
   const Bytes file =
       bytes("\x10\x96\x01\x19\x01\x02\x03\x04\x05\x06\x07\x08\x22\x03\x08\x08\x08\x2d\x01\x02\x03\x04\x08\x2a");
   Message message = message_in(file);
@@ -87,7 +88,7 @@ TEST(Protobuf, AFieldThatNobodyAsksForIsSkipped) {
 
 TEST(Protobuf, AnEmptyMessageHasNoFields) { EXPECT_FALSE(message_in(Bytes("")).next()); }
 
-TEST(Protobuf, WhatIsNoMessageIsRefusedWhereItIsWrong) {
+TEST(Protobuf, ErrorsPointAtTheWrongByte) {
   using Place = std::pair<std::string, std::uint64_t>;
   const auto is = [](std::string_view text, std::uint64_t offset) {
     return testing::Pair(HasSubstr(std::string(text)), offset);
@@ -115,7 +116,7 @@ TEST(Protobuf, WhatIsNoMessageIsRefusedWhereItIsWrong) {
   EXPECT_THAT(text(bytes("\x0f")), is("wire type 7 of field 1", 0));
 }
 
-TEST(Protobuf, AMessageEndsWhereTheOneAroundItSays) {
+TEST(Protobuf, AMessageEndsWhereItsFieldEnds) {
   const auto read = [](Message& message) {
     Message inner = message.read_message("inner", "inside");
     while (inner.next()) inner.text("text");
@@ -125,7 +126,7 @@ TEST(Protobuf, AMessageEndsWhereTheOneAroundItSays) {
                      read)
                 .first,
             "no error");
-  // The text is one byte longer than its message, though not than the file.
+  // The text is one byte longer than its message, but not longer than the file.
   EXPECT_THAT(error_of(bytes("\x0a\x04\x0a\x03"
                              "abc\x10\x01"),
                        read),

@@ -1,4 +1,4 @@
-// The costs of values that readers charge and that writers assume: never less.
+// Writers assume at least the cost of a value that readers charge.
 #include "syntax/value_budget.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(ValueBudget, KeysOfLargeMapsAreCharged) {
   EXPECT_TRUE(can_read(large, 200));
 }
 
-TEST(ValueBudget, WritersReckonWithNoLess) {
+TEST(ValueBudget, WritersAssumeAtLeastTheCostsOfReaders) {
   const std::uint64_t cost = measure_cost(Value());
   Attributes map;
   for (int i = 0; i < 100; ++i) map.set(fmt::format("{}", i), Value::Array{i, Attributes{{"a", "b"}}});
@@ -50,7 +50,7 @@ TEST(ValueBudget, WritersReckonWithNoLess) {
   }
 }
 
-TEST(ValueBudget, WhatReadersWouldRefuseIsNotWritten) {
+TEST(ValueBudget, ValuesThatReadersWouldRefuseAreNotWritten) {
   Attributes map;
   EXPECT_NO_THROW(require_readable(measure_cost(map), 100));
   std::vector<Attributes::Entry> entries;

@@ -47,7 +47,7 @@ TEST(ValueJson, Indents) {
   EXPECT_EQ(to_json(Value(7), 2), "7");
 }
 
-TEST(ValueJson, HasNoWayToSayInfinityOrBrokenText) {
+TEST(ValueJson, ReplacesInfinityAndInvalidText) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(to_json(Value::Array{kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()}), "[null,null,null]");
   EXPECT_EQ(to_json(Value("a\xff"
@@ -66,7 +66,7 @@ TEST(ValueJson, TheNumberOfValuesIsBounded) {
   EXPECT_THROW(parse_json(zeros(2'000'000), "test", 0), Error);
 }
 
-TEST(ValueJson, AKeyIsKnownAgainWhateverStandsBetween) {
+TEST(ValueJson, RepeatedKeysAreFoundAtAnyDistance) {
   const std::string key = "a" + std::string(100, 'b');  // too long to be kept in place
   std::string text = "{\"\\u0061" + key.substr(1) + "\":0";
   for (int i = 0; i < 20; ++i)
@@ -77,7 +77,7 @@ TEST(ValueJson, AKeyIsKnownAgainWhateverStandsBetween) {
   EXPECT_THROW(parse_json(text + ",\"\\u0061" + key.substr(1) + "\":1}", "test"), Error);
 }
 
-TEST(ValueJson, AnErrorSaysWhere) {
+TEST(ValueJson, ErrorsHaveTheirPlace) {
   const auto place = [](std::string_view text) -> std::uint64_t {
     try {
       parse_json(text, "test", 1000);
@@ -117,7 +117,7 @@ TEST(ValueJson, ReadsNumbersOfAnyLength) {
   }
 }
 
-TEST(ValueJson, RefusesWhatIsNoJson) {
+TEST(ValueJson, RefusesTextThatIsNotJson) {
   for (const char* const text : {"",
                                  " ",
                                  "nulll",

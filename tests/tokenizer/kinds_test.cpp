@@ -21,7 +21,7 @@ TEST(TokenKinds, EachHasARowThatItsNameFinds) {
   EXPECT_EQ(find_kind_row(""), nullptr);
 }
 
-// docs/formats/ztensor.md: files have these names.
+// Files contain these names (docs/formats/ztensor.md).
 TEST(TokenKinds, NamesAreThoseOfTheFiles) {
   EXPECT_EQ(name_kind(VocabularyKind::sentencepiece_bpe), "sentencepiece_bpe");
   EXPECT_EQ(name_kind(VocabularyKind::sentencepiece_unigram), "sentencepiece_unigram");
@@ -31,7 +31,7 @@ TEST(TokenKinds, NamesAreThoseOfTheFiles) {
 
 TEST(TokenKinds, AKindWithoutARowIsABug) { EXPECT_THROW(get_kind_row(static_cast<VocabularyKind>(99)), Error); }
 
-// By hand: "\u2581a" and "b" have the sum -3, "\u2581" and "ab" have -3.5.
+// Worked out by hand: "\u2581a" and "b" have the sum -3, "\u2581" and "ab" have -3.5.
 TEST(TokenKinds, UnigramTakesTheLargestSum) {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::sentencepiece_unigram;

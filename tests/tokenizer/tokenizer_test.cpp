@@ -63,7 +63,7 @@ class Both {
     compare_decode(expected);
   }
 
-  // Whole and streamed, where no piece may end inside a character.
+  // Decodes as a whole and as a stream, in which no piece may end inside a character.
   void compare_decode(const std::vector<int>& ids) const {
     std::string expected;
     ASSERT_TRUE(reference_.Decode(ids, &expected).ok());
@@ -135,7 +135,7 @@ const std::vector<std::string> kParts = {"Once upon a time, there was a little h
                                          "aaaaaaab",
                                          "!!!!!!!!????"};
 
-// Text of all kinds, the same every time.
+// Returns texts of all kinds, the same ones every time.
 std::vector<std::string> corpus(std::size_t count) {
   std::mt19937 random(7);
   std::vector<std::string> texts = kParts;
@@ -177,7 +177,7 @@ TEST(Tokenizer, AgreesWithSentencePieceOnNanoMistral) {
   compare_with_model(source_directory() / "examples/nano-mistral/tokenizer.model");
 }
 
-// Models that SentencePiece's own trainer makes from some texts: charsmaps are its own, too.
+// Some texts from which SentencePiece's own trainer makes models, charsmaps included.
 class Texts final : public sentencepiece::SentenceIterator {
  public:
   bool done() const override { return at_ == texts_.size(); }
@@ -226,7 +226,7 @@ TEST(Tokenizer, AgreesWithSentencePieceOnModelsThatItTrains) {
   }
 }
 
-TEST(Tokenizer, AgreesWithSentencePieceAboutSpacesBehindWordsAndDenormalizers) {
+TEST(Tokenizer, AgreesWithSentencePieceOnSpacesAfterWordsAndDenormalizers) {
   const support::TemporaryDirectory directory;
   // "th" becomes "TH", "e" followed by a space becomes "E_", and a space in front of "a" goes.
   std::ofstream(directory / "rules.tsv") << "74 68\t54 48\n65 20\t45 5F\n20 61\t61\n";
@@ -251,8 +251,8 @@ TEST(Tokenizer, AgreesWithSentencePieceAboutSpacesBehindWordsAndDenormalizers) {
   }
 }
 
-// A random small vocabulary with pieces of every type, so that merges collide, tie and end in unused pieces. Algorithm:
-// 1 unigram, 2 bpe.
+// Makes a random small vocabulary with pieces of every type, so that merges collide, tie and end in unused pieces.
+// `algorithm`: 1 unigram, 2 bpe.
 std::string random_model(std::mt19937& random, int algorithm) {
   const std::vector<std::string> letters = {"a", "b", "c", "\u2581", "\u00e9", " "};
   std::vector<std::string> texts;
@@ -319,7 +319,7 @@ TEST(Tokenizer, AMegabyteWithoutSpacesIsNotQuadratic) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(1)) << "n log n takes about a second";
 }
 
-TEST(Tokenizer, RefusesWhatItCannotEncode) {
+TEST(Tokenizer, RefusesTextsThatItCannotEncode) {
   const auto error_of = [](const Vocabulary& vocabulary) -> std::string {
     try {
       Tokenizer(vocabulary).encode("b");
@@ -378,7 +378,7 @@ TEST(TextStream, NeverEndsInsideACharacter) {
   EXPECT_EQ(stream.finish(), "");
 }
 
-// As docs/formats/tiny-llama.md describes it; the ids are worked out by hand.
+// The rules are those of docs/formats/tiny-llama.md; the ids are worked out by hand.
 TEST(BytePair, MergesByRankWithinWords) {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::byte_pair;

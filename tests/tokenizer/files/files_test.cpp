@@ -47,15 +47,15 @@ const Files kVocabAndMerges = {
      R"({"a": 0, "1": 1, "2": 2, "12": 3, "Ġ": 4, "Ã": 5, "©": 6, "Ã©": 7, "<|endoftext|>": 8, "e": 9, "Ì": 10, "ģ": 11, ".": 12, "Ċ": 13, ".Ċ": 14})"},
     {"merges.txt", "#version: 0.2\n1 2\nÃ ©\n. Ċ\n"}};
 
-// A tokenizer.json counts where tokenizer.model is a list of OpenAI's tiktoken, whole or not.
-TEST(TokenizerFiles, ATiktokenListIsPassedOver) {
+// If tokenizer.model is a list of OpenAI's tiktoken, complete or not, tokenizer.json is read instead.
+TEST(TokenizerFiles, ATiktokenListIsSkipped) {
   const Files json = {{"tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})"}};
   for (const char* list : {"IQ== 0\nIg== 1\n", "IQ== 0\r\n", "IQ== 0\nthis is broken", "IQ== 12345"}) {
     SCOPED_TRACE(list);
     EXPECT_EQ(read(with(json, "tokenizer.model", list)), read(json));
     EXPECT_EQ(error_of([&] { (void)read({{"tokenizer.model", list}}); }).kind(), ErrorKind::invalid_file);
   }
-  // Others are SentencePiece's, or are meant to be.
+  // Other files of this name are SentencePiece's, or are meant to be.
   for (const char* broken : {"", "a model", "IQ== x\n", "IQ=! 0\n", " 0\n", "\x0a\xff"}) {
     SCOPED_TRACE(broken);
     EXPECT_EQ(error_of([&] { (void)read(with(json, "tokenizer.model", broken)); }).kind(), ErrorKind::invalid_file);
@@ -87,7 +87,7 @@ TEST(VocabAndMerges, AreCutAsTheirClassDoes) {
   }
 }
 
-TEST(VocabAndMerges, OfAnotherClassAreRefusedByItsName) {
+TEST(VocabAndMerges, OfAnUnknownClassAreRefused) {
   for (const char* name : {"CodeGenTokenizer", "Fast", "", "PreTrainedTokenizerFast"}) {
     const Error error =
         error_of([&] { read(with(kVocabAndMerges, kConfig, fmt::format(R"({{"tokenizer_class": "{}"}})", name))); });
@@ -122,23 +122,23 @@ TEST(VocabAndMerges, TakeTheAddedTokensOfOlderDirectories) {
   EXPECT_THAT(tokenizer.encode("1<go>2<no><stop>"), ElementsAre(1, 15, 2, 17, 16));
   EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{1, 15, 2, 17, 16}), "12<no>");
   EXPECT_EQ(tokenizer.vocabulary().eos_id, 16);
-  // What both say is as tokenizer_config.json has it.
+  // tokenizer_config.json takes precedence where both list a token.
   files[kConfig] = R"({"added_tokens_decoder": {"15": {"content": "<x>"}, "18": {"content": "<no>"}}})";
   EXPECT_THAT(Tokenizer(read(files)).encode("<x><no><stop>"), ElementsAre(15, 18, 16));
 }
 
-TEST(VocabAndMerges, PutBosInFrontWhereTheConfigurationSaysSo) {
+TEST(VocabAndMerges, PutBosInFrontWhereTheConfigurationAddsIt) {
   const auto around = [](const std::string& config) {
     return Tokenizer(read(with(kVocabAndMerges, kConfig, config))).encode_with_special("a");
   };
   EXPECT_THAT(around("{}"), ElementsAre(0));
   EXPECT_THAT(around(R"({"add_bos_token": false, "bos_token": "1"})"), ElementsAre(0));
   EXPECT_THAT(around(R"({"add_bos_token": true, "bos_token": "1"})"), ElementsAre(1, 0));
-  EXPECT_THAT(around(R"({"add_bos_token": true})"), ElementsAre(8, 0));  // GPT-2's own
+  EXPECT_THAT(around(R"({"add_bos_token": true})"), ElementsAre(8, 0));  // the id of GPT-2's own BOS
   EXPECT_THAT(around(R"({"add_bos_token": true, "tokenizer_class": "Qwen2Tokenizer"})"), ElementsAre(0));
 }
 
-TEST(VocabAndMerges, AreRefusedWithWhatIsWrongBesideThem) {
+TEST(VocabAndMerges, AreRefusedForFaultsInOtherFiles) {
   const auto problem = [](const std::string& name, const std::string& content) {
     const Error error = error_of([&] { read(with(kVocabAndMerges, name, content)); });
     EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
@@ -192,8 +192,8 @@ std::string sentencepiece(bool removal = false) {
 
 const Files kSentencePiece = {{"tokenizer.model", sentencepiece()}};
 
-// As directories of ChatML were before added_tokens_decoder. Expected: what llama.cpp's converter (base.py) makes of
-// the file.
+// Directories of ChatML models had these files before added_tokens_decoder. Expected: the result of llama.cpp's
+// converter (base.py).
 TEST(TokenizerModel, TakesTheAddedTokensOfOlderDirectories) {
   Files files = with(kSentencePiece, "added_tokens.json", R"({"<|im_start|>": 10, "<|im_end|>": 9, "<pad>": 11})");
   files["special_tokens_map.json"] = R"({"bos_token": "<s>", "additional_special_tokens": ["<|im_start|>"]})";
@@ -202,7 +202,7 @@ TEST(TokenizerModel, TakesTheAddedTokensOfOlderDirectories) {
   EXPECT_THAT(tokenizer.encode("<|im_start|>ab<|im_end|>x<pad>"), ElementsAre(10, 7, 9, 3, 8, 11));
   const Vocabulary& vocabulary = tokenizer.vocabulary();
   EXPECT_EQ(vocabulary.size(), 12U);
-  EXPECT_EQ(vocabulary.type(9), TokenType::eos);  // of tokenizer_config.json
+  EXPECT_EQ(vocabulary.type(9), TokenType::eos);  // as tokenizer_config.json states
   EXPECT_EQ(vocabulary.type(10), TokenType::control);
   EXPECT_EQ(vocabulary.type(11), TokenType::user_defined);
   EXPECT_EQ(vocabulary.score(10), -1000);
@@ -221,7 +221,8 @@ TEST(TokenizerModel, TakesExtraSpecialTokensInBothForms) {
   }
 }
 
-// A control piece is BOS or EOS by the ids; ids 0 to 3 are <unk>, <s>, </s> and a space. A piece of text stays one.
+// The ids decide which control piece is BOS or EOS; ids 0 to 3 are <unk>, <s>, </s> and a space. A piece of text stays
+// a piece of text.
 TEST(TokenizerModel, HasTheTypesOfTheIdsThatTheConfigurationGives) {
   const auto types = [](const std::string& config) {
     const Vocabulary vocabulary = read(with(kSentencePiece, kConfig, config));
@@ -233,13 +234,13 @@ TEST(TokenizerModel, HasTheTypesOfTheIdsThatTheConfigurationGives) {
   EXPECT_THAT(types(R"({"bos_token": "</s>", "eos_token": "</s>"})"), ElementsAre(control, bos, normal));
 }
 
-TEST(TokenizerModel, TakesWhatTheConfigurationSaysOfATokenFirst) {
+TEST(TokenizerModel, PrefersTheConfigurationForATokensText) {
   Files files = with(kSentencePiece, "added_tokens.json", R"({"<go>": 9, "<stop>": 10})");
   files[kConfig] = R"({"added_tokens_decoder": {"9": {"content": "<go>", "rstrip": true, "special": true}}})";
   EXPECT_THAT(Tokenizer(read(files)).encode("<go>  <stop>"), ElementsAre(9, 10));
 }
 
-// Expected: types, scores and names as llama.cpp's converter (base.py) has them.
+// Expected: the types, scores and names of llama.cpp's converter (base.py).
 TEST(TokenizerModel, FillsGapsBetweenIdsWithUnusedTokens) {
   const Files files =
       with(kSentencePiece, kConfig,
@@ -271,7 +272,7 @@ TEST(TokenizerModel, TakesTheTextThatTheConfigurationGivesToAPiece) {
   EXPECT_EQ(vocabulary.bos_id, 1);
   EXPECT_EQ(vocabulary.unk_id, 0);
   EXPECT_THAT(tokenizer.encode_with_special("ab<go>q<bos>"), ElementsAre(1, 7, 8, 4, 1));
-  EXPECT_THAT(tokenizer.encode("x"), ElementsAre(3, 0));  // what piece 8 was
+  EXPECT_THAT(tokenizer.encode("x"), ElementsAre(3, 0));  // the text that piece 8 had
 }
 
 TEST(TokenizerModel, TakesAListedPieceAsItIs) {
@@ -285,7 +286,7 @@ TEST(TokenizerModel, TakesAListedPieceAsItIs) {
   EXPECT_THAT(Tokenizer(vocabulary).encode("xab ab"), ElementsAre(3, 8, 6, 3, 6));
 }
 
-TEST(TokenizerModel, RefusesWhatItCannotTakeOfTheConfiguration) {
+TEST(TokenizerModel, RefusesFaultyListsOfTheConfiguration) {
   const auto problem = [](const std::string& decoder) {
     const Error error = error_of(
         [&] { read(with(kSentencePiece, kConfig, fmt::format(R"({{"added_tokens_decoder": {}}})", decoder))); });
@@ -303,13 +304,13 @@ TEST(TokenizerModel, RefusesWhatItCannotTakeOfTheConfiguration) {
 // With "legacy": false transformers' LlamaConverter writes Metaspace with prepend_scheme "first" and no normalizer. Ids
 // and texts are those of the library for that; where white space is removed, with Strip on the right and " {2,}"
 // replaced by a space in front of it.
-TEST(TokenizerModel, PutsASpaceInFrontOfTheTextAloneWhereItIsNotLegacy) {
+TEST(TokenizerModel, PutsASpaceOnlyInFrontOfTheTextIfNotLegacy) {
   struct Case {
     const char* text;
     Ids ids;
     Ids removal;
-    const char* shown;   // of ids
-    const char* hidden;  // of ids
+    const char* shown;   // text of the ids
+    const char* hidden;  // text of the ids
   };
   const Case cases[] = {{"ab", {7}, {7}, "ab", "ab"},
                         {" ab", {7}, {7}, "ab", "ab"},
@@ -329,7 +330,7 @@ TEST(TokenizerModel, PutsASpaceInFrontOfTheTextAloneWhereItIsNotLegacy) {
       "9": {"content": "<go>", "special": true, "rstrip": true}}})";
   const Vocabulary vocabulary = read(with(kSentencePiece, kConfig, config));
   const Vocabulary removal = read({{"tokenizer.model", sentencepiece(true)}, {kConfig, config}});
-  // As Poise writes them: tokenizer.model with its configuration, and tokenizer.json.
+  // The same for files that Poise writes: tokenizer.model with its configuration, and tokenizer.json.
   std::vector<std::pair<Vocabulary, bool>> all = {{vocabulary, false}, {removal, true}};
   for (const bool removes : {false, true}) {
     const TokenizerFiles written = make_tokenizer_files(removes ? removal : vocabulary);
@@ -355,7 +356,7 @@ TEST(TokenizerModel, PutsASpaceInFrontOfTheTextAloneWhereItIsNotLegacy) {
   }
 }
 
-TEST(TokenizerModel, IsLegacyWhereNothingElseIsSaid) {
+TEST(TokenizerModel, IsLegacyByDefault) {
   for (const char* config : {"{}", R"({"legacy": null})", R"({"legacy": true})"})
     EXPECT_THAT(read(with(kSentencePiece, kConfig, config)).pipeline, IsEmpty());
   Vocabulary other = read(with(kSentencePiece, kConfig, R"({"legacy": false})"));
@@ -364,7 +365,7 @@ TEST(TokenizerModel, IsLegacyWhereNothingElseIsSaid) {
   EXPECT_THAT(error_of([&] { Tokenizer{other}; }).message(), HasSubstr("prepend_scheme: expected \"first\""));
 }
 
-TEST(TokenizerFilesOfADirectory, SayWhatIsBesideTheTokens) {
+TEST(TokenizerFilesOfADirectory, HaveTheKeysBesidesTheTokens) {
   const Files files = {
       {"tokenizer.json", R"({"model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1, "c": 2}}})"},
       {"special_tokens_map.json", R"({"bos_token": "b", "eos_token": {"content": "c"}})"},
@@ -380,7 +381,8 @@ TEST(TokenizerFilesOfADirectory, SayWhatIsBesideTheTokens) {
   EXPECT_EQ(read(with(files, "chat_template.jinja", "{{ jinja }}")).chat_template, Value("{{ jinja }}"));
 }
 
-// transformers: chat_template.jinja counts more than tokenizer_config.json, and templates of the folder go with it.
+// As in transformers, chat_template.jinja takes precedence over tokenizer_config.json, and the folder's templates
+// belong to it.
 TEST(TokenizerFilesOfADirectory, KeepTemplatesAndNamesAsTheyWere) {
   const std::string config =
       R"({"chat_template": "{{ config }}", "model_max_length": 1000000000000000019884624838656})";
@@ -405,7 +407,7 @@ TEST(TokenizerFilesOfADirectory, KeepTemplatesAndNamesAsTheyWere) {
   expected.erase("tokenizer.json");
   expected.erase("additional_chat_templates/notes.txt");
   EXPECT_EQ(written(), expected);
-  // Changes are only in tokenizer_config.json.
+  // A change appears only in tokenizer_config.json.
   vocabulary.chat_template = "{{ other }}";
   vocabulary.pad_id = 0;
   Files changed = written();
@@ -417,7 +419,7 @@ TEST(TokenizerFilesOfADirectory, KeepTemplatesAndNamesAsTheyWere) {
   EXPECT_EQ(parse_json(written()["special_tokens_map.json"], "map"), Value(Attributes{{"eos_token", "b"}}));
 }
 
-// Names become paths.
+// Names become paths, so that unknown ones are refused.
 TEST(TokenizerFilesOfADirectory, HaveKnownNames) {
   EXPECT_TRUE(is_additional_template("additional_chat_templates/a b.jinja"));
   for (const char* name : {"additional_chat_templates/.jinja", "additional_chat_templates/..jinja",
@@ -430,7 +432,7 @@ TEST(TokenizerFilesOfADirectory, HaveKnownNames) {
   EXPECT_EQ(find_problem_with_files({{"chat_template.jinja", "x"}, {"special_tokens_map.json", "x"}}), "");
 }
 
-TEST(TokenizerFilesOfADirectory, AreNoGitLfsPointers) {
+TEST(TokenizerFilesOfADirectory, RefuseGitLfsPointers) {
   const auto expect_refused = [](const std::string& name, const Files& files) {
     const Error error = error_of(
         [&] { read(with(files, name, "version https://git-lfs.github.com/spec/v1\noid sha256:dadf\nsize 493443\n")); });
@@ -444,8 +446,8 @@ TEST(TokenizerFilesOfADirectory, AreNoGitLfsPointers) {
   expect_refused("added_tokens.json", kSentencePiece);
 }
 
-// A fault names its file.
-TEST(TokenizerFilesOfADirectory, TellFaultsOfMergesWithTheirFile) {
+// An error has the file with the fault.
+TEST(TokenizerFilesOfADirectory, ReportFaultsOfMergesWithTheirFile) {
   const Error error = error_of([&] { read(with(kVocabAndMerges, "merges.txt", "#version: 0.2\n1 2\n1 2 3\n")); });
   EXPECT_EQ(error.message(), "line 3: expected two tokens with one space between them");
   EXPECT_THAT(error.path(), testing::EndsWith("merges.txt"));

@@ -126,7 +126,7 @@ TEST(TokenizerJson, UnknownCharactersAreFusedOrNot) {
 }
 
 // The expected ids are those of Hugging Face's library (version 0.23.2): with tokens for the bytes of e-acute alone, an
-// unknown character waits behind the bytes that follow it.
+// unknown character comes after the bytes that follow it.
 TEST(TokenizerJson, BytesGoInFrontOfAnUnknownCharacter) {
   const std::vector<std::string> tokens = {"<unk>", "a", "b", "<0xC3>", "<0xA9>", "<unk>a"};
   const auto ids = [&](const char* fuse, std::string_view text) {
@@ -141,8 +141,9 @@ TEST(TokenizerJson, BytesGoInFrontOfAnUnknownCharacter) {
   EXPECT_THAT(ids("true", "aéxéb"), ElementsAre(1, 3, 4, 3, 4, 0, 2));
 }
 
-// The same: a line of merges.txt that names its version is not a merge, a list of two tokens always is.
-TEST(TokenizerJson, AVersionAmongMergesIsPassedOver) {
+// Also as in the library: a line that names the version of merges.txt is not a merge, but a list of two tokens always
+// is one.
+TEST(TokenizerJson, AVersionAmongMergesIsSkipped) {
   const std::vector<std::string> tokens = {"a", "b", "ab", "#version", "#versiona"};
   EXPECT_THAT(tokenizer_of(bpe(tokens, R"(["#version: 0.2", "a b"])")).encode("ab"), ElementsAre(2));
   EXPECT_EQ(read_tokenizer_json(*source_of(bpe(tokens, R"(["#version a", "a b"])"))).merges.size(), 1U);
@@ -152,7 +153,7 @@ TEST(TokenizerJson, AVersionAmongMergesIsPassedOver) {
   EXPECT_THAT(write_tokenizer_json(lists, losses), HasSubstr(R"("merges": [["#version","a"]])"));
 }
 
-// The same: the empty text is between all characters.
+// Also as in the library: the empty text matches between all characters.
 TEST(TokenizerJson, AnEmptyPatternIsBetweenAllCharacters) {
   const std::vector<std::string> tokens = {"a", "b", "c", "ab", "-"};
   for (const char* behavior : {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"}) {
@@ -177,16 +178,16 @@ TEST(TokenizerJson, APieceOfUnigramMayComeTwice) {
   EXPECT_THAT(ids(R"(["ab", -0.5])", "ab"), ElementsAre(6));
 }
 
-// A character that vanishes makes neighbours of those at its sides, in long pieces, too.
-TEST(TokenizerJson, WhatIsBesideAVanishedCharacterMerges) {
+// If a character vanishes, the characters on both sides become neighbours, also in long pieces.
+TEST(TokenizerJson, NeighboursOfAVanishedCharacterMerge) {
   const Tokenizer tokenizer = tokenizer_of(bpe({"a", "b", "ab", "-"}, R"(["a b"])"));
   EXPECT_THAT(tokenizer.encode("a<b"), ElementsAre(2));
   EXPECT_EQ(tokenizer.encode(std::string(100, '-') + "a<b").back(), 2);
 }
 
-// Before which pieces a Metaspace of the scheme "first" puts a mark, after steps that add, take away and cut. The
-// tokens are those of Hugging Face's library, tokenizers 0.23.2.
-TEST(TokenizerJson, MetaspaceMarksWhatBeginsTheText) {
+// A Metaspace of the scheme "first" marks pieces at the beginning of the text, also after steps that add, remove and
+// cut. Expected tokens are those of Hugging Face's tokenizers 0.23.2.
+TEST(TokenizerJson, MetaspaceMarksPiecesThatBeginTheText) {
   const Value texts = parse_json(R"(["ab c", " ab", "\u00e9b", "aab", "a b", "\u0301ab", "  b", "\ufb01b", "_ab",
    "ba"])",
                                  "texts");
@@ -288,7 +289,7 @@ TEST(TokenizerJson, AddedTokensAreFoundInTheText) {
   EXPECT_EQ(word.decode(std::vector<TokenId>{4, 1}, SpecialTokens::shown), "ab  ");
 }
 
-// White space that one token takes is looked through for the next. Expected ids are those of Hugging Face's tokenizers
+// White space that one token consumes may contain the next token. Expected ids are those of Hugging Face's tokenizers
 // 0.23.2.
 TEST(TokenizerJson, AddedTokensMayBeWhiteSpaceThatAnotherTakes) {
   const auto encode = [](std::string_view flags, std::string_view text) {
@@ -305,7 +306,7 @@ TEST(TokenizerJson, AddedTokensMayBeWhiteSpaceThatAnotherTakes) {
 }
 
 // Hugging Face's tokenizers 0.23.2 gives the normalized text of a token that is looked for in the normalized text.
-TEST(TokenizerJson, TokensOfNormalizedTextsDecodeToThese) {
+TEST(TokenizerJson, TokensOfNormalizedTextsDecodeToNormalizedTexts) {
   const Tokenizer tokenizer =
       tokenizer_of(bpe({"a"}, "[]", R"(, "normalizer": {"type": "Prepend", "prepend": "_"}, "decoder": {"type": "Fuse"},
       "added_tokens": [{"id": 1, "content": "<x>", "normalized": true}, {"id": 2, "content": "<y>", "normalized": false}])"));
@@ -313,8 +314,8 @@ TEST(TokenizerJson, TokensOfNormalizedTextsDecodeToThese) {
   EXPECT_EQ(tokenizer.piece(1), "<x>");
 }
 
-// One U+FFFD for each of the longest fronts of characters (the Unicode Standard, section 3.9, table 3-8).
-TEST(TokenizerJson, BytesThatAreNoTextAreReplacedAsUnicodeSays) {
+// Each longest run that begins a character becomes one U+FFFD (the Unicode Standard, section 3.9, table 3-8).
+TEST(TokenizerJson, InvalidBytesAreReplacedAsUnicodeRecommends) {
   const Tokenizer tokenizer = tokenizer_of(
       bpe({"a", "\xc3\xb9", "\xc3\xbf", "\xc4\xb1", "\xc3\xb3"}, "[]", R"(, "decoder": {"type": "ByteLevel"})"));
   const std::string replaced = "\xef\xbf\xbd";  // bytes f9 ff 8f f3
@@ -342,8 +343,8 @@ TEST(TokenizerJson, SpecialTokensAreHiddenUnlessWanted) {
   EXPECT_EQ(tokenizer.vocabulary().type(3), TokenType::user_defined);
 }
 
-// Steps that each make two letters of one would make any text of one letter.
-TEST(TokenizerJson, ADecoderMakesTextsLongerByLittle) {
+// Steps that each double a letter could make a text of any length from one letter.
+TEST(TokenizerJson, ADecoderHasALimitOnGrowth) {
   std::string steps;
   for (int i = 0; i < 60; ++i)
     steps +=
@@ -382,8 +383,8 @@ std::string refusal(const std::string& json, std::string_view text = "a") {
   return "nothing";
 }
 
-// serde, which the library reads with, takes keys in any order.
-TEST(TokenizerJson, IsRecognizedWhateverItsFirstKey) {
+// The library reads with serde, which accepts keys in any order.
+TEST(TokenizerJson, IsRecognizedByKeysInAnyOrder) {
   const std::string many(5000, ' ');
   EXPECT_TRUE(looks_like_tokenizer_json(*source_of(R"({"version": "1.0", "added_tokens": [])" + many + "}")));
   EXPECT_TRUE(looks_like_tokenizer_json(
@@ -394,7 +395,7 @@ TEST(TokenizerJson, IsRecognizedWhateverItsFirstKey) {
   EXPECT_FALSE(looks_like_tokenizer_json(*source_of(R"(["model", "vocab"])")));
 }
 
-TEST(TokenizerJson, RefusesWhatContradictsItself) {
+TEST(TokenizerJson, RefusesContradictions) {
   EXPECT_THAT(refusal("[]"), HasSubstr("JSON"));
   EXPECT_THAT(refusal("{}"), HasSubstr("model.vocab: expected the tokens"));
   EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}})"),
@@ -421,8 +422,8 @@ TEST(TokenizerJson, RefusesWhatContradictsItself) {
       HasSubstr("post_processor.cls: expected the id of one of the 1 tokens"));
 }
 
-// Expressions that would take forever, texts that would grow forever.
-TEST(TokenizerJson, BoundsWhatAHostileFileCosts) {
+// Without limits, these expressions would take forever, and these texts would grow forever.
+TEST(TokenizerJson, BoundsTheCostOfHostileFiles) {
   const auto split = [](std::string_view regex) {
     return bpe(
         {"a"}, "[]",

@@ -1,4 +1,4 @@
-// Tokenizer files, written: real ones do as before, and small ones are what was written by hand.
+// Tokenizer files that Poise writes: real tokenizers behave as before, and small files equal those written by hand.
 #include "tokenizer/files/files.hpp"
 
 #include <map>
@@ -37,8 +37,8 @@ Vocabulary read_again(const TokenizerFiles& written) {
 
 class RealFiles : public testing::TestWithParam<const char*> {};
 
-// The expected values are Hugging Face's library's, of GGUF files llama.cpp's.
-TEST_P(RealFiles, DoAsBefore) {
+// The expected values are those of Hugging Face's library, for GGUF files those of llama.cpp.
+TEST_P(RealFiles, BehaveAsBefore) {
   const auto real = support::real_tokenizer(GetParam());
   if (!real) GTEST_SKIP() << "the shared data are not there";
   const TokenizerFiles written = make_tokenizer_files(real->vocabulary);
@@ -89,7 +89,7 @@ TEST(TokenizerFiles, OfSentencePieceAreReadTheSame) {
   EXPECT_EQ(read_again(written), vocabulary);
 }
 
-TEST(TokenizerFiles, OfSentencePieceTellWhatIsLost) {
+TEST(TokenizerFiles, OfSentencePieceReportLosses) {
   Vocabulary vocabulary = sentencepiece();
   vocabulary.normalizer = "nmt_nfkc";
   EXPECT_THAT(make_tokenizer_files(vocabulary).losses, Contains(HasSubstr("without the normalizer nmt_nfkc")));
@@ -107,7 +107,7 @@ TEST(TokenizerFiles, OfSentencePieceTellWhatIsLost) {
   EXPECT_TRUE(by_name(written).contains("tokenizer.json"));
 }
 
-// Tokens that tokenizer_config.json adds: found in texts, and appended where they are new.
+// Tokens that tokenizer_config.json adds are found in texts, and are appended if they are new.
 TEST(TokenizerFiles, AddTokensToSentencePiece) {
   Vocabulary vocabulary = sentencepiece();
   const auto token = [](std::uint64_t id, const char* text, bool special) {
@@ -147,12 +147,12 @@ TEST(TokenizerConfig, KeepsWhatWasRead) {
   vocabulary.tokenizer_config = read_config();
   EXPECT_EQ(config_of(make_tokenizer_files(vocabulary)), read_config());
   EXPECT_THAT(find_config_besides_tokens(vocabulary).size(),
-              4U);  // how texts are cleaned, the length, the side, the class
+              4U);  // the keys on cleaning, length, side and class
   vocabulary.chat_template = "{{ x }}";
   EXPECT_EQ(*config_of(make_tokenizer_files(vocabulary)).find("chat_template"), Value("{{ x }}"));
 }
 
-TEST(TokenizerConfig, SaysWhatTheVocabularyDoes) {
+TEST(TokenizerConfig, AgreesWithTheVocabulary) {
   Vocabulary vocabulary = sentencepiece();
   vocabulary.tokenizer_config = read_config();
   vocabulary.bos_id = -1;
@@ -162,7 +162,7 @@ TEST(TokenizerConfig, SaysWhatTheVocabularyDoes) {
   EXPECT_EQ(written.find("bos_token"), nullptr);
   EXPECT_EQ(*written.find("eos_token"), Value("<s>"));
   EXPECT_EQ(*written.find("add_bos_token"), Value(false));
-  EXPECT_EQ(written.find("added_tokens_decoder"), nullptr);  // of SentencePiece, no other file lists them
+  EXPECT_EQ(written.find("added_tokens_decoder"), nullptr);  // only files of SentencePiece need it
   EXPECT_EQ(*written.find("clean_up_tokenization_spaces"), Value(true));
 }
 
@@ -189,7 +189,7 @@ Vocabulary byte_pairs() {
   return vocabulary;
 }
 
-// Whatever Hugging Face's library wants is there, and what it does not know is not.
+// The file has all fields that Hugging Face's library requires, and no field that it does not accept.
 TEST(TokenizerFiles, HaveAllFields) {
   std::vector<std::string> losses;
   const Value json = parse_json(write_tokenizer_json(byte_pairs(), losses), "written");
@@ -221,7 +221,7 @@ TEST(TokenizerFiles, ListMergesThatFollowFromScores) {
   EXPECT_THAT(json, HasSubstr(R"("merges": ["aa b","a ab","a a","a b"])"));
 }
 
-// One of the longest that merge, and one that is too long to look for its parts.
+// One token has the largest length that may merge, the other is one byte longer.
 TEST(TokenizerFiles, ListMergesOfTokensUpToALength) {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::pipeline;
@@ -253,7 +253,7 @@ TEST(TokenizerFiles, HaveEachTextOnce) {
               ElementsAre("tokenizer.json has each text once: 1 token with the text of another one is left out"));
 }
 
-TEST(TokenizerFiles, RefuseWhatJsonCannotHold) {
+TEST(TokenizerFiles, RefuseTokensThatJsonCannotHold) {
   Vocabulary vocabulary = byte_pairs();
   vocabulary.add("\xff", 0, TokenType::normal);
   const TokenizerFiles written = make_tokenizer_files(vocabulary);

@@ -27,9 +27,9 @@ struct RealCase {
 
 class RealForm : public testing::TestWithParam<RealCase> {};
 
-// The expected tokens are Hugging Face's library's. GGUF does not hold Qwen's normal form, which changes three of the
-// texts.
-TEST_P(RealForm, DoesAsBefore) {
+// The expected tokens are those of Hugging Face's library. GGUF does not hold Qwen's normal form, which changes three
+// of the texts.
+TEST_P(RealForm, BehavesAsBefore) {
   const auto real = support::real_tokenizer(GetParam().name);
   if (!real) GTEST_SKIP() << "the shared data are not there";
   const GgufForm form = make_gguf_form(real->vocabulary);
@@ -68,7 +68,7 @@ GgufTokenizer small(std::string_view pre) {
   return gguf;
 }
 
-// Names may differ, how text is cut does not.
+// The name may differ, but text is cut in the same way.
 TEST(GgufForm, FindsEveryPreTokenizerAgain) {
   for (const GgufPreTokenizer& row : list_gguf_pre_tokenizers()) {
     if (!row.byte_level) continue;
@@ -98,7 +98,7 @@ Vocabulary with(const char* key, const Value& part) {
 constexpr const char* kSpace = "\u2581";
 const Attributes kBytes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
 
-// Llama 3's expression as other files spell it.
+// These are spellings of Llama 3's expression in other files.
 TEST(GgufForm, SpellingsThatMatchTheSameHaveOneName) {
   constexpr std::string_view kBegin = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}])";
   for (const std::string_view rest : {R"(?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
@@ -117,7 +117,7 @@ TEST(GgufForm, SpellingsThatMatchTheSameHaveOneName) {
   }
 }
 
-TEST(GgufForm, TellsWhatIsLost) {
+TEST(GgufForm, ReportsLosses) {
   const Attributes strange{
       {"type", "Split"}, {"pattern", Attributes{{"Regex", "[xyz]"}}}, {"behavior", "Isolated"}, {"invert", false}};
   const Value cuts(Attributes{{"type", "Sequence"}, {"pretokenizers", Value::Array{strange, kBytes}}});
@@ -135,7 +135,7 @@ TEST(GgufForm, TellsWhatIsLost) {
       ElementsAre(HasSubstr("white space")));
   const Attributes roberta{{"type", "RobertaProcessing"}, {"cls", Value::Array{"a", 0}}, {"sep", Value::Array{"b", 1}}};
   const GgufForm around = make_gguf_form(with("post_processor", roberta));
-  EXPECT_THAT(around.losses, ElementsAre(HasSubstr("the special tokens in front of texts: 0")));  // BOS is another
+  EXPECT_THAT(around.losses, ElementsAre(HasSubstr("the special tokens in front of texts: 0")));  // BOS has another id
   EXPECT_EQ(around.tokenizer->add_bos_token, false);
   EXPECT_EQ(around.tokenizer->eos_token_id, 1);
   EXPECT_EQ(around.tokenizer->add_eos_token, true);
@@ -163,7 +163,7 @@ TEST(GgufForm, RefusesOtherModels) {
   EXPECT_FALSE(make_gguf_form(tiny).tokenizer);
 }
 
-// SentencePiece's algorithm would make "abc" of "a" and "bc" too, which this list does not.
+// SentencePiece's algorithm would also merge "a" and "bc" to "abc"; this list does not.
 TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::pipeline;
@@ -195,7 +195,7 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
   EXPECT_THAT(make_gguf_form(vocabulary).losses, ElementsAre(HasSubstr("(1 more pair)")));
 }
 
-TEST(GgufForm, OtherVocabulariesAreNoSentencePieces) {
+TEST(GgufForm, OtherVocabulariesDoNotBecomeSentencePiece) {
   Vocabulary vocabulary;
   for (const VocabularyKind kind :
        {VocabularyKind::sentencepiece_bpe, VocabularyKind::byte_pair, VocabularyKind::pipeline}) {
@@ -209,7 +209,7 @@ void add_pieces(Vocabulary& vocabulary) {
   vocabulary.add("\u2581ab", -4, TokenType::normal);
 }
 
-// Those that llama.cpp finds in a prompt.
+// Adds the special tokens that llama.cpp finds in a prompt.
 void find_special_tokens(Vocabulary& vocabulary) {
   vocabulary.pipeline.set("added_tokens", find_gguf_added_tokens(vocabulary, {}));
 }
@@ -230,7 +230,7 @@ Vocabulary sums_of_scores() {
   return vocabulary;
 }
 
-// llama.cpp has SentencePiece's Unigram by the name of T5.
+// llama.cpp's name for SentencePiece's Unigram is "t5".
 TEST(GgufForm, HasSentencePiecesUnigram) {
   const Vocabulary vocabulary = sums_of_scores();
   const GgufForm form = make_gguf_form(vocabulary);
@@ -259,7 +259,7 @@ TEST(GgufForm, HasSentencePiecesUnigram) {
               ElementsAre("llama.cpp does not find the texts of 1 added tokens in a prompt: a"));
 }
 
-// The same in the steps of tokenizer.json.
+// The same tokenizer as steps of tokenizer.json.
 TEST(GgufForm, HasUnigramOfTokenizerJson) {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::pipeline;

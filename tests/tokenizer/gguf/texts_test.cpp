@@ -14,7 +14,7 @@ namespace {
 
 Value item(const char* name, const char* text) { return Attributes{{"name", name}, {"template", text}}; }
 
-// The keys, and what is read of them.
+// Makes the keys, and checks that they are read back.
 Attributes keys_of(const Value& chat_template, const Attributes& config = {}) {
   Attributes keys = make_gguf_chat_template(chat_template);
   if (const std::string text = write_gguf_tokenizer_config(chat_template, config); !text.empty())
@@ -37,7 +37,7 @@ TEST(GgufTexts, ComeBack) {
   const std::vector<Value> all = {
       Value(), "{{ x }}", Value::Array{}, Value::Array{item("default", "d")},
       Value::Array{item("default", "d"), item("tool_use", "t")}, Value::Array{item("tool_use", "t"), item("rag", "r")},
-      // Details that GGUF's keys lack: an order, other characters, a name that appears twice, more than a text.
+      // GGUF's keys cannot hold these: an order, other characters, a repeated name, an object.
       Value::Array{item("rag", "r"), item("default", "d")}, Value::Array{item("tool-use", "t")},
       Value::Array{item("a", "1"), item("a", "2")},
       Value::Array{Attributes{{"name", "default"}, {"template", "d"}, {"version", 2}}}, Attributes{{"default", "d"}}};
@@ -67,7 +67,7 @@ TEST(GgufTexts, CarryOtherFiles) {
   }
 }
 
-TEST(GgufTexts, AreRefusedWhereTheyAreNoObject) {
+TEST(GgufTexts, AreRefusedUnlessTheyAreAnObject) {
   for (const char* text : {"[1]", "{", ""}) {
     const Error error = support::error_of([&] { read({{"poise.tokenizer_config", text}}); });
     EXPECT_EQ(error.kind(), ErrorKind::invalid_file);

@@ -35,7 +35,8 @@ std::vector<TokenId> ids_of(const Attributes& expected, std::string_view key) {
   return ids;
 }
 
-// The expected values are llama.cpp's (version 0.5.0), for 40 texts; those that two programs dispute are passed over.
+// The expected values are llama.cpp's (version 0.5.0), for 40 texts; texts on which the two programs differ are
+// skipped.
 TEST_P(RealGguf, DoesAsLlamaCpp) {
   const fs::path folder = shared_directory() / "data" / "tokenizers" / "gguf";
   if (!fs::exists(folder)) GTEST_SKIP() << folder << " is not there";
@@ -92,8 +93,9 @@ TEST(GgufVocabulary, LlamaMergesByScore) {
   EXPECT_THAT(without.encode_with_special("ab ab"), ElementsAre(5, 6));
 }
 
-// A file's settings for BOS count, except for the names that llama.cpp does not ask for (src/llama-vocab.cpp, v0.5.0).
-TEST(GgufVocabulary, NamesOfPreTokenizersSayWhetherThereIsABos) {
+// A file's setting for BOS counts, except with pre-tokenizers for which llama.cpp ignores it (src/llama-vocab.cpp,
+// v0.5.0).
+TEST(GgufVocabulary, PreTokenizersDecideWhetherThereIsABos) {
   const auto has_bos = [](const char* pre, std::optional<bool> said) {
     GgufTokenizer gguf;
     gguf.model = "gpt2";
@@ -127,7 +129,7 @@ TEST(GgufVocabulary, BertFindsTheLongestPieces) {
   EXPECT_THAT(tokenizer.encode_with_special("Unable! x"), ElementsAre(1, 3, 4, 5, 0, 2));
 }
 
-TEST(GgufVocabulary, RefusesWhatItDoesNotKnow) {
+TEST(GgufVocabulary, RefusesUnknownAlgorithms) {
   const auto refusal = [](auto&& change) -> std::string {
     GgufTokenizer gguf = small();
     change(gguf);
@@ -151,7 +153,7 @@ TEST(GgufVocabulary, RefusesWhatItDoesNotKnow) {
               HasSubstr("the pre-tokenizer \"nope\" is not known"));
 }
 
-// Every row's expressions are ones that PCRE2 takes.
+// PCRE2 accepts the expressions of every row.
 TEST(GgufVocabulary, AllExpressionsCompile) {
   for (const char* name : {"default",
                            "gpt-2",

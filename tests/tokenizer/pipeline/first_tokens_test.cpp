@@ -1,5 +1,5 @@
-// Vocabularies for models with fewer rows than they have tokens: no text gets an id without a row. Real ones: where
-// other programs use none of the tokens that are left out, the ids are theirs.
+// Vocabularies for models with fewer rows than they have tokens: no text gets an id without a row. For real
+// vocabularies, the ids are those of other programs wherever these use no token that is left out.
 #include "tokenizer/pipeline/steps.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Vocabulary steps() {
   return vocabulary;
 }
 
-TEST(FirstTokens, LeavesOutWhatNamesOthers) {
+TEST(FirstTokens, LeavesOutMergesOfMissingTokens) {
   const Tokenizer whole(steps());
   EXPECT_THAT(whole.encode_with_special("abc<x>abab"), ElementsAre(5, 8, 10, 9, 10));
   const Vocabulary left = keep_first_tokens(steps(), 8);
@@ -56,7 +56,7 @@ TEST(FirstTokens, LeavesOutWhatNamesOthers) {
   EXPECT_EQ(keep_first_tokens(steps(), 0).size(), 0U);
 }
 
-// The second text of a merge has a prefix that the token of both lacks.
+// The second text of a merge has a prefix, which the merged token does not have.
 TEST(FirstTokens, LeavesOutMergesWithAPrefix) {
   VocabularySettings settings;
   settings.kind = VocabularyKind::pipeline;
@@ -93,8 +93,8 @@ TEST(FirstTokens, OfSentencePiece) {
     if (rows == 700) {
       EXPECT_GT(*std::ranges::max_element(ids), 300);
     }
-    // Letters and U+2581 are pieces with ids above 260; the tokens of bytes stand for them there. SentencePiece leaves
-    // a U+2581 that bytes spell as it is.
+    // Letters and U+2581 are pieces with ids above 260; byte tokens replace them there. SentencePiece keeps a U+2581
+    // that byte tokens form.
     std::string decoded = tokenizer.decode(ids);
     constexpr std::string_view kSpace = "\xE2\x96\x81";
     if (decoded.starts_with(kSpace)) decoded.erase(0, kSpace.size());

@@ -21,7 +21,7 @@ Vocabulary tokens(std::initializer_list<std::string_view> texts) {
   return vocabulary;
 }
 
-// The merge of two tokens, by their texts.
+// A question for the merge of two tokens, by their texts.
 struct Asked {
   std::uint32_t rank;
   std::string merged;
@@ -62,7 +62,7 @@ TEST(Merges, AreThoseOfTheList) {
   EXPECT_FALSE(merges.has_bytes());
 }
 
-TEST(Merges, CountByTheirLastPlace) {
+TEST(Merges, RepeatedMergesCountByTheirLastPlace) {
   Vocabulary vocabulary = tokens({"a", "b", "c", "ab", "bc", "abc"});
   vocabulary.merges = {{"ab", "c"}, {"a", "bc"}, {"ab", "c"}, {"a", "b"}, {"a", "b"}};
   const Case merges(vocabulary, {});
@@ -79,7 +79,7 @@ TEST(Merges, LeaveThePrefixOut) {
   EXPECT_EQ(merges.of("a", "xxb"), (Asked{kNever, ""}));
 }
 
-TEST(Merges, RefuseTheFirstThatIsNone) {
+TEST(Merges, RefuseTheFirstFaultyMerge) {
   const auto refusal = [](MergeList merges) {
     Vocabulary vocabulary = tokens({"a", "b", "ab"});
     vocabulary.merges = std::move(merges);
@@ -93,7 +93,7 @@ TEST(Merges, RefuseTheFirstThatIsNone) {
   EXPECT_EQ(Case(vocabulary, {{"skip_unknown_merges", true}}).of("a", "b"), (Asked{1, "ab"}));
 }
 
-// A better score is an earlier rank; tokens of one score have one.
+// A better score is an earlier rank; tokens with equal scores have the same rank.
 TEST(Merges, FollowScores) {
   Vocabulary vocabulary = tokens({"a", "b", "\xc3", "\xa9", "\xc3\xa9", "ab"});
   vocabulary.add("ba", 0, TokenType::normal);
@@ -114,7 +114,7 @@ TEST(Merges, KnowWhetherBytesMerge) {
   EXPECT_TRUE(Case(vocabulary, {}).has_bytes());
 }
 
-TEST(MergeTable, KnowsWhatItWasToldLast) {
+TEST(MergeTable, FindsThePairsAddedLast) {
   MergeTable table;
   constexpr TokenId kPairs = 1'200'000;
   for (TokenId id = 0; id < kPairs; ++id) table.add(id, id + 1, {static_cast<std::uint32_t>(id), id});

@@ -34,7 +34,7 @@ Vocabulary sentencepiece() {
   return vocabulary;
 }
 
-TEST(SpecialAround, IsBosWhereNothingElseIsSaid) {
+TEST(SpecialAround, IsBosByDefault) {
   const Vocabulary vocabulary = sentencepiece();
   EXPECT_EQ(find_special_around(vocabulary), (SpecialAround{{1}, {}}));
   EXPECT_THAT(Tokenizer(vocabulary).encode_with_special("a"), ElementsAre(1, 3));
@@ -53,7 +53,7 @@ TEST(SpecialAround, FollowsTheFlags) {
       expected.push_back(3);
       if (eos) expected.push_back(2);
       EXPECT_EQ(Tokenizer(vocabulary).encode_with_special("a"), expected);
-      EXPECT_EQ(vocabulary.pipeline.find("post_processor") == nullptr, bos && !eos);  // the usual
+      EXPECT_EQ(vocabulary.pipeline.find("post_processor") == nullptr, bos && !eos);  // the default
       const GgufForm form = make_gguf_form(vocabulary);
       EXPECT_THAT(form.losses, IsEmpty());
       EXPECT_EQ(form.tokenizer->add_bos_token, bos);
@@ -75,7 +75,7 @@ TEST(SpecialAround, IsInTokenizerConfig) {
       for (const TokenizerFile& file : written.files)
         std::ofstream(directory / file.name, std::ios::binary) << file.bytes;
       EXPECT_EQ(read_vocabulary(directory.path()), vocabulary);
-      // tokenizer.json has its own steps for them.
+      // tokenizer.json has a step of its own for these tokens.
       const Tokenizer steps(*read_vocabulary(directory / "tokenizer.json"));
       EXPECT_EQ(steps.encode_with_special("a"), Tokenizer(vocabulary).encode_with_special("a"));
     }

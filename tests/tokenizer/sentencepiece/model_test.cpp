@@ -85,7 +85,7 @@ TEST(SentencePieceModel, UnknownFieldsAreSkipped) {
   EXPECT_EQ(read(extra + kUnknown + extra + kBpe).size(), 1U);
 }
 
-TEST(SentencePieceModel, ANormalizerThatDoesSomethingIsNamed) {
+TEST(SentencePieceModel, ANormalizerThatChangesTextsIsNamed) {
   const auto with = [](const std::string& normalizer) {
     return read(kUnknown + kBpe + bytes_field(3, normalizer)).normalizer;
   };
@@ -129,7 +129,7 @@ TEST(SentencePieceModel, ErrorsNameFieldAndOffset) {
   EXPECT_THAT(error_of(kUnknown + bytes_field(2, varint_field(3, 5))), HasSubstr("model_type: 5, expected 1 to 4"));
 }
 
-// No piece is better or worse than one of such a score.
+// Such a score cannot be compared with others.
 TEST(SentencePieceModel, RefusesScoresThatAreNotFinite) {
   for (const float score : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                             -std::numeric_limits<float>::infinity()}) {
@@ -137,7 +137,7 @@ TEST(SentencePieceModel, RefusesScoresThatAreNotFinite) {
   }
 }
 
-TEST(SentencePieceModel, RefusesWhatSentencePieceRefuses) {
+TEST(SentencePieceModel, RefusesTheModelsThatSentencePieceRefuses) {
   EXPECT_THAT(error_of(kBpe + piece("a", 1)), HasSubstr("none of its 1 pieces is the unknown one"));
   EXPECT_THAT(error_of(kUnknown + piece("<unk2>", 2)),
               HasSubstr("piece 1: a second unknown piece; the first is piece 0"));

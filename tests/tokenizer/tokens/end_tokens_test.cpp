@@ -26,7 +26,8 @@ TEST(EndTokens, AreThoseThatTheFilesList) {
   EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3));
   model.attributes.set(std::string(kGenerationConfig), Attributes{{"eos_token_id", 4}});
   EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 4));
-  model.attributes.set(std::string(kGenerationConfig), R"({"eos_token_id": [5, 3]})");  // as formats of texts have it
+  model.attributes.set(std::string(kGenerationConfig),
+                       R"({"eos_token_id": [5, 3]})");  // as formats that store texts have it
   EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 5));
   model.attributes.set("tokenizer.ggml.eot_token_id", 6);
   model.attributes.set("tokenizer.ggml.eom_token_id", 7);
@@ -35,7 +36,7 @@ TEST(EndTokens, AreThoseThatTheFilesList) {
   EXPECT_THAT(find_end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 8, 5, 6, 7));
 }
 
-TEST(EndTokens, PassOverWhatIsNone) {
+TEST(EndTokens, SkipValuesThatAreNotTokens) {
   const Vocabulary vocabulary = of_size(4);
   Model model;
   model.config_json.set("eos_token_id", Value::Array{-1, 4, "2", nullptr, 3});

@@ -13,7 +13,7 @@ TEST(PrefixTrie, FindsTheLongestTextThatAnotherBeginsWith) {
   PrefixTrie trie;
   trie.add("ab", 1);
   trie.add("abcd", 2);
-  trie.add("ab", 3);  // of equal ones the first counts
+  trie.add("ab", 3);  // of equal texts the first counts
   EXPECT_EQ(trie.longest("abc").length, 2U);
   EXPECT_EQ(trie.longest("abc").value, 1);
   EXPECT_EQ(trie.longest("abcde").length, 4U);
@@ -21,7 +21,7 @@ TEST(PrefixTrie, FindsTheLongestTextThatAnotherBeginsWith) {
   EXPECT_EQ(trie.longest("").value, -1);
 }
 
-// Or a text of one letter would take as many steps at each place.
+// Otherwise a text of one letter would take as many steps at each place as the longest token has bytes.
 TEST(PrefixTrie, RefusesLongTexts) {
   PrefixTrie trie;
   trie.add(std::string(PrefixTrie::kLongest, 'a'), 0);

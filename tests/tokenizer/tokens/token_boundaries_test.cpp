@@ -1,5 +1,5 @@
-// Byte pair encoding of texts that are cut at boundaries, against merging step by step as the definition has it,
-// without cuts.
+// Compares byte pair encoding of texts that are cut at boundaries with merging step by step, without cuts, as the
+// definition has it.
 #include "tokenizer/tokens/token_boundaries.hpp"
 
 #include <chrono>
@@ -111,7 +111,7 @@ TEST(TokenBoundaries, GiveTheTokensOfTheWholeTextInBytes) {
     for (const std::string& token : merges.tokens) boundaries.add(mapped(token));
     boundaries.for_each(mapped(random_text(random, 100)), [&](std::string_view) { ++cuts; });
   }
-  EXPECT_GT(cuts, 1000U);  // or this tests nothing
+  EXPECT_GT(cuts, 1000U);  // otherwise the test would be too weak
 }
 
 TEST(TokenBoundaries, GiveTheTokensOfTheWholeTextInCharacters) {
@@ -148,11 +148,11 @@ std::vector<std::string> runs(const TokenBoundaries& boundaries, std::string_vie
   return all;
 }
 
-TEST(TokenBoundaries, AreWhereNoTokenReachesOver) {
+TEST(TokenBoundaries, ArePlacesThatNoTokenSpans) {
   TokenBoundaries characters(TokenBoundaries::Unit::characters);
   characters.add("ab");
   characters.add("b\u6f22");
-  characters.add("\xff");  // no text has it
+  characters.add("\xff");  // no text contains it
   EXPECT_THAT(runs(characters, "abab\u6f22a"), ElementsAre("ab", "ab\u6f22", "a"));
   EXPECT_THAT(runs(characters, ""), ElementsAre());
   // A token that ends inside a character.
@@ -161,13 +161,13 @@ TEST(TokenBoundaries, AreWhereNoTokenReachesOver) {
   EXPECT_THAT(runs(bytes, mapped("a\u6f22\u6f22")), ElementsAre(mapped("a\u6f22"), mapped("\u6f22")));
   EXPECT_THAT(runs(bytes, mapped("a\u5b57b")), ElementsAre(mapped("a"), mapped("\u5b57"), mapped("b")))
       << "which begins with another byte";
-  // A text outside the alphabet, or without UTF-8 behind it, stays whole.
+  // A text outside the alphabet, or whose bytes are not UTF-8, stays whole.
   EXPECT_THAT(runs(bytes, "\u6f22\u6f22"), ElementsAre("\u6f22\u6f22"));
   EXPECT_THAT(runs(bytes, mapped("ab\xe6")), ElementsAre(mapped("ab\xe6")));
 }
 
 // Texts of one repeated character, for vocabularies that merge it.
-TEST(TokenBoundaries, ManyEqualCharactersAreNoTrap) {
+TEST(TokenBoundaries, ManyEqualCharactersTakeNoQuadraticTime) {
   for (const bool byte_level : {false, true}) {
     for (const std::string& letter : kLetters) {
       Merges merges;
