@@ -35,9 +35,9 @@ TEST(HostileNpy, Header) {
       std::array{
           Case{"the magic is there", [] { return whole().raw("magic", "\x93NUMPx"); }, kInvalid, "magic",
                "npy: magic: expected"},
-          Case{"the version is known", [] { return whole().u8("major", 4); }, kInvalid, "major", "version: 4.0"},
-          Case{"the version is not 0", [] { return whole().u8("major", 0); }, kInvalid, "major", "version: 0.0"},
-          Case{"the minor version is 0", [] { return whole().u8("minor", 1); }, kInvalid, "major", "version: 1.1"},
+          Case{"the version is known", [] { return whole().u8("major", 4); }, kInvalid, "major", "found 4.0"},
+          Case{"the version is not 0", [] { return whole().u8("major", 0); }, kInvalid, "major", "found 0.0"},
+          Case{"the minor version is 0", [] { return whole().u8("minor", 1); }, kInvalid, "major", "found 1.1"},
           Case{"the header ends in the file", [] { return whole().u16("length", 0xffff); }, kInvalid, "dict",
                "header: 65535 bytes wanted"},
           Case{"the header is of a bounded size",

@@ -47,7 +47,7 @@ constexpr std::uint64_t kMostTypeBytes = 64;
 
 bool is_string(const Item& item) { return item.kind == ItemKind::text || item.kind == ItemKind::bytes; }
 
-// Throws invalid_file if the elements of a known type do not take `bytes`.
+// Throws invalid_file if the number of bytes does not fit the shape and the type.
 void require_bytes(const FlaxArray& array, const msgpack::Reader& in) {
   const auto dtype = array.dtype();
   const auto elements = element_count(array.shape);
@@ -89,7 +89,7 @@ class Numbered {
 
 std::optional<DType> FlaxArray::dtype() const { return find_spelled_dtype(kTypes, std::string_view(type)); }
 
-std::string FlaxArray::explain_no_number() const {
+std::string FlaxArray::explain_unsupported_type() const {
   if (type.starts_with("void") || type.starts_with("V"))
     return fmt::format("its elements are raw bytes ({}): the file does not state their meaning", type);
   return fmt::format("its element type {} is not known", type);

@@ -64,7 +64,7 @@ class FileReader {
     }
   }
 
-  // Returns the value of "params" if only this key has arrays, in a map: their names need no prefix.
+  // Returns the map under "params" if no other key has arrays: then their names need no prefix.
   std::optional<Tree::Index> find_parameters() const {
     if (tree_[Tree::kRoot].kind != ItemKind::map || holds_[Tree::kRoot] != Holds::arrays) return std::nullopt;
     const auto parameters = tree_.find(Tree::kRoot, kParameters);
@@ -95,7 +95,7 @@ class FileReader {
       walk(j, join_names(name, std::to_string(number++), tree_[j].begin));
   }
 
-  // Walks a map. `unnamed` is the value whose key is left out of names.
+  // Walks a map. `unnamed` is the value whose key does not become a part of names.
   void walk_map(Tree::Index map, const std::string& name, std::optional<Tree::Index> unnamed) {
     for (Tree::Index i = map + 1; i < tree_.after(map); i = tree_.after(i + 1))
       walk(i + 1, unnamed == i + 1 ? name : join_names(name, tree_.text(i), tree_[i].begin));
@@ -159,7 +159,8 @@ class FileReader {
   void add(const FlaxArray& array, const std::string& name, BlobPtr elements) {
     const auto dtype = array.dtype();
     if (!dtype) {
-      model_.warnings.push_back({Severity::warning, fmt::format("{} is left out: {}", name, array.explain_no_number()),
+      model_.warnings.push_back({Severity::warning,
+                                 fmt::format("{} is left out: {}", name, array.explain_unsupported_type()),
                                  source_->name(), array.at});
       return;
     }

@@ -39,7 +39,7 @@ struct FlaxArray {
 
   // Returns std::nullopt if Poise has no such type.
   std::optional<DType> dtype() const;
-  std::string explain_no_number() const;
+  std::string explain_unsupported_type() const;
 };
 
 // Reads the array in an extension. Throws invalid_file for other content, and for a number of elements that does not

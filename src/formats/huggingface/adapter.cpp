@@ -28,7 +28,7 @@ struct Ending {
   bool left;       // B
   bool embedding;  // the product is transposed
 };
-// A name may have the adapter's own, "default", before "weight".
+// The adapter's own name, "default", may come before "weight".
 constexpr std::array kEndings = std::to_array<Ending>({{".lora_A", false, false},
                                                        {".lora_B", true, false},
                                                        {".lora_embedding_A", false, true},
@@ -40,7 +40,7 @@ struct Pair : ThinMatrices {
 
 class Reading {
  public:
-  // Takes `base`, the model that is to be changed; null: unknown.
+  // `base`: the model to change; null if it is unknown.
   Reading(const Model& file, const Attributes& keys, const Model* base)
       : file_(file), base_(base), config_(keys, adapter_.faults, adapter_.refusals) {
     if (base != nullptr) plan_ = find_known_plan(*base);
@@ -51,7 +51,7 @@ class Reading {
     adapter_.alpha = config_.alpha();
     adapter_.keeps_ties = config_.ensure_weight_tying();
     is_sound_ = adapter_.faults.empty();
-    for (const Tensor& tensor : file_.tensors()) sort(tensor);
+    for (const Tensor& tensor : file_.tensors()) sort_tensor(tensor);
     for (const auto& [module, pair] : pairs_) add(module, pair);
     if (pairs_.empty() && adapter_.whole.empty() && adapter_.faults.empty())
       adapter_.faults.emplace_back("the adapter has no matrices: expected lora_A and lora_B of a module");
@@ -61,7 +61,7 @@ class Reading {
   }
 
  private:
-  void sort(const Tensor& tensor) {
+  void sort_tensor(const Tensor& tensor) {
     std::string_view name = tensor.name;
     if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
     for (const Ending& ending : kEndings) {
@@ -71,45 +71,47 @@ class Reading {
       if (!rest.empty() && rest != ".weight" && rest != ".default.weight" && rest != ".default") continue;
       Pair& pair = pairs_[std::string(name.substr(0, at))];
       const Tensor*& place = ending.left ? pair.left : pair.right;
-      if (place != nullptr) return fault(fmt::format("{} and {} name the same matrix", place->name, tensor.name));
+      if (place != nullptr)
+        return report_fault(fmt::format("{} and {} name the same matrix", place->name, tensor.name));
       place = &tensor;
       pair.embedding = ending.embedding;
       return;
     }
     if (name.find(".lora_") != std::string_view::npos)
-      return fault(fmt::format("tensor {} is of a kind that is not supported", tensor.name));
+      return report_fault(fmt::format("tensor {} is of a kind that is not supported", tensor.name));
     std::string plain(name);
     for (const std::string_view inner : {".modules_to_save.default", ".modules_to_save", ".base_layer"}) {
       if (const auto at = plain.find(inner); at != std::string::npos) plain.erase(at, inner.size());
     }
     if (const auto [found, is_new] = whole_.emplace(plain, tensor.name); !is_new)
-      return fault(fmt::format("{} and {} name the same tensor", found->second, tensor.name));
+      return report_fault(fmt::format("{} and {} name the same tensor", found->second, tensor.name));
     adapter_.whole.push_back(tensor);
     adapter_.whole.back().name = plain;
   }
 
   void add(const std::string& module, const Pair& pair) {
-    if (const auto problem = pair.find_fault("lora_B", "lora_A")) return fault(fmt::format("{}: {}", module, *problem));
-    if (!is_utf8(module)) return fault(fmt::format("{}: the name is not UTF-8", module));
+    if (const auto problem = pair.find_fault("lora_B", "lora_A"))
+      return report_fault(fmt::format("{}: {}", module, *problem));
+    if (!is_utf8(module)) return report_fault(fmt::format("{}: the name is not UTF-8", module));
     try {
       const std::uint64_t rank = config_.rank(module);
       if (is_sound_ && pair.right->shape[0] != rank)
-        return fault(fmt::format("{}: B is {} and A is {}, expected rank {}", module, to_string(pair.left->shape),
-                                 to_string(pair.right->shape), rank));
-      if (config_.targets(module) == false) untargeted_.push_back(module);
+        return report_fault(fmt::format("{}: B is {} and A is {}, expected rank {}", module,
+                                        to_string(pair.left->shape), to_string(pair.right->shape), rank));
+      if (config_.is_target(module) == false) untargeted_.push_back(module);
       const std::string weight = module + ".weight";
       const bool transposed = pair.embedding || is_stored_in_out(weight, pair);
       if (!pair.embedding && transposed != config_.fan_in_fan_out()) other_order_.push_back(module);
       adapter_.matrices.push_back(
           {module, weight, {*pair.left, *pair.right, transposed, static_cast<float>(config_.factor(module))}});
-    } catch (const Error& error) {  // of a pattern that takes too long
+    } catch (const Error& error) {  // a pattern takes too long
       if (error.kind() != ErrorKind::unsupported && error.kind() != ErrorKind::invalid_file) throw;
-      fault(fmt::format("{}: {}", module, error.message()));
+      report_fault(fmt::format("{}: {}", module, error.message()));
     }
   }
 
-  // Returns true for a matrix stored as [in, out]. PEFT asks the module, not the configuration: a Conv1D of GPT-2 holds
-  // [in, out], a Linear [out, in]. Where a family does not decide, the shape does.
+  // Returns true if the model stores a matrix as [in, out]. PEFT asks the module, not the configuration: a Conv1D of
+  // GPT-2 holds [in, out], a Linear [out, in]. If the family does not decide, the shape does.
   bool is_stored_in_out(const std::string& weight, const Pair& pair) const {
     if (base_ == nullptr) return config_.fan_in_fan_out();
     const Family& family = find_family_or_llama(*base_);
@@ -137,18 +139,18 @@ class Reading {
                     list_names(untargeted_, 1), untargeted_.size() == 1 ? "it" : "them"));
   }
 
-  void fault(std::string problem) { add_fault(adapter_.faults, std::move(problem)); }
+  void report_fault(std::string problem) { add_fault(adapter_.faults, std::move(problem)); }
 
   const Model& file_;
   const Model* base_;
   std::optional<DecoderPlan> plan_;  // of the base
   Adapter adapter_;
   PeftConfig config_;
-  bool is_sound_ = true;                           // the configuration: then ranks are compared with it
+  bool is_sound_ = true;                           // the configuration has no faults, so ranks are compared with it
   std::map<std::string, Pair> pairs_;              // by module
   std::map<std::string, std::string_view> whole_;  // the file's name of a tensor, by the model's
   std::vector<std::string> untargeted_;
-  std::vector<std::string> other_order_;  // than that of fan_in_fan_out
+  std::vector<std::string> other_order_;  // modules whose order contradicts fan_in_fan_out
 };
 
 std::optional<Attributes> parse_config(const Model& model, UnheldNumbers& numbers) {

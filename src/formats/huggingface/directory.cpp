@@ -29,7 +29,7 @@ namespace poise::huggingface {
 namespace {
 
 constexpr std::uint64_t kMaxJsonFileBytes = std::uint64_t{256} << 20;  // config.json, an index, ...
-constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // of the README, which contain its front matter
+constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // first bytes of the README, with front matter
 
 }  // namespace
 
@@ -40,7 +40,7 @@ SourcePtr DirectoryReader::open(std::string_view name) {
   return source;
 }
 
-// Records a file. An archive is one file.
+// Records a file of the model's origin. All members of an archive are one file.
 void DirectoryReader::record(std::string_view name, const Source& source) {
   std::filesystem::path file = container_.locate_file(name);
   if (files_.empty() || files_.back() != file) files_.push_back(std::move(file));
@@ -57,9 +57,8 @@ std::vector<DirectoryFile> DirectoryReader::read_other_files(std::vector<Finding
       files.push_back({std::string(name), found != opened_.end() ? *found : open(name)});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
-      warnings.push_back({Severity::warning,
-                          fmt::format("it is not copied into another directory: {}", error.message()), path,
-                          error.offset()});
+      warnings.push_back({Severity::warning, fmt::format("a conversion does not copy this file: {}", error.message()),
+                          path, error.offset()});
     }
   };
   std::ranges::for_each(kTokenizerFiles, add);
@@ -72,7 +71,8 @@ std::vector<DirectoryFile> DirectoryReader::read_other_files(std::vector<Finding
 std::string DirectoryReader::text(std::string_view name) {
   const SourcePtr source = open(name);
   if (source->size() > kMaxJsonFileBytes)
-    throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()),
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("the file has {} bytes, at most {} are read", source->size(), kMaxJsonFileBytes),
                 source->name());
   return read_text(*source, source->size());
 }
@@ -104,7 +104,7 @@ Attributes DirectoryReader::read_json_object(std::string_view name, std::vector<
 
 namespace {
 
-// Names weights that are there instead of those of a Hugging Face directory, by the ends of their names.
+// Holds advice about files that a directory has instead of usual weights, by the ends of their names.
 struct OtherWeights {
   std::string_view ending;
   std::string_view advice;
@@ -122,7 +122,7 @@ constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
      "it with from_flax=True and save it"},
 });
 
-std::string why_no_weights(const Container& directory) {
+std::string explain_missing_weights(const Container& directory) {
   const MemberNames names = directory.names();
   for (const OtherWeights& other : kOtherWeights) {
     const auto found =
@@ -132,8 +132,8 @@ std::string why_no_weights(const Container& directory) {
   return {};
 }
 
-// Returns the only file of the format.
-std::optional<std::string> only_file(const Container& directory, const Format& format) {
+// Returns the only file of the format; std::nullopt if there are several, or if it is a shard.
+std::optional<std::string> find_only_file(const Container& directory, const Format& format) {
   std::vector<std::string> found;
   for (std::string& name : directory.names()) {
     if (name.ends_with(format.info.extension)) found.push_back(std::move(name));
@@ -195,7 +195,7 @@ std::optional<LocatedWeights> find_weights(const Container& directory) {
       if (directory.has(name)) return LocatedWeights{format, std::string(name), false};
     }
     if (!format->weight_files->has_any_name) continue;
-    if (auto name = only_file(directory, *format)) return LocatedWeights{format, *std::move(name), false};
+    if (auto name = find_only_file(directory, *format)) return LocatedWeights{format, *std::move(name), false};
   }
   return std::nullopt;
 }
@@ -218,7 +218,7 @@ LocatedWeights require_weights(const Container& directory) {
   missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
   throw Error(ErrorKind::invalid_file,
               fmt::format("this directory is not a Hugging Face model; missing: {}{}", fmt::join(missing, ", "),
-                          why_no_weights(directory)),
+                          explain_missing_weights(directory)),
               directory.path().string());
 }
 
@@ -226,7 +226,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Holds the tensors of each shard, from the index.
+// The names of the tensors in each shard, from the index.
 using ShardMap = std::map<std::string, std::set<std::string>>;
 
 ShardMap read_index(DirectoryReader& directory, const std::string& index, std::vector<Finding>& warnings) {
@@ -266,24 +266,23 @@ void require_shards(const DirectoryReader& directory, const std::string& index, 
   }
   if (absent.empty()) return;
   if (more > 0) absent.push_back(fmt::format("and {} more", more));
-  throw Error(ErrorKind::not_found,
-              fmt::format("the index names files that are not there: {}", fmt::join(absent, ", ")),
+  throw Error(ErrorKind::not_found, fmt::format("the index names files that are missing: {}", fmt::join(absent, ", ")),
               directory.path(index).string());
 }
 
 class TensorCollector {
  public:
-  // Leaves out tensors that the model's family computes.
+  // The collector leaves out tensors that the model's family computes.
   TensorCollector(Model& model, const WeightFiles& files)
       : model_(model), files_read_(files), family_(model.config ? &find_family_or_llama(model) : nullptr) {}
 
-  // Adds a file. `look_at` first gets the name of every tensor of the file.
+  // Adds a file. Calls `look_at` with the name of each tensor in the file.
   void add(DirectoryReader& directory, const std::string& file, FunctionRef<void(const std::string& name)> look_at) {
     const SourcePtr source = directory.open(file);
     const std::string path = directory.path(file).string();
     const auto add_tensor = [&](Tensor tensor) {
       look_at(tensor.name);
-      if (const std::string why = why_left_out(tensor.name); why.empty()) {
+      if (const std::string why = explain_left_out(tensor.name); why.empty()) {
         model_.add(std::move(tensor));
       } else {
         warn(model_.warnings, fmt::format("tensor {} is left out: {}", tensor.name, why), path);
@@ -307,7 +306,7 @@ class TensorCollector {
 
  private:
   // Returns why a tensor is left out; an empty text if it stays.
-  std::string why_left_out(std::string_view tensor) const {
+  std::string explain_left_out(std::string_view tensor) const {
     if (family_ == nullptr) return {};
     const ComputedTensor* computed = find_computed_tensor(*family_, tensor);
     return computed == nullptr ? std::string() : fmt::format("it is computed from {}", computed->from);

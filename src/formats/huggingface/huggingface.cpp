@@ -47,7 +47,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace huggingface;
 
-// Sets the embedding's rows, where config.json does not say how many tokens there are.
+// Sets vocab_size to the number of the embedding's rows if config.json does not state it.
 void set_vocab_size(Model& model) {
   if (!model.config || model.config->vocab_size != 0) return;
   const Family& family = find_family_or_llama(model);
@@ -57,14 +57,14 @@ void set_vocab_size(Model& model) {
     model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
 }
 
-// Throws for a name of a tokenizer's file that is not a file: a pipe, or a link that leads nowhere.
+// Throws for a file of the tokenizer that is not a regular file: a pipe, or a broken link.
 void require_tokenizer_files(const Container& files) {
   for (const std::string_view name : kTokenizerFiles) {
     if (!files.has(name) || files.has_file(name)) continue;
     std::error_code ignored;
     if (files.kind() == ContainerKind::directory && fs::exists(files.path(name), ignored))
       throw Error(ErrorKind::invalid_file, "this is not a regular file", files.path(name).string());
-    (void)files.open(name);  // a link that leads nowhere: throws
+    (void)files.open(name);  // throws for a broken link
   }
 }
 
@@ -76,7 +76,7 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
   auto found = read_tokenizer_files(
       directory.container(), [&](std::string_view name) { return directory.open(name); }, rows);
   if (!found) {
-    if (model.vocabulary) return;  // of Poise's own metadata
+    if (model.vocabulary) return;  // it comes from Poise's own metadata
     warn(model.warnings, fmt::format("there is no {}: the model has no vocabulary", fmt::join(names, ", ")),
          directory.path());
     return;
@@ -95,7 +95,7 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
   drop_usual_config(*model.vocabulary);
 }
 
-// Lists all faults; verify() gets each of them, and checks the tensors.
+// Throws a FaultyModel with all inconsistencies, so that verify() can report each of them and check the tensors.
 void throw_if_inconsistent(Model& model, const DirectoryReader& directory) {
   std::vector<Finding> findings = find_inconsistencies(model);
   if (findings.empty()) return;
@@ -127,7 +127,8 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   if (directory.has(kGeneration))
     model.attributes.set(std::string(kGenerationConfig), directory.read_json_object(kGeneration, model.warnings));
   const std::string model_type = model.card.model_type;
-  const std::optional<Card> written = has_config ? parse_card(model) : std::optional(model.card);  // by Poise
+  // Poise writes the card into the metadata of the weights.
+  const std::optional<Card> written = has_config ? parse_card(model) : std::optional(model.card);
   model.card = written ? *written : read_card(model.config_json, directory.read_readme());
   model.card.model_type = model_type;
   std::vector<DirectoryFile> other_files = directory.read_other_files(model.warnings);
@@ -141,7 +142,8 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   return model;
 }
 
-// Its model's configuration and vocabulary, which may be next to it, do not describe the thin matrices.
+// Reads an adapter. Ignores configuration and vocabulary of a model in the same directory, since they do not describe
+// the thin matrices.
 Model read_adapter(DirectoryReader& directory, const LocatedWeights& found) {
   Model model;
   model.origin.path = directory.path();
@@ -175,7 +177,7 @@ Model read(const Input& input, const ReadOptions& options) {
 }
 
 // Returns the files with tensors of a model, as files of their own format.
-std::vector<Input> weight_inputs(const LocatedWeights& weights, const Container& files, const Model& model) {
+std::vector<Input> list_weight_inputs(const LocatedWeights& weights, const Container& files, const Model& model) {
   const fs::path extension = fs::path(weights.files().names[0]).extension();
   std::vector<Input> inputs;
   for (const std::string& name : files.names()) {
@@ -186,8 +188,8 @@ std::vector<Input> weight_inputs(const LocatedWeights& weights, const Container&
   return inputs;
 }
 
-// Finds code in the files next to the model that others load: an optimizer's state, training arguments, the same
-// weights in another format. Reports only once the findings that reading the model has made.
+// Finds dangerous code in all files of the directory, since programs also load others than the weights: an optimizer's
+// state, training arguments, the same weights in another format. Skips findings that reading the model has reported.
 std::vector<Finding> find_dangerous_code(const Container& files, const Model& model) {
   std::vector<Finding> findings;
   for (const std::string& name : files.names()) {
@@ -207,7 +209,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
   std::vector<Finding> findings = check_adapter(model);
   const auto files = open_files(input, IoMode::map);
   const auto located = find_weights(*files);
-  const std::vector<Input> weights = located ? weight_inputs(*located, *files, model) : std::vector<Input>();
+  const std::vector<Input> weights = located ? list_weight_inputs(*located, *files, model) : std::vector<Input>();
   std::ranges::move(files->check_checksums(), std::back_inserter(findings));
   std::ranges::move(find_dangerous_code(*files, model), std::back_inserter(findings));
   if (!located || located->format->audit == nullptr) return findings;
@@ -221,12 +223,12 @@ std::size_t count_checksums(const Input& input, const Model& model) {
   const auto weights = find_weights(*files);
   std::size_t count = files->count_checksums();
   if (!weights || weights->format->count_checksums == nullptr) return count;
-  for (const Input& file : weight_inputs(*weights, *files, model))
+  for (const Input& file : list_weight_inputs(*weights, *files, model))
     count += weights->format->count_checksums(file, model);
   return count;
 }
 
-// Returns the shards of an index, where the file is one of them, else the file alone.
+// Returns the directory's index if the file is one of its shards, else only the file.
 LocatedWeights locate_weights(const std::string& name, const Format& format, const Container& files) {
   const auto located = find_weights(files);
   const bool is_shard = located && located->is_index && located->format == &format && name.find("-of-") != name.npos;
@@ -254,7 +256,7 @@ const Format kHuggingFace = {
     .holds_bf16 = true,
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::groups; },
     .weights = WeightReader::transformers,
-    .container = ContainerKind::directory,  // of any members: the reader reports missing ones
+    .container = ContainerKind::directory,  // with any members, since the reader reports missing ones
     .holds_in_archive = [](const MemberNames& names) { return !find_folders(names).empty(); },
     .refusal_to_replace = huggingface::explain_refusal_to_replace,
     .read = read,

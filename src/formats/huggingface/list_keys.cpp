@@ -27,7 +27,8 @@ void add_json(const Container& directory, std::string_view name, std::vector<Met
   if (!directory.has(name)) return;
   const SourcePtr source = directory.open(name);
   if (source->size() > kMaxJsonBytes)
-    throw Error(ErrorKind::unsupported, fmt::format("{} bytes are too many for this file", source->size()),
+    throw Error(ErrorKind::unsupported,
+                fmt::format("the file has {} bytes, at most {} are read", source->size(), kMaxJsonBytes),
                 source->name());
   UnheldNumbers numbers;
   const Value value = parse_json(read_text(*source, source->size()), source->name(), numbers);
@@ -37,8 +38,8 @@ void add_json(const Container& directory, std::string_view name, std::vector<Met
     keys.push_back({fmt::format("{}: {}", name, key), describe_value_type(item), item});
 }
 
-// Returns the first file of weights; empty if none has the usual name.
-std::string first_weights(const Container& directory) {
+// Returns the usual file of weights, or the first safetensors file; empty if there is none.
+std::string find_first_weights(const Container& directory) {
   if (directory.has(kSingle)) return std::string(kSingle);
   for (const std::string& name : directory.names()) {
     if (name.ends_with(".safetensors") && directory.has(name)) return name;
@@ -52,7 +53,7 @@ std::vector<MetadataKey> list_keys(const Input& input) {
   std::vector<MetadataKey> keys;
   const auto files = open_files(input, IoMode::map);
   for (const std::string_view name : kJsonFiles) add_json(*files, name, keys);
-  if (const std::string weights = first_weights(*files); !weights.empty()) {
+  if (const std::string weights = find_first_weights(*files); !weights.empty()) {
     for (MetadataKey& key : list_safetensors_keys(files->open(weights))) {
       key.key = fmt::format("{}: {}", weights, key.key);
       keys.push_back(std::move(key));

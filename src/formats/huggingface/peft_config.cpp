@@ -18,8 +18,8 @@ namespace {
 constexpr std::uint64_t kMaxRank = 1 << 16;
 constexpr std::size_t kMaxPatterns = 4096;  // of one field
 
-// Returns a value as text; long values are cut.
-std::string shown(const Value& value) {
+// Returns a value as text for messages. Shortens long values.
+std::string format_value(const Value& value) {
   constexpr std::size_t kMost = 60;
   const bool is_list = value.get_if<Value::Array>() != nullptr || value.get_if<Attributes>() != nullptr;
   return is_list ? "a list or an object" : shorten(to_json(value), kMost);
@@ -34,7 +34,7 @@ class PeftConfig::Reader {
   Reader(const Attributes& keys, std::vector<std::string>& faults, std::vector<std::string>& refusals)
       : keys_(keys), faults_(faults), refusals_(refusals) {}
 
-  std::string text(std::string_view key) {
+  std::string read_text(std::string_view key) {
     const Value* value = keys_.find(key);
     if (is_absent(value)) return {};
     if (const auto* found = value->get_if<std::string>()) return *found;
@@ -50,24 +50,24 @@ class PeftConfig::Reader {
     return false;
   }
 
-  std::uint64_t rank(std::string_view key, const Value* value) {
+  std::uint64_t read_rank(std::string_view key, const Value* value) {
     const auto found = convert_to_double(value);
     if (found && *found >= 1 && *found <= static_cast<double>(kMaxRank) && *found == std::floor(*found))
       return static_cast<std::uint64_t>(*found);
     const std::string wanted = fmt::format("1 to {}", kMaxRank);
-    value == nullptr ? missing(key) : add_unexpected(key, *value, wanted);
+    value == nullptr ? add_missing(key) : add_unexpected(key, *value, wanted);
     return 1;
   }
 
-  double alpha(std::string_view key, const Value* value) {
+  double read_alpha(std::string_view key, const Value* value) {
     const auto found = convert_to_double(value);
     if (found && std::isfinite(*found)) return *found;
-    value == nullptr ? missing(key) : add_unexpected(key, *value, "a number");
+    value == nullptr ? add_missing(key) : add_unexpected(key, *value, "a number");
     return 0;
   }
 
   template <typename Number>
-  Patterns<Number> patterns(std::string_view key, FunctionRef<Number(std::string_view where, const Value*)> read) {
+  Patterns<Number> read_patterns(std::string_view key, FunctionRef<Number(std::string_view where, const Value*)> read) {
     Patterns<Number> result;
     const Value* value = keys_.find(key);
     if (is_absent(value)) return result;
@@ -76,7 +76,7 @@ class PeftConfig::Reader {
       add_unexpected(key, *value, "an object");
       return result;
     }
-    if (!is_possible(key, map->size())) return result;
+    if (!is_within_limit(key, map->size())) return result;
     for (const auto& [pattern, own] : *map) {
       const std::string where = fmt::format("{}: {}", key, pattern);
       const Number read_number = read(where, &own);
@@ -86,8 +86,8 @@ class PeftConfig::Reader {
     return result;
   }
 
-  // Returns std::nullopt where modules are not listed, or by a word that stands for a list of the model's.
-  std::optional<std::vector<ModulePattern>> targets() {
+  // Returns std::nullopt if the file does not list modules, or has "all-linear", which stands for modules of the model.
+  std::optional<std::vector<ModulePattern>> read_targets() {
     constexpr std::string_view kKey = "target_modules";
     const Value* value = keys_.find(kKey);
     if (is_absent(value)) return std::nullopt;
@@ -101,7 +101,7 @@ class PeftConfig::Reader {
     } else if (list == nullptr) {
       add_unexpected(kKey, *value, "text, or a list of it");
       return std::nullopt;
-    } else if (!is_possible(kKey, list->size())) {
+    } else if (!is_within_limit(kKey, list->size())) {
       return std::nullopt;
     } else {
       for (const Value& item : *list) {
@@ -119,7 +119,7 @@ class PeftConfig::Reader {
 
   void refuse(std::string problem) { refusals_.push_back(std::move(problem)); }
 
-  // Refuses kinds with which PEFT takes the adapter's beginning out of the model's own matrices when it loads them.
+  // Refuses ways of initializing an adapter with which PEFT changes the model's own matrices when it loads them.
   void refuse_changed_base() {
     constexpr std::string_view kKey = "init_lora_weights";
     const auto* word = keys_.get_if<std::string>(kKey);
@@ -143,12 +143,12 @@ class PeftConfig::Reader {
   const Value* find(std::string_view key) const { return keys_.find(key); }
 
  private:
-  void missing(std::string_view key) { add_fault(faults_, fmt::format("{} is missing", key)); }
+  void add_missing(std::string_view key) { add_fault(faults_, fmt::format("{} is missing", key)); }
   void add_unexpected(std::string_view key, const Value& found, std::string_view wanted) {
-    add_fault(faults_, fmt::format("{} is {}, expected {}", key, shown(found), wanted));
+    add_fault(faults_, fmt::format("{} is {}, expected {}", key, format_value(found), wanted));
   }
 
-  bool is_possible(std::string_view key, std::size_t patterns) {
+  bool is_within_limit(std::string_view key, std::size_t patterns) {
     if (patterns <= kMaxPatterns) return true;
     add_fault(faults_, fmt::format("{} has {} patterns, at most {} are read", key, patterns, kMaxPatterns));
     return false;
@@ -172,24 +172,24 @@ class PeftConfig::Reader {
 
 PeftConfig::PeftConfig(const Attributes& keys, std::vector<std::string>& faults, std::vector<std::string>& refusals) {
   Reader read(keys, faults, refusals);
-  if (const std::string kind = read.text("peft_type"); !kind.empty() && kind != "LORA")
-    read.refuse(fmt::format("peft_type is {}, only LORA is supported", shown(Value(kind))));
+  if (const std::string kind = read.read_text("peft_type"); !kind.empty() && kind != "LORA")
+    read.refuse(fmt::format("peft_type is {}, only LORA is supported", format_value(Value(kind))));
   for (const std::string_view key : {"use_dora", "use_qalora", "lora_bias"}) read.refuse_true(key);
   for (const std::string_view key : {"layer_replication", "megatron_config", "alora_invocation_tokens",
                                      "target_parameters", "trainable_token_indices", "arrow_config"})
     read.refuse_any(key);
-  base_model_ = read.text("base_model_name_or_path");
+  base_model_ = read.read_text("base_model_name_or_path");
   read.refuse_changed_base();
   root_ = read.is_true("use_rslora");
   fan_in_fan_out_ = read.is_true("fan_in_fan_out");
   ensure_weight_tying_ = read.is_true("ensure_weight_tying");
-  rank_ = read.rank("r", read.find("r"));
-  alpha_ = read.alpha("lora_alpha", read.find("lora_alpha"));
-  ranks_ = read.patterns<std::uint64_t>(
-      "rank_pattern", [&](std::string_view where, const Value* value) { return read.rank(where, value); });
-  alphas_ = read.patterns<double>("alpha_pattern",
-                                  [&](std::string_view where, const Value* value) { return read.alpha(where, value); });
-  targets_ = read.targets();
+  rank_ = read.read_rank("r", read.find("r"));
+  alpha_ = read.read_alpha("lora_alpha", read.find("lora_alpha"));
+  ranks_ = read.read_patterns<std::uint64_t>(
+      "rank_pattern", [&](std::string_view where, const Value* value) { return read.read_rank(where, value); });
+  alphas_ = read.read_patterns<double>(
+      "alpha_pattern", [&](std::string_view where, const Value* value) { return read.read_alpha(where, value); });
+  targets_ = read.read_targets();
 }
 
 std::uint64_t PeftConfig::rank(std::string_view module) const {
@@ -204,7 +204,7 @@ double PeftConfig::factor(std::string_view module) const {
   return alpha / (root_ ? std::sqrt(divisor) : divisor);
 }
 
-std::optional<bool> PeftConfig::targets(std::string_view module) const {
+std::optional<bool> PeftConfig::is_target(std::string_view module) const {
   if (!targets_) return std::nullopt;
   return std::ranges::any_of(*targets_, [&](const ModulePattern& pattern) { return pattern.matches(module); });
 }

@@ -53,7 +53,7 @@ class PeftConfig {
   std::uint64_t rank(std::string_view module) const;
   double factor(std::string_view module) const;
   // Returns true if PEFT would adapt the module; std::nullopt if the file does not list modules.
-  std::optional<bool> targets(std::string_view module) const;
+  std::optional<bool> is_target(std::string_view module) const;
 
  private:
   template <typename Number>

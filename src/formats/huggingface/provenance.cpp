@@ -21,7 +21,7 @@ constexpr std::string_view kSite = "https://huggingface.co/";
 
 constexpr long long kLastDay = 253402300799;  // 9999-12-31
 
-// Returns YYYY-MM-DD in UTC, of SOURCE_DATE_EPOCH; an empty text where that is not set.
+// Returns the date of SOURCE_DATE_EPOCH as YYYY-MM-DD in UTC; empty if the variable is not set.
 std::string read_source_date() {
   const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
   if (epoch == nullptr || *epoch == '\0') return {};

@@ -46,8 +46,8 @@ std::string_view find_class(std::string_view model_type) {
   return family == nullptr ? std::string_view() : family->transformers_class;
 }
 
-// Returns transformers' name for the type of most of the tensors' bytes; an empty text if it has none.
-std::string_view torch_dtype(const Model& model) {
+// Returns transformers' name for the element type with the most bytes; empty if it has no name for it.
+std::string_view find_torch_dtype(const Model& model) {
   std::map<DType, std::uint64_t> bytes;
   for (const Tensor& tensor : model.tensors()) {
     if (has_float_elements(tensor)) bytes[find_element_type(tensor)] += tensor.size_bytes();
@@ -58,7 +58,8 @@ std::string_view torch_dtype(const Model& model) {
   return row == kTorchNames.end() ? std::string_view() : row->second;
 }
 
-// Sets the type. Older and newer files have different keys for it, some have both.
+// Sets the element type. Older files have the key torch_dtype, newer ones dtype, some both. Returns false if the
+// configuration has neither.
 bool set_dtype(Attributes& config, std::string_view dtype) {
   bool found = false;
   for (const std::string_view name : {"dtype", "torch_dtype"}) {
@@ -88,7 +89,7 @@ Attributes make_config_json(const Model& model) {
       !name.empty() && config.find("architectures") == nullptr) {
     config.set("architectures", Value::Array{name});
   }
-  if (const std::string_view dtype = torch_dtype(model); !dtype.empty()) {
+  if (const std::string_view dtype = find_torch_dtype(model); !dtype.empty()) {
     if (!set_dtype(config, dtype)) config.set("torch_dtype", dtype);
     const std::string nested(find_family_or_llama(model).nested);
     if (const auto* map = nested.empty() ? nullptr : config.get_if<Attributes>(nested)) {
@@ -106,7 +107,7 @@ struct Described {
   std::vector<std::string> losses;
 };
 
-// Returns true for the entry that states, in a GGUF file, that the file is a model, as a directory is.
+// Returns true for GGUF's entry that the file holds a model, which needs no attribute in a directory.
 bool is_model_type(std::string_view key, const Value& value) {
   return key == "general.type" && value == Value("model");
 }
@@ -116,7 +117,7 @@ Attributes find_generation(const Model& model) {
                                                              : make_generation_config(model.attributes);
 }
 
-Described describe(const Model& model) {
+Described separate_vocabulary(const Model& model) {
   Described result;
   DescribedVocabulary found = make_described_vocabulary(model);
   result.vocabulary = found.made ? std::move(found.made) : model.vocabulary;
@@ -152,8 +153,8 @@ void require_whole(const Model& model) {
                           faults.size() == 1 ? "" : fmt::format(", and {} more faults", faults.size() - 1)));
 }
 
-// Unfolds groups. A directory has one quantization_config: next to parts of another scheme, groups are refused as
-// safetensors has none.
+// Makes parts of groups of codes. Does not if the model has parts of another scheme, because a directory has only one
+// quantization_config: then SafetensorsFile refuses the groups.
 std::optional<UnfoldedModel> unfold_model_groups(const Model& model) {
   if (find_reversible_scheme(model.config_json) != nullptr) return std::nullopt;
   const Family& family = find_family_or_llama(model);
@@ -171,10 +172,10 @@ std::vector<DirectoryFile> find_unchanged_tokenizer(const Model& model) {
   try {
     auto read = read_tokenizer_files(files, model.vocabulary->size());
     if (!read) return {};
-    read->vocabulary.max_length = model.vocabulary->max_length;  // it comes from config.json
+    read->vocabulary.max_length = model.vocabulary->max_length;  // which comes from config.json
     drop_usual_config(read->vocabulary);
     if (read->vocabulary == *model.vocabulary) return files;
-  } catch (const Error& error) {  // it has changed since
+  } catch (const Error& error) {  // the file has changed since it was read
     if (error.kind() == ErrorKind::io) throw;
   }
   return {};
@@ -187,7 +188,7 @@ class Directory {
     Attributes config = make_config_json(model);
     if (unfolded_ && !unfolded_->config.empty()) config.set("quantization_config", unfolded_->config);
     add(kConfig, to_json(config, 2) + "\n");
-    const Described what = describe(model);
+    const Described what = separate_vocabulary(model);
     add_generation(model, what);
     const Model& stored = unfolded_ ? unfolded_->model : model;
     losses_ = list_safetensors_losses(stored, what.attributes);
@@ -196,7 +197,7 @@ class Directory {
     if (what.vocabulary) add_tokenizer(*what.vocabulary, find_unchanged_tokenizer(model));
     Attributes metadata = make_text_attributes(what.attributes);
     if (auto card = make_card_text(model.card)) metadata.set(std::string(kCardKey), *std::move(card));
-    cut(stored, options.shard_size, std::move(metadata));
+    cut_into_shards(stored, options.shard_size, std::move(metadata));
   }
 
   FilePlan plan() const {
@@ -210,7 +211,7 @@ class Directory {
     return plan;
   }
 
-  std::vector<std::string> losses() const {
+  std::vector<std::string> list_losses() const {
     std::vector<std::string> losses = losses_;
     if (find_class(model_.card.model_type).empty() && model_.config_json.find("architectures") == nullptr) {
       losses.push_back(model_.card.model_type.empty()
@@ -232,7 +233,7 @@ class Directory {
     for (const SafetensorsFile& shard : shards_) total += shard.tensor_bytes();
     Meter meter(progress, total);
     for (std::size_t i = 0; i < shards_.size(); ++i)
-      shards_[i].write(output.open_sibling(shard_name(i, shards_.size())), meter);
+      shards_[i].write(output.open_sibling(make_shard_name(i, shards_.size())), meter);
   }
 
  private:
@@ -244,13 +245,14 @@ class Directory {
     return sum;
   }
 
-  static std::string shard_name(std::size_t index, std::size_t count) {
+  static std::string make_shard_name(std::size_t index, std::size_t count) {
     return count == 1 ? std::string(kSingle) : fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
   }
 
   void add(std::string_view name, std::string bytes) { texts_.push_back({std::string(name), std::move(bytes)}); }
 
-  // Writes the original files, if there are any. Next to a tokenizer.model, which takes precedence, writes the others.
+  // Adds the original files if there are any. If these have only a tokenizer.model, which takes precedence, adds new
+  // ones for the rest.
   void add_tokenizer(const Vocabulary& vocabulary, const std::vector<DirectoryFile>& unchanged) {
     std::ranges::copy(unchanged, std::back_inserter(copies_));
     const auto is_there = [&](std::string_view name) {
@@ -264,13 +266,13 @@ class Directory {
     if (unchanged.empty()) std::ranges::move(made.losses, std::back_inserter(losses_));
   }
 
-  // Writes the original file. Writes a new one where the vocabulary cannot express which tokens end a text, and for a
-  // GGUF file, whose vocabulary and sampling keys are those of such a file.
+  // Adds generation_config.json: the original file if it is unchanged. Adds a new one if several tokens end a text,
+  // which a vocabulary cannot express, and for a GGUF file, whose keys of vocabulary and sampling belong there.
   void add_generation(const Model& model, const Described& what) {
     Attributes generation = find_generation(model);
     if (model.attributes.find(kGenerationConfig) == nullptr && what.vocabulary) {
       const std::vector<TokenId> ends = find_end_tokens(model, what.vocabulary->eos_id, what.vocabulary->size());
-      // The configuration of a directory, which had no such file, names its class.
+      // A configuration with "architectures" comes from a directory, which had no such file.
       const bool is_of_gguf = model.origin.format.starts_with("gguf") && !model.config_json.find("architectures");
       if (ends.size() < 2 && generation.empty() && !is_of_gguf) return;
       if (what.vocabulary->bos_id >= 0) generation.set("bos_token_id", what.vocabulary->bos_id);
@@ -280,11 +282,11 @@ class Directory {
     }
     if (generation.empty()) return;
     const auto file = std::ranges::find(model.origin.other_files, kGeneration, &DirectoryFile::name);
-    if (file != model.origin.other_files.end() && holds(*file, generation)) return copies_.push_back(*file);
+    if (file != model.origin.other_files.end() && has_content(*file, generation)) return copies_.push_back(*file);
     add(kGeneration, to_json(generation, 2) + "\n");
   }
 
-  static bool holds(const DirectoryFile& file, const Attributes& object) {
+  static bool has_content(const DirectoryFile& file, const Attributes& object) {
     try {
       return parse_json(read_text(*file.source, file.source->size()), file.name) == Value(object);
     } catch (const Error& error) {
@@ -293,8 +295,8 @@ class Directory {
     }
   }
 
-  // Cuts tensors into shards, which have them in the model's order; the first one has the attributes.
-  void cut(const Model& model, const std::optional<std::uint64_t>& most, Attributes metadata) {
+  // Cuts the tensors, in the model's order, into shards. The first shard has the attributes.
+  void cut_into_shards(const Model& model, const std::optional<std::uint64_t>& most, Attributes metadata) {
     std::vector<std::vector<const Tensor*>> shards(1);
     std::uint64_t bytes = 0;
     std::uint64_t total = 0;
@@ -310,11 +312,11 @@ class Directory {
     }
     if (shards.size() > kMaxShards) {
       throw Error(ErrorKind::unsupported,
-                  fmt::format("more than {} files; a larger shard size makes fewer", kMaxShards));
+                  fmt::format("the model would have more than {} files: choose a larger shard size", kMaxShards));
     }
     std::map<std::string, std::string> where;
     for (std::size_t i = 0; i < shards.size(); ++i) {
-      for (const Tensor* tensor : shards[i]) where.emplace(tensor->name, shard_name(i, shards.size()));
+      for (const Tensor* tensor : shards[i]) where.emplace(tensor->name, make_shard_name(i, shards.size()));
       shards_.emplace_back(std::move(shards[i]), i == 0 ? std::move(metadata) : Attributes{{"format", "pt"}});
     }
     if (shards.size() == 1) return;
@@ -340,8 +342,8 @@ class AdapterDirectory {
   AdapterDirectory(const Model& model, const Attributes& config)
       : model_(model),
         config_(to_json(config, 2) + "\n"),
-        attributes_(other_attributes(model)),
-        file_(weights(model)) {}
+        attributes_(list_other_attributes(model)),
+        file_(make_weights_file(model)) {}
 
   FilePlan plan() const {
     FilePlan plan;
@@ -349,7 +351,7 @@ class AdapterDirectory {
     for (const Tensor& tensor : model_.tensors()) plan.tensor_bytes.push_back(tensor.size_bytes());
     return plan;
   }
-  std::vector<std::string> losses() const {
+  std::vector<std::string> list_losses() const {
     std::vector<std::string> losses = list_safetensors_losses(model_, attributes_);
     if (model_.vocabulary) losses.emplace_back("the vocabulary is left out: an adapter has that of its base model");
     return losses;
@@ -361,21 +363,21 @@ class AdapterDirectory {
   }
 
  private:
-  static Attributes other_attributes(const Model& model) {
+  static Attributes list_other_attributes(const Model& model) {
     Attributes others = model.attributes;
     others.erase(kAdapterConfig);
     if (others.find("format") == nullptr) others.set("format", "pt");  // PEFT rejects files without it
     return others;
   }
-  SafetensorsFile weights(const Model& model) const {
+  SafetensorsFile make_weights_file(const Model& model) const {
     std::vector<const Tensor*> tensors;
     for (const Tensor& tensor : model.tensors()) tensors.push_back(&tensor);
     Attributes metadata = make_text_attributes(attributes_);
-    if (auto card = other_card(model)) metadata.set(std::string(kCardKey), *std::move(card));
+    if (auto card = make_other_card(model)) metadata.set(std::string(kCardKey), *std::move(card));
     return {std::move(tensors), std::move(metadata)};
   }
-  // Returns std::nullopt if the configuration has all of it.
-  static std::optional<std::string> other_card(const Model& model) {
+  // Returns the card without the base model if the configuration has it; std::nullopt if that is all.
+  static std::optional<std::string> make_other_card(const Model& model) {
     Card card = model.card;
     const auto adapter = huggingface::read_peft_adapter(model, nullptr);
     if (adapter && card.base_model == adapter->base_model) card.base_model.clear();
@@ -384,14 +386,14 @@ class AdapterDirectory {
 
   const Model& model_;
   std::string config_;
-  Attributes attributes_;  // besides the configuration
+  Attributes attributes_;  // all but the configuration
   SafetensorsFile file_;
 };
 
 template <typename File>
 PreparedFile make_prepared_file(std::shared_ptr<const File> file) {
   return {.plan = [file] { return file->plan(); },
-          .losses = file->losses(),
+          .losses = file->list_losses(),
           .write = [file](Output& output, const Progress& progress) { file->write(output, progress); }};
 }
 

@@ -81,7 +81,7 @@ class Literal : private LiteralCursor {
         header.fortran_order = read_boolean();
       } else if (key == "shape") {
         once(has_shape);
-        header.shape = shape();
+        header.shape = read_shape();
       } else {
         fail("header", fmt::format("unknown key '{}'", key), begin);
       }
@@ -104,7 +104,7 @@ class Literal : private LiteralCursor {
     const std::size_t begin = position_;
     const auto text = skip_quoted();
     if (!text) fail(field, is_quote ? "the text has no end" : "expected text in quotes", begin);
-    if (text->find('\\') != std::string_view::npos) fail(field, "the text has an escape", begin);
+    if (text->find('\\') != std::string_view::npos) fail(field, "expected text without escapes (\\)", begin);
     return *text;
   }
 
@@ -143,7 +143,7 @@ class Literal : private LiteralCursor {
     fail("fortran_order", "expected True or False", position_);
   }
 
-  Shape shape() {
+  Shape read_shape() {
     Shape shape;
     expect('(');
     while (!skip_if(')')) {
@@ -190,7 +190,7 @@ ArrayHeader read_header(ByteReader& reader) {
   const std::uint8_t major = reader.u8("version");
   const std::uint8_t minor = reader.u8("version");
   if (major < 1 || major > 3 || minor != 0)
-    reader.fail("version", fmt::format("{}.{}; known are 1.0, 2.0 and 3.0", major, minor), version_at);
+    reader.fail("version", fmt::format("expected 1.0, 2.0 or 3.0, found {}.{}", major, minor), version_at);
   const std::uint64_t length_at = reader.position();
   const std::uint64_t length = major == 1 ? reader.u16("length of the header") : reader.u32("length of the header");
   if (length > kMaxHeaderBytes)
@@ -212,7 +212,7 @@ std::optional<DType> find_dtype(const ArrayHeader& header) {
   return find_spelled_dtype(kSpellings, remove_order(header.descr));
 }
 
-std::string explain_no_number(const ArrayHeader& header) {
+std::string explain_unsupported_type(const ArrayHeader& header) {
   if (header.is_record) return "its elements are records of several fields";
   const std::string_view type = remove_order(header.descr);
   switch (type.empty() ? '\0' : type[0]) {
@@ -253,7 +253,7 @@ ByteWriter write_header(std::string_view format, const Tensor& tensor) {
   const auto name = find_spelling(kSpellings, dtype);
   if (!name) refuse_tensor(format, tensor);
   if (tensor.shape.size() > kMaxRank)
-    throw Error(ErrorKind::unsupported, fmt::format("{} cannot hold {}: it has {} dimensions, NumPy takes {}", format,
+    throw Error(ErrorKind::unsupported, fmt::format("{} cannot hold {}: it has {} dimensions, NumPy allows {}", format,
                                                     tensor.name, tensor.shape.size(), kMaxRank));
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': {}, }}",
                                  get_number_bytes(dtype) > 1 ? '<' : '|', *name, format_shape(tensor.shape));
@@ -273,7 +273,7 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = 1 << 20;
 
-// Converts an element; zeros at the end are padding.
+// Converts an element to UTF-8, without the zeros at its end, which are padding.
 std::optional<std::string> convert_text(std::span<const std::byte> element, bool is_unicode, bool big_endian) {
   std::string text;
   if (is_unicode) {
@@ -319,7 +319,7 @@ namespace {
 
 enum class Elements : std::uint8_t { plain, objects, unknown };
 
-// Classifies a type without fields: "<f4", "|O8". NumPy accepts more words than it writes ("object", "f4,O").
+// Classifies a type without fields: "<f4", "|O8". NumPy also accepts words that it never writes ("object", "f4,O").
 Elements classify_word(std::string_view word) {
   word = remove_order(word);
   if (word.empty()) return Elements::unknown;
@@ -410,7 +410,7 @@ std::vector<Finding> check_objects(const ArrayHeader& header, const pytorch::Pic
   std::vector<Finding> findings = pytorch::check_pickles(data);
   findings.insert(findings.begin(),
                   {Severity::error,
-                   fmt::format("{}the element type {} is not known: NumPy may take the elements for a pickle, which "
+                   fmt::format("{}the element type {} is not known: NumPy may read the elements as a pickle, which "
                                "runs code",
                                data.prefix, header.is_record ? header.descr : "'" + header.descr + "'"),
                    data.path, data.begin ? *data.begin : data.header});

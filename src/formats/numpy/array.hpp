@@ -55,7 +55,7 @@ ArrayHeader read_header(ByteReader& reader);
 // bytes.
 std::optional<DType> find_dtype(const ArrayHeader& header);
 // Returns the reason why Poise does not hold the type, in a few words.
-std::string explain_no_number(const ArrayHeader& header);
+std::string explain_unsupported_type(const ArrayHeader& header);
 
 // Makes a tensor of an array whose elements are exactly `data`. Throws invalid_file (without path) when their number
 // does not fit the shape. Requires: find_dtype(header) has a value.

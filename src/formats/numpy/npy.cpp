@@ -29,7 +29,8 @@ Model read(const Input& input, const ReadOptions&) {
   ByteReader reader(*source, "npy");
   const numpy::ArrayHeader header = numpy::read_header(reader);
   if (!numpy::find_dtype(header))
-    throw Error(ErrorKind::unsupported, "npy: " + numpy::explain_no_number(header), source->name(), header.descr_at);
+    throw Error(ErrorKind::unsupported, "npy: " + numpy::explain_unsupported_type(header), source->name(),
+                header.descr_at);
   Model model;
   model.origin = {input.path, "npy", source->size(), {input.path}};
   try {
@@ -76,7 +77,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   pump(data, output.main(), meter, tensor.name);
 }
 
-std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+std::vector<std::string> list_losses(const Model& model, const WriteOptions&) {
   std::vector<std::string> lost = list_lost_metadata(model);
   lost.insert(lost.begin(), fmt::format("the name {}", find_only_tensor(model).name));
   return {fmt::format("an .npy file holds an array alone, without {}", list_names(lost, lost.size()))};
@@ -92,7 +93,7 @@ const Format kNpy = {
     .holds_bf16 = false,
     .sniff = npy::sniff,
     .read = npy::read,
-    .prepare = prepare_with<npy::plan, npy::write, npy::losses>,
+    .prepare = prepare_with<npy::plan, npy::write, npy::list_losses>,
     .find_dangerous_code = npy::find_dangerous_code,
 };
 

@@ -25,7 +25,7 @@ bool holds(const MemberNames& names) {
   return std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(kExtension); });
 }
 
-// Returns true for a pickle, which PyTorch finds without regard to case.
+// Returns true for PyTorch's pickle, in any case: PyTorch ignores case.
 bool is_pickle(std::string_view name) { return to_lower_ascii(name.substr(name.rfind('/') + 1)) == "data.pkl"; }
 
 // Describes an array of an archive: a member, and the beginning of its bytes.
@@ -49,7 +49,7 @@ SourcePtr inflate_start(const ZipArchive& archive, const ZipMember& member) {
   }
 }
 
-// Throws invalid_file, with the member's place.
+// Reads the header of an array. Throws invalid_file, with the member's offset.
 ArrayMember read_array_member(const ZipArchive& archive, const ZipMember& member) {
   ArrayMember array{member, member.name.substr(0, member.name.size() - kExtension.size()), {}, 0};
   const std::string context = "npz: " + member.name;
@@ -65,7 +65,7 @@ ArrayMember read_array_member(const ZipArchive& archive, const ZipMember& member
     array.header = numpy::read_header(reader);
     array.data = reader.position();
     return array;
-  } catch (const Error& error) {  // its offset is one of the decoded bytes
+  } catch (const Error& error) {  // its offset counts decoded bytes
     throw Error(error.kind(), error.message(), archive.source()->name(), member.begin);
   }
 }
@@ -124,7 +124,7 @@ class Reader {
       return;
     }
     std::ranges::move(check_objects(archive_, array), std::back_inserter(model_.warnings));
-    leave_out(member, numpy::explain_no_number(array.header));
+    leave_out(member, numpy::explain_unsupported_type(array.header));
     if (left_out_++ == 0) first_left_out_ = &member;
   }
 
@@ -155,7 +155,7 @@ std::vector<Finding> audit(const Input& input, const Model&) {
   return findings;
 }
 
-// Finds dangerous code. The pickles of other members are read by the archives of PyTorch.
+// Finds dangerous code in the arrays. kPytorch checks the other members of archives.
 std::vector<Finding> find_dangerous_code(const SourcePtr& source) {
   if (find_container({source->name(), source}) != ContainerKind::zip) return {};
   const ZipArchive archive(source);
@@ -196,7 +196,7 @@ void write_to(const Model& model, Sink& sink, Meter* meter) {
   archive.finish();
 }
 
-// Throws for what the file cannot hold, before anything is written.
+// Throws unsupported, before anything is written, for tensors that the file cannot hold.
 void require_arrays(const Model& model) {
   for (const Tensor& tensor : model.tensors()) numpy::write_header("npz", tensor);
 }
@@ -219,7 +219,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   write_to(model, output.main(), &meter);
 }
 
-std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+std::vector<std::string> list_losses(const Model& model, const WriteOptions&) {
   return list_metadata_losses(model, "an .npz file");
 }
 
@@ -234,7 +234,7 @@ const Format kNpz = {
     .container = ContainerKind::zip,
     .holds = npz::holds,
     .read = npz::read,
-    .prepare = prepare_with<npz::plan, npz::write, npz::losses>,
+    .prepare = prepare_with<npz::plan, npz::write, npz::list_losses>,
     .audit = npz::audit,
     .find_dangerous_code = npz::find_dangerous_code,
     .count_checksums = [](const Input& input, const Model&) { return ZipArchive(input.source).members().size(); },

@@ -9,10 +9,10 @@
 namespace poise::onnx {
 namespace {
 
-constexpr std::uint64_t kFloat = 1;  // ElementType::number
+constexpr std::uint64_t kFloat = 1;  // OnnxType::number
 constexpr std::uint64_t kInt64 = 7;
 
-// Holds the attributes of a Constant that are not tensors: each is a field of an AttributeProto.
+// Describes a value of a Constant that is not a tensor, but a field of an AttributeProto.
 struct Constant {
   std::uint64_t field;
   std::string_view name;
@@ -40,7 +40,7 @@ std::uint64_t count_elements(const TensorProto& proto, const Source& source) {
   return bytes / sizeof(float);
 }
 
-// Returns the value of a constant that is not a tensor. std::nullopt if it has none.
+// Returns the value of a Constant that is not a tensor; std::nullopt if there is none.
 std::optional<TensorProto> read_constant(Message attribute, const Source& source) {
   TensorProto proto;
   proto.at = attribute.start();

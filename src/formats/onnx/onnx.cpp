@@ -24,10 +24,10 @@ namespace {
 
 constexpr std::uint64_t kGraph = 7;  // of ModelProto
 
-// Lists entries in the order in which their keys come.
+// Collects entries, the first of each key, in order.
 class EntryList {
  public:
-  // Returns false when there is one with the key: it stays.
+  // Adds an entry. Returns false, and keeps the old entry, if there is one with the key.
   bool add(Attributes::Entry entry) {
     if (!keys_.insert(entry.first).second) return false;
     entries_.push_back(std::move(entry));
@@ -95,7 +95,7 @@ class Reader {
     model_.warnings.push_back({Severity::warning, std::move(what), source_->name(), at});
   }
 
-  // Leaves out a function. As with nodes, there is a loss only if it has tensors.
+  // Warns that a function is left out, if it has tensors.
   void leave_out_function(Message function) {
     std::string name;
     bool has_tensors = false;
@@ -127,7 +127,7 @@ class Reader {
         default: break;
       }
     }
-    // Models of before version 4 list initializers among the inputs.
+    // Before version 4 of the format, initializers are also listed among the inputs.
     std::erase_if(inputs, [&](const Value& input) {
       const Value* name = input.get_if<Attributes>()->find("name");
       return name != nullptr && model_.find(*name->get_if<std::string>()) != nullptr;
@@ -143,7 +143,7 @@ class Reader {
            source_->name(), first_body_});
   }
 
-  // Reads the tensors of a node if it is a constant.
+  // Adds the tensors of a node if it is a Constant; warns of others.
   void add_node(const Message& message) {
     const Node node = read_node(message, *source_);
     if (bodies_ == 0 && !node.graphs.empty()) first_body_ = node.graphs.front();
@@ -158,7 +158,7 @@ class Reader {
   }
 
   void add(const TensorProto& proto) {
-    add_place(proto, [&] {
+    run_with_place(proto, [&] {
       if (proto.type != kText) {
         model_.add(make_tensor(proto, source_, files_));
       } else if (auto texts = read_texts(proto, *source_)) {
@@ -177,12 +177,12 @@ class Reader {
   }
 
   void add(const SparseProto& proto) {
-    add_place(proto.values, [&] { model_.add(make_sparse(proto, source_, files_)); });
+    run_with_place(proto.values, [&] { model_.add(make_sparse(proto, source_, files_)); });
   }
 
-  // Gives errors the tensor's name and place.
+  // Runs `body`, and adds the tensor's name and offset to its errors.
   template <typename Body>
-  void add_place(const TensorProto& proto, const Body& body) const {
+  void run_with_place(const TensorProto& proto, const Body& body) const {
     try {
       body();
     } catch (const Error& error) {
@@ -234,7 +234,7 @@ namespace poise {
 
 namespace {
 
-// Returns true for ONNX. The version comes first, as all programs write it.
+// Returns true for ONNX. All programs write the version first.
 bool sniff(const Input& input) {
   const auto bytes = read_first_bytes(input, 1);
   constexpr std::byte kVersionTag{0x08};

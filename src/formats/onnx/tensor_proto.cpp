@@ -26,17 +26,15 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 64 << 10;
 
-// Walks the bytes of runs of a source, one by one.
+// Reads the bytes in several ranges of a source, one by one.
 class Walk {
  public:
   Walk(const Source& source, const Places& places) : source_(&source), places_(&places) {}
 
-  bool at_end() { return position_ == buffer_.size() && !fill(); }
-  // Returns where the next byte is. Requires: !at_end().
+  bool is_at_end() { return position_ == buffer_.size() && !fill(); }
+  // Returns the offset of the next byte in the source. Requires: !is_at_end().
   std::uint64_t place() const { return buffer_at_ + position_; }
   std::uint8_t next() { return std::to_integer<std::uint8_t>(buffer_[position_++]); }
-  // Returns true if the next byte begins a run.
-  bool at_begin() const { return position_ == 0 && buffer_begins_; }
 
  private:
   bool fill() {
@@ -46,7 +44,6 @@ class Walk {
     }
     if (index_ == places_->size()) return false;
     const auto& place = (*places_)[index_];
-    buffer_begins_ = offset_ == 0;
     buffer_at_ = place.begin + offset_;
     buffer_.resize(std::min<std::uint64_t>(kBufferBytes, place.end - buffer_at_));
     source_->read(buffer_at_, buffer_);
@@ -58,10 +55,9 @@ class Walk {
   const Source* source_;
   const Places* places_;
   std::size_t index_ = 0;
-  std::uint64_t offset_ = 0;  // in that place, of what is not in the buffer yet
+  std::uint64_t offset_ = 0;  // in that range, of the first byte that is not in the buffer yet
   std::vector<std::byte> buffer_;
   std::uint64_t buffer_at_ = 0;
-  bool buffer_begins_ = false;
   std::size_t position_ = 0;
 };
 
@@ -70,12 +66,12 @@ class IntegerStream final : public BlobStream {
   IntegerStream(const Source& source, const Places& places, Integers integers, const std::string& tensor)
       : source_(source), walk_(source, places), integers_(integers), tensor_(tensor) {}
 
-  // Reads numbers. An element cut by the end of a call goes on in the next one.
+  // Reads integers. If `out` ends inside an integer, the next call continues with the rest of it.
   std::size_t read(std::span<std::byte> out) override {
     std::size_t done = 0;
     while (done < out.size()) {
       if (left_ == 0) {
-        if (walk_.at_end()) break;
+        if (walk_.is_at_end()) break;
         store_le(element_.data(), next());
         left_ = integers_.bytes;
       }
@@ -92,7 +88,7 @@ class IntegerStream final : public BlobStream {
     const std::uint64_t at = walk_.place();
     std::uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
-      if (shift > 63 || walk_.at_end()) fail("not a whole integer of 64 bits", at);
+      if (shift > 63 || walk_.is_at_end()) fail("not a whole integer of 64 bits", at);
       const std::uint8_t byte = walk_.next();
       if (shift == 63 && byte > 1) fail("an integer of more than 64 bits", at);
       value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
@@ -162,7 +158,7 @@ std::uint64_t count_integers(const Source& source, const Places& places) {
       throw Error(ErrorKind::invalid_file, "onnx: the last integer of a list is cut off", source.name(), end - 1);
   }
   std::uint64_t count = 0;
-  for (Walk walk(source, places); !walk.at_end();) count += walk.next() < 0x80 ? 1 : 0;
+  for (Walk walk(source, places); !walk.is_at_end();) count += walk.next() < 0x80 ? 1 : 0;
   return count;
 }
 
@@ -214,7 +210,7 @@ std::pair<std::string, std::string> read_entry(Message entry) {
   return pair;
 }
 
-// Returns the bytes of all elements.
+// Returns the number of bytes that all elements need.
 std::uint64_t count_bytes(const OnnxType& type, const Shape& dims) {
   const auto elements = element_count(dims);
   if (!elements || *elements > UINT64_MAX / 128)
@@ -228,8 +224,8 @@ void require_bytes(const TensorProto& proto, const OnnxType& type, std::uint64_t
     fail(fmt::format("{}: {} bytes, {} of {} needs {}", where, found, to_string(proto.dims), type.name, expected));
 }
 
-// Throws for a hard link, which does not show where it comes from: an archive of a model may make one to a file of its
-// reader's. onnx refuses them, too (CVE-2026-34446).
+// Throws for a hard link: unpacking an archive can make one to any file of the user, and a hard link does not show
+// that. onnx refuses them, too (CVE-2026-34446).
 void require_one_name(const Source& file, const std::string& name) {
   struct stat status {};
   if (::fstat(file.descriptor(), &status) != 0) throw_system_error("stat", file.name());
@@ -357,8 +353,8 @@ TensorProto read_tensor_proto(Message message) {
   return proto;
 }
 
-// Throws for a file outside. A link may lead to a file of the directory that the model is in: the Hub's cache has links
-// to both next to each other.
+// Throws for a file outside of the model's directory. If the model is a link, files next to its target are inside, too:
+// in the Hub's cache, snapshots have links to blobs in one folder.
 void ExternalFiles::require_inside(const std::filesystem::path& path, const std::string& name) const {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -386,7 +382,7 @@ const SourcePtr& ExternalFiles::open(const std::string& name) {
   const std::filesystem::path path = model_.parent_path() / name;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
-    fail(fmt::format("external_data: the model names the file {}, which is not there", name), ErrorKind::not_found);
+    fail(fmt::format("external_data: the file {} is missing in the model's directory", name), ErrorKind::not_found);
   require_inside(path, name);
   SourcePtr file = Source::open(path, options_.io);
   require_one_name(*file, name);
@@ -425,8 +421,8 @@ namespace {
 
 constexpr std::uint64_t kIndexBytes = sizeof(std::int64_t);
 
-// Converts numbers of cells in row-major order to coordinates: all of dimension 0 first. A number that is outside stays
-// outside.
+// Converts numbers of cells in row-major order to coordinates, all of dimension 0 first. A number outside of the shape
+// becomes a coordinate outside.
 class UnravelledBlob final : public Blob {
  public:
   UnravelledBlob(BlobPtr cells, Shape shape) : cells_(std::move(cells)), shape_(std::move(shape)) {
@@ -474,7 +470,7 @@ BlobPtr make_coordinates(const Tensor& indices, const Shape& shape, std::uint64_
   if (indices.require("data").dtype != DType::i64) fail("indices: expected INT64");
   if (indices.shape == Shape{count}) {
     if (shape.size() == 1 || count == 0) return blob;
-    // Cells of a list that is decoded from its begin would be decoded again for each piece.
+    // A list that is decoded from its beginning would be decoded again for each dimension.
     return std::make_shared<UnravelledBlob>(blob->seekable() ? blob : make_memory_blob(read_all(*blob), "indices"),
                                             shape);
   }

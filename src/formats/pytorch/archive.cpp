@@ -18,7 +18,7 @@
 namespace poise::pytorch {
 namespace {
 
-// Returns the limit of an inflated pickle, which is in memory as a whole.
+// Returns the largest size of an inflated pickle. It is small because the whole pickle is in memory.
 std::uint64_t compute_pickle_limit(std::uint64_t stored_bytes) { return (std::uint64_t{8} << 20) + 2 * stored_bytes; }
 
 class ArchiveStorages final : public Storages {
@@ -56,7 +56,7 @@ class ArchiveStorages final : public Storages {
   std::unordered_map<std::string_view, BlobPtr> blobs_;
 };
 
-// Returns the pickle of the objects, in the folder of the first member, as PyTorch looks for it.
+// Returns the member data.pkl. Throws invalid_file unless there is exactly one.
 const ZipMember& find_pickle(const ZipArchive& archive) {
   const ZipMember* found = nullptr;
   for (const ZipMember& member : archive.members()) {
@@ -85,7 +85,8 @@ bool is_big_endian(const ZipArchive& archive, const std::string& root) {
 }
 
 // Warns about members that the checkpoint does not need.
-void report_others(const ZipArchive& archive, const std::string& root, const ArchiveStorages& storages, Rest& rest) {
+void warn_of_unused_members(const ZipArchive& archive, const std::string& root, const ArchiveStorages& storages,
+                            Rest& rest) {
   const std::string folder = root + "data/";
   for (const ZipMember& member : archive.members()) {
     const std::string_view name = member.name;
@@ -100,8 +101,8 @@ void report_others(const ZipArchive& archive, const std::string& root, const Arc
   }
 }
 
-// Throws for two names that differ in case only: PyTorch finds members without regard to case, so that it may load
-// another one than Poise reads.
+// Throws for two names that differ only in case: PyTorch ignores case, so that it may load another member than Poise
+// reads.
 void require_distinct_names(const ZipArchive& archive) {
   std::unordered_map<std::string, const ZipMember*> names;
   for (const ZipMember& member : archive.members()) {
@@ -137,9 +138,9 @@ struct ArchivePickle {
                   source->name(), member.begin);
   }
 
-  // Returns visit(objects).
+  // Runs the pickle, and returns visit(pickle).
   template <typename Visit>
-  auto with_objects(const Visit& visit) const {
+  auto visit_objects(const Visit& visit) const {
     const std::string& path = archive.source()->name();
     const WholeBlob bytes(archive.blob(member));
     try {
@@ -150,7 +151,7 @@ struct ArchivePickle {
       return visit(pickle);
     } catch (const Error& error) {
       if (!member.deflated || !error.offset()) throw;
-      throw Error(error.kind(), error.message(), path, member.begin);  // its offset is one of the decoded bytes
+      throw Error(error.kind(), error.message(), path, member.begin);  // its offset counts decoded bytes
     }
   }
 
@@ -166,9 +167,9 @@ bool is_pickle_name(std::string_view member) { return to_lower_ascii(member.subs
 Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor) {
   const ArchivePickle file(source);
   ArchiveStorages storages(file.archive, file.root, is_big_endian(file.archive, file.root));
-  return file.with_objects([&](const pickle::Pickle& pickle) {
+  return file.visit_objects([&](const pickle::Pickle& pickle) {
     Rest rest = read_objects(pickle, source->name(), storages, add_tensor);
-    if (rest.faults.empty()) report_others(file.archive, file.root, storages, rest);
+    if (rest.faults.empty()) warn_of_unused_members(file.archive, file.root, storages, rest);
     return rest;
   });
 }

@@ -47,7 +47,7 @@ class Objects {
     tensors_below_.resize(pickle_.root() + 1);
     const Id root = pickle_.root();
     if (!has_tensors(root, 0)) {
-      if (const auto name = values_.describe_inert(root)) refuse_object(root, *name);
+      if (const auto name = values_.describe_unknown_object(root)) refuse_object(root, *name);
       if (!values_.find_pairs(root)) fail(root, ErrorKind::invalid_file, "expected a dict of tensors");
     }
     if (is_tensor(root)) {
@@ -104,7 +104,8 @@ class Objects {
     return found;
   }
 
-  // Walks the entries. If only one has tensors, it gives their names.
+  // Walks the entries of the outermost dict. If only one has tensors, under a key of kRoots, that key does not become a
+  // part of their names.
   void read_root(const std::vector<Values::Pair>& pairs) {
     const Values::Pair* only = nullptr;
     std::size_t with_tensors = 0;
@@ -127,7 +128,7 @@ class Objects {
     }
   }
 
-  // Walks an entry. Only tensors need names of their own.
+  // Walks an entry. Leaves it out if it has no tensors and its key is neither text nor an integer.
   void walk_entry(const Values::Pair& pair, const std::string& prefix, std::size_t depth) {
     const bool has_name = pickle_.kind(pair.key) == Kind::text || pickle_.kind(pair.key) == Kind::integer;
     if (has_name || has_tensors(pair.value, depth))
@@ -146,8 +147,8 @@ class Objects {
     return prefix.empty() ? name : prefix + "." + name;
   }
 
-  // Lists and dicts that several others share give their tensors a name for each way to them, which a small file may
-  // have many of.
+  // Limits the memory for names. Tensors in a list or dict that several others contain have a name for each path, and a
+  // small file may have very many paths.
   void charge(Id id, std::uint64_t bytes) {
     if (bytes > left_)
       fail(id, ErrorKind::unsupported, "the names of the tensors take more memory than the file justifies");
@@ -169,7 +170,7 @@ class Objects {
       for (const Values::Pair& pair : *pairs) walk_entry(pair, name, depth + 1);
       return;
     }
-    if (const auto inert = values_.describe_inert(id)) refuse_object(id, *inert);
+    if (const auto inert = values_.describe_unknown_object(id)) refuse_object(id, *inert);
     if (pickle_.kind(id) != Kind::list && pickle_.kind(id) != Kind::tuple)
       fail(id, ErrorKind::unsupported, fmt::format("{}: tensors are neither in a dict nor in a list", name));
     std::size_t index = 0;
@@ -197,8 +198,8 @@ class Objects {
     }
   }
 
-  // Reads the state of a dict besides its entries: for a state dict the versions of its modules, where 1 means the same
-  // as none.
+  // Reads the state of a dict, which a pickle sets besides its entries. In a state dict these are the versions of its
+  // modules; version 1 is the default and not kept.
   void read_state(Id id, const std::string& name) {
     if (pickle_.kind(id) != Kind::call || !pickle_.call(id).state) return;
     const Id state = *pickle_.call(id).state;
@@ -227,7 +228,7 @@ class Objects {
   }
 
   void set_attribute(Id id, std::string name, Value value) {
-    if (!names_.insert(name).second) return leave_out(id, fmt::format("another {} is left out", name));
+    if (!names_.insert(name).second) return leave_out(id, fmt::format("a second value of {} is left out", name));
     attributes_.emplace_back(std::move(name), std::move(value));
   }
 
@@ -238,7 +239,7 @@ class Objects {
     faults_.attempt([&] { make(id, name); }, name);
   }
 
-  // Errors have the tensor's name and a place.
+  // Makes a tensor, and adds its name and an offset to errors.
   void make(Id id, const std::string& name) {
     try {
       Tensor tensor = tensors_.make(name, id);
@@ -257,7 +258,7 @@ class Objects {
   static constexpr std::size_t kMostNameBytes = 4096;
   static constexpr std::uint64_t kWalkBytes = 64;
   static constexpr std::uint64_t kTensorBytes = 512;
-  // A tensor takes 100 bytes of a pickle or more.
+  // A tensor needs at least 100 bytes of a pickle, so files with ordinary names stay below the limit.
   static constexpr std::uint64_t kFreeBytes = 64 << 20;
   static constexpr std::uint64_t kBytesPerByte = 16;
 
@@ -291,14 +292,14 @@ constexpr std::array<std::string_view, 7> kLists = {"torch.Size",           "bui
                                                     "builtins.list",        "builtins.tuple", "__builtin__.set",
                                                     "__builtin__.frozenset"};
 
-// Objects with fields, which are a dict.
+// Classes whose objects have only fields, stored as a dict.
 constexpr std::array<std::string_view, 2> kNamespaces = {"argparse.Namespace", "types.SimpleNamespace"};
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Converts text to Latin-1, as pickles of protocol 2 store bytes.
+// Converts text to Latin-1: pickles of protocol 2 store bytes as such text.
 std::optional<std::string> encode_latin1(std::string_view text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -313,13 +314,13 @@ std::optional<std::string> encode_latin1(std::string_view text) {
   return bytes;
 }
 
-// Reads an integer of 9 bytes, two's complement, that 64 bits without a sign hold.
+// Reads an integer of 9 bytes in two's complement, if it fits 64 bits without a sign.
 std::optional<std::uint64_t> read_unsigned(std::string_view bytes) {
   if (bytes.size() != 9 || bytes.back() != '\0') return std::nullopt;
   return load_le<std::uint64_t>(std::as_bytes(std::span(bytes)).data());
 }
 
-// Scalars of NumPy, without their byte order.
+// NumPy's names of types of scalars, without their byte order.
 constexpr std::array kScalars = std::to_array<Spelling<std::string_view>>({
     {DType::f64, "f8"},
     {DType::f32, "f4"},
@@ -342,8 +343,8 @@ constexpr std::array kScalars = std::to_array<Spelling<std::string_view>>({
 Values::Values(const pickle::Pickle& pickle, const std::string& path)
     : pickle_(pickle), path_(path), budget_(pickle.size()) {}
 
-// Returns key, value, ... of an argument: a dict, or a list of pairs as Python 2 stores an OrderedDict. std::nullopt
-// for others, and for lists that the pickle changes after the call.
+// Returns key, value, key, value, ... of an argument: a dict, or a list of pairs, as which Python 2 stores an
+// OrderedDict. std::nullopt for others, and for lists that the pickle changes after the call.
 std::optional<std::vector<Id>> Values::find_argument_pairs(Id id, std::size_t place) const {
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
   if (arguments.size() <= place) return std::vector<Id>();
@@ -376,7 +377,7 @@ std::optional<std::vector<Values::Pair>> Values::find_pairs(Id id) const {
   if (!is_one_of(kMappings, name)) return std::nullopt;
   const pickle::Call& call = pickle_.call(id);
   if (!call.keywords.empty()) return std::nullopt;
-  if (call.how == pickle::Call::How::called) {  // __new__ of these looks at no arguments
+  if (call.how == pickle::Call::How::called) {  // __new__ of these classes ignores its arguments
     const auto items = find_argument_pairs(id, name == "collections.defaultdict" ? 1 : 0);
     if (!items) return std::nullopt;
     add(*items);
@@ -385,7 +386,7 @@ std::optional<std::vector<Values::Pair>> Values::find_pairs(Id id) const {
   return pairs;
 }
 
-std::optional<std::string> Values::describe_inert(Id id) const {
+std::optional<std::string> Values::describe_unknown_object(Id id) const {
   if (pickle_.kind(id) == Kind::global) {
     const std::string name = make_full_name(pickle_.global(id));
     return is_expected(name) ? std::nullopt : std::optional("the function or class " + name);
@@ -450,7 +451,7 @@ std::optional<Value> Values::convert_list(std::span<const Id> items, std::size_t
   return Value(std::move(list));
 }
 
-// Converts a mapping. A key that comes several times has its last value, as in Python.
+// Converts a mapping. If a key appears several times, its last value counts, as in Python.
 std::optional<Value> Values::convert_mapping(const std::vector<Pair>& pairs, std::size_t depth, std::string& why) {
   const bool all_texts =
       std::ranges::all_of(pairs, [&](const Pair& pair) { return pickle_.kind(pair.key) == Kind::text; });
@@ -524,7 +525,7 @@ std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string
   return Value(std::move(path));
 }
 
-// Returns bytes, or those of _codecs.encode(text, "latin1").
+// Reads bytes, stored as such or as _codecs.encode(text, "latin1").
 std::optional<std::string> Values::read_bytes(Id id) const {
   if (pickle_.kind(id) == Kind::bytes) return std::string(pickle_.text(id));
   if (name_called(id) != "_codecs.encode") return std::nullopt;
@@ -535,7 +536,7 @@ std::optional<std::string> Values::read_bytes(Id id) const {
   return encoding == "latin1" || encoding == "latin-1" ? encode_latin1(pickle_.text(arguments[0])) : std::nullopt;
 }
 
-// Converts a type, with its byte order in its state, and the bytes of one number.
+// Converts a scalar of NumPy. The arguments are a type, whose state has the byte order, and the bytes of the number.
 std::optional<Value> Values::convert_scalar(std::span<const Id> arguments, std::string& why) const {
   why = "a scalar of NumPy that is not a number";
   if (arguments.size() != 2 || name_called(arguments[0]) != "numpy.dtype") return std::nullopt;

@@ -50,7 +50,7 @@ class Values {
 
   // Returns a description of an object that Poise cannot interpret, for messages: "an object of a.Class"; std::nullopt
   // for other objects.
-  std::optional<std::string> describe_inert(pickle::Id id) const;
+  std::optional<std::string> describe_unknown_object(pickle::Id id) const;
 
   // Converts numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. Returns std::nullopt for
   // other objects, and sets `why` to the reason. Throws invalid_file if they nest too deeply, unsupported if they take

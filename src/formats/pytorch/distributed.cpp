@@ -1,12 +1,11 @@
 // Reads directories of torch.distributed.checkpoint (DCP), which FSDP and other distributed trainers save:
 //
-//   .metadata       a pickle of a Metadata object: for each tensor its type, its shape and the boxes ("chunks") that
-//   the
-//                   ranks had, and for each box the file and the range of bytes that holds it
+//   .metadata       a pickle of a Metadata object: for each tensor its type, its shape and its boxes ("chunks"), the
+//                   pieces that the ranks had; and for each box its file and its range of bytes there
 //   __0_0.distcp    one file or several for each rank: archives of torch.save(), one after the other, each with the
 //                   tensor of a box
 //
-// The pickle names classes of PyTorch, whose fields are read without them. Tensors are assembled when they are read.
+// Poise reads the fields of PyTorch's classes from the pickle alone. Tensors are assembled when they are read.
 // Source: torch/distributed/checkpoint/metadata.py and filesystem.py of PyTorch 2.9; the same classes of version 1.13
 // are in torch.distributed._shard.
 #include <algorithm>
@@ -44,7 +43,7 @@ using pickle::Pickle;
 constexpr std::string_view kMetadata = ".metadata";
 constexpr std::string_view kFileExtension = ".distcp";
 
-// Says where the bytes of a box are.
+// Locates the bytes of a box.
 struct StoredBox {
   std::string file;
   std::uint64_t offset = 0;
@@ -60,7 +59,7 @@ struct SavedTensor {
   Id id = pickle::kNone;                            // for messages
 };
 
-// A key and the offsets of a box; std::nullopt for a tensor that is one box.
+// A tensor's key and the offsets of a box in it; std::nullopt for a tensor that is one box.
 using BoxKey = std::pair<std::string, std::optional<Shape>>;
 
 // Reads the pickle of .metadata.
@@ -96,9 +95,9 @@ class MetadataReader {
   }
 
   std::vector<SavedTensor>& tensors() { return tensors_; }
-  // Returns the names of what is saved and is not a tensor.
+  // Returns the names of saved objects that are not tensors.
   const std::vector<std::string>& objects() const { return objects_; }
-  // Returns null for a box that no file holds.
+  // Returns the place of a box; null if no file holds it.
   const StoredBox* find_box(const std::string& key, const Shape& offsets) const {
     auto found = places_.find({key, offsets});
     if (found == places_.end()) found = places_.find({key, std::nullopt});
@@ -123,7 +122,7 @@ class MetadataReader {
                          found.empty() ? "another object" : found));
   }
 
-  // Returns None for an absent field.
+  // Returns the value of a field; pickle::kNone if it is absent.
   Id find_field(Id object, std::string_view field) const {
     if (pickle_.kind(object) != Kind::call) fail(object, fmt::format("expected an object with the field {}", field));
     const std::optional<Id>& state = pickle_.call(object).state;
@@ -195,7 +194,7 @@ class MetadataReader {
     BoxKey box = {read_text(find_field(key, "fqn"), "fqn"), std::nullopt};
     if (offset != pickle::kNone) box.second = read_size(offset, "offset");
     if (find_field(value, "transform_descriptors") != pickle::kNone)
-      fail(value, fmt::format("{} is saved with extensions, such as compression: save it without", box.first),
+      fail(value, fmt::format("{} is saved with extensions, such as compression: save it without them", box.first),
            ErrorKind::unsupported);
     StoredBox place = {read_text(find_field(value, "relative_path"), "relative_path"),
                        read_natural(find_field(value, "offset"), "offset"),
@@ -208,8 +207,8 @@ class MetadataReader {
       fail(value, fmt::format("{}: a part is stored twice", name));
   }
 
-  // Returns the names of tensors without the entries that lead to the model: of ("model", "lm_head.weight") the latter.
-  // The states of optimizers keep their names.
+  // Returns names without the keys that lead to the model: ("model", "lm_head.weight") becomes "lm_head.weight". States
+  // of optimizers keep their names.
   std::map<std::string, std::string> read_names(Id root) const {
     constexpr std::array<std::string_view, 5> kOuterKeys = {"state_dict", "model", "module", "model_state_dict", "app"};
     std::map<std::string, std::vector<std::string>> paths;
@@ -360,7 +359,8 @@ Model read(const Input& input, const ReadOptions& options) {
   return model;
 }
 
-// A directory with a configuration is one of Hugging Face's, whose weights are in this format.
+// Returns true for the names of such a directory. One with config.json is a Hugging Face directory with weights in this
+// format.
 bool holds(const MemberNames& names) {
   const auto has = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
   return has(kMetadata) && !has("config.json") &&

@@ -23,12 +23,12 @@ using pickle::Pickle;
 
 constexpr std::int64_t kProtocol = 1001;
 
-// Reads the beginning of a file, as far as its pickles need.
+// Reads as much of a file's beginning as its pickles need.
 class Front {
  public:
   explicit Front(const SourcePtr& source) : source_(source) {}
 
-  // Returns the pickle at a place. Valid while this lives.
+  // Runs the pickle at an offset. The result is valid while this exists.
   Pickle run(std::uint64_t at) {
     if (source_->mapped()) return pickle::run(source_->bytes().subspan(at), source_->name(), at);
     for (std::uint64_t length = 1 << 20;; length *= 4) {
@@ -55,7 +55,7 @@ class LegacyStorages final : public Storages {
   explicit LegacyStorages(SourcePtr source) : source_(std::move(source)) {}
 
   // Records the storages that the objects name, with their element types.
-  void expect(const Pickle& objects) {
+  void record_names(const Pickle& objects) {
     for (Id id = 0; id < objects.objects(); ++id) {
       if (objects.kind(id) != Kind::persistent || !is_storage_key(objects, objects.persistent(id))) continue;
       const StorageName name = read_storage_name(objects, id, source_->name());
@@ -63,7 +63,8 @@ class LegacyStorages final : public Storages {
     }
   }
 
-  void place(const Pickle& keys, std::uint64_t at) {
+  // Locates the storages, which follow the pickles from offset `at` on, in the order of the keys.
+  void locate(const Pickle& keys, std::uint64_t at) {
     ByteReader reader(*source_, "pytorch", at, source_->size());
     if (keys.kind(keys.root()) != Kind::list)
       reader.fail("keys of storages", "expected a list", keys.offset(keys.root()));
@@ -79,7 +80,7 @@ class LegacyStorages final : public Storages {
       if (count != expected.elements)
         reader.fail("elements of a storage", fmt::format("{}, the objects need {}", count, expected.elements),
                     count_at);
-      if (!places_.emplace(name, make_place(reader, expected.bytes)).second)
+      if (!places_.emplace(name, make_storage_blob(reader, expected.bytes)).second)
         reader.fail("keys of storages", fmt::format("{} appears twice", name), keys.offset(key));
     }
     if (reader.remaining() > 0)
@@ -103,8 +104,8 @@ class LegacyStorages final : public Storages {
     std::uint64_t bytes;
   };
 
-  // Returns true if the key names a storage. Other persistent objects are classes with their source code, which no
-  // tensor needs.
+  // Returns true if the key names a storage. Other persistent objects are classes with their source code, which tensors
+  // do not need.
   static bool is_storage_key(const Pickle& objects, Id key) {
     return objects.kind(key) != Kind::tuple || objects.items(key).empty() ||
            objects.kind(objects.items(key)[0]) != Kind::text || objects.text(objects.items(key)[0]) != "module";
@@ -119,7 +120,7 @@ class LegacyStorages final : public Storages {
     return Size{name.elements, *bytes};
   }
 
-  BlobPtr make_place(ByteReader& reader, std::uint64_t bytes) const {
+  BlobPtr make_storage_blob(ByteReader& reader, std::uint64_t bytes) const {
     const std::uint64_t begin = reader.position();
     reader.skip(bytes, "elements of a storage");
     return make_source_blob(source_, begin, bytes);
@@ -174,7 +175,7 @@ struct LegacyPickles {
   Pickle keys;
 };
 
-// torch.load() reads such a file as a tar archive, the form of its oldest files.
+// torch.load() reads such a file as a tar archive, which is the form of its oldest files.
 constexpr std::string_view kIsTar =
     "pytorch: the first 512 bytes are the header of a tar archive, too: torch.load() runs other pickles than those at "
     "the beginning";
@@ -193,8 +194,8 @@ Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor) 
   Front front(source);
   const LegacyPickles pickles(front, source->name());
   LegacyStorages storages(source);
-  storages.expect(pickles.objects);
-  storages.place(pickles.keys, pickles.end);
+  storages.record_names(pickles.objects);
+  storages.locate(pickles.keys, pickles.end);
   Rest rest = read_objects(pickles.objects, source->name(), storages, add_tensor);
   for (const Pickle* other : {&pickles.magic, &pickles.protocol, &pickles.facts, &pickles.keys})
     std::ranges::move(find_unsafe_steps(*other, source->name()), std::back_inserter(rest.findings));

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 2> kNames = {"pytorch_model.bin", "adapte
 
 bool holds(const MemberNames& names) { return std::ranges::any_of(names, pytorch::is_pickle_name); }
 
-// Returns true for a file of before version 1.6.
+// Returns true for a file from before version 1.6.
 bool sniff(const Input& input) {
   const auto bytes = read_first_bytes(input, pytorch::kMagicWithin);
   return pytorch::has_legacy_magic({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -45,12 +45,13 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
-// Describes the danger of the oldest checkpoints, which are tar archives of pickles that torch.load() runs.
+// Describes the danger of tar archives: torch.load() runs the pickles in them, because its oldest files are such
+// archives.
 Finding describe_danger_of_tar(const Source& source) {
   const std::string extension = std::filesystem::path(source.name()).extension().string();
   const bool is_checkpoint = extension == kPytorch.info.extension || std::ranges::count(kExtensions, extension) > 0;
   return {is_checkpoint ? Severity::error : Severity::warning,
-          "this is a tar archive, whose members Poise does not read: torch.load() runs the pickles in one",
+          "this is a tar archive, whose members Poise does not read: torch.load() runs the pickles in it",
           source.name(), 0};
 }
 
@@ -86,7 +87,7 @@ const Format kPytorch = {
     .container = ContainerKind::zip,
     .holds = holds,
     .read = read,
-    .prepare = prepare_with<pytorch::plan, pytorch::write, pytorch::losses>,
+    .prepare = prepare_with<pytorch::plan, pytorch::write, pytorch::list_losses>,
     .audit = audit,
     .find_dangerous_code = find_dangerous_code,
     .count_checksums = count_checksums,

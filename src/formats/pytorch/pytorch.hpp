@@ -10,7 +10,7 @@ namespace poise::pytorch {
 
 FilePlan plan(const Model& model, const WriteOptions& options);
 void write(const Model& model, Output& output, const WriteOptions& options);
-std::vector<std::string> losses(const Model& model, const WriteOptions& options);
+std::vector<std::string> list_losses(const Model& model, const WriteOptions& options);
 
 // A file of torch.save() from before version 1.6 (or with _use_new_zipfile_serialization=False):
 //

@@ -1,5 +1,5 @@
-// Reads the persistent objects that name storages: ("storage", class, key, place, elements), and in old files a sixth
-// item, a view of another storage. Source: torch/serialization.py of PyTorch, persistent_load().
+// Reads the persistent objects that name storages: ("storage", class, key, device, elements). In old files, a sixth
+// item may make the storage a part of another one. Source: torch/serialization.py of PyTorch, persistent_load().
 #include "formats/pytorch/storages.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ StorageName read_storage_name(const Pickle& pickle, Id id, const std::string& pa
   };
   const Id key = pickle.persistent(id);
   if (pickle.kind(key) != Kind::tuple || pickle.items(key).size() < 5)
-    throw fail(ErrorKind::invalid_file, "expected a tuple of a kind, a class, a key, a place and a size");
+    throw fail(ErrorKind::invalid_file, "expected a tuple of a kind, a class, a key, a device and a size");
   const std::span<const Id> parts = pickle.items(key);
   if (pickle.kind(parts[0]) != Kind::text || pickle.text(parts[0]) != "storage")
     throw fail(ErrorKind::invalid_file, "expected the kind \"storage\"");
@@ -36,11 +36,11 @@ StorageName read_storage_name(const Pickle& pickle, Id id, const std::string& pa
     throw fail(ErrorKind::invalid_file, "expected a size that is not negative");
   StorageName name{type, pickle.text(parts[2]), *dtype, static_cast<std::uint64_t>(pickle.integer(parts[4])), 0};
   if (parts.size() < 6 || parts[5] == pickle::kNone) return name;
-  // A storage that is a part of another one: its key, where it begins, how long it is.
+  // The sixth item: the key of the part, its first element and its length in the other storage.
   const bool is_tuple = pickle.kind(parts[5]) == Kind::tuple && pickle.items(parts[5]).size() == 3;
   const Id first = is_tuple ? pickle.items(parts[5])[1] : pickle::kNone;
   if (pickle.kind(first) != Kind::integer || pickle.integer(first) < 0)
-    throw fail(ErrorKind::invalid_file, "expected a key, a begin and a size of a part");
+    throw fail(ErrorKind::invalid_file, "expected a key, a first element and a size of a part");
   name.first = static_cast<std::uint64_t>(pickle.integer(first));
   return name;
 }

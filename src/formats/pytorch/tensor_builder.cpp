@@ -31,7 +31,7 @@ constexpr std::string_view kSparse = "torch._utils._rebuild_sparse_tensor";
 constexpr std::string_view kSparseRows = "torch._utils._rebuild_sparse_csr_tensor";
 constexpr std::string_view kQuantized = "torch._utils._rebuild_qtensor";
 
-// The size that views with repeated elements may claim.
+// Limits of views that repeat elements: their bytes, and how often they may repeat a storage.
 constexpr std::uint64_t kFreeViewBytes = 16 << 20;
 constexpr std::uint64_t kMostRepeats = 1024;
 
@@ -49,12 +49,12 @@ bool TensorBuilder::is_tensor(Id id) const {
 
 Tensor TensorBuilder::make(std::string name, Id id) {
   const Making making = find_making(id, 0);
-  if (making.function == kSparse || making.function == kSparseRows) return sparse(std::move(name), making);
-  if (making.function == kQuantized) return quantized(std::move(name), making);
-  return dense(std::move(name), read_view(making));
+  if (making.function == kSparse || making.function == kSparseRows) return build_sparse(std::move(name), making);
+  if (making.function == kQuantized) return build_quantized(std::move(name), making);
+  return build_dense(std::move(name), read_view(making));
 }
 
-std::span<const Id> TensorBuilder::arguments(Id id, std::size_t least) const {
+std::span<const Id> TensorBuilder::read_arguments(Id id, std::size_t least) const {
   const std::span<const Id> items = pickle_.items(pickle_.call(id).arguments);
   if (items.size() < least)
     fail(id, ErrorKind::invalid_file,
@@ -62,29 +62,29 @@ std::span<const Id> TensorBuilder::arguments(Id id, std::size_t least) const {
   return items;
 }
 
-// Returns, for a parameter, the call that makes its data.
+// Returns the call that makes a tensor: for a parameter, the call that makes its data.
 TensorBuilder::Making TensorBuilder::find_making(Id id, std::size_t depth) {
   constexpr std::size_t kMostWrappings = 8;
   const std::string function = name_called(id);
   if (const auto change = find_tensor_change(pickle_, id))
     fail(id, ErrorKind::unsupported,
-         fmt::format("the pickle changes what {} makes: {}; PyTorch's own files do not: in Python, load it where that "
-                     "is safe, and save its state_dict()",
+         fmt::format("the pickle changes a tensor that {} makes: {}. PyTorch's own files do not: in Python, load the "
+                     "file where that is safe, and save its state_dict()",
                      function, *change));
   if (has_attributes(pickle_, id) && with_attributes_++ == 0) first_with_attributes_ = pickle_.offset(id);
   if (depth < kMostWrappings && (function == "torch._utils._rebuild_parameter" ||
                                  function == "torch._utils._rebuild_parameter_with_state" || function == kParameter)) {
-    const Id data = arguments(id, 1)[0];
+    const Id data = read_arguments(id, 1)[0];
     if (is_tensor(data)) return find_making(data, depth + 1);
     fail(data, ErrorKind::invalid_file, fmt::format("{}: expected a tensor", function));
   }
-  if (function == "torch._tensor._rebuild_from_type_v2") return find_making_of_type(id);
-  return {id, function, arguments(id, 0)};
+  if (function == "torch._tensor._rebuild_from_type_v2") return read_making_of_type(id);
+  return {id, function, read_arguments(id, 0)};
 }
 
-// Reads a function, the class of its result, the function's arguments.
-TensorBuilder::Making TensorBuilder::find_making_of_type(Id id) const {
-  const auto parts = arguments(id, 3);
+// Reads the arguments of _rebuild_from_type_v2: a function, the class of its result, and the function's arguments.
+TensorBuilder::Making TensorBuilder::read_making_of_type(Id id) const {
+  const auto parts = read_arguments(id, 3);
   for (const Id part : parts.first(2)) {
     if (pickle_.kind(part) != Kind::global) fail(part, ErrorKind::invalid_file, "expected a function and a class");
   }
@@ -107,15 +107,15 @@ std::uint64_t TensorBuilder::read_natural(Id id, std::string_view field) const {
   fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a non-negative integer of 63 bits", field));
 }
 
-// Throws for a list that changed after the function got it: it had other numbers then.
+// Throws for a list that the pickle changes after the function received it, since the function saw other numbers.
 void TensorBuilder::refuse_changed(Id container, Id call, std::string_view field) const {
   if (pickle_.is_changed_after(container, call))
     fail(container, ErrorKind::unsupported,
          fmt::format("{}: the pickle changes the list after {} received it", field, name_called(call)));
 }
 
-// Returns the items of a tuple or a list, a number for each dimension.
-std::span<const Id> TensorBuilder::items(const Making& making, Id id, std::string_view field) const {
+// Returns the items of a tuple or a list that has a number for each dimension.
+std::span<const Id> TensorBuilder::read_items(const Making& making, Id id, std::string_view field) const {
   refuse_changed(id, making.id, field);
   if (name_called(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty()) {
     const Id list = pickle_.items(pickle_.call(id).arguments)[0];
@@ -140,8 +140,8 @@ TensorBuilder::View TensorBuilder::read_view(const Making& making) const {
   View view;
   view.storage = arguments[0];
   view.offset = read_natural(arguments[1], "storage_offset");
-  for (const Id length : items(making, arguments[2], "size")) view.shape.push_back(read_natural(length, "size"));
-  for (const Id stride : items(making, arguments[3], "stride")) {
+  for (const Id length : read_items(making, arguments[2], "size")) view.shape.push_back(read_natural(length, "size"));
+  for (const Id stride : read_items(making, arguments[3], "stride")) {
     if (pickle_.kind(stride) != Kind::integer) fail(stride, ErrorKind::invalid_file, "stride: expected integers");
     view.strides.push_back(pickle_.integer(stride));
   }
@@ -150,7 +150,7 @@ TensorBuilder::View TensorBuilder::read_view(const Making& making) const {
          fmt::format("{} sizes and {} strides", view.shape.size(), view.strides.size()));
   const auto metadata = arguments.subspan(std::min<std::size_t>(arguments.size(), has_dtype ? 7 : 6));
   if (!metadata.empty()) refuse_changed(metadata[0], making.id, "metadata");
-  refuse_pending(metadata);
+  refuse_pending_change(metadata);
   if (!has_dtype) return view;
   const Id dtype = arguments[6];
   const std::string name = pickle_.kind(dtype) == Kind::global ? make_full_name(pickle_.global(dtype)) : std::string();
@@ -160,9 +160,8 @@ TensorBuilder::View TensorBuilder::read_view(const Making& making) const {
   return view;
 }
 
-// Throws for a tensor that torch 2 stores as it was before it was conjugated or negated, with a note that this is still
-// to be done.
-void TensorBuilder::refuse_pending(std::span<const Id> metadata) const {
+// Throws for a tensor that torch 2 stores with a note that it is still to be conjugated or negated.
+void TensorBuilder::refuse_pending_change(std::span<const Id> metadata) const {
   if (metadata.empty() || pickle_.kind(metadata[0]) != Kind::dict) return;
   const std::span<const Id> items = pickle_.items(metadata[0]);
   for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
@@ -182,7 +181,7 @@ StorageName TensorBuilder::read_storage(const View& view) const {
   return read_storage_name(pickle_, view.storage, path_);
 }
 
-Tensor TensorBuilder::dense(std::string name, const View& view) const {
+Tensor TensorBuilder::build_dense(std::string name, const View& view) const {
   const StorageName storage = read_storage(view);
   const DType dtype = view.dtype == DType::unknown ? storage.dtype : view.dtype;
   const unsigned item = info(dtype).bits / 8;
@@ -209,19 +208,19 @@ Tensor TensorBuilder::dense(std::string name, const View& view) const {
   return make_dense(std::move(name), view.shape, dtype, make_strided_blob(whole, strided));
 }
 
-// Makes a part of a sparse or quantized tensor.
+// Builds a part of a sparse or quantized tensor.
 Tensor TensorBuilder::make_dense_part(std::string name, Id id) {
   if (!is_tensor(id)) fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a tensor", name));
-  return dense(std::move(name), read_view(find_making(id, 0)));
+  return build_dense(std::move(name), read_view(find_making(id, 0)));
 }
 
-// Makes a tensor of a layout and, in a tuple, its index tensors, its values, its size.
-Tensor TensorBuilder::sparse(std::string name, const Making& making) {
+// Builds a sparse tensor from its layout and a tuple of index tensors, values and size.
+Tensor TensorBuilder::build_sparse(std::string name, const Making& making) {
   require_arguments(making, 2);
   const Id layout = making.arguments[0];
   std::string form;
   if (name_called(layout) == "torch.serialization._get_layout") {
-    const Id word = arguments(layout, 1)[0];
+    const Id word = read_arguments(layout, 1)[0];
     if (pickle_.kind(word) == Kind::text) form = pickle_.text(word);
   }
   const bool is_coo = form == "torch.sparse_coo";
@@ -234,7 +233,7 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) {
   const std::span<const Id> parts = pickle_.items(data);
   Tensor tensor;
   tensor.name = std::move(name);
-  for (const Id length : items(making, parts[is_coo ? 2 : 3], "size"))
+  for (const Id length : read_items(making, parts[is_coo ? 2 : 3], "size"))
     tensor.shape.push_back(read_natural(length, "size"));
   if (!element_count(tensor.shape)) fail(data, ErrorKind::invalid_file, "size: more than 2^64 elements");
   if (tensor.shape.empty())
@@ -280,11 +279,11 @@ std::vector<Finding> TensorBuilder::findings() const {
 
 namespace {
 
-constexpr std::int64_t kSignedZero = 128;  // of signed codes that are stored without a sign
+constexpr std::int64_t kSignedZero = 128;  // the zero of signed codes that are stored as unsigned ones
 
 }  // namespace
 
-Tensor TensorBuilder::quantized(std::string name, const Making& making) {
+Tensor TensorBuilder::build_quantized(std::string name, const Making& making) {
   require_arguments(making, 5);
   const View view = read_view(making);
   const std::string type = read_storage(view).type;
@@ -307,7 +306,7 @@ Tensor TensorBuilder::quantized(std::string name, const Making& making) {
                     : "quantizer_params: expected scales, zero points and an axis");
   if (view.shape.empty())
     fail(making.id, ErrorKind::unsupported, "quantized scalars are not read: in Python, save x.dequantize()");
-  Tensor tensor = dense(std::move(name), view);
+  Tensor tensor = build_dense(std::move(name), view);
   const BlobPtr codes = tensor.parts[0].blob;
   tensor.parts.clear();
   tensor.parts.push_back({.role = "packed_weight",
@@ -323,7 +322,7 @@ Tensor TensorBuilder::quantized(std::string name, const Making& making) {
   return tensor;
 }
 
-// Adds one scale for all: a group is a row, and the rows' scales are one number.
+// Adds one scale for the whole tensor: each row is a group, and all groups share one stored number.
 void TensorBuilder::add_scale(Tensor& tensor, const Quantizer& quantizer) {
   const std::uint64_t row = tensor.shape.back();
   const std::uint64_t rows = row == 0 ? 0 : tensor.elements() / row;
@@ -338,25 +337,25 @@ void TensorBuilder::add_scale(Tensor& tensor, const Quantizer& quantizer) {
                                                 read_zero_point(quantizer.parameters[1]) + quantizer.zero);
 }
 
-// Adds a scale for each index along an axis. Those of a matrix's rows are groups along the rows, which more programs
-// read.
+// Adds a scale for each index along an axis. If that axis is the rows of a matrix, each row becomes a group, which more
+// programs read.
 void TensorBuilder::add_scales(Tensor& tensor, const Quantizer& quantizer) {
   const std::uint64_t axis = read_natural(quantizer.parameters[2], "axis");
   if (axis >= tensor.shape.size())
     fail(quantizer.parameters[2], ErrorKind::invalid_file,
          fmt::format("axis: {}, the shape is {}", axis, to_string(tensor.shape)));
-  const auto numbers = [&](std::string_view field, Id id) {
+  const auto read_numbers = [&](std::string_view field, Id id) {
     const Tensor part = make_dense_part(std::string(field), id);
     if (part.shape != Shape{tensor.shape[axis]})
       fail(id, ErrorKind::invalid_file,
            fmt::format("{}: expected the shape [{}], found {}", field, tensor.shape[axis], to_string(part.shape)));
     return part.parts[0];
   };
-  const Part scales = numbers("scales", quantizer.parameters[0]);
+  const Part scales = read_numbers("scales", quantizer.parameters[0]);
   if (scales.dtype != DType::f32 && scales.dtype != DType::f64)
     fail(quantizer.parameters[0], ErrorKind::unsupported,
          fmt::format("scales: expected f32 or f64, found {}", to_string(scales.dtype)));
-  const Part zeros = numbers("zero_points", quantizer.parameters[1]);
+  const Part zeros = read_numbers("zero_points", quantizer.parameters[1]);
   const bool is_integer = zeros.dtype == DType::i64;
   if (!is_integer && (zeros.dtype != DType::f32 || quantizer.zero != 0))
     fail(quantizer.parameters[1], ErrorKind::unsupported,

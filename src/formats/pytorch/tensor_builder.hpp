@@ -50,21 +50,21 @@ class TensorBuilder {
 
   [[noreturn]] void fail(pickle::Id id, ErrorKind kind, const std::string& problem) const;
   std::string name_called(pickle::Id id) const { return name_called_function(pickle_, id); }
-  std::span<const pickle::Id> arguments(pickle::Id id, std::size_t least) const;
+  std::span<const pickle::Id> read_arguments(pickle::Id id, std::size_t least) const;
   Making find_making(pickle::Id id, std::size_t depth);
-  Making find_making_of_type(pickle::Id id) const;
+  Making read_making_of_type(pickle::Id id) const;
   void require_arguments(const Making& making, std::size_t least) const;
   std::uint64_t read_natural(pickle::Id id, std::string_view field) const;
-  std::span<const pickle::Id> items(const Making& making, pickle::Id id, std::string_view field) const;
+  std::span<const pickle::Id> read_items(const Making& making, pickle::Id id, std::string_view field) const;
   void refuse_changed(pickle::Id container, pickle::Id call, std::string_view field) const;
-  void refuse_pending(std::span<const pickle::Id> metadata) const;
+  void refuse_pending_change(std::span<const pickle::Id> metadata) const;
   View read_view(const Making& making) const;
   std::optional<Finding> describe_rounded_scales() const;
   StorageName read_storage(const View& view) const;
-  Tensor dense(std::string name, const View& view) const;
+  Tensor build_dense(std::string name, const View& view) const;
   Tensor make_dense_part(std::string name, pickle::Id id);
-  Tensor sparse(std::string name, const Making& making);
-  Tensor quantized(std::string name, const Making& making);
+  Tensor build_sparse(std::string name, const Making& making);
+  Tensor build_quantized(std::string name, const Making& making);
   // Holds the arguments that describe codes: scale and zero point, or scales, zero points and their axis; and the
   // number that unsigned codes add to a zero point.
   struct Quantizer {

@@ -30,40 +30,40 @@ constexpr std::uint64_t kAlignment = 64;
 // Writes the steps of a pickle of protocol 2.
 class PickleWriter {
  public:
-  void step(PickleStep step) { bytes_.u8(static_cast<std::uint8_t>(step)); }
-  void protocol() {
-    step(PickleStep::protocol);
+  void write_step(PickleStep step) { bytes_.u8(static_cast<std::uint8_t>(step)); }
+  void write_protocol() {
+    write_step(PickleStep::protocol);
     bytes_.u8(2);
   }
-  void text(std::string_view text) {
-    step(PickleStep::unicode4);
+  void write_text(std::string_view text) {
+    write_step(PickleStep::unicode4);
     bytes_.u32(static_cast<std::uint32_t>(text.size()));
     bytes_.text(text);
   }
-  void integer(std::uint64_t value) {
+  void write_integer(std::uint64_t value) {
     if (value <= 0x7fffffff) {
-      step(PickleStep::int4);
+      write_step(PickleStep::int4);
       return bytes_.u32(static_cast<std::uint32_t>(value));
     }
-    step(PickleStep::long1);  // little-endian, with room for the sign
+    write_step(PickleStep::long1);  // little-endian, with room for the sign
     bytes_.u8(9);
     bytes_.u64(value);
     bytes_.u8(0);
   }
-  void global(std::string_view full_name) {
+  void write_global(std::string_view full_name) {
     const std::size_t dot = full_name.rfind('.');
-    step(PickleStep::global_lines);
+    write_step(PickleStep::global_lines);
     bytes_.text(fmt::format("{}\n{}\n", full_name.substr(0, dot), full_name.substr(dot + 1)));
   }
-  void integers(const Shape& numbers) {
-    step(PickleStep::mark);
-    for (const std::uint64_t number : numbers) integer(number);
-    step(PickleStep::tuple);
+  void write_integers(const Shape& numbers) {
+    write_step(PickleStep::mark);
+    for (const std::uint64_t number : numbers) write_integer(number);
+    write_step(PickleStep::tuple);
   }
   void write_empty_ordered_dict() {
-    global("collections.OrderedDict");
-    step(PickleStep::empty_tuple);
-    step(PickleStep::reduce);
+    write_global("collections.OrderedDict");
+    write_step(PickleStep::empty_tuple);
+    write_step(PickleStep::reduce);
   }
   std::span<const std::byte> bytes() const { return bytes_.bytes(); }
 
@@ -80,7 +80,7 @@ std::string_view find_storage(const Tensor& tensor) {
   return name;
 }
 
-// Writes each storage once: tensors with the same bytes of one file share it.
+// Lists the storages to write. Tensors that share their bytes in one file share a storage.
 class WrittenStorages {
  public:
   explicit WrittenStorages(const Model& model) {
@@ -130,32 +130,32 @@ Shape make_row_major_strides(const Shape& shape) {
 
 PickleWriter write_pickle(const Model& model, const WrittenStorages& storages) {
   PickleWriter out;
-  out.protocol();
+  out.write_protocol();
   out.write_empty_ordered_dict();
-  out.step(PickleStep::mark);
+  out.write_step(PickleStep::mark);
   std::size_t index = 0;
   for (const Tensor& tensor : model.tensors()) {
-    out.text(tensor.name);
-    out.global("torch._utils._rebuild_tensor_v2");
-    out.step(PickleStep::mark);
-    out.step(PickleStep::mark);
-    out.text("storage");
-    out.global(find_storage(tensor));
-    out.text(std::to_string(storages.key(index++)));
-    out.text("cpu");
-    out.integer(tensor.elements());
-    out.step(PickleStep::tuple);
-    out.step(PickleStep::persistent);
-    out.integer(0);
-    out.integers(tensor.shape);
-    out.integers(make_row_major_strides(tensor.shape));
-    out.step(PickleStep::new_false);  // no gradient wanted
-    out.write_empty_ordered_dict();   // no hooks
-    out.step(PickleStep::tuple);
-    out.step(PickleStep::reduce);
+    out.write_text(tensor.name);
+    out.write_global("torch._utils._rebuild_tensor_v2");
+    out.write_step(PickleStep::mark);
+    out.write_step(PickleStep::mark);
+    out.write_text("storage");
+    out.write_global(find_storage(tensor));
+    out.write_text(std::to_string(storages.key(index++)));
+    out.write_text("cpu");
+    out.write_integer(tensor.elements());
+    out.write_step(PickleStep::tuple);
+    out.write_step(PickleStep::persistent);
+    out.write_integer(0);
+    out.write_integers(tensor.shape);
+    out.write_integers(make_row_major_strides(tensor.shape));
+    out.write_step(PickleStep::new_false);  // no gradient wanted
+    out.write_empty_ordered_dict();         // no hooks
+    out.write_step(PickleStep::tuple);
+    out.write_step(PickleStep::reduce);
   }
-  out.step(PickleStep::set_items);
-  out.step(PickleStep::stop);
+  out.write_step(PickleStep::set_items);
+  out.write_step(PickleStep::stop);
   return out;
 }
 
@@ -201,7 +201,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   write_to(model, output.main(), &meter);
 }
 
-std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+std::vector<std::string> list_losses(const Model& model, const WriteOptions&) {
   return list_metadata_losses(model, "a PyTorch checkpoint");
 }
 

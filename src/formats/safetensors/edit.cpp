@@ -26,11 +26,11 @@ using namespace safetensors;
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
-// Says where the member `__metadata__` is in a header; before all others if there is none.
+// Locates the member `__metadata__` in a header. If there is none, the place is before all members.
 struct MetadataPlace {
   Attributes metadata;
   std::size_t begin = 0;
-  std::size_t end = 0;    // of the member, its comma and white space
+  std::size_t end = 0;    // after the member, its comma and white space
   bool has_next = false;  // another member follows
 };
 
@@ -60,10 +60,10 @@ MetadataPlace find_metadata(const std::string& header, const std::string& path) 
   return place;
 }
 
-// Returns the new keys.
+// Applies the changes. Returns the new keys.
 std::vector<std::string> apply(Attributes& metadata, const AttributeChanges& changes) {
   const auto set = [&](const std::string& key, const Value& value) {
-    if (key.empty() || !is_utf8(key)) refuse("the name of an attribute is UTF-8 of 1 byte or more");
+    if (key.empty() || !is_utf8(key)) refuse("the name of an attribute must be UTF-8 text that is not empty");
     const bool is_new = metadata.find(key) == nullptr;
     metadata.set(key, value.get_if<std::string>() != nullptr ? value : Value(make_json_text(value)));
     return is_new;

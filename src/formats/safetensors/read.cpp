@@ -20,7 +20,7 @@ namespace {
 
 using namespace safetensors;
 
-// Holds the names of tensors in blocks that are freed as their names are taken.
+// Holds the names of tensors in blocks. A block is freed when all of its names have been taken.
 class Names {
  public:
   struct Name {
@@ -43,8 +43,8 @@ class Names {
   std::string_view look_at(const Name& name) const {
     return std::string_view(pieces_[name.piece].text).substr(name.begin, name.length);
   }
-  // Requires: each name is taken once.
-  std::string charge_text(const Name& name) {
+  // Returns the text of a name, and may free it. Requires: each name is taken once.
+  std::string take_text(const Name& name) {
     std::string text(look_at(name));
     if (Piece& piece = pieces_[name.piece]; --piece.names == 0) piece.text = std::string();
     return text;
@@ -59,11 +59,11 @@ class Names {
   std::vector<Piece> pieces_;
 };
 
-// Is the header's description of a tensor. Headers have at most 100 MB, so positions fit 32 bits.
+// Holds the header's description of a tensor. Headers have at most 100 MB, so positions fit 32 bits.
 struct Entry {
   Names::Name name;
   std::uint32_t position = 0;  // of the description in the file
-  std::uint64_t begin = 0;     // of the data, from the first byte after the header
+  std::uint64_t begin = 0;     // offset of the data after the header
   Shape shape;
   std::uint8_t type = 0;  // the row of kElementTypes
 
@@ -72,7 +72,7 @@ struct Entry {
   std::uint64_t end() const { return begin + count_bytes(element_type().bits(), element_count(shape).value()).value(); }
 };
 
-// Lists entries in the header's order, in blocks that are freed as entries are taken.
+// Lists entries in the header's order, in blocks that are freed one by one while the entries are consumed.
 class Entries {
  public:
   void add(Entry entry) {
@@ -89,7 +89,7 @@ class Entries {
       for (const Entry& entry : block) visit(entry);
     }
   }
-  // Calls use_entry(entry) for each, and removes the entries.
+  // Calls use_entry(entry) for each entry, and removes all of them.
   template <typename UseEntry>
   void consume_each(const UseEntry& use_entry) {
     for (auto& block : blocks_) {
@@ -177,7 +177,7 @@ class HeaderParser {
     return entry;
   }
 
-  // Returns `__metadata__`, which must be a map of text to text.
+  // Returns the value of `__metadata__`. Throws unless it maps texts to texts.
   Attributes check_metadata(Value value) const {
     const auto* map = value.get_if<Attributes>();
     if (map == nullptr) fail(kMetadata, "expected an object");
@@ -280,7 +280,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> a
     const std::uint64_t size = entry.end() - entry.begin;
     try {
       const ElementType& type = entry.element_type();
-      Tensor tensor = make_dense(names.charge_text(entry.name), std::move(entry.shape), type.dtype,
+      Tensor tensor = make_dense(names.take_text(entry.name), std::move(entry.shape), type.dtype,
                                  make_source_blob(source, header_end + entry.begin, size));
       if (!type.is_known()) tensor.parts[0].spelling = std::string(type.name);
       add_tensor(std::move(tensor));

@@ -8,7 +8,7 @@
 namespace poise {
 namespace {
 
-// Returns true for safetensors. White space before the object ends within the bytes that are looked at.
+// Returns true for safetensors: a length, and an object after at most 64 KiB of white space.
 bool sniff(const Input& input) {
   constexpr std::size_t kBegin = safetensors::kSizeBytes;
   constexpr std::size_t kMostSpace = 64 << 10;
@@ -32,7 +32,7 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
-SafetensorsFile open_whole(const Model& model) {
+SafetensorsFile make_whole_file(const Model& model) {
   std::vector<const Tensor*> tensors;
   tensors.reserve(model.size());
   for (const Tensor& tensor : model.tensors()) tensors.push_back(&tensor);
@@ -41,25 +41,25 @@ SafetensorsFile open_whole(const Model& model) {
 
 FilePlan plan(const Model& model, const WriteOptions&) {
   FilePlan plan;
-  plan.bytes = open_whole(model).bytes();
+  plan.bytes = make_whole_file(model).bytes();
   for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
   return plan;
 }
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
-  const SafetensorsFile file = open_whole(model);
+  const SafetensorsFile file = make_whole_file(model);
   Meter meter(options.progress, file.tensor_bytes());
   file.write(output.main(), meter);
 }
 
-std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+std::vector<std::string> list_losses(const Model& model, const WriteOptions&) {
   const DescribedVocabulary described = make_described_vocabulary(model);
   std::vector<std::string> result = list_safetensors_losses(model, described.attributes);
   if (std::string loss = describe_text_loss(described, "safetensors"); !loss.empty()) result.push_back(std::move(loss));
   return result;
 }
 
-std::vector<MetadataKey> keys(const Input& input) { return list_safetensors_keys(input.source); }
+std::vector<MetadataKey> list_keys(const Input& input) { return list_safetensors_keys(input.source); }
 
 constexpr std::array<std::string_view, 2> kNames = {"model.safetensors", "adapter_model.safetensors"};
 
@@ -74,9 +74,9 @@ const Format kSafetensors = {
     .holds_bf16 = true,
     .sniff = sniff,
     .read = read,
-    .prepare = prepare_with<plan, write, losses>,
+    .prepare = prepare_with<plan, write, list_losses>,
     .edit = edit_safetensors,
-    .keys = keys,
+    .keys = list_keys,
     .weight_files = WeightFiles{kNames, "model.safetensors.index.json", read_weights, true},
 };
 

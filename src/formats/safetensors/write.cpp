@@ -1,4 +1,4 @@
-// Writes files: which tensors fit, and the header.
+// Checks which tensors a file can hold, and writes it.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -24,7 +24,7 @@ namespace {
 
 using namespace safetensors;
 
-// Returns the element type, which depends on what a tensor is, not how it is packed.
+// Returns the element type. Throws unsupported for tensors that a file cannot hold.
 const ElementType& find_element_type(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
   const Part& data = tensor.require("data");
@@ -43,7 +43,7 @@ const ElementType& find_element_type(const Tensor& tensor) {
   return *type;
 }
 
-// Returns the name. A header cannot hold every name that other formats can.
+// Returns the tensor's name. Throws unsupported for names that other formats can hold, and this one cannot.
 std::string_view check_name(const Tensor& tensor) {
   if (tensor.name == kMetadata)
     throw Error(ErrorKind::unsupported, fmt::format("safetensors reserves the name {}, which a tensor has", kMetadata));

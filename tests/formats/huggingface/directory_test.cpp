@@ -43,7 +43,7 @@ TEST(HuggingFaceDirectory, WarnsOfAFileThatCannotBeDecoded) {
   EXPECT_TRUE(reader.read_other_files(warnings).empty());
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_EQ(warnings[0].path, "folder/tokenizer.json");
-  EXPECT_THAT(warnings[0].message, testing::HasSubstr("it is not copied into another directory: it does not open"));
+  EXPECT_THAT(warnings[0].message, testing::HasSubstr("a conversion does not copy this file: it does not open"));
 }
 
 }  // namespace
