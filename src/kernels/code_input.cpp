@@ -20,31 +20,51 @@ void ConvertToPanels(const InputPart&, KernelInput::Panels&) {}
 
 #else
 
-// Stores a step of the n-th token in its plane.
-HWY_INLINE void StoreStep(const std::int8_t* numbers, const CodeLayout& layout, std::size_t n, std::byte* plane) {
-  if (layout.tiled) {
-    std::memcpy(plane + n * layout.step, numbers, layout.step);
+// Stores `count` bytes, a step of the n-th token, in its plane.
+HWY_INLINE void StoreStep(const void* numbers, std::size_t count, bool tiled, std::size_t n, std::byte* plane) {
+  if (tiled) {
+    std::memcpy(plane + n * count, numbers, count);
     return;
   }
-  for (std::size_t i = 0; i < layout.step; i += 4) std::memcpy(plane + i * kCodeTokens + 4 * n, numbers + i, 4);
+  const auto* const bytes = static_cast<const std::byte*>(numbers);
+  for (std::size_t i = 0; i < count; i += 4) std::memcpy(plane + i * kCodeTokens + 4 * n, bytes + i, 4);
 }
 
-template <bool kWords>
+// Rounds a step of the n-th token, and stores its integers.
+template <PanelIntegers kIntegers>
+HWY_INLINE RoundedStep ConvertStep(const float* x, const CodeLayout& layout, std::size_t n, std::byte* to) {
+  constexpr bool kRounded = kIntegers == PanelIntegers::rounded;
+  if (kRounded || (kIntegers == PanelIntegers::words && !layout.tiled)) {
+    alignas(64) std::int16_t integers[kMostStep];
+    const auto load = [x](std::size_t i) HWY_ATTR { return hn::LoadU(StepFloats(), x + i); };
+    const RoundedStep rounded =
+        RoundStepTo16Bits < kRounded ? kLargestRounded : kLargestWord > (load, layout.step, integers);
+    for (std::size_t i = 0; !kRounded && i < layout.step; i += 4) std::swap(integers[i + 1], integers[i + 2]);
+    StoreStep(integers, 2 * layout.step, false, n, to);
+    return rounded;
+  } else {
+    constexpr bool kWords = kIntegers == PanelIntegers::words;
+    alignas(64) std::int8_t upper[kMostTiledStep];
+    alignas(64) std::int8_t lower[kMostTiledStep];
+    const RoundedStep rounded = RoundStep<kWords>(x, layout.step, upper, lower);
+    if constexpr (kWords) StoreStep(upper, layout.step, layout.tiled, n, to);
+    StoreStep(lower, layout.step, layout.tiled, n, to + (kWords ? layout.step * kCodeTokens : 0));
+    return rounded;
+  }
+}
+
+template <PanelIntegers kIntegers>
 void ConvertSteps(const InputPart& part, KernelInput::Panels& panels) {
   const CodeLayout& layout = panels.layout;
   const std::size_t step_bytes = layout.step_bytes();
   for (std::size_t block = part.blocks.first; block < part.blocks.last; ++block) {
     const std::size_t steps = layout.count_steps(block);
     for (std::size_t t = part.tokens.first; t < part.tokens.last; ++t) {
-      const float* from = part.x + t * part.stride + (block - part.blocks.first) * kCodeBlock;
+      const float* from = part.x + t * part.stride + (block - part.blocks.first) * layout.block();
       std::byte* to = panels.numbers.data() + layout.place(t / kCodeTokens, block, panels.tokens);
       const std::size_t lane = t % kCodeTokens;
       for (std::size_t s = 0; s < steps; ++s, from += layout.step, to += step_bytes) {
-        alignas(64) std::int8_t upper[kMostTiledStep];
-        alignas(64) std::int8_t lower[kMostTiledStep];
-        const RoundedStep rounded = RoundStep<kWords>(from, layout.step, upper, lower);
-        if constexpr (kWords) StoreStep(upper, layout, lane, to);
-        StoreStep(lower, layout, lane, to + (kWords ? layout.step * kCodeTokens : 0));
+        const RoundedStep rounded = ConvertStep<kIntegers>(from, layout, lane, to);
         const std::int32_t start = -layout.offset * rounded.sum;
         const float sum = rounded.scale * static_cast<float>(rounded.sum);
         std::byte* const factors = to + layout.integer_bytes() + 4 * lane;
@@ -58,7 +78,11 @@ void ConvertSteps(const InputPart& part, KernelInput::Panels& panels) {
 
 // Requires: the part begins with a multiple of kCodeTokens.
 void ConvertToPanels(const InputPart& part, KernelInput::Panels& panels) {
-  panels.layout.words ? ConvertSteps<true>(part, panels) : ConvertSteps<false>(part, panels);
+  switch (panels.layout.integers) {
+    case PanelIntegers::bytes: return ConvertSteps<PanelIntegers::bytes>(part, panels);
+    case PanelIntegers::words: return ConvertSteps<PanelIntegers::words>(part, panels);
+    case PanelIntegers::rounded: return ConvertSteps<PanelIntegers::rounded>(part, panels);
+  }
 }
 
 #endif

@@ -210,7 +210,7 @@ constexpr CodeForm CodeFormOf() {
           .group = Type::kScaled,
           .offset = kSigned ? 128 : static_cast<std::int32_t>(Type::kOffset),
           .has_mins = Type::kHasMins,
-          .words = !Type::template Sums<1>::kBytes,
+          .integers = Type::template Sums<1>::kBytes ? PanelIntegers::bytes : PanelIntegers::words,
           .largest = kLargest,
           .vnni = POISE_HAVE_VNNI != 0,
           .nibbles = NibblesOf<Type>()};

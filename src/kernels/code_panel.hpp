@@ -1,10 +1,14 @@
-// Products of several tokens with codes that stay integers: sums of products are exact for the columns that share a
+// Products of several tokens with weights that are integers: sums of products are exact for the columns that share a
 // scale, and float32 adds them up.
 //
 // A panel has the codes of some rows and columns, one a byte, in one of two orders. For vectors, four columns of a row
-// are side by side and then those of the next row: what one instruction multiplies with four columns of a token. For
-// matrix units, each row is by itself. x becomes integers of 7 bits and a sign, or of 15 as 256 times one byte and
-// another.
+// are side by side and then those of the next row: one instruction multiplies them with four columns of a token. For
+// matrix units, each row is by itself. x becomes integers of 7 bits and a sign, or of 15, for a matrix unit as 256
+// times one byte and another.
+//
+// Weights of float16 and bfloat16 become 16-bit integers with a scale for each step of columns, and so does x. Two
+// columns take the place of four. The largest integer is kLargestRounded, so that 32 bits hold the sum of a step. An
+// instruction makes twice as many products as with float32 numbers.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +24,17 @@ inline constexpr std::size_t kCodeBlock = 512;  // columns of a panel, at most
 inline constexpr std::size_t kLeastStep = 16;   // columns that share a scale
 inline constexpr std::size_t kMostStep = 128;
 inline constexpr std::size_t kMostTiledStep = 256;  // on a matrix unit: 32 bits hold 256 * 255 * 32639
+inline constexpr std::size_t kMostRoundedStep = 64;
+inline constexpr std::int32_t kLargestRounded = 5792;  // 32 bits hold 64 * 5792 * 5792
+// Float16 and bfloat16 rows with fewer columns stay numbers: their products take no time worth a rounding.
+inline constexpr std::size_t kLeastRoundedColumns = 1024;
+
+// Says which integers meet in a product.
+enum class PanelIntegers : std::uint8_t {
+  bytes,    // codes, and x of 7 bits and a sign
+  words,    // codes, and x of 15 bits and a sign
+  rounded,  // weights and x, in 16 bits, as described above
+};
 
 // Names columns [begin, begin + count) of rows [first, last), up to kCodeRows, and where they go. Requires: `begin` is
 // a multiple of kLargestBlock, and so is the end or it is the matrix's.
@@ -30,8 +45,10 @@ struct CodePart {
   std::size_t last;
   std::size_t begin;
   std::size_t count;
-  std::size_t step;             // columns that share a scale, in the panel
-  std::uint8_t* codes;          // without signs: [count / 4, kCodeRows, 4] or [kCodeRows, row_bytes]. Null: not wanted
+  std::size_t step;  // columns that share a scale, in the panel
+  // Codes without signs: [count / 4, kCodeRows, 4] or [kCodeRows, row_bytes]; rounded numbers: int16 [count / 2,
+  // kCodeRows, 2]. Null: not wanted.
+  std::uint8_t* codes;
   float* scales;                // [count / step, kCodeRows]
   float* mins;                  // the same: what is added to each code times scale
   std::size_t row_bytes = 0;    // 0: the order for vectors
@@ -53,7 +70,7 @@ struct CodeForm {
   std::size_t group = 0;    // columns that share a scale; 0: as many as the matrix says
   std::int32_t offset = 0;  // what is taken off each code
   bool has_mins = false;
-  bool words = false;        // x has 15 bits and a sign
+  PanelIntegers integers = PanelIntegers::bytes;
   std::uint8_t largest = 0;  // code
   bool vnni = false;         // these kernels have its instructions
   NibblePlaces nibbles = {};
@@ -64,26 +81,33 @@ struct CodeLayout {
   std::size_t columns = 0;
   std::size_t step = 0;  // columns that share a scale
   std::int32_t offset = 0;
-  bool words = false;
+  PanelIntegers integers = PanelIntegers::bytes;
   bool tiled = false;  // words for a matrix unit (multiply_panel_tiles())
 
   bool operator==(const CodeLayout&) const = default;
 
-  // Returns how many bytes the integers of kCodeTokens tokens in a step take: [planes, step / 4, kCodeTokens, 4] or,
-  // for a matrix unit, [planes, kCodeTokens, step]. The first of two planes has the upper bytes of words.
-  std::size_t integer_bytes() const { return (words ? 2 : 1) * step * kCodeTokens; }
+  // Returns how many bytes the integers of kCodeTokens tokens in a step take:
+  //   bytes                     [step / 4, kCodeTokens, 4]
+  //   words                     int16 [step / 4, 2, kCodeTokens, 2]: the first and third of four columns, then the
+  //   others words for a matrix unit   [2, kCodeTokens, step]: the upper bytes, then the lower ones rounded int16 [step
+  //   / 2, kCodeTokens, 2]
+  std::size_t integer_bytes() const { return (integers == PanelIntegers::bytes ? 1 : 2) * step * kCodeTokens; }
+  // Returns the bytes of a row in a step of a panel for vectors.
+  std::size_t row_bytes() const { return (integers == PanelIntegers::rounded ? 2 : 1) * step; }
+  // Returns the columns of a panel, at most: a panel has the same bytes for codes and rounded numbers.
+  std::size_t block() const { return integers == PanelIntegers::rounded ? kCodeBlock / 2 : kCodeBlock; }
   // Returns the bytes of a step. After the integers it has, for each token, minus the offset times the sum of its
   // integers, their scale, and the scale times that sum.
   std::size_t step_bytes() const { return integer_bytes() + 128; }
   std::size_t groups(std::size_t tokens) const { return (tokens + kCodeTokens - 1) / kCodeTokens; }
-  std::size_t blocks() const { return (columns + kCodeBlock - 1) / kCodeBlock; }
-  std::size_t count_steps(std::size_t block) const {
-    const std::size_t rest = columns - block * kCodeBlock;
-    return (rest < kCodeBlock ? rest : kCodeBlock) / step;
+  std::size_t blocks() const { return (columns + block() - 1) / block(); }
+  std::size_t count_steps(std::size_t b) const {
+    const std::size_t rest = columns - b * block();
+    return (rest < block() ? rest : block()) / step;
   }
   // Returns where a block of columns of the g-th kCodeTokens tokens begins.
-  std::size_t place(std::size_t g, std::size_t block, std::size_t tokens) const {
-    return (block * groups(tokens) * (kCodeBlock / step) + g * count_steps(block)) * step_bytes();
+  std::size_t place(std::size_t g, std::size_t b, std::size_t tokens) const {
+    return (b * groups(tokens) * (block() / step) + g * count_steps(b)) * step_bytes();
   }
 };
 

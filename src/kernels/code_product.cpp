@@ -47,32 +47,86 @@ struct CodeTile {
   const float* mins;
   const std::byte* x;  // of the first token
   std::size_t steps;
-  std::size_t step;  // columns
-  std::size_t step_bytes;
-  float* sums;  // [tokens, kCodeRows]
+  std::size_t row_bytes;   // of a step, in the panel
+  std::size_t step_bytes;  // of x
+  float* sums;             // [tokens, kCodeRows]
 };
 
-HWY_INLINE auto FourColumns(const std::byte* x) {
+// Returns four bytes in every lane.
+HWY_INLINE auto FourBytesOf(const std::byte* x) {
   std::int32_t four = 0;
   std::memcpy(&four, x, sizeof four);
   return hn::Set(Ints(), four);
 }
 
-// Multiplies four columns exactly, in one instruction.
+#if POISE_HAVE_VNNI
+// Add products of two neighbouring words, and of four neighbouring bytes, to sums. (Highway has no names for the
+// instructions before Ice Lake.)
+HWY_INLINE void AddPairs(hn::Vec<Ints>& sum, __m512i words, __m512i x) {
+  asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(words), "v"(x));
+}
+HWY_INLINE void AddFours(hn::Vec<Ints>& sum, __m512i codes, __m512i x) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(codes), "v"(x));
+}
+#endif
+
+// Multiplies four codes of a row, or two rounded numbers, exactly, in one instruction.
+template <bool kRounded>
 struct InOne {
+  static constexpr std::size_t kBytesOfX = 1;  // for each byte of a row
+
   template <std::size_t kTokens>
-  static HWY_INLINE void add(const std::uint8_t* codes, const std::byte* x, std::size_t columns,
+  static HWY_INLINE void add(const std::uint8_t* codes, const std::byte* x, std::size_t row_bytes,
                              hn::Vec<Ints> (&sums)[kTokens][kTwo]) {
 #if POISE_HAVE_VNNI
-    for (std::size_t i = 0; i < columns; i += 4, codes += 4 * kCodeRows, x += 4 * kCodeTokens) {
+    for (std::size_t i = 0; i < row_bytes; i += 4, codes += 4 * kCodeRows, x += 4 * kCodeTokens) {
       const auto first = hn::LoadU(Ints(), reinterpret_cast<const std::int32_t*>(codes));
       const auto second = hn::LoadU(Ints(), reinterpret_cast<const std::int32_t*>(codes) + kLanes);
       HWY_UNROLL(8)
       for (std::size_t t = 0; t < kTokens; ++t) {
-        const auto four = FourColumns(x + 4 * t);
-        // Highway has no name for it before Ice Lake.
-        asm("vpdpbusd %2, %1, %0" : "+v"(sums[t][0].raw) : "v"(first.raw), "v"(four.raw));
-        asm("vpdpbusd %2, %1, %0" : "+v"(sums[t][1].raw) : "v"(second.raw), "v"(four.raw));
+        const auto four = FourBytesOf(x + 4 * t);
+        if constexpr (kRounded) {
+          AddPairs(sums[t][0], first.raw, four.raw);
+          AddPairs(sums[t][1], second.raw, four.raw);
+        } else {
+          AddFours(sums[t][0], first.raw, four.raw);
+          AddFours(sums[t][1], second.raw, four.raw);
+        }
+      }
+    }
+#endif
+  }
+};
+
+// Multiplies two codes of a row with two words of x, exactly, in one instruction.
+struct InWords {
+  static constexpr std::size_t kBytesOfX = 2;
+
+  template <std::size_t kTokens>
+  static HWY_INLINE void add(const std::uint8_t* codes, const std::byte* x, std::size_t row_bytes,
+                             hn::Vec<Ints> (&sums)[kTokens][kTwo]) {
+#if POISE_HAVE_VNNI
+    const hn::Repartition<std::uint16_t, Ints> words;
+    const auto low = hn::Set(words, 0xff);
+    for (std::size_t i = 0; i < row_bytes; i += 4, codes += 4 * kCodeRows, x += 8 * kCodeTokens) {
+      const auto* const four = reinterpret_cast<const std::uint16_t*>(codes);
+      const auto first = hn::LoadU(words, four);
+      const auto second = hn::LoadU(words, four + 2 * kLanes);
+      const auto even = hn::And(first, low);
+      const auto odd = hn::ShiftRight<8>(first);
+      const auto next_even = hn::And(second, low);
+      const auto next_odd = hn::ShiftRight<8>(second);
+      HWY_UNROLL(8)
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        const auto pair = FourBytesOf(x + 4 * t);
+        AddPairs(sums[t][0], even.raw, pair.raw);
+        AddPairs(sums[t][1], next_even.raw, pair.raw);
+      }
+      HWY_UNROLL(8)
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        const auto pair = FourBytesOf(x + 4 * (kCodeTokens + t));
+        AddPairs(sums[t][0], odd.raw, pair.raw);
+        AddPairs(sums[t][1], next_odd.raw, pair.raw);
       }
     }
 #endif
@@ -91,6 +145,8 @@ HWY_INLINE auto MultiplyPairs(hn::Vec<Ints> codes, hn::Vec<Ints> x) {
 // Multiplies in pairs; 16 bits hold the sum of kFours of them.
 template <std::size_t kFours>
 struct InPairs {
+  static constexpr std::size_t kBytesOfX = 1;
+
   template <std::size_t kTokens>
   static HWY_INLINE void add(const std::uint8_t* codes, const std::byte* x, std::size_t columns,
                              hn::Vec<Ints> (&sums)[kTokens][kTwo]) {
@@ -104,7 +160,7 @@ struct InPairs {
         HWY_UNROLL(4)
         for (std::size_t k = 0; k < kFours; ++k) {
           const auto* const at = reinterpret_cast<const std::int32_t*>(codes + 4 * k * kCodeRows);
-          const auto four = FourColumns(x + 4 * (k * kCodeTokens + t));
+          const auto four = FourBytesOf(x + 4 * (k * kCodeTokens + t));
           first = hn::Add(first, MultiplyPairs(hn::LoadU(Ints(), at), four));
           second = hn::Add(second, MultiplyPairs(hn::LoadU(Ints(), at + kLanes), four));
         }
@@ -138,28 +194,17 @@ HWY_INLINE auto AddStep(hn::Vec<Ints> products, hn::Vec<Floats> scale, const flo
   return sum;
 }
 
-template <class How, bool kWords, bool kMins, std::size_t kTokens>
+template <class How, bool kMins, std::size_t kTokens>
 HWY_INLINE void MultiplyCodeTile(const CodeTile& tile) {
-  const std::size_t plane_bytes = tile.step * kCodeTokens;
+  const std::size_t integer_bytes = How::kBytesOfX * tile.row_bytes * kCodeTokens;
   const std::uint8_t* codes = tile.codes;
   const std::byte* x = tile.x;
   for (std::size_t s = 0; s < tile.steps; ++s) {
     hn::Vec<Ints> sums[kTokens][kTwo];
-    const std::byte* factors = x + (kWords ? 2 : 1) * plane_bytes;
+    const std::byte* factors = x + integer_bytes;
     HWY_UNROLL(8)
-    for (std::size_t t = 0; t < kTokens; ++t) {
-      sums[t][0] = sums[t][1] = kWords ? hn::Zero(Ints()) : FourColumns(factors + 4 * t);
-    }
-    How::add(codes, x, tile.step, sums);
-    if constexpr (kWords) {
-      HWY_UNROLL(8)
-      for (std::size_t t = 0; t < kTokens; ++t) {
-        const auto start = FourColumns(factors + 4 * t);
-        sums[t][0] = hn::Add(hn::ShiftLeft<8>(sums[t][0]), start);
-        sums[t][1] = hn::Add(hn::ShiftLeft<8>(sums[t][1]), start);
-      }
-      How::add(codes, x + plane_bytes, tile.step, sums);
-    }
+    for (std::size_t t = 0; t < kTokens; ++t) sums[t][0] = sums[t][1] = FourBytesOf(factors + 4 * t);
+    How::add(codes, x, tile.row_bytes, sums);
     const float* const scales = tile.scales + s * kCodeRows;
     const float* const mins = tile.mins + s * kCodeRows;
     const hn::Vec<Floats> scale[kTwo] = {Load(scales), Load(scales + kLanes)};
@@ -172,13 +217,13 @@ HWY_INLINE void MultiplyCodeTile(const CodeTile& tile) {
         hn::StoreU(sum, Floats(), to + v * kLanes);
       }
     }
-    codes += tile.step * kCodeRows;
+    codes += tile.row_bytes * kCodeRows;
     x += tile.step_bytes;
   }
 }
 
 // Multiplies all rows of a panel with the first `tokens` tokens of a group.
-template <class How, bool kWords, bool kMins>
+template <class How, bool kMins>
 void MultiplyCodeGroup(CodeTile tile, std::size_t tokens) {
   for (std::size_t v = 0; v < kCodeRows; v += kTwo * kLanes) {
     for (std::size_t t = 0; t < tokens; t += kTokensAtOnce) {
@@ -190,13 +235,13 @@ void MultiplyCodeGroup(CodeTile tile, std::size_t tokens) {
       part.sums += t * kCodeRows + v;
       const std::size_t rest = tokens - t;
       if (rest <= 2) {
-        MultiplyCodeTile<How, kWords, kMins, 2>(part);
+        MultiplyCodeTile<How, kMins, 2>(part);
       } else if (rest <= 4 || kTokensAtOnce == 4) {
-        MultiplyCodeTile<How, kWords, kMins, 4>(part);
+        MultiplyCodeTile<How, kMins, 4>(part);
       } else if (rest <= 6) {
-        MultiplyCodeTile<How, kWords, kMins, std::min<std::size_t>(6, kTokensAtOnce)>(part);
+        MultiplyCodeTile<How, kMins, std::min<std::size_t>(6, kTokensAtOnce)>(part);
       } else {
-        MultiplyCodeTile<How, kWords, kMins, kTokensAtOnce>(part);
+        MultiplyCodeTile<How, kMins, kTokensAtOnce>(part);
       }
     }
   }
@@ -210,10 +255,10 @@ void MultiplyTiledGroup(CodeTile tile, std::size_t tokens) {
   for (std::size_t s = 0; s < tile.steps; ++s) {
     const std::int32_t* const of_step = products + s % 2 * kOfStep;
     if (s % 2 == 0)
-      multiply_panel_tiles({tile.codes + s * tile.step * kCodeRows, reinterpret_cast<const std::int8_t*>(tile.x),
-                            tile.step, s + 1 < tile.steps ? tile.step_bytes : 0},
+      multiply_panel_tiles({tile.codes + s * tile.row_bytes * kCodeRows, reinterpret_cast<const std::int8_t*>(tile.x),
+                            tile.row_bytes, s + 1 < tile.steps ? tile.step_bytes : 0},
                            products);
-    const std::byte* const factors = tile.x + kTileTokens * tile.step;
+    const std::byte* const factors = tile.x + kTileTokens * tile.row_bytes;
     for (std::size_t v = 0; v < kCodeRows; v += kLanes) {
       const std::int32_t* upper = of_step + v / kTileLanes * kTileTokens * kTileLanes + v % kTileLanes;
       const auto scale = Load(tile.scales + s * kCodeRows + v);
@@ -222,7 +267,7 @@ void MultiplyTiledGroup(CodeTile tile, std::size_t tokens) {
         const auto lower = hn::LoadU(Ints(), upper + kCodeTokens * kTileLanes);
         // 32 bits hold the sum of all three; an overflow on the way does not matter.
         const auto sum =
-            hn::Add(hn::Add(hn::ShiftLeft<8>(hn::LoadU(Ints(), upper)), lower), FourColumns(factors + 4 * t));
+            hn::Add(hn::Add(hn::ShiftLeft<8>(hn::LoadU(Ints(), upper)), lower), FourBytesOf(factors + 4 * t));
         hn::StoreU(AddStep<kMins>(sum, scale, tile.mins + s * kCodeRows + v, factors + 4 * t, Load(to)), Floats(), to);
       }
     }
@@ -233,22 +278,21 @@ void MultiplyTiledGroup(CodeTile tile, std::size_t tokens) {
 using MultiplyGroup = void (*)(CodeTile tile, std::size_t tokens);
 
 template <class How>
-MultiplyGroup GroupOf(const CodeForm& form) {
-  if constexpr (std::is_same_v<How, InOne>) {
-    if (form.words) return form.has_mins ? MultiplyCodeGroup<How, true, true> : MultiplyCodeGroup<How, true, false>;
-  }
-  return form.has_mins ? MultiplyCodeGroup<How, false, true> : MultiplyCodeGroup<How, false, false>;
+MultiplyGroup ChooseByMins(bool has_mins) {
+  return has_mins ? MultiplyCodeGroup<How, true> : MultiplyCodeGroup<How, false>;
 }
 
-MultiplyGroup ChosenGroup(const CodeForm& form, bool tiled) {
-  if (tiled) return form.has_mins ? MultiplyTiledGroup<true> : MultiplyTiledGroup<false>;
+MultiplyGroup ChooseGroup(const CodeForm& form, const CodeLayout& layout) {
+  if (layout.tiled) return form.has_mins ? MultiplyTiledGroup<true> : MultiplyTiledGroup<false>;
 #if POISE_HAVE_VNNI
-  if (has_vnni()) return GroupOf<InOne>(form);
+  if (layout.integers == PanelIntegers::rounded) return MultiplyCodeGroup<InOne<true>, false>;
+  if (layout.integers == PanelIntegers::words) return ChooseByMins<InWords>(form.has_mins);
+  if (has_vnni()) return ChooseByMins<InOne<false> >(form.has_mins);
 #endif
   // 16 bits hold the sum of 32767 / (2 * 127 * largest) pairs.
-  if (form.largest <= 32) return GroupOf<InPairs<4> >(form);
-  if (form.largest <= 64) return GroupOf<InPairs<2> >(form);
-  return GroupOf<InPairs<1> >(form);
+  if (form.largest <= 32) return ChooseByMins<InPairs<4> >(form.has_mins);
+  if (form.largest <= 64) return ChooseByMins<InPairs<2> >(form.has_mins);
+  return ChooseByMins<InPairs<1> >(form.has_mins);
 }
 
 // Holds a panel, and the sums of its rows for all tokens, [tokens, kCodeRows]. A thread keeps its memory.
@@ -269,7 +313,7 @@ void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t las
   PanelOfCodes& panel = PanelOfCodes::of_thread();
   const CodeForm& form = stored_type(matrix).kernels().panels;
   const CodeLayout& layout = in.layout;
-  const MultiplyGroup multiply = ChosenGroup(form, layout.tiled);
+  const MultiplyGroup multiply = ChooseGroup(form, layout);
   const std::size_t tokens = in.tokens;
   const std::size_t groups = layout.groups(tokens);
   const std::size_t needed = groups * kCodeTokens * kCodeRows;
@@ -279,10 +323,10 @@ void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t las
     std::fill_n(panel.sums.begin(), needed, 0.0F);
     for (std::size_t b = 0; b < layout.blocks(); ++b) {
       const std::size_t steps = layout.count_steps(b);
-      form.expand(matrix, {r, end, b * kCodeBlock, steps * layout.step, layout.step, panel.codes.data(),
+      form.expand(matrix, {r, end, b * layout.block(), steps * layout.step, layout.step, panel.codes.data(),
                            panel.scales.data(), panel.mins.data(), 0, layout.tiled ? &keep_tiles_awake : nullptr});
       for (std::size_t g = 0; g < groups; ++g) {
-        multiply({panel.codes.data(), panel.scales.data(), panel.mins.data(), in.group(g, b), steps, layout.step,
+        multiply({panel.codes.data(), panel.scales.data(), panel.mins.data(), in.group(g, b), steps, layout.row_bytes(),
                   layout.step_bytes(), panel.sums.data() + g * kCodeTokens * kCodeRows},
                  std::min(kCodeTokens, tokens - g * kCodeTokens));
       }
@@ -309,6 +353,20 @@ void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t
   HWY_DYNAMIC_DISPATCH(MultiplyPanels)(matrix, first, last, x, y, stride);
 }
 
+namespace {
+
+// Returns how many columns share a scale of x, at most.
+std::size_t find_most_step(PanelIntegers integers) {
+  switch (integers) {
+    case PanelIntegers::bytes: return KernelInput::kByteBlock;
+    case PanelIntegers::words: return kMostStep;
+    case PanelIntegers::rounded: return kMostRoundedStep;
+  }
+  return kLeastStep;
+}
+
+}  // namespace
+
 std::size_t find_panel_step(const StoredRows& matrix, std::size_t most) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
   if (form.expand == nullptr || matrix.columns % form.elements != 0) return 0;
@@ -322,16 +380,23 @@ std::size_t find_panel_step(const StoredRows& matrix, std::size_t most) {
 CodeLayout make_code_layout(const StoredRows& matrix) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
   // Codes of 8 bits gain nothing from a matrix unit: reading them takes as long.
-  if (form.words && tile_unit() != TileUnit::none && stored_type(matrix).bits == 4) {
+  if (form.integers == PanelIntegers::words && tile_unit() != TileUnit::none && stored_type(matrix).bits == 4) {
     const std::size_t step = find_panel_step(matrix, kMostTiledStep);
-    if (step > 0 && step % kTileBytes == 0) return {matrix.columns, step, form.offset, true, true};
+    if (step > 0 && step % kTileBytes == 0)
+      return {matrix.columns, step, form.offset, PanelIntegers::words, /*tiled=*/true};
   }
+  if (form.integers == PanelIntegers::rounded &&
+      (tile_unit() != TileUnit::none || matrix.columns < kLeastRoundedColumns))
+    return {};
+  // Codes of four bits have rounded weights more than 7 bits round x.
+  const PanelIntegers integers =
+      form.integers == PanelIntegers::words && form.largest <= 15 ? PanelIntegers::bytes : form.integers;
   const bool in_one = form.vnni && has_vnni();
   constexpr unsigned kLargestInPairs = 129;  // twice 127 times that has 15 bits
-  if (!in_one && (form.words || form.largest > kLargestInPairs)) return {};
-  const std::size_t step = find_panel_step(matrix, form.words ? kMostStep : KernelInput::kByteBlock);
+  if (!in_one && (integers != PanelIntegers::bytes || form.largest > kLargestInPairs)) return {};
+  const std::size_t step = find_panel_step(matrix, find_most_step(integers));
   if (step == 0) return {};
-  return {matrix.columns, step, form.offset, form.words};
+  return {matrix.columns, step, form.offset, integers};
 }
 
 }  // namespace poise

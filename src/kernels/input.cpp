@@ -23,9 +23,9 @@ KernelInput::Form integer_form(const StoredRows& matrix) {
 // Returns true if the matrix becomes panels that meet x of 7 bits, four columns an instruction, or x of 15 bits on a
 // matrix unit.
 bool has_fast_panels(const StoredRows& matrix) {
-  const CodeForm& form = stored_type(matrix).kernels().panels;
   const CodeLayout layout = make_code_layout(matrix);
-  return layout.tiled || (layout.step > 0 && !form.words && form.vnni && has_vnni());
+  return layout.tiled || (layout.step > 0 && layout.integers == PanelIntegers::bytes &&
+                          stored_type(matrix).kernels().panels.vnni && has_vnni());
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision
 std::size_t KernelInput::block_columns() const {
   switch (form()) {
     case Form::tiles: return as<Tiles>().layout.block();
-    case Form::panels: return kCodeBlock;
+    case Form::panels: return as<Panels>().layout.block();
     case Form::floats: return kFloatBlock;
     default: return kIntegerBlock;
   }

@@ -14,11 +14,17 @@
 //
 // Otherwise integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and x becomes
 // integers, too; products of codes that share a scale are summed exactly. x has 15 bits and a sign. For blocks of codes
-// of six bits and fewer it has 7 bits and a sign, with one scale for each 32 columns: twice as many products an
-// instruction, and far less error than such codes have themselves. That moves a result by at most half a step for each
-// weight, times that weight. For few tokens half a step is max(abs(x)) / 65534 of 1024 columns, or max(abs(x)) / 254 of
-// 32. For many, where the processor has AVX2 or better (for 15 bits: AVX-512 VNNI) and rows are whole groups, it is
-// max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32 (code_panel.hpp).
+// of six bits and fewer, and for many tokens with any codes of four, it has 7 bits and a sign, with one scale for each
+// 32 columns: twice as many products an instruction, and far less error than such codes have themselves. That moves a
+// result by at most half a step for each weight, times that weight. For few tokens half a step is max(abs(x)) / 65534
+// of 1024 columns, or max(abs(x)) / 254 of 32. For many, where the processor has AVX2 or better (for 15 bits: AVX-512
+// VNNI) and rows are whole groups, it is max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32
+// (code_panel.hpp).
+//
+// With AVX-512 VNNI, many tokens and at least 1,024 columns, weights of float16 and bfloat16 become integers as x does.
+// Half a step of each is max(abs()) / 11584 of at most 64 columns. A result moves by half a step of x for each weight,
+// and by half a step of the weights for each x: for normal numbers rms 0.0002, less than the 0.0004 of llama.cpp's
+// float16 and the 0.0023 of one bfloat16 part. It takes half of the instructions.
 #pragma once
 
 #include <cstddef>

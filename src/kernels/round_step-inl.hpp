@@ -14,6 +14,8 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/code_panel.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -32,27 +34,65 @@ struct RoundedStep {
   std::int32_t sum;
 };
 
+// Returns the largest magnitude of `count` numbers that load(i) returns, a vector at a time. NaN and infinity are
+// larger than numbers.
+template <class Load>
+HWY_INLINE float FindLargest(const Load& load, std::size_t count) {
+  const StepFloats floats;
+  const hn::RebindToUnsigned<StepFloats> bits;
+  auto most = hn::Zero(bits);
+  for (std::size_t i = 0; i < count; i += hn::Lanes(floats))
+    most = hn::Max(most, hn::And(hn::BitCast(bits, load(i)), hn::Set(bits, 0x7fffffffU)));
+  const std::uint32_t most_bits = hn::GetLane(hn::MaxOfLanes(bits, most));
+  float largest = 0;
+  std::memcpy(&largest, &most_bits, sizeof largest);
+  return largest;
+}
+
+// Returns whether numbers up to the largest have a scale; else they are about zero, or one of them is not finite.
+HWY_INLINE bool HasScale(float largest) { return largest >= 1e-30F && largest <= std::numeric_limits<float>::max(); }
+// Returns the scale of such numbers, whose integers are zero.
+HWY_INLINE float ScaleOfZeros(float largest) { return largest < 1e-30F ? 0 : std::numeric_limits<float>::quiet_NaN(); }
+
+// Rounds `count` numbers, a multiple of sixteen, to integers up to kLargest.
+template <std::int32_t kLargest, class Load>
+HWY_INLINE RoundedStep RoundStepTo16Bits(const Load& load, std::size_t count, std::int16_t* to) {
+  const StepFloats floats;
+  const hn::RebindToSigned<StepFloats> integers;
+  const hn::Rebind<std::int16_t, StepFloats> words;
+  const float largest = FindLargest(load, count);
+  if (!HasScale(largest)) {
+    std::fill_n(to, count, std::int16_t{0});
+    return {ScaleOfZeros(largest), 0, 0};
+  }
+  const auto factor = hn::Set(floats, kLargest / largest);
+  auto first = hn::Zero(integers);
+  auto rest = first;
+  for (std::size_t i = 0; i < count; i += hn::Lanes(floats)) {
+    const auto numbers = hn::NearestInt(hn::Mul(load(i), factor));
+    auto& sum = i < 16 ? first : rest;
+    sum = hn::Add(sum, numbers);
+    hn::StoreU(hn::DemoteTo(words, numbers), words, to + i);
+  }
+  const std::int32_t sum_of_first = hn::GetLane(hn::SumOfLanes(integers, first));
+  return {largest / kLargest, sum_of_first, sum_of_first + hn::GetLane(hn::SumOfLanes(integers, rest))};
+}
+
 // Rounds `count` numbers, a multiple of sixteen: to 7 bits and a sign in `lower`, or, as words, to 15 bits and a sign,
 // which are 256 * upper + lower.
 template <bool kWords>
 HWY_INLINE RoundedStep RoundStep(const float* x, std::size_t count, std::int8_t* upper, std::int8_t* lower) {
   const StepFloats floats;
-  const hn::RebindToUnsigned<StepFloats> bits;
   const hn::RebindToSigned<StepFloats> integers;
   const hn::Rebind<std::int16_t, StepFloats> words;
   const hn::Rebind<std::int8_t, StepFloats> bytes;
   constexpr float kLargest = kWords ? kLargestWord : 127;
   const std::size_t lanes = hn::Lanes(floats);
-  auto most = hn::Zero(bits);  // as bits of a float: NaN and infinity are larger than numbers
-  for (std::size_t i = 0; i < count; i += lanes)
-    most = hn::Max(most, hn::And(hn::BitCast(bits, hn::LoadU(floats, x + i)), hn::Set(bits, 0x7fffffffU)));
-  const std::uint32_t most_bits = hn::GetLane(hn::MaxOfLanes(bits, most));
-  float largest = 0;
-  std::memcpy(&largest, &most_bits, sizeof largest);
-  if (!(largest >= 1e-30F && largest <= std::numeric_limits<float>::max())) {
+  const float largest = FindLargest([&](std::size_t i) HWY_ATTR { return hn::LoadU(floats, x + i); }, count);
+  if (!HasScale(largest)) {
     if (kWords) std::fill_n(upper, count, std::int8_t{0});
     std::fill_n(lower, count, std::int8_t{0});
-    return {largest < 1e-30F ? 0 : std::numeric_limits<float>::quiet_NaN(), 0, 0};
+    return {ScaleOfZeros(largest), 0, 0};
   }
   const auto factor = hn::Set(floats, kLargest / largest);
   auto first = hn::Zero(integers);

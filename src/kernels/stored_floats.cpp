@@ -9,6 +9,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/integer_sums-inl.hpp"
+#include "kernels/round_step-inl.hpp"
 #include "kernels/rows-inl.hpp"
 #include "kernels/vectors-inl.hpp"
 
@@ -73,18 +75,94 @@ void CopyBf16(const StoredRows& matrix, const SplitRow& row) {
               LoadBf16::bytes(row.count));
 }
 
-template <typename Loader, auto kSplit>
+#if HWY_TARGET <= HWY_AVX3 && POISE_HAVE_VNNI
+
+// Puts a step of the integers of four rows into a panel, whose pairs of columns are `pair_bytes` apart.
+HWY_INLINE void PutPairs(const std::int16_t (&integers)[4][kMostRoundedStep], std::size_t step, std::uint8_t* to,
+                         std::size_t pair_bytes) {
+  const hn::FixedTag<std::uint32_t, 16> pairs;
+  const hn::Repartition<std::uint64_t, decltype(pairs)> wide;
+  const auto load = [&](std::size_t row, std::size_t i) HWY_ATTR {
+    return hn::LoadU(pairs, reinterpret_cast<const std::uint32_t*>(integers[row] + i));
+  };
+  for (std::size_t i = 0; i < step; i += 32) {
+    const auto a = load(0, i);
+    const auto b = load(1, i);
+    const auto c = load(2, i);
+    const auto d = load(3, i);
+    const auto low_ab = hn::BitCast(wide, hn::InterleaveLower(pairs, a, b));
+    const auto low_cd = hn::BitCast(wide, hn::InterleaveLower(pairs, c, d));
+    const auto high_ab = hn::BitCast(wide, hn::InterleaveUpper(pairs, a, b));
+    const auto high_cd = hn::BitCast(wide, hn::InterleaveUpper(pairs, c, d));
+    // The n-th vector has the pairs n, 4 + n, 8 + n and 12 + n, each of the four rows.
+    alignas(64) std::uint8_t ordered[4][64];
+    hn::Store(hn::BitCast(pairs, hn::InterleaveLower(wide, low_ab, low_cd)), pairs,
+              reinterpret_cast<std::uint32_t*>(ordered[0]));
+    hn::Store(hn::BitCast(pairs, hn::InterleaveUpper(wide, low_ab, low_cd)), pairs,
+              reinterpret_cast<std::uint32_t*>(ordered[1]));
+    hn::Store(hn::BitCast(pairs, hn::InterleaveLower(wide, high_ab, high_cd)), pairs,
+              reinterpret_cast<std::uint32_t*>(ordered[2]));
+    hn::Store(hn::BitCast(pairs, hn::InterleaveUpper(wide, high_ab, high_cd)), pairs,
+              reinterpret_cast<std::uint32_t*>(ordered[3]));
+    const std::size_t count = std::min<std::size_t>(16, (step - i) / 2);
+    for (std::size_t p = 0; p < count; ++p) std::memcpy(to + (i / 2 + p) * pair_bytes, ordered[p % 4] + p / 4 * 16, 16);
+  }
+}
+
+// Rounds rows to integers, as panels take them.
+template <class Loader>
+void RoundRows(const StoredRows& matrix, const CodePart& part) {
+  const Loader loader(matrix);
+  const std::size_t row_bytes = Loader::bytes(matrix.columns);
+  const std::size_t asked = Loader::bytes(part.count);
+  alignas(64) std::int16_t integers[4][kMostRoundedStep] = {};
+  for (std::size_t r = part.first; r < part.last; r += 4) {
+    const FourBytes four(matrix, row_bytes, r, part.last);
+    // Prefetches what comes next: the same columns of the next panel, and the columns that follow these.
+    for (const Bytes row : four.rows) {
+      const Bytes from = row + Loader::bytes(part.begin);
+      for (std::size_t i = 0; i < asked; i += 64) {
+        __builtin_prefetch(from + kCodeRows * row_bytes + i, 0, 2);
+        __builtin_prefetch(from + asked + i, 0, 3);
+      }
+    }
+    for (std::size_t i = 0; i < part.count; i += part.step) {
+      float* const scales = part.scales + i / part.step * kCodeRows + (r - part.first);
+      for (std::size_t k = 0; k < 4; ++k) {
+        const auto load = [&](std::size_t at) HWY_ATTR { return loader(four.rows[k], part.begin + i + at); };
+        scales[k] = RoundStepTo16Bits<kLargestRounded>(load, part.step, integers[k]).scale;
+      }
+      PutPairs(integers, part.step, part.codes + (i / 2 * kCodeRows + r - part.first) * 4, 4 * kCodeRows);
+    }
+  }
+}
+
+template <class Loader>
+constexpr CodeForm kRounded = {
+    .expand = &RoundRows<Loader>, .elements = 16, .integers = PanelIntegers::rounded, .vnni = true};
+
+#else
+
+template <class Loader>
+constexpr CodeForm kRounded = {};
+
+#endif
+
+template <typename Loader, auto kSplit, const CodeForm& kPanels>
 const TypeKernels& KernelsOf() {
   static constexpr TypeKernels kKernels = {.decode = &DecodeRows<Loader>,
                                            .multiply_floats = &MultiplyFloats<Loader>,
                                            .add_rows = &AddRows<Loader>,
+                                           .panels = kPanels,
                                            .split = kSplit};
   return kKernels;
 }
 
-const TypeKernels& F32() { return KernelsOf<LoadF32, nullptr>(); }
-const TypeKernels& F16() { return KernelsOf<LoadF16, &SplitF16>(); }
-const TypeKernels& Bf16() { return KernelsOf<LoadBf16, &CopyBf16>(); }
+constexpr CodeForm kNoPanels = {};
+
+const TypeKernels& F32() { return KernelsOf<LoadF32, nullptr, kNoPanels>(); }
+const TypeKernels& F16() { return KernelsOf<LoadF16, &SplitF16, kRounded<LoadF16>>(); }
+const TypeKernels& Bf16() { return KernelsOf<LoadBf16, &CopyBf16, kRounded<LoadBf16>>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

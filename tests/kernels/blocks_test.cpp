@@ -33,7 +33,8 @@ double rounding_of_x(const StoredRows& matrix, const float* x, const float* weig
     return 0x1.02p-7 * sum;
   }
   const bool panels = form == KernelInput::Form::panels;
-  const bool bytes = panels ? !input.as<KernelInput::Panels>().layout.words : form == KernelInput::Form::bytes;
+  const bool bytes = panels ? input.as<KernelInput::Panels>().layout.integers == PanelIntegers::bytes
+                            : form == KernelInput::Form::bytes;
   const std::size_t columns = panels  ? input.as<KernelInput::Panels>().layout.step
                               : bytes ? KernelInput::kByteBlock
                                       : KernelInput::kIntegerBlock;

@@ -199,7 +199,8 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
 }
 
 // What product.hpp promises: sums in float32, of products that a matrix unit may round; and where x becomes integers
-// half a step of it for each weight. Codes are summed before scale and offset meet, so that `magnitude` counts both.
+// half a step of it for each weight, and half a step of weights that become integers for each x. Codes are summed
+// before scale and offset meet, so that `magnitude` counts both.
 struct Expected {
   Expected(const StoredRows& matrix, const double* weights, const float* x, std::size_t tokens,
            Precision precision = Precision::fast) {
@@ -214,13 +215,18 @@ struct Expected {
                               : bytes      ? KernelInput::kByteBlock
                               : code_tiles ? kTileCodeBlock
                                            : KernelInput::kIntegerBlock;
-    const double half_steps = panels       ? (input.as<KernelInput::Panels>().layout.words ? 65278 : 254)
+    const auto of_panels = panels ? input.as<KernelInput::Panels>().layout.integers : PanelIntegers::bytes;
+    const bool rounded = of_panels == PanelIntegers::rounded;
+    const double half_steps = panels       ? (rounded                             ? 2 * 5792
+                                              : of_panels == PanelIntegers::words ? 65278
+                                                                                  : 254)
                               : bytes      ? 254
                               : code_tiles ? 65278
                                            : 65534;
     for (std::size_t begin = 0; begin < matrix.columns; begin += block) {
       const std::size_t end = std::min(matrix.columns, begin + block);
       double largest = 0;
+      double largest_weight = 0;
       double sum_of_inputs = 0;
       double sum_of_weights = 0;
       for (std::size_t i = begin; i < end; ++i) {
@@ -229,6 +235,7 @@ struct Expected {
         value += product;
         magnitude += std::abs(product);
         largest = std::max(largest, std::abs(in));
+        largest_weight = std::max(largest_weight, std::abs(weights[i]));
         sum_of_inputs += std::abs(in);
         sum_of_weights += std::abs(weights[i]);
       }
@@ -236,6 +243,9 @@ struct Expected {
       magnitude += (std::abs(static_cast<double>(matrix.offset)) + 8 * std::abs(static_cast<double>(matrix.scale))) *
                    sum_of_inputs;
       steps += largest / half_steps * sum_of_weights;
+      // Each x is off by half a step, too, where it meets the error of a weight.
+      if (rounded)
+        steps += largest_weight / half_steps * (sum_of_inputs + largest / half_steps * static_cast<double>(block));
     }
     if (tiles && !code_tiles)
       steps = magnitude * largest_error_of_tiles(matrix, input.as<KernelInput::Tiles>().layout.parts);
@@ -362,11 +372,32 @@ TEST_P(Kernels, ProductsOfEveryStorageAtAwkwardSizesAndAddresses) {
 TEST_P(Kernels, ProductsOfSeveralBlocksAndPanels) {
   std::mt19937 random(6);
   for (const Storage storage : kStorages) {
-    for (const std::size_t columns : {512U, 1030U, 2187U}) {
+    for (const std::size_t columns : {512U, 1030U, 1072U, 1216U, 2187U, 2304U}) {
       SCOPED_TRACE(fmt::format("storage {}, {} columns", static_cast<int>(storage), columns));
       const RandomMatrix matrix(storage, 67, columns, 0, random);
       expect_products(matrix.stored, matrix.values, 3 + random() % 4, random);
     }
+  }
+}
+
+// An infinity or NaN among the weights of a row reaches the sums of that row alone.
+TEST_P(Kernels, WeightsThatAreNotFinite) {
+  std::mt19937 random(9);
+  constexpr std::size_t kRows = 40;
+  constexpr std::size_t kColumns = 1088;
+  constexpr std::size_t kTokens = 35;
+  const std::vector<float> x = random_floats(kTokens * kColumns, random);
+  for (const auto& [storage, infinity, nan] :
+       {std::tuple(Storage::f16, 0x7c00U, 0x7e00U), std::tuple(Storage::bf16, 0x7f80U, 0x7fc0U)}) {
+    RandomMatrix matrix(storage, kRows, kColumns, 0, random);
+    const auto put = [&](std::size_t row, std::size_t column, unsigned bits) {
+      const auto half = static_cast<std::uint16_t>(bits);
+      std::memcpy(matrix.bytes.data() + 2 * (row * kColumns + column), &half, 2);
+    };
+    put(7, 700, infinity);
+    put(33, 1087, nan);
+    const std::vector<float> y = products(matrix.stored, 0, kRows, x, kRows);
+    for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(std::isfinite(y[i]), i % kRows != 7 && i % kRows != 33) << i;
   }
 }
 
