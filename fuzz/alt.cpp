@@ -7,6 +7,6 @@ using namespace poise;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto input = fuzz::bytes_of(data, size);
-  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(input, "fuzz.alt"))); });
+  fuzz::expect_sound(size, [&] { fuzz::use_all(open(fuzz::make_source(input, "fuzz.alt"))); });
   return 0;
 }

@@ -42,7 +42,7 @@ class Program {
     return value;
   }
 
-  // Mostly small, sometimes at the limit.
+  // Returns a number, mostly small, sometimes the largest one.
   std::uint64_t number() {
     const std::uint8_t choice = byte();
     if (choice < 208) return choice % 8;
@@ -76,7 +76,7 @@ class Program {
     return slots[byte() % slots.size()];
   }
 
-  // Mostly one that is not NULL, if there is any.
+  // Returns a handle, mostly one that is not NULL if there is any.
   template <typename Slots>
   auto& pick(Slots& slots) {
     auto& chosen = slot(slots);
@@ -85,7 +85,7 @@ class Program {
     return found == slots.end() ? chosen : *found;
   }
 
-  // Which of `count` calls to make with a handle; mostly the first, which makes it, if there is none.
+  // Chooses one of `count` calls with a handle: if it is NULL, mostly the first, which makes it.
   unsigned call(const void* handle, unsigned count) {
     return handle == nullptr && byte() % 16 != 0 ? 0 : byte() % count;
   }
@@ -98,9 +98,9 @@ class Program {
       report(fmt::format("{} is not a status", static_cast<int>(status)));
     if (error != nullptr && error->kind != status) report("the error has another kind than the status");
     if (error != nullptr && std::memchr(error->message, 0, sizeof error->message) == nullptr)
-      report("a message without an end");
+      report("a message does not end with NUL");
     if (error != nullptr && (error->message[0] == '\0') != (status == POISE_OK))
-      report("a failure without a message, or the other way round");
+      report("a failure has no message, or a success has one");
     if (status == POISE_INTERNAL || status == POISE_OUT_OF_MEMORY)
       report(fmt::format("{}: {}", poise_status_name(status), error_.message));
     return status == POISE_OK;
@@ -158,7 +158,7 @@ class Program {
       case 0: good(poise_model_card(model, &attributes_, to), to); break;
       case 1: good(poise_model_config(model, &attributes_, to), to); break;
       case 2: good(poise_model_attributes(model, &attributes_, to), to); break;
-      case 3: attributes_ = described().attributes; break;
+      case 3: attributes_ = describe_tensor().attributes; break;
     }
   }
 
@@ -201,8 +201,8 @@ class Program {
     }
   }
 
-  // The description of the current tensor; zeros without one.
-  poise_tensor_info described() {
+  // Returns the description of the current tensor; zeros without one.
+  poise_tensor_info describe_tensor() {
     poise_error* const to = error();
     poise_tensor_info info = POISE_TENSOR_INFO_INIT;
     good(poise_tensor_describe(tensor_, &info, to), to);
@@ -224,7 +224,7 @@ class Program {
     good(poise_part_read(part, number(), out.data(), size, to), to);
   }
 
-  // AddressSanitizer checks that lent bytes exist.
+  // Reads lent bytes, so that AddressSanitizer checks that they exist.
   static void touch(poise_bytes bytes) {
     const auto* data = static_cast<const volatile char*>(bytes.data);
     (void)data[0];
@@ -248,7 +248,7 @@ class Program {
     poise_model_hash hash = POISE_MODEL_HASH_INIT;
     poise_hash_options options = POISE_HASH_OPTIONS_INIT;
     options.progress = {stop_sometimes, this};
-    if (!small(model)) return;
+    if (!is_small(model)) return;
     good(poise_hash(model, byte() % 2 == 0 ? nullptr : &options, nullptr, nullptr, &hash, to), to);
   }
 
@@ -256,18 +256,18 @@ class Program {
     return static_cast<Program*>(user)->byte() % 4 == 0;
   }
 
-  // True if it decodes to few enough bytes to read all of them.
-  bool small(const poise_model* model) {
+  // Returns true if the model decodes to few enough bytes to read all of them.
+  bool is_small(const poise_model* model) {
     const poise_tensor* tensor = nullptr;
     std::uint64_t left = poise::fuzz::kMostBytes;
     for (std::size_t i = 0; poise_tensor_at(model, i, &tensor, nullptr) == POISE_OK; ++i) {
-      if (!small(tensor, left)) return false;
+      if (!is_small(tensor, left)) return false;
     }
     return true;
   }
 
-  // The same for a tensor; subtracts its bytes from `left`.
-  static bool small(const poise_tensor* tensor, std::uint64_t& left) {
+  // Does the same for a tensor. Subtracts its bytes from `left`.
+  static bool is_small(const poise_tensor* tensor, std::uint64_t& left) {
     const poise_part* part = nullptr;
     poise_part_info info = POISE_PART_INFO_INIT;
     for (std::size_t i = 0; poise_tensor_part_at(tensor, i, &part, nullptr) == POISE_OK; ++i) {
@@ -387,8 +387,8 @@ class Program {
     return offset > 1U << 20 ? 1 : 0;
   }
 
-  // An existing name, or none.
-  const char* format_name() {
+  // Returns the name of a format, or NULL.
+  const char* choose_format_name() {
     poise_format format = POISE_FORMAT_INIT;
     if (poise_format_at(byte() % 16, &format, nullptr) != POISE_OK) return nullptr;
     format_.assign(format.name.data, format.name.size);
@@ -408,8 +408,8 @@ class Program {
         options.storage = byte() % 4 == 0 ? nullptr : &storage;
         poise_writer_free(writer_);
         writer_ = nullptr;
-        const auto path = poise::fuzz::scratch_directory() / "written";
-        good(poise_writer_create(path.c_str(), format_name(), &options, &writer_, to), to);
+        const auto path = poise::fuzz::get_scratch_directory() / "written";
+        good(poise_writer_create(path.c_str(), choose_format_name(), &options, &writer_, to), to);
         break;
       }
       case 1: good(poise_writer_set_metadata(writer_, from, to), to); break;
@@ -450,7 +450,7 @@ class Program {
         break;
       }
       case 8:
-        if (std::uint64_t left = poise::fuzz::kMostBytes; tensor_ == nullptr || small(tensor_, left))
+        if (std::uint64_t left = poise::fuzz::kMostBytes; tensor_ == nullptr || is_small(tensor_, left))
           good(poise_writer_copy_tensor(writer_, tensor_, to), to);
         break;
       case 9: good(poise_writer_finish(writer_, to), to); break;

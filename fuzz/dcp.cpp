@@ -15,9 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto stated = load_le<std::uint32_t>(rest.data());
   rest = rest.subspan(sizeof stated);
   const std::size_t length = std::min<std::size_t>(stated, rest.size());
-  const std::filesystem::path& path = fuzz::scratch_directory();
+  const std::filesystem::path& path = fuzz::get_scratch_directory();
   fuzz::write_file(path / ".metadata", rest.first(length));
   fuzz::write_file(path / "__0_0.distcp", rest.subspan(length));
-  fuzz::expect_sound(size, [&] { fuzz::use(open(path)); });
+  fuzz::expect_sound(size, [&] { fuzz::use_all(open(path)); });
   return 0;
 }

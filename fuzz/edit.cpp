@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-AttributeChanges changes_of(std::string_view lines) {
+AttributeChanges parse_changes(std::string_view lines) {
   AttributeChanges changes;
   while (!lines.empty()) {
     const std::string_view line = lines.substr(0, lines.find('\n'));
@@ -39,13 +39,13 @@ AttributeChanges changes_of(std::string_view lines) {
   return changes;
 }
 
-std::vector<char> bytes_in(const fs::path& path) {
+std::vector<char> read_bytes_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // Reads the parts that are small enough: an edit must not change them.
-std::vector<std::string> tensors_of(const Model& model) {
+std::vector<std::string> read_tensors(const Model& model) {
   std::vector<std::string> all;
   std::uint64_t left = fuzz::kMostBytes;
   for (const Tensor& tensor : model.tensors()) {
@@ -65,13 +65,13 @@ std::vector<std::string> tensors_of(const Model& model) {
   return all;
 }
 
-// The content to compare before and after.
+// The content that is compared before and after an edit.
 struct Content {
   explicit Content(const fs::path& path) {
     const Opened opened = open_with_format(open_input(path, {}), {});
     model_type = opened.model.card.model_type;
     if (opened.model.config) config = to_json(config_to_attributes(*opened.model.config, model_type));
-    tensors = tensors_of(opened.model);
+    tensors = read_tensors(opened.model);
     for (const MetadataKey& key : list_metadata_keys(opened)) keys[key.key] = key.type + to_json(key.value);
   }
 
@@ -81,7 +81,7 @@ struct Content {
   std::map<std::string, std::string> keys;  // with their values
 };
 
-// Changed keys are there or not, as requested; the others have their values.
+// Checks that changed keys are set or erased, as requested, and that the others have their values.
 void expect_keys(const Content& before, const Content& after, const AttributeChanges& changes) {
   auto keys = before.keys;
   for (const std::string& key : changes.erase) keys.erase(key);
@@ -90,7 +90,7 @@ void expect_keys(const Content& before, const Content& after, const AttributeCha
     if (found == after.keys.end()) fuzz::report(fmt::format("an edit has not set {}", change.first));
     keys[change.first] = found->second;
   }
-  if (keys != after.keys) fuzz::report("an edit has changed other keys than those that it was to change");
+  if (keys != after.keys) fuzz::report("an edit has changed keys that it was not asked to change");
 }
 
 void expect_edited(const std::optional<Content>& before, const fs::path& path, const AttributeChanges& changes) {
@@ -111,28 +111,28 @@ void expect_edited(const std::optional<Content>& before, const fs::path& path, c
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::size_t length = std::min<std::size_t>(data[0], size - 1);
-  const AttributeChanges changes = changes_of({reinterpret_cast<const char*>(data) + 1, length});
-  const fs::path directory = fuzz::scratch_directory() / "edit";
+  const AttributeChanges changes = parse_changes({reinterpret_cast<const char*>(data) + 1, length});
+  const fs::path directory = fuzz::get_scratch_directory() / "edit";
   fs::create_directories(directory);
   const fs::path path = directory / "file";
   fuzz::write_file(path, fuzz::bytes_of(data + 1 + length, size - 1 - length));
-  const std::vector<char> original = bytes_in(path);
+  const std::vector<char> original = read_bytes_of(path);
   fuzz::expect_sound(size, [&] {
     std::optional<Content> before;
     try {
       before.emplace(path);
-    } catch (const Error&) {  // for other targets
+    } catch (const Error&) {  // a file that does not open belongs to other targets
     }
     bool edited = false;
-    fuzz::answer([&] {
+    fuzz::expect_answer([&] {
       edit(path, changes);
       edited = true;
     });
     if (std::distance(fs::directory_iterator(directory), fs::directory_iterator()) != 1)
-      fuzz::report("an edit has left files behind");
+      fuzz::report("an edit has left other files in the directory");
     if (edited) {
       expect_edited(before, path, changes);
-    } else if (bytes_in(path) != original) {
+    } else if (read_bytes_of(path) != original) {
       fuzz::report("an edit that was refused has changed the file");
     }
   });

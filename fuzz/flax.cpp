@@ -1,5 +1,5 @@
-// Files of Flax. Few mutations have the lengths of all items right: the input is read as a file, and its halves as an
-// array and as one of two chunks in a sound file.
+// Files of Flax. Mutations rarely keep the lengths of all items right. Thus the input is read as a file, and its halves
+// also as an array and as one of two chunks in a valid file.
 #include <algorithm>
 
 #include <poise/format.hpp>
@@ -20,7 +20,7 @@ void add_array(ByteWriter& file, fuzz::Bytes content) {
   file.append(kept);
 }
 
-ByteWriter as_file(fuzz::Bytes input) {
+ByteWriter make_file(fuzz::Bytes input) {
   const fuzz::Bytes first = input.first(input.size() / 2);
   const fuzz::Bytes second = input.subspan(input.size() / 2);
   ByteWriter file;
@@ -42,8 +42,8 @@ ByteWriter as_file(fuzz::Bytes input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto input = fuzz::bytes_of(data, size);
-  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(input, "fuzz.msgpack"))); });
-  const ByteWriter made = as_file(input);
-  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(made.bytes(), "fuzz.msgpack"))); });
+  fuzz::expect_sound(size, [&] { fuzz::use_all(open(fuzz::make_source(input, "fuzz.msgpack"))); });
+  const ByteWriter made = make_file(input);
+  fuzz::expect_sound(size, [&] { fuzz::use_all(open(fuzz::make_source(made.bytes(), "fuzz.msgpack"))); });
   return 0;
 }

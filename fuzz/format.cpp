@@ -1,5 +1,5 @@
-// A file of any registered format: the input is the name of a format, a line end, and the file, which is read as that
-// format whatever its first bytes are.
+// A file of any registered format. The input is the name of a format, a line end, and the file. The file is read as
+// this format, whatever its first bytes are.
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 
 void read_as(const Format& format, fuzz::Bytes file) {
   const std::string name = fmt::format("fuzz{}", format.info.extension);
-  fuzz::expect_sound(file.size(), [&] { fuzz::use(format.read({name, fuzz::source(file, name)}, {})); });
+  fuzz::expect_sound(file.size(), [&] { fuzz::use_all(format.read({name, fuzz::make_source(file, name)}, {})); });
 }
 
 }  // namespace

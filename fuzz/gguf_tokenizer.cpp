@@ -1,6 +1,6 @@
-// The tokenizer in the metadata of a GGUF file: a JSON object of keys and values for the file, the byte 0x1e, a text to
-// encode and decode. Mutations keep the lengths of lists of the tokenizer's types; the target `format` mutates the
-// bytes of files.
+// The tokenizer in the metadata of a GGUF file. The input is a JSON object of keys and values, from which a file is
+// made, the byte 0x1e, and a text to encode and decode. Thus all lengths in the file are right; the target `format`
+// mutates the bytes of files.
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 #include <poise/tokenizer.hpp>
@@ -16,8 +16,8 @@ using namespace poise;
 
 namespace {
 
-// The type that llama.cpp writes; nothing for unknown keys.
-std::optional<gguf::EntryType> type_of(std::string_view key) {
+// Returns the type that llama.cpp writes; std::nullopt for unknown keys.
+std::optional<gguf::EntryType> find_entry_type(std::string_view key) {
   if (!key.starts_with(gguf::kTokenizer)) return std::nullopt;
   const std::string_view name = key.substr(gguf::kTokenizer.size());
   if (name == "scores") return gguf::EntryType{gguf::ValueType::array, gguf::ValueType::f32};
@@ -29,7 +29,7 @@ std::optional<gguf::EntryType> type_of(std::string_view key) {
 }
 
 // Converts the integers of a list to floating-point numbers.
-Value with_reals(const Value& value) {
+Value convert_to_reals(const Value& value) {
   const auto* list = value.get_if<Value::Array>();
   if (list == nullptr) return value;
   Value::Array numbers = *list;
@@ -40,8 +40,8 @@ Value with_reals(const Value& value) {
   return numbers;
 }
 
-// std::nullopt for any other text.
-std::optional<std::vector<std::byte>> file_of(std::string_view json) {
+// Makes a GGUF file of a JSON object; std::nullopt for any other text.
+std::optional<std::vector<std::byte>> make_file(std::string_view json) {
   Value value;
   try {
     value = parse_json(json, "metadata");
@@ -52,8 +52,8 @@ std::optional<std::vector<std::byte>> file_of(std::string_view json) {
   if (object == nullptr) return std::nullopt;
   gguf::KeyValues keys;
   for (const auto& [key, item] : *object) {
-    const auto type = type_of(key);
-    keys.value(key, type && type->items == gguf::ValueType::f32 ? with_reals(item) : item, type);
+    const auto type = find_entry_type(key);
+    keys.value(key, type && type->items == gguf::ValueType::f32 ? convert_to_reals(item) : item, type);
   }
   ByteWriter file;
   file.text(gguf::kMagic);
@@ -68,12 +68,12 @@ std::optional<std::vector<std::byte>> file_of(std::string_view json) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto texts = fuzz::split(fuzz::bytes_of(data, size), 2);
-  const auto file = file_of(texts[0]);
+  const auto file = make_file(texts[0]);
   if (!file) return 0;
   fuzz::expect_sound(size + file->size(), [&] {
-    const Model model = open(fuzz::source(*file, "fuzz.gguf"));
+    const Model model = open(fuzz::make_source(*file, "fuzz.gguf"));
     const auto vocabulary = model.vocabulary ? model.vocabulary : make_described_vocabulary(model).made;
-    if (vocabulary) fuzz::use(*vocabulary, texts[1]);
+    if (vocabulary) fuzz::use_all(*vocabulary, texts[1]);
   });
   return 0;
 }

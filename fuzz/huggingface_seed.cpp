@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::array kShards = {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"};
 
-Config tiny_config() {
+Config make_tiny_config() {
   Config config;
   config.hidden_size = 4;
   config.intermediate_size = 3;
@@ -36,8 +36,8 @@ Config tiny_config() {
   return config;
 }
 
-// The shard that holds a tensor.
-std::size_t shard_of(std::size_t tensor) { return tensor < 4 ? 0 : 1; }
+// Returns the shard that holds a tensor.
+std::size_t find_shard(std::size_t tensor) { return tensor < 4 ? 0 : 1; }
 
 void write_weights(const std::filesystem::path& path, const Model& model) {
   MemoryOutput output(path.filename().string());
@@ -51,7 +51,7 @@ void add_weight(Model& model, const ExpectedTensor& expected) {
   model.add(make_dense(expected.name, expected.shape, DType::bf16, make_memory_blob(std::move(bytes), expected.name)));
 }
 
-std::vector<std::string_view> words_of(std::string_view line) {
+std::vector<std::string_view> split_words(std::string_view line) {
   std::vector<std::string_view> words;
   while (!line.empty()) {
     const std::size_t end = std::min(line.find(' '), line.size());
@@ -61,7 +61,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-std::vector<std::byte> bytes_of_hex(std::string_view digits) {
+std::vector<std::byte> parse_hex(std::string_view digits) {
   std::vector<std::byte> bytes;
   for (; digits.size() >= 2; digits.remove_prefix(2)) {
     unsigned byte = 0;
@@ -71,15 +71,16 @@ std::vector<std::byte> bytes_of_hex(std::string_view digits) {
   return bytes;
 }
 
-std::string hex_of(std::string_view text) {
+std::string format_hex(std::string_view text) {
   std::string digits;
   for (const char c : text) digits += fmt::format("{:02x}", static_cast<unsigned char>(c));
   return digits;
 }
 
-// The tensor of a line; std::nullopt if it has none, or takes more than `most` bytes.
-std::optional<Tensor> listed_tensor(std::string_view line, std::uint64_t most) {
-  const auto words = words_of(line);
+// Returns the tensor that a line describes; std::nullopt if it describes none, or if the tensor takes more than `most`
+// bytes.
+std::optional<Tensor> parse_listed_tensor(std::string_view line, std::uint64_t most) {
+  const auto words = split_words(line);
   const auto dtype = words.size() < 3 ? std::nullopt : dtype_from_name(words[1]);
   if (!dtype) return std::nullopt;
   Shape shape;
@@ -87,7 +88,7 @@ std::optional<Tensor> listed_tensor(std::string_view line, std::uint64_t most) {
     shape.push_back(parse_number_text<std::uint64_t>(words[i]).value_or(1));
   const auto elements = element_count(shape);
   const auto size = elements ? packed_bytes(*dtype, *elements) : std::nullopt;
-  const std::vector<std::byte> pattern = bytes_of_hex(words[2]);
+  const std::vector<std::byte> pattern = parse_hex(words[2]);
   if (!size || *size > most || pattern.empty()) return std::nullopt;
   std::vector<std::byte> bytes(static_cast<std::size_t>(*size));
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = pattern[i % pattern.size()];
@@ -95,21 +96,21 @@ std::optional<Tensor> listed_tensor(std::string_view line, std::uint64_t most) {
   return make_dense(name, std::move(shape), *dtype, make_memory_blob(std::move(bytes), name));
 }
 
-std::string field(int number, const std::string& value) {
+std::string make_field(int number, const std::string& value) {
   return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(value.size())} + value;
 }
-std::string piece(const std::string& text, char type, float score) {
+std::string make_piece(const std::string& text, char type, float score) {
   std::string fixed(sizeof score, '\0');
   std::memcpy(fixed.data(), &score, sizeof score);
-  return field(1, field(1, text) + '\x15' + fixed + '\x18' + type);
+  return make_field(1, make_field(1, text) + '\x15' + fixed + '\x18' + type);
 }
 
 }  // namespace
 
 void write_huggingface_weights(const std::filesystem::path& directory, bool sharded) {
   std::array<Model, kShards.size()> models;
-  const auto tensors = llama::kMistralFamily.tensors.all(tiny_config());
-  for (std::size_t i = 0; i < tensors.size(); ++i) add_weight(models[sharded ? shard_of(i) : 0], tensors[i]);
+  const auto tensors = llama::kMistralFamily.tensors.all(make_tiny_config());
+  for (std::size_t i = 0; i < tensors.size(); ++i) add_weight(models[sharded ? find_shard(i) : 0], tensors[i]);
   if (!sharded) return write_weights(directory / "model.safetensors", models[0]);
   for (std::size_t i = 0; i < kShards.size(); ++i) write_weights(directory / kShards[i], models[i]);
 }
@@ -119,7 +120,7 @@ void write_listed_weights(const std::filesystem::path& directory, std::string_vi
   std::uint64_t left = 64 << 10;
   while (!list.empty()) {
     const std::size_t end = std::min(list.find('\n'), list.size());
-    auto tensor = listed_tensor(list.substr(0, end), left);
+    auto tensor = parse_listed_tensor(list.substr(0, end), left);
     list.remove_prefix(std::min(end + 1, list.size()));
     if (!tensor || !is_utf8(tensor->name) || model.find(tensor->name) != nullptr) continue;
     left -= tensor->size_bytes();
@@ -129,12 +130,12 @@ void write_listed_weights(const std::filesystem::path& directory, std::string_vi
   std::filesystem::remove(path);
   try {
     write_weights(path, model);
-  } catch (const Error&) {  // safetensors refuses a name and some values: the directory then has no such file
+  } catch (const Error&) {  // safetensors refuses some names and values; then the directory has no such file
   }
 }
 
-// Matrices [8, 32] in groups of 16.
-std::vector<SchemeSeed> scheme_seeds() {
+// Returns seeds of matrices [8, 32] in groups of 16.
+std::vector<SchemeSeed> list_scheme_seeds() {
   const auto list = [](std::initializer_list<std::string> lines) {
     std::string text;
     for (const std::string& line : lines) text += "m." + line + "\n";
@@ -143,7 +144,8 @@ std::vector<SchemeSeed> scheme_seeds() {
   const std::string numbers =
       "0800000000000000"
       "2000000000000000";
-  const std::string state = hex_of(R"({"quant_type": "nf4", "blocksize": 64, "dtype": "float16", "shape": [8, 32]})");
+  const std::string state =
+      format_hex(R"({"quant_type": "nf4", "blocksize": 64, "dtype": "float16", "shape": [8, 32]})");
   return {
       {"gptq", R"({"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 16, "desc_act": false}})",
        list({"qweight i32 7654 4 8", "qzeros i32 77 2 1", "scales f16 003c 2 8", "g_idx i32 0000000001000000 32"})},
@@ -173,7 +175,7 @@ std::vector<SchemeSeed> scheme_seeds() {
       {"hqq", R"({"quantization_config": {"quant_method": "hqq"}})",
        list({"W_q u8 21 8 16", "scale f16 003c 16 1", "zero f16 0040 16 1", "shape i64 " + numbers + " 2",
              "nbits i64 0400000000000000 1", "group_size i64 1000000000000000 1", "axis i64 0100000000000000 1",
-             "packing u8 " + hex_of("4bit_u8") + " 7"})},
+             "packing u8 " + format_hex("4bit_u8") + " 7"})},
       {"mlx", R"({"quantization": {"group_size": 16, "bits": 4}})",
        list({"weight u32 21 8 4", "scales f16 003c 8 2", "biases f16 0040 8 2"})},
       {"mxfp4", R"({"quantization_config": {"quant_method": "mxfp4"}})",
@@ -193,33 +195,33 @@ std::vector<SchemeSeed> scheme_seeds() {
   };
 }
 
-Model huggingface_model() {
+Model make_huggingface_model() {
   Model model;
   model.card.model_type = "mistral";
-  model.config = tiny_config();
-  model.vocabulary = read_sentencepiece(*source(bytes_of(sentencepiece_seed()), "tokenizer.model"));
-  for (const ExpectedTensor& tensor : llama::kMistralFamily.tensors.all(tiny_config())) add_weight(model, tensor);
+  model.config = make_tiny_config();
+  model.vocabulary = read_sentencepiece(*make_source(bytes_of(make_sentencepiece_seed()), "tokenizer.model"));
+  for (const ExpectedTensor& tensor : llama::kMistralFamily.tensors.all(make_tiny_config())) add_weight(model, tensor);
   return model;
 }
 
-std::string huggingface_config() { return to_json(config_to_attributes(tiny_config(), "mistral"), 2); }
+std::string make_huggingface_config() { return to_json(config_to_attributes(make_tiny_config(), "mistral"), 2); }
 
-std::string huggingface_index() {
+std::string make_huggingface_index() {
   Attributes map;
-  const auto tensors = llama::kMistralFamily.tensors.all(tiny_config());
-  for (std::size_t i = 0; i < tensors.size(); ++i) map.set(tensors[i].name, kShards[shard_of(i)]);
+  const auto tensors = llama::kMistralFamily.tensors.all(make_tiny_config());
+  for (std::size_t i = 0; i < tensors.size(); ++i) map.set(tensors[i].name, kShards[find_shard(i)]);
   return to_json(Attributes{{"metadata", Attributes{{"total_size", 276}}}, {"weight_map", std::move(map)}}, 2);
 }
 
-std::string sentencepiece_seed() {
-  const std::string pieces = piece("<unk>", 2, 0) + piece("<s>", 3, 0) + piece("</s>", 3, 0) +
-                             piece("\xe2\x96\x81", 1, -1) + piece("a", 1, -2) +
-                             piece(
+std::string make_sentencepiece_seed() {
+  const std::string pieces = make_piece("<unk>", 2, 0) + make_piece("<s>", 3, 0) + make_piece("</s>", 3, 0) +
+                             make_piece("\xe2\x96\x81", 1, -1) + make_piece("a", 1, -2) +
+                             make_piece(
                                  "\xe2\x96\x81"
                                  "a",
                                  4, -3);
-  const std::string trainer = field(2, "\x18\x02");                            // model_type bpe
-  const std::string normalizer = field(3, field(1, "identity") + "\x18\x01");  // add_dummy_prefix
+  const std::string trainer = make_field(2, "\x18\x02");                                 // model_type bpe
+  const std::string normalizer = make_field(3, make_field(1, "identity") + "\x18\x01");  // add_dummy_prefix
   return pieces + trainer + normalizer;
 }
 

@@ -10,16 +10,15 @@
 
 namespace poise::fuzz {
 
-// model.safetensors, or two shards named as Hugging Face names them.
+// Writes model.safetensors, or two shards with Hugging Face's names.
 void write_huggingface_weights(const std::filesystem::path& directory, bool sharded);
 
-// model.safetensors with the tensors of a list, one a line: "NAME TYPE HEX LENGTH..." is a tensor of that type (f16)
-// with these dimensions, whose elements repeat the bytes of HEX. Leaves out lines that are not tensors, and those that
-// go beyond 64 KiB.
+// Writes model.safetensors with the tensors of a list, one a line: "NAME TYPE HEX LENGTH..." is a tensor of that type
+// (f16) with these dimensions, whose elements repeat the bytes of HEX. Leaves out lines that are not tensors, and those
+// that go beyond 64 KiB.
 void write_listed_weights(const std::filesystem::path& directory, std::string_view list);
 
-// For each scheme of quantized directories, config.json or the file that describes the quantization, and a list of
-// tensors.
+// A directory of a scheme: config.json or the file that describes the quantization, and a list of tensors.
 struct SchemeSeed {
   std::string_view name;
   std::string_view config;
@@ -27,13 +26,13 @@ struct SchemeSeed {
   std::string_view modelopt = {};  // hf_quant_config.json
   std::string_view older = {};     // quantize_config.json
 };
-std::vector<SchemeSeed> scheme_seeds();
+std::vector<SchemeSeed> list_scheme_seeds();
 
-// The complete model, with a vocabulary.
-Model huggingface_model();
+// Returns the model of all seeds, with a vocabulary.
+Model make_huggingface_model();
 
-std::string huggingface_config();
-std::string huggingface_index();
-std::string sentencepiece_seed();
+std::string make_huggingface_config();
+std::string make_huggingface_index();
+std::string make_sentencepiece_seed();
 
 }  // namespace poise::fuzz

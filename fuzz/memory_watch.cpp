@@ -14,9 +14,9 @@ namespace poise::fuzz {
 namespace {
 
 std::atomic<std::int64_t> held = 0;
-std::atomic<std::int64_t> most = INT64_MAX;  // held bytes that are allowed
+std::atomic<std::int64_t> most = INT64_MAX;  // the number of held bytes that is allowed
 
-void* count(void* block) {
+void* count_block(void* block) {
   if (block == nullptr) return nullptr;
   const auto size = static_cast<std::int64_t>(malloc_usable_size(block));
   const std::int64_t now = held.fetch_add(size) + size;
@@ -29,7 +29,7 @@ void* count(void* block) {
   return block;
 }
 
-void* or_throw(void* block) {
+void* throw_if_null(void* block) {
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
@@ -48,15 +48,15 @@ MemoryWatch::~MemoryWatch() { most = INT64_MAX; }
 }  // namespace poise::fuzz
 
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return poise::fuzz::count(std::malloc(size == 0 ? 1 : size));
+  return poise::fuzz::count_block(std::malloc(size == 0 ? 1 : size));
 }
 void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   const auto to = static_cast<std::size_t>(alignment);
-  return poise::fuzz::count(std::aligned_alloc(to, (size + to) / to * to));
+  return poise::fuzz::count_block(std::aligned_alloc(to, (size + to) / to * to));
 }
-void* operator new(std::size_t size) { return poise::fuzz::or_throw(operator new(size, std::nothrow)); }
+void* operator new(std::size_t size) { return poise::fuzz::throw_if_null(operator new(size, std::nothrow)); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
-  return poise::fuzz::or_throw(operator new(size, alignment, std::nothrow));
+  return poise::fuzz::throw_if_null(operator new(size, alignment, std::nothrow));
 }
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return operator new(size, std::nothrow); }
 void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {

@@ -1,11 +1,11 @@
-// MemoryWatch: counts the memory that C++ code holds.
+// A MemoryWatch counts the memory that C++ code holds.
 #pragma once
 
 #include <cstdint>
 
 namespace poise::fuzz {
 
-// While one lives, an allocation beyond `limit` bytes ends the program. One at a time.
+// While a MemoryWatch exists, an allocation beyond `limit` bytes ends the program. Requires: only one exists at a time.
 class MemoryWatch {
  public:
   explicit MemoryWatch(std::uint64_t limit);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts the inputs of BUILD_DIRECTORY/corpus that reach what neither the seeds nor the rest of them reach into
-# fuzz/corpus, in place of those that are there: the smallest, up to KIB (16) for each target.
+# Replaces fuzz/corpus by inputs of BUILD_DIRECTORY/corpus that reach code which no seed reaches: the smallest ones, up
+# to KIB (16) KiB for each target.
 #
 #   fuzz/minimise.sh BUILD_DIRECTORY [TARGET ...]
 set -eu

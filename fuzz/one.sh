@@ -25,7 +25,7 @@ if [ -d "$here/corpus/$target" ]; then set -- "$@" "$here/corpus/$target"; fi
 if [ -f "$seeds/$target.dict" ]; then set -- "$@" "-dict=$seeds/$target.dict"; fi
 
 export ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=0:${ASAN_OPTIONS:-}"
-# The allocator's limit is that of what C libraries ask for: zstd takes a window of 128 MiB when a frame says so.
+# -malloc_limit_mb bounds the memory of C libraries: zstd takes a window of 128 MiB if a frame asks for it.
 status=0
 "$build/fuzz/fuzz_$target" "$@" -max_total_time="$seconds" -max_len=32768 -timeout=10 \
   -malloc_limit_mb=256 -rss_limit_mb=2048 -print_final_stats=1 \

@@ -1,5 +1,5 @@
-// ONNX models, with a file of weights next to them. Few mutations have the lengths of all messages right: the input is
-// read as a model, and its halves as an initializer and a sparse one of a sound model.
+// ONNX models, with a file of weights next to them. Mutations rarely keep the lengths of all messages right. Thus the
+// input is read as a model, and its halves also as an initializer and a sparse initializer of a valid model.
 #include <poise/format.hpp>
 
 #include "syntax/protobuf.hpp"
@@ -9,7 +9,7 @@ using namespace poise;
 
 namespace {
 
-std::string as_model(std::string_view input) {
+std::string make_model(std::string_view input) {
   protobuf::MessageWriter graph;
   graph.text(5, input.substr(0, input.size() / 2));
   graph.text(15, input.substr(input.size() / 2));
@@ -22,16 +22,16 @@ std::string as_model(std::string_view input) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto& directory = fuzz::scratch_directory();
+  const auto& directory = fuzz::get_scratch_directory();
   static const bool is_written = [&] {
     fuzz::write_file(directory / "weights", std::vector<std::byte>(64, std::byte{1}));
     return true;
   }();
   (void)is_written;
-  const std::string made = as_model({reinterpret_cast<const char*>(data), size});
+  const std::string made = make_model({reinterpret_cast<const char*>(data), size});
   for (const auto input : {fuzz::bytes_of(data, size), fuzz::bytes_of(made)}) {
     fuzz::write_file(directory / "model.onnx", input);
-    fuzz::expect_sound(size, [&] { fuzz::use(open(directory / "model.onnx")); });
+    fuzz::expect_sound(size, [&] { fuzz::use_all(open(directory / "model.onnx")); });
   }
   return 0;
 }

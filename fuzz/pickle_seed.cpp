@@ -11,7 +11,7 @@ std::string word(std::uint64_t value, std::size_t bytes) {
   return word;
 }
 
-// Steps of pickles, as Lib/pickletools.py of CPython has them.
+// These write steps of pickles (Lib/pickletools.py of CPython).
 std::string integer(std::uint64_t value) { return "J" + word(value, 4); }
 std::string text(std::string_view value) { return "X" + word(value.size(), 4) + std::string(value); }
 std::string global(const std::string& module, const std::string& name) { return "c" + module + "\n" + name + "\n"; }
@@ -46,13 +46,13 @@ std::string values() {
 
 }  // namespace
 
-std::string pickle_seed(std::string_view storage) {
+std::string make_pickle_seed(std::string_view storage) {
   return "\x80\x02}(" + text("state_dict") + "}(" + text("w") + parameter(std::string(storage)) + "u" + values() + "u.";
 }
 
-std::string legacy_checkpoint_seed(std::string_view storage) {
+std::string make_legacy_checkpoint_seed(std::string_view storage) {
   return "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.\x80\x02}(" +
-         text("little_endian") + "\x88u." + pickle_seed(storage) + "\x80\x02](" + text("0") + "e." +
+         text("little_endian") + "\x88u." + make_pickle_seed(storage) + "\x80\x02](" + text("0") + "e." +
          word(elements_of(storage), 8) + std::string(kPickledBytes, '\0');
 }
 

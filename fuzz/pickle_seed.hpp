@@ -1,4 +1,4 @@
-// Checkpoints of PyTorch of a few numbers, with what training stores besides tensors.
+// Checkpoints of PyTorch with a few numbers, and with the values that training stores besides tensors.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace poise::fuzz {
 
-// Bytes of its only storage, "0".
+// Bytes of the only storage, "0".
 inline constexpr unsigned kPickledBytes = 24;
 
-// The objects: a dict with a state dict - a transposed matrix in a Parameter - and values. `storage` is the class in
-// torch of the storage: FloatStorage, HalfStorage or ByteStorage.
-std::string pickle_seed(std::string_view storage);
+// Returns a pickle of a dict with values and a state dict, which has a transposed matrix in a Parameter. `storage` is
+// the storage's class in torch: FloatStorage, HalfStorage or ByteStorage.
+std::string make_pickle_seed(std::string_view storage);
 
-// A file from before version 1.6 with these objects.
-std::string legacy_checkpoint_seed(std::string_view storage);
+// Returns a file in the form before version 1.6 with these objects.
+std::string make_legacy_checkpoint_seed(std::string_view storage);
 
 }  // namespace poise::fuzz

@@ -24,7 +24,7 @@ constexpr std::array<const char*, 8> kNames = {"model.embed_tokens.weight",
                                                "x",
                                                "\xc3\xa4\xe2\x96\x81"};
 
-Value random_value(Dice& dice, int depth) {
+Value make_random_value(Dice& dice, int depth) {
   switch (dice.below(depth > 0 ? 9 : 7)) {
     case 0: return dice.text();
     case 1: return dice.number();
@@ -33,16 +33,17 @@ Value random_value(Dice& dice, int depth) {
     case 4: return dice.chance();
     case 5: return nullptr;
     case 6: return Value::Bytes(static_cast<std::size_t>(dice.below(5)), std::byte{0xa5});
-    case 7: return Value::Array{random_value(dice, depth - 1), random_value(dice, depth - 1)};
-    default: return Attributes{{dice.text(), random_value(dice, depth - 1)}, {"key", random_value(dice, depth - 1)}};
+    case 7: return Value::Array{make_random_value(dice, depth - 1), make_random_value(dice, depth - 1)};
+    default:
+      return Attributes{{dice.text(), make_random_value(dice, depth - 1)}, {"key", make_random_value(dice, depth - 1)}};
   }
 }
 
-Card random_card(Dice& dice) {
+Card make_random_card(Dice& dice) {
   return {"mistral", dice.text(), dice.text(), "2024-07-05", "2024-07-06", dice.text(), dice.text()};
 }
 
-Config random_config(Dice& dice) {
+Config make_random_config(Dice& dice) {
   const auto size = [&] { return static_cast<std::int64_t>(dice.number() % (std::uint64_t{INT32_MAX} + 1)); };
   Config config;
   config.hidden_act = "silu" + dice.text();
@@ -61,8 +62,8 @@ Config random_config(Dice& dice) {
   return config;
 }
 
-// Types fit the ids and texts, so that no reader detects another numbering.
-Vocabulary random_vocabulary(Dice& dice) {
+// Makes a vocabulary whose types fit its ids and texts, so that no reader detects another numbering of types.
+Vocabulary make_random_vocabulary(Dice& dice) {
   Vocabulary vocabulary;
   vocabulary.max_length = static_cast<std::int32_t>(dice.below(5000));
   const std::uint64_t tokens = 1 + dice.below(5);
@@ -78,27 +79,27 @@ Vocabulary random_vocabulary(Dice& dice) {
   return vocabulary;
 }
 
-Shape random_shape(Dice& dice) {
+Shape make_random_shape(Dice& dice) {
   Shape shape;
   for (std::uint64_t rank = dice.below(4); rank > 0; --rank) shape.push_back(dice.below(6));
   return shape;
 }
 
-// An unused half of the last byte is zero.
+// Clears the unused half of the last byte, if there is one.
 void clear_unused(std::vector<std::byte>& bytes, const Shape& shape) {
   if (*element_count(shape) % 2 != 0 && !bytes.empty()) bytes.back() &= std::byte{0x0f};
 }
 
-// Values that files may have.
-Tensor dense(Dice& dice, const std::string& name, Shape shape, DType dtype) {
+// Makes a tensor of values that files may have.
+Tensor make_dense(Dice& dice, const std::string& name, Shape shape, DType dtype) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(*packed_bytes(dtype, *element_count(shape))));
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(dtype == DType::boolean ? dice.below(2) : dice.byte());
   if (info(dtype).bits == 4) clear_unused(bytes, shape);
   return make_dense(name, std::move(shape), dtype, make_memory_blob(std::move(bytes), name));
 }
 
-// Elements from -8 to 8, many of them 0.
-Tensor small_floats(Dice& dice, const std::string& name, Shape shape) {
+// Makes elements from -8 to 8, many of them 0.
+Tensor make_small_floats(Dice& dice, const std::string& name, Shape shape) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(*element_count(shape)) * sizeof(float));
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(float)) {
     const float value = dice.chance() ? 0 : static_cast<float>(static_cast<std::int8_t>(dice.byte())) / 16;
@@ -107,12 +108,12 @@ Tensor small_floats(Dice& dice, const std::string& name, Shape shape) {
   return make_dense(name, std::move(shape), DType::f32, make_memory_blob(std::move(bytes), name));
 }
 
-// Codes of a byte each fit into four bits, signed or not.
-Tensor affine(Dice& dice, const std::string& name) {
+// Makes codes of a byte each that fit into four bits, signed or not.
+Tensor make_affine_codes(Dice& dice, const std::string& name) {
   const DType dtype = dice.chance() ? DType::qint8 : DType::qint4;
   const bool packed = dtype == DType::qint4 && dice.chance();
   const bool ranged = dice.chance();
-  const Shape shape = random_shape(dice);
+  const Shape shape = make_random_shape(dice);
   std::vector<std::byte> codes(
       static_cast<std::size_t>(*packed_bytes(packed ? DType::qint4 : DType::qint8, *element_count(shape))));
   for (std::byte& code : codes)
@@ -123,12 +124,13 @@ Tensor affine(Dice& dice, const std::string& name) {
   return tensor;
 }
 
-Tensor random_tensor(Dice& dice, const std::string& name) {
+Tensor make_random_tensor(Dice& dice, const std::string& name) {
   switch (dice.below(8)) {
-    case 0: return affine(dice, name);
-    case 1: return quantize_groups(small_floats(dice, name, {1 + dice.below(3), 16}), {dice.chance() ? 4U : 8U, 8});
+    case 0: return make_affine_codes(dice, name);
+    case 1:
+      return quantize_groups(make_small_floats(dice, name, {1 + dice.below(3), 16}), {dice.chance() ? 4U : 8U, 8});
     case 2: {
-      Tensor tensor = small_floats(dice, name, {1 + dice.below(3), 1 + dice.below(4)});
+      Tensor tensor = make_small_floats(dice, name, {1 + dice.below(3), 1 + dice.below(4)});
       auto sparse = sparsify(tensor, dice.chance() ? Layout::sparse_csr : Layout::sparse_coo, 0);
       return sparse ? std::move(*sparse) : tensor;
     }
@@ -136,13 +138,13 @@ Tensor random_tensor(Dice& dice, const std::string& name) {
     case 4: {
       // every type except the two that need a scale
       const auto dtype = static_cast<DType>(dice.below(static_cast<std::uint64_t>(DType::qint8)));
-      return dense(dice, name, random_shape(dice), dtype);
+      return make_dense(dice, name, make_random_shape(dice), dtype);
     }
-    default: return dense(dice, name, random_shape(dice), dice.chance() ? DType::f32 : DType::f16);
+    default: return make_dense(dice, name, make_random_shape(dice), dice.chance() ? DType::f32 : DType::f16);
   }
 }
 
-Model random_tiny_llama(Dice& dice) {
+Model make_random_tiny_llama(Dice& dice) {
   const auto heads = static_cast<std::int64_t>(1 + dice.below(2));
   Model model;
   model.card.model_type = kTinyLlama;
@@ -154,7 +156,7 @@ Model random_tiny_llama(Dice& dice) {
                                          .vocabulary = static_cast<std::int64_t>(1 + dice.below(5)),
                                          .dropout = static_cast<float>(dice.below(101)) / 100});
   for (const ExpectedTensor& expected : tiny_llama::kTinyLlamaFamily.tensors.all(*model.config))
-    model.add(dense(dice, expected.name, expected.shape, DType::f32));
+    model.add(make_dense(dice, expected.name, expected.shape, DType::f32));
   return model;
 }
 
@@ -195,18 +197,18 @@ std::string Dice::text() {
   return text;
 }
 
-Model random_model(Dice& dice) {
-  if (dice.below(8) == 7) return random_tiny_llama(dice);
+Model make_random_model(Dice& dice) {
+  if (dice.below(8) == 7) return make_random_tiny_llama(dice);
   Model model;
-  if (dice.chance()) model.card = random_card(dice);
-  if (dice.chance()) model.config = random_config(dice);
-  if (dice.chance()) model.vocabulary = random_vocabulary(dice);
+  if (dice.chance()) model.card = make_random_card(dice);
+  if (dice.chance()) model.config = make_random_config(dice);
+  if (dice.chance()) model.vocabulary = make_random_vocabulary(dice);
   for (std::uint64_t entries = dice.below(3); entries > 0; --entries)
-    model.attributes.set(dice.text(), dice.chance() ? dice.text() : random_value(dice, 3));
+    model.attributes.set(dice.text(), dice.chance() ? dice.text() : make_random_value(dice, 3));
   for (const char* name : kNames) {
     if (!dice.chance()) continue;
-    Tensor tensor = random_tensor(dice, name);
-    if (dice.below(4) == 3) tensor.attributes.set(dice.text(), random_value(dice, 3));
+    Tensor tensor = make_random_tensor(dice, name);
+    if (dice.below(4) == 3) tensor.attributes.set(dice.text(), make_random_value(dice, 3));
     model.add(std::move(tensor));
   }
   return model;

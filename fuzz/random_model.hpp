@@ -1,4 +1,4 @@
-// Models made from bytes, deterministically.
+// Makes models from bytes: equal bytes give equal models.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace poise::fuzz {
 
-// Choices drawn from bytes; 0 at their end.
+// Draws choices from bytes; all are 0 after the last byte.
 class Dice {
  public:
   explicit Dice(Bytes bytes) : bytes_(bytes) {}
@@ -19,7 +19,7 @@ class Dice {
   std::uint8_t byte();
   std::uint64_t below(std::uint64_t limit);  // Requires: limit > 0.
   bool chance() { return (byte() & 1U) != 0; }
-  std::uint64_t number();  // of 64 bits, small ones most of all
+  std::uint64_t number();  // of 64 bits, mostly small
   float real();            // finite
   std::string text();      // UTF-8, sometimes difficult for formats
 
@@ -27,8 +27,8 @@ class Dice {
   Bytes bytes_;
 };
 
-// Tensors of every layout and element type, a card, a configuration, a vocabulary and attributes, each optional. One in
-// eight is a whole Tiny Llama.
-Model random_model(Dice& dice);
+// Makes a model with tensors of every layout and element type, a card, a configuration, a vocabulary and attributes,
+// each optional. One model in eight is a whole Tiny Llama.
+Model make_random_model(Dice& dice);
 
 }  // namespace poise::fuzz

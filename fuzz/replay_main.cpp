@@ -1,5 +1,5 @@
 // Runs a fuzz target without libFuzzer, once for every given file and every file below a given directory. A finding
-// ends the program; it is in the last file named.
+// ends the program; the last file that it printed has the finding.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

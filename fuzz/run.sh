@@ -3,8 +3,7 @@
 #
 #   fuzz/run.sh BUILD_DIRECTORY SECONDS [TARGET ...]
 #
-# What they find worth keeping stays in BUILD_DIRECTORY/corpus, what they report in BUILD_DIRECTORY/findings. Ends with
-# 1 when there was a report.
+# Useful inputs stay in BUILD_DIRECTORY/corpus, reports in BUILD_DIRECTORY/findings. Exits with 1 after a report.
 set -eu
 
 build=$1

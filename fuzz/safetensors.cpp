@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLengthBytes = 8;
 
-std::vector<std::byte> with_right_length(fuzz::Bytes input) {
+std::vector<std::byte> set_right_length(fuzz::Bytes input) {
   std::vector<std::byte> file(input.begin(), input.end());
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   const auto brace = text.rfind('}');
@@ -26,7 +26,8 @@ std::vector<std::byte> with_right_length(fuzz::Bytes input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto input = fuzz::bytes_of(data, size);
-  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(input, "fuzz.safetensors"))); });
-  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(with_right_length(input), "fuzz.safetensors"))); });
+  fuzz::expect_sound(size, [&] { fuzz::use_all(open(fuzz::make_source(input, "fuzz.safetensors"))); });
+  fuzz::expect_sound(size,
+                     [&] { fuzz::use_all(open(fuzz::make_source(set_right_length(input), "fuzz.safetensors"))); });
   return 0;
 }

@@ -56,19 +56,20 @@ class SeedWriter {
     seed(target, name, fuzz::bytes_of(text));
   }
 
-  // A file of a format: a seed of the format's own target, if it has one, and of the targets for files of all formats.
+  // Writes a file of a format as a seed of the format's own target, if it has one, and of the targets for files of all
+  // formats.
   void file(std::string_view format, const std::string& name, fuzz::Bytes bytes) {
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const std::string full_name = fmt::format("{}-{}", format, name);
-    if (const std::string target = own_target(format); !target.empty()) seed(target, full_name, bytes);
+    if (const std::string target = find_own_target(format); !target.empty()) seed(target, full_name, bytes);
     seed("format", full_name, fmt::format("{}\n{}", format, text));
     seed("open_verify", full_name, bytes);
-    seed("c_calls", full_name, program() + text);
-    if (find_format_by_name(format).edit != nullptr) edits(full_name, text);
+    seed("c_calls", full_name, make_program() + text);
+    if (find_format_by_name(format).edit != nullptr) add_edits(full_name, text);
     formats_.emplace(format);
   }
 
-  // Fails for a format of files without a seed.
+  // Fails if a format of files has no seed.
   void expect_all_formats() const {
     for (const Format* format : list_all_formats()) {
       if (format->info.extension.empty() || formats_.contains(format->info.name)) continue;
@@ -78,7 +79,7 @@ class SeedWriter {
     }
   }
 
-  void dictionary(const std::string& target, const std::set<std::string>& words) const {
+  void write_dictionary(const std::string& target, const std::set<std::string>& words) const {
     std::string lines;
     for (const std::string& word : words) {
       lines += '"';
@@ -89,15 +90,15 @@ class SeedWriter {
   }
 
  private:
-  // A program for c_calls: the maximum number of random calls.
-  std::string program() {
+  // Makes a program for c_calls: the maximum number of random calls.
+  std::string make_program() {
     std::string steps(256, '\xff');
     for (std::size_t i = 1; i < steps.size(); ++i) steps[i] = static_cast<char>(random_());
     return steps;
   }
 
-  // Edits that most files allow, that few do, and that need `force`.
-  void edits(const std::string& name, const std::string& file) {
+  // Writes edits that most files allow, edits that few allow, and edits that need `force`.
+  void add_edits(const std::string& name, const std::string& file) {
     constexpr std::size_t kMostBytes = 9000;  // every run opens the file several times
     const bool whole = name.find("whole") != std::string::npos;
     if (!whole && (file.size() > kMostBytes || random_() % 4 != 0)) return;
@@ -107,8 +108,8 @@ class SeedWriter {
     seed("edit", name, static_cast<char>(changes.size()) + changes + file);
   }
 
-  // Most formats need none: the target `format` reads them all.
-  static std::string own_target(std::string_view format) {
+  // Returns the format's own target; empty if it has none, because the target `format` reads all formats.
+  static std::string find_own_target(std::string_view format) {
     static const std::map<std::string_view, std::string> kTargets = {
         {"alt", "alt"},         {"alt1", "alt"},  {"zt", "zt"},
         {"zt1", "zt"},          {"tllm", "tllm"}, {"safetensors", "safetensors"},
@@ -123,13 +124,13 @@ class SeedWriter {
   std::set<std::string, std::less<>> formats_;
 };
 
-std::vector<std::byte> written(const Model& model, const Format& format, const WriteOptions& options) {
+std::vector<std::byte> write_to_memory(const Model& model, const Format& format, const WriteOptions& options) {
   MemoryOutput output("seed");
   write_model(model, format, output, options);
   return output.take();
 }
 
-// One model in one format with each set of the format's options; formats reject what they cannot hold.
+// Writes a model in a format with each set of the format's options. Formats reject models that they cannot hold.
 void write_model_seeds(SeedWriter& seeds, const Model& model, const Format& format, const std::string& name) {
   std::vector<WriteOptions> variants(1);
   if (format.options.align) variants[0].align = std::min<std::uint64_t>(format.options.align->usual, 4096);
@@ -141,7 +142,7 @@ void write_model_seeds(SeedWriter& seeds, const Model& model, const Format& form
   vary(format.options.digest, [](WriteOptions& options) { options.digest = DigestAlgorithm::none; });
   for (std::size_t i = 0; i < variants.size(); ++i) {
     try {
-      seeds.file(format.info.name, fmt::format("{}-{}", name, i), written(model, format, variants[i]));
+      seeds.file(format.info.name, fmt::format("{}-{}", name, i), write_to_memory(model, format, variants[i]));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
     }
@@ -156,7 +157,7 @@ void write_random_seeds(SeedWriter& seeds) {
     bytes[0] = static_cast<std::byte>(number);  // every eighth is a Tiny Llama
     seeds.seed("round_trip", fmt::format("{:02}", number), bytes);
     fuzz::Dice dice(bytes);
-    const Model model = fuzz::random_model(dice);
+    const Model model = fuzz::make_random_model(dice);
     Model alone;  // for formats of one array
     if (model.size() > 0) alone.add(model.tensors().front());
     for (const Format* format : list_all_formats()) {
@@ -167,18 +168,18 @@ void write_random_seeds(SeedWriter& seeds) {
   }
 }
 
-// A model that a session runs, in every format that holds it.
+// Writes a model that a session can run, in every format that can hold it.
 void write_whole_model(SeedWriter& seeds) {
-  const Model model = fuzz::huggingface_model();
+  const Model model = fuzz::make_huggingface_model();
   for (const Format* format : list_all_formats()) {
     if (format->prepare != nullptr && format->refusal_to_replace == nullptr)
       write_model_seeds(seeds, model, *format, "whole");
   }
 }
 
-// A file of an older zTensor, which Poise does not write: magic, a blob of four float32 at 64, its CBOR index, the size
-// of that, and the magic again from 1.1 on.
-std::vector<std::byte> older_ztensor(std::string_view magic, const Value& index) {
+// Makes a file of an older zTensor, which Poise does not write: magic, a blob of four float32 at 64, its CBOR index,
+// the size of that, and the magic again from 1.1 on.
+std::vector<std::byte> make_older_ztensor(std::string_view magic, const Value& index) {
   const std::string manifest = cbor::encode(index);
   ByteWriter file;
   file.text(magic);
@@ -192,31 +193,31 @@ std::vector<std::byte> older_ztensor(std::string_view magic, const Value& index)
 void write_older_ztensors(SeedWriter& seeds) {
   const Value::Array shape = {2, 2};
   seeds.file("zt1", "0.1",
-             older_ztensor(ztensor::kMagic0, Value::Array{Attributes{{"name", "x"},
-                                                                     {"offset", 64},
-                                                                     {"size", 16},
-                                                                     {"dtype", "float32"},
-                                                                     {"shape", shape},
-                                                                     {"encoding", "raw"},
-                                                                     {"layout", "dense"},
-                                                                     {"data_endianness", "big"},
-                                                                     {"checksum", "crc32c:0x00000000"}}}));
+             make_older_ztensor(ztensor::kMagic0, Value::Array{Attributes{{"name", "x"},
+                                                                          {"offset", 64},
+                                                                          {"size", 16},
+                                                                          {"dtype", "float32"},
+                                                                          {"shape", shape},
+                                                                          {"encoding", "raw"},
+                                                                          {"layout", "dense"},
+                                                                          {"data_endianness", "big"},
+                                                                          {"checksum", "crc32c:0x00000000"}}}));
   const Attributes data{{"offset", 64}, {"size", 16}};
   const Attributes tensor{
       {"shape", shape}, {"dtype", "float32"}, {"format", "dense"}, {"components", Attributes{{"data", data}}}};
-  seeds.file(
-      "zt1", "1.0",
-      older_ztensor(ztensor::kMagic1,
-                    Attributes{{"version", "1.0"}, {"generator", "seeds"}, {"tensors", Attributes{{"x", tensor}}}}));
+  seeds.file("zt1", "1.0",
+             make_older_ztensor(
+                 ztensor::kMagic1,
+                 Attributes{{"version", "1.0"}, {"generator", "seeds"}, {"tensors", Attributes{{"x", tensor}}}}));
 }
 
-std::string number_word(std::uint64_t value, std::size_t bytes) {
+std::string make_number_word(std::uint64_t value, std::size_t bytes) {
   std::string word(bytes, '\0');
   for (std::size_t i = 0; i < bytes; ++i) word[i] = static_cast<char>(value >> (8 * i));
   return word;
 }
 
-// Weights of llama2.c, which Poise does not write: one layer of dimension 2, all zeros. Versions 0 to 2.
+// Writes weights of llama2.c, which Poise itself does not write: one layer of dimension 2, all zeros. Versions 0 to 2.
 void write_llama2c_seeds(SeedWriter& seeds) {
   ByteWriter tokenizer;  // of three tokens
   tokenizer.u32(5);
@@ -250,7 +251,7 @@ void write_llama2c_seeds(SeedWriter& seeds) {
   }
 }
 
-// A model of ONNX with a tensor of each way to store elements, which nothing here writes.
+// Writes a model of ONNX with a tensor for each way to store elements. Poise itself does not write ONNX.
 void write_onnx_seeds(SeedWriter& seeds) {
   using protobuf::MessageWriter;
   const auto tensor = [](std::string_view name, std::uint64_t type) {
@@ -298,7 +299,7 @@ void write_onnx_seeds(SeedWriter& seeds) {
   }
 }
 
-// A file of Flax with an array, one in chunks, and a value of each other kind; and arrays alone.
+// Writes a file of Flax with an array, an array in chunks, and a value of each other kind; and arrays alone.
 void write_flax_seeds(SeedWriter& seeds) {
   const auto text = [](const std::string& value) { return static_cast<char>(0xa0U | value.size()) + value; };
   const auto packed = [&](const std::string& shape, const std::string& type, std::size_t bytes) {
@@ -324,12 +325,12 @@ void write_pickle_seeds(SeedWriter& seeds) {
   // A whole checkpoint is in corpus/dcp, since Poise does not write them.
   seeds.seed("dcp", "empty-dict", std::string_view("\4\0\0\0\x80\2}.", 8));
   for (const std::string type : {"FloatStorage", "HalfStorage", "ByteStorage"}) {
-    seeds.seed("pytorch", "objects-" + type, fuzz::pickle_seed(type));
-    seeds.file("pytorch", "legacy-" + type, fuzz::bytes_of(fuzz::legacy_checkpoint_seed(type)));
+    seeds.seed("pytorch", "objects-" + type, fuzz::make_pickle_seed(type));
+    seeds.file("pytorch", "legacy-" + type, fuzz::bytes_of(fuzz::make_legacy_checkpoint_seed(type)));
   }
 }
 
-// A tokenizer for each algorithm of GGUF.
+// Writes chat templates with the constructs of published ones.
 void write_template_seeds(SeedWriter& seeds) {
   seeds.seed(
       "template", "chatml",
@@ -357,6 +358,7 @@ void write_template_seeds(SeedWriter& seeds) {
              "{% endif %}{% else %}x{% endfor %}{% set y %}b{% endset %}{{ y }}{% with z = 1 %}{{ z }}{% endwith %}");
 }
 
+// Writes a tokenizer for each algorithm of GGUF.
 void write_gguf_tokenizer_seeds(SeedWriter& seeds) {
   const auto write = [&](const std::string& name, std::string_view keys) {
     std::string json = R"({"general.architecture":"llama")";
@@ -413,7 +415,7 @@ void write_gguf_tokenizer_seeds(SeedWriter& seeds) {
                  std::string(kSeparator) + "a");
 }
 
-// Sums and counts, as llama-imatrix writes them in GGUF; its older format.
+// Writes sums and counts as llama-imatrix does in GGUF, and in its older format.
 void write_importance_seeds(SeedWriter& seeds) {
   const auto floats = [](const std::string& name, Shape shape, const std::vector<float>& numbers) {
     ByteWriter bytes;
@@ -430,7 +432,7 @@ void write_importance_seeds(SeedWriter& seeds) {
   model.add(floats("blk.0.attn_q.weight.counts", {1, 1}, {3}));
   model.add(floats("blk.0.ffn_gate_exps.weight.in_sum2", {2, 2}, {6, 9, 1, 0}));
   model.add(floats("blk.0.ffn_gate_exps.weight.counts", {2, 1}, {3, 0}));
-  seeds.seed("imatrix", "gguf", written(model, find_format_by_name("gguf"), {}));
+  seeds.seed("imatrix", "gguf", write_to_memory(model, find_format_by_name("gguf"), {}));
   ByteWriter older;
   older.u32(2);
   for (const std::string_view name : {"blk.0.attn_q.weight", "a"}) {
@@ -447,7 +449,7 @@ void write_importance_seeds(SeedWriter& seeds) {
 }
 
 void write_text_seeds(SeedWriter& seeds) {
-  seeds.seed("sentencepiece", "bpe", fuzz::sentencepiece_seed());
+  seeds.seed("sentencepiece", "bpe", fuzz::make_sentencepiece_seed());
   const auto tokenizer_json = [&](std::string_view name, std::string_view rest, std::string_view text) {
     seeds.seed("tokenizer_json", std::string(name), fmt::format("{{{}}}{}{}", rest, kSeparator, text));
   };
@@ -503,15 +505,15 @@ void write_text_seeds(SeedWriter& seeds) {
       R"({"bos_token":{"content":"<s>","normalized":false},"unk_token":"<|endoftext|>","additional_special_tokens":["<s>"]})",
       "");
   write_template_seeds(seeds);
-  const std::string config = fuzz::huggingface_config();
+  const std::string config = fuzz::make_huggingface_config();
   const std::string readme = "---\nlicense: apache-2.0\nbase_model: [\"a/b\"]\n---\n# Model\n";
   const auto directory = [&](const std::string& index) {
     return fmt::format("{}{}{}{}{}{}{}", config, kSeparator, index, kSeparator, readme, kSeparator,
-                       fuzz::sentencepiece_seed());
+                       fuzz::make_sentencepiece_seed());
   };
   seeds.seed("huggingface", "single", directory({}));
-  seeds.seed("huggingface", "sharded", directory(fuzz::huggingface_index()));
-  for (const fuzz::SchemeSeed& scheme : fuzz::scheme_seeds())
+  seeds.seed("huggingface", "sharded", directory(fuzz::make_huggingface_index()));
+  for (const fuzz::SchemeSeed& scheme : fuzz::list_scheme_seeds())
     seeds.seed("huggingface", fmt::format("scheme-{}", scheme.name),
                fmt::format("{0}{1}{1}{1}{1}{2}{1}{3}{1}{4}", scheme.config, kSeparator, scheme.list, scheme.modelopt,
                            scheme.older));
@@ -531,11 +533,11 @@ void write_dictionaries(const SeedWriter& seeds) {
   for (const auto& row : ztensor::kSpellings2)
     words["zt"].insert({std::string(row.text.storage), std::string(row.text.logical)});
   for (const auto& section : alt::kSections)
-    words["alt"].insert(number_word(static_cast<std::uint64_t>(section.marker), 8));
+    words["alt"].insert(make_number_word(static_cast<std::uint64_t>(section.marker), 8));
   for (const std::int64_t marker : {alt::kStartV2, alt::kStartAltc, alt::kEndMarker})
-    words["alt"].insert(number_word(static_cast<std::uint64_t>(marker), 8));
-  words["alt"].insert({"<0x00>", "<unk>", "model.layers.0.", "model.embed_tokens.weight", number_word(INT32_MAX, 4),
-                       number_word(UINT32_MAX, 4)});
+    words["alt"].insert(make_number_word(static_cast<std::uint64_t>(marker), 8));
+  words["alt"].insert({"<0x00>", "<unk>", "model.layers.0.", "model.embed_tokens.weight",
+                       make_number_word(INT32_MAX, 4), make_number_word(UINT32_MAX, 4)});
   words["safetensors"].insert({"\"dtype\":", "\"shape\":[", "\"data_offsets\":[0,", "\"__metadata__\":{", "poise.card",
                                "poise.config", "poise.vocabulary", "18446744073709551615", "4294967296"});
   words["zt"].insert({"ZTEN1000",
@@ -601,10 +603,11 @@ void write_dictionaries(const SeedWriter& seeds) {
                       "\x9f",
                       "\xff",
                       "\xf6",
-                      number_word(0xfd2fb528, 4),
-                      number_word(0x184d2a5e, 4),
-                      number_word(0x8f92eab1, 4)});
-  words["tllm"].insert({"MLLT", "TLLM", number_word(INT32_MAX, 4), number_word(1, 4), number_word(1, 8)});
+                      make_number_word(0xfd2fb528, 4),
+                      make_number_word(0x184d2a5e, 4),
+                      make_number_word(0x8f92eab1, 4)});
+  words["tllm"].insert(
+      {"MLLT", "TLLM", make_number_word(INT32_MAX, 4), make_number_word(1, 4), make_number_word(1, 8)});
   words["sentencepiece"].insert({"\x0a", "\x12\x02\x18\x02", "\x1a", "\x2a", "\x15", "\x18\x06", "<0x00>", "<unk>",
                                  "<s>", "</s>", "<pad>", "identity", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"});
   for (const auto& [key, value] : config_to_attributes(Config{}, "mistral"))
@@ -724,13 +727,14 @@ void write_dictionaries(const SeedWriter& seeds) {
                             "strftime_now('%Y')",
                             "\\u00e9"});
   words["imatrix"].insert({"GGUF", ".in_sum2", ".counts", "imatrix.datasets", "imatrix.chunk_count",
-                           number_word(INT32_MAX, 4), number_word(UINT32_MAX, 4), number_word(1, 8),
-                           number_word(30, 4)});
+                           make_number_word(INT32_MAX, 4), make_number_word(UINT32_MAX, 4), make_number_word(1, 8),
+                           make_number_word(30, 4)});
   words["edit"].insert({"\n", "!\n", "=", "-general.architecture\n", "general.name=", "general.alignment", "split.no",
                         "poise.config", "poise.card", "poise.vocabulary", "tokenizer.ggml.model", "llama.block_count=",
-                        "GGUF", "ZTEN1000", "true", "-1", "1e400", number_word(4, 4), number_word(9, 4)});
+                        "GGUF", "ZTEN1000", "true", "-1", "1e400", make_number_word(4, 4), make_number_word(9, 4)});
   words["tokenizer_files"].insert({"\x1e", "#version: ", "<unk>", "<pad> 1", "<eos>", " 4294967295", "\r\n"});
-  words["llama2c"] = {"24ka", number_word(1, 4), number_word(2, 4), number_word(UINT32_MAX, 4), "<0x0A>"};
+  words["llama2c"] = {"24ka", make_number_word(1, 4), make_number_word(2, 4), make_number_word(UINT32_MAX, 4),
+                      "<0x0A>"};
   words["numpy"] = {"\x93NUMPY\x01",  "\x93NUMPY\x02", "\x93NUMPY\x03", "'descr':",   "'fortran_order':",
                     "'shape':",       "True",          "False",         "(1,)",       "(2, 3)",
                     "'<f4'",          "'>c16'",        "'|b1'",         "'<U1'",      "'|S1'",
@@ -809,10 +813,10 @@ void write_dictionaries(const SeedWriter& seeds) {
   words["c_calls"] = words["open_verify"];
   words["format"] = words["open_verify"];
   for (const Format* format : list_all_formats()) words["format"].insert(fmt::format("{}\n", format->info.name));
-  words["round_trip"] = {number_word(UINT32_MAX, 4)};
+  words["round_trip"] = {make_number_word(UINT32_MAX, 4)};
   for (auto& [target, list] : words) {
     list.erase("");
-    seeds.dictionary(target, list);
+    seeds.write_dictionary(target, list);
   }
 }
 
@@ -832,7 +836,7 @@ std::string from_hex(std::istream& lines, const fs::path& path) {
 }
 
 void write_findings(SeedWriter& seeds, const fs::path& findings) {
-  if (!fs::exists(findings)) return;  // none yet: git keeps no empty folder
+  if (!fs::exists(findings)) return;  // git keeps no empty folder
   for (const auto& entry : fs::directory_iterator(findings)) {
     if (entry.path().extension() != ".hex") continue;
     const std::string name = entry.path().stem().string();

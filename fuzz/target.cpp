@@ -28,12 +28,12 @@ void read_part(const Part& part) {
   while (left > 0) {
     const std::size_t got =
         stream->read(std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()))));
-    if (got == 0) report("a blob ends before its size");
+    if (got == 0) report("a blob has fewer bytes than its size");
     left -= got;
   }
 }
 
-// Random reads must work, too.
+// Reads the last bytes and the first ones: reads in any order must work, too.
 void read_ends(const Part& part) {
   if (part.blob->size() == 0 || part.blob->size() > kMostBytes || !part.blob->seekable()) return;
   std::byte last{};
@@ -67,7 +67,7 @@ void report(std::string_view finding) {
   std::abort();
 }
 
-void answer(const std::function<void()>& ask) {
+void expect_answer(const std::function<void()>& ask) {
   try {
     ask();
   } catch (const Error& error) {
@@ -79,26 +79,26 @@ void answer(const std::function<void()>& ask) {
 
 void expect_sound(std::size_t input_bytes, const std::function<void()>& body) {
   const MemoryWatch watch(4 * input_bytes + kSpareBytes);
-  answer(body);
+  expect_answer(body);
 }
 
-SourcePtr source(Bytes bytes, std::string name) {
+SourcePtr make_source(Bytes bytes, std::string name) {
   return Source::from_memory(std::vector<std::byte>(bytes.begin(), bytes.end()), std::move(name));
 }
 
-void use(const Vocabulary& vocabulary) {
-  answer([&] {
+void use_all(const Vocabulary& vocabulary) {
+  expect_answer([&] {
     const Tokenizer tokenizer(vocabulary);
-    answer([&] { tokenizer.encode("Once upon a time\n<s> caf\xc3\xa9 \xf0\x9f\x99\x82 \xff"); });
+    expect_answer([&] { tokenizer.encode("Once upon a time\n<s> caf\xc3\xa9 \xf0\x9f\x99\x82 \xff"); });
     std::vector<TokenId> ids;
     for (std::size_t id = 0; id < std::min<std::size_t>(vocabulary.size(), 64); ++id)
       ids.push_back(static_cast<TokenId>(id));
-    answer([&] { tokenizer.decode(ids); });
+    expect_answer([&] { tokenizer.decode(ids); });
   });
 }
 
-void use(const Vocabulary& vocabulary, std::string_view text) {
-  use(vocabulary);
+void use_all(const Vocabulary& vocabulary, std::string_view text) {
+  use_all(vocabulary);
   const Tokenizer tokenizer(vocabulary);
   const auto ids = tokenizer.encode_with_special(text);
   for (const SpecialTokens special : {SpecialTokens::hidden, SpecialTokens::shown}) {
@@ -106,27 +106,28 @@ void use(const Vocabulary& vocabulary, std::string_view text) {
     std::string pieces;
     for (const TokenId id : ids) pieces += stream.add(id);
     pieces += stream.finish();
-    if (pieces != tokenizer.decode(ids, special)) report("token by token another text is decoded");
+    if (pieces != tokenizer.decode(ids, special))
+      report("decoding token by token gives another text than decoding all at once");
   }
 }
 
-void use(const Model& model) {
+void use_all(const Model& model) {
   to_json(card_to_attributes(model.card), 2);
   to_json(model.attributes);
   if (model.config) to_json(config_to_attributes(*model.config, model.card.model_type));
   check_consistency(model);
-  if (model.vocabulary) use(*model.vocabulary);
+  if (model.vocabulary) use_all(*model.vocabulary);
   for (const Tensor& tensor : model.tensors()) {
     to_json(tensor.attributes);
     to_string(tensor.shape);
     for (const Part& part : tensor.parts) {
-      answer([&] { read_part(part); });
-      answer([&] { read_ends(part); });
+      expect_answer([&] { read_part(part); });
+      expect_answer([&] { read_ends(part); });
     }
   }
 }
 
-const std::filesystem::path& scratch_directory() {
+const std::filesystem::path& get_scratch_directory() {
   static const Scratch scratch;
   return scratch.path();
 }

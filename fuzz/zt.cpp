@@ -11,7 +11,7 @@ using namespace poise;
 
 namespace {
 
-std::vector<std::byte> with_right_hash(fuzz::Bytes input) {
+std::vector<std::byte> set_right_hash(fuzz::Bytes input) {
   std::vector<std::byte> file(input.begin(), input.end());
   if (file.size() < ztensor::kLeastFileBytes2) return file;
   const std::size_t footer = file.size() - ztensor::kFooterBytes2;
@@ -26,7 +26,7 @@ std::vector<std::byte> with_right_hash(fuzz::Bytes input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto input = fuzz::bytes_of(data, size);
-  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(input, "fuzz.zt"))); });
-  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(with_right_hash(input), "fuzz.zt"))); });
+  fuzz::expect_sound(size, [&] { fuzz::use_all(open(fuzz::make_source(input, "fuzz.zt"))); });
+  fuzz::expect_sound(size, [&] { fuzz::use_all(open(fuzz::make_source(set_right_hash(input), "fuzz.zt"))); });
   return 0;
 }
