@@ -24,8 +24,8 @@ static void die(const char* format, ...) {
 
 static poise_error error;
 
-// Every call of Poise returns a status; this program ends on an error.
-static void must(poise_status status) {
+// Ends the program unless a call of Poise succeeded.
+static void require_ok(poise_status status) {
   if (status != POISE_OK) die("%s%s%s", error.path, error.path[0] ? ": " : "", error.message);
 }
 
@@ -36,7 +36,6 @@ static void* allocate(size_t count, size_t size) {
 }
 
 // ---- Weights
-// ----------------------------------------------------------------------------------------------------------------
 
 typedef struct matrix {
   size_t rows;
@@ -46,13 +45,13 @@ typedef struct matrix {
   poise_affine scale;          // of POISE_QINT8
 } matrix;
 
-static float f32_at(const unsigned char* bytes, size_t index) {
+static float read_f32(const unsigned char* bytes, size_t index) {
   float value;
   memcpy(&value, bytes + index * 4, 4);
   return value;
 }
 
-static float f16_at(const unsigned char* bytes, size_t index) {
+static float read_f16(const unsigned char* bytes, size_t index) {
   const unsigned bits = (unsigned)bytes[index * 2] | (unsigned)bytes[index * 2 + 1] << 8;
   const unsigned exponent = bits >> 10 & 31;
   const unsigned fraction = bits & 1023;
@@ -62,19 +61,19 @@ static float f16_at(const unsigned char* bytes, size_t index) {
   return bits >> 15 ? -magnitude : magnitude;
 }
 
-static float half_table[65536];  // f16_at of every number: faster than arithmetic
+static float half_table[65536];  // read_f16 of every number: faster than arithmetic
 
 static void make_half_table(void) {
   for (unsigned bits = 0; bits < 65536; ++bits) {
     const unsigned char bytes[2] = {(unsigned char)(bits & 255), (unsigned char)(bits >> 8)};
-    half_table[bits] = f16_at(bytes, 0);
+    half_table[bits] = read_f16(bytes, 0);
   }
 }
 
-static size_t bytes_each(poise_dtype dtype) { return dtype == POISE_F32 ? 4 : dtype == POISE_F16 ? 2 : 1; }
+static size_t count_element_bytes(poise_dtype dtype) { return dtype == POISE_F32 ? 4 : dtype == POISE_F16 ? 2 : 1; }
 
-// The weight with that name, which must have this shape. A vector is a matrix of one row.
-static matrix load(const poise_model* model, size_t rows, size_t columns, const char* format, ...) {
+// Returns the weight with that name, which must have this shape. A vector is a matrix of one row.
+static matrix load_matrix(const poise_model* model, size_t rows, size_t columns, const char* format, ...) {
   char name[128];
   va_list arguments;
   va_start(arguments, format);
@@ -85,32 +84,33 @@ static matrix load(const poise_model* model, size_t rows, size_t columns, const 
   const poise_part* part;
   poise_tensor_info tensor = POISE_TENSOR_INFO_INIT;
   poise_part_info data = POISE_PART_INFO_INIT;
-  must(poise_tensor_find(model, name, &handle, &error));
-  must(poise_tensor_describe(handle, &tensor, &error));
-  must(poise_tensor_part(handle, "data", &part, &error));
-  must(poise_part_describe(part, &data, &error));
+  require_ok(poise_tensor_find(model, name, &handle, &error));
+  require_ok(poise_tensor_describe(handle, &tensor, &error));
+  require_ok(poise_tensor_part(handle, "data", &part, &error));
+  require_ok(poise_part_describe(part, &data, &error));
   const int is_matrix = tensor.rank == 2 && tensor.dims[0] == rows && tensor.dims[1] == columns;
   const int is_vector = tensor.rank == 1 && tensor.dims[0] == columns && rows == 1;
   if (!is_matrix && !is_vector) die("%s: the shape is not [%zu, %zu]", name, rows, columns);
   const int is_float = tensor.layout == POISE_DENSE && (tensor.dtype == POISE_F32 || tensor.dtype == POISE_F16);
   const int is_code = tensor.layout == POISE_AFFINE && tensor.dtype == POISE_QINT8;
   if (!is_float && !is_code)
-    die("%s: this program knows f32, f16 and qint8, not %.*s", name, POISE_TEXT(data.dtype_name));
+    die("%s: the type is %.*s, and this program reads only f32, f16 and qint8", name, POISE_TEXT(data.dtype_name));
 
   poise_bytes bytes;
-  must(poise_part_map(part, &bytes, &error));
-  if (bytes.size != rows * columns * bytes_each(tensor.dtype))
-    die("%s: %zu bytes do not make this shape", name, bytes.size);
+  require_ok(poise_part_map(part, &bytes, &error));
+  if (bytes.size != rows * columns * count_element_bytes(tensor.dtype))
+    die("%s: found %zu bytes, expected %zu for this shape", name, bytes.size,
+        rows * columns * count_element_bytes(tensor.dtype));
   return (matrix){rows, columns, tensor.dtype, bytes.data, tensor.affine};
 }
 
-// out [columns] = row
+// Computes out [columns] = row.
 static void decode_row(const matrix* m, size_t row, float* out) {
-  const unsigned char* bytes = m->bytes + row * m->columns * bytes_each(m->dtype);
+  const unsigned char* bytes = m->bytes + row * m->columns * count_element_bytes(m->dtype);
   const int ranged = m->scale.min < m->scale.max;
   for (size_t i = 0; i < m->columns; ++i) {
     switch (m->dtype) {
-      case POISE_F32: out[i] = f32_at(bytes, i); break;
+      case POISE_F32: out[i] = read_f32(bytes, i); break;
       case POISE_F16: out[i] = half_table[bytes[2 * i] | bytes[2 * i + 1] << 8]; break;
       default:
         out[i] =
@@ -119,7 +119,7 @@ static void decode_row(const matrix* m, size_t row, float* out) {
   }
 }
 
-// out [rows] = m x, with x [columns]
+// Computes out [rows] = m x, with x [columns].
 static void multiply(const matrix* m, const float* x, float* out) {
   float* row = allocate(m->columns, sizeof(float));
   for (size_t r = 0; r < m->rows; ++r) {
@@ -132,7 +132,6 @@ static void multiply(const matrix* m, const float* x, float* out) {
 }
 
 // ---- The transformer
-// --------------------------------------------------------------------------------------------------------
 
 typedef struct layer {
   matrix input_norm, q, k, v, o;
@@ -153,16 +152,16 @@ typedef struct transformer {
   float* logits;                  // [vocabulary]
 } transformer;
 
-static size_t number(const poise_attributes* config, const char* key) {
+static size_t read_size(const poise_attributes* config, const char* key) {
   int64_t value;
-  must(poise_attributes_get_integer(config, key, &value, &error));
-  if (value < 1 || value > INT32_MAX) die("%s is %lld", key, (long long)value);
+  require_ok(poise_attributes_get_integer(config, key, &value, &error));
+  if (value < 1 || value > INT32_MAX) die("%s is %lld, expected 1 or more", key, (long long)value);
   return (size_t)value;
 }
 
-static float real(const poise_attributes* config, const char* key) {
+static float read_real(const poise_attributes* config, const char* key) {
   double value;
-  must(poise_attributes_get_real(config, key, &value, &error));
+  require_ok(poise_attributes_get_real(config, key, &value, &error));
   return (float)value;
 }
 
@@ -172,44 +171,45 @@ static transformer open_transformer(const poise_model* model, size_t positions) 
   poise_text activation;
   int tied;
   memset(&t, 0, sizeof t);
-  must(poise_model_config(model, &config, &error));
-  must(poise_attributes_get_boolean(config, "tie_word_embeddings", &tied, &error));
-  must(poise_attributes_get_text(config, "hidden_act", &activation, &error));
+  require_ok(poise_model_config(model, &config, &error));
+  require_ok(poise_attributes_get_boolean(config, "tie_word_embeddings", &tied, &error));
+  require_ok(poise_attributes_get_text(config, "hidden_act", &activation, &error));
   if (activation.size != 4 || memcmp(activation.data, "silu", 4) != 0)
-    die("this program knows silu, not %.*s", POISE_TEXT(activation));
-  t.hidden = number(config, "hidden_size");
-  t.inner = number(config, "intermediate_size");
-  t.layer_count = number(config, "num_hidden_layers");
-  t.heads = number(config, "num_attention_heads");
-  t.kv_heads = number(config, "num_key_value_heads");
-  t.head_size = number(config, "head_dim");
-  t.vocabulary = number(config, "vocab_size");
-  t.context = number(config, "max_position_embeddings");
+    die("hidden_act is %.*s, and this program computes only silu", POISE_TEXT(activation));
+  t.hidden = read_size(config, "hidden_size");
+  t.inner = read_size(config, "intermediate_size");
+  t.layer_count = read_size(config, "num_hidden_layers");
+  t.heads = read_size(config, "num_attention_heads");
+  t.kv_heads = read_size(config, "num_key_value_heads");
+  t.head_size = read_size(config, "head_dim");
+  t.vocabulary = read_size(config, "vocab_size");
+  t.context = read_size(config, "max_position_embeddings");
   if (positions < t.context) t.context = positions;
   int64_t window;  // null: every position sees all before it
   t.window = poise_attributes_get_integer(config, "sliding_window", &window, NULL) == POISE_OK && window > 0
                  ? (size_t)window
                  : t.context;
-  t.eps = real(config, "rms_norm_eps");
-  t.theta = real(config, "rope_theta");
-  if (t.heads % t.kv_heads != 0 || t.head_size % 2 != 0) die("the heads do not divide");
+  t.eps = read_real(config, "rms_norm_eps");
+  t.theta = read_real(config, "rope_theta");
+  if (t.heads % t.kv_heads != 0 || t.head_size % 2 != 0)
+    die("%zu heads of size %zu do not fit %zu heads of keys and values", t.heads, t.head_size, t.kv_heads);
 
   const size_t width = t.heads * t.head_size;
   const size_t kv_width = t.kv_heads * t.head_size;
-  t.embedding = load(model, t.vocabulary, t.hidden, "model.embed_tokens.weight");
-  t.norm = load(model, 1, t.hidden, "model.norm.weight");
-  t.head = tied ? t.embedding : load(model, t.vocabulary, t.hidden, "lm_head.weight");
+  t.embedding = load_matrix(model, t.vocabulary, t.hidden, "model.embed_tokens.weight");
+  t.norm = load_matrix(model, 1, t.hidden, "model.norm.weight");
+  t.head = tied ? t.embedding : load_matrix(model, t.vocabulary, t.hidden, "lm_head.weight");
   t.layers = allocate(t.layer_count, sizeof(layer));
   for (size_t i = 0; i < t.layer_count; ++i) {
-    t.layers[i].input_norm = load(model, 1, t.hidden, "model.layers.%zu.input_layernorm.weight", i);
-    t.layers[i].q = load(model, width, t.hidden, "model.layers.%zu.self_attn.q_proj.weight", i);
-    t.layers[i].k = load(model, kv_width, t.hidden, "model.layers.%zu.self_attn.k_proj.weight", i);
-    t.layers[i].v = load(model, kv_width, t.hidden, "model.layers.%zu.self_attn.v_proj.weight", i);
-    t.layers[i].o = load(model, t.hidden, width, "model.layers.%zu.self_attn.o_proj.weight", i);
-    t.layers[i].post_norm = load(model, 1, t.hidden, "model.layers.%zu.post_attention_layernorm.weight", i);
-    t.layers[i].gate = load(model, t.inner, t.hidden, "model.layers.%zu.mlp.gate_proj.weight", i);
-    t.layers[i].up = load(model, t.inner, t.hidden, "model.layers.%zu.mlp.up_proj.weight", i);
-    t.layers[i].down = load(model, t.hidden, t.inner, "model.layers.%zu.mlp.down_proj.weight", i);
+    t.layers[i].input_norm = load_matrix(model, 1, t.hidden, "model.layers.%zu.input_layernorm.weight", i);
+    t.layers[i].q = load_matrix(model, width, t.hidden, "model.layers.%zu.self_attn.q_proj.weight", i);
+    t.layers[i].k = load_matrix(model, kv_width, t.hidden, "model.layers.%zu.self_attn.k_proj.weight", i);
+    t.layers[i].v = load_matrix(model, kv_width, t.hidden, "model.layers.%zu.self_attn.v_proj.weight", i);
+    t.layers[i].o = load_matrix(model, t.hidden, width, "model.layers.%zu.self_attn.o_proj.weight", i);
+    t.layers[i].post_norm = load_matrix(model, 1, t.hidden, "model.layers.%zu.post_attention_layernorm.weight", i);
+    t.layers[i].gate = load_matrix(model, t.inner, t.hidden, "model.layers.%zu.mlp.gate_proj.weight", i);
+    t.layers[i].up = load_matrix(model, t.inner, t.hidden, "model.layers.%zu.mlp.up_proj.weight", i);
+    t.layers[i].down = load_matrix(model, t.hidden, t.inner, "model.layers.%zu.mlp.down_proj.weight", i);
     t.layers[i].keys = allocate(t.context * kv_width, sizeof(float));
     t.layers[i].values = allocate(t.context * kv_width, sizeof(float));
   }
@@ -235,7 +235,7 @@ static void close_transformer(transformer* t) {
   free(t->layers);
 }
 
-// out = x / sqrt(mean(x^2) + eps) * weight
+// Computes out = x / sqrt(mean(x^2) + eps) * weight.
 static void rms_norm(const matrix* weight, const float* x, float eps, float* out) {
   double squares = 0;
   decode_row(weight, 0, out);
@@ -261,7 +261,7 @@ static void rotate(const transformer* t, float* x, size_t heads, size_t position
   }
 }
 
-// Attention of one head: out = softmax(query . keys / sqrt(size)) . values, over the positions that it sees.
+// Computes the attention of one head: softmax(query . keys / sqrt(size)) . values, over the positions in the window.
 static void attend(const transformer* t, const layer* at, size_t position, size_t head) {
   const size_t first = position < t->window ? 0 : position + 1 - t->window;
   const size_t width = t->kv_heads * t->head_size;
@@ -319,7 +319,6 @@ static void forward(transformer* t, int32_t token, size_t position) {
 }
 
 // ---- The tokenizer
-// ----------------------------------------------------------------------------------------------------------
 
 static const char kSpace[] = "\xe2\x96\x81";  // U+2581, a space in tokens
 
@@ -346,18 +345,18 @@ static tokenizer open_tokenizer(const poise_model* model) {
   tokenizer t;
   memset(&t, 0, sizeof t);
   t.about.size = sizeof t.about;
-  must(poise_model_vocabulary(model, &t.about, &error));
+  require_ok(poise_model_vocabulary(model, &t.about, &error));
   if (t.about.kind != POISE_SENTENCEPIECE_BPE || t.about.remove_extra_whitespaces)
-    die("this program does not know this kind of vocabulary");
+    die("this program reads only SentencePiece BPE vocabularies that keep extra white space");
   t.tokens = allocate(t.about.tokens, sizeof(poise_token));
   t.sorted = allocate(t.about.tokens, sizeof(int32_t));
   for (size_t i = 0; i < 256; ++i) t.bytes[i] = -1;
   for (size_t id = 0; id < t.about.tokens; ++id) {
     poise_token* token = &t.tokens[id];
     token->size = sizeof *token;
-    must(poise_vocabulary_token(model, id, token, &error));
+    require_ok(poise_vocabulary_token(model, id, token, &error));
     if (token->type == POISE_TOKEN_USER_DEFINED || token->type == POISE_TOKEN_UNUSED)
-      die("this program does not know user-defined and unused tokens");
+      die("token %zu is user-defined or unused, which this program does not support", id);
     if (token->type == POISE_TOKEN_BYTE && token->text.size == 6)
       t.bytes[strtoul(token->text.data + 3, NULL, 16) & 255] = (int32_t)id;  // <0x0A>
     if (token->type == POISE_TOKEN_NORMAL) t.sorted[t.sorted_count++] = (int32_t)id;
@@ -372,8 +371,8 @@ static void close_tokenizer(tokenizer* t) {
   free(t->sorted);
 }
 
-// The normal token with that text, or -1.
-static int32_t find(const tokenizer* t, const char* data, size_t size) {
+// Returns the normal token with that text, or -1.
+static int32_t find_token(const tokenizer* t, const char* data, size_t size) {
   const poise_text text = {data, size};
   size_t low = 0;
   size_t high = t->sorted_count;
@@ -387,8 +386,8 @@ static int32_t find(const tokenizer* t, const char* data, size_t size) {
   return -1;
 }
 
-// The text with U+2581 for spaces, and one more in front.
-static char* with_space_symbols(const tokenizer* t, const char* text, size_t* size) {
+// Returns the text with U+2581 for spaces, and one more in front. The caller frees it.
+static char* add_space_symbols(const tokenizer* t, const char* text, size_t* size) {
   char* out = allocate(3 * strlen(text) + 4, 1);
   if (text[0] != '\0' && t->about.add_dummy_prefix) strcat(out, kSpace);
   *size = strlen(out);
@@ -403,24 +402,26 @@ static char* with_space_symbols(const tokenizer* t, const char* text, size_t* si
   return out;
 }
 
-static size_t character_size(unsigned char lead) { return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4; }
+static size_t find_character_size(unsigned char lead) {
+  return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+}
 
 // Byte pair encoding: splits the text into characters, and joins the two neighbours whose concatenation is the token
 // with the highest score, until no neighbours make a token. Returns the number of ids in `out`, which has space for one
 // per byte and BOS.
 static size_t encode(const tokenizer* t, const char* prompt, int32_t* out) {
   size_t size;
-  char* text = with_space_symbols(t, prompt, &size);
+  char* text = add_space_symbols(t, prompt, &size);
   size_t* begins = allocate(size + 1, sizeof(size_t));  // of the pieces, and the end of the last
   size_t pieces = 0;
   size_t count = 0;
-  for (size_t at = 0; at < size; at += character_size((unsigned char)text[at])) begins[pieces++] = at;
+  for (size_t at = 0; at < size; at += find_character_size((unsigned char)text[at])) begins[pieces++] = at;
   begins[pieces] = size;
   for (;;) {
     size_t best = pieces;
     float best_score = -INFINITY;
     for (size_t i = 0; i + 1 < pieces; ++i) {
-      const int32_t id = find(t, text + begins[i], begins[i + 2] - begins[i]);
+      const int32_t id = find_token(t, text + begins[i], begins[i + 2] - begins[i]);
       if (id < 0 || (best < pieces && t->tokens[id].score <= best_score)) continue;
       best = i;
       best_score = t->tokens[id].score;
@@ -431,7 +432,7 @@ static size_t encode(const tokenizer* t, const char* prompt, int32_t* out) {
   }
   if (t->about.bos_id >= 0) out[count++] = t->about.bos_id;
   for (size_t i = 0; i < pieces; ++i) {
-    const int32_t id = find(t, text + begins[i], begins[i + 1] - begins[i]);
+    const int32_t id = find_token(t, text + begins[i], begins[i + 1] - begins[i]);
     if (id >= 0) out[count++] = id;
     for (size_t at = begins[i]; id < 0 && at < begins[i + 1]; ++at) {
       const int32_t byte = t->bytes[(unsigned char)text[at]];
@@ -444,7 +445,7 @@ static size_t encode(const tokenizer* t, const char* prompt, int32_t* out) {
   return count;
 }
 
-// Prints a token; the first one without the space that encode() put in front.
+// Prints a token; the first one without the space that encode() put in front. `anything`: whether text was printed.
 static void print_token(const tokenizer* t, int32_t id, int* anything) {
   const poise_token* token = &t->tokens[id];
   if (token->type == POISE_TOKEN_BYTE) {
@@ -466,9 +467,8 @@ static void print_token(const tokenizer* t, int32_t id, int* anything) {
 }
 
 // ---- The program
-// ------------------------------------------------------------------------------------------------------------
 
-static int32_t best_token(const transformer* model, const tokenizer* text) {
+static int32_t find_best_token(const transformer* model, const tokenizer* text) {
   const size_t choices = text->about.tokens < model->vocabulary ? text->about.tokens : model->vocabulary;
   size_t best = 0;
   for (size_t i = 1; i < choices; ++i) best = model->logits[i] > model->logits[best] ? i : best;
@@ -479,7 +479,7 @@ int main(int argc, char** argv) {
   if (argc < 3 || argc > 4) die("usage: executor MODEL PROMPT [TOKENS]");
   const size_t wanted = argc == 4 ? (size_t)strtoul(argv[3], NULL, 10) : 128;
   poise_model* file = NULL;
-  must(poise_open(argv[1], NULL, &file, &error));
+  require_ok(poise_open(argv[1], NULL, &file, &error));
   make_half_table();
 
   tokenizer text = open_tokenizer(file);
@@ -496,7 +496,7 @@ int main(int argc, char** argv) {
     print_token(&text, prompt[position], &anything);
   }
   for (size_t made = 0; made < wanted; ++made) {
-    const int32_t token = best_token(&model, &text);
+    const int32_t token = find_best_token(&model, &text);
     if (token == text.about.eos_id) break;
     print_token(&text, token, &anything);
     if (made + 1 == wanted || position == model.context) break;

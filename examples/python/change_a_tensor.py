@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""A model with one tensor changed: change_a_tensor.py [FOLDER OF EXAMPLES]. Writes louder.safetensors to the current
-folder."""
+"""change_a_tensor.py [FOLDER OF EXAMPLES]
+
+Doubles one tensor of a model, and writes the model as louder.safetensors to the current folder.
+"""
 
 import sys
 
@@ -11,8 +13,8 @@ import poise
 folder = sys.argv[1] if len(sys.argv) > 1 else "examples"
 model = poise.open(f"{folder}/nano-mistral")
 
-louder = 2 * model["model.norm.weight"].numpy(dtype="f32")  # an array of our own
-changed = poise.Model({**model, "model.norm.weight": louder}, like=model)  # all others stay where they are, in the file
+louder = 2 * model["model.norm.weight"].numpy(dtype="f32")  # a new array
+changed = poise.Model({**model, "model.norm.weight": louder}, like=model)  # all others are read from the file
 poise.save(changed, "louder.safetensors", dtype="bf16", overwrite=True)
 
 for tensor in poise.diff(model, "louder.safetensors").tensors:

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""The whole way: convert_and_run.py [FOLDER OF EXAMPLES]. Converts, verifies and runs a model; writes nano.gguf to the
-current folder."""
+"""convert_and_run.py [FOLDER OF EXAMPLES]
+
+Converts, verifies and runs a model. Writes nano.gguf to the current folder.
+"""
 
 import sys
 

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""What is inside a model: look_inside.py [FOLDER OF EXAMPLES]. Reads headers, and one tensor."""
+"""look_inside.py [FOLDER OF EXAMPLES]
+
+Prints the configuration of a model, some of its tensors, and some rows of the embedding.
+"""
 
 import sys
 
@@ -16,6 +19,6 @@ for tensor in model.tensors[:5]:
     print(f"  {tensor.name:45} {str(tensor.shape):12} {tensor.stored:6} {tensor.nbytes:>8} bytes")
 
 embedding = model["model.embed_tokens.weight"]
-rows = embedding[100:104].numpy(dtype="f32")  # these rows alone are read and decoded
+rows = embedding[100:104].numpy(dtype="f32")  # reads and decodes only these rows
 for token, row in enumerate(rows, 100):
     print(f"  token {token} {model.vocabulary[token][0]!r}: norm {(row @ row) ** 0.5:.3f}")
