@@ -82,7 +82,7 @@ TEST(HostileGguf, Metadata) {
       "hostile.gguf",
       std::array{
           Case{"a key is not empty", [] { return whole().raw("key 1", text("")); }, kInvalid, "key 1",
-               "metadata: key: 0 bytes long"},
+               "metadata: key: expected 1 to 65535 bytes, found 0"},
           Case{"a key is UTF-8", [] { return whole().raw("key 1", text("\xff")); }, kInvalid, "key 1",
                "key: it is not UTF-8"},
           Case{"a key's length fits", [] { return whole().raw("key 1", number(UINT64_MAX, 8)); }, kInvalid, kAnywhere,
@@ -140,9 +140,9 @@ TEST(HostileGguf, Tensors) {
       "hostile.gguf",
       std::array{
           Case{"a name is not empty", [] { return whole().raw("name 0", text("")); }, kInvalid, "name 0",
-               "name: 0 bytes long"},
+               "name: expected 1 to 1024 bytes, found 0"},
           Case{"a name is not long", [] { return whole().raw("name 0", text(std::string(1025, 'x'))); }, kInvalid,
-               "name 0", "name: 1025 bytes long"},
+               "name 0", "name: expected 1 to 1024 bytes, found 1025"},
           Case{"a name is UTF-8", [] { return whole().raw("name 0", text("\xc0\x80")); }, kInvalid, "name 0",
                "name: it is not UTF-8"},
           Case{"a name comes once", [] { return whole().raw("name 1", text("a.weight")); }, kInvalid, "name 1",

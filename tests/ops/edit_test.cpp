@@ -184,7 +184,7 @@ TEST(Edit, ListsOfZtensorStayLists) {
   EXPECT_EQ(support::error_of([&] {
               edit(file, {.set = {{"tags", "b"}}, .erase = {}});
             }).message(),
-            "tags is a list, and \"b\" is not; a list is JSON, such as [\"a\", \"b\"]");
+            "tags: expected a list as JSON, such as [\"a\", \"b\"], found \"b\"");
   EXPECT_EQ(support::contents(file), before);
 }
 

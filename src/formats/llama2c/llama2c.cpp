@@ -21,8 +21,8 @@ std::int64_t read_size(ByteReader& reader, std::string_view field, std::int64_t 
   return size;
 }
 
-// Reads the seven numbers. In versions 1 and 2 their signs do not show whether there is an output matrix.
-Config read_config(ByteReader& reader, bool sign_tells) {
+// Reads the seven numbers. `is_signed`: version 0, where a negative vocab_size means that there is an output matrix.
+Config read_config(ByteReader& reader, bool is_signed) {
   const std::uint64_t at = reader.position();
   Config config;
   config.hidden_size = read_size(reader, "dim");
@@ -32,7 +32,7 @@ Config read_config(ByteReader& reader, bool sign_tells) {
   config.num_key_value_heads = read_size(reader, "n_kv_heads", kMaxLayers);
   const std::uint64_t vocabulary_at = reader.position();
   const std::int64_t vocabulary = reader.i32("vocab_size");
-  if (vocabulary == 0 || vocabulary < -kMaxModelSize || (vocabulary < 0 && !sign_tells))
+  if (vocabulary == 0 || vocabulary < -kMaxModelSize || (vocabulary < 0 && !is_signed))
     reader.fail("vocab_size", fmt::format("{} tokens", vocabulary), vocabulary_at);
   config.vocab_size = vocabulary < 0 ? -vocabulary : vocabulary;
   config.tie_word_embeddings = vocabulary > 0;

@@ -10,7 +10,7 @@
 //   i32         version
 //   i32 x 7     the same numbers, vocab_size positive
 //   u8          1: the output matrix is the embedding
-//   i32         version 2: codes that share a scale
+//   i32         version 2: the number of codes that share a scale
 //   zero bytes up to 256, then arrays: norms in f32, matrices in f32 (version 1), or i8 codes followed by f32 scales
 //               (version 2)
 #pragma once
@@ -39,10 +39,10 @@ struct Header {
   std::uint64_t data_begin = 0;
 };
 
-// Throws invalid_file; unsupported for unknown versions. The reader is then at the end of the numbers.
+// Reads the header, and leaves the reader at its end. Throws invalid_file, and unsupported for unknown versions.
 Header read_header(ByteReader& reader);
 
-// Returns the bytes of the whole file; std::nullopt for 2^64 and more.
+// Returns the size of the whole file; std::nullopt for 2^64 bytes and more.
 std::optional<std::uint64_t> compute_file_size(const Header& header);
 
 // Returns true for a file of version 0, which has no magic: the numbers must describe a model of exactly its size.
@@ -65,7 +65,7 @@ std::vector<FileArray> list_arrays(const Header& header);
 
 Model read(const Input& input, const ReadOptions& options);
 
-// tokenizer.bin of llama2.c, which stands next to the weights:
+// Reads tokenizer.bin of llama2.c, a file next to the weights:
 //
 //   i32          bytes of the longest token
 //   for each token: f32 score, i32 length, its text with spaces in place of U+2581

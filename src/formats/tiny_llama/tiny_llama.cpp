@@ -245,8 +245,7 @@ Faults find_faults(const Model& model) {
 
 void require_writable(const Model& model) {
   const std::string& type = model.card.model_type;
-  if (!type.empty() && type != kTinyLlama)
-    refuse(fmt::format("the model is a {}, the file holds a tiny_llama only", type));
+  if (!type.empty() && type != kTinyLlama) refuse(fmt::format("the model_type is {}, expected tiny_llama", type));
   if (!model.config) refuse("the model has no configuration, and the file begins with one");
   if (type.empty())
     refuse("the model has no model_type", {{.kind = Remedy::Kind::model_type, .value = std::string(kTinyLlama)}});
@@ -300,7 +299,7 @@ FilePlan plan(const Model& model, const WriteOptions&) {
   return plan;
 }
 
-std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+std::vector<std::string> list_losses(const Model& model, const WriteOptions&) {
   Losses losses("a Tiny Llama weight file");
   losses.note_card(model.card);
   losses.note_vocabulary(model, "programs take it from vocab.txt and merges.txt");
@@ -330,10 +329,10 @@ bool sniff(const Input& input) {
 const Format kTinyLlamaFormat = {
     .info = {"tllm", "a Tiny Llama weight file", ".tllm"},
     .extensions = kExtensions,
-    .holds_bf16 = true,  // not true; but f16 would not help, and rejecting the stored type is clearer
+    .holds_bf16 = true,  // it holds float32 only, but refusing bf16 is clearer than a silent conversion
     .sniff = sniff,
     .read = tiny_llama::read,
-    .prepare = prepare_with<tiny_llama::plan, tiny_llama::write, tiny_llama::losses>,
+    .prepare = prepare_with<tiny_llama::plan, tiny_llama::write, tiny_llama::list_losses>,
 };
 
 }  // namespace poise

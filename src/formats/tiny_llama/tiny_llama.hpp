@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kSwappedMagic = 0x4D4C4C54;  // on the disk "TLLM
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint64_t kHeaderBytes = 36;
 
-// Returns the bytes before an array's values.
+// Returns the number of bytes before an array's values.
 inline std::uint64_t count_dimension_bytes(const Shape& shape) { return shape.size() * sizeof(std::uint64_t); }
 
 // Returns the exact size of the file; std::nullopt if it does not fit 64 bits. Requires: a checked configuration.
@@ -35,9 +35,9 @@ Model read(const Input& input, const ReadOptions& options);
 // Writes a Tiny Llama weight file. Throws unsupported with every reason why the model is not such a file.
 void write(const Model& model, Output& output, const WriteOptions& options);
 
-// Throws what write() throws.
+// Returns the sizes of the file that write() would write. Throws what write() throws.
 FilePlan plan(const Model& model, const WriteOptions& options);
 
-std::vector<std::string> losses(const Model& model, const WriteOptions& options);
+std::vector<std::string> list_losses(const Model& model, const WriteOptions& options);
 
 }  // namespace poise::tiny_llama

@@ -16,12 +16,12 @@ inline constexpr std::string_view kAffineLayout = "poise.affine/1";
 // which may take a pass over the data.
 Tensor convert_to_stored_affine(const Tensor& tensor);
 
-// Returns the tensor with a scale of the largest encoded size instead of its own, which may take a pass over the
-// elements. Other tensors are returned unchanged.
+// Returns an affine tensor with a scale of the largest encoded size instead of its own, because finding that may take a
+// pass over the elements. Returns other tensors unchanged.
 Tensor set_longest_scale(Tensor tensor);
 
-// Converts a tensor with the attribute back; leaves others alone. Throws invalid_file (without path) when the
-// attribute, the type or the size do not fit.
+// Converts a tensor with the attribute back; leaves others alone. Throws invalid_file (without path) if the attribute,
+// the type or the size does not fit.
 void convert_stored_affine(Tensor& tensor);
 
 }  // namespace poise::ztensor

@@ -28,7 +28,7 @@ std::uint64_t guess_alignment(const std::vector<FileRange>& blobs, const Manifes
 
 // Warns of reserved bytes: readers ignore them, and a later version may give them a meaning.
 void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
-  constexpr std::uint64_t kBehind = 12;  // the magic, too
+  constexpr std::uint64_t kBehind = 12;  // bytes from this field to the end of the file: it and the magic
   ByteReader reader(*source, "zt 2");
   reader.seek(source->size() - kBehind);
   const std::uint32_t reserved = reader.u32("reserved");
@@ -41,7 +41,7 @@ void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
 // Adds the manifests and footers that edits have left: each edit appended new ones.
 void add_superseded(const SourcePtr& source, ManifestRange manifest, std::vector<FileRange>& known) {
   while (manifest.begin > kLeastAlignment2) {
-    std::vector<std::byte> before(kLeastAlignment2);  // with only zeros between
+    std::vector<std::byte> before(kLeastAlignment2);  // an older footer may end here, before zeros
     source->read(manifest.begin - before.size(), before);
     const auto last = std::find_if(before.rbegin(), before.rend(), [](std::byte byte) { return byte != std::byte{0}; });
     const std::uint64_t end = manifest.begin - static_cast<std::uint64_t>(last - before.rbegin());
@@ -51,7 +51,7 @@ void add_superseded(const SourcePtr& source, ManifestRange manifest, std::vector
       parse_manifest2(*old, manifest);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::io) throw;
-      return;  // other bytes
+      return;  // these bytes are not a footer
     }
     known.push_back({manifest.begin, manifest.end});
     known.push_back({end - kFooterBytes2, end});
@@ -82,7 +82,7 @@ std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   known.push_back({0, kMagic2.size()});
   known.push_back({input.source->size() - kFooterBytes2, input.source->size()});
   add_superseded(input.source, range, known);
-  // The first is required of every blob; writers align to the others.
+  // Every blob has the first alignment; writers use the others.
   find_unused_bytes(input.source, std::move(known),
                     std::array{kLeastAlignment2, alignment, kCanonicalAlignment2, kFooterBlock2}, findings);
   warn_of_unknown_types(model, is_known_layout2, findings);

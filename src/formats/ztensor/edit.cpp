@@ -43,7 +43,7 @@ class EncodedMap {
   // Appends an entry: a key, empty if it is not text, and the encoded key and value.
   void append(std::string_view key, std::string_view encoded) { entries_.push_back({key, encoded}); }
 
-  // Replaces the entry with that key, or inserts it in order. True if it is new.
+  // Replaces the entry with that key, or inserts it in order. Returns true if it is new.
   bool set(std::string_view key, const std::string& encoded_value) {
     const Entry entry{key, made_.emplace_back(cbor::encode(key) + encoded_value)};
     const auto same = std::ranges::find(entries_, key, &Entry::key);
@@ -82,21 +82,21 @@ class EncodedMap {
   std::deque<std::string> made_;  // the entries that were set
 };
 
-// Returns the value to store: text that replaces a list is JSON of another list.
+// Returns the value to store. A text that replaces a list must be JSON of a list.
 Value convert_value(const std::string& key, const Value& given, bool is_list) {
   const auto* text = given.get_if<std::string>();
   if (text == nullptr || !is_list) return given;
   if (auto list = parse_json_list(*text)) return *std::move(list);
-  refuse(fmt::format("{} is a list, and \"{}\" is not; a list is JSON, such as [\"a\", \"b\"]", key,
+  refuse(fmt::format("{}: expected a list as JSON, such as [\"a\", \"b\"], found \"{}\"", key,
                      shorten(*text, kMostShown)));
 }
 
-// Returns the new keys. `lists`: the keys whose values are lists.
-std::vector<std::string> apply(EncodedMap& attributes, const std::set<std::string, std::less<>>& lists,
-                               const AttributeChanges& changes) {
+// Applies the changes, and returns the new keys. `lists`: the keys whose values are lists.
+std::vector<std::string> apply_to_map(EncodedMap& attributes, const std::set<std::string, std::less<>>& lists,
+                                      const AttributeChanges& changes) {
   const auto set = [&](const std::string& key, const Value& value) {
     if (key.empty() || key.size() > kMaxNameBytes2 || key.find('\0') != std::string::npos)
-      refuse(fmt::format("the name of an attribute has 1 to {} bytes without NUL", kMaxNameBytes2));
+      refuse(fmt::format("an attribute's name: expected 1 to {} bytes without NUL", kMaxNameBytes2));
     return attributes.set(key, cbor::encode(convert_value(key, value, lists.contains(key))));
   };
   return apply_changes(
@@ -115,7 +115,9 @@ EditedManifest edit_manifest(const Input& input, const ManifestRange& range, cbo
   const ManifestBytes bytes(*input.source, range);
   const std::string_view text(reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size());
   cbor::Cursor in(bytes.bytes(), range.begin, input.source->name(), "zTensor: manifest", rules);
-  const auto since = [&](std::uint64_t begin) { return text.substr(begin - range.begin, in.position() - begin); };
+  const auto get_bytes_since = [&](std::uint64_t begin) {
+    return text.substr(begin - range.begin, in.position() - begin);
+  };
   EncodedMap root(order);
   EncodedMap attributes(order);
   std::set<std::string, std::less<>> lists;
@@ -123,17 +125,17 @@ EditedManifest edit_manifest(const Input& input, const ManifestRange& range, cbo
   for (std::uint64_t begin = in.position(); map.next(); begin = in.position()) {
     if (map.key() != kAttributes) {
       in.skip();
-      root.append(map.key(), since(begin));
+      root.append(map.key(), get_bytes_since(begin));
     } else if (!in.skip_null()) {
       auto old = in.map();
       for (std::uint64_t entry = in.position(); old.next(); entry = in.position()) {
         if (is_list_head(bytes.bytes()[in.position() - range.begin])) lists.emplace(old.key());
         in.skip();
-        attributes.append(old.key(), since(entry));
+        attributes.append(old.key(), get_bytes_since(entry));
       }
     }
   }
-  std::vector<std::string> added = apply(attributes, lists, changes);
+  std::vector<std::string> added = apply_to_map(attributes, lists, changes);
   if (!attributes.empty()) root.set(kAttributes, attributes.encode());
   std::string manifest = root.encode();
   if (manifest.size() > kMaxManifestBytes)
@@ -191,7 +193,7 @@ class Appended final : public PreparedEdit {
   ByteWriter footer_;
 };
 
-// Writes the file's blobs with a new manifest, in a file that replaces it.
+// Writes the file's blobs and a new manifest to another file, which replaces this one.
 class Rewritten final : public PreparedEdit {
  public:
   Rewritten(const Input& input, std::uint64_t blobs_end, EditedManifest manifest)
@@ -227,8 +229,8 @@ class Rewritten final : public PreparedEdit {
 std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const AttributeChanges& changes) {
   const ManifestRange range = find_manifest2(*input.source);
   if (range.end == 0)
-    throw Error(ErrorKind::unsupported, "this is a data shard: the attributes are in the file with the manifest",
-                input.path.string());
+    throw Error(ErrorKind::unsupported,
+                "this is a data shard: edit the file with the manifest, which has the attributes", input.path.string());
   return std::make_unique<Appended>(input, edit_manifest(input, range, cbor::Rules::deterministic, changes));
 }
 

@@ -1,4 +1,4 @@
-// Edits the root attributes of zTensor files in place.
+// Edits and lists the root attributes of zTensor files, and checks what is outside their parts.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const Attribute
 // them throws.
 std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& range, cbor::Rules rules);
 
-// These find bytes that no part uses, and unknown features.
+// Each finds bytes that no part uses, and unknown features.
 std::vector<Finding> audit_version_1(const Input& input, const Model& model);
 std::vector<Finding> audit_version_2(const Input& input, const Model& model);
 

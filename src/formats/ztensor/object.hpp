@@ -1,4 +1,4 @@
-// Objects: the description of one tensor that a zTensor file of any version stores.
+// Objects: an object describes one tensor in a zTensor file of any version.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@
 
 namespace poise::ztensor {
 
-// Describes one run of stored bytes (a component in 1.x, a part in 2). Texts are views: the cursor that read them, and
-// the bytes that it reads, outlive this.
+// Describes one run of stored bytes (a component in 1.x, a part in 2). Texts are views. Requires: the cursor that read
+// them, and its bytes, outlive this.
 struct Component {
   std::string_view role;
   DType dtype = DType::unknown;
@@ -46,8 +46,8 @@ struct StoredObject {
   std::uint64_t position = 0;  // of its map in the manifest
 };
 
-// Clears `object`, keeping its memory, for one that begins at the cursor. Fails when there are already as many as a
-// model may have tensors.
+// Clears `object`, but keeps its memory, for the object at the cursor. Fails if `already`, the number of objects before
+// it, is the largest number of tensors.
 void begin_object(StoredObject& object, std::size_t already, const cbor::Cursor& in);
 
 // Parses an array of at most kMaxRank numbers.
@@ -56,10 +56,10 @@ Shape parse_shape(cbor::Cursor& in);
 // Parses text that names a type, a layout, an encoding or a digest: short, since it may be kept for every part.
 std::string_view parse_type_name(cbor::Cursor& in);
 
-// Returns a digest of no bytes, of the usual length; empty for DigestAlgorithm::none.
+// Returns the digest of no bytes, which has the usual length; empty for DigestAlgorithm::none.
 std::string compute_empty_digest(DigestAlgorithm algorithm);
 
-// Returns the cost of a manifest with these attributes in its reader's budget. Tensors are StoredTensor or Tensor.
+// Returns the cost of a manifest in its reader's budget (measure_cost()). Tensors: StoredTensor or Tensor.
 template <typename Tensors>
 std::uint64_t measure_manifest(const Attributes& attributes, const Tensors& tensors) {
   std::uint64_t cost = measure_cost(attributes);
@@ -68,7 +68,7 @@ std::uint64_t measure_manifest(const Attributes& attributes, const Tensors& tens
   return cost;
 }
 
-// Returns the part of an extent. Requires: the tensor has it.
+// Returns the part that is stored at an extent. Requires: the tensor has it.
 const Part& find_part(const Tensor& tensor, const Extent& extent);
 
 // Returns a tensor's name, cut if it is too long for a message.
@@ -99,8 +99,8 @@ class ManifestBytes {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Releases the mapped pages before a position, which has been read. They can still be read.
-  void done_before(std::uint64_t position) {
+  // Releases the mapped pages before a position, which has been read. They can be read again.
+  void release_before(std::uint64_t position) {
     if (!source_.mapped() || position - done_ < kPieceBytes) return;
     source_.done_with(done_, position - done_);
     done_ = position;

@@ -29,11 +29,11 @@ class ModelBuilder1 {
   ModelBuilder1(const ModelBuilder1&) = delete;
   ModelBuilder1& operator=(const ModelBuilder1&) = delete;
 
-  // Reserves room for that many.
+  // Reserves memory for that many tensors.
   void reserve(std::size_t objects);
-  // Takes an object, and may move out of it. Throws invalid_file for a repeated name, and for a component that is
-  // misaligned, is outside [64, data_end) or has a wrong size for its shape and layout.
-  void take(StoredObject& object);
+  // Adds the tensor of an object, and may move out of the object. Throws invalid_file for a repeated name, and for a
+  // component that is misaligned, is outside [64, data_end) or has a wrong size for its shape and layout.
+  void add_object(StoredObject& object);
   // Throws invalid_file when components overlap without being equal.
   void finish();
 
@@ -42,27 +42,27 @@ class ModelBuilder1 {
   std::unique_ptr<Impl> impl_;
 };
 
-// Says whether sizes of a tensor's parts are known: hidden ones are known only after decoding.
+// Distinguishes sizes of parts that are known from those that only decoding shows.
 enum class Sizes1 { known, hidden };
 
 // Sets the layout of a tensor by its name in a 1.x file, and by attributes and parts. Hidden sizes are checked when the
 // parts are decoded. Throws invalid_file (without path) when they are inconsistent.
 void convert_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes);
 
-// Returns where a file's manifest begins, which is where its blobs end. Throws invalid_file if there is none.
+// Returns the offset of a file's manifest, which is the end of its blobs. Throws invalid_file if there is none.
 std::uint64_t find_manifest_begin1(const Source& source);
 
 // Returns the manifest of a 1.1 or 1.2 file. Throws invalid_file; unsupported for older files.
 ManifestRange find_manifest1(const Source& source);
 
-// Returns the manifest of a 0.1 file, which calls it index.
+// Returns the manifest of a 0.1 file, which is called the index there.
 ManifestRange find_index0(const Source& source);
 
 // Reads a 0.1 file's objects. Requires: the source begins with kMagic0.
 void read_version_0(Model& model, const SourcePtr& source);
 
 // Returns version 1's spelling of a type that Poise does not know. A type of version 2 over bytes ("u8:acme.x/1") gets
-// the name of the logical type, like known ones; others keep theirs.
+// the name of the logical type, like known ones; other types keep their spelling.
 std::string_view spell_unknown(std::string_view name);
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options);

@@ -47,7 +47,8 @@ ManifestRange read_manifest_range(ByteReader& reader, std::uint64_t footer, std:
   return {footer - length, footer};
 }
 
-// Returns true for a 1.0 file, which ends with the manifest's size only: accepted if a map begins at the implied place.
+// Returns true if the file ends like one of 1.0: with the manifest's size only, and with a map at the place that it
+// implies.
 bool ends_like_1_0(const Source& source) {
   if (source.size() < kMagicBytes + kSizeBytes + 1) return false;
   ByteReader reader(source, "zt 1.0");
@@ -87,7 +88,7 @@ Ending find_manifest(const Source& source) {
 }
 
 // Finds the type by dtype and, from 1.2 on, the logical type over it.
-DType resolve(std::string_view dtype, std::string_view type) {
+DType find_component_dtype(std::string_view dtype, std::string_view type) {
   if (type.empty()) return find_spelled_dtype(kSpellings1, dtype).value_or(DType::unknown);
   if (const auto found = find_stored_dtype(dtype, type)) return *found;
   const auto named = find_spelled_dtype(kSpellings1, type);
@@ -124,12 +125,12 @@ class ManifestParser1 {
       in_.fail(fmt::format("version: expected 1.x, found \"{}\"", version_), in_.position(), ErrorKind::unsupported);
   }
 
-  Attributes read_attributes() {
+  Attributes take_attributes() {
     if (!generator_.empty() && attributes_.find("generator") == nullptr) attributes_.set("generator", generator_);
     return std::move(attributes_);
   }
   bool is_1_0() const { return is_1_0_; }
-  std::string format() const {
+  std::string name_format() const {
     return is_1_0_ ? "zt-1.0" : version_.starts_with("1.1") || version_.starts_with("1.0") ? "zt-1.1" : "zt-1.2";
   }
 
@@ -143,8 +144,8 @@ class ManifestParser1 {
       begin_object(object, model_.size(), in_);
       object.name = map.key();
       parse_object(object);
-      builder_.take(object);
-      bytes_.done_before(in_.position());
+      builder_.add_object(object);
+      bytes_.release_before(in_.position());
     }
   }
 
@@ -207,7 +208,7 @@ class ManifestParser1 {
         has_length = true;
         component.length = in_.u64();
       } else if (in_.skip_null()) {
-        continue;  // any other field may be null for absent, too
+        continue;  // other fields may be null, which means that they are missing
       } else if (map.is("type")) {
         type = parse_type_name(in_);
       } else if (map.is("encoding")) {
@@ -223,7 +224,7 @@ class ManifestParser1 {
     if (dtype.empty() && !is_1_0_) in_.fail("\"dtype\" is missing", component.position);
     if (!has_offset) in_.fail("\"offset\" is missing", component.position);
     if (!has_length) in_.fail("\"length\" is missing", component.position);
-    component.dtype = resolve(dtype, type);
+    component.dtype = find_component_dtype(dtype, type);
     component.spelling = type.empty() ? choose_spelling(component.dtype, dtype)
                                       : choose_spelling(component.dtype, fmt::format("{}:{}", dtype, type));
   }
@@ -257,9 +258,9 @@ void read_version_1(Model& model, const SourcePtr& source) {
   ModelBuilder1 builder(model, source, range.begin, std::string(kContext1));
   ManifestParser1 parser(manifest, in, model, builder);
   parser.parse();
-  if (!has_magic && !parser.is_1_0()) fail_without_magic(*source);  // only 1.0 ends without
-  model.origin.format = parser.format();
-  model.attributes = parser.read_attributes();
+  if (!has_magic && !parser.is_1_0()) fail_without_magic(*source);  // only 1.0 has no magic at the end
+  model.origin.format = parser.name_format();
+  model.attributes = parser.take_attributes();
   builder.finish();
 }
 
@@ -273,7 +274,7 @@ bool sniff1(const Input& input) {
   return magic == kMagic1 || magic == kMagic0;
 }
 
-// Returns true if the footer of 1.x is there.
+// Returns true if the file has the footer of 1.x.
 bool matches_end(const Input& input) {
   const std::uint64_t size = input.source->size();
   if (size < 2 * kMagicBytes) return false;
@@ -303,7 +304,7 @@ Model read1(const Input& input, const ReadOptions&) {
 // version 2.
 bool is_layout_of_version_1(const LayoutType& type) { return &type != &layouts::mx && &type != &layouts::blocks; }
 
-// Lists keys. Version 0.1 has no attributes of a whole file.
+// Returns the root attributes. Version 0.1 has none.
 std::vector<MetadataKey> list_keys1(const Input& input) {
   if (read_magic(input) == kMagic0) return {};
   return list_keys(*input.source, find_manifest(*input.source).manifest, cbor::Rules::lenient);
@@ -375,14 +376,14 @@ class EntryParser {
     attributes_.clear();
     for (auto map = in_.map(); map.next();) {
       std::erase(missing_, map.key());
-      field(map.key(), map.has_text_key(), object, data);
+      parse_field(map.key(), map.has_text_key(), object, data);
     }
     if (!missing_.empty()) in_.fail(fmt::format("\"{}\" is missing", missing_.front()), object.position);
     object.attributes = Attributes::from_unique(std::exchange(attributes_, {}));
   }
 
  private:
-  void field(std::string_view key, bool is_text, StoredObject& object, Component& data) {
+  void parse_field(std::string_view key, bool is_text, StoredObject& object, Component& data) {
     const std::uint64_t begin = in_.position();
     if (key == "name") {
       object.name = in_.text();
@@ -442,7 +443,7 @@ void read_version_0(Model& model, const SourcePtr& source) {
   for (auto entries = in.array(); entries.next();) {
     begin_object(object, model.size(), in);
     parser.parse(object);
-    builder.take(object);
+    builder.add_object(object);
   }
   in.finish();
   builder.finish();

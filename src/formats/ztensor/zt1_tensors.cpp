@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kWidestElement = 16;  // complex128
 
-// Sorts components as they were written: an empty one begins where the next one does.
+// Returns the key that sorts components in the order of writing: an empty one has the offset of the next one.
 std::pair<std::uint64_t, std::uint64_t> get_order(const Component& component) {
   return {component.offset, component.length};
 }
@@ -42,9 +42,9 @@ class ModelBuilder1::Impl {
     beginnings_.reserve(objects);
   }
 
-  void take(StoredObject& object) {
+  void add_object(StoredObject& object) {
     const std::size_t extents = extents_.size();
-    if (faults_.attempt([&] { add(object); }, object.name)) return;
+    if (faults_.attempt([&] { add_tensor(object); }, object.name)) return;
     extents_.resize(extents);
     beginnings_.resize(model_.size());
   }
@@ -57,7 +57,7 @@ class ModelBuilder1::Impl {
   }
 
  private:
-  void add(StoredObject& object) {
+  void add_tensor(StoredObject& object) {
     if (!std::ranges::is_sorted(object.components, {}, get_order))
       std::ranges::stable_sort(object.components, {}, get_order);
     Tensor tensor;
@@ -82,10 +82,10 @@ class ModelBuilder1::Impl {
         extents_.push_back(
             {component.offset, component.length, index, static_cast<std::uint32_t>(component.position - data_end_)});
       }
-      tensor.parts.push_back(part(tensor, component));
+      tensor.parts.push_back(make_part(tensor, component));
     }
     beginnings_.push_back(2 * begin + (has_bytes ? 1 : 0));
-    resolve(tensor, object.position);
+    set_layout(tensor, object.position);
     if (object.big_endian) swap_bytes(tensor);
     try {
       model_.add(std::move(tensor));
@@ -127,9 +127,9 @@ class ModelBuilder1::Impl {
     }
   }
 
-  Part part(const Tensor& tensor, Component& component) {
+  Part make_part(const Tensor& tensor, Component& component) {
     Part part;
-    part.blob = blob(tensor, component);
+    part.blob = make_blob(tensor, component);
     part.role = component.role;
     part.dtype = component.dtype;
     part.spelling = std::move(component.spelling);
@@ -138,7 +138,7 @@ class ModelBuilder1::Impl {
     return part;
   }
 
-  BlobPtr blob(const Tensor& tensor, const Component& component) {
+  BlobPtr make_blob(const Tensor& tensor, const Component& component) {
     if (component.encoding == "raw") {
       if (component.decoded_length.value_or(component.length) != component.length) {
         fail(tensor, component,
@@ -155,20 +155,20 @@ class ModelBuilder1::Impl {
                               component.decoded_length.value_or(component.length), std::move(reason));
     }
     try {
-      return zstd_blob(tensor, component, std::move(range));
+      return make_compressed_blob(tensor, component, std::move(range));
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}: {}: {}", context_, tensor.name, component.role, error.message()),
                   error.path(), error.offset());
     }
   }
 
-  BlobPtr zstd_blob(const Tensor& tensor, const Component& component, StoredRange range) {
-    if (const auto size = component.decoded_length ? component.decoded_length : exact_size(tensor, component))
+  BlobPtr make_compressed_blob(const Tensor& tensor, const Component& component, StoredRange range) {
+    if (const auto size = component.decoded_length ? component.decoded_length : find_exact_size(tensor, component))
       return make_zstd_blob(std::move(range), *size);
     sizes_known_ = false;
     std::shared_ptr<ZstdSize>& size = unknown_sizes_[{component.offset, component.length}];
     if (!size) size = count_zstd(range);
-    return make_zstd_blob_of_unknown_size(std::move(range), largest_size(tensor, component), size);
+    return make_zstd_blob_of_unknown_size(std::move(range), find_largest_size(tensor, component), size);
   }
 
   static void swap_bytes(Tensor& tensor) {
@@ -177,8 +177,8 @@ class ModelBuilder1::Impl {
     }
   }
 
-  // Returns the decoded bytes of a component, if the shape alone implies them.
-  std::optional<std::uint64_t> exact_size(const Tensor& tensor, const Component& component) const {
+  // Returns the decoded size of a component, if the shape alone implies it.
+  std::optional<std::uint64_t> find_exact_size(const Tensor& tensor, const Component& component) const {
     if (component.dtype == DType::unknown) return std::nullopt;
     if (kind_ == Layout::dense && component.role == "data") return packed_bytes(component.dtype, elements_);
     if (kind_ == Layout::sparse_csr && component.role == "indptr" && tensor.shape.size() == 2) {
@@ -189,8 +189,9 @@ class ModelBuilder1::Impl {
     return std::nullopt;
   }
 
-  // Returns the largest size. Known layouts have at most as many elements as the shape, except for coordinates.
-  std::uint64_t largest_size(const Tensor& tensor, const Component& component) const {
+  // Returns the largest decoded size of a component. Known layouts have at most as many elements as the shape, except
+  // for coordinates.
+  std::uint64_t find_largest_size(const Tensor& tensor, const Component& component) const {
     const bool beside_data = kind_ == Layout::dense && component.role != "data";
     if (kind_ == Layout::other || component.dtype == DType::unknown || beside_data) return UINT64_MAX;
     const std::uint64_t each = component.role == "coords" ? tensor.shape.size() : 1;
@@ -198,8 +199,8 @@ class ModelBuilder1::Impl {
     return count ? checked_mul(*count, kWidestElement).value_or(UINT64_MAX) : UINT64_MAX;
   }
 
-  // Does not compute unknown sizes: that takes a pass over the data.
-  void resolve(Tensor& tensor, std::uint64_t position) const {
+  // Sets the layout, and checks the parts. Does not compute unknown sizes, because that takes a pass over the data.
+  void set_layout(Tensor& tensor, std::uint64_t position) const {
     const bool is_data_known = kind_ == Layout::dense;
     try {
       convert_stored1(tensor, layout_, sizes_known_ || is_data_known ? Sizes1::known : Sizes1::hidden);
@@ -212,17 +213,17 @@ class ModelBuilder1::Impl {
     const auto overlap = find_overlap(std::exchange(extents_, {}));
     if (!overlap) return;
     const auto& [before, here] = *overlap;
-    const auto name_of = [&](const Extent& extent) {
+    const auto describe_extent = [&](const Extent& extent) {
       const Tensor& tensor = model_.tensors()[extent.tensor];
       return fmt::format("{}: {}", tensor.name, find_part(tensor, extent).role);
     };
     throw Error(ErrorKind::invalid_file,
-                fmt::format("{}: {}: {} bytes at {} overlap those of {} at {}", context_, name_of(here), here.length,
-                            here.begin, name_of(before), before.begin),
+                fmt::format("{}: {}: {} bytes at {} overlap those of {} at {}", context_, describe_extent(here),
+                            here.length, here.begin, describe_extent(before), before.begin),
                 source_->name(), data_end_ + here.position);
   }
 
-  // Warns of dense tensors with parts besides data: the specification only lists what is required.
+  // Warns of dense tensors with parts besides data: the specification requires data, and is silent about other parts.
   void warn_of_more_parts() {
     const Tensor* first = nullptr;
     std::size_t count = 0;
@@ -244,8 +245,8 @@ class ModelBuilder1::Impl {
   std::uint64_t data_end_;
   std::string context_;
   std::vector<Extent> extents_;
-  // Where each tensor's bytes begin, times two, plus one if it has any: an empty one comes before the one whose place
-  // it shares.
+  // For each tensor, twice the offset of its bytes, plus 1 if it has any: an empty tensor comes before another one at
+  // its offset.
   std::vector<std::uint64_t> beginnings_;
   TensorFaults faults_{model_};
   // These belong to the current tensor.
@@ -270,7 +271,7 @@ ModelBuilder1::ModelBuilder1(Model& model, SourcePtr source, std::uint64_t data_
     : impl_(std::make_unique<Impl>(model, std::move(source), data_end, std::move(context))) {}
 ModelBuilder1::~ModelBuilder1() = default;
 void ModelBuilder1::reserve(std::size_t objects) { impl_->reserve(objects); }
-void ModelBuilder1::take(StoredObject& object) { impl_->take(object); }
+void ModelBuilder1::add_object(StoredObject& object) { impl_->add_object(object); }
 void ModelBuilder1::finish() { impl_->finish(); }
 
 }  // namespace poise::ztensor

@@ -39,7 +39,7 @@ std::string_view spell_type(const Tensor& tensor, const Part& part) {
   refuse_tensor("zTensor 1.1", tensor);
 }
 
-// Is the manifest's description of a part.
+// Holds the manifest's description of a part.
 struct StoredComponent {
   std::string role;
   std::string dtype;
@@ -57,7 +57,7 @@ class ComponentWriter {
     if (options.zstd_level) compressor_.emplace(*options.zstd_level);
   }
 
-  // Writes a part, whose bytes are `blob`. finish() has its digest.
+  // Writes a part, whose bytes are `blob`. finish() returns its digest.
   StoredComponent write(const Tensor& tensor, const Part& part, const Blob& blob) {
     sink_.pad_to(kAlignment1);
     StoredComponent component;

@@ -27,10 +27,10 @@ namespace ztensor {
 inline constexpr std::string_view kMagic2 = "\x89ZT2\r\n\x1a\n";
 inline constexpr std::uint64_t kLeastAlignment2 = 4096;
 inline constexpr std::uint64_t kCanonicalAlignment2 = 65536;
-inline constexpr std::uint64_t kMostAlignment2 = 1 << 30;  // that Poise writes: of the largest pages
+inline constexpr std::uint64_t kMostAlignment2 = 1 << 30;  // for writing: the size of the largest pages of memory
 inline constexpr std::uint64_t kFooterBytes2 = 40;
 inline constexpr std::uint64_t kFooterBlock2 =
-    512;  // a footer inside one is written in one piece: an edit begins one here
+    512;  // disks write such a block in one piece, so an edit puts the footer into one
 inline constexpr std::uint64_t kLeastFileBytes2 = 48;
 
 struct Shard {
@@ -46,17 +46,19 @@ struct Manifest2 {
 
 // Receives the objects of a manifest, in order.
 struct ObjectReceiver2 {
-  // Is called once, before the first object. `objects` is their number, unless the manifest claims an impossible one.
+  // Called once, before the first object. `objects` is their number, or a smaller one if the manifest claims an
+  // impossible number.
   FunctionRef<void(const std::vector<Shard>& shards, std::size_t objects)> begin;
-  // Takes an object, and may move out of it.
-  FunctionRef<void(StoredObject& object)> take;
+  // Called for each object; may move out of it.
+  FunctionRef<void(StoredObject& object)> add_object;
 };
 
-// Returns where the manifest is; an empty range for a data shard. Throws invalid_file for wrong magic numbers, version,
-// bounds or manifest hash; unsupported for another version.
+// Returns the range of the manifest; an empty one for a data shard. Throws invalid_file for wrong magic numbers, bounds
+// or manifest hash; unsupported for another version.
 ManifestRange find_manifest2(const Source& source);
 
-// Throws invalid_file naming the key and its offset for a manifest that breaks a rule.
+// Parses a manifest, and passes its objects to the receiver. Throws invalid_file, naming the key and its offset, if it
+// breaks a rule.
 Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, const ObjectReceiver2* receiver = nullptr);
 
 // Returns the algorithm of a part's or shard's digest. Version 2 defines xxh3 and sha256; others are `unknown`.
@@ -88,10 +90,11 @@ struct StoredTensor {
   Attributes attributes;
   std::vector<StoredPart> parts;  // sorted by role
 };
-// Converts a tensor; of dense ones, only data. Throws unsupported when version 2 cannot hold it.
+// Converts a tensor to the form in which version 2 stores it; of a dense tensor, only the part data. Throws unsupported
+// if version 2 cannot hold it.
 StoredTensor to_stored2(const Tensor& tensor);
 
-// Converts back a tensor that was read with version 2's roles and attributes and its name of a layout.
+// Converts a tensor back that has version 2's roles and attributes. `layout`: version 2's name of its layout.
 void convert_stored2(Tensor& tensor, std::string_view layout);
 
 // Returns version 2's role of a part of a tensor.
@@ -112,9 +115,7 @@ std::vector<std::string> list_zt2_losses(const Model& model, const WriteOptions&
 
 namespace poise::ztensor {
 
-// The blobs of a zTensor 2 file that is being written: where each part is stored, by the options.
-
-// Says how parts are stored, by the options. Throws bad_argument for options that version 2 lacks.
+// Holds the options for storing parts. Throws bad_argument for options that version 2 lacks.
 struct BlobStorage {
   explicit BlobStorage(const WriteOptions& options);
 
@@ -123,7 +124,7 @@ struct BlobStorage {
   DigestAlgorithm digest;
 };
 
-// Is the manifest's description of a part that has been written.
+// Holds the place of a part that has been written.
 struct BlobReference {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;  // stored
@@ -148,7 +149,7 @@ WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const BlobSto
 void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attributes,
                     const std::vector<StoredTensor>& tensors, const WrittenBlobs& blobs);
 
-// Returns the last bytes of a file; a data shard has no manifest.
+// Makes the footer of a file. `manifest`: its bytes; empty for a data shard.
 ByteWriter make_footer(std::uint64_t offset, std::string_view manifest);
 
 // Converts a name to Unicode's normal form C, which canonical files have. Returns invalid UTF-8 unchanged.

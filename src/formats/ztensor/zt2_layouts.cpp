@@ -77,7 +77,7 @@ void check_gguf(const Tensor& tensor) {
   require_size(tensor, data, checked_mul(tensor.elements() / elements, bytes));
 }
 
-// Reads blocks. The type of known blocks implies their size.
+// Converts blocks of a known type. Their sizes in the attributes must be those of the type.
 void read_blocks(Tensor& tensor, TensorLayout layout) {
   check_gguf(tensor);
   const BlockType& type = *get_block_type(layout);
@@ -124,7 +124,8 @@ Attributes make_group_attributes(const Tensor& tensor) {
     throw std::move(error).with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
   };
   const Value* packing = tensor.attributes.find("packing");
-  if (packing != nullptr && packing->get_if<Attributes>() != nullptr) return tensor.attributes;  // already so
+  if (packing != nullptr && packing->get_if<Attributes>() != nullptr)
+    return tensor.attributes;  // they have that form already
   if (get_group_scheme(tensor.layout) == nullptr) refuse("a type of its parts is not known");
   const GroupScheme& scheme = *get_group_scheme(tensor.layout);
   if (scheme.packing_axis + 1 != tensor.shape.size()) refuse("its codes are not packed along the last axis");
@@ -208,7 +209,7 @@ void require_readable_again(const StoredTensor& stored) {
   }
 }
 
-// Gives the codes Poise's role, and finds their scheme.
+// Gives the part with the codes Poise's role, and finds their scheme.
 std::optional<GroupScheme> read_groups(Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr) {
     throw Error(ErrorKind::invalid_file,
@@ -270,7 +271,7 @@ StoredTensor to_stored2(const Tensor& original) {
   const bool narrow = std::ranges::all_of(
       tensor.parts, [](const Part& part) { return part.role == "values" || part.dtype == DType::u32; });
   for (const Part& part : tensor.parts) {
-    if (tensor.layout == Layout::dense && part.role != "data") continue;  // losses_of() reports it
+    if (tensor.layout == Layout::dense && part.role != "data") continue;  // prepare_file() reports the loss
     StoredPart& target = stored.parts.emplace_back();
     target.role = find_stored_role2(tensor, part);
     target.blob = part.blob;

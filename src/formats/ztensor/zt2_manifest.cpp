@@ -55,7 +55,7 @@ bool is_shard_name(std::string_view name) {
          std::ranges::all_of(name, allowed);
 }
 
-// Returns "89 5a 54 32".
+// Formats bytes as "89 5a 54 32".
 std::string format_bytes(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes)
@@ -63,14 +63,14 @@ std::string format_bytes(std::string_view bytes) {
   return text;
 }
 
-// Returns the hexadecimal XXH3-64 of a manifest; its mapped pages may leave memory.
+// Returns the hexadecimal XXH3-64 of a manifest. Releases its mapped pages, which can be read again.
 std::string hash_manifest(const Source& source, const ManifestRange& range) {
   constexpr std::size_t kPiece = 256 << 10;
   ManifestBytes manifest(source, range);
   const auto hasher = make_xxh3();
   for (auto rest = manifest.bytes(); !rest.empty(); rest = rest.subspan(std::min(kPiece, rest.size()))) {
     hasher->update(rest.first(std::min(kPiece, rest.size())));
-    manifest.done_before(range.end - rest.size());
+    manifest.release_before(range.end - rest.size());
   }
   return hasher->finish();
 }
@@ -90,7 +90,7 @@ class ManifestParser2 {
       } else if (root.is("shards")) {
         parse_shards(manifest);
       } else if (root.is("attributes")) {
-        manifest.attributes = attributes();
+        manifest.attributes = parse_attributes();
       } else {
         in_.skip();
       }
@@ -101,7 +101,7 @@ class ManifestParser2 {
   }
 
  private:
-  std::string_view name(const cbor::Map& map) const {
+  std::string_view parse_name(const cbor::Map& map) const {
     const std::string_view key = map.key();
     if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
     if (key.empty() || key.size() > kMaxNameBytes2)
@@ -111,10 +111,10 @@ class ManifestParser2 {
     return key;
   }
 
-  Attributes attributes() {
+  Attributes parse_attributes() {
     std::vector<Attributes::Entry> entries;
     for (auto map = in_.map(); map.next();) {
-      const std::string_view key = name(map);
+      const std::string_view key = parse_name(map);
       entries.emplace_back(key, in_.value());
     }
     return Attributes::from_unique(std::move(entries));
@@ -131,11 +131,11 @@ class ManifestParser2 {
       }
       if (manifest.shards.size() == kMaxShards)
         in_.fail(fmt::format("more than {} shards", kMaxShards), map.key_position());
-      manifest.shards.push_back(shard(std::string(map.key())));
+      manifest.shards.push_back(parse_shard(std::string(map.key())));
     }
   }
 
-  Shard shard(std::string name) {
+  Shard parse_shard(std::string name) {
     const std::uint64_t begin = in_.position();
     Shard shard{std::move(name), 0, {}};
     bool has_size = false;
@@ -144,7 +144,7 @@ class ManifestParser2 {
         has_size = true;
         shard.size = in_.u64();
       } else if (map.is("digest")) {
-        shard.digest = digest();
+        shard.digest = parse_digest();
       } else {
         in_.skip();
       }
@@ -158,7 +158,7 @@ class ManifestParser2 {
     return shard;
   }
 
-  std::string_view digest() {
+  std::string_view parse_digest() {
     const std::uint64_t begin = in_.position();
     const std::string_view text = parse_type_name(in_);
     if (!is_digest(text)) {
@@ -177,10 +177,10 @@ class ManifestParser2 {
     StoredObject object;
     for (std::size_t count = 0; map.next(); ++count) {
       begin_object(object, count, in_);
-      object.name = name(map);
+      object.name = parse_name(map);
       parse_object(object);
-      if (receiver_ != nullptr) receiver_->take(object);
-      bytes_.done_before(in_.position());
+      if (receiver_ != nullptr) receiver_->add_object(object);
+      bytes_.release_before(in_.position());
     }
   }
 
@@ -196,7 +196,7 @@ class ManifestParser2 {
         object.layout = parse_type_name(in_);
         if (object.layout.empty()) in_.fail("expected the name of a layout", map.key_position());
       } else if (map.is("attributes")) {
-        object.attributes = attributes();
+        object.attributes = parse_attributes();
       } else if (map.is("parts")) {
         has_parts = true;
         parse_parts(object);
@@ -218,7 +218,7 @@ class ManifestParser2 {
         in_.fail(fmt::format("more than {} parts", kMaxTensorParts), in_.position());
       if (++parts_ > kMaxParts) in_.fail(fmt::format("more than {} parts in all", kMaxParts), in_.position());
       Component& part = object.components.emplace_back();
-      part.role = name(map);
+      part.role = parse_name(map);
       part.position = in_.position();
       parse_part(part);
     }
@@ -247,7 +247,7 @@ class ManifestParser2 {
       } else if (map.is("decoded_length")) {
         part.decoded_length = in_.u64();
       } else if (map.is("digest")) {
-        part.digest = digest();
+        part.digest = parse_digest();
       } else {
         in_.skip();
       }
@@ -255,7 +255,7 @@ class ManifestParser2 {
     if (!dtype) in_.fail("\"dtype\" is missing", part.position);
     if (!has_blob) in_.fail("\"blob\" is missing", part.position);
     if (has_encoding != part.decoded_length.has_value())
-      in_.fail("\"encoding\" and \"decoded_length\" go together", part.position);
+      in_.fail("expected both \"encoding\" and \"decoded_length\", found one of them", part.position);
     resolve_type(part, *dtype, type);
   }
 

@@ -31,11 +31,11 @@ namespace {
 constexpr std::string_view kContext2 = "zt 2: manifest";
 constexpr std::string_view kOrigin2 = "zt-v2";
 
-// Is one file that holds parts.
+// Holds one file with parts: the main file or a shard.
 struct Heap {
   std::string shard;           // empty: the file with the manifest
   SourcePtr source;            // null: the shard is missing
-  std::uint64_t data_end = 0;  // where its footer begins
+  std::uint64_t data_end = 0;  // the offset of its footer
   Digest digest = {};          // of the whole shard
   std::uint32_t rank = 0;      // among the heaps, by name
   std::vector<Extent> extents = {};
@@ -47,7 +47,7 @@ class Heaps {
     heaps_[""] = {"", input.source, input.source->size() - kFooterBytes2};
     for (const Shard& shard : shards) {
       heaps_[shard.name] = {
-          shard.name, input.has_folder ? open(make_shard_path(input.path, shard.name), shard, options) : nullptr,
+          shard.name, input.has_folder ? open_shard(make_shard_path(input.path, shard.name), shard, options) : nullptr,
           shard.size - kFooterBytes2, Digest{parse_digest_algorithm2(shard.digest), shard.digest, true}};
     }
     std::uint32_t rank = 0;
@@ -65,7 +65,7 @@ class Heaps {
     for (auto& [name, heap] : heaps_) use(heap);
   }
 
-  void describe(Model& model, const std::filesystem::path& root) const {
+  void add_shards_to(Model& model, const std::filesystem::path& root) const {
     for (const auto& [name, heap] : heaps_) {
       if (name.empty()) continue;
       const auto path = make_shard_path(root, name);
@@ -85,8 +85,8 @@ class Heaps {
   }
 
  private:
-  // Checks that a shard is the right one, by its size and ends.
-  static SourcePtr open(const std::filesystem::path& path, const Shard& shard, const ReadOptions& options) {
+  // Opens a shard, and checks its size, magic numbers and footer.
+  static SourcePtr open_shard(const std::filesystem::path& path, const Shard& shard, const ReadOptions& options) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) return nullptr;
     SourcePtr source = Source::open(path, options.io);
@@ -117,9 +117,9 @@ class ModelBuilder {
     heaps_->find("")->extents.reserve(objects + 1);
   }
 
-  void take(StoredObject& object) {
+  void add_object(StoredObject& object) {
     const std::size_t before = model_.size();
-    if (faults_.attempt([&] { add(object); }, object.name)) return;
+    if (faults_.attempt([&] { add_tensor(object); }, object.name)) return;
     offsets_.resize(before);
     if (has_shards_) ranks_.resize(before);
     heaps_->for_each([&](Heap& heap) {
@@ -127,18 +127,18 @@ class ModelBuilder {
     });
   }
 
-  // Requires: the manifest has been read.
+  // Sorts the tensors. Throws a FaultyModel if some are faulty. Requires: the manifest has been read.
   void finish() {
     heaps_->find("")->extents.push_back({range_.begin, range_.end - range_.begin, kManifest});
     heaps_->for_each(
         [this](Heap& heap) { faults_.attempt([&] { require_disjoint(std::exchange(heap.extents, {})); }); });
     sort_tensors();
-    heaps_->describe(model_, input_.path);
+    heaps_->add_shards_to(model_, input_.path);
     faults_.throw_if_any();
   }
 
  private:
-  void add(StoredObject& object) {
+  void add_tensor(StoredObject& object) {
     if (object.components.size() > 1) {
       std::ranges::stable_sort(object.components, {},
                                [](const Component& part) { return std::pair(part.shard, part.offset); });
@@ -151,12 +151,12 @@ class ModelBuilder {
     tensor.parts.reserve(object.components.size());
     for (std::uint32_t i = 0; i < object.components.size(); ++i) {
       Component& component = object.components[i];
-      Heap& heap = place(tensor.name, component);
+      Heap& heap = find_heap(tensor.name, component);
       if (i == 0) offsets_.push_back(component.offset);
       if (i == 0 && has_shards_) ranks_.push_back(heap.rank);
       if (component.length > 0)
-        heap.extents.push_back({component.offset, component.length, index, in_manifest(component.position)});
-      tensor.parts.push_back(part(tensor.name, heap, component));
+        heap.extents.push_back({component.offset, component.length, index, to_manifest_offset(component.position)});
+      tensor.parts.push_back(make_part(tensor.name, heap, component));
     }
     try {
       convert_stored2(tensor, object.layout);
@@ -176,7 +176,7 @@ class ModelBuilder {
                 position);
   }
 
-  Heap& place(std::string_view tensor, const Component& part) {
+  Heap& find_heap(std::string_view tensor, const Component& part) {
     const auto fail_here = [&](std::string_view problem) { fail(tensor, part.role, part.position, problem); };
     Heap* const heap = heaps_->find(part.shard);
     if (heap == nullptr) fail_here(fmt::format("shard: \"{}\" is not in the table of shards", part.shard));
@@ -190,12 +190,12 @@ class ModelBuilder {
     return *heap;
   }
 
-  const Tensor& tensor(std::uint32_t index) const { return model_.tensors()[index]; }
+  const Tensor& get_tensor(std::uint32_t index) const { return model_.tensors()[index]; }
 
   void sort_tensors() {
     const auto before = [this](std::uint32_t a, std::uint32_t b) {
       if (has_shards_ && ranks_[a] != ranks_[b]) return ranks_[a] < ranks_[b];
-      return offsets_[a] != offsets_[b] ? offsets_[a] < offsets_[b] : tensor(a).name < tensor(b).name;
+      return offsets_[a] != offsets_[b] ? offsets_[a] < offsets_[b] : get_tensor(a).name < get_tensor(b).name;
     };
     std::vector<std::uint32_t> order(offsets_.size());
     std::iota(order.begin(), order.end(), std::uint32_t{0});
@@ -209,23 +209,24 @@ class ModelBuilder {
     if (!overlap) return;
     const auto& [before, here] = *overlap;
     const auto [part, other] = here.tensor != kManifest ? std::pair(here, before) : std::pair(before, here);
-    const std::string name =
-        other.tensor == kManifest ? "the manifest" : fmt::format("{}: {}", tensor(other.tensor).name, find_role(other));
-    fail(tensor(part.tensor).name, find_role(part), range_.begin + part.position,
+    const std::string name = other.tensor == kManifest
+                                 ? "the manifest"
+                                 : fmt::format("{}: {}", get_tensor(other.tensor).name, find_role(other));
+    fail(get_tensor(part.tensor).name, find_role(part), range_.begin + part.position,
          fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
   }
 
   std::string_view find_role(const Extent& extent) const {
-    return find_stored_role2(tensor(extent.tensor), find_part(tensor(extent.tensor), extent));
+    return find_stored_role2(get_tensor(extent.tensor), find_part(get_tensor(extent.tensor), extent));
   }
 
-  std::uint32_t in_manifest(std::uint64_t position) const {
+  std::uint32_t to_manifest_offset(std::uint64_t position) const {
     return static_cast<std::uint32_t>(position - range_.begin);
   }
 
-  Part part(std::string_view tensor, const Heap& heap, Component& component) {
+  Part make_part(std::string_view tensor, const Heap& heap, Component& component) {
     Part part;
-    part.blob = blob(tensor, heap, component);
+    part.blob = make_blob(tensor, heap, component);
     part.role = component.role;
     part.dtype = component.dtype;
     part.spelling = std::move(component.spelling);
@@ -234,7 +235,7 @@ class ModelBuilder {
     return part;
   }
 
-  BlobPtr blob(std::string_view name, const Heap& heap, const Component& part) {
+  BlobPtr make_blob(std::string_view name, const Heap& heap, const Component& part) {
     const std::uint64_t size = part.decoded_length.value_or(part.length);
     if (!heap.source)
       return make_missing_blob(
@@ -259,9 +260,8 @@ class ModelBuilder {
   std::optional<Heaps> heaps_;
   // By place and size: many tensors may share one table of frames.
   std::map<std::tuple<const Heap*, std::uint64_t, std::uint64_t, std::uint64_t>, BlobPtr> seekable_;
-  // For each tensor's first part.
-  std::vector<std::uint64_t> offsets_;
-  std::vector<std::uint32_t> ranks_;  // of its heap; empty if all are in this file
+  std::vector<std::uint64_t> offsets_;  // of each tensor's first part
+  std::vector<std::uint32_t> ranks_;    // Heap::rank of each tensor's first part; empty if there are no shards
   bool has_shards_ = false;
   TensorFaults faults_{model_};
 };
@@ -282,8 +282,8 @@ Model read2(const Input& input, const ReadOptions& options) {
   }
   ModelBuilder builder(model, input, options, range);
   const auto begin = [&](const std::vector<Shard>& shards, std::size_t objects) { builder.begin(shards, objects); };
-  const auto take = [&](StoredObject& object) { builder.take(object); };
-  const ObjectReceiver2 receiver{begin, take};
+  const auto add_object = [&](StoredObject& object) { builder.add_object(object); };
+  const ObjectReceiver2 receiver{begin, add_object};
   model.attributes = parse_manifest2(*input.source, range, &receiver).attributes;
   builder.finish();
   parse_text_attributes(model);

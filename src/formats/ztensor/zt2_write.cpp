@@ -72,7 +72,7 @@ StoredTensor convert_tensor(const Tensor& tensor) {
   return to_stored2(tensor);
 }
 
-// Returns the model's tensors by name, converted by `store`.
+// Converts the model's tensors with `store`, and sorts them by name.
 template <typename Store>
 std::vector<StoredTensor> convert_tensors(const Model& model, Store&& store) {
   std::vector<StoredTensor> tensors;
@@ -131,7 +131,7 @@ FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
   sink.write(std::as_bytes(std::span(kMagic2)));
   WrittenBlobs blobs{.references = {}, .digests = {compute_empty_digest(storage.digest)}, .shards = {}};
   for (const StoredTensor& tensor : tensors) {
-    auto& references = blobs.references.emplace_back();  // each part once, since none is like another
+    auto& references = blobs.references.emplace_back();  // as if no part had the same bytes as another
     for (const StoredPart& part : tensor.parts) {
       sink.pad_to(storage.alignment);
       references.push_back({.offset = sink.position(),

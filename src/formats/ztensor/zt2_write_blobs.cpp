@@ -82,8 +82,8 @@ class ShardWriter {
   std::optional<HashingSink> hashing_;  // the open shard
 };
 
-// Finds parts that have been written already. Compares only a few parts, of equal size and hash of the beginning, so
-// that tensors are usually read once, and never once for each other.
+// Finds parts whose bytes have been written already. Compares only a few parts with equal size and an equal hash of the
+// beginning, so most tensors are read once.
 class SharedBlobs {
  public:
   explicit SharedBlobs(const std::vector<StoredTensor>& tensors) {
@@ -163,9 +163,8 @@ BlobStorage::BlobStorage(const WriteOptions& options)
       zstd_level(options.zstd_level),
       digest(options.digest.value_or(DigestAlgorithm::xxh3)) {
   if (alignment < kLeastAlignment2 || alignment > kMostAlignment2 || !std::has_single_bit(alignment)) {
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("align: {} is not a power of two from {} to {}, which Poise aligns zTensor 2 to", alignment,
-                            kLeastAlignment2, kMostAlignment2));
+    throw Error(ErrorKind::bad_argument, fmt::format("align: expected a power of two from {} to {}, found {}",
+                                                     kLeastAlignment2, kMostAlignment2, alignment));
   }
   if (zstd_level) require_zstd_level(*zstd_level);
   if (digest == DigestAlgorithm::crc32c)

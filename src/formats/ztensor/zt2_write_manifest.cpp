@@ -137,7 +137,7 @@ class Content {
   void add(const Tensor& tensor) {
     const StoredTensor stored = to_stored2(tensor);
     Attributes parts;
-    for (const StoredPart& part : stored.parts) parts.set(part.role, describe(part));
+    for (const StoredPart& part : stored.parts) parts.set(part.role, describe_part(part));
     Attributes object{{"shape", Value::Array(stored.shape.begin(), stored.shape.end())},
                       {"layout", stored.layout},
                       {"parts", std::move(parts)}};
@@ -145,7 +145,7 @@ class Content {
     objects_.emplace_back(stored.name, std::move(object));
   }
 
-  std::string digest() && {
+  std::string make_digest() && {
     const bool sha256 = !objects_.empty() && all_sha256_;
     const std::string value = cbor::encode(Value::Array{"zt.content/1", Attributes::from_unique(std::move(objects_))});
     const DigestAlgorithm algorithm = sha256 ? DigestAlgorithm::sha256 : DigestAlgorithm::xxh3;
@@ -155,7 +155,7 @@ class Content {
   }
 
  private:
-  Value describe(const StoredPart& part) {
+  Value describe_part(const StoredPart& part) {
     Attributes description{{"dtype", part.dtype}};
     if (!part.type.empty()) description.set("type", part.type);
     const std::optional<Digest> known = find_known_digest(part);
@@ -173,7 +173,7 @@ class Content {
 std::string compute_content_digest2(const Model& model) {
   Content content;
   for (const Tensor& tensor : model.tensors()) content.add(tensor);
-  return std::move(content).digest();
+  return std::move(content).make_digest();
 }
 
 }  // namespace poise::ztensor
