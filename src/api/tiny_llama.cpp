@@ -78,7 +78,7 @@ Model make_initial_model(const ModelConfig& config) {
   model.config = make_config(config);
   check_config_values(*model.config);
   std::mt19937 random;
-  for (const ExpectedTensor& tensor : tiny_llama::kTinyLlamaFamily.tensors.all(*model.config))
+  for (const ExpectedTensor& tensor : tiny_llama::kTinyLlamaFamily.tensors.list_all(*model.config))
     model.add(make_initial_tensor(tensor, random));
   return model;
 }

@@ -1,7 +1,7 @@
 // Communicator: the processes ("ranks") that compute one model together, and the ways in which they exchange bytes.
 //
-// All ranks call the same functions in the same order, each in one thread at a time. A rank that throws instead lets
-// the others wait; end() then ends them.
+// All ranks call the same functions in the same order, each in one thread at a time. If a rank throws instead, the
+// others wait, and end() then ends them.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class Communicator {
   // Gathers the texts of all ranks. Returns them on each rank, in the order of the ranks.
   std::vector<std::string> gather(std::string_view own);
 
-  // Gathers arrays: `all` has those of all ranks, one after the other, which have `sizes` numbers.
+  // Gathers the arrays of all ranks in `all`, one after the other. `sizes` has their lengths.
   void gather(std::span<const float> own, std::span<const std::size_t> sizes, std::span<float> all);
 
   // Copies the bytes of one rank to all ranks. Requires: all ranks have as many.
@@ -47,12 +47,12 @@ class Communicator {
  protected:
   Communicator(std::size_t rank, std::size_t size) : rank_(rank), size_(size) {}
 
-  // Gathers bytes: `all` has those of all ranks, one after the other, which have `sizes` bytes.
+  // Gathers the bytes of all ranks in `all`, one after the other. `sizes` has their numbers.
   virtual void exchange(std::span<const std::byte> own, std::span<const std::size_t> sizes,
                         std::span<std::byte> all) = 0;
 
-  // Sends a slice of the numbers to each rank: `slices` has their lengths. `parts` has the slices for this rank, from
-  // all ranks, one after the other.
+  // Sends a slice of the numbers to each rank; `slices` has their lengths. `parts` gets the slices that all ranks send
+  // to this one, one after the other.
   virtual void deal(std::span<const float> numbers, std::span<const std::size_t> slices, std::span<float> parts) = 0;
 
  private:
@@ -64,7 +64,7 @@ class Communicator {
 };
 
 // Joins the ranks that were started together: by mpirun or srun in the command poise-mpi (mpi.cpp), one in poise
-// (one_rank.cpp). Of other ranks than the first, standard output goes nowhere, and standard error to end().
+// (one_rank.cpp). Ranks other than the first print no standard output, and end() gets their standard error.
 std::unique_ptr<Communicator> join_ranks(int& argc, char**& argv);
 
 }  // namespace poise

@@ -57,7 +57,7 @@ class MpiRanks final : public Communicator {
   int end(int code) override {
     std::fflush(stdout);
     std::vector<int> codes(size());
-    // Other ranks may be in a call of another kind, which this one does not meet: it has messages of its own.
+    // Other ranks may be in a call of another kind. They do not take this call for theirs: `ends_` is for end() alone.
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Iallgather(&code, 1, MPI_INT, codes.data(), 1, MPI_INT, ends_, &request);
     const auto begin = std::chrono::steady_clock::now();
@@ -105,7 +105,7 @@ class MpiRanks final : public Communicator {
   // MPI counts with int.
   static constexpr std::size_t kMostAtOnce = INT_MAX;
 
-  // Arrays one after the other.
+  // Holds the places of arrays that follow each other.
   struct ArrayPlaces {
     explicit ArrayPlaces(std::span<const std::size_t> sizes) {
       for (int place = 0; const std::size_t size : sizes) {
@@ -119,7 +119,7 @@ class MpiRanks final : public Communicator {
     std::vector<int> places = {};
   };
 
-  // How long the same error may take to reach all ranks.
+  // The time that the same error may take to reach all ranks.
   static constexpr std::chrono::seconds kPatience{1};
 
   // Keeps the messages of this rank in memory, and prints no output.

@@ -96,12 +96,12 @@ void check_tensors(const Model& model, const Family& family, std::vector<Finding
     }
   };
   // Layer by layer: a layer may have many experts, and all of them may be missing.
-  check(family.tensors.before_layers(view));
+  check(family.tensors.list_before_layers(view));
   for (std::int64_t layer = 0; layer < config.num_hidden_layers && faults.size() < kMostFaults; ++layer)
-    check(family.tensors.of_layer(view, layer));
-  check(family.tensors.after_layers(view));
+    check(family.tensors.list_layer(view, layer));
+  check(family.tensors.list_after_layers(view));
   for (const Tensor& tensor : model.tensors()) {
-    const auto layer = family.tensors.in_layer(find_table_name(family, tensor.name));
+    const auto layer = family.tensors.split_layer_name(find_table_name(family, tensor.name));
     if (layer && layer->number >= config.num_hidden_layers) {
       add_fault(faults, make_fault(fmt::format("belongs to layer {}, but num_hidden_layers is {}", layer->number,
                                                config.num_hidden_layers),
@@ -114,16 +114,16 @@ void check_tensors(const Model& model, const Family& family, std::vector<Finding
 
 std::vector<std::string> check_config(const Config& config) {
   std::vector<std::string> faults;
-  const auto positive = [&](std::string_view field, std::int64_t value, std::int64_t limit) {
+  const auto check_positive = [&](std::string_view field, std::int64_t value, std::int64_t limit) {
     if (value < 1 || value > limit) faults.push_back(fmt::format("{} is {}, expected 1 to {}", field, value, limit));
   };
-  positive("hidden_size", config.hidden_size, kMaxModelSize);
-  positive("intermediate_size", config.intermediate_size, kMaxModelSize);
-  positive("max_position_embeddings", config.max_position_embeddings, kMaxModelSize);
-  positive("num_attention_heads", config.num_attention_heads, kMaxLayers);
-  positive("num_key_value_heads", config.num_key_value_heads, kMaxLayers);
-  positive("num_hidden_layers", config.num_hidden_layers, kMaxLayers);
-  positive("head_dim", config.head_dim, kMaxLayers);
+  check_positive("hidden_size", config.hidden_size, kMaxModelSize);
+  check_positive("intermediate_size", config.intermediate_size, kMaxModelSize);
+  check_positive("max_position_embeddings", config.max_position_embeddings, kMaxModelSize);
+  check_positive("num_attention_heads", config.num_attention_heads, kMaxLayers);
+  check_positive("num_key_value_heads", config.num_key_value_heads, kMaxLayers);
+  check_positive("num_hidden_layers", config.num_hidden_layers, kMaxLayers);
+  check_positive("head_dim", config.head_dim, kMaxLayers);
   if (config.vocab_size < 0 || config.vocab_size > kMaxModelSize)
     faults.push_back(fmt::format("vocab_size is {}, expected 0 to {}", config.vocab_size, kMaxModelSize));
   if (!faults.empty()) return faults;

@@ -29,8 +29,7 @@ bool lacks_output(const Model& model);
 // Returns how many tokens the model's embedding has; std::nullopt without one.
 std::optional<std::size_t> count_embedded_tokens(const Model& model);
 
-// Returns a sentence for each thing that a model lacks and that opens with a warning: rows for all tokens of the
-// vocabulary, and the output matrix.
+// Returns a warning for each thing that a model may lack: rows for all tokens of the vocabulary, and the output matrix.
 std::vector<std::string> list_shortcomings(const Model& model);
 
 // Returns the error with which a session refuses a model of a known family: keys that Poise does not implement, weights
@@ -45,20 +44,20 @@ std::vector<std::string> check_config(const Config& config);
 // Returns the same, and if that is empty, the faults by the rules of the family.
 std::vector<std::string> check_config(const ConfigView& view, const Family& family);
 
-// Returns the weights that the model's family does not have: ignoring them would make the result wrong. Views of the
-// tensors' names.
+// Returns the weights that the model's family does not have: ignoring them would make the result wrong. The result
+// refers to the tensors' names.
 std::vector<std::string_view> find_unknown_weights(const Model& model);
 
 // Appends a fault, unless the list is already longer than anyone would read.
 void add_fault(std::vector<std::string>& faults, std::string fault);
 void add_fault(std::vector<Finding>& faults, Finding fault);
 
-// Returns the message that lists every fault, one a line. Requires: there is one; one about a tensor that has a place
-// begins as those of find_inconsistencies() do.
+// Returns the message that lists every fault, one a line. Requires: there is one. A fault with a place begins with its
+// tensor, as those of find_inconsistencies() do.
 std::string format_faults(const std::vector<std::string>& faults);
 std::string format_faults(const std::vector<Finding>& faults);
 
-// Throws invalid_file with that message; returns when there are none.
+// Throws invalid_file with that message if there are faults.
 void throw_faults(const std::vector<std::string>& faults, const std::string& path);
 
 }  // namespace poise

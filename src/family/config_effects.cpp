@@ -18,7 +18,7 @@ using Harmless = bool (*)(const Value& value, const Config* config);
 
 bool is_number(const Value& value, double wanted) { return convert_to_double(&value) == wanted; }
 
-bool none(const Value&, const Config*) { return false; }
+bool is_null(const Value&, const Config*) { return false; }
 bool is_false(const Value& value, const Config*) { return value == Value(false); }
 bool is_true(const Value& value, const Config*) { return value == Value(true); }
 bool is_zero(const Value& value, const Config*) { return is_number(value, 0); }
@@ -82,9 +82,9 @@ constexpr std::array kEffects = std::to_array<Effect>({
     {"rope_parameters", is_default_rope, "the type \"default\""},
     {"rope_interleave", is_false, "false"},
     {"rope_interleaved", is_false, "false"},
-    {"rope_local_base_freq", none, "null"},
-    {"no_rope_layers", none, "null"},
-    {"no_rope_layer_interval", none, "null"},
+    {"rope_local_base_freq", is_null, "null"},
+    {"no_rope_layers", is_null, "null"},
+    {"no_rope_layer_interval", is_null, "null"},
     {"position_embedding_type", is_rope, "\"rope\""},
     {"alibi", is_false, "false"},
     // attention
@@ -95,19 +95,19 @@ constexpr std::array kEffects = std::to_array<Effect>({
     {"qk_norm", is_false, "false"},
     {"use_qk_norm", is_false, "false"},
     {"qk_layernorm", is_false, "false"},
-    {"clip_qkv", none, "null"},
+    {"clip_qkv", is_null, "null"},
     {"query_pre_attn_scalar", is_head_dim, "head_dim"},
-    {"attention_multiplier", none, "null"},
-    {"attn_logit_softcapping", none, "null"},
-    {"attention_chunk_size", none, "null"},
+    {"attention_multiplier", is_null, "null"},
+    {"attn_logit_softcapping", is_null, "null"},
+    {"attention_chunk_size", is_null, "null"},
     {"attn_temperature_tuning", is_false, "false"},
-    {"llama_4_scaling_beta", none, "null"},
+    {"llama_4_scaling_beta", is_null, "null"},
     {"use_bidirectional_attention", is_false, "false"},
     {"is_causal", is_true, "true"},
     {"scale_attn_weights", is_true, "true"},
     {"scale_attn_by_inverse_layer_idx", is_false, "false"},
-    {"q_lora_rank", none, "null", true},
-    {"kv_lora_rank", none, "null", true},
+    {"q_lora_rank", is_null, "null", true},
+    {"kv_lora_rank", is_null, "null", true},
     // layers
     {"layer_types", is_one_kind_of_layer, "one type, which sliding_window agrees with,"},
     {"use_sliding_window", is_window_used, "true"},
@@ -120,21 +120,21 @@ constexpr std::array kEffects = std::to_array<Effect>({
     // scales
     {"logit_scale", is_one, "1"},
     {"logits_scaling", is_one, "1"},
-    {"final_logit_softcapping", none, "null"},
+    {"final_logit_softcapping", is_null, "null"},
     {"embedding_multiplier", is_one, "1"},
     {"residual_multiplier", is_one, "1"},
     {"scale_embedding", is_false, "false"},
     {"scale_emb", is_one, "1"},
-    {"scale_depth", none, "null"},
-    {"dim_model_base", none, "null"},
+    {"scale_depth", is_null, "null"},
+    {"dim_model_base", is_null, "null"},
     // how weights are stored
-    {kQuantization, none, "null", true},
-    {"quantization", none, "null", true},  // MLX's
-    {"compression_config", none, "null", true},
+    {kQuantization, is_null, "null", true},
+    {"quantization", is_null, "null", true},  // MLX's
+    {"compression_config", is_null, "null", true},
 });
 
 // Returns the value as text, cut where it is long.
-std::string shown(const Value& value) {
+std::string show_json(const Value& value) {
   constexpr std::size_t kLongest = 80;
   return shorten(to_json(value), kLongest);
 }
@@ -159,7 +159,7 @@ bool is_followed(const Effect& effect, const Model& model) {
 }
 
 std::string describe(const Effect& effect, const Value& value) {
-  return fmt::format("{} is {}, only {} is supported", effect.key, shown(value), effect.only);
+  return fmt::format("{} is {}, only {} is supported", effect.key, show_json(value), effect.only);
 }
 
 }  // namespace
@@ -169,7 +169,8 @@ std::optional<std::string> describe_other_text_model(const Model& model) {
   const Attributes& keys = find_family_keys(family, model.config_json);
   const Value* type = &keys == &model.config_json ? nullptr : keys.find("model_type");
   if (type == nullptr || *type == Value() || *type == Value(family.text_type)) return std::nullopt;
-  return fmt::format("{}'s model_type is {}, only \"{}\" is supported", family.nested, shown(*type), family.text_type);
+  return fmt::format("{}'s model_type is {}, only \"{}\" is supported", family.nested, show_json(*type),
+                     family.text_type);
 }
 
 std::vector<std::string> list_ignored_effects(const Model& model) {

@@ -10,8 +10,8 @@
 
 namespace poise {
 
-// Sets `model_type` when the map has one. Throws invalid_file naming the key when a value is missing or has the wrong
-// type. Errors show `path`.
+// Reads the hyperparameters of a config.json. Sets `model_type` when the map has one. Throws invalid_file naming the
+// key when a value is missing or has the wrong type. Errors show `path`.
 Config read_config_attributes(const Attributes& map, std::string& model_type, const std::string& path);
 
 // Sets the model's whole config.json and what follows from it: card.model_type and, for a known family, config. A

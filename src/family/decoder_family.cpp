@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-std::size_t as_size(std::int64_t number) { return static_cast<std::size_t>(std::max<std::int64_t>(0, number)); }
+std::size_t convert_to_size(std::int64_t number) { return static_cast<std::size_t>(std::max<std::int64_t>(0, number)); }
 
 struct ActivationName {
   std::string_view name;
@@ -27,13 +27,13 @@ constexpr ActivationName kActivations[] = {
     {"relu", ActivationKind::relu},
 };
 
-DecoderPlan plan_of_sizes(const Config& config) {
+DecoderPlan make_sized_plan(const Config& config) {
   DecoderPlan plan;
-  plan.hidden = as_size(config.hidden_size);
-  plan.inner = as_size(config.intermediate_size);
-  plan.heads = as_size(config.num_attention_heads);
-  plan.kv_heads = as_size(config.num_key_value_heads);
-  plan.head_size = as_size(config.head_dim);
+  plan.hidden = convert_to_size(config.hidden_size);
+  plan.inner = convert_to_size(config.intermediate_size);
+  plan.heads = convert_to_size(config.num_attention_heads);
+  plan.kv_heads = convert_to_size(config.num_key_value_heads);
+  plan.head_size = convert_to_size(config.head_dim);
   plan.epsilon = config.rms_norm_eps;
   return plan;
 }
@@ -41,18 +41,18 @@ DecoderPlan plan_of_sizes(const Config& config) {
 }  // namespace
 
 Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
-  const auto size = [&](std::string_view key, std::int64_t usual) {
+  const auto read_size_key = [&](std::string_view key, std::int64_t usual) {
     return usual == 0 ? keys.require(key) : keys.integer(key).value_or(usual);
   };
   Config config;
   config.hidden_act =
       keys.text(defaults.hidden_act_key).value_or(keys.text("hidden_act").value_or(std::string(defaults.hidden_act)));
   config.tie_word_embeddings = keys.boolean("tie_word_embeddings").value_or(defaults.tie_word_embeddings);
-  config.hidden_size = size("hidden_size", defaults.hidden_size);
-  config.intermediate_size = size("intermediate_size", defaults.intermediate_size);
+  config.hidden_size = read_size_key("hidden_size", defaults.hidden_size);
+  config.intermediate_size = read_size_key("intermediate_size", defaults.intermediate_size);
   config.max_position_embeddings = keys.integer("max_position_embeddings").value_or(defaults.max_position_embeddings);
-  config.num_attention_heads = size("num_attention_heads", defaults.num_attention_heads);
-  config.num_hidden_layers = size("num_hidden_layers", defaults.num_hidden_layers);
+  config.num_attention_heads = read_size_key("num_attention_heads", defaults.num_attention_heads);
+  config.num_hidden_layers = read_size_key("num_hidden_layers", defaults.num_hidden_layers);
   const std::int64_t heads = config.num_attention_heads;
   config.num_key_value_heads = keys.integer("num_key_value_heads")
                                    .value_or(defaults.num_key_value_heads > 0 ? defaults.num_key_value_heads : heads);
@@ -78,17 +78,17 @@ std::vector<Linear> make_qkv_plan(bool bias) {
 }
 
 DecoderPlan make_gpt_plan(const Config& config) {
-  DecoderPlan plan = plan_of_sizes(config);
+  DecoderPlan plan = make_sized_plan(config);
   plan.norm_kind = NormKind::layer;
   plan.transposed = true;
   plan.gated = false;
-  plan.layers.assign(as_size(config.num_hidden_layers), {.rope = std::nullopt});
+  plan.layers.assign(convert_to_size(config.num_hidden_layers), {.rope = std::nullopt});
   return plan;
 }
 
 DecoderPlan make_decoder_plan(const ConfigView& view, const RopeOptions& rope) {
   const Config& config = view.config;
-  DecoderPlan plan = plan_of_sizes(config);
+  DecoderPlan plan = make_sized_plan(config);
   plan.embedding = kDecoderEmbedding;
   plan.layer_names = kDecoderLayers;
   plan.norm = "model.norm";
@@ -105,7 +105,7 @@ DecoderPlan make_decoder_plan(const ConfigView& view, const RopeOptions& rope) {
   options.theta = config.rope_theta;
   plan.ropes.push_back(make_rope_plan(view, scaling, options));
   if (scaling == nullptr) plan.rope_divisors = "rope_freqs.weight";
-  plan.layers.assign(as_size(config.num_hidden_layers), {.window = as_size(config.sliding_window)});
+  plan.layers.assign(convert_to_size(config.num_hidden_layers), {.window = convert_to_size(config.sliding_window)});
   return plan;
 }
 
@@ -118,10 +118,10 @@ ActivationKind find_activation(std::string_view name) {
 std::vector<bool> find_sliding_layers(const ConfigView& view,
                                       bool (*by_default)(const ConfigView& view, std::int64_t layer)) {
   const std::int64_t layers = view.config.num_hidden_layers;
-  std::vector<bool> sliding(as_size(layers));
+  std::vector<bool> sliding(convert_to_size(layers));
   const Value::Array* types = view.keys().array("layer_types");
   if (types == nullptr) {
-    for (std::int64_t layer = 0; layer < layers; ++layer) sliding[as_size(layer)] = by_default(view, layer);
+    for (std::int64_t layer = 0; layer < layers; ++layer) sliding[convert_to_size(layer)] = by_default(view, layer);
     return sliding;
   }
   if (types->size() != sliding.size()) {
@@ -143,7 +143,7 @@ std::vector<bool> find_sliding_layers(const ConfigView& view,
 }
 
 void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bool>& sliding) {
-  const std::size_t window = as_size(view.config.sliding_window);
+  const std::size_t window = convert_to_size(view.config.sliding_window);
   for (std::size_t layer = 0; layer < plan.layers.size(); ++layer) {
     if (sliding[layer] && window == 0)
       throw Error(ErrorKind::invalid_file, "layers attend to a sliding window, but sliding_window is missing", {});

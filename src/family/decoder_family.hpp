@@ -20,10 +20,10 @@ inline constexpr std::string_view kDecoderEmbedding = "model.embed_tokens.weight
 inline constexpr std::string_view kDecoderOutput = "lm_head.weight";
 inline constexpr std::string_view kDecoderLayers = "model.layers.";
 inline constexpr std::array<std::string_view, 3> kDecoderPrefixes = {"model.", "layers.", "lm_head."};
-// Of a decoder that was saved without its output.
+// The names of a decoder that was saved without its output begin in another way.
 inline constexpr std::array<NameBeginning, 1> kDecoderSpellings = {{{"model.", ""}}};
 
-// The text model of a multimodal directory, too.
+// The text model of a multimodal directory: its object of config.json, and the beginnings of its names.
 inline constexpr std::string_view kTextConfig = "text_config";
 inline constexpr std::array<std::string_view, 3> kTextPrefixes = {"language_model.", "model.language_model.",
                                                                   "lm_head."};
@@ -105,8 +105,8 @@ constexpr auto list_followed_keys(const std::string_view (&more)[kCount]) {
   return join_tables(kRopeObjects, std::to_array(more));
 }
 
-// Returns the family with that layer, and with the rest that most families share and this one does not set. The first
-// three arguments are the fields of these names.
+// Completes a family: sets the fields of the first four arguments, and the fields that most families share and `family`
+// leaves empty.
 constexpr Family make_decoder_family(std::string_view model_type, std::string_view transformers_class,
                                      std::string_view title, std::span<const TensorRow> layer, Family family) {
   family.model_type = model_type;
@@ -155,7 +155,7 @@ struct SizeKey {
 std::vector<std::string> find_size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys);
 std::int64_t read_size(const ConfigView& view, std::string_view key);  // 0 if missing or out of range
 
-// Returns those of num_local_experts and num_experts_per_tok.
+// Returns the faults of num_local_experts and num_experts_per_tok.
 std::vector<std::string> find_expert_faults(const ConfigView& view);
 
 // Returns the number of a key, or `by_default` if it is missing. Throws invalid_file for 0 and less.
@@ -167,7 +167,7 @@ namespace axis {
 inline std::uint64_t local_experts(const ConfigView& view) {
   return static_cast<std::uint64_t>(read_size(view, "num_local_experts"));
 }
-// Returns the length of one matrix that has both.
+// Returns the rows of one matrix that has those of gate and of up.
 inline std::uint64_t gate_and_up(const ConfigView& view) { return 2 * inner(view); }
 }  // namespace axis
 

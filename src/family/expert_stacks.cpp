@@ -41,7 +41,7 @@ void ExpertLayer::convert(ExpertsStored from, ExpertsStored to) {
   if (to == ExpertsStored::separate) return separate(from);
   if (from == ExpertsStored::separate) return join(to);
   for (const ExpertStack& stack : stacks_) {
-    add(stack.name, in_out(stack));
+    add(stack.name, transpose_stack(stack));
     add(name_bias(stack), require_tensor(name_bias(stack)));
   }
 }
@@ -64,7 +64,9 @@ const Tensor& ExpertLayer::find_stack(const ExpertStack& stack) {
 }
 
 // Turns [experts, out, in] into numbers [experts, in, out], and back.
-Tensor ExpertLayer::in_out(const ExpertStack& stack) { return transpose_view(make_dense_numbers(find_stack(stack))); }
+Tensor ExpertLayer::transpose_stack(const ExpertStack& stack) {
+  return transpose_view(make_dense_numbers(find_stack(stack)));
+}
 
 void ExpertLayer::add(std::string_view name, Tensor tensor) {
   tensor.name = prefix_ + std::string(name);
@@ -76,7 +78,7 @@ void ExpertLayer::separate(ExpertsStored from) {
   std::vector<Tensor> biases;
   for (const ExpertStack& stack : stacks_) {
     const Tensor& tensor = find_stack(stack);
-    matrices.push_back(from == ExpertsStored::stacked_out_in ? convert_to_whole_rows(tensor) : in_out(stack));
+    matrices.push_back(from == ExpertsStored::stacked_out_in ? convert_to_whole_rows(tensor) : transpose_stack(stack));
     const Shape& shape = matrices.back().shape;
     if (shape[1] % stack.modules.size() != 0)
       fail(tensor, fmt::format("{} outputs, expected a multiple of {}, with those of {} in alternation", shape[1],
@@ -104,18 +106,18 @@ void ExpertLayer::separate(std::span<const Tensor> wholes, std::string_view endi
 }
 
 void ExpertLayer::join(ExpertsStored to) {
-  const auto shape_of = [&](const ExpertStack& stack) -> const Shape& {
+  const auto find_shape = [&](const ExpertStack& stack) -> const Shape& {
     const Tensor& first = require_tensor(fmt::format("0.{}.weight", stack.modules[0]));
     require_rank(first, 2);
     return first.shape;
   };
   for (const ExpertStack& stack : stacks_) {
-    const Tensor whole = interleave_rows(collect_tensors(stack, "weight", shape_of(stack)), stack.modules.size());
+    const Tensor whole = interleave_rows(collect_tensors(stack, "weight", find_shape(stack)), stack.modules.size());
     add(stack.name, to == ExpertsStored::stacked_out_in ? convert_blocks_to_mxfp4(whole)
                                                         : transpose_view(make_dense_numbers(whole)));
   }
   for (const ExpertStack& stack : stacks_) {
-    const Tensor all = collect_tensors(stack, "bias", {shape_of(stack)[0]});
+    const Tensor all = collect_tensors(stack, "bias", {find_shape(stack)[0]});
     add(name_bias(stack), interleave_rows(make_dense_numbers(all), stack.modules.size()));
   }
 }

@@ -38,7 +38,7 @@ class ExpertLayer {
   const Tensor* find(std::string_view name) const;
   const Tensor& require_tensor(std::string_view name);
   const Tensor& find_stack(const ExpertStack& stack);
-  Tensor in_out(const ExpertStack& stack);
+  Tensor transpose_stack(const ExpertStack& stack);
   void add(std::string_view name, Tensor tensor);
   void separate(ExpertsStored from);
   void separate(std::span<const Tensor> wholes, std::string_view ending);

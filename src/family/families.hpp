@@ -19,9 +19,9 @@ const Family* find_family(std::string_view model_type);
 const Family& find_family_or_llama(std::string_view model_type);
 inline const Family& find_family_or_llama(const Model& model) { return find_family_or_llama(model.card.model_type); }
 
-// Returns its configuration as the family reads it; without `nested`, all of config.json. Requires: the model has one.
+// Returns the model's configuration as its family reads it. Requires: the model has one.
 ConfigView make_config_view(const Model& model);
-// Returns the object of config.json that has the family's keys.
+// Returns the object of config.json that has the family's keys: Family::nested, or all of config.json.
 const Attributes& find_family_keys(const Family& family, const Attributes& config_json);
 
 // Returns the tensor of a name in the family's table, in any of its spellings; nullptr if missing.

@@ -80,7 +80,7 @@ struct Family {
   // family's.
   std::optional<ConvertedWeights> (*convert_weights)(const Model& model, WeightReader reader, bool numbers) = nullptr;
 
-  // The token that ends a text, for models without vocabulary; -1: none.
+  // The token that ends a text, for models without a vocabulary; -1: none.
   std::int32_t end_of_text = -1;
 };
 

@@ -39,7 +39,7 @@ Config read_gemma2(const ConfigKeys& keys) {
 
 // Returns the rope_theta of a kind of layers. The top-level key belongs to the layers without a window; newer files
 // have an object for each kind.
-float theta_in(const ConfigKeys& keys, std::string_view kind, float by_default) {
+float read_theta(const ConfigKeys& keys, std::string_view kind, float by_default) {
   const Attributes* parameters = keys.object("rope_parameters");
   const auto* object = get_member<Attributes>(parameters, kind);
   return object == nullptr ? by_default : ConfigKeys(*object, {}).rope_theta(by_default);
@@ -58,29 +58,29 @@ Config read_gemma3(const ConfigKeys& keys) {
                                              .tie_word_embeddings = true,
                                              .hidden_act = kGelu,
                                              .hidden_act_key = "hidden_activation"});
-  config.rope_theta = theta_in(keys, "full_attention", config.rope_theta);
+  config.rope_theta = read_theta(keys, "full_attention", config.rope_theta);
   return config;
 }
 
 // Returns the activation. The first files of Gemma have "gelu" but were trained with its tanh approximation;
 // transformers uses that, too.
-ActivationKind activation(const ConfigView& view) {
+ActivationKind find_gemma_activation(const ConfigView& view) {
   // transformers replaces "gelu" only in the first files' hidden_act, not in hidden_activation.
   const bool is_first = view.config.hidden_act == "gelu" && !view.keys().text("hidden_activation");
   return is_first ? ActivationKind::gelu_tanh : find_activation(view.config.hidden_act);
 }
 
 // Returns the plan that all Gemmas share.
-DecoderPlan gemma_plan(const ConfigView& view) {
+DecoderPlan make_gemma_plan(const ConfigView& view) {
   DecoderPlan plan = make_decoder_plan(view);
   plan.norm_kind = NormKind::rms_plus_one;
   plan.embedding_scale = std::sqrt(static_cast<float>(view.config.hidden_size));
-  plan.activation = activation(view);
+  plan.activation = find_gemma_activation(view);
   return plan;
 }
 
 // Returns a soft cap; 0 for none, which null means, too.
-float soft_cap(const ConfigView& view, std::string_view key, float by_default) {
+float read_soft_cap(const ConfigView& view, std::string_view key, float by_default) {
   const ConfigKeys keys = view.keys();
   const float cap = keys.number(key).value_or(keys.is_absent(key) ? by_default : 0.0F);
   return cap == 0 ? 0.0F : read_positive_number(view, key, by_default);
@@ -91,18 +91,18 @@ void set_gemma2(DecoderPlan& plan, const ConfigView& view, float cap, float logi
   plan.mlp_norm = "pre_feedforward_layernorm";
   plan.mlp_post_norm = "post_feedforward_layernorm";
   plan.attention_scale = 1.0F / std::sqrt(read_positive_number(view, "query_pre_attn_scalar", 256));
-  plan.attention_cap = soft_cap(view, "attn_logit_softcapping", cap);
-  plan.logit_cap = soft_cap(view, "final_logit_softcapping", logit_cap);
+  plan.attention_cap = read_soft_cap(view, "attn_logit_softcapping", cap);
+  plan.logit_cap = read_soft_cap(view, "final_logit_softcapping", logit_cap);
 }
 
 DecoderPlan plan_gemma2(const ConfigView& view) {
-  DecoderPlan plan = gemma_plan(view);
+  DecoderPlan plan = make_gemma_plan(view);
   set_gemma2(plan, view, 50, 30);
   set_windows(plan, view, find_sliding_layers(view, is_even_layer));
   return plan;
 }
 
-bool is_no_sixth(const ConfigView& view, std::int64_t layer) {
+bool is_sliding_by_default(const ConfigView& view, std::int64_t layer) {
   return (layer + 1) % std::max<std::int64_t>(1, view.keys().integer("sliding_window_pattern").value_or(6)) != 0;
 }
 
@@ -117,16 +117,16 @@ DecoderPlan plan_gemma3(const ConfigView& view) {
     if (!by_kind || std::ranges::find(kRopeObjects, key) == kRopeObjects.end()) entries.emplace_back(key, value);
   }
   const Attributes others = Attributes::from_unique(std::move(entries));
-  DecoderPlan plan = gemma_plan({view.config, others});
+  DecoderPlan plan = make_gemma_plan({view.config, others});
   if (full != nullptr) plan.ropes.front() = make_rope_plan(view, full, {.theta = view.config.rope_theta});
   const float local_theta =
-      theta_in(view.keys(), "sliding_attention", read_positive_number(view, "rope_local_base_freq", 10000));
+      read_theta(view.keys(), "sliding_attention", read_positive_number(view, "rope_local_base_freq", 10000));
   plan.ropes.push_back(make_rope_plan(view, local, {.theta = local_theta}));
   plan.rope_divisors = {};
   set_gemma2(plan, view, 0, 0);
   plan.q_norm = "self_attn.q_norm";
   plan.k_norm = "self_attn.k_norm";
-  set_windows(plan, view, find_sliding_layers(view, is_no_sixth));
+  set_windows(plan, view, find_sliding_layers(view, is_sliding_by_default));
   for (LayerPlan& layer : plan.layers) layer.rope = layer.window > 0 ? 1 : 0;
   return plan;
 }
@@ -151,7 +151,7 @@ constexpr std::array kFollowedByGemma3 =
 
 constexpr Family kGemmaFamily = make_decoder_family(
     "gemma", "GemmaForCausalLM", "Gemma", kGemmaLayer,
-    {.hidden_act = kGelu, .read_config = read_gemma, .plan = gemma_plan, .followed = kFollowedByGemma});
+    {.hidden_act = kGelu, .read_config = read_gemma, .plan = make_gemma_plan, .followed = kFollowedByGemma});
 constexpr Family kGemma2Family = make_decoder_family(
     "gemma2", "Gemma2ForCausalLM", "Gemma 2", kGemma2Layer,
     {.hidden_act = kGelu, .read_config = read_gemma2, .plan = plan_gemma2, .followed = kFollowedByGemma2});

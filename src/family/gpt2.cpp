@@ -17,7 +17,7 @@ constexpr std::string_view kEmbedding = "transformer.wte.weight";
 constexpr std::string_view kPositions = "transformer.wpe.weight";
 constexpr std::string_view kLayers = "transformer.h.";
 
-std::optional<std::int64_t> either(const ConfigKeys& keys, std::string_view name, std::string_view other) {
+std::optional<std::int64_t> read_either(const ConfigKeys& keys, std::string_view name, std::string_view other) {
   const auto number = keys.integer(name);
   return number ? number : keys.integer(other);
 }
@@ -26,11 +26,11 @@ Config read_config(const ConfigKeys& keys) {
   Config config;
   config.hidden_act = keys.text("activation_function").value_or(keys.text("hidden_act").value_or("gelu_new"));
   config.tie_word_embeddings = keys.boolean("tie_word_embeddings").value_or(true);
-  config.hidden_size = either(keys, "n_embd", "hidden_size").value_or(768);
-  config.intermediate_size = either(keys, "n_inner", "intermediate_size").value_or(4 * config.hidden_size);
-  config.max_position_embeddings = either(keys, "n_positions", "max_position_embeddings").value_or(1024);
-  config.num_hidden_layers = either(keys, "n_layer", "num_hidden_layers").value_or(12);
-  config.num_attention_heads = either(keys, "n_head", "num_attention_heads").value_or(12);
+  config.hidden_size = read_either(keys, "n_embd", "hidden_size").value_or(768);
+  config.intermediate_size = read_either(keys, "n_inner", "intermediate_size").value_or(4 * config.hidden_size);
+  config.max_position_embeddings = read_either(keys, "n_positions", "max_position_embeddings").value_or(1024);
+  config.num_hidden_layers = read_either(keys, "n_layer", "num_hidden_layers").value_or(12);
+  config.num_attention_heads = read_either(keys, "n_head", "num_attention_heads").value_or(12);
   config.num_key_value_heads = config.num_attention_heads;
   config.head_dim = config.num_attention_heads > 0 ? config.hidden_size / config.num_attention_heads : 0;
   config.vocab_size = keys.integer("vocab_size").value_or(0);
@@ -40,7 +40,7 @@ Config read_config(const ConfigKeys& keys) {
   return config;
 }
 
-std::vector<std::string> faults(const ConfigView& view) {
+std::vector<std::string> find_faults(const ConfigView& view) {
   const Config& config = view.config;
   std::vector<std::string> faults;
   if (config.num_key_value_heads != config.num_attention_heads ||
@@ -108,7 +108,7 @@ constexpr Family kGpt2Family = {
     .title = "GPT-2",
     .hidden_act = "gelu_new",
     .read_config = read_config,
-    .faults = faults,
+    .faults = find_faults,
     .plan = plan,
     .followed = kFollowed,
     .tensors = {.layers = kLayers, .first = kFirst, .layer = kLayer, .last = kLast},

@@ -42,15 +42,15 @@ bool is_stacked(const ConfigView& view) { return !is_separate(view); }
 bool is_in_out(const ConfigView& view) { return view.experts == ExpertsStored::stacked_in_out; }
 bool is_out_in(const ConfigView& view) { return view.experts == ExpertsStored::stacked_out_in; }
 
-void require(const ConfigView& view, std::string_view key, float supported) {
+void require_supported(const ConfigView& view, std::string_view key, float supported) {
   const float found = view.keys().number(key).value_or(supported);
   if (found != supported)
     throw Error(ErrorKind::unsupported, fmt::format("{} is {}, only {} is supported", key, found, supported), {});
 }
 
 DecoderPlan plan(const ConfigView& view) {
-  require(view, "swiglu_alpha", kGain);
-  require(view, "swiglu_limit", kLimit);
+  require_supported(view, "swiglu_alpha", kGain);
+  require_supported(view, "swiglu_limit", kLimit);
   DecoderPlan plan = make_decoder_plan(view);
   plan.qkv = make_qkv_plan(has_biases(view));
   plan.o.bias = has_biases(view);
@@ -104,31 +104,32 @@ constexpr std::array<ExpertStack, 2> kStacks = {{{"gate_up_proj", kGateUp}, {"do
 // Returns the layer of a tensor of experts; std::nullopt for other tensors.
 std::optional<std::int32_t> find_layer(const Family& family, std::string_view name) {
   const std::string canonical = find_table_name(family, name);
-  const auto numbered = family.tensors.in_layer(canonical);
+  const auto numbered = family.tensors.split_layer_name(canonical);
   return numbered && numbered->rest.starts_with(kExperts) ? std::optional(numbered->number) : std::nullopt;
 }
 
 // Returns true if all matrices of experts are blocks of MXFP4.
-bool all_are_mxfp4(const Model& model, const Family& family) {
+bool are_all_mxfp4(const Model& model, const Family& family) {
   return std::ranges::all_of(model.tensors(), [&](const Tensor& tensor) {
     return !find_layer(family, tensor.name) || tensor.shape.size() != 2 || is_mxfp4_blocks(tensor);
   });
 }
 
-ExpertsStored wanted(const Model& model, const Family& family, ExpertsStored from, WeightReader reader, bool numbers) {
+ExpertsStored choose_storage(const Model& model, const Family& family, ExpertsStored from, WeightReader reader,
+                             bool numbers) {
   if (reader == WeightReader::llama_cpp) return ExpertsStored::separate;
   if (from == ExpertsStored::stacked_out_in) return numbers ? ExpertsStored::stacked_in_out : from;
   if (from == ExpertsStored::stacked_in_out || reader == WeightReader::any) return from;
-  return !numbers && all_are_mxfp4(model, family) ? ExpertsStored::stacked_out_in : ExpertsStored::stacked_in_out;
+  return !numbers && are_all_mxfp4(model, family) ? ExpertsStored::stacked_out_in : ExpertsStored::stacked_in_out;
 }
 
 ExpertsStored find_experts_stored(const Model& model) {
   const Family& family = find_family_or_llama(model);
-  const auto of_first_layer = [&](std::string_view name) {
+  const auto find_in_first_layer = [&](std::string_view name) {
     return find_weight(model, family, fmt::format("{}0.{}{}", family.tensors.layers, kExperts, name));
   };
-  if (of_first_layer("0.gate_proj.weight") != nullptr) return ExpertsStored::separate;
-  const Tensor* stack = of_first_layer(kStacks[0].name);
+  if (find_in_first_layer("0.gate_proj.weight") != nullptr) return ExpertsStored::separate;
+  const Tensor* stack = find_in_first_layer(kStacks[0].name);
   const bool is_mx = stack != nullptr && get_mx_scheme(stack->layout) != nullptr;
   return is_mx ? ExpertsStored::stacked_out_in : ExpertsStored::stacked_in_out;
 }
@@ -137,7 +138,7 @@ ExpertsStored find_experts_stored(const Model& model) {
 std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers) {
   const Family& family = find_family_or_llama(model);
   const ExpertsStored from = find_experts_stored(model);
-  const ExpertsStored to = wanted(model, family, from, reader, numbers);
+  const ExpertsStored to = choose_storage(model, family, from, reader, numbers);
   if (from == to) return keep_text_model(model, reader, numbers);
   ConvertedWeights result{Model(model.header()), {}, {}};
   std::map<std::int32_t, ExpertLayer> made;

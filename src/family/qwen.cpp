@@ -16,7 +16,7 @@
 namespace poise::qwen {
 namespace {
 
-bool always(const ConfigView&) { return true; }
+bool is_always_needed(const ConfigView&) { return true; }
 
 // Reads the configuration. The window counts only with use_sliding_window.
 Config read_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
@@ -47,14 +47,14 @@ DecoderPlan plan_qwen2(const ConfigView& view) {
   return plan;
 }
 
-void norm_heads(DecoderPlan& plan) {
+void add_head_norms(DecoderPlan& plan) {
   plan.q_norm = "self_attn.q_norm";
   plan.k_norm = "self_attn.k_norm";
 }
 
 DecoderPlan plan_qwen3(const ConfigView& view) {
   DecoderPlan plan = make_decoder_plan(view);
-  norm_heads(plan);
+  add_head_norms(plan);
   set_windows(plan, view, find_sliding_layers(view, is_sliding));
   return plan;
 }
@@ -67,12 +67,12 @@ bool has_experts(const ConfigView& view, std::int64_t layer) {
 bool has_mlp(const ConfigView& view, std::int64_t layer) { return !has_experts(view, layer); }
 
 // Returns the key for the number of experts; transformers 5 writes num_local_experts.
-std::string_view experts_key(const ConfigView& view) {
+std::string_view find_experts_key(const ConfigView& view) {
   return view.keys().integer("num_local_experts") ? "num_local_experts" : "num_experts";
 }
 
-std::vector<std::string> moe_faults(const ConfigView& view) {
-  const std::string_view count = experts_key(view);
+std::vector<std::string> find_moe_faults(const ConfigView& view) {
+  const std::string_view count = find_experts_key(view);
   std::vector<std::string> faults = find_size_faults(view, {{count, kMaxExperts},
                                                             {"num_experts_per_tok", read_size(view, count)},
                                                             {"moe_intermediate_size", kMaxModelSize}});
@@ -93,8 +93,8 @@ std::vector<std::string> moe_faults(const ConfigView& view) {
 
 DecoderPlan plan_qwen3_moe(const ConfigView& view) {
   DecoderPlan plan = make_decoder_plan(view);
-  norm_heads(plan);
-  plan.experts = {.count = static_cast<std::size_t>(read_size(view, experts_key(view))),
+  add_head_norms(plan);
+  plan.experts = {.count = static_cast<std::size_t>(read_size(view, find_experts_key(view))),
                   .used = static_cast<std::size_t>(read_size(view, "num_experts_per_tok")),
                   .router = {"mlp.gate"},
                   .normalized = view.keys().boolean("norm_topk_prob").value_or(false),
@@ -107,13 +107,15 @@ DecoderPlan plan_qwen3_moe(const ConfigView& view) {
   return plan;
 }
 
-std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(read_size(view, experts_key(view))); }
+std::uint64_t experts(const ConfigView& view) {
+  return static_cast<std::uint64_t>(read_size(view, find_experts_key(view)));
+}
 std::uint64_t expert_inner(const ConfigView& view) {
   return static_cast<std::uint64_t>(read_size(view, "moe_intermediate_size"));
 }
 
 constexpr std::array kQwen2Layer =
-    join_tables(kInputNorm, kAttentionRows, make_qkv_biases(always), kPostAttentionNorm, kMlpRows);
+    join_tables(kInputNorm, kAttentionRows, make_qkv_biases(is_always_needed), kPostAttentionNorm, kMlpRows);
 constexpr std::array kQwen3Layer =
     join_tables(kInputNorm, kAttentionRows, make_qkv_biases(has_attention_bias), make_o_bias(has_attention_bias),
                 kHeadNorms, kPostAttentionNorm, kMlpRows);
@@ -150,7 +152,7 @@ constexpr Family kQwen3Family = make_decoder_family("qwen3", "Qwen3ForCausalLM",
                                                      .window_switch = "use_sliding_window"});
 constexpr Family kQwen3MoeFamily = make_decoder_family("qwen3_moe", "Qwen3MoeForCausalLM", "Qwen3 MoE", kQwen3MoeLayer,
                                                        {.read_config = read_qwen3_moe,
-                                                        .faults = moe_faults,
+                                                        .faults = find_moe_faults,
                                                         .plan = plan_qwen3_moe,
                                                         .followed = kFollowedByQwen3Moe,
                                                         .window_switch = "use_sliding_window"});

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 5> kNotFollowed = {"llama_4_scaling_beta"
   throw Error(kind, std::move(reason), {});
 }
 
-// Is the input of every type.
+// Holds the input of every type of scaling.
 struct Rope {
   const ConfigView& view;
   const ConfigKeys scaling;
@@ -36,14 +36,14 @@ struct Rope {
     if (!number) refuse(fmt::format("rope_scaling: {} is missing", key));
     return static_cast<double>(*number);
   }
-  double positive(std::string_view key, double number) const {
+  double require_positive(std::string_view key, double number) const {
     if (!(number > 0)) refuse(fmt::format("rope_scaling: {} is {}, expected more than 0", key, number));
     return number;
   }
-  double factor() const { return positive("factor", require("factor")); }
+  double require_factor() const { return require_positive("factor", require("factor")); }
 
   // Returns the i-th frequency. Requires: i < size / 2.
-  double frequency(std::size_t i) const {
+  double compute_frequency(std::size_t i) const {
     return 1.0 / std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(size));
   }
 
@@ -54,18 +54,18 @@ struct Rope {
     auto positions = view.keys().integer(kKey);
     if (!positions) positions = scaling.integer(kKey);
     if (!positions && usual_positions > 0) positions = usual_positions;
-    return positions ? std::optional(positive(kKey, static_cast<double>(*positions))) : std::nullopt;
+    return positions ? std::optional(require_positive(kKey, static_cast<double>(*positions))) : std::nullopt;
   }
   // Returns the original positions; by default the current ones.
-  double original_positions() const {
+  double find_original_positions() const {
     return find_stated_positions().value_or(static_cast<double>(view.config.max_position_embeddings));
   }
 
   template <typename F>
-  std::vector<float> frequencies(F&& change) const {
+  std::vector<float> compute_frequencies(F&& change) const {
     std::vector<float> result;
     for (std::size_t i = 0; i < size / 2; ++i) {
-      const auto number = static_cast<float>(change(i, frequency(i)));
+      const auto number = static_cast<float>(change(i, compute_frequency(i)));
       if (!std::isfinite(number)) refuse("rope_scaling: the frequencies are not finite numbers");
       result.push_back(number);
     }
@@ -73,41 +73,41 @@ struct Rope {
   }
 };
 
-RopePlan usual(const Rope& rope) {
-  return {.frequencies = rope.frequencies([](std::size_t, double frequency) { return frequency; })};
+RopePlan plan_usual(const Rope& rope) {
+  return {.frequencies = rope.compute_frequencies([](std::size_t, double frequency) { return frequency; })};
 }
 
-RopePlan linear(const Rope& rope) {
-  const double factor = rope.factor();
-  return {.frequencies = rope.frequencies([&](std::size_t, double frequency) { return frequency / factor; })};
+RopePlan plan_linear(const Rope& rope) {
+  const double factor = rope.require_factor();
+  return {.frequencies = rope.compute_frequencies([&](std::size_t, double frequency) { return frequency / factor; })};
 }
 
 // Plans type "dynamic". Other frequencies apply only beyond max_position_embeddings, which is the longest sequence
 // here.
-RopePlan dynamic(const Rope& rope) {
-  rope.factor();
-  return usual(rope);
+RopePlan plan_dynamic(const Rope& rope) {
+  rope.require_factor();
+  return plan_usual(rope);
 }
 
 // Plans type "llama3". Waves that are long in the original positions become longer, short ones stay, and those between
 // are interpolated.
-RopePlan llama3(const Rope& rope) {
-  const double factor = rope.factor();
-  const double low = rope.positive("low_freq_factor", rope.require("low_freq_factor"));
-  const double high = rope.positive("high_freq_factor", rope.require("high_freq_factor"));
+RopePlan plan_llama3(const Rope& rope) {
+  const double factor = rope.require_factor();
+  const double low = rope.require_positive("low_freq_factor", rope.require("low_freq_factor"));
+  const double high = rope.require_positive("high_freq_factor", rope.require("high_freq_factor"));
   if (high <= low)
     refuse(fmt::format("rope_scaling: high_freq_factor is {}, expected more than low_freq_factor, {}", high, low));
-  const double original = rope.original_positions();
-  return {.frequencies = rope.frequencies([&](std::size_t, double frequency) {
+  const double original = rope.find_original_positions();
+  return {.frequencies = rope.compute_frequencies([&](std::size_t, double frequency) {
     const double waves = original * frequency / (2 * std::numbers::pi);  // in the original positions
     const double kept = std::clamp((waves - low) / (high - low), 0.0, 1.0);
     return (1 - kept) * frequency / factor + kept * frequency;
   })};
 }
 
-RopePlan yarn(const Rope& rope) {
-  const double factor = rope.factor();
-  const double original = rope.original_positions();
+RopePlan plan_yarn(const Rope& rope) {
+  const double factor = rope.require_factor();
+  const double original = rope.find_original_positions();
   const double scale = static_cast<double>(rope.scaling.number("mscale").value_or(0));
   const double scale_all = static_cast<double>(rope.scaling.number("mscale_all_dim").value_or(0));
   const double by_default = scale != 0 && scale_all != 0
@@ -116,14 +116,14 @@ RopePlan yarn(const Rope& rope) {
   const auto said = rope.scaling.number("attention_factor");
 
   // These are the indices between which frequencies change from unchanged ones to ones divided by the factor.
-  const auto index_of = [&](std::string_view key, double usual_rotations) {
-    const double rotations =
-        rope.positive(key, static_cast<double>(rope.scaling.number(key).value_or(static_cast<float>(usual_rotations))));
+  const auto find_index_of = [&](std::string_view key, double usual_rotations) {
+    const double rotations = rope.require_positive(
+        key, static_cast<double>(rope.scaling.number(key).value_or(static_cast<float>(usual_rotations))));
     return static_cast<double>(rope.size) * std::log(original / (rotations * 2 * std::numbers::pi)) /
            (2 * std::log(rope.theta));
   };
-  double low = index_of("beta_fast", kYarnBetaFast);
-  double high = index_of("beta_slow", kYarnBetaSlow);
+  double low = find_index_of("beta_fast", kYarnBetaFast);
+  double high = find_index_of("beta_slow", kYarnBetaSlow);
   if (rope.scaling.boolean("truncate").value_or(true)) {
     low = std::floor(low);
     high = std::ceil(high);
@@ -131,7 +131,7 @@ RopePlan yarn(const Rope& rope) {
   low = std::max(low, 0.0);
   high = std::min(high, static_cast<double>(rope.size) - 1);
   if (low == high) high += 0.001;
-  const auto frequencies = rope.frequencies([&](std::size_t i, double frequency) {
+  const auto frequencies = rope.compute_frequencies([&](std::size_t i, double frequency) {
     const double divided = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
     return frequency / factor * divided + frequency * (1 - divided);
   });
@@ -142,11 +142,12 @@ std::vector<float> divide_frequencies(const Rope& rope, std::string_view key) {
   const std::vector<double> divisors = rope.scaling.numbers(key);
   if (divisors.size() != rope.size / 2)
     refuse(fmt::format("rope_scaling: {} has {} numbers, expected {}", key, divisors.size(), rope.size / 2));
-  return rope.frequencies([&](std::size_t i, double frequency) { return frequency / rope.positive(key, divisors[i]); });
+  return rope.compute_frequencies(
+      [&](std::size_t i, double frequency) { return frequency / rope.require_positive(key, divisors[i]); });
 }
 
-RopePlan longrope(const Rope& rope) {
-  const double original = rope.original_positions();
+RopePlan plan_longrope(const Rope& rope) {
+  const double original = rope.find_original_positions();
   const auto positions = static_cast<double>(rope.view.config.max_position_embeddings);
   const auto given = rope.scaling.number("factor");
   const double factor = given ? static_cast<double>(*given) : positions / original;
@@ -163,12 +164,12 @@ struct Type {
   RopePlan (*plan)(const Rope& rope);
 };
 constexpr std::array kTypes = std::to_array<Type>({
-    {"default", usual},
-    {"linear", linear},
-    {"dynamic", dynamic},
-    {"llama3", llama3},
-    {"yarn", yarn},
-    {"longrope", longrope},
+    {"default", plan_usual},
+    {"linear", plan_linear},
+    {"dynamic", plan_dynamic},
+    {"llama3", plan_llama3},
+    {"yarn", plan_yarn},
+    {"longrope", plan_longrope},
 });
 
 const Type& find_type(std::string_view name) {

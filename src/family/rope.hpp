@@ -24,10 +24,11 @@ double compute_yarn_attention(double factor, double scale = 1);
 inline constexpr double kYarnBetaFast = 32;
 inline constexpr double kYarnBetaSlow = 1;
 
-// Returns the object with the scaling, or null.
+// Returns the object of config.json with the scaling, or null.
 const Attributes* find_rope_scaling(const ConfigView& view);
 
-// Throws unsupported for what Poise does not implement, and invalid_file for invalid values.
+// Returns the plan of the rotation. Throws unsupported for keys that Poise does not implement, and invalid_file for
+// invalid values.
 RopePlan make_rope_plan(const ConfigView& view, const Attributes* scaling, const RopeOptions& options);
 
 }  // namespace poise

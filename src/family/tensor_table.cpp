@@ -58,11 +58,11 @@ bool is_named(const TensorRow& row, std::string_view name, std::uint64_t copies)
          row.name.substr(star + 2) == numbered->rest;
 }
 
-bool names(std::span<const TensorRow> rows, std::string_view name) {
+bool has_row(std::span<const TensorRow> rows, std::string_view name) {
   return std::ranges::any_of(rows, [&](const TensorRow& row) { return is_named(row, name, UINT64_MAX); });
 }
 
-bool names(std::span<const TensorRow> rows, std::string_view name, const ConfigView& view, std::int64_t layer) {
+bool has_row(std::span<const TensorRow> rows, std::string_view name, const ConfigView& view, std::int64_t layer) {
   return std::ranges::any_of(rows, [&](const TensorRow& row) {
     return is_named(row, name, UINT64_MAX) && is_needed(row, view, layer) &&
            is_named(row, name, row.copies == nullptr ? 0 : row.copies(view));
@@ -80,37 +80,37 @@ std::optional<NumberedName> split_number(std::string_view name) {
   return NumberedName{number, name.substr(digits + 1)};
 }
 
-std::vector<ExpectedTensor> TensorTable::before_layers(const ConfigView& view) const {
+std::vector<ExpectedTensor> TensorTable::list_before_layers(const ConfigView& view) const {
   return list_expected(first, view);
 }
-std::vector<ExpectedTensor> TensorTable::after_layers(const ConfigView& view) const {
+std::vector<ExpectedTensor> TensorTable::list_after_layers(const ConfigView& view) const {
   return list_expected(last, view);
 }
 
-std::vector<ExpectedTensor> TensorTable::of_layer(const ConfigView& view, std::int64_t layer_number) const {
+std::vector<ExpectedTensor> TensorTable::list_layer(const ConfigView& view, std::int64_t layer_number) const {
   return list_expected(layer, view, fmt::format("{}{}.", layers, layer_number), layer_number);
 }
 
-std::vector<ExpectedTensor> TensorTable::all(const ConfigView& view) const {
-  std::vector<ExpectedTensor> tensors = before_layers(view);
+std::vector<ExpectedTensor> TensorTable::list_all(const ConfigView& view) const {
+  std::vector<ExpectedTensor> tensors = list_before_layers(view);
   for (std::int64_t number = 0; number < view.config.num_hidden_layers; ++number)
-    std::ranges::move(of_layer(view, number), std::back_inserter(tensors));
-  std::ranges::move(after_layers(view), std::back_inserter(tensors));
+    std::ranges::move(list_layer(view, number), std::back_inserter(tensors));
+  std::ranges::move(list_after_layers(view), std::back_inserter(tensors));
   return tensors;
 }
 
 bool TensorTable::has(std::string_view name) const {
-  const auto numbered = in_layer(name);
-  return numbered ? names(layer, numbered->rest) : names(first, name) || names(last, name);
+  const auto numbered = split_layer_name(name);
+  return numbered ? has_row(layer, numbered->rest) : has_row(first, name) || has_row(last, name);
 }
 
 bool TensorTable::has(std::string_view name, const ConfigView& view) const {
-  const auto numbered = in_layer(name);
-  return numbered ? names(layer, numbered->rest, view, numbered->number)
-                  : names(first, name, view, kNoLayer) || names(last, name, view, kNoLayer);
+  const auto numbered = split_layer_name(name);
+  return numbered ? has_row(layer, numbered->rest, view, numbered->number)
+                  : has_row(first, name, view, kNoLayer) || has_row(last, name, view, kNoLayer);
 }
 
-std::optional<NumberedName> TensorTable::in_layer(std::string_view name) const {
+std::optional<NumberedName> TensorTable::split_layer_name(std::string_view name) const {
   return name.starts_with(layers) ? split_number(name.substr(layers.size())) : std::nullopt;
 }
 

@@ -61,7 +61,7 @@ struct TensorRow {
   Length copies = nullptr;                                                  // how many, for a "*"
 };
 
-// Functions of a configuration require that it is checked.
+// Describes the tensors of a family. Functions that take a configuration require that it has been checked.
 struct TensorTable {
   std::string_view layers;  // prefix of the layers' tensors: "model.layers."
   std::span<const TensorRow> first;
@@ -69,10 +69,10 @@ struct TensorTable {
   std::span<const TensorRow> last;
 
   // Return the required tensors in canonical order: before the layers, of one layer, after them, and all.
-  std::vector<ExpectedTensor> before_layers(const ConfigView& view) const;
-  std::vector<ExpectedTensor> of_layer(const ConfigView& view, std::int64_t layer_number) const;
-  std::vector<ExpectedTensor> after_layers(const ConfigView& view) const;
-  std::vector<ExpectedTensor> all(const ConfigView& view) const;
+  std::vector<ExpectedTensor> list_before_layers(const ConfigView& view) const;
+  std::vector<ExpectedTensor> list_layer(const ConfigView& view, std::int64_t layer_number) const;
+  std::vector<ExpectedTensor> list_after_layers(const ConfigView& view) const;
+  std::vector<ExpectedTensor> list_all(const ConfigView& view) const;
 
   // Return true for tensors of any model of the family, or of a model with that configuration. The number of layers
   // does not matter.
@@ -80,12 +80,13 @@ struct TensorTable {
   bool has(std::string_view name, const ConfigView& view) const;
 
   // Returns the layer of a name, and the tensor's name in it; std::nullopt for tensors outside the layers.
-  std::optional<NumberedName> in_layer(std::string_view name) const;
+  std::optional<NumberedName> split_layer_name(std::string_view name) const;
 };
 
 struct DecoderPlan;
 
-// Returns std::nullopt without a family, and where Family::plan() refuses the configuration.
+// Returns the plan of the model's family. std::nullopt without a family, and if Family::plan() refuses the
+// configuration.
 std::optional<DecoderPlan> find_known_plan(const Model& model);
 
 // Returns true for a matrix that is stored [in, out], not [out, in] as in most families; by its name in the table.

@@ -15,14 +15,14 @@
 namespace poise {
 namespace {
 
-// They may be next to text_config, and count for the text model unless it has them itself.
+// Keys that may be next to text_config. They count for the text model unless it has them itself.
 constexpr std::array<std::string_view, 3> kTokens = {"bos_token_id", "eos_token_id", "pad_token_id"};
-// These are dropped.
+// Keys that are dropped.
 constexpr std::array<std::string_view, 7> kOfTheFile = {
     "architectures", "model_type", "dtype", "torch_dtype", "transformers_version", "text_config", "use_cache"};
 
 // Returns the configuration of the text model. Requires: the family's keys are in a nested object.
-Attributes text_config(const Model& model, const Family& family, std::vector<std::string>& losses) {
+Attributes make_text_config(const Model& model, const Family& family, std::vector<std::string>& losses) {
   Attributes text = find_family_keys(family, model.config_json);
   std::vector<std::string> lost;
   for (const auto& [key, value] : model.config_json) {
@@ -51,7 +51,7 @@ std::optional<ConvertedWeights> keep_text_model(const Model& model, WeightReader
   if (nested) {
     if (const auto other = describe_other_text_model(model)) throw Error(ErrorKind::unsupported, *other, {});
     if (&find_family_keys(family, model.config_json) != &model.config_json)
-      result.model.config_json = text_config(model, family, result.losses);
+      result.model.config_json = make_text_config(model, family, result.losses);
     result.model.card.model_type = family.text_type;
   }
   std::vector<std::string> others;

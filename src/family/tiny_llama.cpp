@@ -54,7 +54,7 @@ Config read_config(const ConfigKeys& keys) {
 
 // Checks what the family fixes: the activation, one key and value head per query head, heads that divide the dimension,
 // and so on.
-std::vector<std::string> faults(const ConfigView& view) {
+std::vector<std::string> find_faults(const ConfigView& view) {
   const Config& config = view.config;
   std::vector<std::string> faults;
   const auto expect = [&](bool right, std::string_view fault) {
@@ -113,7 +113,7 @@ constexpr Family kTinyLlamaFamily = {
     .title = "Tiny Llama",
     .hidden_act = kActivation,
     .read_config = read_config,
-    .faults = faults,
+    .faults = find_faults,
     .plan = plan,
     .followed = kFollowed,
     .has_dropout = true,

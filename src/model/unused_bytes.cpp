@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-std::optional<std::uint64_t> first_nonzero(const SourcePtr& source, const FileRange& range) {
+std::optional<std::uint64_t> find_first_nonzero(const SourcePtr& source, const FileRange& range) {
   constexpr std::uint64_t kPiece = 1 << 20;
   std::vector<std::byte> piece;
   for (std::uint64_t position = range.begin; position < range.end;) {
@@ -42,7 +42,7 @@ void check_gap(const SourcePtr& source, const FileRange& gap, std::span<const st
                             ? "no entry of the file refers to this byte"
                             : fmt::format("no entry of the file refers to these {} bytes", gap.end - gap.begin),
                         source->name(), gap.begin});
-  } else if (const auto offset = first_nonzero(source, gap)) {
+  } else if (const auto offset = find_first_nonzero(source, gap)) {
     const std::uint64_t next_place = (gap.begin + alignments.front() - 1) / alignments.front() * alignments.front();
     findings.push_back({Severity::warning,
                         *offset >= next_place ? "no entry of the file refers to these bytes, which are not zero"

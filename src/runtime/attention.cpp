@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-IndexRange in_block(const IndexRange& seen, std::size_t begin) {
+IndexRange cut_to_block(const IndexRange& seen, std::size_t begin) {
   return {std::max(seen.first, begin), std::min(seen.last, begin + kBlockPositions)};
 }
 
@@ -28,18 +28,18 @@ void attend_to(const AttentionTask& task, const AttentionHeads& heads, float sca
   const std::size_t stride = end - begin + 1;
   scores.resize(std::max(scores.size(), task.tokens.size() * task.count * stride));
   const std::size_t apart = heads.count * heads.size;  // numbers between two tokens
-  const auto each_run = [&](Cached what, const auto& use) {
+  const auto visit_runs = [&](Cached what, const auto& use) {
     for (std::size_t block = begin / kBlockPositions * kBlockPositions; block < end; block += kBlockPositions) {
       for (std::size_t t = 0; t < task.tokens.size(); ++t) {
         const IndexRange seen = find_seen(task.tokens[t], heads.window);
-        const IndexRange here = in_block(seen, block);
+        const IndexRange here = cut_to_block(seen, block);
         if (here.first >= here.last) continue;
         use(t, cache.run(what, task.layer, task.kv_head, here.first, here.last),
             scores.data() + t * task.count * stride + here.first - seen.first);
       }
     }
   };
-  each_run(Cached::keys, [&](std::size_t t, const CachedRun& keys, float* to) {
+  visit_runs(Cached::keys, [&](std::size_t t, const CachedRun& keys, float* to) {
     kernels.scores({queries + t * apart, heads.size, task.count}, keys, heads.size, scale, to, stride);
   });
   for (std::size_t t = 0; t < task.tokens.size(); ++t) {
@@ -48,7 +48,7 @@ void attend_to(const AttentionTask& task, const AttentionHeads& heads, float sca
       weigh(scores.data() + (t * task.count + q) * stride, seen.size(), heads, task.head + q);
     std::fill_n(out + t * apart, task.count * heads.size, 0.0F);
   }
-  each_run(Cached::values, [&](std::size_t t, const CachedRun& values, const float* weights) {
+  visit_runs(Cached::values, [&](std::size_t t, const CachedRun& values, const float* weights) {
     kernels.add_values({weights, stride, task.count}, values, heads.size, out + t * apart);
   });
 }
@@ -98,7 +98,7 @@ void attend(std::span<const AttentionToken> tokens, std::size_t layer, const Att
     std::size_t end = begin + 1;
     while (end < tokens.size() && tokens[end].cache == tokens[begin].cache) ++end;
     const bool on_tiles = precision == Precision::fast && end - begin > KernelInput::kFewTokensWithTiles &&
-                          tile_unit() != TileUnit::none && takes_tiles(heads.size);
+                          tile_unit() != TileUnit::none && can_use_tiles(heads.size);
     // Without tiles, tasks of all sequences keep threads busy together.
     const Division division(on_tiles ? end - begin : tokens.size(), heads, on_tiles);
     for (std::size_t first = begin; first < end; first += division.tokens) {

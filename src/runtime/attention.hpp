@@ -49,15 +49,15 @@ struct AttentionTask {
 // Returns the positions that a token sees.
 IndexRange find_seen(const AttentionToken& token, std::size_t window);
 
-// Turns a row's scores into weights, in place. If there is a sink, its weight follows them.
+// Turns a row's scores into weights, in place. If there is a sink, its weight follows the others.
 void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head);
 
 // Returns true if attend_on_tiles() takes heads of this size, since they are whole tiles.
-bool takes_tiles(std::size_t size);
+bool can_use_tiles(std::size_t size);
 
 // Attends for one task. `queries` and `out` begin with the first token's first head. Returns false, without computing,
 // if a key or value is not finite: one that a token does not see would spoil its sums. Results are the same to the bit
-// for any tokens and heads of a task. Requires: takes_tiles(heads.size), and a matrix unit.
+// for any tokens and heads of a task. Requires: can_use_tiles(heads.size), and a matrix unit.
 bool attend_on_tiles(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
                      float* out);
 

@@ -15,7 +15,7 @@ namespace {
 // Shorter beginnings are recomputed: copying a cache or waiting for another text costs more.
 constexpr std::size_t kLeastShared = 16;
 
-std::size_t common_beginning(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
+std::size_t count_common_beginning(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
@@ -87,7 +87,7 @@ class BatchGenerator::State : public Computation {
       next.push_back(part.text);
     }
     std::vector<float> logits(rows.size() * weights_->vocabulary_size());
-    if (!rows.empty()) threads_.run({}, [&] { transformer_.logits(rows, memory_, logits.data()); });
+    if (!rows.empty()) threads_.run({}, [&] { transformer_.compute_logits(rows, memory_, logits.data()); });
     for (std::size_t i = 0; i < next.size(); ++i) {
       const auto scores = std::span(logits).subspan(i * weights_->vocabulary_size(), weights_->vocabulary_size());
       if (choose(*next[i], scores)) end(*next[i]);
@@ -115,10 +115,10 @@ class BatchGenerator::State : public Computation {
       if (text.sequence.position > 0 || !waits_for_beginning(text)) take(text);
     }
     // Texts without room are the first of the next step.
-    const auto waits = [&](const BatchText& text) {
+    const auto is_waiting = [&](const BatchText& text) {
       return std::ranges::find(parts, &text, &Part::text) == parts.end();
     };
-    if (room == 0) texts_.splice(texts_.begin(), texts_, std::ranges::find_if(texts_, waits), texts_.end());
+    if (room == 0) texts_.splice(texts_.begin(), texts_, std::ranges::find_if(texts_, is_waiting), texts_.end());
     return parts;
   }
 
@@ -134,7 +134,7 @@ class BatchGenerator::State : public Computation {
     const Computed* best = nullptr;
     std::size_t shared = kLeastShared - 1;
     const auto look_at = [&](const Computed& other) {
-      const std::size_t common = std::min(common_beginning(text.tokens, other.tokens), text.tokens.size() - 1);
+      const std::size_t common = std::min(count_common_beginning(text.tokens, other.tokens), text.tokens.size() - 1);
       const std::size_t computed = std::min(common, other.sequence.position);
       if (other.sequence.is_long == text.sequence.is_long && computed > shared) {
         best = &other;
@@ -171,7 +171,7 @@ class BatchGenerator::State : public Computation {
 
   // Chooses the next token. Returns true if the text ends with it.
   bool choose(BatchText& text, std::span<const float> logits) const {
-    const TokenId token = text.sampler.sample(choices(*weights_, logits));
+    const TokenId token = text.sampler.sample(drop_padding_scores(*weights_, logits));
     Generation& generation = text.result.generation;
     generation.tokens.push_back(token);
     text.tokens.push_back(token);

@@ -18,7 +18,9 @@ namespace {
 constexpr std::string_view kAttribute = "poise.session";
 constexpr std::uint64_t kVersion = 1;
 
-std::string layer_name(std::size_t layer, std::string_view what) { return fmt::format("layers.{}.{}", layer, what); }
+std::string make_layer_name(std::size_t layer, std::string_view what) {
+  return fmt::format("layers.{}.{}", layer, what);
+}
 
 // Throws for numbers that are not finite.
 void require_finite(std::string_view name, std::span<const float> numbers, ErrorKind kind, const std::string& path) {
@@ -34,8 +36,8 @@ struct CachedPart {
   Cached what;
   bool is_scales;
 
-  DType dtype(const KvCache& cache) const { return is_scales ? DType::f32 : cache.type().code; }
-  std::size_t columns(const KvCache& cache) const { return is_scales ? cache.scales() : cache.width(); }
+  DType find_dtype(const KvCache& cache) const { return is_scales ? DType::f32 : cache.type().code; }
+  std::size_t count_columns(const KvCache& cache) const { return is_scales ? cache.scales() : cache.width(); }
 };
 constexpr CachedPart kCachedParts[] = {{"keys", Cached::keys, false},
                                        {"keys.scales", Cached::keys, true},
@@ -76,12 +78,12 @@ class CachedRows final : public Blob {
   CachedRows(const KvCache& cache, std::size_t layer, std::size_t first, std::size_t last, const CachedPart& part)
       : cache_(cache), layer_(layer), first_(first), last_(last), part_(part) {}
 
-  std::uint64_t size() const override { return (last_ - first_) * row_bytes(); }
-  std::uint64_t grain() const override { return row_bytes(); }
+  std::uint64_t size() const override { return (last_ - first_) * count_row_bytes(); }
+  std::uint64_t grain() const override { return count_row_bytes(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     CachedRow row(cache_);
-    read_units(offset, out, row_bytes(), 1, [&](std::uint64_t index, std::size_t) {
+    read_units(offset, out, count_row_bytes(), 1, [&](std::uint64_t index, std::size_t) {
       const std::size_t position = first_ + index;
       cache_.load(part_.what, layer_, position, row.codes(), row.scales());
       row.require_finite_part(part_, fmt::format("layer {}, position {}", layer_, position), ErrorKind::unsupported,
@@ -91,7 +93,7 @@ class CachedRows final : public Blob {
   }
 
  private:
-  std::size_t row_bytes() const { return part_.columns(cache_) * info(part_.dtype(cache_)).bits / 8; }
+  std::size_t count_row_bytes() const { return part_.count_columns(cache_) * info(part_.find_dtype(cache_)).bits / 8; }
 
   const KvCache& cache_;
   std::size_t layer_;
@@ -115,7 +117,7 @@ class Reader {
   void read(const std::string& fingerprint) {
     const Attributes* about = model_.attributes.get_if<Attributes>(kAttribute);
     if (about == nullptr) fail("it is not a session: it has no attribute poise.session");
-    if (const std::uint64_t version = number(*about, "version"); version != kVersion) {
+    if (const std::uint64_t version = read_count(*about, "version"); version != kVersion) {
       throw Error(ErrorKind::unsupported, fmt::format("it is a session of version {}, expected {}", version, kVersion),
                   path());
     }
@@ -128,12 +130,12 @@ class Reader {
     }
     require_cache(*about);
     read_tokens();
-    const std::uint64_t position = number(*about, "position");
+    const std::uint64_t position = read_count(*about, "position");
     if (position > text_.tokens.size())
       fail(fmt::format("position: {} tokens are computed, of {}", position, text_.tokens.size()));
     text_.sequence.position = static_cast<std::size_t>(position);
     if (about->find("pending") != nullptr) {
-      text_.pending = token("pending", number(*about, "pending"));
+      text_.pending = require_known_token("pending", read_count(*about, "pending"));
     }
     if (model_.find("logits") != nullptr) read_logits();
     if (position > 0) read_layers();
@@ -144,7 +146,7 @@ class Reader {
   std::string path() const { return model_.origin.path.string(); }
   [[noreturn]] void fail(const std::string& problem) const { throw Error(ErrorKind::invalid_file, problem, path()); }
 
-  std::uint64_t number(const Attributes& about, std::string_view key) const {
+  std::uint64_t read_count(const Attributes& about, std::string_view key) const {
     if (const auto* found = about.get_if<std::uint64_t>(key)) return *found;
     if (const auto* found = about.get_if<std::int64_t>(key); found != nullptr && *found >= 0)
       return static_cast<std::uint64_t>(*found);
@@ -153,7 +155,7 @@ class Reader {
                      value == nullptr ? "nothing" : to_json(*value)));
   }
 
-  // Files lack this key if their program had only one type of cache.
+  // Files of programs that had only one type of cache lack this key.
   void require_cache(const Attributes& about) const {
     const Value* value = about.find("cache");
     const std::string_view wanted = text_.sequence.cache.type().name;
@@ -167,7 +169,7 @@ class Reader {
   }
 
   // Returns the dense tensor with this name. Throws for another type or rank.
-  const Tensor& tensor(const std::string& name, DType dtype, std::size_t rank) {
+  const Tensor& require_dense(const std::string& name, DType dtype, std::size_t rank) {
     const Tensor* found = model_.find(name);
     if (found == nullptr) fail(fmt::format("tensor {} is missing", name));
     const bool is_right = found->layout == Layout::dense && found->parts.size() == 1 &&
@@ -180,14 +182,14 @@ class Reader {
     return *found;
   }
 
-  TokenId token(std::string_view what, std::uint64_t id) const {
+  TokenId require_known_token(std::string_view what, std::uint64_t id) const {
     if (id >= transformer_.vocabulary_size())
       fail(fmt::format("{}: token {}, the model has {} tokens", what, id, transformer_.vocabulary_size()));
     return static_cast<TokenId>(id);
   }
 
   void read_tokens() {
-    const Tensor& from = tensor("tokens", DType::i32, 1);
+    const Tensor& from = require_dense("tokens", DType::i32, 1);
     if (from.elements() > context_) {
       throw Error(ErrorKind::bad_argument,
                   fmt::format("the session has {} tokens, which do not fit the context of {} tokens", from.elements(),
@@ -198,11 +200,12 @@ class Reader {
     from.parts[0].blob->read(0, std::as_writable_bytes(std::span(ids)));
     // A negative number becomes a large one.
     for (std::size_t i = 0; i < ids.size(); ++i)
-      text_.tokens.push_back(token(fmt::format("tokens: number {}", i), static_cast<std::uint64_t>(ids[i])));
+      text_.tokens.push_back(
+          require_known_token(fmt::format("tokens: number {}", i), static_cast<std::uint64_t>(ids[i])));
   }
 
   void read_logits() {
-    const Tensor& from = tensor("logits", DType::f32, 1);
+    const Tensor& from = require_dense("logits", DType::f32, 1);
     if (from.elements() != transformer_.vocabulary_size())
       fail(fmt::format("logits: {} scores, expected {}", from.elements(), transformer_.vocabulary_size()));
     if (text_.sequence.position == 0 || text_.sequence.position != text_.tokens.size())
@@ -219,7 +222,8 @@ class Reader {
     for (std::size_t layer = 0; layer < cache.layers(); ++layer) {
       std::vector<const Tensor*>& parts = layers.emplace_back();
       for (const CachedPart& part : kCachedParts) {
-        parts.push_back(part.columns(cache) == 0 ? nullptr : &rows(layer_name(layer, part.name), part));
+        parts.push_back(part.count_columns(cache) == 0 ? nullptr
+                                                       : &require_rows(make_layer_name(layer, part.name), part));
         if (parts.back() == nullptr || parts.back()->shape[0] == parts.front()->shape[0]) continue;
         fail(fmt::format("layer {}: keys of {} positions, {} of {}", layer, parts.front()->shape[0], part.name,
                          parts.back()->shape[0]));
@@ -253,12 +257,12 @@ class Reader {
     }
   }
 
-  const Tensor& rows(const std::string& name, const CachedPart& part) {
+  const Tensor& require_rows(const std::string& name, const CachedPart& part) {
     const KvCache& cache = text_.sequence.cache;
-    const Tensor& from = tensor(name, part.dtype(cache), 2);
-    if (from.shape[0] > text_.sequence.position || from.shape[1] != part.columns(cache)) {
+    const Tensor& from = require_dense(name, part.find_dtype(cache), 2);
+    if (from.shape[0] > text_.sequence.position || from.shape[1] != part.count_columns(cache)) {
       fail(fmt::format("tensor {}: shape {}, expected at most {} rows of {}", name, to_string(from.shape),
-                       text_.sequence.position, part.columns(cache)));
+                       text_.sequence.position, part.count_columns(cache)));
     }
     return from;
   }
@@ -274,7 +278,7 @@ class Reader {
 
 bool is_session(const Model& model) { return model.attributes.find(kAttribute) != nullptr; }
 
-Model to_model(const ComputedText& text, const std::string& fingerprint) {
+Model make_session_model(const ComputedText& text, const std::string& fingerprint) {
   const KvCache& cache = text.sequence.cache;
   // A sequence may be ahead of its text if a draft guessed tokens.
   const std::size_t position = std::min(text.sequence.position, text.tokens.size());
@@ -291,19 +295,19 @@ Model to_model(const ComputedText& text, const std::string& fingerprint) {
     model.add(make_dense("logits", {text.logits.size()}, DType::f32, copy_numbers(text.logits, "logits")));
   }
   for (std::size_t layer = 0; position > 0 && layer < cache.layers(); ++layer) {
-    const std::size_t first = std::min(cache.oldest(layer), position);
+    const std::size_t first = std::min(cache.find_oldest(layer), position);
     for (const CachedPart& part : kCachedParts) {
-      const std::size_t columns = part.columns(cache);
+      const std::size_t columns = part.count_columns(cache);
       if (columns == 0) continue;
-      model.add(make_dense(layer_name(layer, part.name), {position - first, columns}, part.dtype(cache),
+      model.add(make_dense(make_layer_name(layer, part.name), {position - first, columns}, part.find_dtype(cache),
                            std::make_shared<CachedRows>(cache, layer, first, position, part)));
     }
   }
   return model;
 }
 
-void from_model(const Model& model, const std::string& fingerprint, const Transformer& transformer, std::size_t context,
-                ComputedText& text) {
+void read_session_model(const Model& model, const std::string& fingerprint, const Transformer& transformer,
+                        std::size_t context, ComputedText& text) {
   Reader(model, transformer, context, text).read(fingerprint);
 }
 

@@ -32,20 +32,19 @@ struct ComputedText {
   std::vector<TokenId> tokens = {};      // all tokens fed; the sequence has computed the first of them
   std::optional<TokenId> pending = {};   // the token that was generated last, until something is fed
   std::vector<float> logits = {};        // empty: the last token has to be computed
-  std::vector<float> hidden_state = {};  // that these are computed from; empty after from_model()
+  std::vector<float> hidden_state = {};  // that these are computed from; empty after read_session_model()
 };
 
 // Returns true for a model with the attribute of a session.
 bool is_session(const Model& model);
 
 // Returns the text as a model, which borrows its keys and values. Throws unsupported for numbers that are not finite.
-Model to_model(const ComputedText& text, const std::string& fingerprint);
+Model make_session_model(const ComputedText& text, const std::string& fingerprint);
 
 // Reads a text from a model. Requires: `text` is empty, with room for `context` positions. Throws, and leaves it
-// unusable: invalid_file for what
-// is not such a model, bad_argument for one of another fingerprint or type of cache or with more tokens than fit, and
-// what reading its blobs throws.
-void from_model(const Model& model, const std::string& fingerprint, const Transformer& transformer, std::size_t context,
-                ComputedText& text);
+// unusable: invalid_file for a model that is not a session, bad_argument for a session of another fingerprint or type
+// of cache or with more tokens than fit, and what reading its blobs throws.
+void read_session_model(const Model& model, const std::string& fingerprint, const Transformer& transformer,
+                        std::size_t context, ComputedText& text);
 
 }  // namespace poise

@@ -35,9 +35,9 @@ class PlannedTransformer final : public Transformer {
     plan_.heads = share_.heads.size();
     plan_.kv_heads = share_.kv_heads.size();
     for (const RopePlan& rope : plan_.ropes) {
-      rotations_.push_back(rotation(rope.frequencies, rope.factor));
+      rotations_.push_back(make_rotation(rope.frequencies, rope.factor));
       long_rotations_.push_back(
-          rotation(rope.long_frequencies.empty() ? rope.frequencies : rope.long_frequencies, rope.factor));
+          make_rotation(rope.long_frequencies.empty() ? rope.frequencies : rope.long_frequencies, rope.factor));
       if (!rope.long_frequencies.empty()) recompute_after_ = rope.long_after;
     }
   }
@@ -56,13 +56,13 @@ class PlannedTransformer final : public Transformer {
     for (std::size_t i = 0; i < plan_.layers.size(); ++i) {
       const std::size_t window = plan_.layers[i].window;
       const std::size_t first = window == 0 ? 0 : position + 1 - std::min(position + 1, window);  // that is seen next
-      if (s.cache.oldest(i) > first) return false;
+      if (s.cache.find_oldest(i) > first) return false;
     }
     s.position = position;
     return true;
   }
 
-  std::size_t recompute_after() const override { return recompute_after_; }
+  std::size_t get_recompute_limit() const override { return recompute_after_; }
 
   void forward(std::span<const SequenceTokens> batch, Workspace& memory) const override {
     const std::vector<AttentionToken> tokens = prepare(batch, memory);
@@ -71,13 +71,13 @@ class PlannedTransformer final : public Transformer {
     const IndexRange own = ranks_.find_layers(layers());
     for (std::size_t index = 0; index < layers(); ++index) {
       if (index >= own.first && index < own.last) {
-        attention(index, batch, tokens, memory);
+        add_attention(index, batch, tokens, memory);
         require_wanted();
         add_feed_forward(weights_.layers[index], tokens.size(), memory);
         require_wanted();
       } else {
         for (const SequenceTokens& part : batch)
-          part.sequence->cache.pass(index, part.sequence->position + part.tokens.size());
+          part.sequence->cache.count_remote(index, part.sequence->position + part.tokens.size());
       }
       hand_on(index, memory);
       keep(index + 1, tokens.size(), memory);
@@ -85,7 +85,7 @@ class PlannedTransformer final : public Transformer {
     for (const SequenceTokens& part : batch) part.sequence->position += part.tokens.size();
   }
 
-  void logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const override {
+  void compute_logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const override {
     float* const x = memory.normed.data();  // as many rows as forward() had
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::copy_n(memory.x.data() + rows[i] * plan_.hidden, plan_.hidden, x + i * plan_.hidden);
@@ -130,7 +130,7 @@ class PlannedTransformer final : public Transformer {
     return {share.first * step, share.last * step};
   }
 
-  // Hands the hidden states to the rank that has the next layer. All get them: each may want to keep them.
+  // Hands the hidden states to the rank that has the next layer. All ranks get them: each may want to keep them.
   void hand_on(std::size_t layer, Workspace& memory) const {
     if (!ranks_.splits_layers()) return;
     const std::size_t owner = ranks_.find_owner(layer, layers());
@@ -138,7 +138,7 @@ class PlannedTransformer final : public Transformer {
     ranks_.communicator->broadcast(std::as_writable_bytes(std::span(memory.x)), owner);
   }
 
-  Rotation rotation(std::vector<float> frequencies, float factor) const {
+  Rotation make_rotation(std::vector<float> frequencies, float factor) const {
     for (std::size_t i = 0; i < weights_.rope_divisors.size(); ++i) frequencies[i] /= weights_.rope_divisors[i];
     return {plan_.head_size, std::move(frequencies), factor};
   }
@@ -213,8 +213,8 @@ class PlannedTransformer final : public Transformer {
     memory.add(memory.projected);
   }
 
-  void attention(std::size_t index, std::span<const SequenceTokens> batch, std::span<const AttentionToken> tokens,
-                 Workspace& memory) const {
+  void add_attention(std::size_t index, std::span<const SequenceTokens> batch, std::span<const AttentionToken> tokens,
+                     Workspace& memory) const {
     const DecoderLayer& layer = weights_.layers[index];
     const std::size_t count = tokens.size();
     const std::size_t width = plan_.kv_heads * plan_.head_size;
@@ -227,7 +227,7 @@ class PlannedTransformer final : public Transformer {
     norm_heads(layer.k_norm, plan_.kv_heads, share_.is_first, count, memory.k.data(), memory);
     std::size_t first = 0;
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      cache_keys(index, *batch[i].sequence, batch[i].tokens.size(), memory.angles[i], first, memory);
+      rotate_and_cache(index, *batch[i].sequence, batch[i].tokens.size(), memory.angles[i], first, memory);
       first += batch[i].tokens.size();
     }
     const AttentionHeads heads = {.count = plan_.heads,
@@ -240,12 +240,12 @@ class PlannedTransformer final : public Transformer {
     const bool is_float32 = layer.o.matrix->stored().storage == Storage::f32;
     attend(tokens, index, heads, is_float32 ? Precision::exact : memory.precision, memory.q.data(),
            memory.attended.data());
-    project(layer.o, padded(layer, count, memory), count, memory.precision, memory.projected.data());
+    project(layer.o, pad_attended(layer, count, memory), count, memory.precision, memory.projected.data());
     add_projected(layer.attention_post_norm, count, memory);
   }
 
   // Returns the attended numbers with as many inputs as `o` has: zeros for other ranks' heads in the same blocks.
-  const float* padded(const DecoderLayer& layer, std::size_t count, Workspace& memory) const {
+  const float* pad_attended(const DecoderLayer& layer, std::size_t count, Workspace& memory) const {
     const std::size_t from = plan_.heads * plan_.head_size;
     const std::size_t to = layer.o.matrix->inputs();
     if (from == to) return memory.attended.data();
@@ -255,8 +255,8 @@ class PlannedTransformer final : public Transformer {
     return memory.padded.data();
   }
 
-  // Norms `heads` heads of each token: each, or all of them together with those of other ranks. Of ranks with the same
-  // heads, one counts them.
+  // Norms `heads` heads of each token: each by itself, or all together with those of other ranks. `counts`: of the
+  // ranks that have the same heads, this one adds them up.
   void norm_heads(const Norm& norm, std::size_t heads, bool counts, std::size_t tokens, float* x,
                   Workspace& memory) const {
     const std::size_t width = heads * plan_.head_size;
@@ -279,8 +279,8 @@ class PlannedTransformer final : public Transformer {
   }
 
   // Rotates the queries and keys of a sequence, which begin at row `first` of the batch, and caches keys and values.
-  void cache_keys(std::size_t index, Sequence& s, std::size_t count, std::span<const Rotation::Angles> angles,
-                  std::size_t first, Workspace& memory) const {
+  void rotate_and_cache(std::size_t index, Sequence& s, std::size_t count, std::span<const Rotation::Angles> angles,
+                        std::size_t first, Workspace& memory) const {
     const std::optional<std::size_t> rope = weights_.layers[index].plan.rope;
     const std::size_t width = plan_.kv_heads * plan_.head_size;
     if (rope) {
@@ -300,9 +300,9 @@ class PlannedTransformer final : public Transformer {
   void add_feed_forward(const DecoderLayer& layer, std::size_t count, Workspace& memory) const {
     const float* const x = apply_norm(layer.mlp_norm, count, memory);
     if (layer.experts) {
-      feed_forward(*layer.experts, x, count, memory, memory.projected.data());
+      run_feed_forward(*layer.experts, x, count, memory, memory.projected.data());
     } else {
-      feed_forward(layer.mlp, x, count, memory.precision, memory.network, memory.projected.data());
+      run_feed_forward(layer.mlp, x, count, memory.precision, memory.network, memory.projected.data());
     }
     add_projected(layer.mlp_post_norm, count, memory);
   }

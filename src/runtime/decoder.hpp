@@ -64,12 +64,12 @@ struct Experts {
 };
 
 // Computes out [tokens, hidden] = down(activation(gate(x)) * up(x)).
-void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
-                  NetworkMemory& memory, float* out);
+void run_feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
+                      NetworkMemory& memory, float* out);
 
 // Computes the same for the experts with the token's best router scores, weighted by these scores. Reads no other
 // expert's weights.
-void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out);
+void run_feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out);
 
 struct Norm {
   NormKind kind = NormKind::rms;

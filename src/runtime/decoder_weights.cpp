@@ -52,7 +52,7 @@ class Loader {
         ranks_(ranks),
         share_(ranks.find_heads(plan.heads, plan.kv_heads)) {}
 
-  const Tensor& tensor(const std::string& name) const {
+  const Tensor& get_tensor(const std::string& name) const {
     const Tensor* tensor = find_weight(model_, family_, name);
     if (tensor == nullptr) throw Error(ErrorKind::internal, fmt::format("tensor {} is missing", name));
     return *tensor;
@@ -60,58 +60,59 @@ class Loader {
 
   Orientation orientation() const { return plan_.transposed ? Orientation::in_out : Orientation::out_in; }
 
-  Norm norm(const std::string& prefix, std::string_view module) const {
+  Norm load_module_norm(const std::string& prefix, std::string_view module) const {
     if (module.empty()) return {};
     Norm norm = {plan_.norm_kind, plan_.epsilon,
-                 load_norm(tensor(fmt::format("{}{}.weight", prefix, module)), plan_.norm_kind)};
-    if (norm.kind == NormKind::layer) norm.bias = load_vector(tensor(fmt::format("{}{}.bias", prefix, module)));
+                 load_norm(get_tensor(fmt::format("{}{}.weight", prefix, module)), plan_.norm_kind)};
+    if (norm.kind == NormKind::layer) norm.bias = load_vector(get_tensor(fmt::format("{}{}.bias", prefix, module)));
     return norm;
   }
 
-  Projection projection(const std::string& prefix, const Linear& linear, Orientation orientation,
-                        const MatrixPart& part = {}) const {
-    Projection result = {load_matrix(tensor(weight_name(prefix, linear)), orientation, part)};
+  Projection load_projection(const std::string& prefix, const Linear& linear, Orientation orientation,
+                             const MatrixPart& part = {}) const {
+    Projection result = {load_matrix(get_tensor(make_weight_name(prefix, linear)), orientation, part)};
     // In a sum over ranks only the first rank adds the bias.
     if (!linear.bias || (part.of == MatrixPart::Of::inputs && ranks_.rank() > 0)) return result;
-    result.bias = load_vector(tensor(fmt::format("{}{}.bias", prefix, linear.module)));
+    result.bias = load_vector(get_tensor(fmt::format("{}{}.bias", prefix, linear.module)));
     if (part.of == MatrixPart::Of::outputs) result.bias = copy_range(result.bias, part.range);
     return result;
   }
 
   // Returns the projections of modules that make the parts: each module makes its own part, or one module makes all of
   // them in turn.
-  std::vector<Projection> projections(const std::string& prefix, const std::vector<Linear>& linears,
-                                      const std::vector<FusedPart>& parts) const {
+  std::vector<Projection> load_projections(const std::string& prefix, const std::vector<Linear>& linears,
+                                           const std::vector<FusedPart>& parts) const {
     std::vector<Projection> result;
     if (!ranks_.splits_matrices()) {
-      for (const Linear& linear : linears) result.push_back(projection(prefix, linear, orientation()));
+      for (const Linear& linear : linears) result.push_back(load_projection(prefix, linear, orientation()));
       return result;
     }
     const bool fused = linears.size() < parts.size();
     std::size_t begin = 0;
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const MatrixPart part = {MatrixPart::Of::outputs, {begin + parts[p].share.first, begin + parts[p].share.last}};
-      result.push_back(projection(prefix, linears[fused ? 0 : p], orientation(), part));
+      result.push_back(load_projection(prefix, linears[fused ? 0 : p], orientation(), part));
       if (fused) begin += parts[p].width;
     }
     return result;
   }
 
   Projection make_summed_projection(const std::string& prefix, const Linear& linear, const IndexRange& inputs) const {
-    if (!ranks_.splits_matrices()) return projection(prefix, linear, orientation());
-    return projection(prefix, linear, orientation(), {MatrixPart::Of::inputs, inputs});
+    if (!ranks_.splits_matrices()) return load_projection(prefix, linear, orientation());
+    return load_projection(prefix, linear, orientation(), {MatrixPart::Of::inputs, inputs});
   }
 
-  std::vector<Projection> qkv(const std::string& prefix) const {
-    const FusedPart keys = {plan_.kv_heads * plan_.head_size, numbers_of(share_.kv_heads)};
-    return projections(prefix, plan_.qkv, {{plan_.heads * plan_.head_size, numbers_of(share_.heads)}, keys, keys});
+  std::vector<Projection> load_qkv(const std::string& prefix) const {
+    const FusedPart keys = {plan_.kv_heads * plan_.head_size, find_head_numbers(share_.kv_heads)};
+    return load_projections(prefix, plan_.qkv,
+                            {{plan_.heads * plan_.head_size, find_head_numbers(share_.heads)}, keys, keys});
   }
 
   // Loads the inputs from this rank's heads into the layer. They may begin and end within a block of the matrix: then
   // the whole block is loaded, and the other numbers in it are zeros.
   void load_o(const std::string& prefix, DecoderLayer& layer) const {
-    const Tensor& weight = tensor(weight_name(prefix, plan_.o));
-    IndexRange inputs = numbers_of(share_.heads);
+    const Tensor& weight = get_tensor(make_weight_name(prefix, plan_.o));
+    IndexRange inputs = find_head_numbers(share_.heads);
     if (inputs.size() > 0) {
       const std::size_t all = plan_.heads * plan_.head_size;
       const std::size_t step = find_step(all, find_part_step(weight, orientation(), MatrixPart::Of::inputs));
@@ -122,8 +123,8 @@ class Loader {
   }
 
   // Returns the norm of each head, or the share of the norm of all heads together.
-  Norm head_norm(const std::string& prefix, std::string_view module, const IndexRange& heads) const {
-    Norm result = norm(prefix, module);
+  Norm load_head_norm(const std::string& prefix, std::string_view module, const IndexRange& heads) const {
+    Norm result = load_module_norm(prefix, module);
     if (!ranks_.splits_matrices() || result.weight.size() <= plan_.head_size) return result;
     if (result.kind == NormKind::layer) {
       throw Error(ErrorKind::unsupported,
@@ -132,22 +133,23 @@ class Loader {
                               prefix, module));
     }
     result.whole = result.weight.size();
-    result.weight = copy_range(result.weight, numbers_of(heads));
+    result.weight = copy_range(result.weight, find_head_numbers(heads));
     return result;
   }
 
-  FeedForward network(const std::string& prefix, const std::vector<Linear>& in, const Linear& down) const {
-    const Tensor& weight = tensor(weight_name(prefix, down));
+  FeedForward load_network(const std::string& prefix, const std::vector<Linear>& in, const Linear& down) const {
+    const Tensor& weight = get_tensor(make_weight_name(prefix, down));
     const std::size_t inner = weight.shape[plan_.transposed ? 0 : 1];
     std::vector<const Tensor*> in_weights;
-    for (const Linear& linear : in) in_weights.push_back(&tensor(weight_name(prefix, linear)));
-    const IndexRange share = inner_share(inner, in_weights, weight);
+    for (const Linear& linear : in) in_weights.push_back(&get_tensor(make_weight_name(prefix, linear)));
+    const IndexRange share = find_inner_share(inner, in_weights, weight);
     std::vector<FusedPart> parts(plan_.gated ? 2 : 1, {inner, share});
-    return {projections(prefix, in, parts), make_summed_projection(prefix, down, share), plan_.activation, plan_.gated};
+    return {load_projections(prefix, in, parts), make_summed_projection(prefix, down, share), plan_.activation,
+            plan_.gated};
   }
 
-  Experts experts(const std::string& prefix, const ExpertsPlan& plan) const {
-    Experts experts = {projection(prefix, plan.router, Orientation::out_in), {}, plan.used, plan.normalized};
+  Experts load_experts(const std::string& prefix, const ExpertsPlan& plan) const {
+    Experts experts = {load_projection(prefix, plan.router, Orientation::out_in), {}, plan.used, plan.normalized};
     if (plan.stored != ExpertsStored::separate) {
       experts.all = make_stacked_experts(prefix, plan);
       return experts;
@@ -156,32 +158,32 @@ class Loader {
     const IndexRange share = ranks_.find_share(plan.count);
     experts.all.resize(plan.count);
     for (std::size_t i = share.first; i < share.last; ++i) {
-      experts.all[i] = whole.network(fmt::format("{}{}.{}.", prefix, plan.list, i),
-                                     {{plan.gate, plan.bias}, {plan.up, plan.bias}}, {plan.down, plan.bias});
+      experts.all[i] = whole.load_network(fmt::format("{}{}.{}.", prefix, plan.list, i),
+                                          {{plan.gate, plan.bias}, {plan.up, plan.bias}}, {plan.down, plan.bias});
     }
     return experts;
   }
 
-  DecoderLayer layer(std::size_t index) const {
+  DecoderLayer load_layer(std::size_t index) const {
     DecoderLayer layer;
     layer.plan = plan_.layers[index];
     if (const IndexRange own = ranks_.find_layers(plan_.layers.size()); index < own.first || index >= own.last)
       return layer;
     const std::string prefix = fmt::format("{}{}.", plan_.layer_names, index);
-    layer.attention_norm = norm(prefix, plan_.attention_norm);
-    layer.qkv = qkv(prefix);
-    layer.q_norm = head_norm(prefix, plan_.q_norm, share_.heads);
-    layer.k_norm = head_norm(prefix, plan_.k_norm, share_.kv_heads);
+    layer.attention_norm = load_module_norm(prefix, plan_.attention_norm);
+    layer.qkv = load_qkv(prefix);
+    layer.q_norm = load_head_norm(prefix, plan_.q_norm, share_.heads);
+    layer.k_norm = load_head_norm(prefix, plan_.k_norm, share_.kv_heads);
     load_o(prefix, layer);
-    layer.attention_post_norm = norm(prefix, plan_.attention_post_norm);
-    layer.mlp_norm = norm(prefix, plan_.mlp_norm);
-    layer.mlp_post_norm = norm(prefix, plan_.mlp_post_norm);
+    layer.attention_post_norm = load_module_norm(prefix, plan_.attention_post_norm);
+    layer.mlp_norm = load_module_norm(prefix, plan_.mlp_norm);
+    layer.mlp_post_norm = load_module_norm(prefix, plan_.mlp_post_norm);
     if (!plan_.sinks.empty())
-      layer.sinks = copy_range(load_vector(tensor(prefix + std::string(plan_.sinks))), share_.heads);
+      layer.sinks = copy_range(load_vector(get_tensor(prefix + std::string(plan_.sinks))), share_.heads);
     if (layer.plan.experts) {
-      layer.experts = experts(prefix, *plan_.experts);
+      layer.experts = load_experts(prefix, *plan_.experts);
     } else {
-      layer.mlp = network(prefix, plan_.mlp, plan_.down);
+      layer.mlp = load_network(prefix, plan_.mlp, plan_.down);
     }
     return layer;
   }
@@ -192,7 +194,7 @@ class Loader {
     weights.vocabulary = weights.embedding->rows();
     if (!is_tied && lacks_output(model_)) return;
     if (is_tied && !ranks_.splits_matrices()) return;
-    const Tensor& output = tensor(std::string(is_tied ? plan_.embedding : plan_.output));
+    const Tensor& output = get_tensor(std::string(is_tied ? plan_.embedding : plan_.output));
     const Orientation orientation = !is_tied && plan_.output_transposed ? Orientation::in_out : Orientation::out_in;
     weights.vocabulary = output.shape[orientation == Orientation::in_out ? 1 : 0];
     if (!ranks_.splits_matrices()) {
@@ -207,7 +209,7 @@ class Loader {
   }
 
   // Returns the divisors of the frequencies, if the model has them.
-  std::vector<float> rope_divisors() const {
+  std::vector<float> load_rope_divisors() const {
     if (plan_.rope_divisors.empty()) return {};
     const Tensor* tensor = model_.find(plan_.rope_divisors);
     if (tensor == nullptr) return {};
@@ -226,17 +228,17 @@ class Loader {
   }
 
  private:
-  static std::string weight_name(const std::string& prefix, const Linear& linear) {
+  static std::string make_weight_name(const std::string& prefix, const Linear& linear) {
     return fmt::format("{}{}.weight", prefix, linear.module);
   }
 
-  IndexRange numbers_of(const IndexRange& heads) const {
+  IndexRange find_head_numbers(const IndexRange& heads) const {
     return {heads.first * plan_.head_size, heads.last * plan_.head_size};
   }
 
   // Returns this rank's share of the inner numbers. It consists of whole steps, which can be cut out of all matrices
   // that give and take these numbers.
-  IndexRange inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down) const {
+  IndexRange find_inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down) const {
     if (!ranks_.splits_matrices()) return {0, inner};
     std::size_t step = find_part_step(down, orientation(), MatrixPart::Of::inputs);
     for (const Tensor* const tensor : in)
@@ -247,28 +249,28 @@ class Loader {
   }
 
   std::vector<FeedForward> make_stacked_experts(const std::string& prefix, const ExpertsPlan& plan) const {
-    const auto of = [&](std::string_view name) { return fmt::format("{}{}.{}", prefix, plan.list, name); };
+    const auto make_list_name = [&](std::string_view name) { return fmt::format("{}{}.{}", prefix, plan.list, name); };
     const Orientation orientation =
         plan.stored == ExpertsStored::stacked_in_out ? Orientation::in_out : Orientation::out_in;
-    const Tensor& gate_weight = tensor(of(plan.gate));
-    const Tensor& down_weight = tensor(of(plan.down));
+    const Tensor& gate_weight = get_tensor(make_list_name(plan.gate));
+    const Tensor& down_weight = get_tensor(make_list_name(plan.down));
     if (down_weight.shape.size() != 3)
       refuse_weight(down_weight,
                     fmt::format("its shape is {}, expected several matrices", to_string(down_weight.shape)));
     const IndexRange share = ranks_.find_share(plan.count);
     auto gate = load_matrices(gate_weight, orientation, share);
     auto down = load_matrices(down_weight, orientation, share);
-    const std::vector<float> gate_bias = load_vector(tensor(of(plan.gate) + "_bias"));
-    const std::vector<float> down_bias = load_vector(tensor(of(plan.down) + "_bias"));
-    const auto row = [&](const std::vector<float>& all, std::size_t i) {
+    const std::vector<float> gate_bias = load_vector(get_tensor(make_list_name(plan.gate) + "_bias"));
+    const std::vector<float> down_bias = load_vector(get_tensor(make_list_name(plan.down) + "_bias"));
+    const auto copy_expert = [&](const std::vector<float>& all, std::size_t i) {
       const std::size_t size = all.size() / plan.count;
       return copy_range(all, {i * size, (i + 1) * size});
     };
     std::vector<FeedForward> experts(plan.count);
     for (std::size_t i = share.first; i < share.last; ++i) {
       FeedForward& expert = experts[i];
-      expert.in.push_back({std::move(gate[i - share.first]), row(gate_bias, i)});
-      expert.down = {std::move(down[i - share.first]), row(down_bias, i)};
+      expert.in.push_back({std::move(gate[i - share.first]), copy_expert(gate_bias, i)});
+      expert.down = {std::move(down[i - share.first]), copy_expert(down_bias, i)};
       expert.activation = plan_.activation;
       expert.fused = Fused::by_turns;
     }
@@ -296,12 +298,12 @@ void Norm::apply(const float* x, std::size_t rows, float* out) const {
 DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks) {
   const Loader loader(model, plan, ranks);
   DecoderWeights weights;
-  weights.embedding = load_matrix(loader.tensor(std::string(plan.embedding)));
-  if (!plan.positions.empty()) weights.positions = load_matrix(loader.tensor(std::string(plan.positions)));
-  weights.norm = loader.norm("", plan.norm);
+  weights.embedding = load_matrix(loader.get_tensor(std::string(plan.embedding)));
+  if (!plan.positions.empty()) weights.positions = load_matrix(loader.get_tensor(std::string(plan.positions)));
+  weights.norm = loader.load_module_norm("", plan.norm);
   loader.load_output(weights);
-  weights.rope_divisors = loader.rope_divisors();
-  for (std::size_t index = 0; index < plan.layers.size(); ++index) weights.layers.push_back(loader.layer(index));
+  weights.rope_divisors = loader.load_rope_divisors();
+  for (std::size_t index = 0; index < plan.layers.size(); ++index) weights.layers.push_back(loader.load_layer(index));
   return weights;
 }
 

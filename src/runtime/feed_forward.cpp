@@ -39,25 +39,26 @@ struct Choice {
 };
 
 // Chooses the best `used` experts by a token's scores, with their weights.
-void choose(const Experts& experts, float* scores, std::size_t token, std::vector<std::size_t>& order,
-            std::vector<Choice>& choices) {
+void choose_experts(const Experts& experts, float* scores, std::size_t token, std::vector<std::size_t>& order,
+                    std::vector<Choice>& choices) {
   const std::size_t count = experts.all.size();
   for (std::size_t i = 0; i < count; ++i) {
     if (std::isnan(scores[i])) scores[i] = -std::numeric_limits<float>::infinity();
   }
   order.resize(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto better = [&](std::size_t a, std::size_t b) {
+  const auto is_better_expert = [&](std::size_t a, std::size_t b) {
     return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
   };
   const auto end = order.begin() + static_cast<std::ptrdiff_t>(experts.used);
-  std::partial_sort(order.begin(), end, order.end(), better);
-  const auto exponential = [&](std::size_t i) {
+  std::partial_sort(order.begin(), end, order.end(), is_better_expert);
+  const auto compute_exponential = [&](std::size_t i) {
     return std::exp(static_cast<double>(scores[i]) - static_cast<double>(scores[order.front()]));
   };
   double sum = 0;
-  for (auto i = order.begin(); i != (experts.normalized ? end : order.end()); ++i) sum += exponential(*i);
-  for (auto i = order.begin(); i != end; ++i) choices.push_back({*i, token, static_cast<float>(exponential(*i) / sum)});
+  for (auto i = order.begin(); i != (experts.normalized ? end : order.end()); ++i) sum += compute_exponential(*i);
+  for (auto i = order.begin(); i != end; ++i)
+    choices.push_back({*i, token, static_cast<float>(compute_exponential(*i) / sum)});
 }
 
 // Computes the tokens that chose one expert, and adds their results to `out`.
@@ -71,7 +72,7 @@ void run_expert(const FeedForward& expert, std::span<const Choice> choices, cons
   for (std::size_t i = 0; i < count; ++i)
     std::copy_n(x + choices[std::min(i, choices.size() - 1)].token * hidden, hidden,
                 memory.gathered.data() + i * hidden);
-  feed_forward(expert, memory.gathered.data(), count, memory.precision, memory.network, memory.expert_out.data());
+  run_feed_forward(expert, memory.gathered.data(), count, memory.precision, memory.network, memory.expert_out.data());
   for (std::size_t i = 0; i < choices.size(); ++i) {
     float* const to = out + choices[i].token * hidden;
     for (std::size_t j = 0; j < hidden; ++j) to[j] += choices[i].weight * memory.expert_out[i * hidden + j];
@@ -85,8 +86,8 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
   memory.experts.resize(std::max(memory.experts.size(), choices.size()));
   memory.expert_out.resize(choices.size() * hidden);
   tbb::parallel_for(std::size_t{0}, choices.size(), [&](std::size_t i) {
-    feed_forward(experts.all[choices[i].expert], x, 1, memory.precision, memory.experts[i],
-                 memory.expert_out.data() + i * hidden);
+    run_feed_forward(experts.all[choices[i].expert], x, 1, memory.precision, memory.experts[i],
+                     memory.expert_out.data() + i * hidden);
   });
   for (std::size_t i = 0; i < choices.size(); ++i) {
     for (std::size_t j = 0; j < hidden; ++j) out[j] += choices[i].weight * memory.expert_out[i * hidden + j];
@@ -130,8 +131,8 @@ void split(const float* from, std::span<const Target> parts, std::size_t t, Fuse
 
 }  // namespace
 
-void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
-                  NetworkMemory& memory, float* out) {
+void run_feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
+                      NetworkMemory& memory, float* out) {
   const Activation& activation = get_activation(network.activation);
   if (run_in_blocks(network, activation, x, tokens, precision, out)) return;
   const std::size_t inner = network.inner();
@@ -147,13 +148,13 @@ void feed_forward(const FeedForward& network, const float* x, std::size_t tokens
   project(network.down, memory.gate.data(), tokens, precision, out);
 }
 
-void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out) {
+void run_feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out) {
   const std::size_t count = experts.all.size();
   memory.scores.resize(tokens * count);
   project(experts.router, x, tokens, memory.precision, memory.scores.data());
   std::vector<Choice> choices;
   std::vector<std::size_t> order;
-  for (std::size_t t = 0; t < tokens; ++t) choose(experts, memory.scores.data() + t * count, t, order, choices);
+  for (std::size_t t = 0; t < tokens; ++t) choose_experts(experts, memory.scores.data() + t * count, t, order, choices);
   std::erase_if(choices, [&](const Choice& choice) { return !experts.all[choice.expert].down.matrix; });
   std::ranges::stable_sort(choices, {}, &Choice::expert);
   std::fill_n(out, tokens * experts.router.matrix->inputs(), 0.0F);

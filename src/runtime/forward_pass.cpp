@@ -22,7 +22,7 @@ void ForwardPass::begin(std::span<const TokenId> tokens) {
   sequence_.is_long = transformer_.is_long(tokens.size());
 }
 
-std::size_t ForwardPass::next(const std::stop_token& stop) {
+std::size_t ForwardPass::compute_next(const std::stop_token& stop) {
   const std::size_t left = tokens_.size() - sequence_.position;
   if (left == 0) return 0;
   const std::size_t count = Transformer::count_next(left);
@@ -32,19 +32,20 @@ std::size_t ForwardPass::next(const std::stop_token& stop) {
   return count;
 }
 
-void ForwardPass::logits(std::size_t first, std::size_t count, std::vector<float>& out, const std::stop_token& stop) {
+void ForwardPass::compute_logits(std::size_t first, std::size_t count, std::vector<float>& out,
+                                 const std::stop_token& stop) {
   out.resize(count * transformer_.vocabulary_size());
   std::vector<std::size_t> rows(count);
   std::iota(rows.begin(), rows.end(), first);
-  threads_.run(stop, [&] { transformer_.logits(rows, memory_, out.data()); });
+  threads_.run(stop, [&] { transformer_.compute_logits(rows, memory_, out.data()); });
 }
 
 namespace {
 
-// Compares texts, too, since formats spell the same token in several ways: "▁the" and " the".
+// Returns true if both mean the same by the token. Formats spell a token in several ways: "▁the" and " the".
 bool is_same(const Tokenizer& a, const Tokenizer& b, TokenId token) {
-  const auto text = [&](const Tokenizer& of) { return of.decode(std::array{token}, SpecialTokens::shown); };
-  return a.piece(token) == b.piece(token) || text(a) == text(b);
+  const auto decode_token = [&](const Tokenizer& of) { return of.decode(std::array{token}, SpecialTokens::shown); };
+  return a.piece(token) == b.piece(token) || decode_token(a) == decode_token(b);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // ForwardPass: computes whole texts, one after the other, with the scores after each of their tokens.
 //
 //   pass.begin(tokens);
-//   while (const std::size_t count = pass.next()) pass.logits(0, count, out);
+//   while (const std::size_t count = pass.compute_next()) pass.compute_logits(0, count, out);
 //
 // One thread at a time uses it; it computes with several.
 #pragma once
@@ -32,11 +32,11 @@ class ForwardPass : public Computation {
 
   // Computes the next tokens of the text, at most Transformer::kMaxBatch. Returns how many; 0 at its end. Two passes
   // over the same tokens take the same steps. Throws cancelled.
-  std::size_t next(const std::stop_token& stop = {});
+  std::size_t compute_next(const std::stop_token& stop = {});
 
-  // Computes the scores after tokens of the last next(): [count, vocabulary_size()], from the one with index `first`
-  // on. Throws cancelled.
-  void logits(std::size_t first, std::size_t count, std::vector<float>& out, const std::stop_token& stop = {});
+  // Computes the scores after `count` tokens of the last compute_next(), from index `first` on: [count,
+  // vocabulary_size()]. Throws cancelled.
+  void compute_logits(std::size_t first, std::size_t count, std::vector<float>& out, const std::stop_token& stop = {});
 
   // Returns the largest number of positions of a text.
   std::size_t positions() const { return context_; }

@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-std::size_t whole_blocks(std::size_t positions) {
+std::size_t round_up_to_blocks(std::size_t positions) {
   return (positions + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
 }
 
@@ -20,7 +20,7 @@ struct Places {
   std::size_t step;
 };
 
-Places places(Cached what, std::size_t position, std::size_t count) {
+Places find_places(Cached what, std::size_t position, std::size_t count) {
   const std::size_t slot = position % kBlockPositions;
   return what == Cached::keys ? Places{slot, kBlockPositions} : Places{slot * count, 1};
 }
@@ -39,7 +39,7 @@ void gather(const std::byte* block, const Places& from, std::size_t count, std::
 
 // Calls `f` with a number as wide as the codes of the type.
 template <typename F>
-void with_code(const CacheTypeRow& type, const F& f) {
+void visit_code(const CacheTypeRow& type, const F& f) {
   switch (type.code_bytes()) {
     case 1: return f(std::uint8_t());
     case 2: return f(std::uint16_t());
@@ -55,13 +55,13 @@ KvCache::KvCache(CacheType type, const CachedHeads& heads, const std::vector<std
       heads_(heads),
       block_bytes_(type_->block_bytes(heads.size)),
       held_(held.value_or(IndexRange{0, positions.size()})) {
-  for (const std::size_t count : positions) layers_.push_back({.capacity = whole_blocks(count)});
+  for (const std::size_t count : positions) layers_.push_back({.capacity = round_up_to_blocks(count)});
 }
 
 void KvCache::reserve(std::size_t end) {
   // A growing ring has not wrapped yet, so every slot stays in place.
   for (Layer& layer : std::span(layers_).subspan(held_.first, held_.size())) {
-    const std::size_t needed = std::min(whole_blocks(end), layer.capacity);
+    const std::size_t needed = std::min(round_up_to_blocks(end), layer.capacity);
     if (needed <= layer.reserved) continue;
     const std::size_t grown = std::min(std::max(needed, 2 * layer.reserved), layer.capacity);
     const std::size_t bytes = grown / kBlockPositions * heads_.count * block_bytes_;
@@ -71,7 +71,7 @@ void KvCache::reserve(std::size_t end) {
   }
 }
 
-std::size_t KvCache::oldest(std::size_t layer) const {
+std::size_t KvCache::find_oldest(std::size_t layer) const {
   const Layer& of = layers_[layer];
   return of.end - std::min(of.end, of.capacity);
 }
@@ -116,12 +116,12 @@ void KvCache::store(Cached what, std::size_t layer, std::size_t position, const 
   const std::size_t size = heads_.size;
   const std::size_t groups = type_->scales(size);
   Bytes& bytes = what == Cached::keys ? ring.keys : ring.values;
-  with_code(*type_, [&](auto code) {
+  visit_code(*type_, [&](auto code) {
     for (std::size_t head = 0; head < heads_.count; ++head) {
-      std::byte* const block = bytes.data() + place(ring, head, position);
-      scatter<decltype(code)>(codes + head * size * sizeof code, size, places(what, position, size), block);
+      std::byte* const block = bytes.data() + find_place_in_blocks(ring, head, position);
+      scatter<decltype(code)>(codes + head * size * sizeof code, size, find_places(what, position, size), block);
       scatter<float>(std::as_bytes(std::span(scales + head * groups, groups)).data(), groups,
-                     places(what, position, groups), block + kBlockPositions * size * sizeof code);
+                     find_places(what, position, groups), block + kBlockPositions * size * sizeof code);
     }
   });
 }
@@ -131,11 +131,11 @@ void KvCache::load(Cached what, std::size_t layer, std::size_t position, std::by
   const std::size_t size = heads_.size;
   const std::size_t groups = type_->scales(size);
   const Bytes& bytes = what == Cached::keys ? ring.keys : ring.values;
-  with_code(*type_, [&](auto code) {
+  visit_code(*type_, [&](auto code) {
     for (std::size_t head = 0; head < heads_.count; ++head) {
-      const std::byte* const block = bytes.data() + place(ring, head, position);
-      gather<decltype(code)>(block, places(what, position, size), size, codes + head * size * sizeof code);
-      gather<float>(block + kBlockPositions * size * sizeof code, places(what, position, groups), groups,
+      const std::byte* const block = bytes.data() + find_place_in_blocks(ring, head, position);
+      gather<decltype(code)>(block, find_places(what, position, size), size, codes + head * size * sizeof code);
+      gather<float>(block + kBlockPositions * size * sizeof code, find_places(what, position, groups), groups,
                     std::as_writable_bytes(std::span(scales + head * groups, groups)).data());
     }
   });
@@ -145,10 +145,10 @@ CachedRun KvCache::run(Cached what, std::size_t layer, std::size_t head, std::si
   const Layer& ring = layers_[layer];
   const Bytes& bytes = what == Cached::keys ? ring.keys : ring.values;
   const bool is_last = last == ring.end;
-  return {.block = bytes.data() + place(ring, head, first),
+  return {.block = bytes.data() + find_place_in_blocks(ring, head, first),
           .first = first % kBlockPositions,
           .count = last - first,
-          .next = is_last ? nullptr : bytes.data() + place(ring, head, last),
+          .next = is_last ? nullptr : bytes.data() + find_place_in_blocks(ring, head, last),
           .next_bytes = is_last ? 0 : block_bytes_};
 }
 

@@ -40,7 +40,7 @@ class KvCache {
   void reserve(std::size_t end);
 
   // Returns the first position that the layer still has; rings drop old ones.
-  std::size_t oldest(std::size_t layer) const;
+  std::size_t find_oldest(std::size_t layer) const;
   // Drops all positions; keeps the memory.
   void clear();
 
@@ -53,7 +53,7 @@ class KvCache {
   void resume(std::size_t layer, std::size_t first, std::size_t last);
 
   // Counts the positions up to `end` of a layer that another rank holds.
-  void pass(std::size_t layer, std::size_t end) { layers_[layer].end = std::max(layers_[layer].end, end); }
+  void count_remote(std::size_t layer, std::size_t end) { layers_[layer].end = std::max(layers_[layer].end, end); }
 
   // Stores a key and a value, [width] each. Throws unsupported for numbers that the type does not hold.
   void put(std::size_t layer, std::size_t position, const float* key, const float* value);
@@ -78,7 +78,7 @@ class KvCache {
     Bytes values = {};
   };
 
-  std::size_t place(const Layer& layer, std::size_t head, std::size_t position) const {
+  std::size_t find_place_in_blocks(const Layer& layer, std::size_t head, std::size_t position) const {
     return (position % layer.capacity / kBlockPositions * heads_.count + head) * block_bytes_;
   }
   void put(Cached what, std::size_t layer, std::size_t position, const float* numbers);
@@ -96,7 +96,7 @@ struct Sequence {
 
   KvCache cache;
   std::size_t position = 0;  // tokens computed so far; 0 starts over
-  bool is_long = false;      // computed as a sequence longer than Transformer::recompute_after()
+  bool is_long = false;      // computed as a sequence longer than Transformer::get_recompute_limit()
 
   // Drops all tokens; keeps the memory.
   void clear() {

@@ -132,7 +132,7 @@ bool is_cut_whole(const StoredForm& form, std::size_t rows, std::size_t columns,
 }
 
 // Cuts rows and columns out of a form with `columns` columns. Requires: is_cut_whole().
-StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns, const Box& box) {
+StoredForm cut_form(const Tensor& tensor, const StoredForm& form, std::size_t columns, const Box& box) {
   const auto cut_blob = [&](const BlobPtr& blob, const IndexRange& rows, const auto& bytes_of) -> BlobPtr {
     const std::uint64_t row_bytes = bytes_of(columns);
     const std::uint64_t before = bytes_of(box.columns.first);
@@ -146,23 +146,23 @@ StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns
                                     .offset = first,
                                     .item_bytes = static_cast<unsigned>(part_bytes)});
   };
-  const auto data_bytes = [&](std::uint64_t elements) { return stored_bytes(form.rows, elements); };
-  const auto bytes_of_scales = [&](std::uint64_t elements) {
+  const auto count_data_bytes = [&](std::uint64_t elements) { return stored_bytes(form.rows, elements); };
+  const auto count_scale_bytes = [&](std::uint64_t elements) {
     return (elements + form.rows.group_size - 1) / form.rows.group_size * scale_bytes(form.rows);
   };
   const IndexRange scale_rows = {box.rows.first / form.rows.scale_rows,
                                  (box.rows.last + form.rows.scale_rows - 1) / form.rows.scale_rows};
   StoredForm part = {.rows = form.rows,
-                     .data = cut_blob(form.data, box.rows, data_bytes),
+                     .data = cut_blob(form.data, box.rows, count_data_bytes),
                      .table = form.table,
                      .column_order = form.column_order};
   if (part.rows.group_size != 0) part.rows.group_size = std::min(part.rows.group_size, box.columns.size());
-  if (form.scales) part.scales = cut_blob(form.scales, scale_rows, bytes_of_scales);
-  if (form.zeros) part.zeros = cut_blob(form.zeros, scale_rows, bytes_of_scales);
+  if (form.scales) part.scales = cut_blob(form.scales, scale_rows, count_scale_bytes);
+  if (form.zeros) part.zeros = cut_blob(form.zeros, scale_rows, count_scale_bytes);
   return part;
 }
 
-// An empty part.
+// Stands for an empty part of a matrix.
 class EmptyMatrix final : public Matrix {
  public:
   EmptyMatrix(const Box& box, Orientation orientation) : Matrix(box.rows.size(), orientation, {}) {
@@ -197,7 +197,7 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
   std::size_t paired_rows = 0;
   if (box.rows.size() != rows || box.columns.size() != columns) {
     if (!is_cut_whole(form, rows, columns, box)) form = make_float_form(tensor);
-    form = cut(tensor, form, columns, box);
+    form = cut_form(tensor, form, columns, box);
   } else if (tensor.shape.size() == 2 && orientation == Orientation::out_in) {
     paired_rows = borrow_pairs(form, rows);
   }

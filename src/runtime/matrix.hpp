@@ -70,10 +70,10 @@ class Matrix {
 };
 
 // Loads a tensor of rank 2 [rows, columns], or of rank 1 as one row. Types without kernels become float32 in memory.
-// So does a part that does not begin and end at multiples of find_part_step(). An empty part has the other side's
-// numbers; its products are zeros. Throws unsupported, naming the tensor, for elements that are not floating-point
-// numbers (integers without a scale), and what reading its blobs throws. Reads only the bytes of the part. Requires:
-// the tensor has the part.
+// So does a part that does not begin and end at multiples of find_part_step(). An empty part keeps the length of the
+// other side, and its products are zeros. Throws unsupported, naming the tensor, for elements that are not
+// floating-point numbers (integers without a scale), and what reading its blobs throws. Reads only the bytes of the
+// part. Requires: the tensor has the part.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in,
                                     const MatrixPart& part = {});
 

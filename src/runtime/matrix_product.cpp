@@ -321,20 +321,20 @@ bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tok
   });
   const std::size_t shared = of_down.blocks() - alone;
   std::vector<float, UninitializedAllocator<float>> memory(shared * size);
-  const auto numbers_of = [&](std::size_t b) { return memory.data() + (b - alone) * size; };
+  const auto get_numbers = [&](std::size_t b) { return memory.data() + (b - alone) * size; };
   const std::size_t unit = std::clamp(block * shared / (4 * threads) / kTileRows * kTileRows, kTileRows, block);
   const std::size_t units_of_block = (block + unit - 1) / unit;
   tbb::parallel_for(std::size_t{0}, shared * units_of_block, [&](std::size_t i) {
     const std::size_t b = alone + i / units_of_block;
     const std::size_t first = b * block + i % units_of_block * unit;
     const std::size_t last = std::min({first + unit, (b + 1) * block, down.inputs()});
-    if (first < last) multiply_part(first, last, numbers_of(b));
+    if (first < last) multiply_part(first, last, get_numbers(b));
   });
   constexpr std::size_t kGroup = KernelInput::kTogether;
   tbb::parallel_for(std::size_t{0}, shared * of_down.groups(), [&](std::size_t i) {
     const std::size_t b = alone + i / of_down.groups();
     const std::size_t first = i % of_down.groups() * kGroup;
-    finish(b, {first, std::min(first + kGroup, tokens)}, numbers_of(b));
+    finish(b, {first, std::min(first + kGroup, tokens)}, get_numbers(b));
   });
   Work({&down, y}, {{}, std::move(of_down)}, precision).run();
   return true;

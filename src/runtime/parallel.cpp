@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned kMaxThreads = 1024;
 
-int concurrency(unsigned threads) {
+int choose_concurrency(unsigned threads) {
   if (threads > kMaxThreads)
     throw Error(ErrorKind::bad_argument, fmt::format("{} threads, at most {} make sense", threads, kMaxThreads));
   // oneTBB prints a warning when a program asks for more threads than there are processors.
@@ -25,7 +25,7 @@ int concurrency(unsigned threads) {
 
 }  // namespace
 
-SessionThreads::SessionThreads(unsigned threads) : count_(concurrency(threads)), arena_(count_) {}
+SessionThreads::SessionThreads(unsigned threads) : count_(choose_concurrency(threads)), arena_(count_) {}
 
 void SessionThreads::run(const std::stop_token& stop, const std::function<void()>& work) const {
   arena_.execute([&] {

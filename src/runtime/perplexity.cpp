@@ -17,7 +17,7 @@
 
 namespace poise {
 
-// This namespace has a name, unlike the next one: a class with linkage holds these types.
+// This namespace has a name because Perplexity::State, which has linkage, holds these types.
 namespace perplexity {
 
 // Computes the mean of a sample, and its variance, by Welford's algorithm.
@@ -29,13 +29,13 @@ class Mean {
     squares_ += before * (x - mean_);
   }
   double value() const { return mean_; }
-  double standard_error() const {
+  double compute_standard_error() const {
     if (count_ < 2) return std::numeric_limits<double>::quiet_NaN();
     return std::sqrt(squares_ / (count_ - 1) / count_);
   }
-  Estimate estimate() const { return {value(), standard_error()}; }
+  Estimate make_estimate() const { return {value(), compute_standard_error()}; }
   // Returns the estimate of exp(mean), to first order.
-  Estimate exponential() const { return {std::exp(mean_), std::exp(mean_) * standard_error()}; }
+  Estimate estimate_exponential() const { return {std::exp(mean_), std::exp(mean_) * compute_standard_error()}; }
 
  private:
   double count_ = 0;
@@ -71,7 +71,7 @@ namespace {
 constexpr std::size_t kRows = 64;
 
 // Returns the sum of P ln(P / Q). p_sum and q_sum are compute_log_sum() of both.
-double divergence(std::span<const float> p, double p_sum, std::span<const float> q, double q_sum) {
+double compute_divergence(std::span<const float> p, double p_sum, std::span<const float> q, double q_sum) {
   double sum = 0;
   for (std::size_t i = 0; i < p.size(); ++i) {
     const double of_p = static_cast<double>(p[i]) - p_sum;
@@ -81,7 +81,7 @@ double divergence(std::span<const float> p, double p_sum, std::span<const float>
   return std::max(sum, 0.0);  // less than 0 by rounding alone
 }
 
-std::ptrdiff_t top(std::span<const float> scores) { return std::ranges::max_element(scores) - scores.begin(); }
+std::ptrdiff_t find_top(std::span<const float> scores) { return std::ranges::max_element(scores) - scores.begin(); }
 
 perplexity::Prediction predict(TokenId token, std::span<const float> scores, std::span<const float> of_base) {
   const auto at = static_cast<std::size_t>(token);
@@ -92,8 +92,8 @@ perplexity::Prediction predict(TokenId token, std::span<const float> scores, std
   result.of_base = static_cast<double>(of_base[at]) - base_sum;
   // max(NaN, 0) would hide a NaN.
   const bool are_numbers = std::isfinite(sum) && std::isfinite(base_sum);
-  result.divergence = are_numbers ? divergence(of_base, base_sum, scores, sum) : sum - base_sum;
-  result.same_top = top(scores) == top(of_base);
+  result.divergence = are_numbers ? compute_divergence(of_base, base_sum, scores, sum) : sum - base_sum;
+  result.same_top = find_top(scores) == find_top(of_base);
   return result;
 }
 
@@ -128,7 +128,7 @@ class Perplexity::State {
   void add_windows(std::span<const TokenId> tokens, const PerplexityWindows& windows, const Progress& progress,
                    const std::stop_token& stop) {
     const std::vector<Window> all = make_windows(tokens.size(), windows);
-    const std::optional<TokenId> bos = windows.stride == 0 ? first_token(model_.weights()) : std::nullopt;
+    const std::optional<TokenId> bos = windows.stride == 0 ? find_first_token(model_.weights()) : std::nullopt;
     std::size_t total = 0;
     for (const Window& window : all) total += window.size;
     std::size_t before = 0;
@@ -152,13 +152,13 @@ class Perplexity::State {
     PerplexityResult result = {.texts = sums_.texts,
                                .windows = sums_.windows,
                                .tokens = sums_.tokens,
-                               .perplexity = finite("the perplexity", sums_.loss)};
+                               .perplexity = estimate_finite("the perplexity", sums_.loss)};
     if (base_) {
-      result.against = {.base_perplexity = finite("the perplexity of the base", sums_.base_loss),
-                        .ratio = finite("the ratio of the perplexities", sums_.difference),
-                        .kl_mean = sums_.divergence.estimate(),
+      result.against = {.base_perplexity = estimate_finite("the perplexity of the base", sums_.base_loss),
+                        .ratio = estimate_finite("the ratio of the perplexities", sums_.difference),
+                        .kl_mean = sums_.divergence.make_estimate(),
                         .kl_max = sums_.worst,
-                        .same_top = sums_.same_top.estimate()};
+                        .same_top = sums_.same_top.make_estimate()};
     }
     return result;
   }
@@ -208,7 +208,7 @@ class Perplexity::State {
   }
 
   // Returns the token that the vocabulary begins texts with.
-  static std::optional<TokenId> first_token(const Weights& weights) {
+  static std::optional<TokenId> find_first_token(const Weights& weights) {
     if (!weights.has_tokenizer()) return std::nullopt;
     const std::vector<TokenId> none = weights.tokenizer().encode_with_special("");
     const bool has_bos = !none.empty() && none.front() == weights.tokenizer().vocabulary().bos_id;
@@ -222,8 +222,8 @@ class Perplexity::State {
                const Done& done) {
     begin(tokens);
     std::size_t first = 0;
-    while (const std::size_t count = model_.next(stop)) {
-      if (base_) base_->next(stop);
+    while (const std::size_t count = model_.compute_next(stop)) {
+      if (base_) base_->compute_next(stop);
       const std::size_t predicted = std::min(count, tokens.size() - 1 - first);
       // Row i predicts the token after it.
       const std::size_t skipped = std::min(predicted, first_predicted - 1 - std::min(first, first_predicted - 1));
@@ -255,21 +255,21 @@ class Perplexity::State {
   void require_same_tokens(std::span<const TokenId> tokens, std::span<const TokenId> of_base) const {
     const auto [ours, theirs] = std::ranges::mismatch(tokens, of_base);
     if (ours == tokens.end() && theirs == of_base.end()) return;
-    const auto shown = [](auto at, auto end, const Weights& weights) {
+    const auto show_or_end = [](auto at, auto end, const Weights& weights) {
       return at == end ? std::string("the end") : show_token(weights, *at);
     };
     throw Error(ErrorKind::bad_argument,
                 fmt::format("text {}: token {} is {}, and {} in the base, whose vocabulary splits texts in another way",
-                            sums_.texts + 1, ours - tokens.begin(), shown(ours, tokens.end(), model_.weights()),
-                            shown(theirs, of_base.end(), base_->weights())));
+                            sums_.texts + 1, ours - tokens.begin(), show_or_end(ours, tokens.end(), model_.weights()),
+                            show_or_end(theirs, of_base.end(), base_->weights())));
   }
 
-  // Adds the predictions of tokens. The first token has index `place` in its text; row `first` of the last next()
-  // predicts it.
+  // Adds the predictions of tokens. The first token has index `place` in its text, and row `first` of the last
+  // compute_next() predicts it.
   void add(std::span<const TokenId> tokens, std::size_t first, std::size_t place, Sums& sums,
            const std::stop_token& stop) {
-    model_.logits(first, tokens.size(), scores_.numbers(), stop);
-    if (base_) base_->logits(first, tokens.size(), base_scores_.numbers(), stop);
+    model_.compute_logits(first, tokens.size(), scores_.numbers(), stop);
+    if (base_) base_->compute_logits(first, tokens.size(), base_scores_.numbers(), stop);
     std::vector<perplexity::Prediction> predictions(tokens.size());
     model_.run(stop, [&] {
       tbb::parallel_for(std::size_t{0}, tokens.size(), [&](std::size_t i) {
@@ -298,8 +298,8 @@ class Perplexity::State {
     sums.same_top.add(of.same_top ? 1 : 0);
   }
 
-  static Estimate finite(const std::string& what, const perplexity::Mean& mean) {
-    const Estimate result = mean.exponential();
+  static Estimate estimate_finite(const std::string& what, const perplexity::Mean& mean) {
+    const Estimate result = mean.estimate_exponential();
     if (!std::isfinite(result.value)) refuse_non_finite(what, result.value);
     return result;
   }

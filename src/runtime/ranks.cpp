@@ -9,11 +9,11 @@ HeadShare Ranks::find_heads(std::size_t heads, std::size_t kv_heads) const {
     return {{share.first * sharing, share.last * sharing}, share};
   }
   // Each head of keys and values belongs to a group of ranks, which divide its heads of queries.
-  const auto begin_of = [&](std::size_t head) { return head * count() / kv_heads; };
+  const auto find_first_rank = [&](std::size_t head) { return head * count() / kv_heads; };
   std::size_t head = 0;
-  while (begin_of(head + 1) <= rank()) ++head;
-  const std::size_t members = begin_of(head + 1) - begin_of(head);
-  const std::size_t member = rank() - begin_of(head);
+  while (find_first_rank(head + 1) <= rank()) ++head;
+  const std::size_t members = find_first_rank(head + 1) - find_first_rank(head);
+  const std::size_t member = rank() - find_first_rank(head);
   const std::size_t first = head * sharing;
   const IndexRange share = {first + sharing * member / members, first + sharing * (member + 1) / members};
   if (share.size() == 0) return {share, {head, head}, false};

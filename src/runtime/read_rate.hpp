@@ -1,4 +1,4 @@
-// How fast a machine reads its memory: the limit of decoding, which reads all weights for each token.
+// Measures how fast a machine reads its memory: the limit of decoding, which reads all weights for each token.
 #pragma once
 
 #include <cstddef>

@@ -91,18 +91,18 @@ class Session::State : public Computation {
     text_.pending.reset();
   }
 
-  Model snapshot() const { return to_model(text_, fingerprint()); }
+  Model snapshot() const { return make_session_model(text_, get_fingerprint()); }
 
   void restore(const Model& model, const std::function<void()>& confirm) {
     ComputedText text(begin_sequence(context_));
-    from_model(model, fingerprint(), transformer_, context_, text);
+    read_session_model(model, get_fingerprint(), transformer_, context_, text);
     confirm();
     forget_ahead();
     text_ = std::move(text);
   }
 
   TokenId sample(Sampler& sampler) {
-    const std::span<const float> scores = choices(*weights_, logits());
+    const std::span<const float> scores = drop_padding_scores(*weights_, logits());
     text_.pending = speculation_ ? speculation_->sample(sampler, scores) : sampler.sample(scores);
     return *text_.pending;
   }
@@ -143,7 +143,7 @@ class Session::State : public Computation {
     feed(tokens, stop, {}, [&](std::size_t first, std::size_t count) {
       const std::size_t size = vocabulary_size();
       rows.resize(count * size);
-      transformer_.logits(std::span(places).first(count), memory_, rows.data());
+      transformer_.compute_logits(std::span(places).first(count), memory_, rows.data());
       for (std::size_t i = 0; i < count && first + i + 1 < tokens.size(); ++i) {
         result.push_back(log_probability(std::span(rows).subspan(i * size, size), tokens[first + i + 1]));
       }
@@ -152,7 +152,7 @@ class Session::State : public Computation {
   }
 
  private:
-  // Keeps hidden states while it lives.
+  // Makes passes keep the hidden states of a layer, as long as this object lives.
   class KeptLayer {
    public:
     KeptLayer(Workspace& memory, std::size_t layer) : memory_(memory) { memory.kept_layer = layer; }
@@ -178,7 +178,7 @@ class Session::State : public Computation {
       if (progress && !progress({first + count - before, tokens.size() - before, "tokens"})) throw_cancelled();
     }
     std::vector<float> logits(vocabulary_size());
-    transformer_.logits(std::array{count - 1}, memory_, logits.data());
+    transformer_.compute_logits(std::array{count - 1}, memory_, logits.data());
     text_.hidden_state.assign(memory_.normed.data(), memory_.normed.data() + transformer_.hidden_size());
     text_.logits = std::move(logits);
   }
@@ -187,7 +187,7 @@ class Session::State : public Computation {
     if (speculation_) speculation_->forget(text_);
   }
 
-  std::string fingerprint() const {
+  std::string get_fingerprint() const {
     std::string result;
     threads_.run({}, [&] { result = find_fingerprint(*weights_); });
     return result;

@@ -10,7 +10,7 @@
 
 namespace poise {
 
-std::size_t GuessPace::next() {
+std::size_t GuessPace::choose_next() {
   if (pause_ == 0) return size_;
   --pause_;
   return 0;
@@ -24,7 +24,7 @@ void GuessPace::record_check(std::size_t guessed, std::size_t right) {
   } else if (2 * right < guessed) {
     size_ = std::min(most_, std::max(kLeast, size_ / 2));
   }
-  // A pass for several tokens takes as long as two or three for one.
+  // A pass for several tokens takes as long as two or three passes for one token.
   if (3 * right >= guessed) {
     next_pause_ = 1;
     return;
@@ -79,7 +79,7 @@ class ModelDraft final : public Draft {
     most = std::min(most, session_.context() - tokens.size() + 1);
     while (guesses.size() < most) {
       if (!guesses.empty()) session_.feed(std::array{guesses.back().token});
-      guesses.push_back(sampler.guess(choices(*weights_, session_.logits())));
+      guesses.push_back(sampler.guess(drop_padding_scores(*weights_, session_.logits())));
     }
     return guesses;
   }
@@ -104,7 +104,7 @@ class LookupDraft final : public Draft {
   std::unique_ptr<Draft> copy() const override { return std::make_unique<LookupDraft>(*this); }
 
   std::vector<Guess> guess(std::span<const TokenId> tokens, std::size_t most, Sampler&) override {
-    const std::size_t begin = place_after_same(tokens);
+    const std::size_t begin = find_place_after_same(tokens);
     std::vector<Guess> guesses;
     if (begin == 0) return guesses;
     // The guesses continue after the end of the text: from there they repeat themselves.
@@ -116,7 +116,7 @@ class LookupDraft final : public Draft {
  private:
   // Finds the longest earlier run of tokens with which the text ends, too, and returns the place after it; of equally
   // long runs, the last one. Returns 0 if there is none.
-  static std::size_t place_after_same(std::span<const TokenId> tokens) {
+  static std::size_t find_place_after_same(std::span<const TokenId> tokens) {
     constexpr std::size_t kLeast = 2;
     constexpr std::size_t kLongest = 8;
     std::size_t best = 0;
@@ -173,7 +173,7 @@ bool Speculation::feed(TokenId token, ComputedText& text, std::size_t room, Sess
     return true;
   }
   forget(text);
-  std::vector<Guess> next = guesses(token, text, room);
+  std::vector<Guess> next = make_guesses(token, text, room);
   if (next.empty()) return false;
   std::vector<TokenId> tokens = {token};
   for (const Guess& guess : next) tokens.push_back(guess.token);
@@ -188,7 +188,7 @@ bool Speculation::feed(TokenId token, ComputedText& text, std::size_t room, Sess
   try {
     threads.run(stop, [&] {
       transformer_.forward(std::array{SequenceTokens{&text.sequence, tokens}}, memory);
-      transformer_.logits(rows, memory, scores.data());
+      transformer_.compute_logits(rows, memory, scores.data());
     });
   } catch (...) {
     restore();
@@ -196,19 +196,19 @@ bool Speculation::feed(TokenId token, ComputedText& text, std::size_t room, Sess
     throw;
   }
   restore();
-  const auto row = [](const std::vector<float>& rows_of, std::size_t length, std::size_t i) {
+  const auto copy_row = [](const std::vector<float>& rows_of, std::size_t length, std::size_t i) {
     const auto begin = rows_of.begin() + static_cast<std::ptrdiff_t>(i * length);
     return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(length));
   };
   const std::size_t hidden_size = transformer_.hidden_size();
   text.tokens.push_back(token);
-  text.logits = row(scores, size, 0);
-  text.hidden_state = row(memory.normed, hidden_size, 0);
+  text.logits = copy_row(scores, size, 0);
+  text.hidden_state = copy_row(memory.normed, hidden_size, 0);
   text.pending.reset();
   round_ = next.size();
   counts_.guessed += next.size();
   for (std::size_t i = 0; i < next.size(); ++i)
-    ahead_.push_back({std::move(next[i]), row(scores, size, i + 1), row(memory.normed, hidden_size, i + 1)});
+    ahead_.push_back({std::move(next[i]), copy_row(scores, size, i + 1), copy_row(memory.normed, hidden_size, i + 1)});
   return true;
 }
 
@@ -221,10 +221,10 @@ void Speculation::forget(ComputedText& text) {
     throw Error(ErrorKind::internal, "a sequence cannot go back over its last guesses");
 }
 
-std::vector<Guess> Speculation::guesses(TokenId token, const ComputedText& text, std::size_t room) {
-  std::size_t most = std::min(pace_.next(), room - 1);
+std::vector<Guess> Speculation::make_guesses(TokenId token, const ComputedText& text, std::size_t room) {
+  std::size_t most = std::min(pace_.choose_next(), room - 1);
   // A text that becomes long is computed again, without guesses.
-  if (const std::size_t longest = transformer_.recompute_after(); longest != 0 && !text.sequence.is_long) {
+  if (const std::size_t longest = transformer_.get_recompute_limit(); longest != 0 && !text.sequence.is_long) {
     const std::size_t size = text.tokens.size() + 1;
     most = std::min(most, longest - std::min(longest, size));
   }

@@ -45,7 +45,7 @@ class GuessPace {
   explicit GuessPace(std::size_t most) : most_(most), size_(std::min<std::size_t>(most, 8)) {}
 
   // Returns the number for the next pass; 0: none.
-  std::size_t next();
+  std::size_t choose_next();
   void record_check(std::size_t guessed, std::size_t right);
 
  private:
@@ -83,7 +83,7 @@ class Speculation {
     std::vector<float> scores;        // after it
     std::vector<float> hidden_state;  // that these are computed from
   };
-  std::vector<Guess> guesses(TokenId token, const ComputedText& text, std::size_t room);
+  std::vector<Guess> make_guesses(TokenId token, const ComputedText& text, std::size_t room);
 
   const Weights& weights_;
   const Transformer& transformer_;

@@ -22,7 +22,7 @@ class StopTexts {
   std::string add(std::string_view piece);
   // Returns the text held back, if it ends without a stop.
   std::string finish();
-  bool found() const { return found_; }
+  bool has_found() const { return found_; }
 
  private:
   std::vector<std::string> stops_;
@@ -44,7 +44,7 @@ class ContinuationStream {
   // Returns the text held back, if it ends without a stop text.
   std::string finish() { return stops_.add(stream_.finish()) + stops_.finish(); }
   // Returns true if a stop text was found.
-  bool is_stopped() const { return stops_.found(); }
+  bool is_stopped() const { return stops_.has_found(); }
 
  private:
   TextStream stream_;

@@ -42,7 +42,7 @@ constexpr AffineForm kAffineForms[] = {
     {DType::qint4, false, false, Storage::i4_bytes}, {DType::qint4, true, false, Storage::u4_bytes},
 };
 
-// Numbers with float32 scales.
+// The storage of numbers with float32 scales.
 constexpr FloatForm kScaledForms[] = {{DType::f4_e2m1, Storage::codebook4},
                                       {DType::f8_e4m3, Storage::scaled_f8_e4m3},
                                       {DType::f8_e5m2, Storage::scaled_f8_e5m2}};
@@ -58,11 +58,11 @@ constexpr GroupForm kGroupForms[] = {{8, 8, Storage::group8, Storage::scaled8, S
                                      {4, 4, Storage::group4, Storage::scaled4, Storage::by_column4},
                                      {2, 4, Storage::group4, Storage::scaled4, Storage::by_column4}};
 
-BlobPtr float_blob(const Tensor& tensor, const Part& part, std::uint64_t elements) {
+BlobPtr make_float_blob(const Tensor& tensor, const Part& part, std::uint64_t elements) {
   return make_cast_blob(std::string(tensor.name), part.blob, part.dtype, elements, DType::f32);
 }
 
-std::optional<StoredForm> affine_form(const Tensor& tensor) {
+std::optional<StoredForm> make_affine_form(const Tensor& tensor) {
   const Part& data = tensor.require("data");
   const Affine affine = tensor.layout.affine()->get();
   if (!std::isfinite(affine.delta) || !std::isfinite(affine.min) || !std::isfinite(affine.max))
@@ -82,7 +82,8 @@ struct ScaleShape {
   std::uint64_t group = 0;
 };
 // Returns the form that kernels with float32 scales read; std::nullopt for other tensors.
-std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, BlobPtr data, const ScaleShape& shape) {
+std::optional<StoredForm> make_scaled_form(const Tensor& tensor, Storage storage, BlobPtr data,
+                                           const ScaleShape& shape) {
   if (tensor.elements() == 0) return std::nullopt;
   const std::uint64_t columns = tensor.shape.back();
   const std::uint64_t group = std::min(shape.group, columns);
@@ -95,7 +96,7 @@ std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, Blo
                               .group_size = static_cast<std::size_t>(group),
                               .scale_rows = static_cast<std::size_t>(shape.rows)},
                      .data = std::move(data)};
-  form.scales = float_blob(tensor, scales, ceil_div(rows, shape.rows) * ceil_div(columns, group));
+  form.scales = make_float_blob(tensor, scales, ceil_div(rows, shape.rows) * ceil_div(columns, group));
   return form;
 }
 
@@ -107,23 +108,23 @@ bool store_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& sche
   if (scheme.zeros != Zeros::plain) return scheme.zeros != Zeros::packed;
   const Part& zeros = tensor.require("zeros");
   if (!is_floating(zeros.dtype)) return false;
-  form.zeros = float_blob(tensor, zeros, form.scales->size() / sizeof(float));
+  form.zeros = make_float_blob(tensor, zeros, form.scales->size() / sizeof(float));
   return true;
 }
 
 // Returns the form of groups of codes along rows, or of rows with a scale each. Zero points are numbers, or one for
 // all.
-std::optional<StoredForm> scaled_group_form(const Tensor& tensor, const GroupScheme& scheme, Storage storage,
-                                            BlobPtr codes) {
+std::optional<StoredForm> make_scaled_group_form(const Tensor& tensor, const GroupScheme& scheme, Storage storage,
+                                                 BlobPtr codes) {
   const bool is_row = scheme.group_size == 0 && scheme.axis == 0 && tensor.shape.size() == 2;
   if (!is_row && (scheme.group_size == 0 || scheme.axis + 1 != tensor.shape.size())) return std::nullopt;
   auto form =
-      scaled_form(tensor, storage, std::move(codes), {.group = is_row ? tensor.shape.back() : scheme.group_size});
+      make_scaled_form(tensor, storage, std::move(codes), {.group = is_row ? tensor.shape.back() : scheme.group_size});
   return form && store_zeros(*form, tensor, scheme) ? std::move(form) : std::nullopt;
 }
 
 // Returns the codes of rows in that many bits each. Requires: they are packed without gaps, low bits first.
-BlobPtr codes_in(unsigned bits, const Tensor& tensor, const GroupScheme& scheme) {
+BlobPtr make_stored_codes(unsigned bits, const Tensor& tensor, const GroupScheme& scheme) {
   BlobPtr codes = tensor.require("packed_weight").blob;
   if (bits == scheme.bits) return codes;
   const std::uint64_t columns = tensor.shape.back();
@@ -133,7 +134,7 @@ BlobPtr codes_in(unsigned bits, const Tensor& tensor, const GroupScheme& scheme)
 }
 
 // Returns the row for codes that are whole bytes in the order of rows; null for others.
-const GroupForm* form_of_rows(const Tensor& tensor, const GroupScheme& scheme) {
+const GroupForm* find_group_form(const Tensor& tensor, const GroupScheme& scheme) {
   const std::size_t last = tensor.shape.size() - 1;
   const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
   const bool are_rows = scheme.per_word * scheme.bits == info(scheme.word).bits && !scheme.high_bits_first &&
@@ -142,30 +143,30 @@ const GroupForm* form_of_rows(const Tensor& tensor, const GroupScheme& scheme) {
 }
 
 // Returns the form of groups along columns of a matrix; each row belongs to one group.
-std::optional<StoredForm> column_group_form(const Tensor& tensor, std::vector<std::uint32_t> groups_of_rows) {
+std::optional<StoredForm> make_column_group_form(const Tensor& tensor, std::vector<std::uint32_t> groups_of_rows) {
   const GroupScheme& scheme = *get_group_scheme(tensor.layout);
-  const GroupForm* const row = form_of_rows(tensor, scheme);
+  const GroupForm* const row = find_group_form(tensor, scheme);
   if (row == nullptr) return std::nullopt;
-  StoredForm form = {.rows = {.storage = row->by_column}, .data = codes_in(row->kept, tensor, scheme)};
-  form.scales = float_blob(tensor, tensor.require("scales"), tensor.elements() / scheme.group_size);
+  StoredForm form = {.rows = {.storage = row->by_column}, .data = make_stored_codes(row->kept, tensor, scheme)};
+  form.scales = make_float_blob(tensor, tensor.require("scales"), tensor.elements() / scheme.group_size);
   form.row_groups = std::move(groups_of_rows);
   return store_zeros(form, tensor, scheme) ? std::optional(std::move(form)) : std::nullopt;
 }
 
 // Returns the form of groups along rows, or of rows with a scale each; std::nullopt for other schemes.
-std::optional<StoredForm> group_form(const Tensor& tensor) {
+std::optional<StoredForm> make_group_form(const Tensor& tensor) {
   check_group_parts(tensor);
   const GroupScheme& scheme = *get_group_scheme(tensor.layout);
   const std::size_t last = tensor.shape.size() - 1;
-  const GroupForm* const form = form_of_rows(tensor, scheme);
+  const GroupForm* const form = find_group_form(tensor, scheme);
   if (form == nullptr) return std::nullopt;
-  BlobPtr codes = codes_in(form->kept, tensor, scheme);
+  BlobPtr codes = make_stored_codes(form->kept, tensor, scheme);
   const Part& scales = tensor.require("scales");
   const Part* const zeros = tensor.part("zeros");
   const bool are_halves = scheme.zeros == GroupScheme::Zeros::plain && !scheme.power_of_two &&
                           scales.dtype == DType::f16 && zeros != nullptr && zeros->dtype == DType::f16;
   if (!are_halves || scheme.axis != last || scheme.group_size == 0 || scheme.group_size % 16 != 0)
-    return scaled_group_form(tensor, scheme, form->scaled, std::move(codes));
+    return make_scaled_group_form(tensor, scheme, form->scaled, std::move(codes));
   return StoredForm{{.storage = form->storage, .group_size = static_cast<std::size_t>(scheme.group_size)},
                     std::move(codes),
                     scales.blob,
@@ -173,29 +174,29 @@ std::optional<StoredForm> group_form(const Tensor& tensor) {
 }
 
 // Returns the form of groups along columns, or of columns that are neighbours in another order.
-std::optional<StoredForm> indexed_form(const Tensor& tensor) {
-  if (auto groups = read_row_groups(tensor)) return column_group_form(groups->groups, std::move(groups->index));
+std::optional<StoredForm> make_indexed_form(const Tensor& tensor) {
+  if (auto groups = read_row_groups(tensor)) return make_column_group_form(groups->groups, std::move(groups->index));
   auto sorted = sort_groups(tensor);
   if (!sorted) return std::nullopt;
-  auto form = group_form(sorted->groups);
+  auto form = make_group_form(sorted->groups);
   if (form) form->column_order = std::move(sorted->order);
   return form;
 }
 
 // Returns the form of codebooks. A block may be a part of a row, or some rows.
-std::optional<StoredForm> codebook_form(const Tensor& tensor) {
+std::optional<StoredForm> make_codebook_form(const Tensor& tensor) {
   check_codebook(tensor);
   const std::uint64_t block = get_codebook_block(tensor);
   const std::uint64_t columns = tensor.shape.back();
   if (columns == 0 || (columns % block != 0 && block % columns != 0)) return std::nullopt;
-  auto form = scaled_form(tensor, Storage::codebook4, tensor.require("data").blob,
-                          {.rows = std::max<std::uint64_t>(1, block / columns), .group = block});
+  auto form = make_scaled_form(tensor, Storage::codebook4, tensor.require("data").blob,
+                               {.rows = std::max<std::uint64_t>(1, block / columns), .group = block});
   if (form) form->table = tensor.require("codebook").blob;
   return form;
 }
 
 // Returns the numbers of E2M1, which are a codebook of their own.
-BlobPtr numbers_of_e2m1() {
+BlobPtr make_e2m1_numbers() {
   std::vector<std::byte> numbers(16 * sizeof(float));
   for (std::size_t i = 0; i < 16; ++i) {
     const auto code = static_cast<std::byte>(i);
@@ -207,21 +208,21 @@ BlobPtr numbers_of_e2m1() {
 }
 
 // Returns the form of numbers of 4 and 8 bits; std::nullopt for other types.
-std::optional<StoredForm> block_scaled_form(const Tensor& tensor) {
+std::optional<StoredForm> make_block_scaled_form(const Tensor& tensor) {
   check_block_scaled(tensor);
   const Part& data = tensor.require("data");
   const auto* const storage = std::ranges::find(kScaledForms, data.dtype, &FloatForm::dtype);
   if (storage == std::end(kScaledForms)) return std::nullopt;
   const BlockShape block = get_block_scaled_shape(tensor);
   const std::uint64_t rows = tensor.shape[tensor.shape.size() - 2];
-  auto form =
-      scaled_form(tensor, storage->storage, data.blob, {.rows = std::min(block.rows, rows), .group = block.columns});
-  if (form && data.dtype == DType::f4_e2m1) form->table = numbers_of_e2m1();
+  auto form = make_scaled_form(tensor, storage->storage, data.blob,
+                               {.rows = std::min(block.rows, rows), .group = block.columns});
+  if (form && data.dtype == DType::f4_e2m1) form->table = make_e2m1_numbers();
   return form;
 }
 
 // Returns the form of MX numbers of four bits along rows; std::nullopt for other tensors.
-std::optional<StoredForm> mx_form(const Tensor& tensor) {
+std::optional<StoredForm> make_mx_form(const Tensor& tensor) {
   check_mx_parts(tensor);
   const MxScheme& scheme = *get_mx_scheme(tensor.layout);
   const Part& data = tensor.require("data");
@@ -231,13 +232,13 @@ std::optional<StoredForm> mx_form(const Tensor& tensor) {
 }
 
 // Returns the form of blocks along rows; std::nullopt for others.
-std::optional<StoredForm> block_form(const Tensor& tensor) {
+std::optional<StoredForm> make_block_form(const Tensor& tensor) {
   if (get_block_direction(tensor.layout) != BlocksAlong::rows) return std::nullopt;
   check_block_parts(tensor);
   return StoredForm{{.storage = Storage::blocks, .blocks = get_block_type(tensor.layout)}, tensor.require("data").blob};
 }
 
-std::optional<StoredForm> dense_form(const Tensor& tensor) {
+std::optional<StoredForm> make_dense_form(const Tensor& tensor) {
   const Part& data = tensor.require("data");
   const auto* const form = std::ranges::find(kFloatForms, data.dtype, &FloatForm::dtype);
   if (form == std::end(kFloatForms)) return std::nullopt;
@@ -251,14 +252,14 @@ struct FormRow {
   std::optional<StoredForm> (*form)(const Tensor& tensor);
 };
 constexpr FormRow kForms[] = {
-    {&layouts::dense, dense_form},
-    {&layouts::affine, affine_form},
-    {&layouts::groups, group_form},
-    {&layouts::indexed_groups, indexed_form},
-    {&layouts::mx, mx_form},
-    {&layouts::blocks, block_form},
-    {&layouts::codebook, codebook_form},
-    {&layouts::block_scaled, block_scaled_form},
+    {&layouts::dense, make_dense_form},
+    {&layouts::affine, make_affine_form},
+    {&layouts::groups, make_group_form},
+    {&layouts::indexed_groups, make_indexed_form},
+    {&layouts::mx, make_mx_form},
+    {&layouts::blocks, make_block_form},
+    {&layouts::codebook, make_codebook_form},
+    {&layouts::block_scaled, make_block_scaled_form},
 };
 
 }  // namespace

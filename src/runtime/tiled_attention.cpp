@@ -22,11 +22,11 @@ struct Parts {
   std::uint16_t* data;
   std::size_t apart;
 
-  Parts from(std::size_t place) const { return {data + place, apart}; }
+  Parts get_from(std::size_t place) const { return {data + place, apart}; }
   TileParts at(std::size_t place) const { return {data + place, data + apart + place, nullptr}; }
 };
 
-// Stores two rows of numbers side by side. The i-th kTileTokens numbers of both go to out.from(i * step).
+// Stores two rows of numbers side by side. The i-th kTileTokens numbers of both go to out.get_from(i * step).
 void put_pairs(const float* first, const float* second, std::size_t count, const Parts& out, std::size_t step) {
   alignas(64) std::uint16_t parts[2][kParts][kBlockPositions];
   for (std::size_t from = 0; from < count; from += kBlockPositions) {
@@ -56,7 +56,7 @@ float weigh_without_sum(float* scores, std::size_t count, const IndexRange& seen
 // Attends with rows of queries, keys, values and weights as tiles. A thread keeps its memory.
 class TiledAttention {
  public:
-  static TiledAttention& of_thread() {
+  static TiledAttention& get_of_thread() {
     thread_local TiledAttention attention;
     return attention;
   }
@@ -77,11 +77,11 @@ class TiledAttention {
  private:
   // Return the tiles of a position's keys and of a number's values. Keys are tiles of kTileTokens positions, [size / 2,
   // kTileTokens, 2] for each part; values are tiles of kTileTokens numbers of a head, [positions / 2, kTileTokens, 2].
-  Parts keys(std::size_t position) {
+  Parts get_keys(std::size_t position) {
     const std::size_t numbers = size_ * kTileTokens;
     return {keys_.data() + position / kTileTokens * kParts * numbers, numbers};
   }
-  Parts values(std::size_t number) {
+  Parts get_values(std::size_t number) {
     const std::size_t numbers = positions_ * kTileTokens;
     return {values_.data() + number / kTileTokens * kParts * numbers, numbers};
   }
@@ -94,20 +94,21 @@ class TiledAttention {
     values_.resize(std::max(values_.size(), positions_ * size_ * kParts));
     numbers_.resize(std::max(numbers_.size(), kBlockPositions * size_));
     for (std::size_t at = 0; at < positions_; at += kBlockPositions) {
-      const auto block = [&](Cached what) {
+      const auto get_block = [&](Cached what) {
         return cache.run(what, task.layer, task.kv_head, begin_ + at, std::min(end, begin_ + at + kBlockPositions))
             .block;
       };
-      if (!kernels.decode_keys(block(Cached::keys), size_, numbers_.data())) return false;
+      if (!kernels.decode_keys(get_block(Cached::keys), size_, numbers_.data())) return false;
       for (std::size_t i = 0; i < size_; i += 2) {
         const float* const row = numbers_.data() + i * kBlockPositions;
-        put_pairs(row, row + kBlockPositions, kBlockPositions, keys(at).from(i * kTileTokens),
+        put_pairs(row, row + kBlockPositions, kBlockPositions, get_keys(at).get_from(i * kTileTokens),
                   kParts * size_ * kTileTokens);
       }
-      if (!kernels.decode_values(block(Cached::values), size_, numbers_.data())) return false;
+      if (!kernels.decode_values(get_block(Cached::values), size_, numbers_.data())) return false;
       for (std::size_t i = 0; i < kBlockPositions; i += 2) {
         const float* const row = numbers_.data() + i * size_;
-        put_pairs(row, row + size_, size_, values(0).from((at + i) * kTileTokens), kParts * positions_ * kTileTokens);
+        put_pairs(row, row + size_, size_, get_values(0).get_from((at + i) * kTileTokens),
+                  kParts * positions_ * kTileTokens);
       }
     }
     return true;
@@ -116,23 +117,23 @@ class TiledAttention {
   void attend_rows(const AttentionTask& task, const AttentionHeads& heads, float scale, const IndexRange& rows,
                    const float* queries, float* out) {
     const std::size_t apart = heads.count * size_;  // numbers between two tokens
-    const auto place = [&](std::size_t row) { return row / task.count * apart + row % task.count * size_; };
-    const auto token = [&](std::size_t row) -> const AttentionToken& { return task.tokens[row / task.count]; };
+    const auto find_row_place = [&](std::size_t row) { return row / task.count * apart + row % task.count * size_; };
+    const auto get_token = [&](std::size_t row) -> const AttentionToken& { return task.tokens[row / task.count]; };
     // These are the blocks that at least one of the rows sees.
     const std::size_t first =
-        (find_seen(token(rows.first), heads.window).first - begin_) / kBlockPositions * kBlockPositions;
+        (find_seen(get_token(rows.first), heads.window).first - begin_) / kBlockPositions * kBlockPositions;
     const std::size_t last =
-        (token(rows.last - 1).position - begin_ + kBlockPositions) / kBlockPositions * kBlockPositions;
+        (get_token(rows.last - 1).position - begin_ + kBlockPositions) / kBlockPositions * kBlockPositions;
 
     const Parts of_queries = begin_rows(query_parts_, size_);
     for (std::size_t row = rows.first; row < rows.last; ++row)
-      copy_row(queries + place(row), size_, row - rows.first, of_queries);
+      copy_row(queries + find_row_place(row), size_, row - rows.first, of_queries);
     const std::size_t columns = last - first;
     const std::size_t stride = columns + kTileTokens;  // not a power of two, which would share lines of the cache
     scores_.resize(std::max(scores_.size(), kTileRows * stride));
     multiply_tiles({.weights = of_queries.at(0),
                     .stride = find_tile_row_stride(size_),
-                    .x = keys(first).at(0),
+                    .x = get_keys(first).at(0),
                     .groups = columns / kTileTokens,
                     .step = kParts * size_ * kTileTokens,
                     .columns = size_,
@@ -144,7 +145,7 @@ class TiledAttention {
     const Parts of_weights = begin_rows(weight_parts_, columns);
     std::array<float, kTileRows> factors;
     for (std::size_t row = rows.first; row < rows.last; ++row) {
-      const IndexRange seen = find_seen(token(row), heads.window);
+      const IndexRange seen = find_seen(get_token(row), heads.window);
       const std::size_t begin = begin_ + first;
       float* const scores = scores_.data() + (row - rows.first) * stride;
       factors[row - rows.first] = weigh_without_sum(scores, columns, {seen.first - begin, seen.last - begin}, scale,
@@ -154,7 +155,7 @@ class TiledAttention {
     for (std::size_t number = 0; number < size_; number += 2 * kTileTokens) {
       const TileBlock block = {.weights = of_weights.at(0),
                                .stride = find_tile_row_stride(columns),
-                               .x = values(number).at(first * kTileTokens),
+                               .x = get_values(number).at(first * kTileTokens),
                                .groups = 2,
                                .step = kParts * positions_ * kTileTokens,
                                .columns = columns,
@@ -163,7 +164,7 @@ class TiledAttention {
       for (std::size_t row = rows.first; row < rows.last; ++row) {
         for (std::size_t g = 0; g < 2; ++g) {
           const float* const from = sums_ + g * kTileSums + (row - rows.first) * kTileTokens;
-          float* const to = out + place(row) + number + g * kTileTokens;
+          float* const to = out + find_row_place(row) + number + g * kTileTokens;
           for (std::size_t i = 0; i < kTileTokens; ++i) to[i] = from[i] * factors[row - rows.first];
         }
       }
@@ -194,11 +195,11 @@ class TiledAttention {
 
 }  // namespace
 
-bool takes_tiles(std::size_t size) { return size % kTileColumns == 0; }
+bool can_use_tiles(std::size_t size) { return size % kTileColumns == 0; }
 
 bool attend_on_tiles(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
                      float* out) {
-  return TiledAttention::of_thread().attend(task, heads, scale, queries, out);
+  return TiledAttention::get_of_thread().attend(task, heads, scale, queries, out);
 }
 
 }  // namespace poise

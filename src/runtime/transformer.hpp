@@ -93,9 +93,9 @@ class Transformer {
 
   // Returns the number of tokens beyond which callers recompute a sequence from the first token, with
   // Sequence::is_long; 0: they never do.
-  virtual std::size_t recompute_after() const = 0;
+  virtual std::size_t get_recompute_limit() const = 0;
   // Returns true if a sequence of that many tokens is long.
-  bool is_long(std::size_t tokens) const { return recompute_after() != 0 && tokens > recompute_after(); }
+  bool is_long(std::size_t tokens) const { return get_recompute_limit() != 0 && tokens > get_recompute_limit(); }
 
   // Returns an empty sequence for up to `context` positions, whose keys and values are stored as that type.
   virtual Sequence begin(std::size_t context, CacheType cache) const = 0;
@@ -113,7 +113,7 @@ class Transformer {
   // Computes the scores after some tokens of the last forward() in this memory: out [rows, vocabulary_size()]. `rows`
   // counts the tokens of all its sequences, in order. Their hidden states after the final norm are then in
   // memory.normed, [rows, hidden_size()]. Throws cancelled likewise. Requires: has_output().
-  virtual void logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const = 0;
+  virtual void compute_logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const = 0;
 
  protected:
   struct Sizes {

@@ -67,7 +67,7 @@ bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& opt
 std::string find_fingerprint(const Weights& weights) {
   const Weights::Parts& parts = weights.parts();
   return *parts.fingerprint.get(
-      [&] { return std::make_shared<const std::string>(fingerprint(parts.tensors, parts.config)); });
+      [&] { return std::make_shared<const std::string>(compute_fingerprint(parts.tensors, parts.config)); });
 }
 
 void require_layer(const Weights& weights, std::size_t layer) {
@@ -91,7 +91,7 @@ CacheType choose_cache_type(const SessionOptions& options) {
   return options.cache.value_or(options.exact ? CacheType::f32 : CacheType::f16);
 }
 
-std::span<const float> choices(const Weights& weights, std::span<const float> logits) {
+std::span<const float> drop_padding_scores(const Weights& weights, std::span<const float> logits) {
   if (!weights.has_tokenizer()) return logits;
   return logits.first(std::min(logits.size(), weights.tokenizer().vocabulary().size()));
 }
@@ -177,7 +177,7 @@ class PartFingerprint final : public Visitor {
 
 }  // namespace
 
-std::string fingerprint(const std::vector<Tensor>& tensors, const Attributes& config) {
+std::string compute_fingerprint(const std::vector<Tensor>& tensors, const Attributes& config) {
   std::vector<std::pair<const Tensor*, const Part*>> parts;
   std::vector<std::uint64_t> sizes;
   for (const Tensor& tensor : tensors) {

@@ -1,4 +1,4 @@
-// The parts of Weights.
+// Declares the parts of Weights, and functions on them.
 #pragma once
 
 #include <optional>
@@ -49,7 +49,7 @@ void require_output(const Weights& weights);
 // Returns true if a generated token ends the text.
 bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& options);
 
-// Returns fingerprint() of the model, computed once.
+// Returns compute_fingerprint() of the model, computed once.
 std::string find_fingerprint(const Weights& weights);
 
 // Throws bad_argument for a layer beyond the model's last one.
@@ -63,12 +63,12 @@ CacheType choose_cache_type(const SessionOptions& options);
 
 // Returns the scores of tokens with a text; an embedding may have more rows, as padding. Returns all scores if there is
 // no tokenizer.
-std::span<const float> choices(const Weights& weights, std::span<const float> logits);
+std::span<const float> drop_padding_scores(const Weights& weights, std::span<const float> logits);
 
 // Returns a fingerprint of a model, whatever file it comes from: "xxh3:" and 16 digits. It covers names, shapes, types
 // and all bytes of the tensors, in any order, and the configuration. Reads the bytes once, which takes about as long as
 // one token. Different models rarely have equal fingerprints by chance, but somebody can make two that do. Throws what
 // reading the blobs throws.
-std::string fingerprint(const std::vector<Tensor>& tensors, const Attributes& config);
+std::string compute_fingerprint(const std::vector<Tensor>& tensors, const Attributes& config);
 
 }  // namespace poise

@@ -147,13 +147,13 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
       const bool finite = std::ranges::all_of(decoded, [](float number) { return std::isfinite(number); });
       const float* const weights = importance_ ? get_weights(first + begin / row_) + begin % row_ : nullptr;
       if (!finite ||
-          (weights != nullptr ? lose_all_numbers(numbers, decoded, weights) : loses_largest(numbers, decoded)))
+          (weights != nullptr ? loses_all_numbers(numbers, decoded, weights) : loses_largest(numbers, decoded)))
         refuse_block(first * row_ + begin, numbers, finite);
     }
   }
 
   // Returns true if all decoded numbers are zero although a number with a weight of 1 or more is not small.
-  static bool lose_all_numbers(std::span<const float> numbers, std::span<const float> decoded, const float* weights) {
+  static bool loses_all_numbers(std::span<const float> numbers, std::span<const float> decoded, const float* weights) {
     constexpr float kSmall = 0x1p-10F;
     if (!std::ranges::all_of(decoded, [](float number) { return number == 0; })) return false;
     for (std::size_t i = 0; i < numbers.size(); ++i) {

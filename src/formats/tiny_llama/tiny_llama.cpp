@@ -49,10 +49,10 @@ std::optional<std::uint64_t> add_arrays(std::optional<std::uint64_t> sum, const 
 
 std::optional<std::uint64_t> compute_file_size(const Config& config) {
   const TensorTable& tensors = kTinyLlamaFamily.tensors;
-  const auto layer = add_arrays(0, tensors.of_layer(config, 0));
+  const auto layer = add_arrays(0, tensors.list_layer(config, 0));
   const auto layers = layer ? checked_mul(*layer, static_cast<std::uint64_t>(config.num_hidden_layers)) : std::nullopt;
   const auto with_header = layers ? checked_add(*layers, kHeaderBytes) : std::nullopt;
-  return add_arrays(add_arrays(with_header, tensors.before_layers(config)), tensors.after_layers(config));
+  return add_arrays(add_arrays(with_header, tensors.list_before_layers(config)), tensors.list_after_layers(config));
 }
 
 namespace {
@@ -157,8 +157,8 @@ void read_array(ByteReader& reader, const SourcePtr& source, const ExpectedTenso
 
 void read_layer(ByteReader& reader, const SourcePtr& source, std::int64_t layer, Model& model) {
   const auto scope = reader.open_scope("layer", layer);
-  for (const ExpectedTensor& expected : kTensors.of_layer(*model.config, layer)) {
-    read_array(reader, source, expected, kTensors.in_layer(expected.name)->rest, model);
+  for (const ExpectedTensor& expected : kTensors.list_layer(*model.config, layer)) {
+    read_array(reader, source, expected, kTensors.split_layer_name(expected.name)->rest, model);
   }
 }
 
@@ -171,11 +171,11 @@ Model read(const Input& input, const ReadOptions&) {
   model.card.model_type = kTinyLlama;
   model.config = read_header(reader);
   require_exact_size(reader, *model.config);
-  for (const ExpectedTensor& expected : kTensors.before_layers(*model.config))
+  for (const ExpectedTensor& expected : kTensors.list_before_layers(*model.config))
     read_array(reader, input.source, expected, expected.name, model);
   for (std::int64_t layer = 0; layer < model.config->num_hidden_layers; ++layer)
     read_layer(reader, input.source, layer, model);
-  for (const ExpectedTensor& expected : kTensors.after_layers(*model.config))
+  for (const ExpectedTensor& expected : kTensors.list_after_layers(*model.config))
     read_array(reader, input.source, expected, expected.name, model);
   return model;
 }
@@ -216,14 +216,14 @@ void check_values(const Tensor& tensor, Faults& faults) {
 }
 
 bool is_listed_already(const Tensor& tensor, const Config& config) {
-  const auto layer = kTinyLlamaFamily.tensors.in_layer(tensor.name);
+  const auto layer = kTinyLlamaFamily.tensors.split_layer_name(tensor.name);
   return layer && layer->number >= config.num_hidden_layers;
 }
 
 // Reports tensors that the configuration does not require, and wrong values.
 void check_tensors(const Model& model, Faults& faults) {
   std::set<std::string, std::less<>> names;
-  for (ExpectedTensor& tensor : kTinyLlamaFamily.tensors.all(*model.config)) names.insert(std::move(tensor.name));
+  for (ExpectedTensor& tensor : kTinyLlamaFamily.tensors.list_all(*model.config)) names.insert(std::move(tensor.name));
   for (const Tensor& tensor : model.tensors()) {
     if (names.contains(tensor.name)) {
       check_values(tensor, faults);
@@ -278,7 +278,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   Meter meter(options.progress, *compute_file_size(*model.config));
   ByteWriter fields;
   add_header(fields, *model.config);
-  const auto tensors = kTinyLlamaFamily.tensors.all(*model.config);
+  const auto tensors = kTinyLlamaFamily.tensors.list_all(*model.config);
   const ReadAhead ahead(ReadAhead::list_blobs(tensors, [&](const ExpectedTensor& expected) -> const Blob& {
     return *model.find(expected.name)->require("data").blob;
   }));
