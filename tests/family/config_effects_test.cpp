@@ -25,7 +25,7 @@ Model model_with(const std::string& key, const std::string& json, std::int64_t w
   return model;
 }
 
-TEST(ConfigEffects, AreToldByNameAndValue) {
+TEST(ConfigEffects, AreReportedByNameAndValue) {
   EXPECT_THAT(list_ignored_effects(model_with("partial_rotary_factor", "0.5")),
               ElementsAre("partial_rotary_factor is 0.5, only 1 is supported"));
   EXPECT_THAT(list_ignored_effects(model_with("attention_bias", "true")),
@@ -54,8 +54,8 @@ TEST(ConfigEffects, ChangeTheComputation) {
     EXPECT_EQ(list_ignored_effects(model_with(key, json)).size(), 1U) << key << " " << json;
 }
 
-// A Mistral follows these, a format without such keys would lose them.
-TEST(ConfigEffects, OfPositionsAreFollowedAndCannotBeLeftOut) {
+// Mistral follows these keys; a format without them would lose them.
+TEST(ConfigEffects, KeysOfPositionsAreFollowedAndCannotBeLost) {
   const std::pair<const char*, const char*> cases[] = {
       {"rope_scaling", R"({"type":"linear","factor":2})"},
       {"rope_scaling", R"({"rope_type":"llama3","factor":8})"},
@@ -90,7 +90,7 @@ TEST(ConfigEffects, ValuesThatChangeNothingAreFine) {
     EXPECT_THAT(list_ignored_effects(model_with(key, json)), IsEmpty()) << key << " " << json;
 }
 
-TEST(ConfigEffects, OfTheWindowDependOnTheWindow) {
+TEST(ConfigEffects, KeysOfLayersMustAgreeWithTheWindow) {
   EXPECT_THAT(list_ignored_effects(model_with("layer_types", R"(["sliding_attention","sliding_attention"])", 16)),
               IsEmpty());
   EXPECT_EQ(list_ignored_effects(model_with("layer_types", R"(["full_attention","full_attention"])", 16)).size(), 1U);
@@ -98,7 +98,7 @@ TEST(ConfigEffects, OfTheWindowDependOnTheWindow) {
   EXPECT_THAT(list_ignored_effects(model_with("use_sliding_window", "true", 16)), IsEmpty());
 }
 
-TEST(ConfigEffects, OfHyperparametersTravelInEveryFormat) {
+TEST(ConfigEffects, KeysInConfigReachEveryFormat) {
   const Model model = model_with("hidden_act", "\"gelu\"");
   EXPECT_THAT(list_effects_outside_config(model), IsEmpty());
   EXPECT_EQ(list_effects_outside_config(model_with("mlp_bias", "true")).size(), 1U);

@@ -35,7 +35,7 @@ std::string error_of(std::string_view text, ErrorKind kind) {
   return {};
 }
 
-// A minimal model, with more keys in front.
+// Returns the config.json of a minimal model, with more keys in front.
 std::string with(std::string_view more) {
   return "{" + std::string(more) +
          R"("hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2})";
@@ -63,7 +63,7 @@ TEST(ConfigJson, LlamasDefaults) {
   EXPECT_EQ(config.max_position_embeddings, 2048);
 }
 
-TEST(ConfigJson, WhatIsSaidCounts) {
+TEST(ConfigJson, StatedValuesReplaceDefaults) {
   const Config config = config_of(with(
       R"("model_type": "mistral", "num_key_value_heads": 2, "head_dim": 24, "sliding_window": 128, "rope_theta": 1e6,
                                           "rms_norm_eps": 2e-5, "vocab_size": 960.0, "tie_word_embeddings": true, )"));
@@ -76,8 +76,8 @@ TEST(ConfigJson, WhatIsSaidCounts) {
   EXPECT_TRUE(config.tie_word_embeddings);
 }
 
-// Absence means the family's default, null means none.
-TEST(ConfigJson, ANullWindowIsNone) {
+// An absent key has the family's default; null means no window.
+TEST(ConfigJson, ANullWindowMeansNoWindow) {
   EXPECT_EQ(config_of(with(R"("model_type": "mistral", "sliding_window": null, )")).sliding_window, 0);
 }
 
@@ -92,7 +92,7 @@ TEST(ConfigJson, RopeThetaInAnObjectOfItsOwn) {
       config_of(with(R"("model_type": "llama", "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}, )"))
           .rope_theta,
       5e5F);
-  // Whether it can be run is another question.
+  // The configuration is read, even if the model cannot be run.
   EXPECT_EQ(
       config_of(with(R"("model_type": "llama", "rope_scaling": {"type": "no such scaling", "rope_theta": 2.0}, )"))
           .rope_theta,

@@ -1,5 +1,5 @@
-// What every family owes, asked of each row of families.cpp: a row in docs/families.md, the class of transformers, and
-// cases in the tests that say how it computes. CONTRIBUTING.md has the list.
+// Checks what CONTRIBUTING.md asks of every family, for each row of families.cpp: a row in docs/families.md, the class
+// of transformers, and cases in the tests of its computation.
 #include <string>
 #include <string_view>
 

@@ -32,7 +32,7 @@ Config config_of(std::int64_t layers) {
   return config;
 }
 
-// "name [shape]" in the order of the table.
+// Returns "name [shape]" of each tensor, in the order of the table.
 std::vector<std::string> list_names(const std::vector<ExpectedTensor>& tensors) {
   std::vector<std::string> lines;
   for (const ExpectedTensor& tensor : tensors)
@@ -63,7 +63,7 @@ TEST(Families, AreFoundByTheirModelTypes) {
   for (const std::string_view type : types) EXPECT_THAT(known, testing::HasSubstr(std::string(type)));
 }
 
-TEST(Families, WhatSaysNothingOrIsNotKnownIsTakenForALlama) {
+TEST(Families, MissingAndUnknownModelTypesAreTakenForLlama) {
   for (const char* type : {"", "falcon", "Mistral"}) {
     EXPECT_EQ(find_family(type), nullptr) << type;
     EXPECT_EQ(&find_family_or_llama(type), find_family("llama")) << type;
@@ -89,15 +89,16 @@ TEST(Families, TensorsOfALlamaInCanonicalOrder) {
   }
   expected.insert(expected.end(), {"model.norm.weight [12]", "lm_head.weight [11, 12]"});
   Config config = config_of(2);
-  for (const char* type : {"mistral", "llama"}) EXPECT_EQ(list_names(find_family(type)->tensors.all(config)), expected);
+  for (const char* type : {"mistral", "llama"})
+    EXPECT_EQ(list_names(find_family(type)->tensors.list_all(config)), expected);
   config.tie_word_embeddings = true;
   expected.pop_back();
-  EXPECT_EQ(list_names(find_family("llama")->tensors.all(config)), expected);
+  EXPECT_EQ(list_names(find_family("llama")->tensors.list_all(config)), expected);
 }
 
 // docs/formats/tiny-llama.md
 TEST(Families, TensorsOfATinyLlamaInTheOrderOfItsFile) {
-  EXPECT_THAT(list_names(find_family("tiny_llama")->tensors.all(config_of(1))),
+  EXPECT_THAT(list_names(find_family("tiny_llama")->tensors.list_all(config_of(1))),
               ElementsAre("embedding.weight [11, 12]", "position_embedding.weight [9, 12]",
                           "layers.0.attention.query.weight [12, 12]", "layers.0.attention.key.weight [12, 12]",
                           "layers.0.attention.value.weight [12, 12]", "layers.0.attention.output.weight [12, 12]",
@@ -107,7 +108,7 @@ TEST(Families, TensorsOfATinyLlamaInTheOrderOfItsFile) {
                           "layers.0.norm2.bias [12]", "output_projection.weight [12, 11]"));
 }
 
-TEST(Families, ATableKnowsItsNamesInAnyLayer) {
+TEST(Families, TablesHaveTheirNamesInAnyLayer) {
   const TensorTable& table = find_family("llama")->tensors;
   for (const char* name : {"model.embed_tokens.weight", "lm_head.weight", "model.layers.0.mlp.up_proj.weight",
                            "model.layers.999.input_layernorm.weight"}) {
@@ -119,14 +120,14 @@ TEST(Families, ATableKnowsItsNamesInAnyLayer) {
         "model.layers.2147483648.mlp.up_proj.weight"}) {
     EXPECT_FALSE(table.has(name)) << name;
   }
-  EXPECT_EQ(table.in_layer("model.layers.17.a.b")->number, 17);
-  EXPECT_EQ(table.in_layer("model.layers.17.a.b")->rest, "a.b");
-  EXPECT_FALSE(table.in_layer("model.layers.17"));
-  EXPECT_FALSE(table.in_layer("model.layers.-1.a"));
-  EXPECT_FALSE(table.in_layer("layers.1.a"));
+  EXPECT_EQ(table.split_layer_name("model.layers.17.a.b")->number, 17);
+  EXPECT_EQ(table.split_layer_name("model.layers.17.a.b")->rest, "a.b");
+  EXPECT_FALSE(table.split_layer_name("model.layers.17"));
+  EXPECT_FALSE(table.split_layer_name("model.layers.-1.a"));
+  EXPECT_FALSE(table.split_layer_name("layers.1.a"));
 }
 
-TEST(Families, WeightsWithoutAPlaceAreNamed) {
+TEST(Families, UnknownWeightsAreNamed) {
   const std::vector<std::string> names = {"model.norm.weight", "model.layers.0.self_attn.q_proj.bias",
                                           "model.layers.0.self_attn.rotary_emb.inv_freq", "lm_head.bias",
                                           "something.else"};

@@ -91,7 +91,7 @@ Model numbers() {
   return model;
 }
 
-// As the published directories have them.
+// Returns the model as the published directories have it.
 Model parts(std::string_view more = R"("quantization_config": {"quant_method": "mxfp4"}, )") {
   Model model = without_experts(more);
   std::mt19937 random(3);
@@ -200,7 +200,7 @@ TEST(GptOssExperts, OtherMethodsAndPartsAreNotFollowed) {
   EXPECT_FALSE(has_other_tensors(packed()));
 }
 
-// One tensor other than it was.
+// Returns the model with one tensor replaced.
 Model with(const Model& model, const Tensor& other) {
   Model changed = without_experts("");
   changed.config_json = model.config_json;
@@ -266,7 +266,7 @@ TEST(GptOssExperts, ALayerWithoutItsFirstExpertIsNamed) {
               HasSubstr("tensor model.layers.1.mlp.experts.0.gate_proj.weight is missing"));
 }
 
-TEST(GptOssExperts, TensorsThatTheFormsDoNotKnowStay) {
+TEST(GptOssExperts, OtherTensorsOfExpertsStay) {
   std::mt19937 random(8);
   Model model = packed();
   model.add(floats(named("extra"), {3}, random));

@@ -1,6 +1,5 @@
-// What families make of config.json: plans, and refusals of what makes no sense. What the keys mean: transformers'
-// documentation of each configuration; that the plans compute the right numbers, tests/runtime/independent_forward.py
-// shows.
+// Plans that families make of config.json, and invalid configurations that they refuse. The meaning of the keys is that
+// of transformers' documentation. tests/runtime/independent_forward.py checks the numbers that plans compute.
 #include <cmath>
 #include <string>
 #include <tuple>
@@ -26,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A small model of the family; `more` are further keys: R"("a": 1, )".
+// Returns a small model of the family; `more` are further keys: R"("a": 1, )".
 Model model_of(std::string_view model_type, std::string_view more = "") {
   const std::string json = fmt::format(
       R"({{{}"model_type": "{}", "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -74,7 +73,7 @@ TEST(Plans, WindowsOfLayers) {
   EXPECT_THAT(windows(plan_of(model_of("gemma2", kTypes))), ElementsAre(0, 0, 8, 0, 0, 0));
 }
 
-TEST(Plans, LayersThatDoNotTurn) {
+TEST(Plans, LayersWithoutRotation) {
   const auto turning = [](std::string_view more) {
     std::string all;
     for (const LayerPlan& layer : plan_of(model_of("smollm3", more)).layers) all += layer.rope ? '1' : '0';
@@ -93,8 +92,8 @@ TEST(Plans, ExpertsOfLayers) {
   EXPECT_EQ(all, "010001");
   const Model model = model_of("qwen3_moe", kExperts);
   const TensorTable& table = find_family_or_llama(model).tensors;
-  EXPECT_EQ(table.of_layer(make_config_view(model), 0).size(), 8U + 3);
-  EXPECT_EQ(table.of_layer(make_config_view(model), 1).size(), 8U + 1 + 3 * 8);
+  EXPECT_EQ(table.list_layer(make_config_view(model), 0).size(), 8U + 3);
+  EXPECT_EQ(table.list_layer(make_config_view(model), 1).size(), 8U + 1 + 3 * 8);
   EXPECT_TRUE(table.has("model.layers.1.mlp.experts.7.up_proj.weight", make_config_view(model)));
   EXPECT_FALSE(table.has("model.layers.1.mlp.experts.8.up_proj.weight", make_config_view(model)));
   EXPECT_FALSE(table.has("model.layers.1.mlp.experts.07.up_proj.weight", make_config_view(model)));
@@ -128,7 +127,7 @@ TEST(Plans, RotaryEmbeddings) {
 
 // standardize_rope_params() and Phi3Config of transformers 5: a value next to the object takes precedence over one
 // inside, a factor over the ratio of positions, and the default of a Phi-3 is 4096 positions.
-TEST(Plans, PositionsThatAModelWasMadeFor) {
+TEST(Plans, OriginalPositions) {
   const auto rope = [](std::string_view model_type, std::string_view beside, std::string_view inside) {
     return plan_of(model_of(model_type,
                             fmt::format(
@@ -147,7 +146,7 @@ TEST(Plans, PositionsThatAModelWasMadeFor) {
   EXPECT_FLOAT_EQ(rope("llama", is_64, R"("factor": 8, )").factor, 1.2247448713915889F);
 }
 
-TEST(Plans, ConfigurationsThatMakeNoSenseAreRefused) {
+TEST(Plans, InvalidConfigurationsAreRefused) {
   struct Case {
     std::string_view model_type;
     std::string_view more;
@@ -237,7 +236,7 @@ TEST(Plans, ConfigurationsOfManyKeysAreRefused) {
   EXPECT_THAT(refusal("llama", more), HasSubstr("keys, at most 1000 are allowed"));
 }
 
-TEST(Plans, TextModelsOfDirectoriesThatSeeAreReadFromTextConfig) {
+TEST(Plans, MultimodalDirectoriesAreReadFromTextConfig) {
   Model model;
   parse_config(
       model,
@@ -263,7 +262,7 @@ TEST(Plans, TextModelsOfDirectoriesThatSeeAreReadFromTextConfig) {
   EXPECT_TRUE(has_other_tensors(model));
 }
 
-TEST(Plans, OtherTextModelsAreNotTheFamilys) {
+TEST(Plans, TextModelsOfAnotherTypeAreReported) {
   for (const auto& [type, own, other] :
        {std::tuple("gemma3", "gemma3_text", "gemma3n_text"), std::tuple("mistral3", "mistral", "ministral3")}) {
     for (const char* text : {own, other}) {

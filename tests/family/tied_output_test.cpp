@@ -1,4 +1,4 @@
-// Embeddings that are the output matrix, too. tests/runtime/tied_outputs.py has what they compute.
+// Embeddings that are the output matrix, too. tests/runtime/tied_outputs.py checks what such models compute.
 #include "family/tied_output.hpp"
 
 #include <cstring>
@@ -63,7 +63,7 @@ TEST(TiedOutput, ACopyIsLeftOutAndReported) {
             "tensor lm_head.weight is left out: it equals model.embed_tokens.weight (tie_word_embeddings)");
 }
 
-TEST(TiedOutput, BytesThatBothShareAreNoCopy) {
+TEST(TiedOutput, SharedBytesAreNotReportedAsACopy) {
   Tensor output = matrix(kEmbedding, {1, 2});
   std::vector<Tensor> tensors = {output, output};
   tensors[1].name = kOutput;
@@ -92,7 +92,7 @@ TEST(TiedOutput, OtherNumbersStayAndEndTheTie) {
   EXPECT_THAT(resolved->warnings[0].message, HasSubstr("lm_head.weight differs from model.embed_tokens.weight"));
 }
 
-TEST(TiedOutput, ANestedConfigurationSaysSo) {
+TEST(TiedOutput, ANestedConfigurationIsUntiedToo) {
   Model model;
   model.card.model_type = "gemma3";
   model.config.emplace();
@@ -113,7 +113,7 @@ TEST(TiedOutput, ModelsWithoutATieStayAsTheyAre) {
   EXPECT_FALSE(resolve_tied_output(tied({matrix(kEmbedding, {1, 2})})));
 }
 
-// Models that a program has made, too: readers of these formats multiply with a stored output matrix.
+// This holds for models in memory, too: readers of these formats multiply with a stored output matrix.
 TEST(TiedOutput, ConversionsOfModelsInMemoryLeaveACopyOut) {
   const Model copy = tied({matrix(kEmbedding, {1, 2}), matrix(kOutput, {1, 2})});
   const Model other = tied({matrix(kEmbedding, {1, 2}), matrix(kOutput, {1, 3})});

@@ -1,4 +1,4 @@
-// config.json kept whole: what the model keeps of it, and what travels in a file.
+// Checks which keys of config.json a model keeps, and which its files hold.
 #include "family/config_json.hpp"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ constexpr const char* kMistral =
     R"({"architectures":["MistralForCausalLM"],"hidden_size":8,"frobnication":{"b":1,"a":[2.5,null]},"intermediate_size":4,"model_type":"mistral",)"
     R"("num_attention_heads":2,"num_hidden_layers":1,"rope_theta":10000,"sliding_window":null,"head_dim":null})";
 
-// As kMistral has it, and the family's defaults behind it, in the order of the hyperparameters.
+// The keys of kMistral, and then the family's defaults, in the order of the hyperparameters.
 constexpr const char* kWhole =
     R"({"architectures":["MistralForCausalLM"],"hidden_size":8,"frobnication":{"b":1,"a":[2.5,null]},"intermediate_size":4,"model_type":"mistral",)"
     R"("num_attention_heads":2,"num_hidden_layers":1,"rope_theta":10000,"sliding_window":null,"head_dim":null,"hidden_act":"silu",)"
@@ -44,7 +44,7 @@ TEST(WholeConfig, IsKeptWholeInItsOrder) {
   EXPECT_THAT(list_other_config_keys(model), ElementsAre("architectures", "frobnication"));
 }
 
-// A format that holds only the window reports it, too.
+// Formats that hold only the window report the switch.
 TEST(WholeConfig, TheSwitchOfAWindowFollowsFromTheWindow) {
   const auto others = [](const std::string& window) {
     return list_other_config_keys(model_of(
@@ -66,14 +66,14 @@ TEST(WholeConfig, TravelsAsTextAndComesBackTheSame) {
   EXPECT_EQ(normalize_config(reread), normalize_config(model));
 }
 
-TEST(WholeConfig, WithoutOtherKeysTheHyperparametersAreWrittenAsEver) {
+TEST(WholeConfig, WithoutOtherKeysOnlyHyperparametersAreWritten) {
   const Model model = model_of(
       R"({"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":4,"hidden_size":8,"model_type":"llama"})");
   EXPECT_EQ(to_json(whole_config(model)), to_json(config_to_attributes(*model.config, "llama")));
   EXPECT_THAT(list_other_config_keys(model), IsEmpty());
 }
 
-TEST(WholeConfig, WhatAProgramSetsCounts) {
+TEST(WholeConfig, ValuesThatAProgramSetsCount) {
   Model model = model_of(
       R"({"model_type":"llama","hidden_size":8,"intermediate_size":4,"num_attention_heads":2,"num_hidden_layers":1,"extra":1,)"
       R"("rope_parameters":{"rope_type":"default","rope_theta":5000}})");
@@ -86,7 +86,7 @@ TEST(WholeConfig, WhatAProgramSetsCounts) {
   EXPECT_THAT(list_other_config_keys(reread), ElementsAre("extra", "rope_parameters"));
 }
 
-TEST(WholeConfig, OfAFamilyThatIsNotKnownIsKeptAsItIs) {
+TEST(WholeConfig, OfAnUnknownFamilyIsKeptAsItIs) {
   constexpr const char* kGpt = R"({"model_type":"falcon","n_embd":768,"hidden_size":"many"})";
   const Model model = model_of(kGpt);
   EXPECT_EQ(model.card.model_type, "falcon");
@@ -100,8 +100,8 @@ TEST(WholeConfig, OfAFamilyThatIsNotKnownIsKeptAsItIs) {
   EXPECT_EQ(reread.config_json, model.config_json);
 }
 
-// A Config of such a family, which formats with hyperparameters of their own give, comes back as one.
-TEST(WholeConfig, OfAFamilyThatIsNotKnownIsUnderstoodWhereNothingIsLeftToDefaults) {
+// Formats with hyperparameters of their own give a Config of such a family; config.json returns an equal one.
+TEST(WholeConfig, OfAnUnknownFamilyIsReadIfItHasEveryKey) {
   Model model;
   model.card.model_type = "other";
   model.config = Config{};

@@ -77,7 +77,7 @@ TEST(BlockRecipe, TheOutputGetsMoreBits) {
 }
 
 // The types are those that llama-quantize gave a GPT-2 of 9 layers, whose embedding is the output.
-TEST(BlockRecipe, KnowsGpt2) {
+TEST(BlockRecipe, MixesGpt2AsLlamaQuantizeDoes) {
   Model model;
   model.card.model_type = "gpt2";
   model.config.emplace();
@@ -123,9 +123,9 @@ TEST(BlockRecipe, EightExpertsGetMoreBits) {
   EXPECT_EQ(types("q4_k_m", model, "block_sparse_moe.experts.3.w2"), "q6_k q4_k q4_k q6_k q4_k q4_k q6_k q6_k");
 }
 
-// Of an architecture without a family the file's own numbers count: llama-quantize gave attn_v of 4 heads a key in
-// q2_k:mix four bits, and eight experts more.
-TEST(BlockRecipe, AskTheFileOfAnotherArchitecture) {
+// For an architecture without a family, the file's own numbers count: in q2_k:mix, llama-quantize gave attn_v four bits
+// with 4 heads for a key, and more bits with eight experts.
+TEST(BlockRecipe, UsesTheFilesNumbersForOtherArchitectures) {
   Model model;
   model.card.model_type = "frobnicator";
   model.add(
@@ -137,7 +137,7 @@ TEST(BlockRecipe, AskTheFileOfAnotherArchitecture) {
   EXPECT_EQ(type("q4_k_m", model, "blk.0.attn_v.weight"), "q8_0");
 }
 
-TEST(BlockRecipe, RoutersAndPositionsAreNoBlocks) {
+TEST(BlockRecipe, RoutersAndPositionsAreNotQuantized) {
   EXPECT_TRUE(is_never_blocks("model.layers.0.mlp.gate.weight"));
   EXPECT_TRUE(is_never_blocks("blk.0.ffn_gate_inp.weight"));
   EXPECT_TRUE(is_never_blocks("transformer.wpe.weight"));
@@ -146,7 +146,7 @@ TEST(BlockRecipe, RoutersAndPositionsAreNoBlocks) {
 }
 
 // tensor_allows_quantization() of llama.cpp v0.5.0; with its loops a Mamba of such blocks ends the program.
-TEST(BlockRecipe, WhatLlamaCppComputesAsNumbersIsNoBlocks) {
+TEST(BlockRecipe, TensorsThatLlamaCppNeedsAsNumbersAreNotQuantized) {
   for (const char* name : {"blk.0.ssm_conv1d.weight", "blk.0.ssm_a", "blk.0.ssm_dt.bias", "blk.3.attn_norm.weight",
                            "token_types.weight", "blk.1.time_mix_w1.weight", "blk.0.shortconv.conv.weight",
                            "enc.blk.0.attn_rel_b.weight", "v.patch_embd.weight"}) {
@@ -158,7 +158,7 @@ TEST(BlockRecipe, WhatLlamaCppComputesAsNumbersIsNoBlocks) {
   }
 }
 
-TEST(BlockRecipe, AnUnknownNameListsThoseThatAre) {
+TEST(BlockRecipe, AnUnknownNameListsTheRecipes) {
   const Error error = support::error_of([] { BlockRecipe("q4_k_xl", Model()); });
   EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
   EXPECT_NE(error.message().find("q4_k_m"), std::string::npos);

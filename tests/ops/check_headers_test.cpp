@@ -28,7 +28,7 @@ std::vector<Finding> findings(const Case& tested) {
   return check_headers(model, "m.zt");
 }
 
-// Keys that only a family's plan reads.
+// Only the family's plan reads these keys.
 TEST(CheckHeaders, AConfigurationThatHasNoPlanIsAFault) {
   for (const Case& tested : {
            Case{"gemma2", R"("query_pre_attn_scalar": -3)", "query_pre_attn_scalar is -3, expected more than 0"},
@@ -52,7 +52,7 @@ TEST(CheckHeaders, AConfigurationThatHasNoPlanIsAFault) {
 }
 
 // The file is sound.
-TEST(CheckHeaders, WhatPoiseDoesNotFollowIsAWarning) {
+TEST(CheckHeaders, KeysThatPoiseDoesNotFollowAreWarnings) {
   const auto found = findings({"llama", R"("rope_scaling": {"rope_type": "spiral"})", ""});
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found.front().severity, Severity::warning);
@@ -77,7 +77,7 @@ TEST(CheckHeaders, WhatRunRefusesIsReported) {
   }
 }
 
-TEST(CheckHeaders, OthersHaveNothing) {
+TEST(CheckHeaders, SoundAndUnknownModelsHaveNoFindings) {
   EXPECT_THAT(findings({"gemma2", R"("query_pre_attn_scalar": 4)", ""}), IsEmpty());
   EXPECT_THAT(findings({"unheard_of", R"("rope_scaling": {"rope_type": "linear"})", ""}), IsEmpty());
   EXPECT_THAT(check_headers(Model(), "m.zt"), IsEmpty());

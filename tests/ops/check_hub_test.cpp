@@ -31,7 +31,7 @@ constexpr const char* kWeights = "16d1d0a623ba365a45c51c7c8b7bfa7edf8ae8f3f7abc1
 // printf '{"a": 1}\n' | git hash-object --stdin
 constexpr const char* kConfig = "cb5b2f69babc53f9145b45ad20b9a075d48717ef";
 
-// A repository with two snapshots that share a blob.
+// Makes a repository with two snapshots that share a blob.
 class HubTest : public testing::Test {
  protected:
   HubTest() {

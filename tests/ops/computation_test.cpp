@@ -139,13 +139,13 @@ Model small_model(const Case& test_case) {
   if (test_case.model_type == "gpt2") json.set("vocab_size", 40);
   Model model;
   parse_config(model, json, "config.json");
-  for (const ExpectedTensor& tensor : family.tensors.all(make_config_view(model))) {
+  for (const ExpectedTensor& tensor : family.tensors.list_all(make_config_view(model))) {
     model.add(make_tensor(tensor.name, tensor.shape, std::vector<float>(*element_count(tensor.shape), 0.5F)));
   }
   return model;
 }
 
-// Throws what run would throw.
+// Returns the plan of a model. Throws what run would throw.
 DecoderPlan computation(const Model& model) {
   const Family& family = find_family_or_llama(model);
   if (!model.config) throw Error(ErrorKind::unsupported, "no configuration", {});
@@ -178,7 +178,7 @@ bool is_same(DecoderPlan a, const DecoderPlan& b) {
   return a == b;
 }
 
-// Do the losses name the keys that make this model another one, or the whole configuration?
+// Returns true if the losses name the keys that make this model another one, or the whole configuration.
 bool is_told(const std::vector<std::string>& losses, const Case& test_case) {
   if (std::ranges::any_of(losses, [](const std::string& loss) { return loss.ends_with("hold the configuration"); }))
     return true;
@@ -217,7 +217,8 @@ void for_each_change(const Value& value, const Value& other, const std::function
   }
 }
 
-// verify() reports as an error what load_weights() refuses as invalid, and as a finding what Poise does not run.
+// Expects that verify() reports an error if load_weights() refuses the model as invalid, else a finding if Poise does
+// not run it.
 void expect_reported(const Model& model, const std::string& what) {
   try {
     (void)load_weights(model);
@@ -280,7 +281,7 @@ TEST_P(Computation, VerifyReportsWhatRunRefuses) {
   }
 }
 
-TEST_P(Computation, StaysThroughEachFormatOrItIsTold) {
+TEST_P(Computation, StaysThroughEachFormatOrIsReported) {
   const support::TemporaryDirectory directory;
   const Model model = small_model(GetParam());
   const DecoderPlan expected = computation(model);

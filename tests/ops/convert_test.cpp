@@ -66,7 +66,7 @@ class Convert : public testing::Test {
   support::TemporaryDirectory directory_;
 };
 
-TEST_F(Convert, TellsWhatItDid) {
+TEST_F(Convert, ReportsWhatItDid) {
   const ConvertReport report = convert(input(), output("out.safetensors"),
                                        options_with([](ConvertOptions& o) { o.dtype = DType::f16, o.skip = {"a.*"}; }));
   EXPECT_EQ(report.format, "safetensors");
@@ -156,7 +156,6 @@ TEST_F(Convert, IdsOfNoTokenAreCarried) {
   }
 }
 
-// 2^41 elements, one of them not zero. Compressing file systems could hold them.
 // A GGUF file's vocabulary may be attributes.
 TEST_F(Convert, AnotherVocabularyReplacesTheOneOfAttributes) {
   Model model;
@@ -179,7 +178,8 @@ TEST_F(Convert, AnotherVocabularyReplacesTheOneOfAttributes) {
   EXPECT_EQ(made.attributes, (Attributes{{"note", "kept"}}));
 }
 
-TEST_F(Convert, WhatDoesNotFitOnTheDiskIsRefusedBeforeTheFirstByte) {
+// The tensor has 2^41 elements, one of them not zero. A compressing file system could hold them.
+TEST_F(Convert, OutputsThatDoNotFitOnTheDiskAreRefusedBeforeTheFirstByte) {
   const auto room = measure_free_space(output("out.safetensors"));
   if (!room) GTEST_SKIP() << "it is not known how much this file system can take";
   const auto part = [](const char* role, DType dtype, const std::vector<std::uint64_t>& numbers, std::size_t bytes) {

@@ -63,7 +63,7 @@ TEST(Diff, NanEqualsNanWhateverItsBitsAndZeroEqualsMinusZero) {
   EXPECT_FALSE(difference(floats({nan}), floats({1})).same());
 }
 
-TEST(Diff, TellsWhatDiffersAndHowElementsAreStored) {
+TEST(Diff, ReportsWhatDiffersAndHowElementsAreStored) {
   using What = TensorDifference::What;
   const auto only = [](const DiffReport& report) { return report.tensors.at(0); };
   EXPECT_EQ(only(diff(of(floats({1})), Model())).what, What::only_in_a);
@@ -83,7 +83,7 @@ TEST(Diff, TellsWhatDiffersAndHowElementsAreStored) {
   EXPECT_EQ(stored.values.value().different, 0U);
 }
 
-// One name for two ways to store elements would not tell them apart.
+// The types of parts are shown if the type of the elements is the same.
 TEST(Diff, NamesPartsWhereTheTypeIsTheSame) {
   const auto pair = [](DType dtype) {
     Tensor tensor = floats({1});
@@ -138,7 +138,7 @@ TEST(Diff, TheOrderOfPartsDoesNotMatter) {
   EXPECT_TRUE(difference(a, b).same());
 }
 
-TEST(Diff, PartsBesideDataMatter) {
+TEST(Diff, PartsNextToDataMatter) {
   const auto tensor = [](std::int8_t extra) {
     Tensor made = floats({1});
     made.parts.push_back({.role = "extra", .dtype = DType::i8, .blob = blob<std::int8_t>({extra}), .digest = {}});
@@ -380,9 +380,8 @@ TEST(Diff, MapsAreTheSameWhateverTheOrderOfTheirKeys) {
   EXPECT_FALSE(diff(with(Attributes{{"a", 1}}), with(Attributes{{"a", 1.0}})).same());
 }
 
-// How text becomes tokens is a field for each thing that it depends on.
 // ALT gives the token at an id of BOS, EOS or padding that type; only bytes and the unknown token keep theirs.
-TEST(Diff, TheIdsOfAVocabularyTellTypesOfTokens) {
+TEST(Diff, IdsOfAVocabularyDecideTypesOfTokens) {
   const auto model = [](TokenType type, std::int32_t eos_id) {
     Model made;
     made.vocabulary.emplace().add("a", 0, type);
@@ -397,6 +396,7 @@ TEST(Diff, TheIdsOfAVocabularyTellTypesOfTokens) {
   EXPECT_FALSE(diff(model(normal, -1), model(eos, -1)).same());
 }
 
+// Each setting of a vocabulary is a field of the report.
 TEST(Diff, VocabulariesDifferInMoreThanTokens) {
   const auto model = [](float score) {
     Model made;

@@ -31,7 +31,7 @@ class DigestCheckTest : public testing::Test {
  protected:
   fs::path path(const std::string& name) const { return directory_ / name; }
 
-  // Matrices of small numbers, all different: a, b and c.
+  // Returns a model of three matrices of small numbers, all different: a, b and c.
   static Model model() {
     Model model;
     for (const char* name : {"a", "b", "c"}) {
@@ -86,7 +86,7 @@ WriteOptions with(DigestAlgorithm digest, std::optional<int> zstd_level = std::n
   return options;
 }
 
-TEST_F(DigestCheckTest, OfEveryKindAreChecked) {
+TEST_F(DigestCheckTest, DigestsOfEveryKindAreChecked) {
   struct DigestCase {
     const char* format;
     DigestAlgorithm digest;
@@ -132,7 +132,7 @@ TEST_F(DigestCheckTest, AreCheckedByHash) {
 }
 
 // A damaged part may not decode far enough to have a digest, and may be read before digests are looked at.
-TEST_F(DigestCheckTest, WhatCannotBeDecodedIsNamedToo) {
+TEST_F(DigestCheckTest, PartsThatCannotBeDecodedAreNamedToo) {
   for (const char* format : {"zt", "zt1"}) {
     const fs::path file = saved("in.zt", format, with(DigestAlgorithm::none, 3));
     const Stored at = open(file).find("b")->parts.front().blob->stored().value();
@@ -156,7 +156,7 @@ TEST_F(DigestCheckTest, WhatCannotBeDecodedIsNamedToo) {
   }
 }
 
-TEST_F(DigestCheckTest, WhateverBecomesOfTheBytes) {
+TEST_F(DigestCheckTest, DamageIsFoundWhateverTheBytesBecome) {
   const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
   damage(file, "c");
   for (const char* type : {"f16", "qint8", "group4"}) {
@@ -184,7 +184,7 @@ TEST_F(DigestCheckTest, OfSparseTensorsThatBecomeDense) {
   EXPECT_THAT(refusal(path("sparse.zt"), {}, "out.safetensors"), HasSubstr("tensor b: values: the digest is"));
 }
 
-TEST_F(DigestCheckTest, OnlyOfWhatIsTaken) {
+TEST_F(DigestCheckTest, OnlySelectedTensorsAreChecked) {
   const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
   damage(file, "b");
   ConvertOptions options;
@@ -192,8 +192,8 @@ TEST_F(DigestCheckTest, OnlyOfWhatIsTaken) {
   EXPECT_EQ(refusal(file, options), "");
 }
 
-// What alt.c reads has no tensors.
-TEST_F(DigestCheckTest, OfNothingWhereNoTensorIsWritten) {
+// A file in the dialect of alt.c has no tensors.
+TEST_F(DigestCheckTest, NoTensorIsCheckedIfNoneIsWritten) {
   const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
   damage(file, "b");
   Model metadata = open(file);
@@ -214,7 +214,7 @@ TEST_F(DigestCheckTest, OfNothingWhereNoTensorIsWritten) {
   EXPECT_THAT(refusal(path("digested.zt"), {}, "out.alt"), HasSubstr("tensor c: data: the digest is"));
 }
 
-TEST_F(DigestCheckTest, AreTrustedWhenThatIsAskedFor) {
+TEST_F(DigestCheckTest, AreNotCheckedWithoutVerify) {
   const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
   damage(file, "b");
   ConvertOptions options;
@@ -279,7 +279,7 @@ void set_shard_digest(const fs::path& file, const std::string& digest) {
   support::put(file, content.substr(0, offset) + manifest + footer);
 }
 
-// Version 2 defines only xxh3 and sha256: verify() and convert() treat others alike.
+// Version 2 defines only xxh3 and sha256: verify() and convert() treat other kinds in one way.
 TEST_F(DigestCheckTest, HashingReadsShardsWithoutDigestsOfParts) {
   WriteOptions options = with(DigestAlgorithm::none);
   options.shard_size = 1;
@@ -314,7 +314,7 @@ TEST_F(DigestCheckTest, HashingReadsSharedBytesOnce) {
   EXPECT_EQ(hashed.parts[2].sha256, compute_sha256(std::vector<std::byte>(2048, std::byte{1})));
 }
 
-TEST_F(DigestCheckTest, UnknownKindsOfShardsAreTold) {
+TEST_F(DigestCheckTest, UnknownKindsOfShardsAreReported) {
   WriteOptions options = with(DigestAlgorithm::none);
   options.shard_size = 1;
   for (const std::string digest : {"md5:00", "crc32c:0x00000000"}) {
@@ -361,7 +361,7 @@ TEST_F(DigestCheckTest, ComparingChecksBothFiles) {
   EXPECT_EQ(diff(open(file), open(other), {}, false).tensors.size(), 1U);
 }
 
-TEST_F(DigestCheckTest, UnknownKindsAreTold) {
+TEST_F(DigestCheckTest, UnknownKindsAreReported) {
   Model odd = model();
   Model digested;
   for (Tensor tensor : odd.tensors()) {

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An attribute as the file has it.
+// Returns an attribute as the file has it.
 Value attribute_of(const fs::path& file, std::string_view name) {
   for (MetadataKey& key : list_metadata_keys(open_with_format(open_input(file, {}), {}))) {
     if (key.key == name) return std::move(key.value);
@@ -171,7 +171,7 @@ TEST(Edit, RefusesWhatVerifyWouldFind) {
   }
 }
 
-// A list stays a list, also where the command gives JSON.
+// A list stays a list, also if the command gives it as JSON.
 TEST(Edit, ListsOfZtensorStayLists) {
   const support::TemporaryDirectory directory;
   const fs::path file = directory / "m.zt";

@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-// Bytes 1, 1, 1, ...; each counts as one value.
+// Holds bytes 1, 1, 1, ...; each counts as one value.
 class LossyBytes final : public LossyBlob<CastStats> {
  public:
   LossyBytes(std::uint64_t size, std::uint64_t grain) : size_(size), grain_(grain) {}

@@ -1,4 +1,4 @@
-// plan(): what it promises is what write() does, for every format; and it looks at no tensor's bytes.
+// plan() states what write() then does, for every format, and reads no bytes of tensors.
 #include <poise/convert.hpp>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ class PlanTest : public testing::Test {
  protected:
   fs::path file(const std::string& name) const { return directory_ / name; }
 
-  // Plans, writes, and compares the plan with the file as it is found to be.
+  // Plans, writes, and compares the plan with the written file.
   void expect_kept(const Model& model, std::string_view format, const ConvertOptions& changes) {
     SCOPED_TRACE(std::string(format));
     const Plan planned = plan(model, format, changes);
@@ -52,7 +52,7 @@ class PlanTest : public testing::Test {
     fs::remove_all(path);
   }
 
-  // Of a file, or of all files of a directory.
+  // Returns the size of a file, or of all files of a directory.
   static std::uint64_t size_of(const fs::path& path) {
     if (!fs::is_directory(path)) return fs::file_size(path);
     std::uint64_t sum = 0;
@@ -77,7 +77,7 @@ ConvertOptions cast_to(DType dtype) {
   return options;
 }
 
-// Bytes that nobody may look at.
+// Fails the test if its bytes are read.
 class Untouchable final : public Blob {
  public:
   explicit Untouchable(std::uint64_t size) : size_(size) {}
@@ -177,7 +177,7 @@ TEST_F(PlanTest, IsKeptForHowPartsAreStored) {
   expect_kept(example("nano-mistral"), "alt", alt_c);
 }
 
-TEST_F(PlanTest, IsExactWhereNoTwoPartsCanBeOne) {
+TEST_F(PlanTest, IsExactWherePartsCannotShareBytes) {
   Model model;
   for (const std::uint64_t size : {1U, 2U, 70'000U}) {
     const std::string name = std::to_string(size);
@@ -194,7 +194,7 @@ TEST_F(PlanTest, IsExactWhereNoTwoPartsCanBeOne) {
   expect_kept(model, "zt", {});
 }
 
-TEST_F(PlanTest, LooksAtNoBytes) {
+TEST_F(PlanTest, ReadsNoBytesOfTensors) {
   Model model = untouchable_model();
   for (const char* format : {"alt", "alt1", "zt", "zt1", "safetensors"})
     EXPECT_EQ(plan(model, format).tensors.size(), 3U) << format;
@@ -208,7 +208,7 @@ TEST_F(PlanTest, LooksAtNoBytes) {
   EXPECT_THAT(fs::is_empty(directory_.path()), testing::IsTrue());
 }
 
-TEST_F(PlanTest, TellsTypesBytesAndWhatIsLeftOut) {
+TEST_F(PlanTest, ReportsTypesBytesAndLeftOutTensors) {
   const Model model = untouchable_model();
   ConvertOptions changes = quantized("group4");
   changes.keep = {{"b.*", {DType::f16}}};
@@ -228,14 +228,14 @@ TEST_F(PlanTest, TellsTypesBytesAndWhatIsLeftOut) {
   EXPECT_EQ(plan(model, "alt").tensors[0].to, "f32");
 }
 
-TEST_F(PlanTest, TellsLossesBeforeTheFirstByte) {
+TEST_F(PlanTest, ReportsLossesBeforeTheFirstByte) {
   Model model = untouchable_model();
   model.attributes.set("note", "lost");
   EXPECT_THAT(plan(model, "alt").losses, ElementsAre(HasSubstr("note"), HasSubstr("the model has no configuration")));
 }
 
 // Only the elements show whether a tensor has enough zeros.
-TEST_F(PlanTest, LeavesOpenWhatOnlyElementsTell) {
+TEST_F(PlanTest, LeavesOpenWhatOnlyElementsShow) {
   const Model model = untouchable_model();
   ConvertOptions changes;
   changes.sparse = Layout::sparse_csr;
@@ -308,7 +308,7 @@ TEST_F(PlanTest, IsCarriedOutOnce) {
   EXPECT_THAT(refusal([&] { write(Plan{}, file("b.zt")); }, ErrorKind::bad_argument), HasSubstr("is empty"));
 }
 
-TEST_F(PlanTest, SaveTellsLosses) {
+TEST_F(PlanTest, SaveReportsLosses) {
   Model model;
   model.attributes.set("note", "lost");
   const SaveReport report = save(model, file("saved.alt"));

@@ -20,7 +20,7 @@
 namespace poise {
 namespace {
 
-// Behind the same prompt twice: fed as one, and token by token, for which other kernels compute.
+// Returns the scores after the same prompt twice: fed as one, and token by token, which uses other kernels.
 std::vector<float> logits(const Model& model) {
   Session session(model);
   const auto prompt = session.prompt("Once upon a time there was a little");
@@ -75,7 +75,7 @@ TEST(QuantizedLogits, AreNearThoseOfTheSameNumbersInFloat32) {
     const Errors of_type(found, exact);
     RecordProperty(fmt::format("{}", type.name), fmt::format("{:.2g} {:.2g} {:.2g} {:.2g}", of_kernels.largest,
                                                              of_kernels.rms, of_type.largest, of_type.rms));
-    // A matrix unit rounds what groups come to: by a tenth of what the codes lose, in the prompt.
+    // A matrix unit rounds the sums of groups in the prompt, by a tenth of what the codes lose.
     const bool rounds = type.rounded && tile_unit() != TileUnit::none;
     EXPECT_LE(of_kernels.largest, rounds ? 2e-2 : 2e-3) << type.name;
     EXPECT_LE(of_kernels.rms, rounds ? 4e-3 : 5e-4) << type.name;

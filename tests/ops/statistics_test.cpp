@@ -30,7 +30,7 @@ TensorStatistics compute_one(Tensor tensor) {
   return compute_statistics(model).tensors.at(0);
 }
 
-// Numbers that repeat, and now and then one that is 100 times as large, more often in the second half.
+// Returns numbers that repeat; some are 100 times as large, more of them in the second half.
 std::vector<float> make_numbers(std::size_t count) {
   std::vector<float> numbers(count);
   std::uint32_t state = 1;

@@ -25,7 +25,7 @@ using testing::HasSubstr;
 
 class Verify : public testing::Test {
  protected:
-  // Two tensors of numbers, and one of truth values.
+  // Writes two tensors of numbers, and one of truth values.
   fs::path write(const std::string& format) const {
     Model model;
     model.add(make_dense("first", {2, 2}, DType::f32, make_memory_blob(std::vector<std::byte>(16), "first")));
@@ -38,7 +38,7 @@ class Verify : public testing::Test {
     return path;
   }
 
-  // Replaces a byte of a tensor; gives its place.
+  // Replaces a byte of a tensor; returns its place.
   static std::uint64_t damage(const fs::path& path, std::string_view tensor, std::uint64_t index, char byte) {
     const auto at = open(path).find(tensor)->require("data").blob->stored();
     std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
@@ -71,7 +71,7 @@ TEST_F(Verify, CountsWhatItLookedAt) {
 }
 
 // A GGUF file's rows of queries are in another order than the model's: a finding has the number's own place.
-TEST_F(Verify, TellsWhereANumberIsInTheFile) {
+TEST_F(Verify, ReportsWhereANumberIsInTheFile) {
   const fs::path path = directory_ / "model.gguf";
   convert(source_directory() / "examples/nano-mistral", path, {});
   const std::string name = "model.layers.0.self_attn.q_proj.weight";
@@ -83,7 +83,7 @@ TEST_F(Verify, TellsWhereANumberIsInTheFile) {
   ASSERT_TRUE(place);
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.seekp(static_cast<std::streamoff>(place->offset));
-  file.write("\x80\xff", 2);  // bf16's and f16's no number
+  file.write("\x80\xff", 2);  // a NaN in bf16 and in f16
   file.close();
   const VerifyReport report = verify(path);
   ASSERT_EQ(report.faults.size(), 1U);
@@ -113,7 +113,7 @@ TEST_F(Verify, ListsEveryFaultWithItsPlace) {
 }
 
 // Three codes, so that the last half byte has none.
-TEST_F(Verify, KnowsTheLayoutsOfPoiseInEveryVersionOfZtensor) {
+TEST_F(Verify, ChecksPoisesLayoutsInEveryVersionOfZtensor) {
   for (const std::string format : {"zt", "zt1"}) {
     for (const int last : {0x02, 0x12}) {
       SCOPED_TRACE(testing::Message() << format << ", last byte " << last);

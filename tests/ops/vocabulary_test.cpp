@@ -58,7 +58,7 @@ const std::string kTexts[] = {"",
                               "\u00e9 e\u0301 \u4f60\u597d",
                               "12 ab, 345!"};
 
-// The ids of the texts.
+// Holds the ids of the texts.
 struct Answers {
   std::vector<std::vector<TokenId>> ids;
   std::vector<std::string> texts;
@@ -77,7 +77,7 @@ Answers answers(const Vocabulary& vocabulary) {
   return result;
 }
 
-// A model with a vocabulary, or with attributes that are one as GGUF has it.
+// Describes a model with a vocabulary, or with attributes that describe one in GGUF's terms.
 struct Kind {
   std::optional<Vocabulary> vocabulary = {};
   Attributes attributes = {};
@@ -96,7 +96,7 @@ Model small_model(const Kind& kind, std::string_view model_type) {
       model_type, kind.size());
   Model model;
   parse_config(model, *parse_json(json, "config.json").get_if<Attributes>(), "config.json");
-  for (const ExpectedTensor& tensor : find_family(model_type)->tensors.all(make_config_view(model))) {
+  for (const ExpectedTensor& tensor : find_family(model_type)->tensors.list_all(make_config_view(model))) {
     model.add(make_tensor(tensor.name, tensor.shape, std::vector<float>(*element_count(tensor.shape), 0.5F)));
   }
   model.vocabulary = kind.vocabulary;
@@ -104,7 +104,7 @@ Model small_model(const Kind& kind, std::string_view model_type) {
   return model;
 }
 
-// As version 1 of ALT has tokens: each is worse than those before.
+// Adds a token as version 1 of ALT has it: with a lower score than those before.
 void add(Vocabulary& vocabulary, std::string_view text, TokenType type = TokenType::normal) {
   vocabulary.add(text, -static_cast<float>(vocabulary.size()), type);
 }
@@ -121,7 +121,7 @@ Vocabulary sentencepiece(VocabularyKind kind, bool bytes) {
   add(vocabulary, "</s>", TokenType::eos);
   for (unsigned byte = 0; byte < 256 && bytes; ++byte)
     add(vocabulary, fmt::format("<0x{:02X}>", byte), TokenType::byte);
-  // Merges make it, sums of scores do not.
+  // Merges make this token, sums of scores do not.
   vocabulary.add("\u2581ab",
                  kind == VocabularyKind::sentencepiece_unigram ? -1000.0F : -static_cast<float>(vocabulary.size()),
                  TokenType::normal);
@@ -142,7 +142,7 @@ Vocabulary tiny_llama() {
   return vocabulary;
 }
 
-// Returns one that replaces "x" by "y", in the form of SentencePiece's.
+// Returns a table that replaces "x" by "y", in SentencePiece's form.
 std::string charsmap() {
   std::vector<std::uint32_t> units(256);
   const std::uint32_t x = 'x' ^ 1U;
@@ -214,7 +214,7 @@ std::string go(const std::string& flags) {
   return fmt::format(R"({{"id": 260, "content": "<go>"{}{}}})", flags.empty() ? "" : ", ", flags);
 }
 
-// Gemma's steps.
+// Returns a tokenizer.json with Gemma's steps.
 std::string spaced_model(const std::string& fields = "") {
   std::vector<std::string> texts = {"<unk>", "<s>"};
   for (unsigned byte = 0; byte < 256; ++byte) texts.push_back(fmt::format("<0x{:02X}>", byte));
@@ -252,7 +252,7 @@ std::string bert(const std::string& flags) {
 constexpr const char* kBertSpecial =
     R"({"id": 0, "content": "[UNK]", "special": true}, {"id": 1, "content": "[CLS]", "special": true}, {"id": 2, "content": "[SEP]", "special": true})";
 
-// As a GGUF file's metadata have it.
+// Returns a vocabulary as a GGUF file's metadata have it.
 Attributes gguf_attributes(const std::string& model, const std::string& pre, const std::vector<std::string>& texts,
                            const std::vector<int>& types, const Attributes& more) {
   Value::Array tokens;
@@ -281,7 +281,7 @@ constexpr const char* kUni = "sentencepiece_unigram";
 constexpr const char* kByteLevel = "byte_level";
 constexpr const char* kUnigram = "unigram";
 
-// SentencePiece vocabularies, changed.
+// Changes a SentencePiece vocabulary.
 using Change = std::function<void(Vocabulary&)>;
 std::function<Kind()> changed(VocabularyKind kind, bool bytes, const Change& change) {
   return [=] {
@@ -620,7 +620,7 @@ void PrintTo(const Case& test_case, std::ostream* out) { *out << test_case.name;
 
 class VocabularyThroughFormats : public testing::TestWithParam<Case> {};
 
-TEST_P(VocabularyThroughFormats, MakesTheSameTokensOrItIsTold) {
+TEST_P(VocabularyThroughFormats, MakesTheSameTokensOrReportsIt) {
   const support::TemporaryDirectory directory;
   const Kind kind = GetParam().make();
   std::size_t written = 0;

@@ -26,7 +26,7 @@ std::vector<float> random_floats(std::size_t count, std::mt19937& random) {
   return numbers;
 }
 
-// Keys, values and queries of kPositions tokens.
+// Holds keys, values and queries of kPositions tokens.
 struct Tokens {
   Tokens(const AttentionHeads& its_heads, std::mt19937& random)
       : heads(its_heads),
@@ -34,7 +34,7 @@ struct Tokens {
         values(random_floats(keys.size(), random)),
         queries(random_floats(kPositions * heads.count * heads.size, random)) {}
 
-  // The last `batch` tokens at once, in a cache for `positions`.
+  // Attends for the last `batch` tokens at once, in a cache for `positions`.
   std::vector<float> attended(std::size_t batch, std::size_t positions, CacheType type = CacheType::f32) const {
     const std::size_t width = heads.kv_count * heads.size;
     KvCache cache(type, {heads.kv_count, heads.size}, {positions});
@@ -48,7 +48,7 @@ struct Tokens {
     return out;
   }
 
-  // In double, for element e of a head of a token.
+  // Returns element e of a head of a token, computed in float64.
   double expected(std::size_t token, std::size_t head, std::size_t e) const {
     const std::size_t kv_head = head / (heads.count / heads.kv_count);
     const std::size_t first = heads.window == 0 || token + 1 <= heads.window ? 0 : token + 1 - heads.window;
@@ -102,8 +102,8 @@ TEST(Attention, HeadsThatShareKeysAttendAsTheyWouldAlone) {
   }
 }
 
-// Against float64 with the numbers before they were stored. Errors of scores and of values add up to little: f16 rounds
-// by 2^-11 of a number, q8 by half of 1/127 of the largest of 32.
+// Compares with float64 on the numbers before they were stored. The errors of scores and of values are small: f16
+// rounds by 2^-11 of a number, q8 by half of 1/127 of the largest of 32.
 TEST(Attention, OtherCachesRoundKeysAndValues) {
   std::mt19937 random(9);
   for (const auto& [type, most] : {std::pair{CacheType::f16, 3e-3}, std::pair{CacheType::q8, 5e-2}}) {
@@ -128,7 +128,7 @@ TEST(Attention, OtherCachesRoundKeysAndValues) {
   }
 }
 
-// Tokens of two sequences in turn, and any number of threads.
+// Takes tokens of two sequences in turn, with several numbers of threads.
 TEST(Attention, ATokenAttendsAsItWouldAloneAmongThoseOfOtherSequences) {
   std::mt19937 random(10);
   const AttentionHeads heads = {8, 2, kSize};
@@ -209,7 +209,7 @@ TEST(Attention, ManyTokensOnAMatrixUnit) {
                     most)
             << i << " " << heads.size;
       }
-      // The same bits among any many.
+      // Results have the same bits for any number of tokens that is large enough for tiles.
       const std::vector<float> fewer = tokens.attended(11, kPositions);
       EXPECT_TRUE(std::ranges::equal(fewer, std::span(out).last(fewer.size())));
       if (heads.window != 0) {

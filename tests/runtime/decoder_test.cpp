@@ -1,5 +1,4 @@
-// The parts of a decoder's plan that sessions use. That families compute the right numbers, independent_forward.py
-// shows.
+// The parts of a decoder's plan that sessions use. independent_forward.py checks the numbers that families compute.
 #include <algorithm>
 #include <vector>
 
@@ -26,7 +25,7 @@ std::vector<float> logits_of(const Model& model, const std::vector<std::vector<T
 
 // Frequencies that change with the length of a text: once it has grown, all of it is as if it had been that long from
 // the start.
-TEST(Decoder, AGrownTextIsComputedAnew) {
+TEST(Decoder, ATextThatBecomesLongIsComputedAgain) {
   const Config config = small_config();
   Model model = make_model(config, random_weights(config));
   const auto half = static_cast<std::size_t>(config.head_dim / 2);
@@ -47,8 +46,7 @@ TEST(Decoder, AGrownTextIsComputedAnew) {
   EXPECT_NE(logits_of(model, {{1, 2, 3, 4, 5, 6, 7, 8}}), at_once);
 }
 
-// llama.cpp's files of Llama 3.1 have a tensor in place of rope_scaling: linear scaling, said in the two ways, is the
-// same.
+// llama.cpp's files of Llama 3.1 have a tensor in place of rope_scaling. Linear scaling is the same in both forms.
 TEST(Decoder, FrequenciesAreDividedByTheTensorThatModelsMayHave) {
   const Config config = small_config();
   Model model = make_model(config, random_weights(config));

@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 
 using Vector = Reference::Vector;
 
-// Longer than one computation, many short ones, which share one, and one that begins in one and ends in the next.
+// Returns a text longer than one computation, many short ones, which share one, and one that begins in one computation
+// and ends in the next.
 std::vector<std::vector<TokenId>> some_texts() {
   std::mt19937 random(3);
   std::vector<std::vector<TokenId>> texts;

@@ -25,12 +25,12 @@ constexpr std::size_t kLayers = 2;
 constexpr CachedHeads kHeads = {.count = 3, .size = 2};
 constexpr std::size_t kWidth = 6;
 
-// All of these are float16 numbers.
+// Returns a number that float16 holds exactly.
 float key_of(std::size_t layer, std::size_t position, std::size_t element) {
   return static_cast<float>(layer * 1000 + position % 100 * 10 + element);
 }
 
-// The keys or values of a position, of a type without scales.
+// Returns the keys or values of a position. Requires: a type without scales.
 std::vector<float> numbers_of(const KvCache& cache, Cached what, std::size_t layer, std::size_t position) {
   std::vector<std::byte> codes(cache.width() * cache.type().code_bytes());
   cache.load(what, layer, position, codes.data(), nullptr);
@@ -101,14 +101,14 @@ TEST_P(KvCacheRing, GivesBackWhatWasPutWhileItGrows) {
     put_until(end);
     expect_all(0, 0, end);
     expect_all(1, end / 2, end);
-    EXPECT_EQ(cache_.oldest(1), 0U);
+    EXPECT_EQ(cache_.find_oldest(1), 0U);
   }
 }
 
 TEST_P(KvCacheRing, HoldsTheLastPositionsWhenItWraps) {
   for (const std::size_t end : {151U, 191U, 192U, 193U, 256U, 300U, 500U, 1000U}) {
     put_until(end);
-    EXPECT_LE(cache_.oldest(0), end - kPositions);
+    EXPECT_LE(cache_.find_oldest(0), end - kPositions);
     expect_all(0, end - kPositions, end);
     expect_all(1, end - 1, end);
   }
@@ -145,7 +145,7 @@ TEST(KvCache, CodesOfEightBitsHaveAScaleForEach32NumbersOfAHead) {
 TEST(KvCache, NumbersThatFloat16DoesNotHoldAreRefused) {
   KvCache cache(CacheType::f16, {.count = 1, .size = 2}, {10, 10});
   cache.reserve(5);
-  const std::array<float, 2> right = {65504, std::numeric_limits<float>::infinity()};  // stays what it is
+  const std::array<float, 2> right = {65504, std::numeric_limits<float>::infinity()};  // is stored as infinity
   const std::array<float, 2> large = {1, -70000};
   cache.put(1, 3, right.data(), right.data());
   const Error error = support::error_of([&] { cache.put(1, 4, right.data(), large.data()); });
@@ -162,7 +162,7 @@ TEST(KvCache, HoldsAsFewPositionsAsAreAskedFor) {
       const auto number = static_cast<float>(position);
       cache.put(0, position, &number, &number);
       const std::size_t first = position + 1 - std::min(position + 1, positions);
-      ASSERT_LE(cache.oldest(0), first);
+      ASSERT_LE(cache.find_oldest(0), first);
       ASSERT_EQ(numbers_of(cache, Cached::values, 0, first)[0], static_cast<float>(first));
     }
   }
@@ -177,8 +177,8 @@ TEST(KvCache, LayersMayHoldDifferentNumbersOfPositions) {
   }
   EXPECT_EQ(numbers_of(cache, Cached::values, 0, 7)[0], 7);
   EXPECT_EQ(numbers_of(cache, Cached::values, 1, 236)[0], 236);
-  EXPECT_EQ(cache.oldest(0), 0U);
-  EXPECT_EQ(cache.oldest(1), 236U);
+  EXPECT_EQ(cache.find_oldest(0), 0U);
+  EXPECT_EQ(cache.find_oldest(1), 236U);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Blocks of columns against the same numbers as float32, and parts of matrices against the whole.
+// Compares blocks of columns with the same numbers as float32, and parts of matrices with the whole.
 #include "runtime/matrix.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ std::vector<float> waves(std::size_t count, float step) {
   return numbers;
 }
 
-// [in, out]
+// Makes a matrix [in, out] of blocks along columns.
 Tensor blocks_of_columns() {
   return transpose_view(quantize_to_blocks(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)),
                                            *find_named_block_type("q8_0"), nullptr));
@@ -47,7 +47,7 @@ std::vector<float> product(const Tensor& tensor, Orientation orientation, std::s
   return y;
 }
 
-TEST(Matrix, BlocksOfColumnsAreReadAsTheyLie) {
+TEST(Matrix, BlocksOfColumnsAreReadAsStored) {
   const Tensor columns = blocks_of_columns();
   const auto matrix = load_matrix(columns, Orientation::in_out);
   EXPECT_EQ(matrix->orientation(), Orientation::out_in);
@@ -56,7 +56,7 @@ TEST(Matrix, BlocksOfColumnsAreReadAsTheyLie) {
   EXPECT_NE(matrix->stored().blocks, nullptr);
 }
 
-TEST(Matrix, NumbersStoredTransposedAreReadAsTheyLie) {
+TEST(Matrix, NumbersStoredTransposedAreReadAsStored) {
   const Tensor stored = make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F));
   const Tensor columns = transpose_view(stored);
   const auto matrix = load_matrix(columns, Orientation::in_out);
@@ -80,7 +80,7 @@ TEST(Matrix, BlocksOfColumnsMakeTheProductsOfTheirNumbers) {
   }
 }
 
-// A row is what makes an output here: an embedding's is a token.
+// A row makes an output: in an embedding it belongs to a token.
 TEST(Matrix, RowsOfBlocksOfColumnsAreRows) {
   const Tensor columns = blocks_of_columns();
   const auto matrix = load_matrix(columns, Orientation::out_in);
@@ -91,7 +91,7 @@ TEST(Matrix, RowsOfBlocksOfColumnsAreRows) {
   EXPECT_TRUE(std::equal(row.begin(), row.end(), all.begin() + 3 * kOut));
 }
 
-// Two tensors of the same numbers: rows in pairs that are read in halves, and a copy in halves.
+// Returns two tensors of the same numbers: rows in pairs that are read in halves, and a copy in halves.
 std::pair<Tensor, Tensor> rows_in_pairs(Tensor tensor, std::uint64_t head_rows) {
   Part& data = tensor.parts.front();
   data.blob = reorder_rows(data.blob, data.blob->size() / kOut, head_rows, RowOrder::halves);
@@ -128,7 +128,7 @@ TEST(Matrix, RowsInPairsAreBorrowed) {
   }
 }
 
-// A part is copied, and so is what is not in memory.
+// Parts are copied, and so are matrices that are not in memory.
 TEST(Matrix, PartsOfRowsInPairsAreInHalves) {
   const auto [in_pairs, copy] = rows_in_pairs(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)), 24);
   const MatrixPart part = {MatrixPart::Of::outputs, {10, 60}};
@@ -172,7 +172,7 @@ TEST(Matrix, TokensApartGetWhatEachGetsAlone) {
   }
 }
 
-// The rows of a matrix in each form that products of several tokens take, with a rest of a block.
+// Returns a matrix in each form that products of several tokens take. Rows end within a block.
 std::vector<Tensor> in_each_form(const std::string& name, std::size_t rows, std::size_t columns, float step) {
   const Tensor numbers = make_tensor(name, {rows, columns}, waves(rows * columns, step));
   std::vector<Tensor> tensors = {numbers};
@@ -375,7 +375,7 @@ TEST(Matrix, EmptyPartsMakeZeros) {
   }
 }
 
-TEST(Matrix, SomeOfSeveralAreThoseOfAll) {
+TEST(Matrix, SomeOfSeveralMatricesAreThoseOfAll) {
   const Tensor stack = make_tensor("experts", {3, 4, 6}, waves(72, 0.7F));
   const std::vector<float> numbers = values(stack);
   for (const Orientation orientation : {Orientation::out_in, Orientation::in_out}) {

@@ -35,8 +35,8 @@ std::vector<TokenId> random_text(std::size_t count, std::uint32_t seed) {
   return tokens;
 }
 
-// Longer than one computation, shorter than one, and of a single token, which has no prediction. The first two
-// leave one token more than whole blocks of scores.
+// Returns a text longer than one computation, a shorter one, and one of a single token, which has no prediction. The
+// first two leave one token more than whole blocks of scores.
 std::vector<std::vector<TokenId>> some_texts() {
   return {random_text(Transformer::kMaxBatch + 66, 1), random_text(66, 2), random_text(2, 3), random_text(1, 4)};
 }
@@ -67,7 +67,7 @@ void expect_exponential(const Estimate& actual, const Vector& sample) {
   expect_near(actual, {std::exp(exponent.value), std::exp(exponent.value) * exponent.standard_error});
 }
 
-TEST(Perplexity, IsThatOfTheReference) {
+TEST(Perplexity, EqualsThatOfTheReference) {
   const Config config = long_config();
   const NamedNumbers base = random_weights(config);
   const NamedNumbers weights = changed(base);
@@ -108,8 +108,8 @@ TEST(Perplexity, IsThatOfTheReference) {
   EXPECT_DOUBLE_EQ(alone.result().perplexity.value, result.perplexity.value);
 }
 
-// What windows count, written out: by llama-perplexity's loop (tools/perplexity/perplexity.cpp of llama.cpp v0.5.0),
-// and by the loop in transformers' "Perplexity of fixed-length models", whose labels are shifted by one.
+// Counts by windows, written out: as in llama-perplexity's loop (tools/perplexity/perplexity.cpp of llama.cpp v0.5.0),
+// and as in the loop of transformers' "Perplexity of fixed-length models", whose labels are shifted by one.
 TEST(Perplexity, OfWindows) {
   Config config = long_config();
   config.max_position_embeddings = 600;
@@ -198,7 +198,7 @@ TEST(Perplexity, OfAModelAgainstItself) {
   EXPECT_EQ(result.against->same_top.standard_error, 0);
 }
 
-// A character each: "0", "1", ...
+// Returns tokens of a character each: "0", "1", ...
 Vocabulary vocabulary(std::size_t size, const std::string& last) {
   Vocabulary result;
   result.add_dummy_prefix = false;

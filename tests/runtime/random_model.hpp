@@ -30,7 +30,7 @@ inline Config small_config() {
   return config;
 }
 
-// For texts that take several computations.
+// Returns a configuration for texts that take several computations.
 inline Config long_config() {
   Config config = small_config();
   config.max_position_embeddings = 1200;
@@ -61,7 +61,7 @@ inline std::vector<std::pair<std::string, Shape>> weight_shapes(const Config& c)
   return shapes;
 }
 
-// Numbers from -1 to 1 times `scale`, the same everywhere.
+// Returns numbers from -1 to 1 times `scale`, the same on every machine.
 inline std::vector<float> random_floats(std::size_t count, std::mt19937& random, float scale) {
   std::vector<float> values(count);
   for (float& value : values) value = scale * (static_cast<float>(random() >> 8) / 8388608.0F - 1.0F);
@@ -83,7 +83,7 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
   return bytes;
 }
 
-// A float32 model with these weights. `make` may give tensors of other kinds.
+// Makes a model with these weights. `make` gives the tensors.
 template <typename MakeTensor>
 Model make_model(const Config& config, const NamedNumbers& weights, MakeTensor&& make) {
   Model model;

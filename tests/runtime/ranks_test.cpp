@@ -1,4 +1,4 @@
-// Ranks in threads of one process against the whole model.
+// Compares ranks in threads of one process with the whole model.
 #include "runtime/transformer.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ Model random_family(std::string_view model_type, std::string_view own_keys, std:
   parse_config(model, json, "config.json");
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
-  for (const ExpectedTensor& expected : find_family(model_type)->tensors.all(make_config_view(model))) {
+  for (const ExpectedTensor& expected : find_family(model_type)->tensors.list_all(make_config_view(model))) {
     std::vector<float> numbers(*element_count(expected.shape));
     for (float& number : numbers) number = (expected.shape.size() == 1 ? 0.5F : 0.2F) * normal(random);
     Tensor tensor = make_tensor(expected.name, expected.shape, numbers);
@@ -60,7 +60,7 @@ Model random_family(std::string_view model_type, std::string_view own_keys, std:
   return model;
 }
 
-// The scores after each of a prompt and three more tokens.
+// Returns the scores after a prompt and after each of three more tokens.
 std::vector<float> logits_of(const Transformer& transformer, CacheType cache = CacheType::f32) {
   Workspace memory;
   memory.precision = Precision::exact;
@@ -72,7 +72,7 @@ std::vector<float> logits_of(const Transformer& transformer, CacheType cache = C
     for (TokenId& token : tokens) token = next = (next * 13 + 5) % static_cast<TokenId>(kVocabulary);
     transformer.forward(std::array{SequenceTokens{&sequence, tokens}}, memory);
     std::vector<float> logits(transformer.vocabulary_size());
-    transformer.logits(std::array{count - 1}, memory, logits.data());
+    transformer.compute_logits(std::array{count - 1}, memory, logits.data());
     result.insert(result.end(), logits.begin(), logits.end());
   }
   return result;
@@ -191,7 +191,7 @@ TEST(Ranks, KeepTheHiddenStatesOfEveryLayer) {
 }
 
 // A layer with a window drops positions: every rank has to know.
-TEST(Ranks, ForgetTheSamePositions) {
+TEST(Ranks, DropTheSamePositions) {
   const Model model = random_family("gemma2", kGemma2, "f32");
   ThreadRanks ranks(2);
   std::vector<int> has_cut(2, -1);

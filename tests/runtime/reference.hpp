@@ -18,7 +18,8 @@ class Reference {
 
   std::vector<Vector> logits(const std::vector<std::int32_t>& tokens) const;
 
-  // Of each layer those of all tokens: the embedding, the output of each block, but that of the last one normed.
+  // Returns for each layer the hidden states of all tokens: the embedding, then the output of each block; the last is
+  // normed.
   std::vector<std::vector<Vector>> hidden_states(const std::vector<std::int32_t>& tokens) const;
 
  private:

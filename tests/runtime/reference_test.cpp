@@ -1,5 +1,5 @@
-// What the models in examples/ must compute: their reference.json was computed in float64 with NumPy, by other forward
-// passes in examples/training.
+// The models in examples/ compute the numbers of their reference.json, which other forward passes in examples/training
+// computed in float64 with NumPy.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -88,7 +88,7 @@ TEST_P(NanoMistral, GreedyTextAndLogits) {
   }
 }
 
-// In steps, and after a prompt that was fed as tokens.
+// Generates in steps, and after a prompt that was fed as tokens.
 TEST_P(NanoMistral, ATextGoesOn) {
   Session session(open(kDirectory));
   for (const Value& value : get<Value::Array>(reference_, "prompts")) {
@@ -189,7 +189,7 @@ TEST_F(NanoTinyLlama, Tokenizer) {
   }
 }
 
-// Tokens one by one give what they give together, but for the rounding of float32.
+// Tokens fed one by one give the scores of tokens fed together, except for rounding in float32.
 TEST_F(NanoTinyLlama, BatchesChangeNothing) {
   Session together(model());
   Session alone(model());

@@ -51,7 +51,7 @@ TEST(Sampler, FollowsTheProbabilities) {
   EXPECT_NEAR(cooler[1], 4000, 300);
 }
 
-// Normal scores, some of them equal.
+// Returns scores of a normal distribution, some of them equal.
 std::vector<float> many_logits(std::size_t count, float deviation) {
   std::mt19937_64 random(11);
   std::normal_distribution<float> normal(0, deviation);
@@ -61,7 +61,7 @@ std::vector<float> many_logits(std::size_t count, float deviation) {
   return logits;
 }
 
-// Each token's probability by definition: the textbook's way, which sorts all of them.
+// Returns each token's probability by the definition, which sorts all tokens.
 std::vector<long double> expected_probabilities(const SamplingOptions& options, const std::vector<float>& logits) {
   std::vector<std::size_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), std::size_t{0});
@@ -178,7 +178,7 @@ TEST(Sampler, TopKAndTopPLeaveTheRestOut) {
   EXPECT_THAT(drawn({.temperature = 1, .top_p = 0.01F}), ElementsAre(1));
   EXPECT_THAT(drawn({.temperature = 1, .top_p = 0.65F}), ElementsAre(1, 2));
   EXPECT_THAT(drawn({.temperature = 1, .top_p = 0.75F}), ElementsAre(1, 2, 3));
-  // Of the two best, 4/7 is the first one's.
+  // The first of the two best has 4/7 of their probability.
   EXPECT_THAT(drawn({.temperature = 1, .top_k = 2, .top_p = 0.5F}), ElementsAre(1));
 }
 

@@ -32,7 +32,7 @@ std::vector<TokenId> some_tokens(std::size_t count, std::int64_t vocabulary = 37
   return tokens;
 }
 
-// The scores after each token, fed in pieces of `step`. Keys and values are not rounded.
+// Returns the scores after each token, fed in pieces of `step`. Keys and values are not rounded.
 std::vector<std::vector<float>> run(const Model& model, const std::vector<TokenId>& tokens, std::size_t step,
                                     unsigned threads = 2) {
   Session session(model, {.threads = threads, .cache = CacheType::f32});
@@ -82,13 +82,13 @@ TEST(Session, ASlidingWindowMuchShorterThanThePrompt) {
     Config config = small_config();
     config.sliding_window = window;
     config.max_position_embeddings = 1200;
-    // The ring of keys and values comes round. Angles of a thousand are rounded by 6e-5 in float32.
+    // The ring of keys and values wraps. Angles near 1000 are rounded by 6e-5 in float32.
     expect_as_reference(config, 2 * Transformer::kMaxBatch + 70, 2e-4);
   }
 }
 
-// More than a batch of tokens; with a window long enough that the ring of keys and values comes round. No size of
-// pieces below leaves few.
+// Returns more tokens than a batch; with a window, enough that the ring of keys and values wraps. No size of pieces
+// below leaves a few tokens.
 std::vector<TokenId> tokens_for_window(std::int64_t window) {
   return some_tokens((window == 0 ? 1 : 2) * Transformer::kMaxBatch + 64);
 }
@@ -182,7 +182,7 @@ TEST(Session, ACacheRefusesNumbersThatItDoesNotHold) {
   EXPECT_TRUE(std::ranges::all_of(coded.logits(), [](float x) { return std::isfinite(x); }));
 }
 
-// The promises of the documentation for a session without a type.
+// The documentation promises this for a session without a type.
 TEST(Session, TheCacheIsFloat16UnlessTheSessionIsExact) {
   const Config config = small_config();
   const Model model = make_model(config, random_weights(config));
@@ -197,7 +197,7 @@ TEST(Session, TheCacheIsFloat16UnlessTheSessionIsExact) {
   EXPECT_NE(logits({.exact = true}), logits({.exact = true, .cache = CacheType::f16}));
 }
 
-TEST(Session, ResetStartsAnew) {
+TEST(Session, ResetStartsOver) {
   const Config config = small_config();
   const Model model = make_model(config, random_weights(config));
   Session session(model);
@@ -210,7 +210,7 @@ TEST(Session, ResetStartsAnew) {
   EXPECT_THAT(session.logits(), ElementsAreArray(first));
 }
 
-// A model's weights in other types compute what float32 weights with the same values compute.
+// Expects that weights in another type compute the results of float32 weights with the same values.
 template <typename Convert>
 void expect_like_float32(double tolerance, Convert&& convert) {
   Config config = small_config();
@@ -313,7 +313,7 @@ TEST(Session, WeightsAtOddAddressesAndWeightsThatCannotBeMapped) {
   EXPECT_EQ(run(unmapped, tokens, 9), expected);
 }
 
-TEST(Session, TheModelMayGo) {
+TEST(Session, OutlivesTheModel) {
   const Config config = small_config();
   auto model = std::make_unique<Model>(make_model(config, random_weights(config)));
   const auto expected = run(*model, some_tokens(5), 5).back();
@@ -473,7 +473,7 @@ std::string error_of(const std::function<void()>& action) {
 }
 
 // A stopped call leaves a prefix of the tokens, and the session goes on as if no more had been fed.
-TEST(Session, FeedingStopsWhenItIsTold) {
+TEST(Session, FeedingStopsOnRequest) {
   Config config = small_config();
   config.max_position_embeddings = 2048;
   const Model model = make_model(config, random_weights(config));
@@ -510,14 +510,14 @@ TEST(Session, FeedingStopsWhenItIsTold) {
   }
 }
 
-// The result of a session that never had other tokens.
+// Returns the scores of a session that was fed these tokens alone.
 std::vector<float> scores_of(const Model& model, const std::vector<TokenId>& tokens) {
   Session session(model, {.cache = CacheType::f32});
   session.feed(tokens);
   return {session.logits().begin(), session.logits().end()};
 }
 
-TEST(Session, TruncatedItGoesOnAsIfTheRestHadNeverBeen) {
+TEST(Session, TruncatedItContinuesAsIfTheRestWereNeverFed) {
   for (const std::int64_t window : {0, 5, 100}) {
     Config config = small_config();
     config.sliding_window = window;
@@ -541,7 +541,7 @@ TEST(Session, TruncatedItGoesOnAsIfTheRestHadNeverBeen) {
   }
 }
 
-TEST(Session, TruncatingToMoreThanThereIsIsRefused) {
+TEST(Session, TruncatingToMoreTokensThanFedIsRefused) {
   const Config config = small_config();
   Session session(make_model(config, random_weights(config)));
   session.feed(some_tokens(4));
@@ -567,7 +567,7 @@ TEST(Session, AForkGoesOnByItself) {
   EXPECT_THAT(fork.logits(), Pointwise(FloatNear(1e-5F), scores_of(model, right)));
 }
 
-TEST(Session, FeedingTellsHowFarItIsAndCanBeEnded) {
+TEST(Session, FeedingReportsProgressAndCanBeCancelled) {
   Config config = small_config();
   config.max_position_embeddings = 1200;
   const Model model = make_model(config, random_weights(config));
@@ -607,7 +607,7 @@ TEST(Session, ErrorsBeforeAnythingIsComputed) {
   EXPECT_THAT(error_of([&] { session.feed(some_tokens(1)); }), HasSubstr("which already has 300"));
 }
 
-TEST(Session, SaysWhatIsMissingOrCannotRun) {
+TEST(Session, ReportsWhatIsMissingOrCannotRun) {
   const Config config = small_config();
   const NamedNumbers weights = random_weights(config);
   const auto error_with = [&](const std::function<void(Model&)>& change) {

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
-// Rows of whole blocks, so that matrices can be codes.
+// Returns a configuration with rows of whole blocks, so that matrices can be codes.
 Config wide_config() {
   Config config = small_config();
   config.hidden_size = 64;
@@ -43,7 +43,7 @@ std::vector<DraftOptions> drafts(const Config& config) {
   return {{}, {.most = 1}, {.most = 40}, {.model = weights_of(config, "f32", 2)}, {.model = weights_of(config)}};
 }
 
-// The text, and the state of the session after it, with the options and without.
+// Expects the same text, and the same state of the session after it, with the options and without.
 void expect_same(const std::shared_ptr<const Weights>& weights, const SessionOptions& options,
                  const GenerateOptions& generate) {
   SessionOptions plain = options;
@@ -104,7 +104,7 @@ TEST(Speculation, ALookupLeavesTheRandomNumbersAsTheyAre) {
                 {.max_tokens = 60, .sampling = {.temperature = 0.3F, .seed = seed}});
 }
 
-TEST(Speculation, ShowsCallbacksTheSessionThatTheyKnow) {
+TEST(Speculation, ShowsCallbacksTheSessionWithoutTokensAhead) {
   const auto weights = weights_of(wide_config());
   Session plain(weights);
   Session session(weights, {.draft = DraftOptions{.model = weights_of(wide_config())}});
@@ -128,7 +128,7 @@ TEST(Speculation, ShowsCallbacksTheSessionThatTheyKnow) {
   EXPECT_GE(session.draft_counts().guessed, session.draft_counts().right);
 }
 
-// Pearson's statistic; cells that expect fewer than five are one.
+// Returns Pearson's statistic. Cells that expect fewer than five are joined to one.
 double chi_square(const std::vector<double>& probabilities, const std::vector<std::size_t>& counts, std::size_t draws,
                   std::size_t& freedom) {
   double sum = 0;
@@ -153,7 +153,7 @@ double chi_square(const std::vector<double>& probabilities, const std::vector<st
   return sum;
 }
 
-// Wilson and Hilferty's approximation of the value that one of ten thousand exceeds.
+// Returns the value that one of ten thousand exceeds, by Wilson and Hilferty's approximation.
 double one_of_ten_thousand(std::size_t freedom) {
   const double k = static_cast<double>(freedom);
   const double root = 1 - 2 / (9 * k) + 3.719 * std::sqrt(2 / (9 * k));
@@ -173,7 +173,7 @@ TEST(Speculation, SamplesWithTheSameProbabilities) {
   Session session(weights, {.threads = 1, .draft = DraftOptions{.model = weights_of(config, "f32", 2), .most = 3}});
   Session plain(weights, {.threads = 1});
   plain.feed(kPrompt);
-  // The second token: sampled by way of the draft's first guess.
+  // The second token is sampled by way of the draft's first guess.
   const std::vector<double> first = probabilities_of(plain.logits());
   std::vector<double> expected(first.size());
   for (std::size_t id = 0; id < first.size(); ++id) {
@@ -258,20 +258,21 @@ TEST(Speculation, LooksUpTheLongestRunThatCameBefore) {
   EXPECT_THAT(guessed({4, 4, 4}, 3), ElementsAre(4, 4, 4));
 }
 
-TEST(Speculation, GuessesAsManyAsPay) {
+TEST(Speculation, GuessesMoreAfterRightGuesses) {
   GuessPace pace(32);
-  EXPECT_EQ(pace.next(), 8U);
+  EXPECT_EQ(pace.choose_next(), 8U);
   pace.record_check(8, 8);
-  EXPECT_EQ(pace.next(), 16U);
+  EXPECT_EQ(pace.choose_next(), 16U);
   pace.record_check(16, 16);
   pace.record_check(32, 32);
-  EXPECT_EQ(pace.next(), 32U);
+  EXPECT_EQ(pace.choose_next(), 32U);
   pace.record_check(32, 3);
-  EXPECT_EQ(pace.next(), 0U);
-  EXPECT_EQ(pace.next(), 16U);
+  EXPECT_EQ(pace.choose_next(), 0U);
+  EXPECT_EQ(pace.choose_next(), 16U);
   pace.record_check(16, 0);
-  EXPECT_THAT((std::vector{pace.next(), pace.next(), pace.next()}), ElementsAre(0U, 0U, 8U)) << "longer each time";
-  EXPECT_EQ(GuessPace(2).next(), 2U);
+  EXPECT_THAT((std::vector{pace.choose_next(), pace.choose_next(), pace.choose_next()}), ElementsAre(0U, 0U, 8U))
+      << "longer each time";
+  EXPECT_EQ(GuessPace(2).choose_next(), 2U);
 }
 
 TEST(Speculation, RefusesDraftsThatDoNotFit) {

@@ -1,4 +1,4 @@
-// Weights in their stored form against the numbers of views/, which tests/views/ hold to numbers written by hand.
+// Compares weights in their stored form with the numbers of views/. tests/views/ has numbers written by hand.
 #include "runtime/matrix.hpp"
 
 #include <cmath>
@@ -18,7 +18,7 @@
 namespace poise {
 namespace {
 
-// Numbers of a tensor's parts, the same in every run.
+// Makes numbers of a tensor's parts, the same in every run.
 class RandomParts {
  public:
   Part codes(std::string role, DType dtype, std::size_t bytes) {
@@ -26,7 +26,7 @@ class RandomParts {
     for (std::byte& byte : data) byte = static_cast<std::byte>(random_());
     return {.role = std::move(role), .dtype = dtype, .blob = make_memory_blob(std::move(data), "codes")};
   }
-  // From -2 to 2, which float16 and bfloat16 hold.
+  // Makes numbers from -2 to 2 that float16 and bfloat16 hold.
   Part numbers(std::string role, DType dtype, std::size_t count) {
     std::vector<float> numbers(count);
     for (float& number : numbers) number = static_cast<float>(static_cast<int>(random_() % 129) - 64) / 32.0F;
@@ -72,7 +72,7 @@ struct Types {
   DType zeros = DType::unknown;  // none
 };
 
-// Rows of codes, with a scale for `group` columns, or for each row if that is 0.
+// Makes rows of codes, with a scale for `group` columns, or for each row if that is 0.
 Tensor groups(const Shape& shape, unsigned bits, std::uint64_t group, const Types& types, std::int64_t zero = 0) {
   RandomParts random;
   GroupScheme scheme;
@@ -95,7 +95,7 @@ Tensor groups(const Shape& shape, unsigned bits, std::uint64_t group, const Type
   return with(make_group_layout(scheme), shape, std::move(parts));
 }
 
-// Rows of codes, each column in the group that the index names.
+// Makes rows of codes, each column in the group that the index names.
 Tensor indexed(const Shape& shape, unsigned bits, std::uint64_t group, const std::vector<std::uint32_t>& index,
                const Types& types = {DType::f16, DType::f16}, std::size_t axis = 1) {
   RandomParts random;
@@ -118,7 +118,7 @@ Tensor indexed(const Shape& shape, unsigned bits, std::uint64_t group, const std
   return tensor;
 }
 
-// Groups of `group` of the columns, in an order that is the same for one seed.
+// Returns the group of each column: `group` columns each, in an order that follows from the seed.
 std::vector<std::uint32_t> shuffled(std::size_t columns, std::size_t group, unsigned seed) {
   std::vector<std::uint32_t> index(columns);
   for (std::size_t i = 0; i < columns; ++i) index[i] = static_cast<std::uint32_t>(i / group);
@@ -135,7 +135,7 @@ class StoredForms : public ::testing::TestWithParam<Unit> {
 INSTANTIATE_TEST_SUITE_P(Targets, StoredForms, ::testing::ValuesIn(every_unit()),
                          [](const auto& unit) { return name_of(unit.param); });
 
-// In memory are the codes, not their numbers, and these are the same to the bit.
+// Expects that memory holds the codes, not their numbers, and that the numbers are the same to the bit.
 void expect_stored(const Tensor& tensor, Storage storage, const std::string& what) {
   SCOPED_TRACE(what);
   ASSERT_EQ(find_stored_form(tensor).rows.storage, storage);
@@ -219,7 +219,7 @@ TEST_P(StoredForms, OfGroupsInAnotherOrder) {
   }
 }
 
-// Those that have the same order share x in that order, and others do not.
+// Matrices with the same order of columns share x in that order.
 TEST_P(StoredForms, OfGroupsInAnotherOrderMultiplyAsTheirNumbersDo) {
   constexpr std::size_t kRows = 24, kColumns = 192;
   std::vector<std::unique_ptr<Matrix>> stored, dense;
@@ -268,7 +268,7 @@ TEST_P(StoredForms, OfGroupsAlongColumns) {
   }
 }
 
-// Kept in four bits.
+// These codes are kept in four bits.
 TEST_P(StoredForms, OfGroupsOfTwoBits) {
   expect_stored(groups({5, 64}, 2, 32, {DType::f16, DType::f16}), Storage::group4, "halves");
   expect_stored(groups({5, 64}, 2, 16, {DType::f32, DType::f32}), Storage::scaled4, "float32");
@@ -278,7 +278,7 @@ TEST_P(StoredForms, OfGroupsOfTwoBits) {
   expect_stored(indexed({5, 128}, 2, 32, shuffled(128, 32, 1)), Storage::group4, "in another order");
 }
 
-// Without elements there is nothing to divide by.
+// An empty tensor has no number of columns to divide by.
 TEST_P(StoredForms, OfNoElements) {
   for (const Shape& shape : {Shape{0, 64}, Shape{4, 0}, Shape{0, 0}}) {
     EXPECT_EQ(find_stored_form(codebook(shape, 64)).rows.storage, Storage::f32);
@@ -291,7 +291,8 @@ TEST_P(StoredForms, OfNoElements) {
   }
 }
 
-// Products are those of the same numbers as float32: to the bit if asked, and else as far as a matrix unit rounds.
+// Products equal those of the same numbers as float32: to the bit with Precision::exact, else up to the rounding of a
+// matrix unit.
 TEST_P(StoredForms, MultiplyAsTheirNumbersDo) {
   for (const Tensor& tensor : {codebook({40, 192}, 64), block_scaled({40, 192}, DType::f4_e2m1, {1, 16}),
                                groups({40, 192}, 8, 64, {DType::f32, DType::f32}),
@@ -319,7 +320,7 @@ TEST_P(StoredForms, MultiplyAsTheirNumbersDo) {
   }
 }
 
-// Some outputs or inputs, as ranks have them.
+// Loads some outputs or inputs, as ranks have them.
 TEST(StoredFormParts, AreThoseOfTheWhole) {
   for (const Tensor& tensor :
        {codebook({40, 192}, 64), block_scaled({40, 192}, DType::f8_e4m3, {16, 32}),

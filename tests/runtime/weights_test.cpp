@@ -19,7 +19,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAreArray;
 
-// A blob that cannot be borrowed, and counts what is copied from it.
+// Cannot be borrowed, and counts the bytes that are copied from it.
 class CountingBlob final : public Blob {
  public:
   CountingBlob(std::vector<std::byte> bytes, std::atomic<std::uint64_t>& count)
@@ -82,7 +82,7 @@ TEST(Weights, SessionsDoNotSeeEachOther) {
   EXPECT_THAT(scores(another, {7}), ElementsAreArray(scores(model, {4, 5, 6, 7})));
 }
 
-TEST(Weights, TheModelMayGoAndSessionsKeepThem) {
+TEST(Weights, OutliveTheModelAsSessionsKeepThem) {
   const Config config = small_config();
   auto model = std::make_unique<Model>(make_model(config, random_weights(config)));
   const std::vector<float> expected = scores(*model, {1, 2, 3});
@@ -114,7 +114,7 @@ TEST(Weights, ServeManyThreads) {
   run(open(source_directory() / "examples/nano-tiny-llama/weights.tllm"));
 }
 
-TEST(Weights, SayWhatTheyKnow) {
+TEST(Weights, ReportTheirSizesAndTokenizer) {
   const auto weights = load_weights(open(source_directory() / "examples/nano-mistral"));
   EXPECT_TRUE(weights->has_tokenizer());
   EXPECT_EQ(weights->vocabulary_size(), weights->tokenizer().vocabulary().size());

@@ -7,7 +7,7 @@
 
 namespace poise::support {
 
-// The bytes of tests/<name>. Throws std::runtime_error for an offset that is not the number of bytes before it.
+// Returns the bytes of tests/<name>. Throws std::runtime_error for an offset that is not the number of bytes before it.
 std::vector<std::byte> read_annotated_hex(const std::string& name);
 
 }  // namespace poise::support

@@ -1,5 +1,5 @@
-// ByteFile: a file as a list of named fields, so that a test can say which field it breaks and where an error has to
-// point. Knows nothing of the code under test.
+// ByteFile: a file as a list of named fields, so that a test can name the field that it breaks and the place to which
+// an error has to point. It uses no code under test.
 //
 //   file.i32("version", 2).text("name", "x").pad("padding", 32)     append, and fields have names
 //   file.i32("version", 3)                                          a name that is there already: replace its bytes
@@ -30,11 +30,11 @@ class ByteFile {
   }
   ByteFile& u64(std::string_view name, std::uint64_t value) { return raw(name, le(value, 8)); }
   ByteFile& f32(std::string_view name, float value);
-  // Two fields: "name length" (i32) and "name".
+  // Appends two fields: "name length" (i32) and "name".
   ByteFile& text(std::string_view name, std::string_view value);
-  // Zero bytes up to a multiple of `alignment`, however far that is when the file is done.
+  // Appends zero bytes up to a multiple of `alignment`. Their number follows from the fields before, at the end.
   ByteFile& pad(std::string_view name, std::size_t alignment);
-  // An i64 that counts the bytes from the beginning of one field to the end of another, when the file is done.
+  // Appends an i64: the number of bytes from the beginning of one field to the end of another, at the end.
   ByteFile& size_of(std::string_view name, std::string_view first, std::string_view last);
 
   // Appends all fields of another file, with a prefix to their names.

@@ -1,4 +1,4 @@
-// Bytes of files, spelled out by hand, and the ways between them, text and a Source. Knows nothing of the code under
+// Makes the bytes of files that tests write by hand, and converts them to text and to a Source. Uses no code under
 // test.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace poise::support {
 
-// "5a 54 45 4e | anything else is a comment" a line.
+// Returns the bytes of lines such as "5a 54 45 4e | the rest is a comment".
 std::string hex(std::string_view digits);
 
-// Little-endian numbers, and zero bytes up to a multiple.
+// Returns a little-endian number of that many bytes.
 std::string le(std::uint64_t value, std::size_t bytes);
 inline std::string u32le(std::uint32_t value) { return le(value, 4); }
 inline std::string u64le(std::uint64_t value) { return le(value, 8); }
@@ -27,7 +27,7 @@ std::string elements(const std::vector<T>& values) {
 
 std::vector<std::byte> to_bytes(std::string_view file);
 std::string to_string(const std::vector<std::byte>& file);
-// The file in memory. `name` is its path in errors.
+// Returns the file in memory. `name` is its path in errors.
 SourcePtr source(std::string_view file, std::string name = "test.zt");
 
 }  // namespace poise::support

@@ -8,15 +8,15 @@
 
 namespace poise {
 
-// The root of the project's tree.
+// Returns the root of the project's tree.
 std::filesystem::path source_directory();
 
-// The directory of real files for tests. It may be absent: a test that needs it skips.
+// Returns the directory of real files for tests. It may be absent: a test that needs it skips.
 std::filesystem::path shared_directory();
 
 namespace support {
 
-// An empty directory of its own, which goes away with this.
+// Makes an empty directory, which the destructor removes.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
@@ -31,11 +31,11 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-// A file of these bytes, in a directory that is made where it is not there.
+// Writes a file of these bytes; makes its directory if there is none.
 void put(const std::filesystem::path& file, std::string_view bytes);
-// All bytes of a file; empty if it is missing.
+// Returns all bytes of a file; empty if it is missing.
 std::string contents(const std::filesystem::path& file);
-// The entries of a directory, sorted.
+// Returns the names of a directory's entries, sorted.
 std::vector<std::string> names_in(const std::filesystem::path& directory);
 
 }  // namespace support

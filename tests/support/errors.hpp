@@ -9,7 +9,7 @@
 
 namespace poise::support {
 
-// The Error that `action` throws; if it throws none, one of kind `internal` with "nothing was thrown".
+// Returns the Error that `action` throws; if it throws none, one of kind `internal` with "nothing was thrown".
 template <typename Action>
 Error error_of(Action&& action) {
   try {
@@ -20,7 +20,7 @@ Error error_of(Action&& action) {
   return Error(ErrorKind::internal, "nothing was thrown");
 }
 
-// The message and place of the Error that `action` throws; empty if it throws none. An internal error fails the
+// Returns the message and place of the Error that `action` throws; empty if it throws none. An internal error fails the
 // test.
 template <typename Action>
 std::string message_of(Action&& action) {

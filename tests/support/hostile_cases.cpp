@@ -41,7 +41,7 @@ std::string described(std::optional<std::uint64_t> offset) {
 
 SourcePtr in_memory(const std::string& file, std::string_view name) { return support::source(file, std::string(name)); }
 
-// The bytes of all parts, tensor after tensor.
+// Returns the bytes of all parts, tensor after tensor.
 std::vector<std::byte> all_data(const Model& model) {
   std::vector<std::byte> bytes;
   for (const Tensor& tensor : model.tensors()) {
@@ -60,7 +60,7 @@ std::size_t differences(const std::vector<std::byte>& a, const std::vector<std::
   return count;
 }
 
-// std::nullopt when it is refused with an error for files.
+// Opens the file; std::nullopt if it is refused with an error about files.
 std::optional<Model> open_unless_refused(const std::string& file, std::string_view name) {
   try {
     return open(in_memory(file, name));
@@ -70,7 +70,7 @@ std::optional<Model> open_unless_refused(const std::string& file, std::string_vi
   }
 }
 
-// std::nullopt when a part cannot be decoded.
+// Returns all_data(); std::nullopt if a part cannot be decoded.
 std::optional<std::vector<std::byte>> data_unless_refused(const Model& model) {
   try {
     return all_data(model);
@@ -80,7 +80,7 @@ std::optional<std::vector<std::byte>> data_unless_refused(const Model& model) {
   }
 }
 
-// The description of a model's parts without their bytes.
+// Describes a model's parts without their bytes.
 std::string listing(const Model& model) {
   std::string text = model.origin.format;
   for (const Tensor& tensor : model.tensors()) {
@@ -98,8 +98,8 @@ std::string listing(const Model& model) {
   return text;
 }
 
-// The corpus for other languages' tests: POISE_HOSTILE_CORPUS names a directory that gets every file of the tables,
-// NUMBER-NAME.
+// Writes a file to the corpus for tests of other languages: POISE_HOSTILE_CORPUS names a directory that gets every file
+// of the tables, as NUMBER-NAME.
 void add_to_corpus(std::string_view name, const std::string& bytes) {
   const char* const directory = std::getenv("POISE_HOSTILE_CORPUS");
   if (directory == nullptr) return;
@@ -230,7 +230,7 @@ void expect_cuts_refused(std::string_view name, const ByteFile& file) {
 
 namespace {
 
-// -0 is equal to 0.
+// Returns true if the bit is the sign of a zero: -0 equals 0.
 bool is_sign_of_zero(const std::string& file, std::size_t bit) {
   return bit % 8 == 7 && bit >= 31 && file.compare(bit / 8 - 3, 4, std::string(4, '\0')) == 0;
 }

@@ -1,4 +1,4 @@
-// One instruction set for all vector code, while a test runs.
+// Selects one instruction set for all vector code while a test runs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,8 +30,7 @@ class InstructionSet {
   }
 };
 
-// For tests that are run with each that this processor has: derive from it, and instantiate with
-// every_instruction_set().
+// Runs tests with each instruction set of this processor: derive from it, and instantiate with every_instruction_set().
 class EachInstructionSet : public testing::TestWithParam<std::int64_t> {
   InstructionSet chosen_{GetParam()};
 };

@@ -32,9 +32,9 @@ class MemoryOutput final : public Output {
   Sink& open_sibling(const std::string& name) override { return files_[name]; }
   std::string name() const override { return name_; }
 
-  // Of the main file.
+  // Returns the bytes of the main file.
   std::vector<std::byte> take() { return files_[name_].take(); }
-  // Of all files, by their names.
+  // Returns the bytes of all files, by their names.
   std::map<std::string, std::vector<std::byte>> take_files() {
     std::map<std::string, std::vector<std::byte>> files;
     for (auto& [name, sink] : files_) files.emplace(name, sink.take());

@@ -16,7 +16,7 @@
 
 namespace poise::support {
 
-// `name` is its path in errors.
+// Reads a model. `name` is the file's path in errors.
 inline Model read(std::vector<std::byte> file, std::string name) {
   return open(Source::from_memory(std::move(file), std::move(name)));
 }
@@ -27,7 +27,7 @@ inline std::vector<std::byte> written(const Model& model, const Format& format, 
   return output.take();
 }
 
-// Of a format of directories: the files by their names.
+// Holds the files of a directory by their names.
 using Files = std::map<std::string, std::vector<std::byte>>;
 inline Files written_files(const Model& model, const Format& format, const WriteOptions& options = {}) {
   MemoryOutput output("test");
@@ -35,7 +35,7 @@ inline Files written_files(const Model& model, const Format& format, const Write
   return output.take_files();
 }
 
-// The model of such files, put into a directory that is there and empty.
+// Reads the model of such files, and writes them to the directory for that. Requires: it exists and is empty.
 inline Model read(const Files& files, const std::filesystem::path& directory) {
   for (const auto& [name, bytes] : files) {
     put(directory / name, to_string(bytes));

@@ -45,7 +45,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The rows of the table whose header begins with these cells, the first one after `heading`. None: the test fails.
+// Returns the rows of the first table after `heading` whose header begins with these cells. Without one the test fails.
 inline Table table(const std::string& page, std::string_view header, std::string_view heading = {}) {
   const auto lines = lines_of(support::contents(source_directory() / "docs/formats" / (page + ".md")));
   auto line = heading.empty() ? lines.begin() : std::ranges::find(lines, heading);
@@ -58,7 +58,7 @@ inline Table table(const std::string& page, std::string_view header, std::string
   return rows;
 }
 
-// The texts in code font.
+// Returns the texts in code font.
 inline std::vector<std::string> codes(std::string_view cell) {
   std::vector<std::string> found;
   for (std::size_t begin = 0; (begin = cell.find('`', begin)) != std::string_view::npos;) {
@@ -69,13 +69,13 @@ inline std::vector<std::string> codes(std::string_view cell) {
   }
   return found;
 }
-// The only or the first one; empty if there is none.
+// Returns the first text in code font; empty if there is none.
 inline std::string code(std::string_view cell) {
   const auto all = codes(cell);
   return all.empty() ? std::string() : all.front();
 }
 
-// The number at the beginning.
+// Returns the number at the beginning.
 inline std::int64_t number(std::string_view text) {
   std::int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -85,7 +85,7 @@ inline std::int64_t number(std::string_view text) {
 inline std::uint64_t count(std::string_view text) { return static_cast<std::uint64_t>(number(text)); }
 inline float real(const std::string& text) { return std::stof(text); }
 
-// All numbers of a text, in order.
+// Returns all numbers of a text, in order.
 inline std::vector<std::int64_t> numbers(std::string_view text) {
   std::vector<std::int64_t> all;
   const std::string_view digits = "-0123456789";
@@ -97,7 +97,7 @@ inline std::vector<std::int64_t> numbers(std::string_view text) {
   return all;
 }
 
-// A table of limits: the same labels, the same numbers.
+// Expects that a table of limits has these labels and numbers.
 inline void expect_limits(const Table& rows, const std::map<std::string, std::uint64_t>& limits) {
   std::map<std::string, std::uint64_t> found;
   for (const Row& row : rows) found[row.at(0)] = count(row.at(1));
@@ -109,7 +109,7 @@ inline std::string upper(std::string text) {
   return text;
 }
 
-// Of the names that pages give to types of tokens.
+// Returns types of tokens by the names that pages give them.
 inline const std::map<std::string, TokenType>& token_types() {
   static const std::map<std::string, TokenType> types = [] {
     std::map<std::string, TokenType> all;
@@ -130,7 +130,7 @@ class FieldReader {
   std::size_t position() const { return at_; }
   bool at_end() const { return at_ == file_.size(); }
 
-  // Throws std::runtime_error at the end of the file: a wrong page must not make a test run on.
+  // Takes bytes. Throws std::runtime_error at the end of the file, so that a test ends if the page is wrong.
   std::string take(std::size_t bytes) {
     if (bytes > file_.size() - at_) throw std::runtime_error(fmt::format("{} bytes at {} are not there", bytes, at_));
     const std::string text(reinterpret_cast<const char*>(file_.data()) + at_, bytes);
@@ -143,7 +143,7 @@ class FieldReader {
     return load_le<Number>(reinterpret_cast<const std::byte*>(bytes.data()));
   }
 
-  // A field of a type of the page, as text.
+  // Takes a field of a type of the page, and returns it as text.
   std::string field(std::string_view type) {
     if (type == "text") return take(static_cast<std::size_t>(take<std::int32_t>()));
     if (type == "u8") return fmt::format("{}", take<std::uint8_t>());
@@ -172,7 +172,7 @@ class FieldReader {
   std::size_t at_ = 0;
 };
 
-// The value of names in a cell such as "[V, D]" or "[n_kv_heads * head, dim]".
+// Holds the values of names in a cell such as "[V, D]" or "[n_kv_heads * head, dim]".
 using Sizes = std::map<std::string, std::uint64_t>;
 inline std::uint64_t product(std::string_view text, const Sizes& sizes) {
   std::uint64_t result = 1;

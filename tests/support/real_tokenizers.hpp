@@ -27,7 +27,7 @@ struct RealTokenizer {
   std::vector<ExpectedTokens> expected;  // without those that two programs dispute
 };
 
-// `name`: "gpt2", a directory, or "gguf/phi-3". std::nullopt where the data are missing.
+// Returns a tokenizer. `name`: "gpt2", a directory, or "gguf/phi-3". std::nullopt if its data are missing.
 inline std::optional<RealTokenizer> real_tokenizer(const std::string& name) {
   namespace fs = std::filesystem;
   const fs::path folder = shared_directory() / "data" / "tokenizers";

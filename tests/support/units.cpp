@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-// The unit of the whole run.
+// Sets the unit of the whole run.
 class UnitOfRun final : public testing::Environment {
  public:
   void SetUp() override {

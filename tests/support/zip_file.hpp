@@ -9,7 +9,7 @@
 
 namespace poise::support {
 
-// CRC-32, as RFC 1952 defines it, by a table of what its eight steps make of each byte.
+// Computes the CRC-32 of RFC 1952.
 inline std::uint32_t crc32_of(std::string_view bytes) {
   static const std::vector<std::uint32_t> table = [] {
     std::vector<std::uint32_t> crcs(256);
@@ -26,13 +26,13 @@ inline std::uint32_t crc32_of(std::string_view bytes) {
 
 struct ZipEntry {
   std::string name;
-  std::string bytes;               // as they are stored
-  std::string deflated_from = {};  // what they decode to, where they are deflated
+  std::string bytes;               // as stored
+  std::string deflated_from = {};  // the decoded bytes, if `bytes` are deflated
   bool is_deflated = false;
 };
 
-// Fields of the first member: "0 signature", "0 flags", ..., "0 bytes"; of its entry in the directory "0 entry
-// signature", ...; of the end "end signature", ...
+// Makes an archive with named fields. The first member has "0 signature", "0 flags", ..., "0 bytes"; its entry in the
+// directory has "0 entry signature", ...; the end has "end signature", ...
 inline ByteFile zip_file(const std::vector<ZipEntry>& entries) {
   ByteFile file;
   const auto u16 = [](std::uint64_t number) { return static_cast<std::uint16_t>(number); };

@@ -1,4 +1,4 @@
-// Stacked matrices compared with the same matrices by themselves, and what no block can hold.
+// Compares stacked matrices with the same matrices by themselves, and tries numbers that no block can hold.
 #include "views/affine.hpp"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ TEST(BlockQuantize, EachStackedMatrixHasItsWeights) {
   }
 }
 
-// Every type that is written: either its blocks hold the numbers, or it refuses them, measured or not, from a stream
+// The blocks of every written type hold the numbers, or it refuses them, with a measured loss or without, from a stream
 // too.
 TEST(BlockQuantize, BlocksThatWouldNotBeFiniteAreRefused) {
   constexpr std::uint64_t kRows = 4, kColumns = 512;
@@ -105,7 +105,7 @@ TEST(BlockQuantize, BlocksThatWouldNotBeFiniteAreRefused) {
   }
 }
 
-// Sums of weighted squares leave float32: what comes of that is refused, also where it is finite, zeros.
+// Sums of weighted squares overflow float32: resulting blocks are refused, even if they hold finite zeros.
 TEST(BlockQuantize, WeightsOfErrorsThatAreTooLargeAreRefused) {
   constexpr std::uint64_t kColumns = 256;
   std::vector<float> values(kColumns);

@@ -77,7 +77,7 @@ TEST(Boxes, ReadPartsOfElements) {
   EXPECT_THAT(some, testing::ElementsAre(std::byte{4}, std::byte{5}, std::byte{6}));
 }
 
-TEST(Boxes, KeepOneThatIsWhole) {
+TEST(Boxes, KeepASingleWholeBox) {
   const Box whole = cut_box({2, 2}, {0, 0}, {2, 2});
   EXPECT_EQ(make_box_blob({2, 2}, {whole}, 1), whole.elements);
   const Box scalar = {{}, {}, make_memory_blob({std::byte{9}}, "scalar")};
@@ -85,7 +85,7 @@ TEST(Boxes, KeepOneThatIsWhole) {
   EXPECT_EQ(make_box_blob({0, 5}, {}, 4)->size(), 0U);
 }
 
-TEST(Boxes, RefuseWhatIsNoTensor) {
+TEST(Boxes, RefuseBoxesThatMakeNoTensor) {
   const Shape shape = {4, 2};
   const Box top = cut_box(shape, {0, 0}, {2, 2});
   const Box bottom = cut_box(shape, {2, 0}, {2, 2});

@@ -1,4 +1,4 @@
-// Expected bytes are written down by hand.
+// Expected bytes are written by hand.
 #include "views/integer_blobs.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Casts as blobs: which elements a reading gets, what is counted, and what overflows. That every number is the right
-// one is a matter of casts_against_numpy.py; the numbers here are worked out by hand.
+// Casts as blobs: the elements that reads get, counts, and overflows. Expected numbers are computed by hand;
+// casts_against_numpy.py compares all numbers with NumPy.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ BlobPtr blob_of(const std::vector<T>& values) {
   return make_memory_blob({bytes.begin(), bytes.end()}, "memory");
 }
 
-// The same bytes, as blobs have them that cannot be borrowed.
+// Holds the same bytes, but cannot be borrowed.
 class Unmapped final : public Blob {
  public:
   explicit Unmapped(BlobPtr blob) : blob_(std::move(blob)) {}
@@ -43,7 +43,7 @@ std::vector<T> values_of(const Blob& blob) {
   return values;
 }
 
-// Requires: another type.
+// Returns a cast. Requires: the types differ.
 template <typename T>
 LossyBlobPtr<CastStats> cast(const std::vector<T>& values, DType from, DType to) {
   LossyBlobPtr<CastStats> made;
@@ -148,7 +148,7 @@ TEST(Cast, CountsOfFloat64AreThoseOfFloat32) {
   }
 }
 
-TEST(Cast, OverflowOfWhatFloat32HoldsSaysThatFloat32Helps) {
+TEST(Cast, OverflowSuggestsFloat32WhereThatHelps) {
   const auto remedies = [](const BlobPtr& blob) {
     try {
       read_all(*blob);
@@ -230,7 +230,7 @@ TEST(Cast, ValuesOfSparseTensorsMayTakeLessThanAByte) {
   EXPECT_THAT(values_of<float>(*make_dense_tensor(tensor).require("data").blob), ElementsAre(1, 0, 1.5F, 0, 0, 0.5F));
 }
 
-TEST(Cast, ComplexNumbersAreNoRealOnes) {
+TEST(Cast, OnlyRealFloatingPointNumbersAreWidened) {
   for (const DType dtype : {DType::complex64, DType::complex128, DType::i64, DType::boolean}) {
     EXPECT_FALSE(can_widen(dtype));
     EXPECT_FALSE(has_float_elements(make_dense("w", {0}, dtype, make_memory_blob({}, "memory"))));

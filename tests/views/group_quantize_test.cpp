@@ -103,7 +103,7 @@ TEST(GroupQuantize, AScaleThatFloat16CannotHoldIsTheSmallestThatItCan) {
   EXPECT_THAT(values_of<float>(make_dense_blob(tensor, DType::f32)), ElementsAre(63 * unit, unit, 0, 7 * unit));
 }
 
-TEST(GroupQuantize, WhatHasNoScaleIsRefused) {
+TEST(GroupQuantize, NumbersWithoutAScaleAreRefused) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 1e7F}) {
     std::vector<float> values(24, 1.0F);
     values[16] = bad;
@@ -127,7 +127,7 @@ TEST(GroupQuantize, EveryRangeOfBytesIsThatOfTheWhole) {
   EXPECT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + 777));
 }
 
-// Every kind of scheme that is read, against the formula written out in the test.
+// Makes a tensor of groups. Tests compare each kind of scheme with the formula, written out.
 Tensor grouped(Attributes attributes, Shape shape, std::vector<Part> parts) {
   Tensor tensor;
   tensor.name = "w";

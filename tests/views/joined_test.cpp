@@ -1,4 +1,4 @@
-// Expected bytes are written down by hand.
+// Expected bytes are written by hand.
 #include "views/row_order.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Joined, NeighboursInAFileAreARangeOfIt) {
   EXPECT_EQ(text(*swapped), "defgbc");
 }
 
-// Of blobs that are made in pieces.
+// Returns bytes in pieces of a certain size.
 class Grained final : public Blob {
  public:
   Grained(std::uint64_t size, std::uint64_t grain) : size_(size), grain_(grain) {}

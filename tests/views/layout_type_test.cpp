@@ -21,7 +21,7 @@ Tensor bytes(std::size_t count) {
   return make_dense("x", {count}, DType::u8, make_memory_blob(std::vector<std::byte>(count), "x"));
 }
 
-TEST(LayoutType, EveryRowHasWhatConversionsAskFor) {
+TEST(LayoutType, EveryRowHasTheFunctionsThatConversionsCall) {
   std::set<std::string_view> names;
   for (const LayoutType* type : list_layout_types()) {
     SCOPED_TRACE(std::string(type->name));
@@ -42,7 +42,7 @@ TEST(LayoutType, EveryRowIsDocumented) {
   }
 }
 
-TEST(LayoutType, NamesThatAreNotKnownAreCarried) {
+TEST(LayoutType, UnknownNamesAreCarried) {
   Tensor tensor = bytes(32);
   for (const std::string name : {"zt.foo/1", "affine", "blocks", "other", "gguf.q4_9/1"}) {
     SCOPED_TRACE(name);
@@ -50,7 +50,7 @@ TEST(LayoutType, NamesThatAreNotKnownAreCarried) {
     EXPECT_EQ(tensor.layout.name(), name);
     EXPECT_EQ(&find_layout_type(tensor.layout), &layouts::other);
     EXPECT_FALSE(has_float_elements(tensor));
-    check_parts(tensor);  // nothing is known of them
+    check_parts(tensor);  // unknown layouts have no checks
   }
 }
 

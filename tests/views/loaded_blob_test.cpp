@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-// Zeros that take 1000 stored bytes.
+// Holds zeros that take 1000 stored bytes.
 class CompressedZeros final : public Blob {
  public:
   explicit CompressedZeros(std::uint64_t size) : size_(size) {}

@@ -56,8 +56,8 @@ TEST(MxBlocks, ComeBackAndAreReadFromAnywhere) {
   }
 }
 
-// Decoded by two decoders that have nothing in common.
-TEST(MxBlocks, StandForTheNumbersThatTheCodesStandFor) {
+// Two decoders that share no code give the same numbers.
+TEST(MxBlocks, HaveTheNumbersOfTheCodes) {
   std::mt19937 random(2);
   Tensor mx;
   mx.name = "w";

@@ -148,7 +148,7 @@ TEST(Quantize, CodesOfNumbersThatAreNotFiniteAreRefused) {
   EXPECT_GT(refused, 0U);
 }
 
-// Any piece at any place is what the plain formula gives.
+// Any piece at any place equals the result of the plain formula.
 TEST(Quantize, EveryPieceAgreesWithTheFormula) {
   const auto values = normal_values(100'001, 2);
   const Tensor eight = quantize(matrix(values), kQint8);
@@ -197,7 +197,7 @@ TEST(Quantize, LeastSquaresFindsTheBestClippingScale) {
   }
 }
 
-TEST(Quantize, TheReportIsWhatWasLost) {
+TEST(Quantize, TheReportMatchesTheLoss) {
   const auto values = normal_values(30'001, 5);
   LossyBlobPtr<QuantizationError> codes;
   const Tensor tensor = quantize(matrix(values), kQint4, &codes);
@@ -251,7 +251,7 @@ TEST(Affine, ACodeThatDoesNotFitFourBitsIsFound) {
 }
 
 // verify() reports such a tensor; reading it throws.
-TEST(Affine, NothingIsDecodedFromWhatIsWrong) {
+TEST(Affine, InvalidTensorsAreNotDecoded) {
   const auto problem = [](const std::function<void()>& action) {
     try {
       action();

@@ -160,7 +160,7 @@ TEST(IndexedGroups, SortedColumnsAreInGroupsOfNeighbours) {
   const SortedGroups in_order = sorted_by({0, 0, 1, 1});
   EXPECT_THAT(in_order.order, ElementsAre());
   EXPECT_THAT(values_of(in_order.groups), ElementsAre(1, 2, 20, 30, 6, 8, 80, 100));
-  // Groups of other sizes are several of these.
+  // Groups of different sizes become several groups of a common size.
   const SortedGroups three_and_one = sorted_by({0, 1, 0, 0});
   EXPECT_THAT(three_and_one.order, ElementsAre(0, 2, 3, 1));
   EXPECT_THAT(values_of(three_and_one.groups), ElementsAre(1, 3, 4, 10, 6, 10, 12, 60));
@@ -178,14 +178,14 @@ TEST(IndexedGroups, OfColumnsAreNotSorted) {
   EXPECT_FALSE(sort_groups(tensor).has_value());
 }
 
-// Codes 1, 2, 3, 4 of one group, less its zero point and times its scale.
+// Returns a tensor with the codes 1, 2, 3, 4 in one group.
 Tensor group_of(float scale, float zero) {
   return made(kIndexed, {1, 4}, groups_of(4),
               {part<std::uint8_t>("data", DType::u8, {0x21, 0x43}), part<float>("scales", DType::f32, {scale}),
                part<float>("zeros", DType::f32, {zero}), part<std::uint32_t>("group_index", DType::u32, {0, 0, 0, 0})});
 }
 
-// An infinity of a file is one, and a product that overflows is none: float32 reaches 3.4028e38.
+// An infinity in the file is read as one. A product that overflows is refused: float32 reaches 3.4028e38.
 TEST(FiniteNumbers, OnlyStatedInfinitiesAreRead) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EXPECT_THAT(values_of(group_of(1e38F, 1)), ElementsAre(0, 1e38F, 2e38F, 3e38F));
@@ -196,7 +196,7 @@ TEST(FiniteNumbers, OnlyStatedInfinitiesAreRead) {
   EXPECT_EQ(support::message_of([] { values_of(group_of(2, 3e38F)); }), "tensor w: element 0 is too large for f32");
   EXPECT_THAT(values_of(group_of(kInfinity, 0)), Each(kInfinity));
   EXPECT_NO_THROW(require_finite_numbers(group_of(kInfinity, 0)));
-  // A NaN does not hide one that overflows.
+  // A NaN does not hide a number that overflows.
   std::vector<float> numbers = book();
   numbers[1] = std::numeric_limits<float>::quiet_NaN();
   const auto codebook = [&] {

@@ -100,7 +100,7 @@ TEST(Rows, StacksHaveACommonType) {
   EXPECT_THAT(values(both), ElementsAre(1, 2, 3, 4));
 }
 
-TEST(Rows, OnlyNumbersAreRows) {
+TEST(Rows, TensorsWithoutNumbersHaveNoRows) {
   const Tensor bytes = make_dense("y", {2}, DType::u8, counted_bytes(2));
   EXPECT_THAT(error_of([&] { make_dense_numbers(bytes); }).message(),
               HasSubstr("tensor y: it is stored as u8, expected numbers"));

@@ -85,7 +85,7 @@ std::string message_of(Use&& use) {
   return error.message();
 }
 
-// Nobody may reach the elements of a tensor that is refused.
+// Returns the message with which all ways to the elements refuse a tensor.
 std::string refusal(const Tensor& tensor, SparseRules rules = SparseRules::any_order) {
   const std::string message = message_of([&] { validate_sparse(tensor, rules); });
   if (rules == SparseRules::any_order) {
@@ -134,7 +134,7 @@ std::vector<std::string> problems(const Tensor& tensor, std::size_t most = 99) {
   return problems;
 }
 
-TEST(Sparse, EveryWrongIndexIsTold) {
+TEST(Sparse, EveryWrongIndexIsReported) {
   const Tensor wrong = csr({4, 3}, {1, 2, 3, 4, 5, 6}, {3, 0, 9, 1, 2, 2}, {0, 2, 9, 4, 6});
   EXPECT_THAT(problems(wrong), ElementsAre("indices: element 0 in row 0 is in column 3, there are 3 at 0 of indices",
                                            "indptr: row 1 ends at element 9, there are 6 at 4 of indptr",
@@ -149,7 +149,7 @@ TEST(Sparse, EveryWrongIndexIsTold) {
   EXPECT_THAT(problems(csr({2, 3}, {1, 2}, {2, 0}, {0, 1, 2})), ElementsAre());
 }
 
-TEST(Sparse, RowPointersThatLieAreRefused) {
+TEST(Sparse, WrongRowPointersAreRefused) {
   EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {1, 1, 2})),
               HasSubstr("tensor w: indptr: it begins with 1, expected 0"));
   EXPECT_THAT(refusal(csr({3, 3}, {1, 2}, {0, 1}, {0, 2, 1, 2})),
@@ -179,21 +179,21 @@ TEST(Sparse, CoordinatesOutsideAreRefused) {
   EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 3, 1})),
               HasSubstr("coords: element 0 is at 3 in dimension 1, which has 3"));
   EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 0, -5}, DType::i32)), HasSubstr("is at -5 in dimension 1"));
-  // Dense, this one has no element that could be read.
+  // As a dense tensor, this one would have no element to read.
   EXPECT_THAT(message_of([] {
                 validate_sparse(coo({0, 3}, {1}, {0, 0}), SparseRules::any_order);
               }),
               HasSubstr("is at 0 in dimension 0, which has 0"));
 }
 
-TEST(Sparse, ACellStandsOnce) {
+TEST(Sparse, ACellOccursOnce) {
   EXPECT_THAT(refusal(csr({1, 3}, {1, 2}, {1, 1}, {0, 2})), HasSubstr("indices: column 1 appears twice in row 0"));
   EXPECT_THAT(refusal(csr({1, 3}, {1, 2, 3}, {1, 0, 1}, {0, 3})),
               HasSubstr("indices: column 1 appears twice in row 0"));
   EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {1, 1, 2, 2})), HasSubstr("coords: cell 5 appears twice"));
 }
 
-TEST(Sparse, TheProfileOfVersion2WantsColumnsToAscend) {
+TEST(Sparse, Version2RequiresAscendingColumns) {
   EXPECT_THAT(refusal(csr({1, 3}, {1, 2}, {1, 0}, {0, 2}), SparseRules::ascending),
               HasSubstr("the columns of row 0 do not ascend at element 1"));
 }
@@ -223,7 +223,7 @@ TEST(WidenIndices, AsU64) {
               HasSubstr("tensor w: indices: index 1 is -2"));
 }
 
-TEST(Sparsify, RowsAndCoordinatesOfWhatIsNotZero) {
+TEST(Sparsify, RowsAndCoordinatesOfNonzeros) {
   const Tensor dense = make_dense("w", {2, 3}, DType::f32, blob_of<float>({0, 5, 0, 7, 0, 9}));
   const Tensor rows = sparsify(dense, Layout::sparse_csr, 0.5).value();
   EXPECT_THAT(values_of<float>(*rows.require("values").blob), ElementsAre(5, 7, 9));
@@ -234,7 +234,7 @@ TEST(Sparsify, RowsAndCoordinatesOfWhatIsNotZero) {
   EXPECT_THAT(values_of<std::uint64_t>(*list.require("coords").blob), ElementsAre(0, 1, 1, 1, 0, 2));
 }
 
-TEST(Sparsify, OnlyWhatHasEnoughZeros) {
+TEST(Sparsify, OnlyTensorsWithEnoughZeros) {
   const Tensor half = make_dense("w", {2, 2}, DType::f32, blob_of<float>({0, 5, 0, 7}));
   EXPECT_TRUE(sparsify(half, Layout::sparse_csr, 0.5).has_value());
   EXPECT_FALSE(sparsify(half, Layout::sparse_csr, 0.51).has_value());
@@ -260,8 +260,8 @@ struct Random {
   double zeros;
 };
 
-// Tensors larger than the blocks that are counted, of every width, whole and in pieces.
-TEST(Sparsify, ThereAndBackNothingChanges) {
+// Tensors are larger than the blocks in which nonzeros are counted, of every width, and read whole and in pieces.
+TEST(Sparsify, RoundTripsKeepEveryElement) {
   std::mt19937 random(7);  // NOLINT: the same tensors every time
   for (const Random& kind : {Random{{300, 171}, DType::f32, 0.9}, Random{{1, 40000}, DType::u8, 0.5},
                              Random{{40000, 1}, DType::f16, 0.99}, Random{{128, 128}, DType::f64, 0},

@@ -24,7 +24,7 @@ std::vector<std::byte> counted(std::size_t size) {
   return bytes;
 }
 
-// The same bytes, as blobs have them that cannot be borrowed, and perhaps only read from front to back.
+// Holds the same bytes, but cannot be borrowed; perhaps it can only be read from front to back.
 class Unmapped final : public Blob {
  public:
   Unmapped(BlobPtr blob, bool seekable) : blob_(std::move(blob)), seekable_(seekable) {}
@@ -78,7 +78,7 @@ TEST(Strided, OrdersOfLanguages) {
   EXPECT_EQ(compute_column_major_strides({2, 3, 5}, 4), (std::vector<std::int64_t>{4, 8, 24}));
 }
 
-// By the definition: the byte at offset + sum of index times stride.
+// Returns the bytes by the definition: the byte at offset + sum of index times stride.
 std::vector<std::byte> defined(const std::vector<std::byte>& bytes, const Strided& layout) {
   std::vector<std::byte> result;
   const auto elements = static_cast<std::int64_t>(*element_count(layout.shape));
@@ -128,7 +128,7 @@ TEST(Strided, EveryRangeOfBytesIsThatOfTheDefinition) {
 }
 
 // The reported place of an element has its bytes.
-TEST(Strided, TellsWhereAnElementIs) {
+TEST(Strided, ReportsWhereAnElementIs) {
   const std::vector<std::byte> bytes = counted(20'000);
   const SourcePtr source = Source::from_memory(bytes, "memory");
   constexpr std::uint64_t kBegin = 100;
@@ -152,7 +152,7 @@ TEST(Strided, TellsWhereAnElementIs) {
   EXPECT_FALSE(make_strided_blob(std::make_shared<Unmapped>(bytes_to(48), true), {{2}, {4}, 0, 2})->stored_byte(0));
 }
 
-TEST(Strided, WhatIsInOrderAlreadyIsNotComputed) {
+TEST(Strided, ContiguousElementsAreNotComputed) {
   const BlobPtr blob = bytes_to(48);
   EXPECT_EQ(make_strided_blob(blob, {{2, 3, 4}, compute_row_major_strides({2, 3, 4}, 2), 0, 2}), blob);
   EXPECT_EQ(make_strided_blob(blob, {{1, 24}, {-1000, 2}, 0, 2}), blob);  // along a dimension of one nothing is next
@@ -163,7 +163,7 @@ TEST(Strided, WhatIsInOrderAlreadyIsNotComputed) {
   EXPECT_EQ(make_strided_blob(blob, {{5, 0}, {-9, 99}, 777, 4})->size(), 0U);
 }
 
-TEST(Strided, TellsWhatItIsMadeFrom) {
+TEST(Strided, ReportsTheRangeThatItIsMadeFrom) {
   const BlobPtr blob = bytes_to(48);
   const auto stored = [&](const Strided& layout) { return make_strided_blob(blob, layout)->stored().value(); };
   EXPECT_EQ(stored({{2, 3}, {2, 4}, 0, 2}).encoding, "raw, 2-byte items from 0, 2 every 2, 3 every 4");
@@ -204,8 +204,8 @@ TEST(Strided, RefusesElementsOutsideOfTheBlob) {
   EXPECT_EQ(refusal({{kHuge}, {0}, 0, 4}), "elements of shape [9223372036854775808] take more than 2^64 bytes");
 }
 
-// Bytes between elements are read, too, where that is quicker, within bounds.
-TEST(Strided, ReadsWhatCannotBeBorrowedInFewPieces) {
+// Reads include bytes between elements where that is faster, within bounds.
+TEST(Strided, ReadsUnmappedBlobsInFewPieces) {
   const auto close = std::make_shared<Unmapped>(bytes_to(4 * 100 * 100), true);
   read_all(*make_strided_blob(close, {{100, 100}, compute_column_major_strides({100, 100}, 4), 0, 4}));
   EXPECT_EQ(close->reads, 1U);
@@ -227,7 +227,7 @@ TEST(Strided, ReadsWhatCannotBeBorrowedInFewPieces) {
   EXPECT_EQ(backwards->read_bytes, 10'000U);  // decoded once
 }
 
-// Numbers that a few stored bytes decode to, from front to back only.
+// Holds numbers that a few stored bytes decode to, from front to back only.
 class CompressedNumbers final : public Blob {
  public:
   explicit CompressedNumbers(std::uint64_t size) : size_(size) {}
@@ -253,8 +253,8 @@ class CompressedNumbers final : public Blob {
   std::vector<std::byte> period_ = counted(kPeriod);
 };
 
-// More than the stored bytes justify in memory: some rows at a time, each time with a pass over the blob.
-TEST(Strided, PassesSeveralTimesOverWhatOnlyStreams) {
+// The view is larger than the memory that the stored bytes justify: it keeps some rows at a time, with a pass for each.
+TEST(Strided, ReadsStreamsInSeveralPasses) {
   constexpr std::uint64_t kRows = 15013;
   constexpr std::uint64_t kColumns = 3001;
   constexpr std::uint64_t kBytes = kRows * kColumns * 3;  // 135 MB; 64 MB are kept
@@ -273,8 +273,8 @@ TEST(Strided, PassesSeveralTimesOverWhatOnlyStreams) {
   EXPECT_TRUE(make_strided_blob(blob, {{100}, {-6}, 600, 3})->seekable());
 }
 
-// Of a large view a third at a time, while there is memory for that.
-TEST(Strided, PassesFewTimesOverMuch) {
+// A large view keeps a third at a time, as long as there is memory for that.
+TEST(Strided, ReadsLargeViewsInFewPasses) {
   constexpr std::uint64_t kSide = 20'000;
   constexpr std::uint64_t kBytes = kSide * kSide;
   const auto blob = std::make_shared<CompressedNumbers>(kBytes);

@@ -43,7 +43,7 @@ TEST(Values, AreReadInPieces) {
   EXPECT_EQ(support::error_of([&] { read_values(bf16_tensor(), UINT64_MAX, two); }).kind(), ErrorKind::bad_argument);
 }
 
-// q8_0 by its definition: a float16 scale, 1/127 of the largest magnitude, and 32 codes.
+// A block of q8_0 is a float16 scale, 1/127 of the largest magnitude, and 32 codes.
 TEST(Values, BecomeCodesInMemory) {
   std::vector<float> numbers(64);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
@@ -75,7 +75,7 @@ TEST(Values, MayBeNone) {
   EXPECT_TRUE(values(quantized(make_tensor("e", {3, 0}, {}), *stored_type_from_name("q8_0"))).empty());
 }
 
-TEST(Values, QuantizingCountsBytesOfCodesAndEndsWhereItIsTold) {
+TEST(Values, QuantizingReportsBytesOfCodesAndCanBeCancelled) {
   const Tensor numbers = make_tensor("w", {512, 1024}, std::vector<float>(512 * 1024, 1.0F));
   const StoredType type = *stored_type_from_name("q8_0");
   std::uint64_t last = 0;
@@ -90,7 +90,7 @@ TEST(Values, QuantizingCountsBytesOfCodesAndEndsWhereItIsTold) {
   EXPECT_EQ(support::error_of([&] { (void)quantized(numbers, type, stop); }).kind(), ErrorKind::cancelled);
 }
 
-TEST(Values, AreNotMadeCodesThatTheyCannotBe) {
+TEST(Values, AreNotQuantizedToTypesThatDoNotFit) {
   const Tensor tensor = make_tensor("w", {2, 32}, std::vector<float>(64, 1));
   const auto refusal = [](const Tensor& of, const char* type) {
     return support::error_of([&] { quantized(of, *stored_type_from_name(type)); });
@@ -111,7 +111,7 @@ TEST(Values, AreNotMadeCodesThatTheyCannotBe) {
             "tensor b: its rows of 32 elements are not whole blocks of 256, which q4_k has");
 }
 
-TEST(Values, RefuseWhatIsNoFloatingPointNumber) {
+TEST(Values, AreOfFloatingPointTensors) {
   const Tensor integers = make_dense("i", {2}, DType::i8, make_memory_blob({std::byte{1}, std::byte{2}}, "i"));
   EXPECT_EQ(support::error_of([&] { values(integers); }).kind(), ErrorKind::unsupported);
   EXPECT_EQ(support::error_of([&] { make_tensor("w", {2, 2}, {1, 2, 3}); }).kind(), ErrorKind::bad_argument);

@@ -67,7 +67,7 @@ TEST(AltPage, Hints) {
   config.head_dim = 8;
   config.num_hidden_layers = 8;
   std::set<std::string> known;
-  for (const ExpectedTensor& tensor : find_family("mistral")->tensors.all(config)) {
+  for (const ExpectedTensor& tensor : find_family("mistral")->tensors.list_all(config)) {
     const alt::TensorRole role = alt::find_role(tensor.name);
     if (role.is_known() && (alt::is_unique(role) || role.block == 7)) known.insert(tensor.name);
   }

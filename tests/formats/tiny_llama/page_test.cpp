@@ -54,7 +54,7 @@ TEST(TinyLlamaPage, Arrays) {
   config.num_hidden_layers = 1;
   config.num_attention_heads = config.num_key_value_heads = 2;
   config.head_dim = 3;
-  const auto expected = poise::tiny_llama::kTinyLlamaFamily.tensors.all(config);
+  const auto expected = poise::tiny_llama::kTinyLlamaFamily.tensors.list_all(config);
   const Table rows = table("tiny-llama", "| tensor in Poise | shape | bytes |");
   ASSERT_EQ(rows.size(), expected.size());
   std::uint64_t bytes = tiny_llama::kHeaderBytes;

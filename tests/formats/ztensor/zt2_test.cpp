@@ -636,7 +636,7 @@ TEST(Zt2, FaultsBetweenPartsAreFoundBesideThoseOfParts) {
 }
 
 // Twenty of them, each with its place, and how many more there are.
-TEST(Zt2, EveryWrongIndexIsTold) {
+TEST(Zt2, EveryWrongIndexIsReported) {
   const support::TemporaryDirectory directory;
   std::string columns;
   for (std::uint64_t i = 0; i < 23; ++i) columns += elements<std::uint64_t>({99 + i});

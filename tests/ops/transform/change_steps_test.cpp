@@ -36,7 +36,7 @@ TensorPlan plan_of(const Tensor& tensor, std::string_view type) {
   return plan;
 }
 
-TEST(CastStep, CastsAndTellsFromWhatToWhat) {
+TEST(CastStep, CastsAndReportsBothTypes) {
   const StepTest test("zt");
   Tensor tensor = matrix_of({1, 65536}, {1, 2});
   tensor.attributes = {{"kept", true}};
@@ -51,7 +51,7 @@ TEST(CastStep, CastsAndTellsFromWhatToWhat) {
   EXPECT_FALSE(applied(make_cast_step, test, plan_of(tensor, "qint8")).cast);  // the next step's
 }
 
-// An importance matrix of llama.cpp's older format with the weights of tensor "m".
+// Writes an importance matrix in llama.cpp's older format, with the weights of tensor "m".
 class OlderImatrix {
  public:
   explicit OlderImatrix(const std::vector<float>& weights) {
@@ -73,7 +73,7 @@ class OlderImatrix {
   std::ofstream file_{path_, std::ios::binary};
 };
 
-// Without it no error would count, and every code would be zero.
+// With weights of zero no error would count, and every code would be zero.
 TEST(QuantizeStep, WeightsOfZerosCountAsNone) {
   std::vector<float> values(2 * 64);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.01F * static_cast<float>(i % 37) - 0.2F;
@@ -104,7 +104,7 @@ TEST(QuantizeStep, WeightsOfZerosCountAsNone) {
                                              "whose columns weigh the same"));
 }
 
-TEST(QuantizeStep, TellsSizesBeforeAndAfter) {
+TEST(QuantizeStep, ReportsSizesBeforeAndAfter) {
   const StepTest test("gguf");
   const Tensor tensor = matrix_of(std::vector<float>(64, 1), {2, 32});
   const TensorPlan plan = applied(make_quantize_step, test, plan_of(tensor, "q8_0"));

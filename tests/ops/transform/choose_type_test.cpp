@@ -37,7 +37,7 @@ TEST(ChooseTypeStep, FollowsOptionsAndTarget) {
   EXPECT_EQ(chosen("gguf", options, zeros("e", {2, 63}, DType::bf16)), "f16");
 }
 
-TEST(ChooseTypeStep, TellsWhatKeepAsksForInVain) {
+TEST(ChooseTypeStep, WarnsWhereKeepHasNoEffect) {
   ConvertOptions options;
   options.keep = {{"*", *stored_type_from_name("qint8")}};
   const StepTest test("zt", options);

@@ -110,7 +110,7 @@ TEST(Revision, ErrorsOfNamesAreOfTheOptionThatMadeThem) {
   EXPECT_THAT([&] { revise(make_named({"a", "m.b"}), options); }, ThrowsMessage<Error>(HasSubstr("rename: several")));
 }
 
-// A model with a tensor in each layer. In Gemma 2 every second layer has a window.
+// Makes a model with a tensor in each layer. In Gemma 2 every second layer has a window.
 std::shared_ptr<Model> make_layers(const std::string& model_type, std::uint64_t layers) {
   Names names = {"model.embed_tokens.weight"};
   for (std::uint64_t layer = 0; layer < layers; ++layer)

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(SelectStep, FollowsPatternsAndTellsOfUnusedOnes) {
+TEST(SelectStep, FollowsPatternsAndReportsUnusedOnes) {
   ConvertOptions options;
   options.only = {"a*", "b"};
   options.skip = {"*x"};
@@ -53,7 +53,7 @@ TEST(SelectStep, AnOutputWithoutAnyTensorIsAnError) {
   EXPECT_NO_THROW(step->finish(made));
 }
 
-TEST(SelectStep, KnowsTheNamesInTheFile) {
+TEST(SelectStep, MatchesTheNamesInTheFile) {
   ConvertOptions options;
   options.only = {"blk.*"};
   options.skip = {"model.layers.1.*"};

@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// A conversion of a model without configuration to a format.
+// Describes a conversion of a model without configuration to a format.
 struct StepTest {
   explicit StepTest(std::string_view format, ConvertOptions changes = {})
       : options(std::move(changes)), conversion{model, model, find_format_by_name(format), options} {}
@@ -20,7 +20,7 @@ struct StepTest {
   Conversion conversion;
 };
 
-// Zeros.
+// Makes a tensor of zeros.
 inline Tensor zeros(const std::string& name, Shape shape, DType dtype) {
   const std::uint64_t bytes = *packed_bytes(dtype, *element_count(shape));
   return make_dense(name, std::move(shape), dtype,

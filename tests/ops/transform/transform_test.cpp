@@ -86,7 +86,7 @@ TEST(Transform, KeepWorksAlone) {
   EXPECT_EQ(types(options), (Types{{"a.weight", "qint8"}, {"b.weight", "f32"}, {"b.norm", "f32"}, {"ids", "i64"}}));
 }
 
-TEST(Transform, KeepDoesNotQuantizeVectorsAndSaysSo) {
+TEST(Transform, KeepWarnsOfVectorsThatItDoesNotQuantize) {
   ConvertOptions options;
   options.keep = {{"b.norm", *stored_type_from_name("qint8")}};
   const Model made = transform(small_model(), find_format_by_name("zt"), options).model;
@@ -95,7 +95,7 @@ TEST(Transform, KeepDoesNotQuantizeVectorsAndSaysSo) {
   EXPECT_EQ(made.warnings[0].message, "tensor b.norm: vectors are not quantized, so it is f32");
 }
 
-TEST(Transform, KeepSaysWhatItDoesNotChange) {
+TEST(Transform, KeepWarnsOfTensorsThatItDoesNotChange) {
   ConvertOptions options;
   options.keep = {{"*", *stored_type_from_name("f16")}};
   const Model made = transform(small_model(), find_format_by_name("zt"), options).model;
@@ -162,7 +162,7 @@ TEST(Transform, OnlyAndSkipSelect) {
   EXPECT_EQ(types(options), (Types{{"b.weight", "f32"}}));
 }
 
-TEST(Transform, WhatMakesNoSenseIsRefused) {
+TEST(Transform, InvalidOptionsAreRefused) {
   ConvertOptions options;
   options.keep = {{"no.such", *stored_type_from_name("f16")}};
   EXPECT_THAT(refusal(options), HasSubstr("\"no.such\" matches no tensor"));
@@ -208,7 +208,7 @@ TEST(StoredTypeNames, AreReadAndWritten) {
   }
 }
 
-// Blocks of two numbers of f4_e2m1, and a layout that nothing is known of.
+// Returns a model with blocks of two numbers of f4_e2m1, and a tensor of an unknown layout.
 Model model_of_layouts() {
   const auto part = [](std::string role, DType dtype, std::size_t bytes) {
     return Part{.role = std::move(role),
@@ -249,7 +249,7 @@ TEST(Transform, MxIsKeptWhereTheFormatHasItAndElseDecoded) {
   EXPECT_EQ(made("alt", DType::f16), "f16+dense");
 }
 
-TEST(Transform, WhatCannotBeCastIsToldWithItsLayout) {
+TEST(Transform, TensorsThatCannotBeCastAreReportedWithTheirLayout) {
   ConvertOptions options;
   options.dtype = DType::f32;
   const Transformed transformed = transform(model_of_layouts(), find_format_by_name("zt"), options);
