@@ -135,7 +135,7 @@ class ChooseType final : public Step {
     const std::vector<std::string> names = list_pattern_names(conversion_.input.config_json, tensor.name);
     for (std::size_t i = 0; i < keep_used_.size(); ++i) {
       const auto is_match = [&](const std::string& other) { return matches_glob(options_.keep[i].pattern, other); };
-      if (std::ranges::none_of(names, is_match) && !(tensor.file_name && matches(*tensor.file_name))) continue;
+      if (std::ranges::none_of(names, is_match) && !(tensor.file_name && is_match(*tensor.file_name))) continue;
       if (names.size() > 1) {
         matches_part_ = true;
         if (keep_parts_[i].empty()) keep_parts_[i] = tensor.name;
