@@ -1,4 +1,4 @@
-"""What the two training scripts share: batches, the training loop, decoding, perplexity."""
+"""Functions that both training scripts use: batches, the training loop, generating, perplexity."""
 
 import json
 import math
@@ -13,7 +13,7 @@ IGNORED = -100  # the target at padding: cross_entropy leaves it out
 TOO_CLOSE = 2e-3  # between two logits
 
 
-def batches(sequences, batch_size, steps, seed):
+def make_batches(sequences, batch_size, steps, seed):
     """Yield `steps` batches (inputs, targets) of sequences of about the same length.
 
     Every pool of shuffled sequences is cut into batches by length, so little is padding.
@@ -30,12 +30,12 @@ def batches(sequences, batch_size, steps, seed):
             for group in groups:
                 if done == steps:
                     return
-                yield pad([sequences[i] for i in group])
+                yield pad_batch([sequences[i] for i in group])
                 done += 1
 
 
-def pad(sequences):
-    """Inputs and next-token targets of one batch, padded at the end."""
+def pad_batch(sequences):
+    """Return inputs and next-token targets of one batch, padded at the end."""
     width = max(map(len, sequences)) - 1
     inputs = torch.zeros(len(sequences), width, dtype=torch.long)
     targets = torch.full((len(sequences), width), IGNORED, dtype=torch.long)
@@ -46,16 +46,16 @@ def pad(sequences):
     return inputs, targets
 
 
-def learning_rate(step, steps, peak, warmup=100):
-    """Linear warm-up, then half a cosine down to a hundredth of the peak."""
+def compute_learning_rate(step, steps, peak, warmup=100):
+    """Return the rate of a step: a linear warm-up, then half a cosine down to a hundredth of the peak."""
     if step < warmup:
         return peak * (step + 1) / warmup
     progress = (step - warmup) / max(1, steps - warmup)
     return peak * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * progress)))
 
 
-def orthogonalized(matrix):
-    """About the nearest orthogonal matrix, by five Newton-Schulz steps."""
+def make_orthogonal(matrix):
+    """Return about the nearest orthogonal matrix, by five Newton-Schulz steps."""
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix
     x = x / (x.norm() + 1e-7)
@@ -66,7 +66,7 @@ def orthogonalized(matrix):
 
 
 class Muon:
-    """Momentum whose every update is made orthogonal, for the matrices inside the layers.
+    """Trains the matrices inside the layers with momentum, and makes each update orthogonal.
 
     It learns from a given text in about half the steps that AdamW needs.
     """
@@ -79,7 +79,7 @@ class Muon:
     def step(self, rate):
         for matrix, buffer in zip(self.matrices, self.buffers):
             buffer.mul_(self.momentum).add_(matrix.grad)
-            update = orthogonalized(matrix.grad + self.momentum * buffer)
+            update = make_orthogonal(matrix.grad + self.momentum * buffer)
             stretch = math.sqrt(max(matrix.shape) / min(matrix.shape))
             matrix.mul_(1 - rate * self.weight_decay).sub_(update, alpha=rate * stretch)
 
@@ -87,20 +87,20 @@ class Muon:
 def train(model, sequences, steps, batch_size=8, peak=3e-3, muon_peak=0.02, seed=0):
     """Train `model`, which maps ids [B,T] to logits [B,T,V]; print the loss.
 
-    The matrices of `model.inner_matrices()` are trained with Muon, all else with AdamW.
+    The matrices of `model.list_inner_matrices()` are trained with Muon, all else with AdamW.
     """
-    inner = model.inner_matrices()
+    inner = model.list_inner_matrices()
     others = set(model.parameters()) - set(inner)
     adam = torch.optim.AdamW(others, betas=(0.9, 0.98), weight_decay=0.0)
     muon = Muon(inner)
     started, losses = time.time(), []
-    for step, (inputs, targets) in enumerate(batches(sequences, batch_size, steps, seed)):
+    for step, (inputs, targets) in enumerate(make_batches(sequences, batch_size, steps, seed)):
         loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
         model.zero_grad()
         loss.backward()
-        adam.param_groups[0]["lr"] = learning_rate(step, steps, peak)
+        adam.param_groups[0]["lr"] = compute_learning_rate(step, steps, peak)
         adam.step()
-        muon.step(learning_rate(step, steps, muon_peak))
+        muon.step(compute_learning_rate(step, steps, muon_peak))
         losses.append(loss.item())
         if step % 100 == 99 or step == steps - 1:
             recent = losses[-100:]
@@ -110,13 +110,13 @@ def train(model, sequences, steps, batch_size=8, peak=3e-3, muon_peak=0.02, seed
             )
 
 
-def log_softmax(logits):
-    """Natural log of the softmax over the last axis."""
+def compute_log_softmax(logits):
+    """Return the natural logarithm of the softmax over the last axis."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
-def greedy(forward, prompt, count, stop_id):
+def continue_greedily(forward, prompt, count, stop_id):
     """Continue `prompt` (ids) by up to `count` most likely tokens, `stop_id` included.
 
     `forward` maps ids to logits [T,V]. Returns the new ids and the smallest distance
@@ -134,21 +134,21 @@ def greedy(forward, prompt, count, stop_id):
     return new, margin
 
 
-def sample(forward, prompt, count, stop_id, temperature, seed):
+def continue_at_random(forward, prompt, count, stop_id, temperature, seed):
     """Continue `prompt` (ids) by tokens drawn at a temperature."""
     rng = np.random.default_rng(seed)
     ids = list(prompt)
     while len(ids) < len(prompt) + count and (len(ids) == len(prompt) or ids[-1] != stop_id):
-        chances = np.exp(log_softmax(forward(ids)[-1] / temperature))
+        chances = np.exp(compute_log_softmax(forward(ids)[-1] / temperature))
         ids.append(int(rng.choice(len(chances), p=chances / chances.sum())))
     return ids[len(prompt) :]
 
 
-def perplexity(forward, sequences):
-    """Negative log-likelihood of all tokens but each sequence's first, and its exp per token."""
+def compute_perplexity(forward, sequences):
+    """Return the negative log-likelihood of all tokens but each sequence's first, and the perplexity of a token."""
     total, count = 0.0, 0
     for ids in sequences:
-        chances = log_softmax(forward(ids[:-1]))
+        chances = compute_log_softmax(forward(ids[:-1]))
         total -= chances[np.arange(len(ids) - 1), ids[1:]].sum()
         count += len(ids) - 1
     return {
@@ -161,14 +161,14 @@ def perplexity(forward, sequences):
 def write_json(path, value):
     """Write JSON, one line for each entry of the two outer levels."""
 
-    def block(item, depth):
+    def format_block(item, depth):
         if depth == 0 or not isinstance(item, (dict, list)) or not item:
             return json.dumps(item, ensure_ascii=False)
         pad_in, pad_out = "\n" + " " * (6 - 2 * depth), "\n" + " " * (4 - 2 * depth)
         if isinstance(item, dict):
-            rows = [f"{json.dumps(key)}: {block(val, depth - 1)}" for key, val in item.items()]
+            rows = [f"{json.dumps(key)}: {format_block(val, depth - 1)}" for key, val in item.items()]
             return "{" + pad_in + ("," + pad_in).join(rows) + pad_out + "}"
-        return "[" + pad_in + ("," + pad_in).join(block(v, depth - 1) for v in item) + pad_out + "]"
+        return "[" + pad_in + ("," + pad_in).join(format_block(v, depth - 1) for v in item) + pad_out + "]"
 
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.write(block(value, 2) + "\n")
+        file.write(format_block(value, 2) + "\n")

@@ -24,18 +24,18 @@ _SENTENCE_START = re.compile(r"((?:^|[.!?] )\"?)([a-z])")
 _PRONOUNS = {"he": ("he", "him", "his"), "she": ("she", "her", "her")}
 
 
-def with_article(noun_phrase):
+def add_article(noun_phrase):
     """Put "a" or "an" before a noun phrase."""
     return ("an " if noun_phrase[0] in "aeiou" else "a ") + noun_phrase
 
 
-def invented_name(rng):
-    """A made-up name: with these around, a model must copy names, not remember them."""
+def invent_name(rng):
+    """Return a made-up name. With such names, a model has to copy names from the text, not remember them."""
     return rng.choice(parts.NAME_STARTS) + rng.choice(parts.NAME_MIDDLES) + rng.choice(parts.NAME_ENDS)
 
 
 def pick_name(rng, gender, usual):
-    """A name that suits "he" or "she": usual for the kind, common, accented or invented."""
+    """Return a name that suits "he" or "she": usual for the kind, common, accented or invented."""
     common, accented = (
         (parts.HIS_NAMES, parts.HIS_ACCENTED_NAMES) if gender == "he" else (parts.HER_NAMES, parts.HER_ACCENTED_NAMES)
     )
@@ -48,11 +48,11 @@ def pick_name(rng, gender, usual):
         return rng.choice(parts.ANY_NAMES)
     if dice < 0.80:
         return rng.choice(accented)
-    return invented_name(rng)
+    return invent_name(rng)
 
 
 def pick_character(rng, gender):
-    """A character: kind, name, home, way of moving, food and how it is introduced."""
+    """Return a character: kind, name, home, way of moving, food and introduction."""
     if rng.random() < 0.2:
         kind = "boy" if gender == "he" else "girl"
         about = parts.BOY if gender == "he" else parts.GIRL
@@ -72,13 +72,13 @@ def pick_character(rng, gender):
         "home": home,
         "go": moved,
         "food": food,
-        "intro": with_article(" ".join(words + [kind])),
+        "intro": add_article(" ".join(words + [kind])),
         "gender": gender,
     }
 
 
 def pick_pair(rng):
-    """Two characters of different name, kind and pronoun, so that "she" is never in doubt."""
+    """Return two characters of different name, kind and pronoun, so that "she" has one meaning."""
     genders = rng.sample(["he", "she"], 2)
     hero, friend = (pick_character(rng, gender) for gender in genders)
     while friend["name"] == hero["name"] or friend["kind"] == hero["kind"]:
@@ -86,8 +86,8 @@ def pick_pair(rng):
     return hero, friend
 
 
-def character_slots(hero, friend, friend_is_known):
-    """The slots that speak of the two characters (see story_parts.py)."""
+def make_character_slots(hero, friend, friend_is_known):
+    """Return the slots about the two characters (see story_parts.py)."""
     slots = {"new_hero": hero["intro"], "new_friend": friend["intro"]}
     for mark, person in (("H", hero), ("F", friend)):
         slots[mark] = person["name"]
@@ -105,8 +105,8 @@ def character_slots(hero, friend, friend_is_known):
     return slots
 
 
-def scene_slots(rng, plot):
-    """The slots for place, weather, things and relatives, as far as they fit the plot."""
+def make_scene_slots(rng, plot):
+    """Return the slots for place, weather, things and relatives that fit the plot."""
     weather = rng.choice(plot.get("weather", list(parts.WEATHER)))
     time = rng.choice(parts.TIMES)
     thing = rng.choice(plot.get("objects", parts.OBJECTS))
@@ -123,8 +123,8 @@ def scene_slots(rng, plot):
         "time_of_day": "morning" if time == "day" else time,
         "sky": rng.choice(parts.WEATHER[weather]) if rng.random() < 0.6 else "",
         "color_object": color_object,
-        "a_object": with_article(color_object),
-        "a_thing": with_article(thing),
+        "a_object": add_article(color_object),
+        "a_thing": add_article(thing),
         "hide1": hidden[0],
         "hide2": hidden[1],
         "hide3": hidden[2],
@@ -149,19 +149,23 @@ def expand(template, slots, rng):
 
 
 def tidy(paragraph):
-    """Single spaces, and a capital at the start of each sentence."""
+    """Return the text with single spaces, and a capital at the start of each sentence."""
     text = re.sub(r" +", " ", paragraph).strip()
     return _SENTENCE_START.sub(lambda match: match.group(1) + match.group(2).upper(), text)
 
 
 def make_story(rng):
-    """One story: three paragraphs, each on its own line."""
+    """Return a story: three paragraphs, each on its own line."""
     name = rng.choice(list(parts.PLOTS))
     plot = parts.PLOTS[name]
     hero, friend = pick_pair(rng)
     dice = rng.random()
     friend_is_known = name != "lonely" and dice < 0.45
-    slots = {**scene_slots(rng, plot), **rng.choice(plot["tables"]), **character_slots(hero, friend, friend_is_known)}
+    slots = {
+        **make_scene_slots(rng, plot),
+        **rng.choice(plot["tables"]),
+        **make_character_slots(hero, friend, friend_is_known),
+    }
     if friend_is_known and dice < 0.15:
         begin = [rng.choice(parts.PAIR_OPENINGS)]
     else:
@@ -178,13 +182,13 @@ def make_story(rng):
 
 
 def make_stories(seed, count):
-    """`count` stories; the same seed gives the same stories."""
+    """Return `count` stories; the same seed gives the same stories."""
     rng = random.Random(seed)
     return [make_story(rng) for _ in range(count)]
 
 
 def read_stories(path):
-    """The stories of a file that write_stories wrote."""
+    """Return the stories of a file that write_stories wrote."""
     with open(path, encoding="utf-8") as file:
         return file.read().rstrip("\n").split("\n\n")
 

@@ -1,8 +1,8 @@
-"""Train nano-mistral, a story teller of the Mistral architecture small enough for a repository.
+"""Train nano-mistral, a model of the Mistral architecture that writes stories.
 
     python3 train_nano_mistral.py                    train, write ../nano-mistral, measure
-    python3 train_nano_mistral.py --reference-only   measure what is there
-    python3 train_nano_mistral.py --wide             its sibling, ../nano-mistral-wide
+    python3 train_nano_mistral.py --reference-only   measure the files that exist
+    python3 train_nano_mistral.py --wide             the same for ../nano-mistral-wide
 
 Writes a Hugging Face directory (config.json, model.safetensors in bfloat16, tokenizer.model)
 and reference.json: what a right implementation must compute from those three files. The
@@ -55,7 +55,7 @@ CONFIG = {
     "use_cache": True,
     "vocab_size": 960,
 }
-# How the sibling differs: its rows fill blocks of 256 weights.
+# The differences of nano-mistral-wide, whose rows fill blocks of 256 weights.
 WIDE = {
     "hidden_size": 256,
     "intermediate_size": 512,
@@ -96,7 +96,7 @@ TOKENIZER_TEXTS = [
 
 
 def train_tokenizer(stories, prefix):
-    """A SentencePiece BPE model with the settings of Mistral's and Llama's."""
+    """Write a SentencePiece BPE model with the settings of those of Mistral and Llama."""
     paragraphs = (line for story in stories for line in story.split("\n"))
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=paragraphs,
@@ -124,7 +124,7 @@ def load_tokenizer(directory):
 
 
 def encode_story(tokenizer, story):
-    """<s> story </s>"""
+    """Return the ids of <s> story </s>."""
     return [BOS] + tokenizer.encode(story) + [EOS]
 
 
@@ -140,8 +140,8 @@ class RMSNorm(nn.Module):
         return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + CONFIG["rms_norm_eps"])
 
 
-def rotary_tables(positions, head_dim):
-    """cos and sin, [positions, head_dim]; both halves of a head turn by the same angles."""
+def make_rotary_tables(positions, head_dim):
+    """Return cos and sin, [positions, head_dim]; both halves of a head have the same angles."""
     inverse = CONFIG["rope_theta"] ** (-torch.arange(0, head_dim, 2).float() / head_dim)
     angles = torch.outer(torch.arange(positions).float(), inverse)
     angles = torch.cat([angles, angles], dim=-1)
@@ -149,13 +149,13 @@ def rotary_tables(positions, head_dim):
 
 
 def rotate(x, cos, sin):
-    """Rotary embedding, half-split: element i pairs with element i + head_dim / 2."""
+    """Apply the rotary embedding: element i is rotated with element i + head_dim / 2."""
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin
 
 
 class Attention(nn.Module):
-    """Grouped-query attention: query head h uses key and value head h / (heads / kv_heads)."""
+    """Computes grouped-query attention: query head h uses key and value head h / (heads / kv_heads)."""
 
     def __init__(self, c):
         super().__init__()
@@ -181,7 +181,7 @@ class Attention(nn.Module):
 
 
 class MLP(nn.Module):
-    """SwiGLU."""
+    """Computes SwiGLU."""
 
     def __init__(self, c):
         super().__init__()
@@ -219,12 +219,14 @@ class Mistral(nn.Module):
         super().__init__()
         self.model = Body(c)
         self.lm_head = nn.Linear(c["hidden_size"], c["vocab_size"], bias=False)
-        self.cos, self.sin = rotary_tables(c["max_position_embeddings"], c["hidden_size"] // c["num_attention_heads"])
+        self.cos, self.sin = make_rotary_tables(
+            c["max_position_embeddings"], c["hidden_size"] // c["num_attention_heads"]
+        )
         self.window = c["sliding_window"]
         self.initialize(c)
 
     def initialize(self, c):
-        """Normal weights; those that write into the residual stream are smaller."""
+        """Set normally distributed weights; those that write into the residual stream are smaller."""
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
                 scale = c["initializer_range"]
@@ -232,7 +234,7 @@ class Mistral(nn.Module):
                     scale /= math.sqrt(2 * c["num_hidden_layers"])
                 nn.init.normal_(parameter, std=scale)
 
-    def inner_matrices(self):
+    def list_inner_matrices(self):
         return [p for p in self.model.layers.parameters() if p.dim() == 2]
 
     def forward(self, ids):
@@ -250,13 +252,13 @@ class Mistral(nn.Module):
 
 
 def to_bfloat16(values):
-    """The upper 16 bits of float32 numbers, rounded to nearest, ties to even."""
+    """Return the upper 16 bits of float32 numbers, rounded to nearest, ties to even."""
     bits = np.ascontiguousarray(values, dtype="<f4").view("<u4").astype(np.uint64)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
 
 
 def write_safetensors(path, tensors):
-    """uint64 header size, JSON header padded with spaces to 8 bytes, then the tensors' bytes."""
+    """Write the header's size as uint64, a JSON header padded with spaces to 8 bytes, and the tensors' bytes."""
     header, blobs, offset = {"__metadata__": {"format": "pt"}}, [], 0
     for name in sorted(tensors):
         blob = to_bfloat16(tensors[name]).tobytes()
@@ -274,7 +276,7 @@ def write_safetensors(path, tensors):
 
 
 def read_safetensors(path):
-    """All tensors of a bfloat16 file, as float64 arrays."""
+    """Return all tensors of a bfloat16 file, as float64 arrays."""
     with open(path, "rb") as file:
         data = file.read()
     size = struct.unpack_from("<Q", data)[0]
@@ -311,7 +313,7 @@ def train_and_write(directory, stories_count, steps):
 
 
 class Reference:
-    """The model's directory, read back, in float64."""
+    """Computes the model of a written directory in float64."""
 
     def __init__(self, directory):
         with open(os.path.join(directory, "config.json"), encoding="utf-8") as file:
@@ -321,19 +323,19 @@ class Reference:
         self.group = self.heads // self.config["num_key_value_heads"]
         self.head_dim = self.config["hidden_size"] // self.heads
 
-    def norm(self, x, name):
+    def normalize(self, x, name):
         scale = np.sqrt((x * x).mean(-1, keepdims=True) + self.config["rms_norm_eps"])
         return x / scale * self.tensors[name]
 
     def rotate(self, heads):
-        """Turn each pair (i, i + head_dim / 2) of [T, head, head_dim] as a complex number."""
+        """Rotate each pair (i, i + head_dim / 2) of [T, head, head_dim] as a complex number."""
         half = self.head_dim // 2
         speed = self.config["rope_theta"] ** (-np.arange(half) / half)
         turn = np.exp(1j * np.outer(np.arange(len(heads)), speed))[:, None, :]
         turned = (heads[..., :half] + 1j * heads[..., half:]) * turn
         return np.concatenate([turned.real, turned.imag], axis=-1)
 
-    def attention(self, x, prefix):
+    def attend(self, x, prefix):
         length = len(x)
         q, k, v = (
             (x @ self.tensors[f"{prefix}.{part}_proj.weight"].T).reshape(length, -1, self.head_dim) for part in "qkv"
@@ -344,28 +346,28 @@ class Reference:
         mixed = np.empty_like(q)
         for head in range(self.heads):
             scores = q[:, head] @ k[:, head // self.group].T / math.sqrt(self.head_dim)
-            chances = np.exp(common.log_softmax(np.where(visible, scores, -np.inf)))
+            chances = np.exp(common.compute_log_softmax(np.where(visible, scores, -np.inf)))
             mixed[:, head] = chances @ v[:, head // self.group]
         return mixed.reshape(length, -1) @ self.tensors[f"{prefix}.o_proj.weight"].T
 
-    def mlp(self, x, prefix):
+    def apply_mlp(self, x, prefix):
         gate, up = (x @ self.tensors[f"{prefix}.{part}_proj.weight"].T for part in ("gate", "up"))
         return (gate / (1 + np.exp(-gate)) * up) @ self.tensors[f"{prefix}.down_proj.weight"].T
 
     def forward(self, ids):
-        """Logits [T,V] of the ids."""
+        """Return the logits [T,V] of the ids."""
         x = self.tensors["model.embed_tokens.weight"][ids]
         for i in range(self.config["num_hidden_layers"]):
             layer = f"model.layers.{i}"
-            x = x + self.attention(self.norm(x, f"{layer}.input_layernorm.weight"), f"{layer}.self_attn")
-            x = x + self.mlp(self.norm(x, f"{layer}.post_attention_layernorm.weight"), f"{layer}.mlp")
-        return self.norm(x, "model.norm.weight") @ self.tensors["lm_head.weight"].T
+            x = x + self.attend(self.normalize(x, f"{layer}.input_layernorm.weight"), f"{layer}.self_attn")
+            x = x + self.apply_mlp(self.normalize(x, f"{layer}.post_attention_layernorm.weight"), f"{layer}.mlp")
+        return self.normalize(x, "model.norm.weight") @ self.tensors["lm_head.weight"].T
 
 
-def prompt_record(model, tokenizer, name, text, count, keep_logits):
-    """One entry of reference.json's "prompts"."""
+def make_prompt_record(model, tokenizer, name, text, count, keep_logits):
+    """Return an entry of "prompts" in reference.json."""
     tokens = [BOS] + tokenizer.encode(text)
-    greedy_tokens, margin = common.greedy(model.forward, tokens, count, EOS)
+    greedy_tokens, margin = common.continue_greedily(model.forward, tokens, count, EOS)
     whole = tokenizer.decode(tokens + greedy_tokens)
     assert whole.startswith(text)
     record = {
@@ -385,7 +387,7 @@ def write_reference(directory):
     """Compute and write reference.json; print samples."""
     model, tokenizer = Reference(directory), load_tokenizer(directory)
     stories = corpus.read_stories(HELDOUT)
-    score = common.perplexity(model.forward, [encode_story(tokenizer, s) for s in stories])
+    score = common.compute_perplexity(model.forward, [encode_story(tokenizer, s) for s in stories])
     reference = {
         "about": "Computed in float64 from the bfloat16 weights. Prompts begin with <s> (1); "
         "greedy_tokens end with </s> (2) where the story ends. Position i attends to "
@@ -400,7 +402,7 @@ def write_reference(directory):
             "tokens of its text (newlines inside included), </s>. Perplexity "
             "= exp(sum of -ln p over all tokens but <s> / their number).",
         },
-        "prompts": [prompt_record(model, tokenizer, *prompt) for prompt in PROMPTS],
+        "prompts": [make_prompt_record(model, tokenizer, *prompt) for prompt in PROMPTS],
         "tokenizer": [{"text": text, "tokens": tokenizer.encode(text)} for text in TOKENIZER_TEXTS],
     }
     common.write_json(os.path.join(directory, "reference.json"), reference)
@@ -409,7 +411,7 @@ def write_reference(directory):
         print(f"\n[greedy, margin {record['smallest_margin']}] " f"{record['text']}|{record['greedy_text']}")
     for seed in range(4):
         tokens = [BOS] + tokenizer.encode(PROMPTS[seed % 3][1])
-        drawn = common.sample(model.forward, tokens, 300, EOS, 0.8, seed)
+        drawn = common.continue_at_random(model.forward, tokens, 300, EOS, 0.8, seed)
         print(f"\n[temperature 0.8] {tokenizer.decode(tokens + drawn)}")
 
 

@@ -1,7 +1,7 @@
-"""Train nano-tiny-llama, a story teller in the Tiny Llama weight format.
+"""Train nano-tiny-llama, a model in the Tiny Llama weight format that writes stories.
 
     python3 train_nano_tiny_llama.py                    train, write ../nano-tiny-llama, measure
-    python3 train_nano_tiny_llama.py --reference-only   measure what is there
+    python3 train_nano_tiny_llama.py --reference-only   measure the files that exist
 
 Writes weights.tllm, vocab.txt, merges.txt and reference.json: what a right implementation must
 compute from the first three. The reference comes from a second forward pass, in numpy and
@@ -62,7 +62,7 @@ TOKENIZER_TEXTS = ["Hello, world!", " two  spaces ", "A\tB\nC", "caf\u00e9", "12
 
 
 def split_words(text):
-    """Lower-cased words and single spaces, in order."""
+    """Return the words in lower case, and single spaces, in order."""
     lowered = "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
     return [" " if piece.isspace() else piece for piece in re.findall(r"[ \t\n]|[^ \t\n]+", lowered)]
 
@@ -81,7 +81,7 @@ def merge_pair(symbols, pair):
 
 
 def learn_merges(stories, count):
-    """Byte-pair merges of letters, and of punctuation, by frequency within words."""
+    """Return byte-pair merges of letters, and of punctuation, by frequency within words."""
     parts = collections.Counter(
         part for story in stories for word in split_words(story) for part in re.findall(r"[a-z]+|[^a-z]+", word)
     )
@@ -99,7 +99,7 @@ def learn_merges(stories, count):
 
 
 def write_tokenizer(directory, stories):
-    """vocab.txt: specials, space, other printable ASCII but capitals, merges. merges.txt."""
+    """Write merges.txt, and vocab.txt: specials, space, other printable ASCII but capitals, merges."""
     characters = [chr(code) for code in range(32, 127) if not "A" <= chr(code) <= "Z"]
     merges = learn_merges(stories, VOCABULARY - len(SPECIALS) - len(characters))
     tokens = SPECIALS + characters + [left + right for left, right in merges]
@@ -144,7 +144,7 @@ class Tokenizer:
 
 
 def encode_stories(tokenizer, stories):
-    """<bos> story <eos>, for those stories that are ASCII and fit the positions."""
+    """Return the ids of <bos> story <eos> for each story that is ASCII and fits the positions."""
     sequences = ([BOS] + tokenizer.encode(story) + [EOS] for story in stories if story.isascii())
     return [sequence for sequence in sequences if len(sequence) <= POSITIONS]
 
@@ -152,12 +152,12 @@ def encode_stories(tokenizer, stories):
 # The model for training, in PyTorch. Weights are [in, out]: y = x W.
 
 
-def matrix(rows, columns, scale):
+def make_matrix(rows, columns, scale):
     return nn.Parameter(torch.randn(rows, columns) * scale)
 
 
-def waves():
-    """Where learned positions start from: sines and cosines, so that neighbors are alike."""
+def make_waves():
+    """Return the positions before training: sines and cosines, so that neighbours are alike."""
     speed = 10000.0 ** (-torch.arange(MODEL_DIM // 2) / (MODEL_DIM // 2))
     angles = torch.outer(torch.arange(POSITIONS).float(), speed)
     return nn.Parameter(0.14 * torch.cat([angles.sin(), angles.cos()], dim=1))
@@ -170,20 +170,20 @@ class Block(nn.Module):
         super().__init__()
         scale = 1 / math.sqrt(MODEL_DIM)
         into_residual = 1 / math.sqrt(2 * LAYERS)
-        self.query = matrix(MODEL_DIM, MODEL_DIM, scale)
-        self.key = matrix(MODEL_DIM, MODEL_DIM, scale)
-        self.value = matrix(MODEL_DIM, MODEL_DIM, scale)
-        self.output = matrix(MODEL_DIM, MODEL_DIM, scale * into_residual)
-        self.linear1 = matrix(MODEL_DIM, FFN_DIM, scale)
+        self.query = make_matrix(MODEL_DIM, MODEL_DIM, scale)
+        self.key = make_matrix(MODEL_DIM, MODEL_DIM, scale)
+        self.value = make_matrix(MODEL_DIM, MODEL_DIM, scale)
+        self.output = make_matrix(MODEL_DIM, MODEL_DIM, scale * into_residual)
+        self.linear1 = make_matrix(MODEL_DIM, FFN_DIM, scale)
         self.bias1 = nn.Parameter(torch.zeros(FFN_DIM))
-        self.linear2 = matrix(FFN_DIM, MODEL_DIM, into_residual / math.sqrt(FFN_DIM))
+        self.linear2 = make_matrix(FFN_DIM, MODEL_DIM, into_residual / math.sqrt(FFN_DIM))
         self.bias2 = nn.Parameter(torch.zeros(MODEL_DIM))
         self.ln1_weight = nn.Parameter(torch.ones(MODEL_DIM))
         self.ln1_bias = nn.Parameter(torch.zeros(MODEL_DIM))
         self.ln2_weight = nn.Parameter(torch.ones(MODEL_DIM))
         self.ln2_bias = nn.Parameter(torch.zeros(MODEL_DIM))
 
-    def attention(self, x, mask):
+    def attend(self, x, mask):
         batch, length, _ = x.shape
         q, k, v = (
             (x @ weight).view(batch, length, HEADS, -1).transpose(1, 2) for weight in (self.query, self.key, self.value)
@@ -192,15 +192,15 @@ class Block(nn.Module):
         mixed = scores.softmax(-1) @ v
         return mixed.transpose(1, 2).reshape(batch, length, -1) @ self.output
 
-    def feed_forward(self, x):
+    def apply_feed_forward(self, x):
         x = x @ self.linear1 + self.bias1
         x = 0.5 * x * (1 + torch.tanh(GELU_SCALE * (x + 0.044715 * x * x * x)))
         return x @ self.linear2 + self.bias2
 
     def forward(self, x, mask):
         size = (MODEL_DIM,)
-        x = x + self.attention(F.layer_norm(x, size, self.ln1_weight, self.ln1_bias, EPSILON), mask)
-        return x + self.feed_forward(F.layer_norm(x, size, self.ln2_weight, self.ln2_bias, EPSILON))
+        x = x + self.attend(F.layer_norm(x, size, self.ln1_weight, self.ln1_bias, EPSILON), mask)
+        return x + self.apply_feed_forward(F.layer_norm(x, size, self.ln2_weight, self.ln2_bias, EPSILON))
 
 
 class TinyLlama(nn.Module):
@@ -208,12 +208,12 @@ class TinyLlama(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.embedding = matrix(VOCABULARY, MODEL_DIM, 0.1)
-        self.position = waves()
+        self.embedding = make_matrix(VOCABULARY, MODEL_DIM, 0.1)
+        self.position = make_waves()
         self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-        self.output_projection = matrix(MODEL_DIM, VOCABULARY, 0.02)
+        self.output_projection = make_matrix(MODEL_DIM, VOCABULARY, 0.02)
 
-    def inner_matrices(self):
+    def list_inner_matrices(self):
         return [p for p in self.blocks.parameters() if p.dim() == 2]
 
     def forward(self, ids):
@@ -225,8 +225,8 @@ class TinyLlama(nn.Module):
         return x @ self.output_projection
 
 
-def file_order(model):
-    """The parameters in the order of the file."""
+def list_in_file_order(model):
+    """Yield the parameters in the order of the file."""
     yield model.embedding
     yield model.position
     for block in model.blocks:
@@ -235,12 +235,12 @@ def file_order(model):
 
 
 def write_weights(path, model):
-    """36-byte header; then each array: its dimensions as uint64, and its floats."""
+    """Write a header of 36 bytes; then each array: its dimensions as uint64, and its floats."""
     with open(path, "wb") as file:
         file.write(
             struct.pack("<2I6if", MAGIC, VERSION, MODEL_DIM, LAYERS, HEADS, FFN_DIM, POSITIONS, VOCABULARY, DROPOUT)
         )
-        for parameter in file_order(model):
+        for parameter in list_in_file_order(model):
             array = parameter.detach().numpy().astype("<f4")
             file.write(struct.pack(f"<{array.ndim}Q", *array.shape) + array.tobytes())
 
@@ -265,7 +265,7 @@ def train_and_write(directory, stories_count, steps):
 
 
 class Reference:
-    """weights.tllm, read back, in float64."""
+    """Computes the model of a written weights.tllm in float64."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -274,20 +274,22 @@ class Reference:
         assert header[:2] == (MAGIC, VERSION)
         _, self.layers, self.heads, _, _, _ = header[2:8]
         self.offset = 36
-        self.embedding, self.position = self.array(2), self.array(2)
-        self.blocks = [[self.array(rank) for rank in (2, 2, 2, 2, 2, 1, 2, 1, 1, 1, 1, 1)] for _ in range(self.layers)]
-        self.output_projection = self.array(2)
+        self.embedding, self.position = self.read_array(2), self.read_array(2)
+        self.blocks = [
+            [self.read_array(rank) for rank in (2, 2, 2, 2, 2, 1, 2, 1, 1, 1, 1, 1)] for _ in range(self.layers)
+        ]
+        self.output_projection = self.read_array(2)
         assert self.offset == len(self.data)
 
-    def array(self, rank):
-        """The next array of the file."""
+    def read_array(self, rank):
+        """Return the next array of the file."""
         shape = struct.unpack_from(f"<{rank}Q", self.data, self.offset)
         count = math.prod(shape)
         values = np.frombuffer(self.data, "<f4", count, self.offset + 8 * rank)
         self.offset += 8 * rank + 4 * count
         return values.astype(np.float64).reshape(shape)
 
-    def attention(self, x, query, key, value):
+    def attend(self, x, query, key, value):
         length, size = len(x), x.shape[1] // self.heads
         future = np.triu(np.ones((length, length), bool), 1)
         mixed = np.empty_like(x)
@@ -295,11 +297,11 @@ class Reference:
             columns = slice(head * size, (head + 1) * size)
             q, k, v = x @ query[:, columns], x @ key[:, columns], x @ value[:, columns]
             scores = np.where(future, -np.inf, q @ k.T / math.sqrt(size))
-            mixed[:, columns] = np.exp(common.log_softmax(scores)) @ v
+            mixed[:, columns] = np.exp(common.compute_log_softmax(scores)) @ v
         return mixed
 
     def forward(self, ids):
-        """Logits [T,V] of the ids."""
+        """Return the logits [T,V] of the ids."""
         x = self.embedding[ids] + self.position[: len(ids)]
         for (
             query,
@@ -316,7 +318,7 @@ class Reference:
             ln2_bias,
         ) in self.blocks:
             normed = layer_norm(x, ln1_weight, ln1_bias)
-            x = x + self.attention(normed, query, key, value) @ output
+            x = x + self.attend(normed, query, key, value) @ output
             inner = layer_norm(x, ln2_weight, ln2_bias) @ linear1 + bias1
             x = x + gelu(inner) @ linear2 + bias2
         return x @ self.output_projection
@@ -331,10 +333,10 @@ def gelu(x):
     return 0.5 * x * (1 + np.tanh(GELU_SCALE * (x + 0.044715 * x**3)))
 
 
-def prompt_record(model, tokenizer, name, text, count, keep_logits):
-    """One entry of reference.json's "prompts"."""
+def make_prompt_record(model, tokenizer, name, text, count, keep_logits):
+    """Return an entry of "prompts" in reference.json."""
     tokens = [BOS] + tokenizer.encode(text)
-    greedy_tokens, margin = common.greedy(model.forward, tokens, count, EOS)
+    greedy_tokens, margin = common.continue_greedily(model.forward, tokens, count, EOS)
     record = {
         "name": name,
         "text": text,
@@ -352,7 +354,7 @@ def write_reference(directory):
     """Compute and write reference.json; print samples."""
     model, tokenizer = Reference(os.path.join(directory, "weights.tllm")), Tokenizer(directory)
     stories = encode_stories(tokenizer, corpus.read_stories(HELDOUT))
-    score = common.perplexity(model.forward, stories)
+    score = common.compute_perplexity(model.forward, stories)
     reference = {
         "about": "Computed in float64 from weights.tllm. Prompts begin with <bos> (2); "
         "greedy_tokens end with <eos> (3) where the story ends. logits are those of the "
@@ -367,7 +369,7 @@ def write_reference(directory):
             "text (newlines inside become spaces), <eos>. Perplexity = "
             "exp(sum of -ln p over all tokens but <bos> / their number).",
         },
-        "prompts": [prompt_record(model, tokenizer, *prompt) for prompt in PROMPTS],
+        "prompts": [make_prompt_record(model, tokenizer, *prompt) for prompt in PROMPTS],
         "tokenizer": [{"text": text, "tokens": tokenizer.encode(text)} for text in TOKENIZER_TEXTS],
     }
     common.write_json(os.path.join(directory, "reference.json"), reference)
@@ -376,7 +378,7 @@ def write_reference(directory):
         print(f"\n[greedy, margin {record['smallest_margin']}] " f"{record['text']}|{record['greedy_text']}")
     for seed in range(4):
         tokens = [BOS] + tokenizer.encode(PROMPTS[seed % 3][1])
-        drawn = common.sample(model.forward, tokens, POSITIONS - len(tokens), EOS, 0.8, seed)
+        drawn = common.continue_at_random(model.forward, tokens, POSITIONS - len(tokens), EOS, 0.8, seed)
         print(f"\n[temperature 0.8] {tokenizer.decode(tokens + drawn)}")
 
 
