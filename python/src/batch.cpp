@@ -1,4 +1,4 @@
-// Several texts that one model generates at the same time.
+// Batch: several texts that one model generates at the same time.
 #include <poise/batch.hpp>
 
 #include "long_call.hpp"
@@ -7,15 +7,15 @@
 namespace poise::python {
 namespace {
 
-// Threads use it in turn, without the GIL.
+// Generates several texts. A mutex, which is locked without the GIL, lets threads take turns.
 class Batch {
  public:
   Batch(WeightsPtr weights, const SessionOptions& options) : batch_(std::move(weights), options) {}
 
-  // Adds a text or token ids.
+  // Adds a text or token ids, and returns the id of the text.
   std::size_t add(const py::object& prompt, const py::dict& given) {
-    const GenerateOptions options = generate_options_from(given);
-    Prompt given_prompt = prompt_from(prompt);
+    const GenerateOptions options = parse_generate_options(given);
+    Prompt given_prompt = parse_prompt(prompt);
     const auto* const text = std::get_if<std::string>(&given_prompt);
     return run_encoding(text == nullptr ? 0 : text->size(), [&] {
       const std::lock_guard lock(mutex_);
@@ -23,19 +23,20 @@ class Batch {
     });
   }
 
-  // Steps until a text ends: a list of (id, text, tokens, finish_reason); empty where there are no more texts.
+  // Steps until a text ends. Returns a list of (id, text, tokens, finish_reason), which is empty if there are no more
+  // texts.
   py::list next() {
     LongCall call;
     const auto finished = call.run([&] {
       const std::lock_guard lock(mutex_);
       std::vector<BatchGenerator::Finished> result;
-      while (result.empty() && batch_.size() > 0) result = batch_.step(call.stop());
+      while (result.empty() && batch_.size() > 0) result = batch_.step(call.stop_token());
       return result;
     });
     py::list all;
     for (const auto& ended : finished)
       all.append(py::make_tuple(ended.id, make_shown_text(ended.text), ended.generation.tokens,
-                                text(finish_reason(ended.generation.reason))));
+                                make_text(finish_reason(ended.generation.reason))));
     return all;
   }
 
@@ -49,7 +50,7 @@ class Batch {
 void declare_batches(py::module_& module) {
   py::class_<Batch>(module, "Batch")
       .def(py::init([](const PyWeights& of, const py::dict& options) {
-             return std::make_unique<Batch>(of.weights, session_options_from(options));
+             return std::make_unique<Batch>(of.weights, parse_session_options(options));
            }),
            py::arg("weights"), py::arg("options"))
       .def("add", &Batch::add, py::arg("prompt"), py::arg("options"))

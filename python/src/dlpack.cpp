@@ -1,5 +1,5 @@
-// DLPack (https://dmlc.github.io/dlpack): arrays of other libraries, in and out. The structs are those of its version
-// 0.8, which every consumer takes.
+// DLPack (https://dmlc.github.io/dlpack): exchanges arrays with other libraries. The structs are those of its version
+// 0.8, which every library accepts.
 #include <array>
 #include <cstring>
 
@@ -55,15 +55,15 @@ constexpr std::array kTypes = {
     Row{DType::f8_e5m2fnuz, {13, 8, 1}},      Row{DType::f8_e8m0, {14, 8, 1}},
 };
 
-// Returns the element type for consumers that know numbers only by width: torch 1.13 has no unsigned types but u8, no
-// 8-bit floats and no bool here.
-DLDataType as_bits(DType dtype) {
+// Returns the type of integers with as many bits, for consumers that lack the type: in DLPack, torch 1.13 has u8 but no
+// other unsigned types, no 8-bit floats and no bool.
+DLDataType make_bits_type(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(info(dtype).bits);
   return bits == 8 ? DLDataType{kUInt, 8, 1} : DLDataType{kInt, bits, 1};
 }
 
 DLDataType find_dlpack_type(DType dtype, bool bits) {
-  if (bits) return as_bits(dtype);
+  if (bits) return make_bits_type(dtype);
   for (const Row& row : kTypes) {
     if (row.dtype == dtype) return row.dlpack;
   }
@@ -80,14 +80,14 @@ struct Exported {
 void delete_exported(DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); }
 
 // Destroys a capsule that was not consumed.
-void end_capsule(PyObject* capsule) {
+void delete_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kFresh) == 0) return;
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kFresh));
   managed->deleter(managed);
 }
 
-py::capsule wrap(std::unique_ptr<Exported> exported) {
-  PyObject* const capsule = PyCapsule_New(&exported->managed, kFresh, &end_capsule);
+py::capsule make_capsule(std::unique_ptr<Exported> exported) {
+  PyObject* const capsule = PyCapsule_New(&exported->managed, kFresh, &delete_capsule);
   if (capsule == nullptr) throw py::error_already_set();
   (void)exported.release();
   return py::reinterpret_steal<py::capsule>(capsule);
@@ -124,8 +124,9 @@ bool is_row_major(const DLTensor& tensor) {
   return true;
 }
 
-// (dtype, shape, Memory) of a capsule, which it consumes: its memory, or a copy if the elements are not row-major.
-py::tuple consume(const py::object& object) {
+// Returns (dtype, shape, Memory) of a capsule: its memory, or a copy if the elements are not in row-major order. The
+// capsule cannot be used again.
+py::tuple consume_capsule(const py::object& object) {
   if (PyCapsule_IsValid(object.ptr(), kFresh) == 0)
     throw py::buffer_error("this is not a DLPack capsule, or it has been used already");
   auto* const managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(object.ptr(), kFresh));
@@ -155,7 +156,7 @@ py::tuple consume(const py::object& object) {
     std::byte* out = memory.data;
     copy_strided(tensor, 0, first, static_cast<std::size_t>(width), out);
   }
-  return py::make_tuple(text(to_string(dtype)), shape, std::move(memory));
+  return py::make_tuple(make_text(to_string(dtype)), shape, std::move(memory));
 }
 
 }  // namespace
@@ -168,12 +169,12 @@ py::capsule to_dlpack(const HeldElements& elements, std::optional<DType> as, boo
   std::optional<Placed> placed;
   if (given == own) {
     const Released released;
-    placed = elements.writable();
+    placed = elements.make_writable();
   }
   if (!placed) {
     placed.emplace();
     placed->memory = read_patiently(elements, as);
-    placed->strides = Strided::whole(Shape(elements.place.shape.begin(), elements.place.shape.end())).strides;
+    placed->strides = Strided::make_whole(Shape(elements.place.shape.begin(), elements.place.shape.end())).strides;
     for (std::uint64_t& stride : placed->strides) stride *= width;
   }
   auto exported = std::make_unique<Exported>();
@@ -191,12 +192,12 @@ py::capsule to_dlpack(const HeldElements& elements, std::optional<DType> as, boo
                         0},
                        exported.get(),
                        &delete_exported};
-  return wrap(std::move(exported));
+  return make_capsule(std::move(exported));
 }
 
 void declare_dlpack(py::module_& module) {
-  module.def("from_dlpack", &consume, py::arg("capsule"),
-             "(dtype, shape, Memory) of a DLPack capsule, which is used up.");
+  module.def("from_dlpack", &consume_capsule, py::arg("capsule"),
+             "Return (dtype, shape, Memory) of a DLPack capsule, which cannot be used again.");
 }
 
 }  // namespace poise::python

@@ -8,7 +8,7 @@
 namespace poise::python {
 namespace {
 
-constexpr std::uint64_t kLongRead = 16 << 20;      // elements: some hundredths of a second
+constexpr std::uint64_t kLongRead = 16 << 20;      // elements; fewer take some hundredths of a second
 constexpr std::uint64_t kWorthMapping = 64 << 10;  // bytes; copying fewer is faster
 
 bool is_known(DType dtype) { return dtype != DType::unknown && info(dtype).kind != DTypeKind::quantized; }
@@ -16,18 +16,18 @@ bool is_known(DType dtype) { return dtype != DType::unknown && info(dtype).kind 
 // Returns true if each element has its own bytes.
 bool has_bytes(DType dtype) { return info(dtype).bits >= 8; }
 
-std::vector<std::uint64_t> scaled(std::vector<std::uint64_t> strides, std::uint64_t width) {
+std::vector<std::uint64_t> scale_strides(std::vector<std::uint64_t> strides, std::uint64_t width) {
   for (std::uint64_t& stride : strides) stride *= width;
   return strides;
 }
 
-// Returns the places of as many elements one after the other.
+// Selects an array of the same shape whose elements are contiguous.
 Strided make_row_major(const Strided& place) {
   Shape shape(place.shape.begin(), place.shape.end());
-  return Strided::whole(shape);
+  return Strided::make_whole(shape);
 }
 
-// Returns elements of half a byte, the even one in the low half, as one byte each.
+// Reads elements of half a byte, the even one in the low half, as one byte each.
 Memory read_halves(const Blob& blob, const Strided& place) {
   const std::uint64_t extent = place.extent();
   Memory out = make_memory(place.count());
@@ -68,7 +68,7 @@ DType HeldElements::require_dtype() const {
       model->origin.path.string());
 }
 
-std::optional<Placed> HeldElements::mapped() const {
+std::optional<Placed> HeldElements::find_mapped() const {
   const auto type = dtype();
   if (!type || tensor->layout != Layout::dense || !has_bytes(*type)) return std::nullopt;
   const Part& data = tensor->require("data");
@@ -81,12 +81,12 @@ std::optional<Placed> HeldElements::mapped() const {
   result->memory = {first, bytes->size(), false,
                     raw ? std::shared_ptr<const void>(raw->source) : std::shared_ptr<const void>(BlobPtr(data.blob))};
   result->offset = place.first * width;
-  result->strides = scaled(place.strides, width);
+  result->strides = scale_strides(place.strides, width);
   return result;
 }
 
-std::optional<Placed> HeldElements::writable() const {
-  std::optional<Placed> result = mapped();
+std::optional<Placed> HeldElements::make_writable() const {
+  std::optional<Placed> result = find_mapped();
   if (!result) return result;
   const std::uint64_t width = info(require_dtype()).bits / 8;
   const std::uint64_t extent = place.extent() * width;
@@ -97,7 +97,7 @@ std::optional<Placed> HeldElements::writable() const {
     result->memory = map_privately(*raw->source, raw->offset + result->offset, extent);
   } else {
     result->memory = read(std::nullopt);
-    result->strides = scaled(make_row_major(place).strides, width);
+    result->strides = scale_strides(make_row_major(place).strides, width);
   }
   result->offset = 0;
   return result;
@@ -131,7 +131,7 @@ Memory read_patiently(const HeldElements& elements, std::optional<DType> as) {
     return elements.read(as);
   }
   LongCall call;
-  return call.run([&] { return elements.read(as, [&] { return call.stopped(); }); });
+  return call.run([&] { return elements.read(as, [&] { return call.is_stopped(); }); });
 }
 
 }  // namespace poise::python

@@ -6,7 +6,7 @@
 namespace poise::python {
 namespace {
 
-std::string_view name_of(Remedy::Kind kind) {
+std::string_view name_remedy(Remedy::Kind kind) {
   switch (kind) {
     case Remedy::Kind::overwrite: return "overwrite";
     case Remedy::Kind::format: return "format";
@@ -25,10 +25,11 @@ std::string_view name_of(Remedy::Kind kind) {
 void raise(const Error& error) {
   py::list remedies;
   for (const Remedy& remedy : error.remedies())
-    remedies.append(py::make_tuple(text(name_of(remedy.kind)), text(remedy.value), text(remedy.tensor)));
-  const py::object path = error.path().empty() ? py::object(py::none()) : py::object(text(error.path()));
+    remedies.append(
+        py::make_tuple(make_text(name_remedy(remedy.kind)), make_text(remedy.value), make_text(remedy.tensor)));
+  const py::object path = error.path().empty() ? py::object(py::none()) : py::object(make_text(error.path()));
   const py::object made = py::module_::import("poise._errors")
-                              .attr("make_error")(text(to_string(error.kind())), text(error.message()), path,
+                              .attr("make_error")(make_text(to_string(error.kind())), make_text(error.message()), path,
                                                   make_optional_number(error.offset()), remedies);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
 }

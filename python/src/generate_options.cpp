@@ -16,9 +16,9 @@ float parse_real(std::string_view name, const py::object& given) {
   return static_cast<float>(number);
 }
 
-std::optional<CacheType> cache_type_from(const py::object& given) {
+std::optional<CacheType> parse_cache_type(const py::object& given) {
   if (given.is_none()) return std::nullopt;
-  const std::optional<std::string> name = name_from(given);
+  const std::optional<std::string> name = parse_name(given);
   if (const auto type = name ? cache_type_from_name(*name) : std::nullopt) return *type;
   std::vector<std::string_view> names;
   for (const CacheTypeRow& row : cache_types()) names.push_back(row.name);
@@ -27,7 +27,7 @@ std::optional<CacheType> cache_type_from(const py::object& given) {
 
 }  // namespace
 
-GenerateOptions generate_options_from(const py::dict& given) {
+GenerateOptions parse_generate_options(const py::dict& given) {
   GenerateOptions options;
   options.max_tokens = parse_whole<std::size_t>("max_tokens", given["max_tokens"]);
   options.sampling = {.temperature = parse_real("temperature", given["temperature"]),
@@ -45,24 +45,24 @@ GenerateOptions generate_options_from(const py::dict& given) {
     sampling.logit_bias.emplace_back(parse_whole<TokenId>("logit_bias", token, 0),
                                      parse_real("logit_bias", py::reinterpret_borrow<py::object>(bias)));
   }
-  for (const py::handle stop : py::list(given["stop"])) options.stop.push_back(utf8(stop));
+  for (const py::handle stop : py::list(given["stop"])) options.stop.push_back(encode_utf8(stop));
   options.ignore_eos = parse_truth("ignore_eos", given["ignore_eos"]);
   return options;
 }
 
-SessionOptions session_options_from(const py::dict& given) {
+SessionOptions parse_session_options(const py::dict& given) {
   return {.threads = parse_whole<unsigned>("threads", given["threads"]),
           .context = parse_whole<std::size_t>("context", given["context"]),
           .exact = parse_truth("exact", given["exact"]),
-          .cache = cache_type_from(given["cache"])};
+          .cache = parse_cache_type(given["cache"])};
 }
 
-Prompt prompt_from(py::handle given) {
-  if (PyUnicode_Check(given.ptr())) return utf8(given);
-  return tokens_from(given);
+Prompt parse_prompt(py::handle given) {
+  if (PyUnicode_Check(given.ptr())) return encode_utf8(given);
+  return parse_token_ids(given);
 }
 
-std::size_t layer_from(const py::object& given, const Weights& weights) {
+std::size_t parse_layer(const py::object& given, const Weights& weights) {
   const auto layer = parse_whole<std::int64_t>("layer", given);
   const auto count = static_cast<std::int64_t>(weights.layers()) + 1;
   if (layer < -count || layer >= count) {

@@ -20,12 +20,12 @@ bool is_ending() {
 Released::Released() : state_(PyEval_SaveThread()) {}
 
 Released::~Released() {
-  surviving([&] { PyEval_RestoreThread(state_); });
+  survive_unwinding([&] { PyEval_RestoreThread(state_); });
 }
 
 Taken::Taken() {
-  if (is_ending() && PyGILState_GetThisThreadState() == nullptr) sleep_for_ever();  // the interpreter is gone
-  state_ = surviving([] { return PyGILState_Ensure(); });
+  if (is_ending() && PyGILState_GetThisThreadState() == nullptr) sleep_for_ever();  // the interpreter has ended
+  state_ = survive_unwinding([] { return PyGILState_Ensure(); });
 }
 
 Taken::~Taken() { PyGILState_Release(state_); }

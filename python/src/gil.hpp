@@ -1,4 +1,4 @@
-// Released and Taken: release and take Python's lock for a scope.
+// Released and Taken: release and take Python's lock (the GIL) for a scope.
 #pragma once
 
 #include <cxxabi.h>
@@ -7,16 +7,16 @@
 
 namespace poise::python {
 
-// A thread may want the lock after the interpreter has ended: a daemon thread in a call. It never gets it. Python
-// before 3.14 ends that thread by unwinding its stack, which neither pybind11's guards nor the library survive; here it
-// sleeps until the process ends, as since 3.14.
+// A daemon thread may ask for the lock after the interpreter has ended, and never gets it. Python before 3.14 then ends
+// the thread by unwinding its stack, which neither pybind11's guards nor the library survive. Here the thread sleeps
+// until the process ends, as it does since Python 3.14.
 
 [[noreturn]] void sleep_for_ever();
 
-// Runs work that takes the lock, perhaps between two steps of a Python function. The work may not own Python objects:
-// its own objects are destroyed during unwinding, without the lock.
+// Runs work that takes the lock. If Python unwinds the stack meanwhile, the thread sleeps for ever. The work must not
+// own Python objects, because unwinding destroys its objects without the lock.
 template <typename Work>
-auto surviving(Work&& work) {
+auto survive_unwinding(Work&& work) {
 #ifdef __GLIBCXX__
   try {
     return work();
@@ -31,6 +31,7 @@ auto surviving(Work&& work) {
 // Returns true once the interpreter has begun to end.
 bool is_ending();
 
+// Releases the lock for a scope. Requires: this thread has it.
 class Released {
  public:
   Released();
@@ -42,7 +43,7 @@ class Released {
   PyThreadState* state_;
 };
 
-// On any thread, with or without the lock.
+// Takes the lock for a scope, on any thread, also on one that has it.
 class Taken {
  public:
   Taken();

@@ -31,13 +31,13 @@ void LongCall::keep_error() {
 
 Progress LongCall::progress() {
   return [this](const ProgressEvent& event) {
-    if (stopped()) return false;
+    if (is_stopped()) return false;
     if (callback_.is_none() || is_ending()) return true;
     const Taken taken;
     try {
-      const py::tuple arguments = py::make_tuple(event.done, event.total, text(event.item));
-      // Unwinding must not destroy Python objects: there is no C++ object between the call and surviving().
-      PyObject* const called = surviving([&] { return PyObject_CallObject(callback_.ptr(), arguments.ptr()); });
+      const py::tuple arguments = py::make_tuple(event.done, event.total, make_text(event.item));
+      // Unwinding must not destroy Python objects: there is no C++ object between the call and survive_unwinding().
+      PyObject* const called = survive_unwinding([&] { return PyObject_CallObject(callback_.ptr(), arguments.ptr()); });
       if (called == nullptr) throw py::error_already_set();
       const auto answer = py::reinterpret_steal<py::object>(called);
       if (is_boolean(answer) && PyObject_IsTrue(answer.ptr()) == 0) stop_.request_stop();
@@ -45,7 +45,7 @@ Progress LongCall::progress() {
       error.restore();
       keep_error();
     }
-    return !stopped();
+    return !is_stopped();
   };
 }
 
@@ -73,7 +73,7 @@ void LongCall::execute(const std::function<void()>& work) {
           done = true;
           changed.notify_one();
         });
-      } catch (const std::system_error&) {  // no more threads: runs here, without signals
+      } catch (const std::system_error&) {  // no thread is available: the work runs here, without signals
       }
     }
     if (!worker.joinable()) {

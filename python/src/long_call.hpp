@@ -1,4 +1,4 @@
-// LongCall: runs work without the GIL, reports progress to Python, and stops when Python or Ctrl-C asks for it.
+// LongCall: runs work without the GIL, reports progress to Python, and stops when Python or Ctrl-C requests it.
 #pragma once
 
 #include <functional>
@@ -14,21 +14,21 @@
 
 namespace poise::python {
 
-// Python runs signal handlers on its main thread only, and the library reports progress from any. So a call on the main
-// thread runs the work on another one and handles signals meanwhile.
+// Runs work. Python handles signals on its main thread only, so a call on the main thread runs the work on another
+// thread and handles signals meanwhile.
 class LongCall {
  public:
-  // `progress` is None, or is called with (done, total, item): False or an exception stops the work.
+  // `progress` is None, or a function of (done, total, item): if it returns False or raises, the work stops.
   explicit LongCall(py::object progress = py::none()) : callback_(std::move(progress)) {}
 
-  // Returns the callback for the library.
+  // Returns a callback for the library that calls Python's, from any thread.
   Progress progress();
-  // Returns true when the work should end. For work that reports no progress.
-  bool stopped() const { return stop_.stop_requested(); }
-  // Returns the same as a token.
-  std::stop_token stop() const { return stop_.get_token(); }
+  // Returns true when the work should end. Work that reports no progress calls this.
+  bool is_stopped() const { return stop_.stop_requested(); }
+  // Returns a token that is stopped when the work should end.
+  std::stop_token stop_token() const { return stop_.get_token(); }
 
-  // Throws what Python raised meanwhile, else what the work throws. Requires: the GIL.
+  // Runs the work without the GIL. Throws what Python raised meanwhile, else what the work throws. Requires: the GIL.
   template <typename Work>
   auto run(Work&& work) {
     using Result = std::invoke_result_t<Work&>;
@@ -44,14 +44,15 @@ class LongCall {
  private:
   void execute(const std::function<void()>& work);
   void listen(const std::function<bool()>& wait);
-  void keep_error();  // Python's current one; the first counts
+  void keep_error();  // keeps Python's current error, unless there is an earlier one
 
   py::object callback_;
   std::stop_source stop_;
   py::object raised_[3];  // type, value, traceback
 };
 
-// Encodes texts without the GIL. Few bytes are encoded before anyone could stop it.
+// Runs work that encodes texts, without the GIL. Ctrl-C stops it, unless there are few bytes, which take less time than
+// a key press.
 template <typename Work>
 auto run_encoding(std::size_t bytes, Work&& work) {
   constexpr std::size_t kFew = 1 << 19;
@@ -60,7 +61,7 @@ auto run_encoding(std::size_t bytes, Work&& work) {
     return work();
   }
   LongCall call;
-  return call.run([&, stop = call.stop()] {
+  return call.run([&, stop = call.stop_token()] {
     const EncodingStop stoppable(stop);
     return work();
   });

@@ -71,10 +71,10 @@ class LoadingBlob final : public Blob {
       if (BlobPtr held = held_.lock()) return held;
     }
     BlobPtr made;
-    BlobPtr before;  // is let go without the mutex, since that takes the GIL
+    BlobPtr before;  // is destroyed without the mutex, because its destructor takes the GIL
     {
       const Taken taken;
-      PyObject* const called = surviving([&] { return PyObject_CallObject(load_.ptr(), nullptr); });
+      PyObject* const called = survive_unwinding([&] { return PyObject_CallObject(load_.ptr(), nullptr); });
       if (called == nullptr) throw py::error_already_set();
       made = std::make_shared<BorrowedBlob>(py::reinterpret_steal<py::object>(called));
     }
@@ -93,14 +93,14 @@ class LoadingBlob final : public Blob {
   mutable std::weak_ptr<const Blob> held_;
 };
 
-int lend(PyObject* self, Py_buffer* view, int flags) {
+int lend_memory(PyObject* self, Py_buffer* view, int flags) {
   try {
     auto& memory = py::cast<Memory&>(py::handle(self));
     static std::byte nothing{};
     void* data = memory.data == nullptr ? &nothing : memory.data;
     return PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(memory.size), memory.writable ? 0 : 1, flags);
   } catch (...) {
-    PyErr_SetString(PyExc_BufferError, "these are not bytes of Poise");
+    PyErr_SetString(PyExc_BufferError, "expected an object of poise._poise.Memory");
     return -1;
   }
 }
@@ -116,7 +116,7 @@ Memory make_memory(std::uint64_t size) {
           std::shared_ptr<const void>(data, [](void* bytes) { std::free(bytes); })};
 }
 
-Memory memory_of(std::span<const float> numbers) {
+Memory copy_to_memory(std::span<const float> numbers) {
   Memory memory = make_memory(numbers.size_bytes());
   std::ranges::copy(std::as_bytes(numbers), memory.data);
   return memory;
@@ -145,11 +145,10 @@ BlobPtr borrow(py::handle object) { return std::make_shared<BorrowedBlob>(object
 void declare_memory(py::module_& module) {
   const auto buffers = py::custom_type_setup([](PyHeapTypeObject* type) {
     type->ht_type.tp_as_buffer = &type->as_buffer;
-    type->as_buffer.bf_getbuffer = &lend;
+    type->as_buffer.bf_getbuffer = &lend_memory;
   });
   py::class_<Memory>(module, "Memory",
-                     "Bytes for users of the buffer protocol. They live as long as anything that was made of them.",
-                     buffers)
+                     "Bytes for users of the buffer protocol. They live as long as an object that uses them.", buffers)
       .def("__len__", [](const Memory& memory) { return memory.size; });
 }
 

@@ -1,4 +1,4 @@
-// Models: opening, making from arrays, and everything besides tensors.
+// Models: opens them, makes them from arrays, and gives Python everything but their tensors.
 
 #include <poise/format.hpp>
 #include <poise/sampling_defaults.hpp>
@@ -23,7 +23,7 @@ ReadOptions read_options(std::string_view io) {
 }
 
 Owner open_path(const py::object& given, std::string_view io) {
-  const std::filesystem::path path = path_from(given);
+  const std::filesystem::path path = parse_path(given);
   const ReadOptions options = read_options(io);
   const Released released;
   return std::make_shared<OpenModel>(open(path, options));
@@ -35,35 +35,36 @@ Owner open_bytes(const py::object& data, const std::string& name) {
   return std::make_shared<OpenModel>(open(Source::from_memory(read_all(*borrowed), name)));
 }
 
-Shape shape_from(const py::handle& sizes) {
+Shape parse_shape(const py::handle& sizes) {
   Shape shape;
   for (const py::handle size : py::reinterpret_borrow<py::object>(sizes)) shape.push_back(size.cast<std::uint64_t>());
   return shape;
 }
 
-// Returns a tensor of a new model: another model's Tensor, or (dtype, shape, buffer). A callable in place of the buffer
-// returns it whenever the bytes are read; `loaded` is shared by the model's tensors.
-Tensor tensor_from(const std::string& name, const py::handle& given, const std::shared_ptr<LoadedBuffers>& loaded) {
+// Returns a tensor of a new model from another model's Tensor, or from (dtype, shape, buffer). A function in place of
+// the buffer returns it whenever the bytes are read. The model's tensors share `loaded`.
+Tensor parse_tensor(const std::string& name, const py::handle& given, const std::shared_ptr<LoadedBuffers>& loaded) {
   if (py::isinstance<Elements>(given)) {
     Tensor tensor = *given.cast<const Elements&>().tensor();
     tensor.name = name;
-    tensor.file_name.reset();  // the new model is of no file
+    tensor.file_name.reset();  // the new model has no file
     return tensor;
   }
   const auto [dtype_name, sizes, buffer] = given.cast<std::tuple<std::string, py::object, py::object>>();
-  const DType dtype = dtype_from(dtype_name);
-  Shape shape = shape_from(sizes);
+  const DType dtype = parse_dtype(dtype_name);
+  Shape shape = parse_shape(sizes);
   const auto elements = element_count(shape);
   const auto bytes = elements ? packed_bytes(dtype, *elements) : std::nullopt;
   if (!bytes) refuse(fmt::format("tensor {}: shape {} overflows", name, poise::to_string(shape)));
   BlobPtr blob = PyCallable_Check(buffer.ptr()) != 0 ? make_loading_blob(buffer, *bytes, loaded) : borrow(buffer);
   if (*bytes != blob->size())
-    refuse(fmt::format("tensor {}: {} bytes for {} {}", name, blob->size(), to_string(dtype), to_string(shape)));
+    refuse(fmt::format("tensor {}: {} {} has {} bytes, found {}", name, to_string(dtype), to_string(shape), *bytes,
+                       blob->size()));
   return make_dense(name, std::move(shape), dtype, std::move(blob));
 }
 
-void change(Model& model, const py::dict& config) {
-  const Attributes changes = attributes_from(config);
+void change_model_config(Model& model, const py::dict& config) {
+  const Attributes changes = parse_attributes(config);
   try {
     change_config(model, changes, {});
   } catch (const Error& error) {
@@ -74,13 +75,14 @@ void change(Model& model, const py::dict& config) {
 
 void replace_vocabulary(Model& model, const py::object& with) {
   if (!model.vocabulary) model.attributes = make_described_vocabulary(model).attributes;
-  model.vocabulary = vocabulary_from(with);
+  model.vocabulary = copy_vocabulary(with);
 }
 
-// Makes a model from arrays. `like`: a model that gives card, configuration, vocabulary and attributes; `attributes`
-// and `vocabulary` replace those, `config` and `card` replace single keys and fields.
-Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, const std::optional<Owner>& like,
-            const std::optional<py::dict>& config, const std::optional<py::dict>& card, const py::object& vocabulary) {
+// Makes a model from arrays. The model `like` gives card, configuration, vocabulary and attributes; `attributes` and
+// `vocabulary` replace these, `config` and `card` replace single keys and fields.
+Owner build_model(const py::list& tensors, const std::optional<py::dict>& attributes, const std::optional<Owner>& like,
+                  const std::optional<py::dict>& config, const std::optional<py::dict>& card,
+                  const py::object& vocabulary) {
   Model model;
   if (like) {
     const auto from = (*like)->use();
@@ -91,9 +93,9 @@ Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, 
     model.attributes = from->attributes;
     model.origin.attribute_types = from->origin.attribute_types;
   }
-  if (attributes) model.attributes = attributes_from(*attributes);
+  if (attributes) model.attributes = parse_attributes(*attributes);
   if (!vocabulary.is_none()) replace_vocabulary(model, vocabulary);
-  if (config) change(model, *config);
+  if (config) change_model_config(model, *config);
   if (card) {
     set_card(*card, model.card);
     model.card = normalize_card(std::move(model.card));
@@ -102,25 +104,26 @@ Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, 
   const auto loaded = std::make_shared<LoadedBuffers>();
   for (const py::handle item : tensors) {
     const auto [name, given] = item.cast<std::pair<py::object, py::object>>();
-    model.add(tensor_from(utf8(name), given, loaded));
+    model.add(parse_tensor(encode_utf8(name), given, loaded));
   }
   return std::make_shared<OpenModel>(std::move(model));
 }
 
-py::list names(const OpenModel& owner) {
+py::list list_tensor_names(const OpenModel& owner) {
   const auto model = owner.use();
   py::list result(model->size());
   std::size_t i = 0;
-  for (const Tensor& tensor : model->tensors()) result[i++] = text(tensor.name);
+  for (const Tensor& tensor : model->tensors()) result[i++] = make_text(tensor.name);
   return result;
 }
 
 // Returns all tensors at once, for callers that need the whole file: (name, dtype, shape, (Memory, offset) or None).
-// One Memory for each file: the mapping, or private pages of it. None: read the tensor separately.
-py::list all_mapped(const OpenModel& owner, bool writable) {
+// All tensors of a file share one Memory: the mapping, or private pages of it. None: the tensor must be read
+// separately.
+py::list list_mapped(const OpenModel& owner, bool writable) {
   const auto model = owner.use();
   std::vector<std::pair<const Source*, py::object>> files;
-  const auto memory_of = [&](const SourcePtr& source) -> py::object {
+  const auto find_memory = [&](const SourcePtr& source) -> py::object {
     for (const auto& [known, memory] : files) {
       if (known == source.get()) return memory;
     }
@@ -138,22 +141,23 @@ py::list all_mapped(const OpenModel& owner, bool writable) {
   std::size_t i = 0;
   for (const Tensor& tensor : model->tensors()) {
     py::object place = py::none();
-    const HeldElements elements{model, &tensor, Strided::whole(tensor.shape)};
+    const HeldElements elements{model, &tensor, Strided::make_whole(tensor.shape)};
     const auto type = elements.dtype();
     if (type && tensor.layout == Layout::dense && info(*type).bits >= 8) {
       const auto raw = tensor.require("data").blob->raw();
       if (raw) {
-        const py::object memory = memory_of(raw->source);
+        const py::object memory = find_memory(raw->source);
         if (!memory.is_none()) place = py::make_tuple(memory, raw->offset);
       }
     }
-    result[i++] = py::make_tuple(text(tensor.name), type ? py::object(text(to_string(*type))) : py::object(py::none()),
-                                 to_tuple(tensor.shape), place);
+    result[i++] =
+        py::make_tuple(make_text(tensor.name), type ? py::object(make_text(to_string(*type))) : py::object(py::none()),
+                       to_tuple(tensor.shape), place);
   }
   return result;
 }
 
-py::object vocabulary(const OpenModel& owner) {
+py::object lend_vocabulary(const OpenModel& owner) {
   const auto model = owner.use();
   if (!model->vocabulary) return py::none();
   return py::cast(
@@ -161,7 +165,7 @@ py::object vocabulary(const OpenModel& owner) {
                                   const_cast<Vocabulary*>(&*model->vocabulary)));  // pybind11 has no const holders
 }
 
-std::string_view name_of(VocabularyKind kind) {
+std::string_view name_vocabulary_kind(VocabularyKind kind) {
   switch (kind) {
     case VocabularyKind::sentencepiece_bpe: return "sentencepiece_bpe";
     case VocabularyKind::sentencepiece_unigram: return "sentencepiece_unigram";
@@ -171,13 +175,14 @@ std::string_view name_of(VocabularyKind kind) {
   return "other";
 }
 
-py::object token(const Vocabulary& vocabulary, const py::object& id) {
-  const py::int_ number = integer_from("id", id);
+py::object get_token(const Vocabulary& vocabulary, const py::object& id) {
+  const py::int_ number = parse_integer("id", id);
   if (number < py::int_(0) || number >= py::int_(vocabulary.size()))
     throw py::index_error(
         fmt::format("token {} is out of range: there are {}", make_short_repr(id), vocabulary.size()));
   const auto at = number.cast<std::size_t>();
-  return py::make_tuple(text(vocabulary.text(at)), vocabulary.score(at), text(to_string(vocabulary.type(at))));
+  return py::make_tuple(make_text(vocabulary.text(at)), vocabulary.score(at),
+                        make_text(to_string(vocabulary.type(at))));
 }
 
 py::object make_optional_id(std::int32_t id) { return id < 0 ? py::object(py::none()) : py::object(py::int_(id)); }
@@ -186,20 +191,20 @@ void declare_vocabulary(py::module_& module) {
   py::class_<Vocabulary, std::shared_ptr<Vocabulary>>(module, "Vocabulary",
                                                       "Tokens by id: vocabulary[id] is (text, score, type).")
       .def("__len__", &Vocabulary::size)
-      .def("__getitem__", &token, py::arg("id"))
+      .def("__getitem__", &get_token, py::arg("id"))
       .def("__repr__",
            [](const Vocabulary& v) {
-             return fmt::format("<poise.Vocabulary {}, {} tokens>", name_of(v.kind), v.size());
+             return fmt::format("<poise.Vocabulary {}, {} tokens>", name_vocabulary_kind(v.kind), v.size());
            })
-      .def_property_readonly("kind", [](const Vocabulary& v) { return text(name_of(v.kind)); })
+      .def_property_readonly("kind", [](const Vocabulary& v) { return make_text(name_vocabulary_kind(v.kind)); })
       .def_property_readonly("bos_id", [](const Vocabulary& v) { return make_optional_id(v.bos_id); })
       .def_property_readonly("eos_id", [](const Vocabulary& v) { return make_optional_id(v.eos_id); })
       .def_property_readonly("pad_id", [](const Vocabulary& v) { return make_optional_id(v.pad_id); })
       .def_property_readonly("unk_id", [](const Vocabulary& v) { return make_optional_id(v.unk_id); });
 }
 
-// The stated values, by the keywords of generate().
-py::dict sampling_defaults(const OpenModel& owner) {
+// Returns the values that the model's files state, by the keywords of generate().
+py::dict list_sampling_defaults(const OpenModel& owner) {
   const SamplingDefaults stated = read_sampling_defaults(*owner.use());
   py::dict result;
   const auto add_number = [&](const char* name, const std::optional<float>& number) {
@@ -220,34 +225,37 @@ void declare_model(py::module_& module) {
   py::class_<OpenModel, Owner>(module, "Model")
       .def(py::init(&open_path), py::arg("path"), py::arg("io") = "map")
       .def_static("from_bytes", &open_bytes, py::arg("data"), py::arg("name") = "")
-      .def_static("build", &build, py::arg("tensors"), py::arg("attributes") = py::none(), py::arg("like") = py::none(),
-                  py::arg("config") = py::none(), py::arg("card") = py::none(), py::arg("vocabulary") = py::none())
+      .def_static("build", &build_model, py::arg("tensors"), py::arg("attributes") = py::none(),
+                  py::arg("like") = py::none(), py::arg("config") = py::none(), py::arg("card") = py::none(),
+                  py::arg("vocabulary") = py::none())
       .def("close", &OpenModel::close)
       .def_property_readonly("closed", [](const OpenModel& owner) { return !owner.is_open(); })
       .def("__len__", [](const OpenModel& owner) { return owner.use()->size(); })
       .def("__contains__",
            [](const OpenModel& owner, const py::object& given) {
              const auto model = owner.use();
-             const auto name = name_from(given);
+             const auto name = parse_name(given);
              return name && (model->find(*name) != nullptr || model->find_in_file(*name).size() == 1);
            })
-      .def("names", &names)
-      .def("all_mapped", &all_mapped, py::arg("writable"))
-      .def_property_readonly("format", [](const OpenModel& owner) { return text(owner.use()->origin.format); })
-      .def_property_readonly("path", [](const OpenModel& owner) { return text(owner.use()->origin.path.string()); })
+      .def("names", &list_tensor_names)
+      .def("all_mapped", &list_mapped, py::arg("writable"))
+      .def_property_readonly("format", [](const OpenModel& owner) { return make_text(owner.use()->origin.format); })
+      .def_property_readonly("path",
+                             [](const OpenModel& owner) { return make_text(owner.use()->origin.path.string()); })
       .def_property_readonly("file_size", [](const OpenModel& owner) { return owner.use()->origin.size; })
       .def_property_readonly("files",
                              [](const OpenModel& owner) {
                                py::list files;
-                               for (const auto& file : owner.use()->origin.files) files.append(text(file.string()));
+                               for (const auto& file : owner.use()->origin.files)
+                                 files.append(make_text(file.string()));
                                return files;
                              })
       .def_property_readonly("card",
                              [](const OpenModel& owner) { return to_python(card_to_attributes(owner.use()->card)); })
       .def_property_readonly("config", [](const OpenModel& owner) { return to_python(whole_config(*owner.use())); })
       .def_property_readonly("attributes", [](const OpenModel& owner) { return to_python(owner.use()->attributes); })
-      .def_property_readonly("vocabulary", &vocabulary)
-      .def_property_readonly("sampling_defaults", &sampling_defaults)
+      .def_property_readonly("vocabulary", &lend_vocabulary)
+      .def_property_readonly("sampling_defaults", &list_sampling_defaults)
       .def_property_readonly("warnings", [](const OpenModel& owner) { return to_python(owner.use()->warnings); });
 }
 

@@ -1,5 +1,5 @@
-// Operations on whole files: convert, save, plan, verify, hash, diff, edit. Options are a dict, whose keys Python's
-// functions name; reports are dicts.
+// Operations on whole files: convert, save, plan, verify, hash, diff, edit. Options are a dict with keywords of
+// Python's functions; reports are dicts.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -30,12 +30,12 @@ namespace {
 namespace fs = std::filesystem;
 using Owner = std::shared_ptr<OpenModel>;
 
-// An argument other than None.
+// Converts an argument other than None. Messages contain its name.
 class Given {
  public:
   Given(std::string_view name, py::object value) : name_(name), value_(std::move(value)) {}
 
-  // Throws TypeError: "align is [1], expected EXPECTED".
+  // Converts the argument to T. Throws TypeError: "align is [1], expected EXPECTED".
   template <typename T>
   T as(std::string_view expected) const {
     try {
@@ -45,7 +45,7 @@ class Given {
     }
   }
   std::string text() const { return as<std::string>("text"); }
-  // Throws bad_argument.
+  // Throws bad_argument: "align is 3, expected EXPECTED".
   [[noreturn]] void refuse(std::string_view expected) const { python::refuse(message(expected)); }
   // Reads one of a few names. Throws bad_argument for others.
   template <typename Choice>
@@ -74,7 +74,7 @@ class Given {
   }
   bool is_dict() const { return py::isinstance<py::dict>(value_); }
   bool truth() const { return parse_truth(name_, value_); }
-  fs::path path() const { return path_from(value_); }
+  fs::path path() const { return parse_path(value_); }
 
  private:
   std::string message(std::string_view expected) const {
@@ -93,37 +93,38 @@ void set_group_size(const Given& given, std::optional<StoredType>& type) {
 
 void add_kept(const Given& given, ConvertOptions& to) {
   for (const auto& [pattern, type] : given.dict("a dict of patterns to types")) {
-    const auto kept = parse_kept_type(utf8(type));
+    const auto kept = parse_kept_type(encode_utf8(type));
     if (!kept)
-      refuse(fmt::format("keep: \"{}\" is {}, expected {}", utf8(pattern), make_short_repr(type), list_kept_types()));
-    to.keep.push_back({utf8(pattern), *kept});
+      refuse(fmt::format("keep: \"{}\" is {}, expected {}", encode_utf8(pattern), make_short_repr(type),
+                         list_kept_types()));
+    to.keep.push_back({encode_utf8(pattern), *kept});
   }
 }
 
-// A path, or a dict of paths to scales.
+// Adds an adapter, given as a path, or adapters, given as a dict of paths to scales.
 void add_lora(const Given& given, ConvertOptions& to) {
   if (!given.is_dict()) return to.lora.push_back({given.path(), 1});
   for (const auto& [path, scale] : given.dict("a path or a dict of paths to scales")) {
     const Given adapter_scale("lora", py::reinterpret_borrow<py::object>(scale));
     to.lora.push_back(
-        {path_from(py::reinterpret_borrow<py::object>(path)), adapter_scale.as<double>("a dict of paths to scales")});
+        {parse_path(py::reinterpret_borrow<py::object>(path)), adapter_scale.as<double>("a dict of paths to scales")});
   }
 }
 
-// A dict of patterns to names, in order.
+// Adds renames, given as a dict of patterns to names, in its order.
 void add_renames(const Given& given, ConvertOptions& to) {
   for (const auto& [pattern, name] : given.dict("a dict of patterns to names"))
-    to.rename.push_back({utf8(pattern), utf8(name)});
+    to.rename.push_back({encode_utf8(pattern), encode_utf8(name)});
 }
 
 void add_settings(const Given& given, ConvertOptions& to) {
   const py::dict settings = given.dict("a dict of keys to values");
-  for (const auto& [key, value] : attributes_from(settings)) to.set.emplace_back(key, value);
+  for (const auto& [key, value] : parse_attributes(settings)) to.set.emplace_back(key, value);
 }
 
-IoMode io_from(const Given& given) { return given.choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
+IoMode parse_io(const Given& given) { return given.choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
 
-// A keyword of a function. A later one may need the value of an earlier one.
+// Describes a keyword of a function. Keywords are set in the order of their rows, since some need an earlier value.
 template <typename Options>
 struct Option {
   std::string_view name;
@@ -181,7 +182,7 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
     {"overwrite", [](const Given& given, ConvertOptions& to) { to.write.overwrite = given.truth(); }},
     {"verify", [](const Given& given, ConvertOptions& to) { to.verify = given.truth(); }},
     {"strict", [](const Given& given, ConvertOptions& to) { to.strict = given.truth(); }},
-    {"io", [](const Given& given, ConvertOptions& to) { to.read.io = io_from(given); }},
+    {"io", [](const Given& given, ConvertOptions& to) { to.read.io = parse_io(given); }},
 });
 
 // The keywords of diff().
@@ -193,9 +194,9 @@ constexpr std::array kDiffOptions = std::to_array<Option<DiffOptions>>({
     {"verify", [](const Given& given, DiffOptions& to) { to.verify = given.truth(); }},
 });
 
-// Requires: every key names an option.
+// Converts a dict of keywords. Requires: every key names an option.
 template <typename Options>
-Options options_from(const py::dict& given, std::span<const Option<Options>> known) {
+Options parse_options(const py::dict& given, std::span<const Option<Options>> known) {
   Options to;
   for (const Option<Options>& option : known) {
     const py::str name(option.name.data(), option.name.size());
@@ -206,26 +207,26 @@ Options options_from(const py::dict& given, std::span<const Option<Options>> kno
   return to;
 }
 
-ConvertOptions options_from(const py::dict& given) { return options_from<ConvertOptions>(given, kOptions); }
+ConvertOptions parse_options(const py::dict& given) { return parse_options<ConvertOptions>(given, kOptions); }
 
 py::dict report_to_python(const ConvertReport& report) {
   using namespace py::literals;
   py::list casts;
   for (const auto& cast : report.casts) {
-    casts.append(py::dict("source"_a = text(to_string(cast.from)), "target"_a = text(to_string(cast.to)),
+    casts.append(py::dict("source"_a = make_text(to_string(cast.from)), "target"_a = make_text(to_string(cast.to)),
                           "values"_a = cast.values, "to_zero"_a = cast.to_zero, "to_subnormal"_a = cast.to_subnormal,
                           "not_finite"_a = cast.not_finite, "worst_error"_a = cast.worst_error));
   }
   py::list quantized;
   for (const auto& tensor : report.quantized) {
-    quantized.append(py::dict("tensor"_a = text(tensor.tensor), "type"_a = text(to_string(tensor.type)),
+    quantized.append(py::dict("tensor"_a = make_text(tensor.tensor), "type"_a = make_text(to_string(tensor.type)),
                               "bytes_in"_a = tensor.bytes_in, "bytes_out"_a = tensor.bytes_out,
                               "worst"_a = tensor.error.worst, "rms"_a = tensor.error.rms(),
                               "signal_to_noise_db"_a = tensor.error.signal_to_noise_db()));
   }
   py::list outputs;
-  for (const std::filesystem::path& path : report.outputs) outputs.append(text(path.string()));
-  return py::dict("format"_a = text(report.format), "outputs"_a = outputs, "tensors"_a = report.tensors,
+  for (const std::filesystem::path& path : report.outputs) outputs.append(make_text(path.string()));
+  return py::dict("format"_a = make_text(report.format), "outputs"_a = outputs, "tensors"_a = report.tensors,
                   "skipped"_a = report.skipped, "bytes_in"_a = report.bytes_in, "bytes_out"_a = report.bytes_out,
                   "bytes_padding"_a = report.bytes_padding, "seconds"_a = report.seconds,
                   "warnings"_a = to_python(report.warnings), "losses"_a = to_python(report.losses),
@@ -236,23 +237,23 @@ py::dict plan_to_python(const Plan& plan) {
   using namespace py::literals;
   py::list tensors;
   for (const PlannedTensor& tensor : plan.tensors) {
-    tensors.append(py::dict("name"_a = text(tensor.name), "shape"_a = to_tuple(tensor.shape),
-                            "source"_a = text(tensor.from), "target"_a = text(tensor.to),
+    tensors.append(py::dict("name"_a = make_text(tensor.name), "shape"_a = to_tuple(tensor.shape),
+                            "source"_a = make_text(tensor.from), "target"_a = make_text(tensor.to),
                             "bytes_in"_a = tensor.bytes_in, "bytes_out"_a = make_optional_number(tensor.bytes_out)));
   }
-  return py::dict("format"_a = text(plan.format), "tensors"_a = tensors, "skipped"_a = to_python(plan.skipped),
+  return py::dict("format"_a = make_text(plan.format), "tensors"_a = tensors, "skipped"_a = to_python(plan.skipped),
                   "warnings"_a = to_python(plan.warnings), "losses"_a = to_python(plan.losses),
                   "changes"_a = to_python(plan.changes), "bytes_out"_a = make_optional_number(plan.bytes_out),
                   "exact"_a = plan.exact);
 }
 
 // Returns the named format, or the one of the output's name.
-std::string find_format(const fs::path& output, const std::string& named) {
+std::string find_output_format_name(const fs::path& output, const std::string& named) {
   return std::string((named.empty() ? find_output_format(output) : find_format_by_name(named)).info.name);
 }
 
-// Adds the faults that verify() will find in a model whose configuration may differ from its file's.
-void warn_of_headers(const Model& model, std::vector<Finding>& warnings) {
+// Adds a warning about faults that verify() will find in the model's configuration, vocabulary and shapes.
+void warn_about_headers(const Model& model, std::vector<Finding>& warnings) {
   std::size_t errors = 0;
   std::string first;
   for (const Finding& finding : check_headers(model, {})) {
@@ -267,25 +268,25 @@ void warn_of_headers(const Model& model, std::vector<Finding>& warnings) {
 }
 
 py::dict convert_file(const py::object& from, const py::object& to, const py::dict& given, const py::object& progress) {
-  const fs::path input = path_from(from);
-  const fs::path output = path_from(to);
-  ConvertOptions options = options_from(given);
+  const fs::path input = parse_path(from);
+  const fs::path output = parse_path(to);
+  ConvertOptions options = parse_options(given);
   LongCall call(progress);
   options.write.progress = call.progress();
   return report_to_python(call.run([&] { return convert(input, output, options); }));
 }
 
 py::dict save_model(const Owner& owner, const py::object& to, const py::dict& given, const py::object& progress) {
-  const fs::path output = path_from(to);
+  const fs::path output = parse_path(to);
   const auto model = owner->use();
-  ConvertOptions options = options_from(given);
-  const std::string format = find_format(output, options.format);
+  ConvertOptions options = parse_options(given);
+  const std::string format = find_output_format_name(output, options.format);
   options.format.clear();
   LongCall call(progress);
   options.write.progress = call.progress();
   return report_to_python(call.run([&] {
     std::vector<Finding> of_headers;
-    warn_of_headers(*model, of_headers);
+    warn_about_headers(*model, of_headers);
     if (options.strict) refuse_warnings(of_headers);
     ConvertReport report = write(plan(*model, format, options), output);
     std::ranges::copy(of_headers, std::back_inserter(report.warnings));
@@ -294,9 +295,9 @@ py::dict save_model(const Owner& owner, const py::object& to, const py::dict& gi
 }
 
 py::dict plan_file(const py::object& from, const py::object& to, const py::dict& given) {
-  const fs::path input = path_from(from);
-  const fs::path output = path_from(to);
-  const ConvertOptions options = options_from(given);
+  const fs::path input = parse_path(from);
+  const fs::path output = parse_path(to);
+  const ConvertOptions options = parse_options(given);
   const Plan made = [&] {
     const Released released;
     return plan(input, output, options);
@@ -305,15 +306,15 @@ py::dict plan_file(const py::object& from, const py::object& to, const py::dict&
 }
 
 py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& given) {
-  const fs::path output = path_from(to);
+  const fs::path output = parse_path(to);
   const auto model = owner->use();
-  ConvertOptions options = options_from(given);
-  const std::string format = find_format(output, options.format);
+  ConvertOptions options = parse_options(given);
+  const std::string format = find_output_format_name(output, options.format);
   options.format.clear();
   const Plan made = [&] {
     const Released released;
     Plan plan_of = plan(*model, format, options);
-    warn_of_headers(*model, plan_of.warnings);
+    warn_about_headers(*model, plan_of.warnings);
     if (options.strict) refuse_warnings(plan_of.warnings);
     return plan_of;
   }();
@@ -322,12 +323,12 @@ py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& gi
 
 py::dict verify_file(const py::object& given, const py::object& io, const py::object& progress) {
   using namespace py::literals;
-  const fs::path path = path_from(given);
+  const fs::path path = parse_path(given);
   LongCall call(progress);
   const Progress watched = call.progress();
-  const ReadOptions options{.io = io_from(Given("io", io))};
+  const ReadOptions options{.io = parse_io(Given("io", io))};
   const VerifyReport report = call.run([&] { return verify(path, options, watched); });
-  return py::dict("format"_a = text(report.format), "tensors"_a = report.tensors, "bytes"_a = report.bytes,
+  return py::dict("format"_a = make_text(report.format), "tensors"_a = report.tensors, "bytes"_a = report.bytes,
                   "digests"_a = report.digests + report.file_digests, "checksums"_a = report.checksums,
                   "findings"_a = to_python(report.faults));
 }
@@ -340,14 +341,14 @@ py::dict hash_model(const Owner& owner, const py::object& progress) {
   const ModelHash result = call.run([&] { return hash(*model, watched); });
   py::dict parts;
   for (const PartHash& part : result.parts)
-    parts[py::make_tuple(text(part.tensor), text(part.role))] = text(part.sha256);
-  return py::dict("parts"_a = parts, "model"_a = text(result.model),
-                  "content"_a = result.content.empty() ? py::object(py::none()) : text(result.content));
+    parts[py::make_tuple(make_text(part.tensor), make_text(part.role))] = make_text(part.sha256);
+  return py::dict("parts"_a = parts, "model"_a = make_text(result.model),
+                  "content"_a = result.content.empty() ? py::object(py::none()) : make_text(result.content));
 }
 
 py::dict diff_models(const Owner& a, const Owner& b, const py::dict& given, const py::object& progress) {
   using namespace py::literals;
-  auto options = options_from<DiffOptions>(given, kDiffOptions);
+  auto options = parse_options<DiffOptions>(given, kDiffOptions);
   const auto left = a->use();
   const auto right = b->use();
   LongCall call(progress);
@@ -355,10 +356,10 @@ py::dict diff_models(const Owner& a, const Owner& b, const py::dict& given, cons
   const DiffReport report = call.run([&] { return diff(*left, *right, options); });
   py::list fields;
   for (const FieldDifference& field : report.fields)
-    fields.append(py::dict("field"_a = text(field.field), "a"_a = text(field.a), "b"_a = text(field.b)));
+    fields.append(py::dict("field"_a = make_text(field.field), "a"_a = make_text(field.a), "b"_a = make_text(field.b)));
   py::list tensors;
   for (const TensorDifference& tensor : report.tensors) {
-    py::dict entry("name"_a = text(tensor.name), "a"_a = text(tensor.a), "b"_a = text(tensor.b));
+    py::dict entry("name"_a = make_text(tensor.name), "a"_a = make_text(tensor.a), "b"_a = make_text(tensor.b));
     if (tensor.values) {
       entry["different"] = tensor.values->different;
       entry["max_absolute"] = tensor.values->max_absolute;
@@ -376,10 +377,10 @@ py::dict diff_models(const Owner& a, const Owner& b, const py::dict& given, cons
 py::dict edit_file(const py::object& given, const py::dict& set, const std::vector<std::string>& erase,
                    const py::object& force, const py::object& dry_run) {
   using namespace py::literals;
-  const fs::path path = path_from(given);
+  const fs::path path = parse_path(given);
   AttributeChanges changes{
       .set = {}, .erase = erase, .force = parse_truth("force", force), .dry_run = parse_truth("dry_run", dry_run)};
-  for (const auto& [key, value] : attributes_from(set)) changes.set.emplace_back(key, value);
+  for (const auto& [key, value] : parse_attributes(set)) changes.set.emplace_back(key, value);
   const EditReport report = [&] {
     const Released released;
     return edit(path, changes);
@@ -390,9 +391,9 @@ py::dict edit_file(const py::object& given, const py::dict& set, const std::vect
   return py::dict("way"_a = way, "bytes"_a = report.bytes, "added"_a = to_python(report.added));
 }
 
-// Quantizes the only tensor of a model; makes another model of it.
+// Quantizes the first tensor of a model, and returns a model with the result alone.
 Owner quantize_tensor(const Owner& owner, const py::object& type, const py::object& group_size) {
-  const std::string name = utf8(type);
+  const std::string name = encode_utf8(type);
   const auto model = owner->use();
   ConvertOptions of;
   if (!set_quantization(of, name) || !of.quantize)
@@ -407,9 +408,9 @@ Owner quantize_tensor(const Owner& owner, const py::object& type, const py::obje
   });
 }
 
-// Returns a model of one tensor of ggml's blocks.
+// Returns a model with one tensor of ggml's blocks.
 Owner from_blocks(const py::object& data, const py::object& given, const py::tuple& dims) {
-  const std::string type = to_lower_ascii(utf8(given));
+  const std::string type = to_lower_ascii(encode_utf8(given));
   const BlobPtr blocks = borrow(data);
   Shape shape;
   for (const py::handle dim : dims) shape.push_back(parse_whole<std::uint64_t>("a number of shape", dim));
@@ -423,8 +424,8 @@ py::list list_all_formats() {
   using namespace py::literals;
   py::list result;
   for (const FormatInfo& format : formats()) {
-    result.append(py::dict("name"_a = text(format.name), "description"_a = text(format.description),
-                           "extension"_a = text(format.extension), "readable"_a = format.readable,
+    result.append(py::dict("name"_a = make_text(format.name), "description"_a = make_text(format.description),
+                           "extension"_a = make_text(format.extension), "readable"_a = format.readable,
                            "writable"_a = format.writable));
   }
   return result;
@@ -434,7 +435,7 @@ py::list list_all_formats() {
 
 void declare_operations(py::module_& module) {
   module.def("output_format", [](const py::object& path, const std::optional<std::string>& named) {
-    return text(find_format(path_from(path), named.value_or("")));
+    return make_text(find_output_format_name(parse_path(path), named.value_or("")));
   });
   module.def("convert", &convert_file);
   module.def("save", &save_model, py::arg("model").none(false), py::arg("to"), py::arg("options"), py::arg("progress"));
@@ -448,7 +449,7 @@ void declare_operations(py::module_& module) {
   module.def("formats", &list_all_formats);
   module.def("format_from_extension", [](const std::string& path) -> py::object {
     const auto found = format_from_extension(path);
-    return found ? py::object(text(*found)) : py::none();
+    return found ? py::object(make_text(*found)) : py::none();
   });
   module.def("quantize", &quantize_tensor, py::arg("model").none(false), py::arg("type"), py::arg("group_size"));
   module.def("from_blocks", &from_blocks, py::arg("data"), py::arg("type"), py::arg("shape"));

@@ -1,4 +1,4 @@
-// How well a model predicts texts, and how far its predictions are from another one's.
+// Perplexity: how well a model predicts texts, and how far its predictions are from another model's.
 #include <poise/perplexity.hpp>
 
 #include "long_call.hpp"
@@ -7,24 +7,24 @@
 namespace poise::python {
 namespace {
 
-// Threads use it in turn, without the GIL.
+// Measures perplexity. A mutex, which is locked without the GIL, lets threads take turns.
 class PyPerplexity {
  public:
   PyPerplexity(WeightsPtr model, WeightsPtr base, const SessionOptions& options)
       : perplexity_(std::move(model), std::move(base), options) {}
 
-  // Adds a text or token ids; as one document, with a window of more than 0 tokens. `progress` counts tokens.
+  // Adds a text or token ids. With a window of more than 0 tokens, these are one document. `progress` counts tokens.
   void add(const py::object& given, const py::object& window, const py::object& stride, const py::object& progress) {
     const PerplexityWindows windows = {.size = parse_whole<std::size_t>("window", window),
                                        .stride = parse_whole<std::size_t>("stride", stride)};
     if (windows.size == 0 && windows.stride > 0) refuse("stride needs window");
-    const Prompt prompt = prompt_from(given);
+    const Prompt prompt = parse_prompt(given);
     LongCall call(progress);
     call.run([&] {
       const std::lock_guard lock(mutex_);
       const auto add_to = [&](const auto& text) {
-        if (windows.size > 0) return perplexity_.add_windows(text, windows, call.progress(), call.stop());
-        perplexity_.add(text, call.progress(), call.stop());
+        if (windows.size > 0) return perplexity_.add_windows(text, windows, call.progress(), call.stop_token());
+        perplexity_.add(text, call.progress(), call.stop_token());
       };
       std::visit(add_to, prompt);
     });
@@ -67,7 +67,7 @@ class PyPerplexity {
 void declare_perplexity(py::module_& module) {
   py::class_<PyPerplexity>(module, "Perplexity")
       .def(py::init([](const PyWeights& model, const PyWeights* base, const py::dict& given) {
-             const SessionOptions options = session_options_from(given);
+             const SessionOptions options = parse_session_options(given);
              const WeightsPtr base_weights = base == nullptr ? nullptr : base->weights;
              const Released released;
              return std::make_unique<PyPerplexity>(model.weights, base_weights, options);

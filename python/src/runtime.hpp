@@ -24,7 +24,7 @@ using WeightsPtr = std::shared_ptr<const Weights>;
 // Returns text for people: invalid bytes become U+FFFD.
 py::str make_shown_text(const std::string& utf8);
 
-// From a model, from weights, or from tokenizer files.
+// Shares a tokenizer, and finds ids of pieces. Thread-safe.
 class PyTokenizer {
  public:
   explicit PyTokenizer(std::shared_ptr<const Tokenizer> tokenizer)
@@ -54,25 +54,25 @@ class PyTokenizer {
   std::shared_ptr<Ids> ids_;
 };
 
-// pybind11 has no const holders.
+// Shares weights, because pybind11 has no holders of const objects.
 struct PyWeights {
   WeightsPtr weights;
 };
 
-// Token ids: any iterable of integers, also arrays of one dimension. Throws TypeError for other objects.
-Tokens tokens_from(py::handle given);
+// Converts token ids: any iterable of integers, also arrays of one dimension. Throws TypeError for other objects.
+Tokens parse_token_ids(py::handle given);
 
-// A text to encode, or the ids of one.
+// Holds a text to encode, or token ids.
 using Prompt = std::variant<std::string, Tokens>;
-// Throws TypeError for other objects.
-Prompt prompt_from(py::handle given);
+// Converts a str or token ids. Throws TypeError for other objects.
+Prompt parse_prompt(py::handle given);
 
-// Reads the options that poise/_types.py lists; requires all of them. Throws TypeError and bad_argument.
-GenerateOptions generate_options_from(const py::dict& given);
-SessionOptions session_options_from(const py::dict& given);
-// Returns a layer of hidden states, from 0 to the model's last one; -1 is the last, -2 the one before. Throws TypeError
-// and bad_argument.
-std::size_t layer_from(const py::object& given, const Weights& weights);
+// Convert a dict with all options that poise/_types.py lists. Throw TypeError and bad_argument.
+GenerateOptions parse_generate_options(const py::dict& given);
+SessionOptions parse_session_options(const py::dict& given);
+// Converts the index of a layer of hidden states, where -1 is the last and -2 the one before it, to one from 0. Throws
+// TypeError and bad_argument.
+std::size_t parse_layer(const py::object& given, const Weights& weights);
 
 void declare_tokenizer(py::module_& module);
 void declare_sessions(py::module_& module);

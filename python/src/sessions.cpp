@@ -1,4 +1,4 @@
-// Sessions that generate token by token.
+// Sessions, and texts that they generate token by token.
 
 #include "elements.hpp"
 #include "long_call.hpp"
@@ -11,15 +11,15 @@ namespace {
 
 using Owner = std::shared_ptr<OpenModel>;
 
-// A session that counts the changes of its text. Used by one thread at a time.
+// Wraps a session, and counts the changes of its text. One thread at a time uses it.
 class Transcript {
  public:
   Transcript(const WeightsPtr& weights, const SessionOptions& options) : session_(weights, options) {}
-  // An independent copy.
+  // Makes an independent copy.
   Transcript(const Transcript& other) : session_(other.session_.fork()), state_(other.state_) {}
 
   const Session& session() const { return session_; }
-  // Changes with every change of the text.
+  // Returns a number that increases with every change of the text.
   std::uint64_t state() const { return state_; }
 
   void reset() {
@@ -32,13 +32,13 @@ class Transcript {
     ++state_;
   }
 
-  // Appends only tokens.
+  // Appends tokens, without the pending one.
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop) {
     append(tokens, stop);
     truncate(session_.position());  // no token is pending
   }
 
-  // Encodes a text that begins or continues here.
+  // Encodes a text to append: with BOS first if it begins the session.
   Tokens encode(std::string_view text) const {
     const bool begins = session_.position() == 0 && !session_.pending();
     return begins ? session_.prompt(text) : session_.tokenizer().encode(text);
@@ -48,7 +48,7 @@ class Transcript {
   bool is_full() const { return session_.pending() && session_.position() == session_.context(); }
 
   // Appends the pending token, then `tokens`.
-  void go_on(Tokens tokens, const std::stop_token& stop = {}) {
+  void continue_with(Tokens tokens, const std::stop_token& stop = {}) {
     if (const auto pending = session_.pending()) tokens.insert(tokens.begin(), *pending);
     append(tokens, stop);
     ++state_;
@@ -75,7 +75,7 @@ class Transcript {
   }
 
  private:
-  // All, or the first ones if stopped.
+  // Appends all tokens, or the first ones if `stop` is requested.
   void append(std::span<const TokenId> tokens, const std::stop_token& stop) {
     const std::size_t before = session_.position();
     try {
@@ -90,7 +90,8 @@ class Transcript {
   std::uint64_t state_ = 0;
 };
 
-// A session that threads use in turn. Take its mutex without the GIL: a waiting thread would block the owner.
+// Holds a session that threads use in turn. Its mutex is locked without the GIL; a thread that waited for it with the
+// GIL would block the thread that has it.
 class PySession {
  public:
   PySession(WeightsPtr weights, const SessionOptions& options)
@@ -105,30 +106,31 @@ class PySession {
     return std::shared_ptr<PySession>(new PySession(*this));
   }
 
-  // Requires: no GIL.
+  // Runs the work with the transcript. Requires: no GIL.
   template <typename Work>
-  auto with(Work&& work) {
+  auto use_transcript(Work&& work) {
     const std::lock_guard lock(mutex_);
     return work(transcript_);
   }
 
-  // Releases the GIL.
+  // Runs the work with the transcript, without the GIL.
   template <typename Work>
   auto run(Work&& work) {
     const Released released;
-    return with(work);
+    return use_transcript(work);
   }
 
-  // The same for work that may take long: its second argument requests a stop.
+  // Does the same for work that may take long; its second argument is a stop token.
   template <typename Work>
   auto run_long(Work&& work) {
     LongCall call;
-    return call.run([&] { return with([&](Transcript& transcript) { return work(transcript, call.stop()); }); });
+    return call.run(
+        [&] { return use_transcript([&](Transcript& transcript) { return work(transcript, call.stop_token()); }); });
   }
 
   const Weights& weights() const { return *weights_; }
   const WeightsPtr& shared_weights() const { return weights_; }
-  // Throws unsupported when the model has no vocabulary.
+  // Returns the tokenizer. Throws unsupported when the model has no vocabulary.
   const PyTokenizer& tokenizer() const {
     if (!tokenizer_) (void)weights_->tokenizer();  // throws
     return *tokenizer_;
@@ -145,33 +147,33 @@ class PySession {
   Transcript transcript_;
 };
 
-PyWeights load(const Owner& owner) {
+PyWeights load_model_weights(const Owner& owner) {
   const auto model = owner->use();
   LongCall call;
   return {call.run([&] { return load_weights(*model); })};
 }
 
 void feed_all(PySession& session, const py::object& given) {
-  const Tokens tokens = tokens_from(given);
+  const Tokens tokens = parse_token_ids(given);
   session.run_long([&](Transcript& text, const auto& stop) { text.feed(tokens, stop); });
 }
 
-Memory logits(PySession& session) {
-  return session.run([](const Transcript& text) { return memory_of(text.session().logits()); });
+Memory copy_logits(PySession& session) {
+  return session.run([](const Transcript& text) { return copy_to_memory(text.session().logits()); });
 }
 
-Memory hidden_state(PySession& session) {
-  return session.run([](const Transcript& text) { return memory_of(text.session().hidden_state()); });
+Memory copy_hidden_state(PySession& session) {
+  return session.run([](const Transcript& text) { return copy_to_memory(text.session().hidden_state()); });
 }
 
-Memory hidden_states(PySession& session, const py::object& given, const py::object& given_layer) {
-  const Tokens tokens = tokens_from(given);
-  const std::size_t layer = layer_from(given_layer, session.weights());
+Memory compute_hidden_states(PySession& session, const py::object& given, const py::object& given_layer) {
+  const Tokens tokens = parse_token_ids(given);
+  const std::size_t layer = parse_layer(given_layer, session.weights());
   return session.run_long(
-      [&](Transcript& text, const auto& stop) { return memory_of(text.hidden_states(tokens, layer, stop)); });
+      [&](Transcript& text, const auto& stop) { return copy_to_memory(text.hidden_states(tokens, layer, stop)); });
 }
 
-// One text that a session generates, token by token: Session::generate() for a caller that asks.
+// Generates a text as Session::generate() does, but one token for each call of next().
 class Generator {
  public:
   Generator(std::shared_ptr<PySession> session, const Prompt& prompt, const GenerateOptions& options)
@@ -179,16 +181,16 @@ class Generator {
     require_tokens(session_->weights(), options);
     LongCall call;
     call.run([&] {
-      const std::stop_token stop = call.stop();
+      const std::stop_token stop = call.stop_token();
       const EncodingStop stoppable(stop);
-      session_->with([&](Transcript& transcript) {
+      session_->use_transcript([&](Transcript& transcript) {
         const auto* const text = std::get_if<std::string>(&prompt);
         begin(transcript, text == nullptr ? std::get<Tokens>(prompt) : transcript.encode(*text), stop);
       });
     });
   }
 
-  // (token, text that is certain now), or None at the end.
+  // Returns (token, text that later tokens cannot change), or None at the end.
   py::object next() {
     if (left_ == 0) return py::none();
     const std::optional<TokenId> token = session_->run([&](Transcript& transcript) { return step(transcript); });
@@ -198,7 +200,7 @@ class Generator {
     return py::make_tuple(*token, make_shown_text(piece));
   }
 
-  // Returns the bytes held back for its tokens.
+  // Returns the text held back so far.
   py::str finish() { return stream_ && gave_ ? make_shown_text(stream_->finish()) : py::str(""); }
 
  private:
@@ -206,7 +208,7 @@ class Generator {
     if (prompt.empty() && transcript.is_full()) {
       left_ = 0;
     } else {
-      transcript.go_on(prompt, stop);
+      transcript.continue_with(prompt, stop);
     }
     state_ = transcript.state();
     const std::span<const TokenId> fed = transcript.session().tokens();
@@ -222,7 +224,7 @@ class Generator {
         left_ = 0;
         return std::nullopt;
       }
-      transcript.go_on({});
+      transcript.continue_with({});
     }
     const TokenId token = transcript.sample(sampler_);
     state_ = transcript.state();
@@ -236,8 +238,8 @@ class Generator {
   GenerateOptions options_;
   Sampler sampler_;
   std::optional<ContinuationStream> stream_;
-  std::size_t left_;         // tokens to generate at most
-  std::uint64_t state_ = 0;  // after the last token
+  std::size_t left_;         // the largest number of tokens still to generate
+  std::uint64_t state_ = 0;  // of the transcript after the last token
   bool gave_ = false;
 };
 
@@ -245,20 +247,19 @@ class Generator {
 
 void declare_sessions(py::module_& module) {
   py::class_<PyWeights>(module, "Weights")
-      .def(py::init(&load), py::arg("model").none(false))
+      .def(py::init(&load_model_weights), py::arg("model").none(false))
       .def_property_readonly("vocabulary_size", [](const PyWeights& of) { return of.weights->vocabulary_size(); })
       .def_property_readonly(
-          "hidden_size", [](const PyWeights& of) { return of.weights->hidden_size(); },
-          "The numbers of a hidden state.")
+          "hidden_size", [](const PyWeights& of) { return of.weights->hidden_size(); }, "The length of a hidden state.")
       .def_property_readonly(
           "layers", [](const PyWeights& of) { return of.weights->layers(); },
-          "Blocks of attention and feed-forward network.")
+          "The number of blocks of attention and feed-forward network.")
       .def_property_readonly(
           "max_context", [](const PyWeights& of) { return of.weights->max_context(); },
-          "The maximum number of positions of a session.");
+          "The largest number of positions of a session.");
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
       .def(py::init([](const PyWeights& of, const py::dict& given, const PyWeights* draft, bool lookup) {
-             SessionOptions options = session_options_from(given);
+             SessionOptions options = parse_session_options(given);
              if (lookup) options.draft.emplace();
              if (draft != nullptr) options.draft = {.model = draft->weights};
              const Released released;
@@ -276,9 +277,10 @@ void declare_sessions(py::module_& module) {
       .def_property_readonly("tokenizer", [](const PySession& of) { return of.tokenizer(); })
       .def("prompt",
            [](PySession& of, const py::object& given) {
-             const std::string prompt = utf8(given);
+             const std::string prompt = encode_utf8(given);
              return run_encoding(prompt.size(), [&] {
-               return of.with([&](const Transcript& transcript) { return transcript.session().prompt(prompt); });
+               return of.use_transcript(
+                   [&](const Transcript& transcript) { return transcript.session().prompt(prompt); });
              });
            })
       .def("reset", [](PySession& of) { of.run([](Transcript& text) { text.reset(); }); })
@@ -294,13 +296,13 @@ void declare_sessions(py::module_& module) {
            })
       .def("save",
            [](PySession& of, const py::object& given, const py::object& overwrite) {
-             const std::filesystem::path path = path_from(given);
+             const std::filesystem::path path = parse_path(given);
              const bool replaces = parse_truth("overwrite", overwrite);
              of.run_long([&](const Transcript& text, const auto&) { text.session().save(path, replaces); });
            })
       .def("load",
            [](PySession& of, const py::object& given) {
-             const std::filesystem::path path = path_from(given);
+             const std::filesystem::path path = parse_path(given);
              of.run_long([&](Transcript& text, const auto&) { text.load(path); });
            })
       .def("top_log_probabilities",
@@ -313,17 +315,17 @@ void declare_sessions(py::module_& module) {
              return all;
            })
       .def("feed", &feed_all)
-      .def("logits", &logits)
-      .def("hidden_state", &hidden_state)
-      .def("hidden_states", &hidden_states)
+      .def("logits", &copy_logits)
+      .def("hidden_state", &copy_hidden_state)
+      .def("hidden_states", &compute_hidden_states)
       .def("log_probabilities", [](PySession& of, const py::object& given) {
-        const Tokens tokens = tokens_from(given);
+        const Tokens tokens = parse_token_ids(given);
         return of.run_long([&](Transcript& text, const auto& stop) { return text.log_probabilities(tokens, stop); });
       });
   py::class_<Generator>(module, "Generator")
       .def(py::init([](std::shared_ptr<PySession> session, const py::object& prompt, const py::dict& given) {
-             const GenerateOptions options = generate_options_from(given);
-             return std::make_unique<Generator>(std::move(session), prompt_from(prompt), options);
+             const GenerateOptions options = parse_generate_options(given);
+             return std::make_unique<Generator>(std::move(session), parse_prompt(prompt), options);
            }),
            py::arg("session").none(false), py::arg("prompt"), py::arg("options"))
       .def("next", &Generator::next)

@@ -13,14 +13,14 @@ namespace poise::python {
 namespace {
 
 constexpr std::uint64_t kPiece = 4 << 20;    // bytes that a thread reads at once
-constexpr std::uint64_t kWindow = 1 << 20;   // bytes read to pick some of them
-constexpr std::uint64_t kWorthALook = 4096;  // longer runs are read separately
+constexpr std::uint64_t kWindow = 1 << 20;   // bytes read at once to pick short runs from them
+constexpr std::uint64_t kWorthALook = 4096;  // bytes; longer runs are read separately
 
 using Stopped = std::function<bool()>;
 
 bool should_stop(const Stopped& stopped) { return stopped && stopped(); }
 
-// Reads [offset, offset + size); on all processors if the blob can seek.
+// Reads bytes [offset, offset + size), on all processors if the blob can seek.
 void read_run(const Blob& blob, std::uint64_t offset, std::byte* out, std::uint64_t size, const Stopped& stopped) {
   if (size == 0) return;
   if (!blob.seekable() && offset == 0 && size == blob.size())
@@ -34,7 +34,7 @@ void read_run(const Blob& blob, std::uint64_t offset, std::byte* out, std::uint6
   });
 }
 
-// The reads of one run of equal steps: `count` runs of `run` bytes, `step` bytes apart, from `offset` on.
+// Describes runs at equal distances: `count` runs of `run` bytes, `step` bytes apart, from `offset` on.
 struct Comb {
   std::uint64_t offset = 0;
   std::uint64_t run = 0;
@@ -61,7 +61,7 @@ void read_comb(const Blob& blob, const Comb& comb, std::vector<std::byte>& windo
 
 }  // namespace
 
-Strided Strided::whole(const Shape& shape) {
+Strided Strided::make_whole(const Shape& shape) {
   Strided result;
   result.shape.assign(shape.begin(), shape.end());
   result.strides.resize(shape.size());
@@ -91,18 +91,19 @@ void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements
   const std::uint64_t count = elements.count();
   if (count == 0) return;
   if (elements.is_run()) return read_run(blob, elements.first * width, out, count * width, stopped);
-  if (!blob.map() && !blob.seekable()) {  // each read would start at the front
+  if (!blob.map() && !blob.seekable()) {  // each read would decode the blob from its start
     std::vector<std::byte> bytes(static_cast<std::size_t>(elements.extent() * width));
     read_run(blob, elements.first * width, bytes.data(), bytes.size(), stopped);
     Strided inside = elements;
     inside.first = 0;
     return read_strided(*make_memory_blob(std::move(bytes), "slice"), width, inside, out, stopped);
   }
-  std::size_t inner = elements.shape.size();  // dimensions from here on are one run
+  std::size_t inner = elements.shape.size();  // dimensions from this one on are contiguous
   std::uint64_t run = 1;
   while (inner > 0 && (elements.shape[inner - 1] == 1 || elements.strides[inner - 1] == run))
     run *= elements.shape[--inner];
-  // The dimension of the comb; the code loops over those before it. inner > 0, since it is not one run.
+  // The comb is along this dimension, and the loop below covers those before it. inner > 0, since not all elements are
+  // contiguous.
   const std::size_t outer = inner - 1;
   Comb comb{.offset = 0, .run = run * width, .step = elements.strides[outer] * width, .count = elements.shape[outer]};
   std::vector<std::uint64_t> index(outer, 0);

@@ -1,4 +1,4 @@
-// Strided: the elements of a row-major array that a slice takes, and how to read only them.
+// Strided: the elements that a slice takes of a row-major array; read_strided() reads only them.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,17 @@
 
 namespace poise::python {
 
-// Elements of a row-major array: in each dimension `shape` of them, `strides` elements apart (at least 1), from element
-// `first` on.
+// Selects elements of a row-major array: in each dimension `shape` of them, `strides` elements apart (at least 1), from
+// element `first` on.
 struct Strided {
   std::uint64_t first = 0;
   std::vector<std::uint64_t> shape;
   std::vector<std::uint64_t> strides;
 
-  static Strided whole(const Shape& shape);
+  // Selects all elements.
+  static Strided make_whole(const Shape& shape);
 
+  // Returns the number of selected elements.
   std::uint64_t count() const;
   // Returns true if the elements are contiguous.
   bool is_run() const;
@@ -27,9 +29,10 @@ struct Strided {
   std::uint64_t extent() const;
 };
 
-// Copies the elements, of `width` bytes each, to `out`, in row-major order; from a seekable blob reads not much more
-// than them. Throws what reading the blob throws, and std::bad_alloc. Requires: the blob holds them; `out` has space.
-// When `stopped` (may be empty; called from many threads) returns true, ends early with undefined contents of `out`.
+// Copies the elements, of `width` bytes each, to `out`, in row-major order. Reads little more than these from a
+// seekable blob. When `stopped` (may be empty; called from many threads) returns true, ends early, and the contents of
+// `out` are undefined. Throws what reading the blob throws, and std::bad_alloc. Requires: the blob has the elements;
+// `out` has space.
 void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements, std::byte* out,
                   const std::function<bool()>& stopped = {});
 

@@ -1,4 +1,4 @@
-// Tensors: slices of them, their elements as memory, their parts.
+// Tensors: their slices, their elements as memory, their parts.
 
 #include "elements.hpp"
 #include "views/dense.hpp"
@@ -13,27 +13,27 @@ using Owner = std::shared_ptr<OpenModel>;
   throw py::error_already_set();
 }
 
-Elements find(const Owner& owner, const py::object& given) {
+Elements find_tensor(const Owner& owner, const py::object& given) {
   const auto model = owner->use();
-  const auto name = name_from(given);
+  const auto name = parse_name(given);
   if (!name) raise_key_error(given);
   if (const Tensor* const found = model->find(*name)) return {owner, *found};
   const std::vector<const Tensor*> in_file = model->find_in_file(*name);
   if (in_file.size() > 1) {
-    raise_key_error(text(fmt::format("{} is {} tensors: {}, ...", *name, in_file.size(), in_file.front()->name)));
+    raise_key_error(make_text(fmt::format("{} is {} tensors: {}, ...", *name, in_file.size(), in_file.front()->name)));
   }
   if (in_file.empty()) raise_key_error(given);
   return {owner, *in_file.front()};
 }
 
-Elements at(const Owner& owner, std::size_t index) {
+Elements get_tensor_at(const Owner& owner, std::size_t index) {
   const auto model = owner->use();
   if (index >= model->size())
     throw py::index_error(fmt::format("tensor {} is out of range: there are {}", index, model->size()));
   return {owner, model->tensors()[index]};
 }
 
-// Applies the keys of a subscript, narrowing one dimension after another.
+// Applies the keys of a subscript, one dimension after another.
 class Slicer {
  public:
   explicit Slicer(const Strided& from) : from_(from) { result_.first = from.first; }
@@ -42,9 +42,9 @@ class Slicer {
     std::size_t ellipses = 0;
     for (const py::handle key : keys) ellipses += std::size_t{key.ptr() == Py_Ellipsis};
     const std::size_t named = keys.size() - ellipses;
-    if (ellipses > 1) throw py::index_error("there can be one ellipsis");
+    if (ellipses > 1) throw py::index_error("expected at most one ellipsis (...)");
     if (named > from_.shape.size())
-      throw py::index_error(fmt::format("{} indices for {} dimensions", named, from_.shape.size()));
+      throw py::index_error(fmt::format("expected at most {} indices, found {}", from_.shape.size(), named));
     for (const py::handle key : keys) {
       if (key.ptr() == Py_Ellipsis) {
         keep(from_.shape.size() - named);
@@ -82,7 +82,7 @@ class Slicer {
     Py_ssize_t index = PyNumber_AsSsize_t(key.ptr(), PyExc_IndexError);
     if (index == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
     if (index < -size || index >= size)
-      throw py::index_error(fmt::format("index {} of a dimension of {}", index, size));
+      throw py::index_error(fmt::format("index {} is out of range: the dimension has {}", index, size));
     if (index < 0) index += size;
     result_.first += static_cast<std::uint64_t>(index) * stride;
   }
@@ -97,23 +97,23 @@ class Slicer {
   std::size_t dimension_ = 0;
 };
 
-Elements slice(const Elements& from, const py::object& key) {
+Elements take_slice(const Elements& from, const py::object& key) {
   const py::tuple keys = py::isinstance<py::tuple>(key) ? py::reinterpret_borrow<py::tuple>(key) : py::make_tuple(key);
   return {from, Slicer(from.place()).take(keys)};
 }
 
-// (dtype, shape, Memory, offset, strides): the elements if they are mapped; Memory None: they must be read. Strides
-// None: row-major.
-py::tuple view(const Elements& of) {
+// Returns (dtype, shape, Memory, offset, strides) of the elements. Memory None: they are not mapped and must be read.
+// Strides None: row-major.
+py::tuple make_view(const Elements& of) {
   const HeldElements held = of.hold();
-  const py::str dtype = text(to_string(held.require_dtype()));
-  std::optional<Placed> placed = held.mapped();
+  const py::str dtype = make_text(to_string(held.require_dtype()));
+  std::optional<Placed> placed = held.find_mapped();
   if (!placed) return py::make_tuple(dtype, to_tuple(held.place.shape), py::none(), 0, py::none());
   const py::object strides = held.place.is_run() ? py::object(py::none()) : to_tuple(placed->strides);
   return py::make_tuple(dtype, to_tuple(held.place.shape), std::move(placed->memory), placed->offset, strides);
 }
 
-// Returns a copy in row-major order, packed as in files.
+// Returns a copy in row-major order; elements of 4 bits are packed as in files.
 Memory read_packed(const Elements& of) {
   const HeldElements held = of.hold();
   Memory memory = read_patiently(held, std::nullopt);
@@ -128,8 +128,8 @@ Memory read_packed(const Elements& of) {
 
 // ---- the buffer protocol ----
 
-// struct's letters for types that Python knows.
-const char* find_format(DType dtype) {
+// Returns the letters of Python's module struct for a type; null for types without letters.
+const char* find_struct_letter(DType dtype) {
   switch (dtype) {
     case DType::f64: return "d";
     case DType::f32: return "f";
@@ -165,14 +165,14 @@ int lend_tensor(PyObject* self, Py_buffer* view, int flags) {
   try {
     const HeldElements held = py::cast<const Elements&>(py::handle(self)).hold();
     const auto dtype = held.dtype();
-    const char* const format = dtype ? find_format(*dtype) : nullptr;
-    auto placed = format == nullptr ? std::nullopt : held.mapped();
+    const char* const format = dtype ? find_struct_letter(*dtype) : nullptr;
+    auto placed = format == nullptr ? std::nullopt : held.find_mapped();
     if (!placed)
       return refuse_buffer("the elements are not in memory as numbers that buffers have; .numpy() decodes them");
     if ((flags & PyBUF_WRITABLE) != 0) return refuse_buffer("a model's bytes are read-only");
     const bool run = held.place.is_run();
     if (!run && (flags & PyBUF_STRIDES) != PyBUF_STRIDES)
-      return refuse_buffer("the elements are not one after the other");
+      return refuse_buffer("the elements are not contiguous; .numpy() can copy them");
     if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && held.place.shape.size() > 1)
       return refuse_buffer("the elements are in row-major order");
     auto lent = std::make_unique<Lent>();
@@ -205,7 +205,7 @@ void give_back(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->int
 
 PyObject* get_item_for_c(PyObject* self, Py_ssize_t index) { return PyObject_CallMethod(self, "_item", "n", index); }
 
-// Makes C code that treats instances of a class as sequences use their _item() instead of __getitem__().
+// Makes C code that uses instances of a class as sequences call their _item() instead of __getitem__().
 void give_items(const py::type& type) {
   if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
                         reinterpret_cast<PyTypeObject*>(py::type::of<Elements>().ptr())))
@@ -215,25 +215,25 @@ void give_items(const py::type& type) {
 
 // ---- parts ----
 
-// (role, dtype, decoded bytes, path, offset, stored bytes, encoding, digest)
-py::list parts(const Elements& of) {
+// Returns a tuple for each part: (role, dtype, decoded bytes, path, offset, stored bytes, encoding, digest).
+py::list list_tensor_parts(const Elements& of) {
   const auto tensor = of.tensor();
   py::list result;
   for (const Part& part : tensor->parts) {
     const auto stored = part.blob->stored();
-    result.append(py::make_tuple(text(part.role), text(part.shown_type()), part.blob->size(),
-                                 stored ? py::object(text(stored->source->name())) : py::none(),
+    result.append(py::make_tuple(make_text(part.role), make_text(part.shown_type()), part.blob->size(),
+                                 stored ? py::object(make_text(stored->source->name())) : py::none(),
                                  stored ? py::object(py::int_(stored->offset)) : py::none(),
                                  stored ? py::object(py::int_(stored->length)) : py::none(),
-                                 stored ? py::object(text(stored->encoding)) : py::none(),
-                                 part.digest ? py::object(text(part.digest->text)) : py::none()));
+                                 stored ? py::object(make_text(stored->encoding)) : py::none(),
+                                 part.digest ? py::object(make_text(part.digest->text)) : py::none()));
   }
   return result;
 }
 
-// Returns all decoded bytes of a part: the file's if they can be lent, else a copy.
+// Returns all decoded bytes of a part: the mapped file's if possible, else a copy.
 Memory read_part_bytes(const Elements& of, const py::object& given) {
-  const std::string role = utf8(given);
+  const std::string role = encode_utf8(given);
   const auto tensor = of.tensor();
   const Part& part = tensor->require(role);
   const Released released;
@@ -241,12 +241,12 @@ Memory read_part_bytes(const Elements& of, const py::object& given) {
     return {const_cast<std::byte*>(bytes->data()), bytes->size(), false, BlobPtr(part.blob)};  // NOLINT: read-only
   }
   Memory memory = make_memory(part.blob->size());
-  read_strided(*part.blob, 1, Strided::whole({part.blob->size()}), memory.data);
+  read_strided(*part.blob, 1, Strided::make_whole({part.blob->size()}), memory.data);
   return memory;
 }
 
 std::optional<DType> parse_optional_dtype(const std::optional<std::string>& name) {
-  return name ? std::optional(dtype_from(*name)) : std::nullopt;
+  return name ? std::optional(parse_dtype(*name)) : std::nullopt;
 }
 
 }  // namespace
@@ -258,22 +258,22 @@ void declare_tensors(py::module_& module) {
     type->as_buffer.bf_releasebuffer = &give_back;
   });
   py::class_<Elements>(module, "Elements", buffers)
-      .def(py::init(&at), py::arg("model").none(false), py::arg("index"))
-      .def(py::init(&find), py::arg("model").none(false), py::arg("name"))
-      .def(py::init(&slice), py::arg("of"), py::arg("key"))
-      .def_property_readonly("name", [](const Elements& of) { return text(of.tensor()->name); })
-      .def_property_readonly("file_name", [](const Elements& of) { return text(of.tensor()->name_in_file()); })
+      .def(py::init(&get_tensor_at), py::arg("model").none(false), py::arg("index"))
+      .def(py::init(&find_tensor), py::arg("model").none(false), py::arg("name"))
+      .def(py::init(&take_slice), py::arg("of"), py::arg("key"))
+      .def_property_readonly("name", [](const Elements& of) { return make_text(of.tensor()->name); })
+      .def_property_readonly("file_name", [](const Elements& of) { return make_text(of.tensor()->name_in_file()); })
       .def_property_readonly("shape",
                              [](const Elements& of) { return to_tuple((void(of.tensor()), of.place().shape)); })
       .def_property_readonly("size", [](const Elements& of) { return (void(of.tensor()), of.place().count()); })
       .def_property_readonly("dtype",
                              [](const Elements& of) {
                                const auto type = of.hold().dtype();
-                               return type ? py::object(text(to_string(*type))) : py::object(py::none());
+                               return type ? py::object(make_text(to_string(*type))) : py::object(py::none());
                              })
-      .def("_require_dtype", [](const Elements& of) { return text(to_string(of.hold().require_dtype())); })
+      .def("_require_dtype", [](const Elements& of) { return make_text(to_string(of.hold().require_dtype())); })
       .def("_has_floats", [](const Elements& of) { return has_float_elements(*of.tensor()); })
-      .def("_view", &view)
+      .def("_view", &make_view)
       .def(
           "_read",
           [](const Elements& of, const std::optional<std::string>& dtype) {
@@ -287,11 +287,12 @@ void declare_tensors(py::module_& module) {
             return to_dlpack(of.hold(), parse_optional_dtype(dtype), bits);
           },
           py::arg("dtype") = py::none(), py::arg("bits") = false)
-      .def_property_readonly("_stored", [](const Elements& of) { return text(describe_stored_type(*of.tensor())); })
-      .def_property_readonly("_layout", [](const Elements& of) { return text(of.tensor()->layout.name()); })
+      .def_property_readonly("_stored",
+                             [](const Elements& of) { return make_text(describe_stored_type(*of.tensor())); })
+      .def_property_readonly("_layout", [](const Elements& of) { return make_text(of.tensor()->layout.name()); })
       .def_property_readonly("_attributes", [](const Elements& of) { return to_python(of.tensor()->attributes); })
       .def_property_readonly("_stored_bytes", [](const Elements& of) { return of.tensor()->size_bytes(); })
-      .def("_parts", &parts)
+      .def("_parts", &list_tensor_parts)
       .def("_part_bytes", &read_part_bytes, py::arg("role"));
   module.def("give_items", &give_items, py::arg("type"));
   declare_dlpack(module);

@@ -1,4 +1,4 @@
-// Tokenizers.
+// Tokenizers, streams of text, and chat templates.
 #include <algorithm>
 
 #include <poise/chat.hpp>
@@ -18,20 +18,20 @@ py::str make_shown_text(const std::string& utf8) {
       PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "replace"));
 }
 
-Tokens tokens_from(py::handle given) {
+Tokens parse_token_ids(py::handle given) {
   if (PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr()))
     throw py::type_error(
-        fmt::format("token ids are integers, and {} is text; .prompt(text) or tokenizer.encode(text) gives its ids",
+        fmt::format("token ids are integers, found the text {}; .prompt(text) or tokenizer.encode(text) gives its ids",
                     make_short_repr(given)));
   const bool is_array = py::hasattr(given, "tolist") && py::hasattr(given, "shape");  // numpy's, torch's
   if (is_array && py::len(given.attr("shape")) != 1)
-    throw py::type_error(fmt::format("token ids have one dimension, and the shape is {}; of a batch, ids[0] has one",
-                                     utf8(py::repr(py::list(given.attr("shape"))))));
+    throw py::type_error(fmt::format("token ids have one dimension, found the shape {}; for a batch, pass ids[0]",
+                                     encode_utf8(py::repr(py::list(given.attr("shape"))))));
   const auto items = is_array ? py::object(given.attr("tolist")()) : py::reinterpret_borrow<py::object>(given);
   PyObject* const iterator = PyObject_GetIter(items.ptr());
   if (iterator == nullptr) {
     PyErr_Clear();
-    throw py::type_error(fmt::format("token ids are integers, and {} has none", make_short_repr(given)));
+    throw py::type_error(fmt::format("token ids are integers, found {}; pass a list of them", make_short_repr(given)));
   }
   Tokens tokens;
   for (const py::handle item : py::reinterpret_steal<py::iterator>(iterator))
@@ -49,7 +49,7 @@ PyTokenizer make_tokenizer(std::optional<Vocabulary> vocabulary, std::string_vie
   return PyTokenizer(std::make_shared<const Tokenizer>(*std::move(vocabulary)));
 }
 
-// Returns the vocabulary, without tokens that the embedding has no rows for.
+// Returns the model's vocabulary, without tokens for which the embedding has no rows.
 std::optional<Vocabulary> find_usable_vocabulary(const Model& model) {
   std::optional<Vocabulary> vocabulary = make_vocabulary(model);
   const auto rows = vocabulary ? count_embedded_tokens(model) : std::nullopt;
@@ -63,49 +63,51 @@ PyTokenizer make_model_tokenizer(const Owner& owner) {
 }
 
 PyTokenizer read_tokenizer(const py::object& given) {
-  const std::filesystem::path path = path_from(given);
+  const std::filesystem::path path = parse_path(given);
   const Released released;
   std::optional<Vocabulary> vocabulary = read_vocabulary(path);
   if (!vocabulary) vocabulary = find_usable_vocabulary(open(path));
-  return make_tokenizer(std::move(vocabulary), "there is no vocabulary in it", path);
+  return make_tokenizer(std::move(vocabulary),
+                        "has no vocabulary; pass a tokenizer file such as tokenizer.json, or a directory with one",
+                        path);
 }
 
-PyTokenizer tokenizer_from(const py::object& given) {
+PyTokenizer open_tokenizer(const py::object& given) {
   if (py::isinstance<OpenModel>(given)) return make_model_tokenizer(given.cast<Owner>());
-  if (py::hasattr(given, "_core")) return tokenizer_from(given.attr("_core"));  // poise.Model's
+  if (py::hasattr(given, "_core")) return open_tokenizer(given.attr("_core"));  // poise.Model's
   return read_tokenizer(given);
 }
 
-Tokens encoded(const PyTokenizer& tokenizer, const std::string& text, bool special) {
+Tokens encode_text(const PyTokenizer& tokenizer, const std::string& text, bool special) {
   return run_encoding(text.size(),
                       [&] { return special ? tokenizer->encode_with_special(text) : tokenizer->encode(text); });
 }
 
-// Returns the ids of a text, or for a list of texts a list of their ids.
-py::object encode(const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
+// Returns the ids of a text, or a list of the ids of each text for a list.
+py::object encode_texts(const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
   const bool special = parse_truth("special", with_special);
-  if (PyUnicode_Check(given.ptr())) return py::cast(encoded(tokenizer, utf8(given), special));
+  if (PyUnicode_Check(given.ptr())) return py::cast(encode_text(tokenizer, encode_utf8(given), special));
   if (!py::isinstance<py::list>(given) && !py::isinstance<py::tuple>(given))
     throw py::type_error(fmt::format("text is {}, expected str or a list of them", make_short_repr(given)));
   py::list all;
   for (const py::handle one : given) {
-    all.append(encoded(tokenizer, utf8(one), special));
+    all.append(encode_text(tokenizer, encode_utf8(one), special));
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   }
   return all;
 }
 
-// Refuses bytes, which JSON would turn into text.
+// Throws bad_argument for bytes, which JSON would turn into text.
 void refuse_bytes(const Value& value) {
   if (value.get_if<Value::Bytes>() != nullptr)
-    refuse("messages: expected text, found bytes; .decode() makes text of them");
+    refuse("messages: expected text, found bytes; .decode() converts them to text");
   if (const auto* items = value.get_if<Value::Array>()) std::ranges::for_each(*items, refuse_bytes);
   if (const auto* map = value.get_if<Attributes>()) {
     for (const auto& [key, item] : *map) refuse_bytes(item);
   }
 }
 
-// Renders messages with a chat template: the text and its ids.
+// Renders messages with a chat template. Returns the text and its ids.
 py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, const py::object& tools,
                       const py::object& documents, const py::object& jinja, const py::object& add_generation_prompt,
                       const py::kwargs& variables) {
@@ -115,9 +117,9 @@ py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, 
   all["tools"] = tools;
   all["documents"] = documents;
   all["add_generation_prompt"] = parse_truth("add_generation_prompt", add_generation_prompt);
-  const Attributes conversation = attributes_from(all);
+  const Attributes conversation = parse_attributes(all);
   for (const auto& [key, value] : conversation) refuse_bytes(value);
-  const std::optional<std::string> source = jinja.is_none() ? std::nullopt : std::optional(utf8(jinja));
+  const std::optional<std::string> source = jinja.is_none() ? std::nullopt : std::optional(encode_utf8(jinja));
   ChatText made;
   {
     const Released released;
@@ -142,9 +144,9 @@ struct PyStream {
 
 void declare_tokenizer(py::module_& module) {
   py::class_<PyTokenizer>(module, "Tokenizer", "Text to token ids and back, by a model's vocabulary. Thread-safe.")
-      .def(py::init(&tokenizer_from), py::arg("model"))
+      .def(py::init(&open_tokenizer), py::arg("model"))
       .def_static("open", &read_tokenizer, py::arg("path"), "poise.read_tokenizer().")
-      .def("encode", &encode, py::arg("text"), py::kw_only(), py::arg("special") = false,
+      .def("encode", &encode_texts, py::arg("text"), py::kw_only(), py::arg("special") = false,
            "The ids of a text, or for a list of texts the ids of each. special: with the special tokens around it: "
            "those of "
            "the tokenizer's template, else BOS in front where there is one.")
@@ -158,7 +160,7 @@ void declare_tokenizer(py::module_& module) {
       .def(
           "decode",
           [](const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
-            const Tokens ids = tokens_from(given);
+            const Tokens ids = parse_token_ids(given);
             const bool special = parse_truth("special", with_special);
             std::string result;
             {
@@ -172,13 +174,14 @@ void declare_tokenizer(py::module_& module) {
       .def(
           "piece",
           [](const PyTokenizer& tokenizer, const py::object& id) {
-            return text(tokenizer->piece(parse_whole<TokenId>("id", id)));
+            return make_text(tokenizer->piece(parse_whole<TokenId>("id", id)));
           },
           py::arg("id"), "A token as the vocabulary spells it.")
       .def(
           "id",
           [](const PyTokenizer& tokenizer, const py::object& given) {
-            const std::optional<std::string> piece = PyUnicode_Check(given.ptr()) ? name_from(given) : utf8(given);
+            const std::optional<std::string> piece =
+                PyUnicode_Check(given.ptr()) ? parse_name(given) : encode_utf8(given);
             const Released released;
             return piece ? tokenizer.id(*piece) : std::nullopt;
           },
@@ -211,7 +214,7 @@ void declare_tokenizer(py::module_& module) {
       [] {
         py::dict ends;
         for (const BuiltInTemplateInfo& built_in : list_built_in_templates())
-          ends[text(built_in.name)] = text(built_in.end);
+          ends[make_text(built_in.name)] = make_text(built_in.end);
         return ends;
       },
       "The names of the built-in chat templates, those that are used most first, each with the text that ends an "
@@ -223,12 +226,12 @@ void declare_tokenizer(py::module_& module) {
              "a GGUF.\n\nRaises UnsupportedError where there is no vocabulary, and what open() raises.");
 }
 
-Vocabulary vocabulary_from(const py::object& given) {
+Vocabulary copy_vocabulary(const py::object& given) {
   if (py::isinstance<Vocabulary>(given)) return given.cast<const Vocabulary&>();
   if (!py::isinstance<PyTokenizer>(given) && !py::isinstance<OpenModel>(given))
     throw py::type_error(
         fmt::format("vocabulary is {}, expected a Vocabulary, a Tokenizer or a Model", make_short_repr(given)));
-  const PyTokenizer tokenizer = py::isinstance<PyTokenizer>(given) ? given.cast<PyTokenizer>() : tokenizer_from(given);
+  const PyTokenizer tokenizer = py::isinstance<PyTokenizer>(given) ? given.cast<PyTokenizer>() : open_tokenizer(given);
   return tokenizer->vocabulary();
 }
 

@@ -10,41 +10,41 @@
 namespace poise::python {
 namespace {
 
-constexpr int kDeepest = 64;  // the limit of readers
+constexpr int kDeepest = 64;  // readers have the same limit
 
-py::object taken(PyObject* made) {
+py::object take_result(PyObject* made) {
   if (made == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(made);
 }
 
-// `name`: the owner of the value, for errors.
-Value value_from(py::handle object, const std::string& name, int depth);
+// Converts a value. `name` is the key of the value, for errors.
+Value parse_value(py::handle object, const std::string& name, int depth);
 
-Attributes attributes_from(const py::dict& dict, const std::string& name, int depth) {
+Attributes parse_attributes(const py::dict& dict, const std::string& name, int depth) {
   Attributes result;
   for (const auto& [key, item] : dict) {
     if (!py::isinstance<py::str>(key)) refuse(fmt::format("the key {} is not text", make_short_repr(key)));
-    const std::string text = utf8(key);
-    result.set(text, value_from(item, name.empty() ? text : fmt::format("{}.{}", name, text), depth));
+    const std::string text = encode_utf8(key);
+    result.set(text, parse_value(item, name.empty() ? text : fmt::format("{}.{}", name, text), depth));
   }
   return result;
 }
 
-// numpy's floating-point scalars that are not instances of Python's float.
+// Returns true for numpy's floating-point scalars that are not instances of Python's float.
 bool is_short_float(py::handle object) {
   const std::string_view type = Py_TYPE(object.ptr())->tp_name;
   return type == "numpy.float16" || type == "numpy.float32";
 }
 
-Value value_from(py::handle object, const std::string& name, int depth) {
+Value parse_value(py::handle object, const std::string& name, int depth) {
   if (depth > kDeepest) refuse(fmt::format("{}: values are nested deeper than {}", name, kDeepest));
   if (object.is_none()) return nullptr;
   if (is_boolean(object)) return PyObject_IsTrue(object.ptr()) != 0;
-  if (py::isinstance<py::str>(object)) return utf8(object);
+  if (py::isinstance<py::str>(object)) return encode_utf8(object);
   if (py::isinstance<py::float_>(object)) return object.cast<double>();
   if (is_short_float(object)) return convert_by_spelling(static_cast<float>(PyFloat_AsDouble(object.ptr())));
-  if (PyIndex_Check(object.ptr()) != 0) {  // numpy's, too
-    const py::object number = taken(PyNumber_Index(object.ptr()));
+  if (PyIndex_Check(object.ptr()) != 0) {  // Python's and numpy's integers
+    const py::object number = take_result(PyNumber_Index(object.ptr()));
     try {
       if (number < py::int_(0)) return number.cast<std::int64_t>();
       return number.cast<std::uint64_t>();
@@ -58,14 +58,14 @@ Value value_from(py::handle object, const std::string& name, int depth) {
     return Value::Bytes(first, first + bytes.size());
   }
   if (py::isinstance<py::dict>(object))
-    return attributes_from(py::reinterpret_borrow<py::dict>(object), name, depth + 1);
+    return parse_attributes(py::reinterpret_borrow<py::dict>(object), name, depth + 1);
   if (py::isinstance<py::list>(object) || py::isinstance<py::tuple>(object)) {
     Value::Array items;
-    for (const py::handle item : object) items.push_back(value_from(item, name, depth + 1));
+    for (const py::handle item : object) items.push_back(parse_value(item, name, depth + 1));
     return items;
   }
-  refuse(fmt::format("{}: a value of type {}: files hold None, bool, int, float, str, bytes, lists and dicts", name,
-                     utf8(py::type::of(object).attr("__name__"))));
+  refuse(fmt::format("{}: expected None, bool, int, float, str, bytes, a list or a dict, found a {}", name,
+                     encode_utf8(py::type::of(object).attr("__name__"))));
 }
 
 struct Converter {
@@ -74,7 +74,7 @@ struct Converter {
   py::object operator()(std::int64_t value) const { return py::int_(value); }
   py::object operator()(std::uint64_t value) const { return py::int_(value); }
   py::object operator()(double value) const { return py::float_(value); }
-  py::object operator()(const std::string& value) const { return text(value); }
+  py::object operator()(const std::string& value) const { return make_text(value); }
   py::object operator()(const Value::Bytes& value) const {
     return py::bytes(reinterpret_cast<const char*>(value.data()), value.size());
   }
@@ -93,40 +93,43 @@ struct Converter {
 
 }  // namespace
 
-py::str text(std::string_view utf8) {
+py::str make_text(std::string_view utf8) {
   return py::reinterpret_steal<py::str>(
-      taken(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogateescape")).release());
+      take_result(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogateescape"))
+          .release());
 }
 
-std::string utf8(py::handle text) {
+std::string encode_utf8(py::handle text) {
   if (!PyUnicode_Check(text.ptr()))
-    throw py::type_error(fmt::format("str expected, not {}", Py_TYPE(text.ptr())->tp_name));
-  const py::object bytes = taken(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
+    throw py::type_error(fmt::format("expected a str, found a {}", Py_TYPE(text.ptr())->tp_name));
+  const py::object bytes = take_result(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
   return std::string(bytes.cast<std::string_view>());
 }
 
-std::optional<std::string> name_from(py::handle object) {
+std::optional<std::string> parse_name(py::handle object) {
   if (!PyUnicode_Check(object.ptr())) return std::nullopt;
   try {
-    return utf8(object);
+    return encode_utf8(object);
   } catch (const py::error_already_set& error) {
     if (!error.matches(PyExc_UnicodeEncodeError)) throw;
     return std::nullopt;
   }
 }
 
-std::filesystem::path path_from(py::handle object) {
+std::filesystem::path parse_path(py::handle object) {
   PyObject* bytes = nullptr;
   if (PyUnicode_FSConverter(object.ptr(), &bytes) == 0) throw py::error_already_set();
   return std::filesystem::path(py::reinterpret_steal<py::bytes>(bytes).cast<std::string>());
 }
 
-std::string make_short_repr(py::handle object) { return utf8(py::module_::import("reprlib").attr("repr")(object)); }
+std::string make_short_repr(py::handle object) {
+  return encode_utf8(py::module_::import("reprlib").attr("repr")(object));
+}
 
-py::int_ integer_from(std::string_view name, py::handle given) {
+py::int_ parse_integer(std::string_view name, py::handle given) {
   if (is_boolean(given) || PyIndex_Check(given.ptr()) == 0)
     throw py::type_error(fmt::format("{} is {}, expected an integer", name, make_short_repr(given)));
-  return taken(PyNumber_Index(given.ptr()));
+  return take_result(PyNumber_Index(given.ptr()));
 }
 
 bool is_boolean(py::handle object) {
@@ -143,36 +146,36 @@ py::object to_python(const Value& value) { return std::visit(Converter(), value.
 
 py::dict to_python(const Attributes& attributes) {
   py::dict result;
-  for (const auto& [key, value] : attributes) result[text(key)] = to_python(value);
+  for (const auto& [key, value] : attributes) result[make_text(key)] = to_python(value);
   return result;
 }
 
-Attributes attributes_from(const py::dict& dict) { return attributes_from(dict, {}, 0); }
+Attributes parse_attributes(const py::dict& dict) { return parse_attributes(dict, {}, 0); }
 
 void set_card(const py::dict& fields, Card& card) {
   for (const auto& [key, value] : fields) {
-    const std::string name = utf8(key);
+    const std::string name = encode_utf8(key);
     const auto field = std::ranges::find(list_card_fields(), name, &CardField::name);
     if (field == list_card_fields().end()) {
       std::vector<std::string_view> names;
       for (const CardField& known : list_card_fields()) names.push_back(known.name);
-      refuse(fmt::format("a card has no field \"{}\", but {}", name, fmt::join(names, ", ")));
+      refuse(fmt::format("a card has no field \"{}\"; its fields are {}", name, fmt::join(names, ", ")));
     }
-    card.*(field->text) = utf8(value);
+    card.*(field->text) = encode_utf8(value);
   }
 }
 
 py::list to_python(const std::vector<Finding>& findings) {
   py::list result;
   for (const Finding& finding : findings)
-    result.append(py::make_tuple(finding.severity == Severity::error ? "error" : "warning", text(finding.message),
-                                 text(finding.path), make_optional_number(finding.offset)));
+    result.append(py::make_tuple(finding.severity == Severity::error ? "error" : "warning", make_text(finding.message),
+                                 make_text(finding.path), make_optional_number(finding.offset)));
   return result;
 }
 
 py::list to_python(const std::vector<std::string>& texts) {
   py::list result;
-  for (const std::string& one : texts) result.append(text(one));
+  for (const std::string& one : texts) result.append(make_text(one));
   return result;
 }
 
@@ -186,7 +189,7 @@ py::object make_optional_number(std::optional<std::uint64_t> number) {
   return number ? py::object(py::int_(*number)) : py::object(py::none());
 }
 
-DType dtype_from(std::string_view name) {
+DType parse_dtype(std::string_view name) {
   const auto found = dtype_from_name(name);
   if (!found) refuse(fmt::format("\"{}\" is not an element type", name));
   return *found;

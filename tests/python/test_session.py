@@ -423,7 +423,7 @@ def test_tokenizer_files_are_read_alone(examples, nano, tmp_path):
 def test_what_is_no_list_of_ids_is_told(nano):
     session, tokenizer = poise.Session(nano), nano.tokenizer
     for call in (session.feed, session.log_probabilities, tokenizer.decode):
-        with pytest.raises(TypeError, match="token ids are integers, and 'a mouse' is text"):
+        with pytest.raises(TypeError, match="token ids are integers, found the text 'a mouse'"):
             call("a mouse")
         with pytest.raises(TypeError, match="a token id is 'a', expected an integer"):
             call(["a"])
