@@ -93,7 +93,7 @@ class Program {
   poise_error* error() { return byte() % 8 == 0 ? nullptr : &error_; }
 
   // Checks that the status of a call and its error agree.
-  bool good(poise_status status, const poise_error* error) {
+  bool is_ok(poise_status status, const poise_error* error) {
     if (status < POISE_OK || status > POISE_INTERNAL)
       report(fmt::format("{} is not a status", static_cast<int>(status)));
     if (error != nullptr && error->kind != status) report("the error has another kind than the status");
@@ -129,9 +129,9 @@ class Program {
     poise_open_options options = POISE_OPEN_OPTIONS_INIT;
     options.io = static_cast<poise_io>(byte() % 16 == 0 ? 2 : byte() % 2);
     poise_error* const to = error();
-    good(poise_open_memory(file_.data(), file_.size(), kNames[byte() % kNames.size()],
-                           byte() % 2 == 0 ? nullptr : &options, &model, to),
-         to);
+    is_ok(poise_open_memory(file_.data(), file_.size(), kNames[byte() % kNames.size()],
+                            byte() % 2 == 0 ? nullptr : &options, &model, to),
+          to);
   }
 
   void describe() {
@@ -143,11 +143,11 @@ class Program {
     poise_token token = POISE_TOKEN_INIT;
     poise_merge merge;
     switch (byte() % 5) {
-      case 0: good(poise_model_describe(model, &info, to), to); break;
-      case 1: good(poise_model_warning(model, number(), &finding, to), to); break;
-      case 2: good(poise_model_vocabulary(model, &vocabulary, to), to); break;
-      case 3: good(poise_vocabulary_token(model, number(), &token, to), to); break;
-      case 4: good(poise_vocabulary_merge(model, number(), &merge, to), to); break;
+      case 0: is_ok(poise_model_describe(model, &info, to), to); break;
+      case 1: is_ok(poise_model_warning(model, number(), &finding, to), to); break;
+      case 2: is_ok(poise_model_vocabulary(model, &vocabulary, to), to); break;
+      case 3: is_ok(poise_vocabulary_token(model, number(), &token, to), to); break;
+      case 4: is_ok(poise_vocabulary_merge(model, number(), &merge, to), to); break;
     }
   }
 
@@ -155,9 +155,9 @@ class Program {
     const poise_model* const model = pick(models_);
     poise_error* const to = error();
     switch (byte() % 4) {
-      case 0: good(poise_model_card(model, &attributes_, to), to); break;
-      case 1: good(poise_model_config(model, &attributes_, to), to); break;
-      case 2: good(poise_model_attributes(model, &attributes_, to), to); break;
+      case 0: is_ok(poise_model_card(model, &attributes_, to), to); break;
+      case 1: is_ok(poise_model_config(model, &attributes_, to), to); break;
+      case 2: is_ok(poise_model_attributes(model, &attributes_, to), to); break;
       case 3: attributes_ = describe_tensor().attributes; break;
     }
   }
@@ -175,18 +175,18 @@ class Program {
     double real = 0;
     int truth = 0;
     std::size_t count = 0;
-    good(poise_attributes_at(attributes_, number(), &found, &type, to), to);
+    is_ok(poise_attributes_at(attributes_, number(), &found, &type, to), to);
     const std::string key(found.data == nullptr ? "" : found.data, found.size);
     const char* const name = byte() % 2 == 0 ? key.c_str() : text();
     switch (byte() % 8) {
-      case 0: good(poise_attributes_count(attributes_, &count, to), to); break;
-      case 1: good(poise_attributes_get_boolean(attributes_, name, &truth, to), to); break;
-      case 2: good(poise_attributes_get_integer(attributes_, name, &integer, to), to); break;
-      case 3: good(poise_attributes_get_unsigned(attributes_, name, &positive, to), to); break;
-      case 4: good(poise_attributes_get_real(attributes_, name, &real, to), to); break;
-      case 5: good(poise_attributes_get_text(attributes_, name, &words, to), to); break;
-      case 6: good(poise_attributes_get_bytes(attributes_, name, &bytes, to), to); break;
-      case 7: good(poise_attributes_get_json(attributes_, name, &json, to), to); break;
+      case 0: is_ok(poise_attributes_count(attributes_, &count, to), to); break;
+      case 1: is_ok(poise_attributes_get_boolean(attributes_, name, &truth, to), to); break;
+      case 2: is_ok(poise_attributes_get_integer(attributes_, name, &integer, to), to); break;
+      case 3: is_ok(poise_attributes_get_unsigned(attributes_, name, &positive, to), to); break;
+      case 4: is_ok(poise_attributes_get_real(attributes_, name, &real, to), to); break;
+      case 5: is_ok(poise_attributes_get_text(attributes_, name, &words, to), to); break;
+      case 6: is_ok(poise_attributes_get_bytes(attributes_, name, &bytes, to), to); break;
+      case 7: is_ok(poise_attributes_get_json(attributes_, name, &json, to), to); break;
     }
     poise_string_free(&json);
   }
@@ -195,9 +195,9 @@ class Program {
     const poise_model* const model = pick(models_);
     poise_error* const to = error();
     if (byte() % 4 == 0) {
-      good(poise_tensor_find(model, text(), &tensor_, to), to);
+      is_ok(poise_tensor_find(model, text(), &tensor_, to), to);
     } else {
-      good(poise_tensor_at(model, number(), &tensor_, to), to);
+      is_ok(poise_tensor_at(model, number(), &tensor_, to), to);
     }
   }
 
@@ -205,7 +205,7 @@ class Program {
   poise_tensor_info describe_tensor() {
     poise_error* const to = error();
     poise_tensor_info info = POISE_TENSOR_INFO_INIT;
-    good(poise_tensor_describe(tensor_, &info, to), to);
+    is_ok(poise_tensor_describe(tensor_, &info, to), to);
     return info;
   }
 
@@ -215,13 +215,13 @@ class Program {
     const poise_part* part = nullptr;
     poise_part_info info = POISE_PART_INFO_INIT;
     poise_bytes bytes{nullptr, 0};
-    if (!good(poise_tensor_part(tensor_, text(), &part, to), to))
-      good(poise_tensor_part_at(tensor_, number(), &part, to), to);
-    good(poise_part_describe(part, &info, to), to);
-    if (good(poise_part_map(part, &bytes, to), to) && bytes.size > 0) touch(bytes);
+    if (!is_ok(poise_tensor_part(tensor_, text(), &part, to), to))
+      is_ok(poise_tensor_part_at(tensor_, number(), &part, to), to);
+    is_ok(poise_part_describe(part, &info, to), to);
+    if (is_ok(poise_part_map(part, &bytes, to), to) && bytes.size > 0) touch(bytes);
     const std::size_t size = number() % 4096;
     std::vector<char> out(size);
-    good(poise_part_read(part, number(), out.data(), size, to), to);
+    is_ok(poise_part_read(part, number(), out.data(), size, to), to);
   }
 
   // Reads lent bytes, so that AddressSanitizer checks that they exist.
@@ -239,7 +239,7 @@ class Program {
     const std::size_t size = byte() % 4 == 0 ? static_cast<std::size_t>(number() % 4096)
                                              : static_cast<std::size_t>(count % 1024) * (dtype == POISE_F32 ? 4 : 2);
     std::vector<char> out(size);
-    good(poise_tensor_decode(tensor_, dtype, number(), count, out.data(), size, to), to);
+    is_ok(poise_tensor_decode(tensor_, dtype, number(), count, out.data(), size, to), to);
   }
 
   void hash() {
@@ -249,7 +249,7 @@ class Program {
     poise_hash_options options = POISE_HASH_OPTIONS_INIT;
     options.progress = {stop_sometimes, this};
     if (!is_small(model)) return;
-    good(poise_hash(model, byte() % 2 == 0 ? nullptr : &options, nullptr, nullptr, &hash, to), to);
+    is_ok(poise_hash(model, byte() % 2 == 0 ? nullptr : &options, nullptr, nullptr, &hash, to), to);
   }
 
   static int stop_sometimes(void* user, const poise_progress_event*) {
@@ -285,23 +285,23 @@ class Program {
     switch (call(tokenizer_, 5)) {
       case 0:
         drop_tokenizer();
-        good(poise_tokenizer_create(pick(models_), &tokenizer_, to), to);
+        is_ok(poise_tokenizer_create(pick(models_), &tokenizer_, to), to);
         break;
       case 1: {
         const char* const words = text();
-        if (good(poise_tokenizer_encode(tokenizer_, words, words == nullptr ? 0 : std::strlen(words), &tokens, to),
-                 to)) {
-          good(poise_tokenizer_decode(tokenizer_, tokens.data, tokens.count, &decoded, to), to);
+        if (is_ok(poise_tokenizer_encode(tokenizer_, words, words == nullptr ? 0 : std::strlen(words), &tokens, to),
+                  to)) {
+          is_ok(poise_tokenizer_decode(tokenizer_, tokens.data, tokens.count, &decoded, to), to);
         }
         break;
       }
       case 2:
         poise_stream_free(stream_);
         stream_ = nullptr;
-        good(poise_stream_create(tokenizer_, &stream_, to), to);
+        is_ok(poise_stream_create(tokenizer_, &stream_, to), to);
         break;
-      case 3: good(poise_stream_add(stream_, token(), &piece, to), to); break;
-      case 4: good(poise_stream_finish(stream_, &piece, to), to); break;
+      case 3: is_ok(poise_stream_add(stream_, token(), &piece, to), to); break;
+      case 4: is_ok(poise_stream_finish(stream_, &piece, to), to); break;
     }
     poise_tokens_free(&tokens);
     poise_string_free(&decoded);
@@ -325,13 +325,13 @@ class Program {
         options.context = byte() % 2 == 0 ? 0 : number();
         poise_session_free(session);
         session = nullptr;
-        good(poise_session_create(pick(models_), &options, &session, to), to);
+        is_ok(poise_session_create(pick(models_), &options, &session, to), to);
         break;
       }
-      case 1: good(poise_session_describe(session, &info, to), to); break;
-      case 2: good(poise_session_feed(session, tokens.data(), byte() % 5, to), to); break;
+      case 1: is_ok(poise_session_describe(session, &info, to), to); break;
+      case 2: is_ok(poise_session_feed(session, tokens.data(), byte() % 5, to), to); break;
       case 3:
-        if (good(poise_session_logits(session, &logits, &count, to), to)) touch({logits, count * sizeof(float)});
+        if (is_ok(poise_session_logits(session, &logits, &count, to), to)) touch({logits, count * sizeof(float)});
         break;
       case 4: {
         poise_generate_options options = POISE_GENERATE_OPTIONS_INIT;
@@ -339,11 +339,11 @@ class Program {
         options.temperature = static_cast<float>(byte() % 3) / 2;
         options.stop_id = token();
         poise_generation generation = POISE_GENERATION_INIT;
-        good(poise_session_generate(session, &options, nullptr, nullptr, &generation, to), to);
+        is_ok(poise_session_generate(session, &options, nullptr, nullptr, &generation, to), to);
         break;
       }
-      case 5: good(poise_session_reset(session, to), to); break;
-      case 6: good(poise_session_log_probabilities(session, tokens.data(), byte() % 5, scores.data(), to), to); break;
+      case 5: is_ok(poise_session_reset(session, to), to); break;
+      case 6: is_ok(poise_session_log_probabilities(session, tokens.data(), byte() % 5, scores.data(), to), to); break;
     }
   }
 
@@ -359,7 +359,7 @@ class Program {
         options.context = byte() % 2 == 0 ? 0 : number();
         poise_batch_free(batch_);
         batch_ = nullptr;
-        good(poise_batch_create(pick(models_), &options, &batch_, to), to);
+        is_ok(poise_batch_create(pick(models_), &options, &batch_, to), to);
         break;
       }
       case 1: {
@@ -367,14 +367,14 @@ class Program {
         options.max_tokens = byte() % 4;
         options.temperature = static_cast<float>(byte() % 3) / 2;
         options.stop_id = token();
-        good(poise_batch_add(batch_, tokens.data(), byte() % 5, &options, &count, to), to);
+        is_ok(poise_batch_add(batch_, tokens.data(), byte() % 5, &options, &count, to), to);
         break;
       }
-      case 2: good(poise_batch_step(batch_, &count, to), to); break;
-      case 3: good(poise_batch_count(batch_, &count, to), to); break;
+      case 2: is_ok(poise_batch_step(batch_, &count, to), to); break;
+      case 3: is_ok(poise_batch_count(batch_, &count, to), to); break;
       case 4: {
         poise_finished_text text = POISE_FINISHED_TEXT_INIT;
-        if (!good(poise_batch_finished(batch_, number(), &text, to), to)) break;
+        if (!is_ok(poise_batch_finished(batch_, number(), &text, to), to)) break;
         if (text.token_count > 0) touch({text.tokens, text.token_count * sizeof(std::int32_t)});
         if (text.text.size > 0) touch({text.text.data, text.text.size});
         break;
@@ -409,19 +409,19 @@ class Program {
         poise_writer_free(writer_);
         writer_ = nullptr;
         const auto path = poise::fuzz::get_scratch_directory() / "written";
-        good(poise_writer_create(path.c_str(), choose_format_name(), &options, &writer_, to), to);
+        is_ok(poise_writer_create(path.c_str(), choose_format_name(), &options, &writer_, to), to);
         break;
       }
-      case 1: good(poise_writer_set_metadata(writer_, from, to), to); break;
-      case 2: good(poise_writer_set_config(writer_, text(), to), to); break;
-      case 3: good(poise_writer_set_attributes(writer_, text(), to), to); break;
+      case 1: is_ok(poise_writer_set_metadata(writer_, from, to), to); break;
+      case 2: is_ok(poise_writer_set_config(writer_, text(), to), to); break;
+      case 3: is_ok(poise_writer_set_attributes(writer_, text(), to), to); break;
       case 4: {
         poise_vocabulary vocabulary = POISE_VOCABULARY_INIT;
         vocabulary.kind = static_cast<poise_vocabulary_kind>(byte() % 4);
         vocabulary.bos_id = token();
         vocabulary.unk_id = 0;
         vocabulary.add_dummy_prefix = 1;
-        good(poise_writer_set_vocabulary(writer_, &vocabulary, to), to);
+        is_ok(poise_writer_set_vocabulary(writer_, &vocabulary, to), to);
         break;
       }
       case 5: {
@@ -429,12 +429,12 @@ class Program {
         poise_token added = POISE_TOKEN_INIT;
         added.text = {words, words == nullptr ? 0 : std::strlen(words)};
         added.type = static_cast<poise_token_type>(byte() % 10);
-        good(poise_writer_add_token(writer_, &added, to), to);
+        is_ok(poise_writer_add_token(writer_, &added, to), to);
         break;
       }
       case 6: {
         const poise_merge merge = {{"a", 1}, {"b", 1}};
-        good(poise_writer_add_merge(writer_, &merge, to), to);
+        is_ok(poise_writer_add_merge(writer_, &merge, to), to);
         break;
       }
       case 7: {
@@ -446,14 +446,14 @@ class Program {
         plan.dims = dims.data();
         plan.affine = {static_cast<float>(byte()) - 8, 0, static_cast<float>(byte() % 3), byte() % 2};
         plan.fill = fill;
-        good(poise_writer_add_tensor(writer_, &plan, to), to);
+        is_ok(poise_writer_add_tensor(writer_, &plan, to), to);
         break;
       }
       case 8:
         if (std::uint64_t left = poise::fuzz::kMostBytes; tensor_ == nullptr || is_small(tensor_, left))
-          good(poise_writer_copy_tensor(writer_, tensor_, to), to);
+          is_ok(poise_writer_copy_tensor(writer_, tensor_, to), to);
         break;
-      case 9: good(poise_writer_finish(writer_, to), to); break;
+      case 9: is_ok(poise_writer_finish(writer_, to), to); break;
     }
   }
 

@@ -330,8 +330,8 @@ class VocabularyJsonReader {
       if (fields.size() == kMaxKeys) fail(fmt::format("more than {} keys", kMaxKeys));
       const auto* list = std::ranges::find(kLists, key, &List::key);
       fields.emplace_back(key, Value(Value::Array()));
-      if (list == kLists.end() || !value.items([&](JsonValue& item) { (this->*list->add)(item); }))
-        fields.back().second = value.tree();
+      if (list == kLists.end() || !value.visit_items([&](JsonValue& item) { (this->*list->add)(item); }))
+        fields.back().second = value.read_tree();
     });
     map_ = Attributes::from_unique(std::move(fields));
     read_fields();
@@ -410,8 +410,8 @@ class VocabularyJsonReader {
   static const std::array<List, 4> kLists;
   static constexpr std::size_t kMaxKeys = 64;
 
-  void add_score(JsonValue& item) { scores_.push_back(to_score(item.tree())); }
-  void add_type(JsonValue& item) { types_.push_back(to_type(item.tree())); }
+  void add_score(JsonValue& item) { scores_.push_back(to_score(item.read_tree())); }
+  void add_type(JsonValue& item) { types_.push_back(to_type(item.read_tree())); }
 
   void add_token(JsonValue& item) {
     if (ends_.size() == kMaxTokens) fail(fmt::format("more than {} tokens", kMaxTokens));
@@ -440,7 +440,7 @@ class VocabularyJsonReader {
     if (vocabulary_.merges.size() == kMaxMerges) fail(fmt::format("more than {} merges", kMaxMerges));
     std::array<std::string, 2> parts;
     std::size_t count = 0;
-    const bool list = item.items([&](JsonValue& part) {
+    const bool list = item.visit_items([&](JsonValue& part) {
       if (count < parts.size()) parts[count] = read_text(part);
       ++count;
     });

@@ -215,7 +215,7 @@ Object filter_slice(Interpreter& in, const Object& value, Parameters& given) {
   return make_iterator(in.budget(), std::move(slices));
 }
 
-// Makes a tuple of a key and the items that have it; names reach both, too.
+// Makes a tuple of a key and the items that have it. Its attributes `grouper` and `list` name both.
 Object make_group(Budget& budget, Object key, std::vector<Object> members) {
   const Object pair = make_tuple(budget, {std::move(key), make_list(budget, std::move(members))});
   SequenceObject group = *pair.get_if<Tuple>()->items;

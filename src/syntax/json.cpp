@@ -422,7 +422,7 @@ std::optional<std::uint64_t> JsonValue::unsigned_integer() {
   return number;
 }
 
-bool JsonValue::items(VisitItem visit) {
+bool JsonValue::visit_items(VisitItem visit) {
   if (!token_.starts_with('[')) return false;
   parser_.walk_items(parser_.release_source(*this), depth_, token_.data(), [&](JsonValue& reached) {
     visit(reached);
@@ -431,8 +431,8 @@ bool JsonValue::items(VisitItem visit) {
   return true;
 }
 
-bool JsonValue::members(VisitMember visit) { return walk_members(true, visit); }
-bool JsonValue::members_unchecked(VisitMember visit) { return walk_members(false, visit); }
+bool JsonValue::visit_members(VisitMember visit) { return walk_members(true, visit); }
+bool JsonValue::visit_members_unchecked(VisitMember visit) { return walk_members(false, visit); }
 
 bool JsonValue::walk_members(bool unique, VisitMember visit) {
   if (!token_.starts_with('{')) return false;
@@ -444,7 +444,7 @@ bool JsonValue::walk_members(bool unique, VisitMember visit) {
   return true;
 }
 
-Value JsonValue::tree() { return parser_.read_tree(*this); }
+Value JsonValue::read_tree() { return parser_.read_tree(*this); }
 
 Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset) {
   return JsonParser(JsonText(text), name, offset, ValueBudget(text.size())).parse();

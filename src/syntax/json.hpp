@@ -84,13 +84,13 @@ class JsonValue {
   // Each returns std::nullopt, or false, for a value of another kind. A text is valid until the end of the walk.
   std::optional<std::string_view> text();
   std::optional<std::uint64_t> unsigned_integer();
-  bool items(VisitItem visit);
+  bool visit_items(VisitItem visit);
   // Rejects repeated keys.
-  bool members(VisitMember visit);
+  bool visit_members(VisitMember visit);
   // Does the same, but leaves repeated keys to `visit`.
-  bool members_unchecked(VisitMember visit);
+  bool visit_members_unchecked(VisitMember visit);
   // Returns the whole value.
-  Value tree();
+  Value read_tree();
 
  private:
   friend class JsonParser;

@@ -52,7 +52,7 @@ class BytePair final : public TokenScheme {
     std::vector<Symbol> word;
     const auto end_word = [&] {
       for (const std::string_view piece :
-           merge_symbols(std::move(word), [this](auto left, auto right) { return priority(left, right); })) {
+           merge_symbols(std::move(word), [this](auto left, auto right) { return find_priority(left, right); })) {
         tokens.push_back(find(piece));
       }
       word.clear();
@@ -83,7 +83,7 @@ class BytePair final : public TokenScheme {
     }
   };
 
-  std::optional<double> priority(std::string_view left, std::string_view right) const {
+  std::optional<double> find_priority(std::string_view left, std::string_view right) const {
     const auto found = ranks_.find(Pair{left, right});
     if (found == ranks_.end()) return std::nullopt;
     return -found->second;

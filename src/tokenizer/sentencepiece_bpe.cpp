@@ -97,7 +97,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     std::vector<Symbol> symbols;
     symbols.reserve(text.size());
     while (!text.empty()) {
-      std::size_t length = user_defined().longest(text).length;
+      std::size_t length = user_defined().find_longest(text).length;
       const bool frozen = length > 0;
       if (!frozen) length = std::min(find_announced_length(text.front()), text.size());
       symbols.push_back({text.substr(0, length), frozen});

@@ -156,7 +156,7 @@ class Walker {
   bool asked(JsonValue& value, const Value* expected) {
     switch (random_.below(9)) {
       case 0: {
-        const Value tree = value.tree();
+        const Value tree = value.read_tree();
         if (expected != nullptr) {
           EXPECT_EQ(tree, *expected);
         }
@@ -169,8 +169,8 @@ class Walker {
       case 2: return expect_scalar<std::uint64_t>(value.unsigned_integer(), expected);
       case 3: {
         Object object(expected);
-        const auto take = [&](std::string_view key, JsonValue& item) { take_member(object, key, item); };
-        const bool was_object = random_.one_in(2) ? value.members(take) : value.members_unchecked(take);
+        const auto visit = [&](std::string_view key, JsonValue& item) { take_member(object, key, item); };
+        const bool was_object = random_.one_in(2) ? value.visit_members(visit) : value.visit_members_unchecked(visit);
         if (expected != nullptr) {
           EXPECT_EQ(was_object, object.expected != nullptr);
         }
@@ -196,7 +196,7 @@ class Walker {
   bool expect_items(JsonValue& value, const Value* expected) {
     const Value::Array* const items = expected == nullptr ? nullptr : expected->get_if<Value::Array>();
     std::size_t count = 0;
-    const bool was_list = value.items([&](JsonValue& item) {
+    const bool was_list = value.visit_items([&](JsonValue& item) {
       if (items != nullptr) {
         ASSERT_LT(count, items->size());
       }
@@ -256,7 +256,7 @@ TEST(JsonWalk, CountsTheValuesOfAllTreesTogether) {
   std::vector<std::string_view> wanted;
   const auto walk = [&] {
     walk_json_object(JsonText(text), kName, 0, [&](std::string_view key, JsonValue& value) {
-      if (std::ranges::find(wanted, key) != wanted.end()) value.tree();
+      if (std::ranges::find(wanted, key) != wanted.end()) value.read_tree();
     });
   };
   EXPECT_EQ(support::message_of(walk), "");
@@ -271,12 +271,14 @@ TEST(JsonWalk, CountsTheValuesOfAllTreesTogether) {
 // A list that is walked is not a level of the trees inside it.
 TEST(JsonWalk, ReadsTreesInsideOfWalkedLists) {
   std::vector<Value> found;
-  walk_json_object(
-      JsonText(R"({"a": [[["b", [1, {"c": {}}]], []]]})"), kName, 0, [&](std::string_view, JsonValue& value) {
-        value.items([&](JsonValue& outer) {
-          outer.items([&](JsonValue& inner) { inner.items([&](JsonValue& item) { found.push_back(item.tree()); }); });
-        });
-      });
+  walk_json_object(JsonText(R"({"a": [[["b", [1, {"c": {}}]], []]]})"), kName, 0,
+                   [&](std::string_view, JsonValue& value) {
+                     value.visit_items([&](JsonValue& outer) {
+                       outer.visit_items([&](JsonValue& inner) {
+                         inner.visit_items([&](JsonValue& item) { found.push_back(item.read_tree()); });
+                       });
+                     });
+                   });
   EXPECT_EQ(found, (std::vector<Value>{"b", Value::Array{1, Attributes{{"c", Attributes()}}}}));
 }
 

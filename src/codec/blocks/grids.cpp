@@ -1,6 +1,6 @@
 // The grids of IQ1_S to IQ3_S: the points that codes of these types name. A point is 16 bits here, eight coordinates of
-// two bits or four of four bits, the first in the lowest bits. Each is an index into the grid's list of possible
-// coordinates.
+// two bits or four of four bits, the first in the lowest bits. Each coordinate is an index into the grid's list of
+// possible coordinates.
 //
 // These tables are data of ggml: ggml/src/ggml-common.h of llama.cpp v0.5.0, https://github.com/ggml-org/llama.cpp,
 // taken over number by number. Copyright (c) 2023-2026 The ggml authors, MIT License: docs/notices.md has its text.

@@ -42,7 +42,7 @@ MetadataPlace find_metadata(const std::string& header, const std::string& path) 
     const auto begin = value.position() - kSizeBytes;
     if (!first) first = begin;
     if (name == kMetadata) {
-      place.metadata = value.tree().take<Attributes>();
+      place.metadata = value.read_tree().take<Attributes>();
       place.begin = begin;
       is_found = true;
     } else if (is_found && !place.has_next) {

@@ -139,7 +139,7 @@ class HeaderParser {
       } else if (std::exchange(has_metadata_, true)) {
         fail_repeated_key(name, path_, position_);
       } else {
-        metadata_ = check_metadata(value.tree());
+        metadata_ = check_metadata(value.read_tree());
       }
     });
   }
@@ -154,7 +154,7 @@ class HeaderParser {
     bool has_dtype = false;
     bool has_shape = false;
     Shape offsets;
-    const bool is_object = value.members([&](std::string_view key, JsonValue& item) {
+    const bool is_object = value.visit_members([&](std::string_view key, JsonValue& item) {
       if (key == "dtype") {
         has_dtype = true;
         entry.type = static_cast<std::uint8_t>(&parse_type(name, item) - kElementTypes.data());
@@ -204,7 +204,7 @@ class HeaderParser {
   Shape parse_numbers(std::string_view name, JsonValue& value, std::string_view key, std::size_t most,
                       std::string_view if_more) const {
     Shape result;
-    const bool is_array = value.items([&](JsonValue& item) {
+    const bool is_array = value.visit_items([&](JsonValue& item) {
       const auto number = item.unsigned_integer();
       if (!number) fail(name, fmt::format("{}: expected non-negative integers", key));
       if (result.size() == most) fail(name, fmt::format("{}: {}", key, if_more));

@@ -52,11 +52,11 @@ class TekkenReader {
 
   Vocabulary read() {
     walk_json_object(JsonText(text_), name_, 0, [this](std::string_view key, JsonValue& value) {
-      if (key == "config") config_ = value.tree();
-      if (key == "vocab" && !value.items([this](JsonValue& item) { read_token(item); }))
+      if (key == "config") config_ = value.read_tree();
+      if (key == "vocab" && !value.visit_items([this](JsonValue& item) { read_token(item); }))
         fail("vocab: expected a list", value.position());
-      if (key == "special_tokens" && !value.items([this](JsonValue& item) { read_special(item); })) {
-        if (value.tree() != Value()) fail("special_tokens: expected a list", value.position());
+      if (key == "special_tokens" && !value.visit_items([this](JsonValue& item) { read_special(item); })) {
+        if (value.read_tree() != Value()) fail("special_tokens: expected a list", value.position());
       }
     });
     set_special_tokens();
@@ -73,7 +73,7 @@ class TekkenReader {
     std::optional<std::string> bytes;
     std::optional<std::uint64_t> rank;
     const std::uint64_t position = item.position();
-    const bool object = item.members([&](std::string_view key, JsonValue& value) {
+    const bool object = item.visit_members([&](std::string_view key, JsonValue& value) {
       if (key == "rank") rank = value.unsigned_integer();
       if (key != "token_bytes") return;
       if (const auto text = value.text()) bytes = decode_base64(*text);
@@ -90,7 +90,7 @@ class TekkenReader {
     std::optional<std::string> text;
     std::optional<std::uint64_t> rank;
     const std::uint64_t position = item.position();
-    const bool object = item.members([&](std::string_view key, JsonValue& value) {
+    const bool object = item.visit_members([&](std::string_view key, JsonValue& value) {
       if (key == "rank") rank = value.unsigned_integer();
       if (key != "token_str") return;
       if (const auto found = value.text()) text = std::string(*found);

@@ -42,8 +42,9 @@ class TokenizerJsonReader {
       if (root.size() == kMaxKeys) fail("too many keys", value.position());
       root.emplace_back(key, Value());
       if (key != "model") {
-        root.back().second = value.tree();
-      } else if (!value.members([this](std::string_view name, JsonValue& field) { read_model_field(name, field); })) {
+        root.back().second = value.read_tree();
+      } else if (!value.visit_members(
+                     [this](std::string_view name, JsonValue& field) { read_model_field(name, field); })) {
         fail("model: expected an object", value.position());
       }
     });
@@ -122,11 +123,11 @@ class TokenizerJsonReader {
 
   void read_model_field(std::string_view key, JsonValue& value) {
     if (key == "vocab") return read_vocab(value);
-    if (key != "merges") return model_.set(std::string(key), value.tree());
+    if (key != "merges") return model_.set(std::string(key), value.read_tree());
     has_merges_ = true;
     const std::size_t left = count_bytes_left(value);
     vocabulary_.merges.reserve(std::min(kMaxMerges, left / kUsualBytes), left);
-    if (!value.items([this](JsonValue& item) { read_merge(item); }))
+    if (!value.visit_items([this](JsonValue& item) { read_merge(item); }))
       fail("model.merges: expected a list", value.position());
   }
 
@@ -144,19 +145,19 @@ class TokenizerJsonReader {
     texts_.reserve(count_bytes_left(value));
     advise_huge_pages(tokens_);
     advise_huge_pages(texts_);
-    const bool by_id = value.members_unchecked([this](std::string_view text, JsonValue& item) {
+    const bool by_id = value.visit_members_unchecked([this](std::string_view text, JsonValue& item) {
       read_token(text, item, "model.vocab: expected a token and its id");
     });
     if (by_id) return;
-    scored_ = value.items([this](JsonValue& item) {
+    scored_ = value.visit_items([this](JsonValue& item) {
       const std::uint64_t position = item.position();
       std::optional<std::string_view> text;
       std::optional<double> score;
       std::size_t count = 0;
-      const bool pair = item.items([&](JsonValue& part) {
+      const bool pair = item.visit_items([&](JsonValue& part) {
         if (count == 0) text = part.text();
         if (count == 1) {
-          const Value tree = part.tree();
+          const Value tree = part.read_tree();
           score = convert_to_double(&tree);
         }
         ++count;
@@ -204,7 +205,7 @@ class TokenizerJsonReader {
     std::optional<std::string_view> left;
     std::optional<std::string_view> right;
     std::size_t count = 0;
-    const bool list = item.items([&](JsonValue& part) {
+    const bool list = item.visit_items([&](JsonValue& part) {
       if (count < 2) (count == 0 ? left : right) = part.text();
       ++count;
     });

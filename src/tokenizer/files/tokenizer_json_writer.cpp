@@ -268,7 +268,7 @@ class KeptConfig {
     special_map_ = read_kept_object(vocabulary.files, kSpecialTokensMap);
   }
 
-  Attributes merged() const {
+  Attributes merge() const {
     Attributes config;
     for (const auto& [key, value] : vocabulary_.tokenizer_config) {
       if (const Value* right = is_up_to_date(key, value) ? &value : made_.find(key)) config.set(key, *right);
@@ -349,7 +349,7 @@ class KeptConfig {
 
 Attributes make_tokenizer_config(const Vocabulary& vocabulary) {
   const Attributes made = make_fresh_config(vocabulary);
-  return vocabulary.tokenizer_config.empty() ? made : KeptConfig(vocabulary, made).merged();
+  return vocabulary.tokenizer_config.empty() ? made : KeptConfig(vocabulary, made).merge();
 }
 
 void drop_usual_config(Vocabulary& vocabulary) {

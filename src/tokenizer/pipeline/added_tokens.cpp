@@ -91,10 +91,10 @@ bool AddedTokenFinder::find_candidate(std::string_view text, std::size_t& at) co
 
 AddedTokenFinder::Found AddedTokenFinder::find_token_at(std::string_view text, std::string_view input, std::size_t at,
                                                         std::size_t done, std::size_t& space_end) const {
-  auto match = trie_.longest(text.substr(at));
+  auto match = trie_.find_longest(text.substr(at));
   if (match.value >= 0 && !input.empty() && tokens_[static_cast<std::size_t>(match.value)].special) {
     const std::string_view of_match = input.substr(at, match.length);
-    if (of_match.find_first_not_of('\0') != std::string_view::npos) match = plain_.longest(text.substr(at));
+    if (of_match.find_first_not_of('\0') != std::string_view::npos) match = plain_.find_longest(text.substr(at));
   }
   if (match.value < 0) return {.next = at + 1};
   const AddedToken& token = tokens_[static_cast<std::size_t>(match.value)];

@@ -46,9 +46,9 @@ class WordPiece final : public PieceModel {
     const std::size_t before = tokens.size();
     bool first = true;
     while (!piece.empty()) {
-      const auto match = first                          ? tokens_.longest(piece)
+      const auto match = first                          ? tokens_.find_longest(piece)
                          : inside_ == PrefixTrie::kNone ? PrefixTrie::Match{}
-                                                        : tokens_.longest(piece, inside_);
+                                                        : tokens_.find_longest(piece, inside_);
       if (match.value < 0 || match.length == 0) {
         tokens.resize(before);
         return tokens.push_back(unknown_);

@@ -89,7 +89,7 @@ SentencePieceNormalizer::SentencePieceNormalizer(const NormalizerRules& rules, c
       kept_(kept) {}
 
 SentencePieceNormalizer::Chunk SentencePieceNormalizer::find_first_chunk(std::string_view text) const {
-  if (const std::size_t length = kept_ == nullptr ? 0 : kept_->longest(text).length; length > 0)
+  if (const std::size_t length = kept_ == nullptr ? 0 : kept_->find_longest(text).length; length > 0)
     return {length, text.substr(0, length)};
   if (const auto match = charsmap_.find_longest(text)) return {match->length, match->replacement};
   const std::size_t length = measure_character(text);

@@ -145,7 +145,7 @@ class PrefixTrie {
     std::size_t length = 0;
     std::int32_t value = -1;  // none
   };
-  Match longest(std::string_view text, Node from = kRoot) const {
+  Match find_longest(std::string_view text, Node from = kRoot) const {
     Match match;
     for_each_prefix(
         text,

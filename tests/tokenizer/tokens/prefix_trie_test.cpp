@@ -14,11 +14,11 @@ TEST(PrefixTrie, FindsTheLongestTextThatAnotherBeginsWith) {
   trie.add("ab", 1);
   trie.add("abcd", 2);
   trie.add("ab", 3);  // of equal texts the first counts
-  EXPECT_EQ(trie.longest("abc").length, 2U);
-  EXPECT_EQ(trie.longest("abc").value, 1);
-  EXPECT_EQ(trie.longest("abcde").length, 4U);
-  EXPECT_EQ(trie.longest("b").value, -1);
-  EXPECT_EQ(trie.longest("").value, -1);
+  EXPECT_EQ(trie.find_longest("abc").length, 2U);
+  EXPECT_EQ(trie.find_longest("abc").value, 1);
+  EXPECT_EQ(trie.find_longest("abcde").length, 4U);
+  EXPECT_EQ(trie.find_longest("b").value, -1);
+  EXPECT_EQ(trie.find_longest("").value, -1);
 }
 
 // Otherwise a text of one letter would take as many steps at each place as the longest token has bytes.
