@@ -204,10 +204,11 @@ BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
   const auto found = std::ranges::find(list_rows(), name, &Row::name);
   if (found == list_rows().end())
     throw Error(ErrorKind::bad_argument,
-                fmt::format("there is no recipe {}; there are {}", name, fmt::join(list_block_recipes(), ", ")));
+                fmt::format("recipe {} is unknown, expected one of {}", name, fmt::join(list_block_recipes(), ", ")));
   row_ = &*found;
   if (find_named_block_type(row_->base)->encode == nullptr)
-    throw Error(ErrorKind::unsupported, fmt::format("Poise does not write {} yet", row_->base));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("Poise does not write blocks of {} yet; choose another recipe", row_->base));
   has_8_experts_ = count_experts(model) == 8;
   tied_ = model.find(find_family_or_llama(model).output) == nullptr && model.find("output.weight") == nullptr;
   if (!model.config) {

@@ -243,7 +243,7 @@ const Format& find_target(const fs::path& output, const ConvertOptions& options)
 
 ConvertReport carry_out(const Plan& plan, SavedOutput* given, const fs::path& place, Clock::time_point start) {
   if (!plan.rest || !plan.rest->carry_out)
-    throw Error(ErrorKind::bad_argument, "the plan has been carried out already, or is empty");
+    throw Error(ErrorKind::bad_argument, "the plan is empty, or has been carried out already: make a new one");
   ConvertReport report = std::exchange(plan.rest->carry_out, nullptr)(given, place);
   report.seconds = measure_seconds(start);
   return report;

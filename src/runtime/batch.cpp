@@ -31,7 +31,7 @@ class BatchGenerator::State : public Computation {
   std::size_t size() const { return texts_.size() + ended_.size(); }
 
   std::size_t add(std::vector<TokenId> tokens, const GenerateOptions& options) {
-    if (tokens.empty()) throw Error(ErrorKind::bad_argument, "a text needs a token to begin with");
+    if (tokens.empty()) throw Error(ErrorKind::bad_argument, "the text has no tokens, expected one or more");
     require_fit(tokens);
     require_tokens(*weights_, options);
     BatchText text(next_id_, Computed{std::move(tokens), begin_sequence(context_)}, *weights_, options);

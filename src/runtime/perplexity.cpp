@@ -148,7 +148,9 @@ class Perplexity::State {
   }
 
   PerplexityResult result() const {
-    if (sums_.tokens == 0) throw Error(ErrorKind::bad_argument, "there is no token yet that a model could predict");
+    if (sums_.tokens == 0)
+      throw Error(ErrorKind::bad_argument,
+                  "no text with a token to predict has been added: add one of two tokens or more");
     PerplexityResult result = {.texts = sums_.texts,
                                .windows = sums_.windows,
                                .tokens = sums_.tokens,
@@ -198,7 +200,7 @@ class Perplexity::State {
       if (all.empty()) refuse(fmt::format("the document has {} tokens, and a window {}", tokens, size));
       return all;
     }
-    if (tokens < 2) refuse("the document has no token that a model could predict");
+    if (tokens < 2) refuse("the document has no token to predict: it needs two tokens or more");
     for (std::size_t begin = 0, end = 0; end < tokens; begin += stride) {
       const std::size_t known = end;
       end = std::min(begin + size, tokens);

@@ -39,7 +39,8 @@ class Grid {
     for (const auto& edges : edges_) {
       cells = checked_mul(cells, edges.size() - 1).value_or(UINT64_MAX);
       if (cells > kCellsOfBox * boxes.size())
-        throw Error(ErrorKind::unsupported, fmt::format("its {} parts form no grid", boxes.size()));
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("its {} parts form no grid, so that Poise cannot join them", boxes.size()));
     }
     boxes_.assign(static_cast<std::size_t>(cells), kNoBox);
     for (std::size_t i = 0; i < boxes.size(); ++i) fill(boxes[i], static_cast<std::uint32_t>(i));

@@ -179,7 +179,7 @@ def mix(deltas, base, p, elects, normalizes=False):
 
 
 def differences(x, base):
-    """As float32, which decides, and as float64 of the same numbers."""
+    """Returns the differences as float32, rounded as Poise rounds them."""
     return [(np.float32(t) - np.float32(base)) for t in x]
 
 
@@ -279,7 +279,7 @@ class Checker:
         return np.float64(widen(self.models[model][name]))
 
     def check(self, method, models, base=None, **parameters):
-        """The command: a parameter is a number, or for each model one."""
+        """Checks the command. A parameter is a number, or a list of one for each model."""
 
         def p(name, model, usual):
             value = parameters.get(name, usual)
@@ -331,7 +331,7 @@ def check_command(checker):
         checker.check("della", models, base=base, density=0.3, seed=2**63 + 5, **{"lambda": 0.9})
 
 
-# Recipes: mergekit's YAML, which JSON is a part of. A setting is a number, a gradient, or a list of filters.
+# Recipes in mergekit's YAML, of which JSON is a subset. A setting is a number, a gradient, or a list of filters.
 
 
 def evaluate(setting, name, position):

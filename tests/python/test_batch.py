@@ -48,7 +48,7 @@ def test_wrong_arguments_are_named(nano):
         poise.generate_batch(nano, PROMPTS, parallel=0)
     with pytest.raises(poise.BadArgumentError, match="token 99999 is out of range"):
         poise.generate_batch(nano, [[1, 99999]])
-    with pytest.raises(poise.BadArgumentError, match="a text needs a token to begin with"):
+    with pytest.raises(poise.BadArgumentError, match="the text has no tokens"):
         poise.generate_batch(nano, [[]])
     with pytest.raises(TypeError, match="token ids are integers"):
         poise.generate_batch(nano, [3.5])

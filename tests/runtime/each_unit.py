@@ -25,7 +25,7 @@ SUITES = (
     "TinyLlama*",
 )
 CHOOSE_UNITS = "*OnAMatrixUnit"
-# These compute nothing that the others do not.
+# The other tests compute all that these slow tests compute.
 SLOW = "*Perplexity*:*ATextGoesOn*:*TheDocumentsExample:*EveryBitFlip*:*Truncated*:*.Feeding*"
 
 

@@ -46,7 +46,7 @@ def cap(x, limit):
 
 
 def rope(config, theta, scaling, tokens):
-    """The frequencies of half of what turns, and how long it becomes."""
+    """Returns the frequencies of half of the rotated numbers, and the factor by which they are scaled."""
     size = int(head_size(config) * config.get("partial_rotary_factor", 1.0))
     frequency = theta ** (-np.arange(0, size, 2) / size)
     scaling = scaling or {}
@@ -91,7 +91,7 @@ def rope(config, theta, scaling, tokens):
 
 
 def rotated(x, frequency, factor):
-    """x [tokens, heads, head]: the first 2 * len(frequency) numbers of each head turn."""
+    """x [tokens, heads, head]: rotates the first 2 * len(frequency) numbers of each head."""
     angle = np.arange(len(x))[:, None, None] * frequency
     cosine, sine, half = np.cos(angle) * factor, np.sin(angle) * factor, len(frequency)
     first, second, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]

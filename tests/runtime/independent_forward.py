@@ -55,7 +55,7 @@ TYPES = (
     "tq1_0",
     "tq2_0",
 )
-EXACT = 1e-5  # as these, of the quantized ones
+EXACT = 1e-5  # of the largest logit, with --exact and quantized weights
 CACHES = {"f16": 3e-3, "q8": 8e-2}  # what keys and values lose when they are stored
 
 
@@ -102,7 +102,7 @@ def main():
 
 
 def compare_caches(poise, name, config, directory, tokens, expected):
-    """With keys and values stored in each type. Returns how many are wrong."""
+    """Compares runs with keys and values stored in each type. Returns how many are wrong."""
     failures = 0
     for cache, bound in CACHES.items():
         if "experts" in json.dumps(config):
@@ -115,7 +115,7 @@ def compare_caches(poise, name, config, directory, tokens, expected):
 
 
 def compare_hidden_states(poise, name, directory, tokens, expected):
-    """The last token's of each layer, and the mean of the last layer. Returns how many are wrong."""
+    """Compares the last token's states of each layer, and the mean of the last layer. Returns how many are wrong."""
     cases = [(layer, "last", states[-1]) for layer, states in enumerate(expected)]
     failures = 0
     for layer, pooling, wanted in [*cases, (len(expected) - 1, "mean", expected[-1].mean(axis=0))]:
@@ -135,7 +135,7 @@ def compare_hidden_states(poise, name, directory, tokens, expected):
 
 
 def compare_quantized(poise, tokenizer):
-    """One token alone, whose products would take activations as integers, and several. Returns how many are wrong."""
+    """Compares one token alone, where activations may become integers, and several. Returns how many are wrong."""
     failures = 0
     random = np.random.default_rng(0)
     config = {**BASE, **QUANTIZED}

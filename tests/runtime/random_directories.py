@@ -364,7 +364,7 @@ def shapes(config):
 
 
 def stored(weights, dtype):
-    """The weights as they lie in the file, and the numbers that they stand for."""
+    """Returns the weights as the file stores them, and their numbers."""
     if dtype == "BF16":
         bits = weights.astype(np.float32).view(np.uint32)
         bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16  # to nearest, ties to even
