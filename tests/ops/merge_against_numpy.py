@@ -331,7 +331,7 @@ def check_command(checker):
         checker.check("della", models, base=base, density=0.3, seed=2**63 + 5, **{"lambda": 0.9})
 
 
-# Recipes in mergekit's YAML, of which JSON is a subset. A setting is a number, a gradient, or a list of filters.
+# Recipes in mergekit's YAML. JSON is a part of YAML. A setting is a number, a gradient, or a list of filters.
 
 
 def evaluate(setting, name, position):
