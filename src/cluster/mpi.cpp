@@ -38,7 +38,7 @@ std::string name_machine() {
   return {name.data(), static_cast<std::size_t>(length)};
 }
 
-// MPI itself ends the job when a call fails, as it does when a rank is lost.
+// Exchanges bytes with MPI, which ends the job when a call fails or a rank is lost.
 class MpiRanks final : public Communicator {
  public:
   MpiRanks() : Communicator(find_rank(), count_ranks()) {

@@ -95,7 +95,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<Finding
       }
     }
   };
-  // Layer by layer: a layer may have many experts, and all of them may be missing.
+  // This checks layer by layer and ends early: a layer may have many experts, and all of them may be missing.
   check(family.tensors.list_before_layers(view));
   for (std::int64_t layer = 0; layer < config.num_hidden_layers && faults.size() < kMostFaults; ++layer)
     check(family.tensors.list_layer(view, layer));

@@ -56,7 +56,7 @@ struct Rope {
     if (!positions && usual_positions > 0) positions = usual_positions;
     return positions ? std::optional(require_positive(kKey, static_cast<double>(*positions))) : std::nullopt;
   }
-  // Returns the original positions; by default the current ones.
+  // Returns the number of positions of the original training; by default max_position_embeddings.
   double find_original_positions() const {
     return find_stated_positions().value_or(static_cast<double>(view.config.max_position_embeddings));
   }

@@ -290,7 +290,8 @@ VerifyReport verify_input(const Input& given, const ReadOptions& options, const 
     const auto [format, input, model, faults] = open_despite_faults(given, options);
     report.faults = faults;
     std::ranges::copy(model.warnings, std::back_inserter(report.faults));
-    // Without faulty tensors, a model lacks some, and bytes of the file belong to none; checksums are of all bytes.
+    // A model without its faulty tensors is not whole: headers may disagree, and bytes may belong to no tensor.
+    // Checksums cover all bytes, so that an audit of them remains.
     const bool is_whole = faults.empty();
     if (is_whole) std::ranges::move(check_headers(model, given.path, !options.raw), std::back_inserter(report.faults));
     std::vector<Finding> of_files = check_tensors(model);

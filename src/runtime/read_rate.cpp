@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-// Eight independent sums hide the latency of additions.
+// Adds up words in eight independent sums, which hide the latency of additions.
 std::uint64_t add_words(std::span<const std::uint64_t> words) {
   constexpr std::size_t kSums = 8;
   std::array<std::uint64_t, kSums> sums{};

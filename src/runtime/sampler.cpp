@@ -139,8 +139,8 @@ TokenId Sampler::choose(std::span<const float> logits) {
   return draw(total_weight());
 }
 
-// Takes the guess with the probability p / q, if it has p here and q where it was drawn. Otherwise draws from the
-// excess of p over q.
+// Takes the guess with probability p / q: p is its probability here, q the one with which it was drawn. Otherwise draws
+// from the excess of p over q.
 TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
   choose_candidates(logits);
   const double total = total_weight();

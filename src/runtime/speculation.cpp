@@ -107,7 +107,7 @@ class LookupDraft final : public Draft {
     const std::size_t begin = find_place_after_same(tokens);
     std::vector<Guess> guesses;
     if (begin == 0) return guesses;
-    // The guesses continue after the end of the text: from there they repeat themselves.
+    // Beyond the end of the text, the guesses repeat from their beginning.
     for (std::size_t i = begin; guesses.size() < most; ++i)
       guesses.push_back({i < tokens.size() ? tokens[i] : guesses[i - tokens.size()].token});
     return guesses;

@@ -42,7 +42,7 @@ constexpr AffineForm kAffineForms[] = {
     {DType::qint4, false, false, Storage::i4_bytes}, {DType::qint4, true, false, Storage::u4_bytes},
 };
 
-// The storage of numbers with float32 scales.
+// Lists the storage of numbers with float32 scales.
 constexpr FloatForm kScaledForms[] = {{DType::f4_e2m1, Storage::codebook4},
                                       {DType::f8_e4m3, Storage::scaled_f8_e4m3},
                                       {DType::f8_e5m2, Storage::scaled_f8_e5m2}};

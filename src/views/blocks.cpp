@@ -107,7 +107,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     if (loss != nullptr) loss->merge(error);
   }
 
-  // Each of the stacked matrices may have its own weights. Requires: there are weights.
+  // Returns how many rows share weights: each stacked matrix may have its own. Requires: there are weights.
   std::uint64_t count_rows_of_matrix() const { return rows_ / (importance_->size() / row_); }
   const float* get_weights(std::uint64_t row) const {
     return importance_->data() + row / count_rows_of_matrix() * row_;

@@ -18,7 +18,7 @@ constexpr std::uint32_t kNoBox = UINT32_MAX;
 
 [[noreturn]] void fail(const std::string& problem) { throw Error(ErrorKind::invalid_file, problem); }
 
-// The edges of all boxes divide the tensor into cells; each cell belongs to one box.
+// Divides the tensor into cells at the edges of all boxes; each cell belongs to one box.
 class Grid {
  public:
   Grid(const Shape& shape, const std::vector<Box>& boxes) : edges_(shape.size()) {

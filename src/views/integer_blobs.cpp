@@ -42,7 +42,7 @@ class SwappedStream final : public BlobStream {
 
   std::size_t best_read() const override { return stream_->best_read() / width_ * width_; }
 
-  // A number cut by the end of a call continues in the next call.
+  // Reads reversed numbers. A number that is cut at the end of a call continues in the next call.
   std::size_t read(std::span<std::byte> out) override {
     std::size_t done = copy_left(out);
     if (const auto whole = out.subspan(done, (out.size() - done) / width_ * width_); !whole.empty()) {

@@ -129,7 +129,7 @@ class LowRankSum {
     load_factors()->add(static_cast<std::size_t>(first / columns_), static_cast<std::size_t>(first % columns_), out);
   }
 
-  // Takes `own`, the matrix's elements from `first` on.
+  // Throws for a sum that is not finite. `own` are the matrix's elements from `first` on.
   template <typename Number>
   void check(std::uint64_t first, std::span<const Number> own, std::span<const Number> sums) const {
     for (std::size_t i = 0; i < sums.size(); ++i) {

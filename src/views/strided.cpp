@@ -155,7 +155,7 @@ class Slabs {
     ~Slab() { free_memory() += shared; }
   };
 
-  // Takes `size`, that of the view.
+  // `size`: of the view.
   Slabs(const Blob& blob, std::size_t item, std::uint64_t size) : size_(size) {
     const auto at = blob.stored();
     const std::uint64_t most = at ? std::max(kLeastBytes, compute_decoded_limit(at->length)) : size;

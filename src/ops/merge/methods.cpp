@@ -59,7 +59,7 @@ std::vector<double> get_weights(const ParameterValues& values) {
   return weights;
 }
 
-// w_i, or w_i / sum(w)
+// Returns w_i, or w_i / sum(w).
 std::vector<double> compute_linear_shares(const ParameterValues& values, const InnerProducts*) {
   std::vector<double> weights = get_weights(values);
   if (values.get("normalize") == 0) return weights;
@@ -81,7 +81,7 @@ std::vector<double> compute_task_shares(const ParameterValues& values, const Inn
 
 std::vector<double> compute_scale(const ParameterValues& values, const InnerProducts*) { return {values.get("scale")}; }
 
-// sin((1 - t) o) / sin(o), sin(t o) / sin(o)
+// Returns sin((1 - t) o) / sin(o) and sin(t o) / sin(o), with o the angle.
 std::vector<double> compute_arc_shares(double cosine, double t) {
   const double angle = std::acos(cosine);
   return {std::sin((1 - t) * angle) / std::sin(angle), std::sin(t * angle) / std::sin(angle)};
@@ -118,7 +118,7 @@ Products choose_stock_products(const ParameterValues& values) {
   return values.get("filter_wise") == 0 ? Products::whole : Products::by_rows;
 }
 
-// t / n with t = n c / (1 + (n - 1) c), c the mean cosine of two differences
+// Returns t / n with t = n c / (1 + (n - 1) c). c is the mean cosine of two differences.
 std::vector<double> compute_stock_shares(const ParameterValues&, const InnerProducts* products) {
   constexpr double kLeastNorms = 1e-6;
   const std::size_t count = products->size();

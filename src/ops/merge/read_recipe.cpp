@@ -102,7 +102,7 @@ class RecipeReader {
     return node.text;
   }
 
-  // Also takes mergekit's long form, a map with a path.
+  // Reads the path of a model, also in mergekit's long form, a map with a path.
   std::filesystem::path read_model(const YamlNode& node, std::string_view key) const {
     if (node.kind != NodeKind::map) return read_text(node, key);
     std::filesystem::path path;
@@ -113,7 +113,7 @@ class RecipeReader {
     return path;
   }
 
-  // out_dtype takes precedence, whatever the order.
+  // Sets the recipe's type. out_dtype takes precedence over dtype, in any order.
   void set_type(MergeRecipe& recipe, const YamlNode& node, std::string_view key, bool is_last) {
     if (node.kind == NodeKind::null) return;
     const std::string text = read_text(node, key);

@@ -217,7 +217,7 @@ std::vector<std::string> cut_config(Model& model, const LayerCut& cut) {
   if (!list.object.empty()) config.set(list.object, keys.change(find_layer_keys(config, list)));
   // Keys next to the object repeat it, except where it describes another model than the text model.
   if (list.object.empty() || list.object == "text_config") config = keys.change(config);
-  // Without a prefix, any text that begins with a number looks like a module's name, such as that of a version.
+  // Without a prefix, any text that begins with a number looks like a module's name, for example a version.
   const bool has_prefix = !list.prefixes.front().empty();
   if (has_prefix && !config.empty())
     config = std::move(*rename_modules(Value(std::move(config)), cut)).take<Attributes>();

@@ -88,7 +88,7 @@ std::vector<Piece> split_at_groups(std::string_view name, std::string_view optio
 // Holds one of the options: a pattern, and the name that it gives.
 class Renaming {
  public:
-  // `bytes`: of all names that apply() gets.
+  // Compiles the pattern. `bytes`: of all names that apply() gets.
   Renaming(const ConvertOptions::Rename& given, std::size_t bytes)
       : shown_(fmt::format("{}={}", given.pattern, given.name)), pattern_(given.pattern) {
     if (pattern_.empty()) refuse_option(kRename, fmt::format("\"{}\" has no pattern", shown_));
