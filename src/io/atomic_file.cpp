@@ -23,13 +23,13 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 20;
-constexpr std::size_t kUnbufferedBytes = 128
-                                         << 10;  // written at once: another copy would take longer than the system call
+// Pieces from this size on are written at once, because copying them to the buffer takes longer than the system call.
+constexpr std::size_t kUnbufferedBytes = 128 << 10;
 constexpr std::uint64_t kLeastHoleBytes = 4096;  // holes are made of whole blocks
 constexpr int kAttempts = 16;
 constexpr std::uint64_t kWritebackBytes = 32 << 20;
 
-// Returns true where the file system copies by sharing extents, or on its server. Elsewhere copy_file_range() goes page
+// Returns true if the file system copies by sharing extents, or on its server. On others, copy_file_range() copies page
 // by page, which is slower than reading and writing.
 bool shares_extents(const FileDescriptor& fd) {
   constexpr std::array<std::uint32_t, 6> kSharing = {BTRFS_SUPER_MAGIC, XFS_SUPER_MAGIC,  0xca451a4e /* bcachefs */,
@@ -44,19 +44,19 @@ bool shares_extents(const FileDescriptor& fd) {
       .with({.kind = Remedy::Kind::overwrite});
 }
 
-// Returns true for /dev/stdout and the like, whatever they lead to.
+// Returns true for links of the system, such as /dev/stdout.
 bool is_system_link(const std::filesystem::path& link) {
   std::error_code ignored;
   const std::filesystem::path directory = std::filesystem::weakly_canonical(find_parent_directory(link), ignored);
   return directory == "/dev" || directory == "/dev/fd" || directory.string().starts_with("/proc/");
 }
 
-// Throws bad_argument where a file cannot replace the existing entry.
+// Throws bad_argument if a file cannot replace the existing entry.
 void require_file(const struct stat& status, const std::filesystem::path& target) {
   if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
   if (S_ISLNK(status.st_mode)) {  // replaces the link, not its target
     if (is_system_link(target))
-      throw Error(ErrorKind::bad_argument, "the output is a link of the system's; a file is needed", target.string());
+      throw Error(ErrorKind::bad_argument, "the output is a link of the system; a file is needed", target.string());
     struct stat there {};
     if (::stat(target.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
       throw Error(ErrorKind::bad_argument, "the output is a link to something that is not a regular file",
@@ -66,7 +66,8 @@ void require_file(const struct stat& status, const std::filesystem::path& target
   }
 }
 
-// Returns the file to replace, whose mode and owner stay; std::nullopt for a new file, or where a link is replaced.
+// Returns the state of the file to replace, whose mode and owner stay; std::nullopt for a new file, and for a link,
+// which is replaced itself.
 std::optional<struct stat> find_replaced_file(const std::filesystem::path& target, bool overwrite) {
   if (!target.has_filename()) throw Error(ErrorKind::bad_argument, "the output has no file name", target.string());
   struct stat status {};
@@ -87,24 +88,24 @@ void copy_owner_and_mode(const FileDescriptor& fd, const struct stat& replaced) 
     const bool has_group = ::fchown(fd.get(), static_cast<uid_t>(-1), replaced.st_gid) == 0;
     struct stat made {};
     const bool is_same = has_group && ::fstat(fd.get(), &made) == 0 && made.st_uid == replaced.st_uid;
-    if (!is_same) mode &= ~kRunsAsOwner;  // another user's file
+    if (!is_same) mode &= ~kRunsAsOwner;  // the new file belongs to another user
   }
   ::fchmod(fd.get(), mode);  // the umask, and a change of owner, may have cleared bits
 }
 
 std::string make_link_path(const FileDescriptor& fd) { return fmt::format("/proc/self/fd/{}", fd.get()); }
 
-// Gives an unnamed file a name if it is free; false when it is taken.
+// Gives an unnamed file a name. Returns false if the name is taken.
 bool link_to_new(const FileDescriptor& fd, const std::filesystem::path& to) {
   if (::linkat(AT_FDCWD, make_link_path(fd).c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
   if (errno != EEXIST) throw_system_error("name the finished file", to.string());
   return false;
 }
 
-// Renames to a name if it is free; false when it is taken.
+// Renames a file. Returns false if the new name is taken.
 bool rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {
   int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
-  if (result != 0 && errno == EINVAL) {  // a file system without RENAME_NOREPLACE: link() refuses, too
+  if (result != 0 && errno == EINVAL) {  // the file system lacks RENAME_NOREPLACE; link() refuses taken names, too
     result = ::link(from.c_str(), to.c_str());
     if (result == 0) ::unlink(from.c_str());
   }
@@ -112,17 +113,17 @@ bool rename_to_new(const std::filesystem::path& from, const std::filesystem::pat
   return result == 0;
 }
 
-// Removes a finished file that an interrupted save left. A running save holds a lock on it.
+// Removes a finished file that an interrupted save has left. A running save holds a lock on its file.
 void remove_left(const std::filesystem::path& finished) {
   const FileDescriptor fd(::open(finished.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(finished.c_str());
 }
 
-// Replaces the target with a finished file that has no name. rename() needs one, so the file is called
-// make_finished_name() for an instant. False when no hidden name is free.
+// Replaces the target with a finished file that has no name. rename() needs a name, so the file is called
+// make_finished_name() for an instant. Returns false if no hidden name is free.
 bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
   std::filesystem::path hidden = make_finished_name(target);
-  ::flock(fd.get(), LOCK_EX | LOCK_NB);  // until the file is closed
+  ::flock(fd.get(), LOCK_EX | LOCK_NB);  // held until the file is closed
   remove_left(hidden);
   if (!link_to_new(fd, hidden)) {  // another save to the same target is running
     hidden = make_temporary_name(target);
@@ -157,7 +158,7 @@ AtomicFile::AtomicFile(std::filesystem::path target, std::filesystem::path direc
 
 void AtomicFile::open(mode_t mode) {
   fd_ = FileDescriptor(::open(directory_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
-  if (fd_ && ::access(make_link_path(fd_).c_str(), F_OK) != 0) fd_.reset();  // without /proc it could not get a name
+  if (fd_ && ::access(make_link_path(fd_).c_str(), F_OK) != 0) fd_.reset();  // giving it a name needs /proc
   if (!fd_) open_named(mode);
   buffer_.reserve(kBufferBytes);
 }
@@ -192,7 +193,7 @@ void AtomicFile::write_through(std::span<const std::byte> bytes) {
 void AtomicFile::start_writeback(std::uint64_t written) {
   unwritten_ += written;
   if (unwritten_ < kWritebackBytes) return;
-  // A hint to the system: flush() calls fsync() for certainty.
+  // This is only a hint to the system; flush() makes sure with fsync().
   ::sync_file_range(fd_.get(), static_cast<off64_t>(handed_over_), static_cast<off64_t>(unwritten_),
                     SYNC_FILE_RANGE_WRITE);
   handed_over_ += unwritten_;
@@ -214,14 +215,14 @@ void AtomicFile::do_write(std::span<const std::byte> bytes) {
   }
 }
 
-// Writes a hole, which costs two system calls, but saves writing its blocks.
+// Writes large padding as a hole: two system calls replace the writing of its blocks.
 void AtomicFile::do_pad(std::uint64_t count) {
   if (count < kLeastHoleBytes) return Sink::do_pad(count);
   flush_buffer();
   flushed_ = false;
   if (count > INT64_MAX || ::lseek(fd_.get(), static_cast<off64_t>(count), SEEK_CUR) < 0) {
-    throw_system_error("write", target_.string(),
-                       count > INT64_MAX || errno == EINVAL ? EFBIG : errno);  // the system reports an invalid position
+    // For a position that is too large, the system reports only an invalid argument.
+    throw_system_error("write", target_.string(), count > INT64_MAX || errno == EINVAL ? EFBIG : errno);
   }
   ends_in_hole_ = true;
   start_writeback(count);
@@ -244,7 +245,7 @@ void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64
     if (copied < 0 && errno == EINTR) continue;
     if (copied < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT || errno == EFBIG))
       throw_system_error("write", target_.string());
-    if (copied <= 0) break;  // not on these file systems, or the source has shrunk: the plain way works or reports it
+    if (copied <= 0) break;  // these file systems cannot, or the source has shrunk: Sink::do_copy() works or reports it
     length -= static_cast<std::uint64_t>(copied);
     ends_in_hole_ = false;
     start_writeback(static_cast<std::uint64_t>(copied));
@@ -289,7 +290,7 @@ void AtomicFile::commit() {
   is_new_ = claim_name();
   if (!is_new_ && !overwrite_) refuse_existing(target_);
   if (!is_new_) replace();
-  committed_ = true;  // nothing after this fails or allocates
+  committed_ = true;  // the rest neither fails nor allocates
   remove_left(left);
   sync_directory(parent);  // the data are on the disk already
 }
@@ -316,7 +317,7 @@ std::filesystem::path find_parent_directory(const std::filesystem::path& path) {
 std::filesystem::path make_temporary_name(const std::filesystem::path& target) {
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) throw_system_error("get random bytes", target.string());
-  // A long target name must not make the temporary one longer than a file system allows.
+  // Cuts a long name, so that the temporary name is not longer than file systems allow.
   const std::string stem = target.filename().string().substr(0, 200);
   return find_parent_directory(target) / fmt::format(".{}.{:016x}.tmp", stem, random);
 }

@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-// Has bytes of a source.
+// Reads a range of a source.
 class SourceBlob final : public Blob {
  public:
   SourceBlob(SourcePtr source, std::uint64_t offset, std::uint64_t length) : place_{std::move(source), offset, length} {

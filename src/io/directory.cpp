@@ -35,7 +35,7 @@ DirectoryPtr open_directory(const std::filesystem::path& path, int flags) {
   return open_directory_at(AT_FDCWD, path.c_str(), flags);
 }
 
-// Returns null at the end, and on an error, which is in errno.
+// Returns the next entry. Returns null at the end, where errno is 0, and on an error, which is in errno.
 const dirent* read_entry(DIR* directory) {
   for (;;) {
     errno = 0;
@@ -52,7 +52,8 @@ bool is_file(DIR* directory, const dirent& entry) {
   return ::fstatat(::dirfd(directory), entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
-// Removes the files. Returns true if there were any: a file system may skip entries while others are removed.
+// Removes the files. Returns true if it removed any. Callers repeat it, since a file system may skip entries while
+// others are removed.
 bool remove_files(DIR* directory) {
   bool removed = false;
   while (const dirent* entry = read_entry(directory)) {
@@ -61,7 +62,7 @@ bool remove_files(DIR* directory) {
   return removed;
 }
 
-// Removes the folders of files. Returns true if there were any.
+// Removes folders that hold only files. Returns true if it removed any.
 bool remove_folders(DIR* directory) {
   bool removed = false;
   while (const dirent* entry = read_entry(directory)) {

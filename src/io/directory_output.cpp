@@ -52,7 +52,7 @@ struct Found {
   std::vector<std::string> names;
 };
 
-// Appends "name/file" for each file of a folder. False if the folder is empty or holds anything but files.
+// Appends "name/file" for each file of a folder. Returns false if the folder is empty or holds anything but files.
 bool add_files_of_folder(const fs::path& directory, const std::string& name, std::vector<std::string>& names) {
   std::error_code ignored;
   if (!fs::is_directory(fs::symlink_status(directory / name, ignored))) return false;
@@ -131,7 +131,7 @@ DirectoryOutput::~DirectoryOutput() {
   if (!hidden_.empty()) remove_directory(hidden_);
 }
 
-// Makes the hidden directory. Every save to a target uses the same hidden name, unless another one is running.
+// Creates the hidden directory. Saves to a target use the same hidden name, unless two run at once.
 void DirectoryOutput::create_hidden_directory() {
   fs::path name = make_finished_name(target_);
   for (int attempt = 0;; ++attempt) {
@@ -139,7 +139,7 @@ void DirectoryOutput::create_hidden_directory() {
     if (errno != EEXIST || attempt == kNameAttempts)
       throw_system_error("create a directory in this directory", find_parent_directory(target_).string());
     if (attempt == 0 && lock_directory(name)) {
-      remove_directory(name);  // what a killed process left
+      remove_directory(name);  // a killed process has left it
     } else {
       name = make_temporary_name(target_);
     }
@@ -170,10 +170,10 @@ std::uint64_t DirectoryOutput::padding() const {
 
 // Exchanges the old directory and the new one, then removes the old one.
 void DirectoryOutput::replace() {
-  find_replaced(target_, overwrite_, refusal_to_replace_, inputs_);  // checks it as it is now
+  find_replaced(target_, overwrite_, refusal_to_replace_, inputs_);  // checks the directory again: it may have changed
   if (::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL) throw_system_error("put the finished directory into its place", target_.string());
-  // Without RENAME_EXCHANGE there is no directory for an instant.
+  // File systems without RENAME_EXCHANGE have no directory for an instant.
   fs::path old = make_temporary_name(target_);
   if (::rename(target_.c_str(), old.c_str()) != 0) throw_system_error("rename the old directory", target_.string());
   if (::rename(hidden_.c_str(), target_.c_str()) != 0) {
@@ -208,7 +208,7 @@ void DirectoryOutput::commit() {
   } else {
     throw_system_error("rename the finished directory", target_.string());
   }
-  sync_directory(parent);  // the directory is in place: nothing after this fails or allocates
+  sync_directory(parent);  // does not fail, since the directory is in place already
 }
 
 }  // namespace poise

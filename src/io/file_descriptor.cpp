@@ -18,7 +18,7 @@ void read_at(int fd, std::uint64_t offset, std::span<std::byte> out, const std::
     const ssize_t got = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw_system_error("read", path);
-    if (got == 0) throw Error(ErrorKind::io, "the file ends here now; it was longer when it was opened", path, offset);
+    if (got == 0) throw Error(ErrorKind::io, "the file ends here, but it was longer when it was opened", path, offset);
     offset += static_cast<std::uint64_t>(got);
     out = out.subspan(static_cast<std::size_t>(got));
   }
@@ -62,7 +62,7 @@ FileLock::FileLock(const std::filesystem::path& path) {
 
 FileStamp::FileStamp(SourcePtr source) : source_(std::move(source)), before_(read_state()) {}
 
-// Reads the state. Sources in memory do not change.
+// Reads the state of the file; the same for all sources in memory, which do not change.
 FileStamp::State FileStamp::read_state() const {
   struct stat status {};
   if (source_->descriptor() < 0) return {};
@@ -77,8 +77,8 @@ void FileStamp::require_unchanged() const {
 Written find_written(const Source& source, std::uint64_t offset) {
   const Written all{offset, source.size()};
   if (source.descriptor() < 0 || offset >= source.size()) return all;
-  const off_t begin = ::lseek(source.descriptor(), static_cast<off_t>(offset),
-                              SEEK_DATA);  // reads never use the descriptor's position
+  // Reads never use the descriptor's position, so it may change.
+  const off_t begin = ::lseek(source.descriptor(), static_cast<off_t>(offset), SEEK_DATA);
   if (begin < 0) return errno == ENXIO ? Written{source.size(), source.size()} : all;
   const off_t end = ::lseek(source.descriptor(), begin, SEEK_HOLE);
   return {std::min(static_cast<std::uint64_t>(begin), source.size()),
@@ -95,15 +95,13 @@ constexpr std::array<std::uint32_t, 4> kPlain = {EXT4_SUPER_MAGIC, XFS_SUPER_MAG
 std::optional<FreeSpace> measure_free_space(const std::filesystem::path& path) {
   const std::string directory = path.has_parent_path() ? path.parent_path().string() : ".";
   struct statfs status {};
-  if (::statfs(directory.c_str(), &status) != 0 || status.f_blocks == 0)
-    return std::nullopt;  // a tmpfs without a limit has no blocks
+  // A tmpfs without a limit has no blocks.
+  if (::statfs(directory.c_str(), &status) != 0 || status.f_blocks == 0) return std::nullopt;
   const auto type = static_cast<std::uint32_t>(status.f_type);
   if (std::ranges::find(kPlain, type) == kPlain.end()) return std::nullopt;
+  // f_bfree includes blocks that are reserved for the superuser.
   const auto bytes =
-      checked_mul(status.f_bfree,
-                  static_cast<std::uint64_t>(status.f_frsize != 0 ? status.f_frsize
-                                                                  : status.f_bsize));  // includes what is reserved for
-                                                                                       // the superuser
+      checked_mul(status.f_bfree, static_cast<std::uint64_t>(status.f_frsize != 0 ? status.f_frsize : status.f_bsize));
   if (!bytes) return std::nullopt;
   return FreeSpace{*bytes, type == XFS_SUPER_MAGIC};
 }

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> kRepositoryKinds = {"models--", "datasets--", "spaces--"};
 constexpr std::string_view kModels = "models--";
-constexpr std::string_view kDivider = "--";  // in place of the slash
+constexpr std::string_view kDivider = "--";  // stands for the slash of "ORG/NAME"
 
 std::string_view read_environment(const char* name) {
   const char* value = std::getenv(name);
@@ -51,7 +51,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
-// Returns the folder of a repository that has this path in its folder `part`; empty for other paths.
+// Returns the repository of a path that is an entry of its folder `part`; empty for other paths.
 fs::path find_repository(const fs::path& path, std::string_view part) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
@@ -60,7 +60,7 @@ fs::path find_repository(const fs::path& path, std::string_view part) {
   return has_repository_name(repository) ? repository : fs::path();
 }
 
-// Accepts letters, digits, "-", "_" and ".", as the Hub does.
+// Returns true for a name that the Hub accepts: letters, digits, "-", "_" and ".".
 bool is_repository_part(std::string_view text) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
   return !text.empty() && text.front() != '.' && text.front() != '-' &&
@@ -189,7 +189,7 @@ std::string find_model_path(const std::string& named) {
         cache.empty() ? "no Hugging Face cache is known: HOME is not set"
                       : fmt::format("the Hugging Face cache {} has no {}", cache.string(), folder.filename().string());
     throw Error(ErrorKind::not_found,
-                fmt::format("there is no such file or directory, and {} (HF_HUB_CACHE and HF_HOME set where it is; "
+                fmt::format("there is no such file or directory, and {} (HF_HUB_CACHE and HF_HOME choose the cache; "
                             "`hf download {}` fetches a model)",
                             where, named),
                 named);

@@ -29,7 +29,7 @@ constexpr std::size_t kHeadBytes = kMagic.size() + 2 * sizeof(std::uint64_t);
 
 constexpr std::uint64_t kChunkBytes = 1 << 20;
 
-// Returns empty when the name is too long for another one next to it.
+// Returns the path of the undo file; empty if the file's name is too long for one.
 fs::path find_undo_file(const fs::path& path) {
   try {
     return make_undo_name(path);
@@ -57,13 +57,13 @@ void write_undo_file(const fs::path& name, std::uint64_t offset, std::span<const
   file.commit();
 }
 
-// Removes the file. A failure is harmless: the bytes are then all old or all new.
+// Removes an undo file. A failure does no harm, because the bytes are then all old or all new.
 void remove_undo_file(const fs::path& name) { ::unlink(name.c_str()); }
 
-// Reads an undo file in chunks: a stranger may have put it there.
+// Reads an undo file, in chunks of limited size because it may be hostile.
 class Undo {
  public:
-  // Opens the undo file. Its length is 0 unless it fits a file of `size` bytes.
+  // Opens the undo file of a file of `size` bytes. If it does not fit the file, this has a length of 0.
   Undo(const fs::path& path, std::uint64_t size) : source_(Source::open(make_undo_name(path), IoMode::read)) {
     std::array<std::byte, kHeadBytes> head{};
     if (source_->size() < head.size()) return;
@@ -77,7 +77,7 @@ class Undo {
     length_ = length;
   }
 
-  // Returns true when each byte of the file is an old or a new one, and the file has some of either.
+  // Returns true if each byte of the file is an old or a new one, and the file has both kinds.
   bool is_mixture(const Source& file) const {
     bool all_old = true;
     bool all_new = true;
@@ -166,7 +166,7 @@ void require_not_interrupted(const Source& source, std::string_view format) {
   throw Error(ErrorKind::invalid_file,
               std::string(format) +
                   ": an edit of this file was interrupted: its header is half old, half new. The next "
-                  "edit brings the old one back",
+                  "edit restores the old one",
               source.name());
 }
 
@@ -181,7 +181,7 @@ void roll_back(const fs::path& path) {
 
 FileTail::FileTail(std::filesystem::path path) : path_(std::move(path)), fd_(open_for_writing(path_)) {
   struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0) throw_system_error("look at", path_.string());
+  if (::fstat(fd_.get(), &status) != 0) throw_system_error("stat", path_.string());
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
@@ -190,7 +190,7 @@ void FileTail::append(std::uint64_t offset, std::span<const std::byte> bytes, st
   std::vector<std::byte> old_footer(footer.size());
   read_at(fd_.get(), size_ - footer.size(), old_footer, path_.string());
   try {
-    // A full disk is detected here, before anything changes; file systems that cannot reserve space detect it later.
+    // Reserves space, so that a full disk is detected before anything changes. Some file systems cannot do that.
     const auto length = static_cast<off_t>(footer_offset + footer.size() - size_);
     if (::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_), length) != 0 && errno != EOPNOTSUPP)
       throw_system_error("write", path_.string());
@@ -210,7 +210,7 @@ void FileTail::undo(std::uint64_t footer_offset, std::span<const std::byte> old_
     // If the file cannot be truncated, ending with the old footer makes it valid.
     if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) write(footer_offset, old_footer);
     sync();
-  } catch (...) {  // reports the first error
+  } catch (...) {  // append() throws the first error
   }
 }
 

@@ -56,8 +56,8 @@ std::string read_lower_case_start(const Source& source) {
   return text;
 }
 
-// Parses a number in the header of a tar archive as Python's tarfile reads it: bytes after one of 0x80 or 0xff, or what
-// int(text, 8) accepts.
+// Parses a number in the header of a tar archive as Python's tarfile does: binary after a byte 0x80 or 0xff, else octal
+// digits as int(text, 8) accepts them.
 std::optional<std::int64_t> parse_tar_number(std::string_view field) {
   constexpr std::string_view kSpace = " \t\n\v\f\r";
   if (field[0] == '\x80' || field[0] == '\xff') {
@@ -96,8 +96,8 @@ void refuse_lookalike(const Source& source) {
   refuse_lookalike(kLookalikes, source);
   if (is_tar_archive(source))
     throw Error(ErrorKind::unsupported,
-                "this is a tar archive; unpack it first (one that PyTorch wrote before version 0.1.10: load it with "
-                "torch and save it again)",
+                "this is a tar archive; unpack it first (if PyTorch wrote it before version 0.1.10, load it with torch "
+                "and save it again)",
                 source.name(), 0);
 }
 
@@ -110,7 +110,7 @@ bool is_tar_archive(const Source& source) {
   const std::string header = read_text(source, kHeaderBytes);
   if (std::string_view(header).substr(kMagicOffset).starts_with("ustar")) return true;
   std::int64_t sum = 0;         // of the bytes, with the checksum itself as spaces
-  std::int64_t signed_sum = 0;  // as some old programs computed it
+  std::int64_t signed_sum = 0;  // of the bytes as signed numbers, as some old programs computed it
   for (std::size_t i = 0; i < header.size(); ++i) {
     const char byte = i >= kChecksum && i < kChecksum + kChecksumBytes ? ' ' : header[i];
     sum += static_cast<unsigned char>(byte);

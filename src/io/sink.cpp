@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-constexpr std::uint64_t kCopyBytes = 256 << 10;  // read and written while in the cache
+constexpr std::uint64_t kCopyBytes = 256 << 10;  // a piece stays in the cache between reading and writing
 
 }  // namespace
 

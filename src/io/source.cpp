@@ -91,7 +91,7 @@ class MappedSource final : public Source {
   void done_with(std::uint64_t offset, std::uint64_t length) const override { advise(offset, length, MADV_DONTNEED); }
 
  private:
-  // Widens the range to whole pages to prefetch, and narrows it to release.
+  // Passes advice to the kernel for whole pages: widens a range that will be needed, and narrows one that is released.
   void advise(std::uint64_t offset, std::uint64_t length, int advice) const {
     constexpr std::uint64_t kPage = 4096;
     if (address_ == MAP_FAILED || offset > size()) return;
@@ -129,9 +129,9 @@ SourcePtr Source::open(const std::filesystem::path& path, IoMode mode) {
   const std::string name = path.string();
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) throw_system_error("open", name);
-  require_regular(status, name);  // before open(): sockets refuse it, and some devices act on it
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: does not hang on a pipe
-                                                                               // that has appeared meanwhile
+  require_regular(status, name);  // before open(), which fails on sockets and makes some devices act
+  // O_NONBLOCK: open() does not wait if the file has been replaced by a pipe meanwhile.
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) throw_system_error("open", name);
   if (::fstat(fd.get(), &status) != 0) throw_system_error("stat", name);
   require_regular(status, name);
@@ -143,7 +143,7 @@ SourcePtr Source::open(const std::filesystem::path& path, IoMode mode) {
 SourcePtr make_file_source(const FileDescriptor& file, std::string name, std::uint64_t size) {
   const auto copy = [&] {
     FileDescriptor fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
-    if (!fd) throw_system_error("open once more", name);
+    if (!fd) throw_system_error("open again", name);
     return fd;
   };
   try {

@@ -83,7 +83,7 @@ class SplicedSource final : public Source {
   }
 
  private:
-  std::vector<StoredRange> pieces_;  // a few
+  std::vector<StoredRange> pieces_;  // only a few, so that a linear search is fast
 };
 
 }  // namespace

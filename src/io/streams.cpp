@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::size_t kPiece = 1 << 20;
 
-// Opens a redirected file that is at its beginning, which needs no copy. Returns null for everything else.
+// Opens the file to which the stream is redirected, if the stream is at its beginning: no copy is needed. Returns null
+// for other streams.
 SourcePtr open_whole_file(int descriptor, const std::string& name) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) || ::lseek(descriptor, 0, SEEK_CUR) != 0)
@@ -63,9 +64,10 @@ StreamOutput::StreamOutput(int descriptor, std::string name)
     : descriptor_(descriptor), name_(std::move(name)), file_(name_, find_temporary_directory()) {}
 
 Sink& StreamOutput::open_sibling(const std::string& name) {
-  throw Error(ErrorKind::bad_argument,
-              fmt::format("a stream holds one file, and this model has another one, {}: name an output file", name),
-              name_);
+  throw Error(
+      ErrorKind::bad_argument,
+      fmt::format("a stream holds only one file, and this output has a second one, {}: name an output file", name),
+      name_);
 }
 
 void StreamOutput::commit() {

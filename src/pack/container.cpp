@@ -36,7 +36,7 @@ class DirectoryContainer final : public Container {
   }
   bool has(std::string_view name) const override {
     std::error_code ignored;
-    return fs::exists(fs::symlink_status(path(name), ignored));  // of a link itself: it may lead nowhere
+    return fs::exists(fs::symlink_status(path(name), ignored));  // true for a broken link, too
   }
   bool has_file(std::string_view name) const override {
     std::error_code ignored;
@@ -51,7 +51,7 @@ class DirectoryContainer final : public Container {
   IoMode io_;
 };
 
-// Counts what the deflated members of an archive decode to.
+// Opens members of an archive, and limits the decoded bytes of all of them together.
 class ZipFile {
  public:
   explicit ZipFile(const SourcePtr& source) : zip_(source) {
@@ -61,7 +61,7 @@ class ZipFile {
     }
   }
 
-  // Returns the members by their plain names.
+  // Returns the members by their normalized names.
   const std::map<std::string, const ZipMember*, std::less<>>& members() const { return members_; }
   SourcePtr open(const ZipMember& member, const std::string& name) const {
     if (!member.deflated) return make_source_part(zip_.source(), member.begin, member.bytes, name);
@@ -126,7 +126,7 @@ class ZipContainer final : public Container {
 
   fs::path file_;
   std::shared_ptr<const ZipFile> zip_;
-  std::string beginning_;  // of the names in it
+  std::string beginning_;  // the folder and a slash, which begin its members' names; empty: the whole archive
 };
 
 bool begins_with(const Source& source, std::string_view magic) {
@@ -141,7 +141,8 @@ bool begins_with(const Source& source, std::string_view magic) {
 
 std::optional<ContainerKind> find_container_kind(const SourcePtr& source) {
   if (!source) return ContainerKind::directory;
-  const bool is_zip = begins_with(*source, "PK\x03\x04") || begins_with(*source, "PK\x05\x06");  // without members
+  const bool is_empty_zip = begins_with(*source, "PK\x05\x06");
+  const bool is_zip = is_empty_zip || begins_with(*source, "PK\x03\x04");
   return is_zip ? std::optional(ContainerKind::zip) : std::nullopt;
 }
 

@@ -96,8 +96,8 @@ class InflateStream final : public BlobStream {
   std::vector<std::byte> buffer_;
   std::uint64_t consumed_ = 0;  // stored bytes handed to zlib
   std::uint64_t position_ = 0;
-  bool at_end_ = false;  // of the stream
-  bool ended_ = false;   // the stream ended as it must
+  bool at_end_ = false;  // zlib has reached the end of the stream
+  bool ended_ = false;   // require_end() has checked the end
 };
 
 class DeflatedBlob final : public Blob {

@@ -40,7 +40,7 @@ class OpenSslDigest final : public Hasher {
   }
 
  private:
-  [[noreturn]] static void fail() { throw std::bad_alloc(); }  // there is no other failure
+  [[noreturn]] static void fail() { throw std::bad_alloc(); }  // OpenSSL fails here only for lack of memory
   struct Free {
     void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
   };
@@ -95,7 +95,7 @@ namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // reflected
 
-// kTables[k][b]: the checksum of byte b followed by k zero bytes, for looking up eight bytes at once.
+// kTables[k][b] is the checksum of byte b followed by k zero bytes: eight tables process eight bytes at once.
 constexpr auto kTables = [] {
   std::array<std::array<std::uint32_t, 256>, 8> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

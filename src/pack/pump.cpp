@@ -25,7 +25,7 @@ void copy_in_file(const StoredRange& at, Sink& sink, Meter& meter, std::string_v
   }
 }
 
-// Reuses memory for chunks: the kernel clears the pages of a new chunk, which takes as long as filling it.
+// Reuses memory for chunks, because the kernel clears the pages of new memory, which takes as long as filling them.
 class ChunkMemory {
  public:
   using Buffer = std::unique_ptr<std::byte[]>;
@@ -75,7 +75,7 @@ struct Chunk {
   ChunkMemory::Buffer buffer;
 };
 
-// Pumps chunks: threads fill them in parallel; `consume` gets them one at a time, in order.
+// Computes chunks on all threads; `consume` gets them one at a time, in order.
 template <typename Consume>
 void compute_in_parallel(const Blob& blob, Consume&& consume) {
   struct Piece {
@@ -110,7 +110,7 @@ void stream_serially(const Blob& blob, Consume&& consume) {
   }
 }
 
-// Copies bytes even where they could be borrowed: that is faster for bytes that are read and written.
+// Reads chunks, even where bytes could be borrowed: for bytes that are then written, copying is faster.
 template <typename Consume>
 void read_chunks(const Blob& blob, Consume&& consume) {
   const Chunk chunk(std::min<std::uint64_t>(kChunkBytes, blob.size()));
@@ -149,7 +149,7 @@ void stream_chunks(const Blob& blob, const std::function<void(std::span<const st
   const auto all = blob.map();
   if (!all) return stream_serially(blob, consume);
   borrow_chunks(*all, consume);
-  // Unmaps pages in parallel; closing the file would do it on one thread.
+  // Releases the pages here, on several threads; closing the file would do that on one thread.
   if (const auto at = blob.stored()) at->source->done_with(at->offset, at->length);
 }
 

@@ -18,9 +18,8 @@ using ChunkBuffer = std::unique_ptr<std::byte[]>;
 
 }  // namespace
 
-// Holds the decoded chunks of all blobs, and the threads that make the next ones. The reader of the current blob
-// decodes it by itself, or decodes the next blobs while a thread works on the current one; threads decode the next
-// blobs.
+// Holds the decoded chunks of all blobs, and the threads that decode the next blobs. The reader decodes the current
+// blob itself. If a thread still works on that blob, the reader decodes next blobs meanwhile.
 class ReadAhead::Window {
  public:
   Window(const std::vector<const Blob*>& blobs, std::size_t threads, const Limits& limits)
@@ -38,12 +37,12 @@ class ReadAhead::Window {
     }
     try {
       tasks_.wait();
-    } catch (...) {  // a thread could not go on; nobody needs its bytes any more
+    } catch (...) {  // an error of a thread does not matter, because nobody needs its bytes any more
     }
   }
 
-  // Begins the first stream of an item; false if it is not the first one. The items before it are not decoded ahead
-  // any more.
+  // Begins the first stream of an item, and drops the items before it. Returns false for a second stream, and for an
+  // item that was dropped.
   bool begin(std::size_t index) {
     const std::scoped_lock lock(mutex_);
     if (index < current_ || items_[index].begun) return false;
@@ -53,7 +52,7 @@ class ReadAhead::Window {
     return true;
   }
 
-  // Returns the next bytes of an item that has begun; none at its end.
+  // Reads the next bytes of an item that has begun. Returns their number: 0 at the end.
   std::size_t read(std::size_t index, std::span<std::byte> out) {
     std::unique_lock lock(mutex_);
     Item& item = items_[index];
@@ -63,7 +62,7 @@ class ReadAhead::Window {
         Chunk& chunk = item.chunks.front();
         const std::size_t count = std::min(out.size() - done, chunk.size - chunk.used);
         const std::byte* const from = chunk.bytes.get() + chunk.used;
-        lock.unlock();  // only this reader takes chunks
+        lock.unlock();  // only this reader removes chunks
         std::copy_n(from, count, out.data() + done);
         lock.lock();
         done += count;
@@ -105,10 +104,10 @@ class ReadAhead::Window {
     bool dropped = false;  // nobody will read it
   };
 
-  // Each of these functions requires that the caller holds the lock.
+  // The caller of each of the following functions holds the lock, except for run().
   bool is_done(const Item& item) const { return item.ended || item.failure || item.dropped; }
 
-  // Returns the first item from `from` on that no thread decodes, if there is room for its chunk.
+  // Returns the first unfinished item from `from` on that no thread decodes, if there is room for a chunk; else null.
   Item* find_item(std::size_t from) {
     if (chunks_ >= most_chunks_ || stops_) return nullptr;
     std::size_t unfinished = 0;
@@ -122,7 +121,7 @@ class ReadAhead::Window {
 
   void start_threads() {
     while (running_ + 1 < threads_ && find_item(current_ + 1) != nullptr) {
-      tasks_.run([this] { run(); });  // waits for the lock
+      tasks_.run([this] { run(); });  // run() waits for the lock
       ++running_;
       if (running_ >= count_waiting()) return;
     }
@@ -134,7 +133,7 @@ class ReadAhead::Window {
                       [&](const Item& item) { return !is_done(item); }));
   }
 
-  // Runs a thread, which stays with an item while there is room.
+  // Runs on a thread: decodes item after item, each as far as there is room.
   void run() {
     std::unique_lock lock(mutex_);
     while (Item* item = find_item(current_ + 1)) {
@@ -153,7 +152,7 @@ class ReadAhead::Window {
     changed_.notify_all();
   }
 
-  // Decodes without the lock.
+  // Makes the next chunk of a busy item. Releases the lock while it decodes.
   void make_chunk_of_busy(Item& item, std::unique_lock<std::mutex>& lock) {
     ++chunks_;
     Chunk chunk;
@@ -211,10 +210,10 @@ class ReadAhead::Window {
   std::deque<Item> items_;
   std::size_t threads_;
   std::size_t most_chunks_;
-  std::size_t chunks_ = 0;  // made and not used up, or being made
+  std::size_t chunks_ = 0;  // number of chunks that are not used up, or are being made
   std::vector<ChunkBuffer> free_;
-  std::size_t current_ = 0;  // item that is streamed
-  std::size_t running_ = 0;  // threads
+  std::size_t current_ = 0;  // index of the item that is streamed
+  std::size_t running_ = 0;  // number of threads
   bool stops_ = false;
   oneapi::tbb::task_group tasks_;
 };

@@ -35,7 +35,7 @@ void Scan::start() {
       try {
         visit_blobs();
       } catch (...) {
-        failed_ = true;  // tasks that have not begun never run
+        failed_ = true;  // tasks that have not begun will never run
         throw;
       }
       --busy_;
@@ -45,7 +45,7 @@ void Scan::start() {
 
 void Scan::finish() { tasks_.wait(); }
 
-// Does the work of one thread.
+// Visits blobs on one thread until none is left.
 void Scan::visit_blobs() {
   for (std::size_t i = next_++; i < order_.size(); i = next_++) {
     if (oneapi::tbb::is_current_task_group_canceling()) return;

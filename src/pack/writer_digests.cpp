@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-constexpr DigestAlgorithm kReadAgain = DigestAlgorithm::sha256;  // slower than writing; others are not
+constexpr DigestAlgorithm kReadAgain = DigestAlgorithm::sha256;  // the only one that is slower than writing
 
 class PartDigest final : public Visitor {
  public:
@@ -31,7 +31,7 @@ struct WriterDigests::Batch {
         }) {}
 
   std::vector<BlobPtr> blobs;
-  std::vector<std::size_t> digests;  // numbers of the digests
+  std::vector<std::size_t> digests;  // indices of the digests
   std::vector<std::string> texts = std::vector<std::string>(blobs.size());
   Scan scan;
 };

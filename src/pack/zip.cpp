@@ -26,15 +26,15 @@ using namespace zip;
 
 constexpr std::uint64_t kMostMembers = 2'000'000;
 constexpr std::uint16_t kHasDescriptor = 8;
-constexpr std::uint16_t kEncrypted = 1 | 1 << 6 | 1 << 13;  // the last two: strongly, and the directory, too
+constexpr std::uint16_t kEncrypted = 1 | 1 << 6 | 1 << 13;  // encrypted; strongly; with an encrypted directory
 constexpr std::uint16_t kPatch = 1 << 5;
 
-// Gives the place of the central directory (APPNOTE.TXT, 4.3.12).
+// Locates the central directory (APPNOTE.TXT, 4.3.12).
 struct Directory {
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
   std::uint64_t members = 0;
-  std::uint64_t end_record = 0;  // the first record after it
+  std::uint64_t end_record = 0;  // offset of the first record after it
 };
 
 // Holds the end of central directory record (APPNOTE.TXT, 4.3.16).
@@ -48,7 +48,8 @@ struct EndRecord {
   std::uint32_t begin = 0;
 };
 
-// Returns true when a zip64 record has the number, or the 32 bits (16 for counts) are those of it.
+// Returns true if a field of 32 bits (16 for counts) equals the number of the zip64 record, or has all bits set, which
+// means that the zip64 record has the number.
 template <typename Narrow>
 bool agrees(Narrow narrow, std::uint64_t wide) {
   return narrow == static_cast<Narrow>(~Narrow{0}) || narrow == wide;
@@ -71,7 +72,7 @@ class Reader {
                    directory.end_record);
     std::vector<ZipMember> members;
     members.reserve(directory.members);
-    std::vector<std::uint64_t> entries;  // where they are
+    std::vector<std::uint64_t> entries;  // offsets of the directory's entries
     ByteReader list(*records_, "zip", directory.begin, directory.begin + directory.bytes);
     for (std::uint64_t i = 0; i < directory.members; ++i) {
       const auto scope = list.open_scope("member", static_cast<std::int64_t>(i));
@@ -102,10 +103,11 @@ class Reader {
     };
     const std::size_t end = text.rfind(kSignature);
     if (end == std::string_view::npos)
-      reader_.fail("end of the directory", "it is not there: the file is cut off, or something follows it", size);
+      reader_.fail("end of the directory", "its record is missing: the file is cut off, or other bytes follow it",
+                   size);
     if (!is_last(end))
       reader_.fail("end of the directory",
-                   "its record does not end the file: the file is cut off, or something follows the record",
+                   "its record does not end the file: the file is cut off, or other bytes follow the record",
                    size - tail + end);
     for (std::size_t at = end; at > 0 && (at = text.rfind(kSignature, at - 1)) != std::string_view::npos;) {
       other_ends_.push_back(size - tail + at);
@@ -116,12 +118,13 @@ class Reader {
     return size - tail + end;
   }
 
-  // Requires one end of the archive. Signatures in the bytes of members are allowed: an archive may hold another
-  // archive.
+  // Throws for a second end record in or after the directory. Bytes of members may have such signatures, since an
+  // archive may hold another archive.
   void require_one_end(std::uint64_t directory) const {
     for (const std::uint64_t at : other_ends_) {
       if (at >= directory)
-        reader_.fail("end of the directory", "another one is in the directory: readers would use different ones", at);
+        reader_.fail("end of the directory", "a second record is in the directory: readers would use different ones",
+                     at);
     }
   }
 
@@ -140,8 +143,8 @@ class Reader {
     return {end.begin, end.bytes, end.members, end.at};
   }
 
-  // Finds the ZIP64 record. Readers look for the record directly before its locator, or where that points; they take
-  // its numbers always, or where those of the end record are all ones.
+  // Finds the zip64 record. Some readers look for it directly before its locator, others at the offset that the locator
+  // has. Some always use its numbers, others only if fields of the end record have all bits set. All must agree.
   std::optional<Directory> find_zip64(const EndRecord& end) {
     if (end.at < kZip64LocatorBytes) return std::nullopt;
     const std::uint64_t locator = end.at - kZip64LocatorBytes;
@@ -171,7 +174,7 @@ class Reader {
     if (this_disk != 0 || directory_disk != 0 || here != directory.members) refuse_parts(at);
     if (!agrees(end.members, directory.members) || !agrees(end.bytes, directory.bytes) ||
         !agrees(end.begin, directory.begin))
-      reader_.fail("zip64 end", "its numbers are not those of the end record", at);
+      reader_.fail("zip64 end", "its numbers differ from those of the end record", at);
     return directory;
   }
 
@@ -218,7 +221,7 @@ class Reader {
     return member;
   }
 
-  // Reads the 64-bit numbers, in order, of those whose 32 bits are all set.
+  // Reads the extra fields. The zip64 field has the numbers, in order, whose 32 bits in the entry are all set.
   static void read_extra(ByteReader& list, std::uint64_t bytes, ZipMember& member) {
     const std::uint64_t end = list.position() + bytes;
     if (bytes > list.remaining()) list.skip(bytes, "extra fields");
@@ -238,7 +241,7 @@ class Reader {
           *number = list.u64("zip64 extra field");
         }
       } else if (kind == kUnicodePathExtra && length > kUnicodePathHeadBytes) {
-        // Python 3.13 and later and Info-ZIP give the member this name.
+        // Python since 3.13 and Info-ZIP use this name instead.
         list.skip(kUnicodePathHeadBytes, "Unicode path");
         if (list.text(length - kUnicodePathHeadBytes, "Unicode path") != member.name)
           list.fail("Unicode path", fmt::format("another name than \"{}\"", member.name), at);
@@ -257,11 +260,11 @@ class Reader {
     if (!is_zip_name(name)) list.fail("name", fmt::format("\"{}\" leads out of the archive", name), at);
   }
 
-  // Throws if two names are the same: if they lead to one file when the archive is unpacked.
+  // Throws if two members would become the same file when the archive is unpacked.
   void require_distinct(const std::vector<ZipMember>& members, const std::vector<std::uint64_t>& entries) const {
     std::unordered_map<std::string_view, std::size_t> seen;
     seen.reserve(members.size());
-    std::deque<std::string> plain_names;  // of those that are spelled otherwise
+    std::deque<std::string> plain_names;  // owns normalized names that differ from the members' names
     for (std::size_t i = 0; i < members.size(); ++i) {
       std::string_view name = members[i].name;
       if (std::string plain = normalize_zip_name(name); plain != name)
@@ -278,7 +281,7 @@ class Reader {
     }
   }
 
-  // Reads the members' own headers. Every byte before the directory is a member's.
+  // Reads the members' own headers. Throws if a byte before the directory belongs to no member, or to two.
   void read_headers(std::vector<ZipMember>& members, std::uint64_t directory) {
     std::vector<ZipMember*> order;
     order.reserve(members.size());
@@ -338,7 +341,7 @@ class Reader {
     const std::uint16_t name_bytes = headers.u16("length of the name");
     const std::uint16_t extra_bytes = headers.u16("length of the extra fields");
     if (headers.text(name_bytes, "name") != member.name)
-      headers.fail("name", "another one than in the directory", at + kHeaderBytes);
+      headers.fail("name", "it differs from the name in the directory", at + kHeaderBytes);
     check_sizes(headers, sizes, extra_bytes, member, has_descriptor);
     headers.skip(extra_bytes, "extra fields");
     member.begin = headers.position();
@@ -355,8 +358,8 @@ class Reader {
     std::uint64_t bytes = 0;
   };
 
-  // Checks sizes. Those in a header, and in its zip64 field, are those of the directory, or 0 where a descriptor gives
-  // them. Requires: `headers` is at the extra fields, where it stays.
+  // Throws unless the sizes in a header, and in its zip64 field, are those of the directory. They may be 0 if a
+  // descriptor has them. Requires: `headers` is at the extra fields, where it stays.
   static void check_sizes(ByteReader& headers, const HeaderSizes& narrow, std::uint16_t extra_bytes,
                           const ZipMember& member, bool has_descriptor) {
     const std::uint64_t extra = headers.position();
@@ -375,7 +378,7 @@ class Reader {
     headers.seek(extra);
   }
 
-  // Finds the wide sizes among the extra fields. Other fields need not be well-formed: some programs align members by
+  // Finds the zip64 sizes among the extra fields. Other fields may be malformed: some programs align members with
   // zeros.
   static std::optional<HeaderSizes> find_wide_sizes(ByteReader& headers, std::uint16_t extra_bytes) {
     if (extra_bytes > headers.remaining()) headers.skip(extra_bytes, "extra fields");
@@ -396,7 +399,7 @@ class Reader {
     return std::nullopt;
   }
 
-  // Reads CRC-32 and both sizes, of 32 or 64 bits, with or without a signature: they fill the bytes up to `next`.
+  // Checks a descriptor: CRC-32 and both sizes, of 32 or 64 bits, with or without a signature. It must end at `next`.
   static void read_descriptor(ByteReader& headers, const ZipMember& member, std::uint64_t next) {
     constexpr std::uint64_t kNarrowBytes = 12;
     constexpr std::uint64_t kWideBytes = 20;
@@ -428,7 +431,7 @@ class Reader {
   const SourcePtr& source_;
   SourcePtr records_;
   ByteReader reader_;
-  std::vector<std::uint64_t> other_ends_;  // other signatures of an end record, in the bytes that readers search
+  std::vector<std::uint64_t> other_ends_;  // offsets of other signatures of an end record, where readers search for it
 };
 
 }  // namespace

@@ -15,13 +15,15 @@ using namespace zip;
 
 constexpr std::uint16_t kVersion = 45;                // zip64
 constexpr std::uint16_t kFlags = 1 << 3 | 1 << 11;    // a descriptor follows; names are UTF-8
-constexpr std::uint16_t kDate = 33;                   // 1980-01-01: the same model gives the same bytes
+constexpr std::uint16_t kDate = 33;                   // 1980-01-01, so that the same model gives the same bytes
 constexpr std::uint16_t kPaddingExtra = 0x4246;       // "FB", as in archives of PyTorch
-constexpr std::uint64_t kPaddingExtraBytes = 4;       // of its head
+constexpr std::uint64_t kPaddingExtraBytes = 4;       // its kind and its length
 constexpr std::uint64_t kZip64HeaderExtraBytes = 20;  // both sizes
 
 bool is_wide(std::uint64_t number) { return number >= kWide; }
-std::uint32_t narrow(std::uint64_t number) { return is_wide(number) ? kWide : static_cast<std::uint32_t>(number); }
+std::uint32_t narrow_number(std::uint64_t number) {
+  return is_wide(number) ? kWide : static_cast<std::uint32_t>(number);
+}
 
 // Writes the fields that a header and an entry of the directory share.
 void add_common(ByteWriter& record, std::uint32_t crc32, std::uint64_t bytes, const std::string& name,
@@ -32,8 +34,8 @@ void add_common(ByteWriter& record, std::uint32_t crc32, std::uint64_t bytes, co
   record.u16(0);  // time
   record.u16(kDate);
   record.u32(crc32);
-  record.u32(narrow(bytes));
-  record.u32(narrow(bytes));
+  record.u32(narrow_number(bytes));
+  record.u32(narrow_number(bytes));
   record.u16(static_cast<std::uint16_t>(name.size()));
   record.u16(static_cast<std::uint16_t>(extra_bytes));
 }
@@ -105,7 +107,7 @@ void ZipWriter::finish() {
     entry.u16(0);  // disk
     entry.u16(0);  // attributes
     entry.u32(0);
-    entry.u32(narrow(member.header));
+    entry.u32(narrow_number(member.header));
     entry.text(member.name);
     if (extra_bytes > 0) {
       entry.u16(kZip64Extra);
@@ -139,8 +141,8 @@ void ZipWriter::finish() {
   const auto narrow_count = static_cast<std::uint16_t>(std::min<std::uint64_t>(count, kWideCount));
   record.u16(narrow_count);
   record.u16(narrow_count);
-  record.u32(narrow(end - begin));
-  record.u32(narrow(begin));
+  record.u32(narrow_number(end - begin));
+  record.u32(narrow_number(begin));
   record.u16(0);
   sink_.write(record.bytes());
 }

@@ -134,9 +134,9 @@ class ZstdBlob final : public Blob {
   ZstdBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_([size] { return size; }) {
     if (size > compute_largest_content(place_))
       Decoder(place_).fail(fmt::format("{} bytes cannot decode to {}", place_.length, size));
-    if (size == 0) Decoder(place_).require_end(0);  // no later read would check it
+    if (size == 0) Decoder(place_).require_end(0);  // checks the frame here, since an empty blob is never read
   }
-  // Calls `size` at most once at a time; it may throw.
+  // Calls `size` when the size is needed, until a call succeeds.
   ZstdBlob(StoredRange place, std::function<std::uint64_t()> size) : place_(std::move(place)), size_(std::move(size)) {}
 
   std::uint64_t size() const override {
@@ -167,7 +167,7 @@ class ZstdBlob final : public Blob {
   mutable std::unique_ptr<ZstdStream> last_;
 };
 
-// Returns std::nullopt when it exceeds `most`.
+// Returns the decoded size of frames; std::nullopt if it exceeds `most`.
 std::optional<std::uint64_t> count_decoded(const StoredRange& place, std::uint64_t most) {
   Decoder decoder(place);
   std::vector<std::byte> chunk(kInputBytes);
@@ -182,7 +182,8 @@ std::optional<std::uint64_t> count_decoded(const StoredRange& place, std::uint64
 
 }  // namespace
 
-// Counts a few times at most, however many limits callers ask about.
+// Finds the decoded size of frames. If a count stops at its limit, the limit of the next one is at least twice as
+// large, so that many callers with different limits cause few counts.
 class ZstdSize {
  public:
   explicit ZstdSize(StoredRange place) : place_(std::move(place)) {}
@@ -237,21 +238,23 @@ struct ZstdCompressor::Context {
   std::unique_ptr<ZSTD_CCtx, Free> zstd{ZSTD_createCCtx()};
   std::vector<std::byte> output = std::vector<std::byte>(ZSTD_CStreamOutSize());
 
-  void set(ZSTD_cParameter parameter, int value) const { check(ZSTD_CCtx_setParameter(zstd.get(), parameter, value)); }
+  void set_parameter(ZSTD_cParameter parameter, int value) const {
+    check_result(ZSTD_CCtx_setParameter(zstd.get(), parameter, value));
+  }
 
-  static std::size_t check(std::size_t result) {
+  static std::size_t check_result(std::size_t result) {
     if (ZSTD_isError(result))
       throw Error(ErrorKind::internal, fmt::format("zstd cannot compress: {}", ZSTD_getErrorName(result)));
     return result;
   }
 
-  // Consumes `bytes`; after `end` nothing is buffered.
+  // Compresses `bytes` into `to`. With ZSTD_e_end, also writes what is still buffered.
   void push(std::span<const std::byte> bytes, ZSTD_EndDirective directive, Sink& to) {
     ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};
     bool done = false;
     while (!done) {
       ZSTD_outBuffer produced{output.data(), output.size(), 0};
-      const std::size_t left = check(ZSTD_compressStream2(zstd.get(), &produced, &input, directive));
+      const std::size_t left = check_result(ZSTD_compressStream2(zstd.get(), &produced, &input, directive));
       to.write(std::span(output).first(produced.pos));
       done = directive == ZSTD_e_end ? left == 0 : input.pos == input.size;
     }
@@ -261,8 +264,8 @@ struct ZstdCompressor::Context {
 ZstdCompressor::ZstdCompressor(int level) : context_(std::make_unique<Context>()) {
   if (!context_->zstd) throw std::bad_alloc();
   require_zstd_level(level);
-  context_->set(ZSTD_c_compressionLevel, level);
-  context_->set(ZSTD_c_contentSizeFlag, 0);
+  context_->set_parameter(ZSTD_c_compressionLevel, level);
+  context_->set_parameter(ZSTD_c_contentSizeFlag, 0);
 }
 
 ZstdCompressor::~ZstdCompressor() = default;
@@ -270,9 +273,9 @@ ZstdCompressor::~ZstdCompressor() = default;
 ZstdCompressor::Frame::Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t size)
     : compressor_(compressor), to_(to) {
   Context& context = *compressor_.context_;
-  Context::check(ZSTD_CCtx_reset(context.zstd.get(), ZSTD_reset_session_only));
+  Context::check_result(ZSTD_CCtx_reset(context.zstd.get(), ZSTD_reset_session_only));
   const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  context.set(ZSTD_c_nbWorkers, size >= kParallelBytes ? threads : 0);
+  context.set_parameter(ZSTD_c_nbWorkers, size >= kParallelBytes ? threads : 0);
 }
 
 void ZstdCompressor::Frame::do_write(std::span<const std::byte> bytes) {

@@ -32,7 +32,7 @@ constexpr std::uint32_t kSkippableMagic = 0x184D2A5E;
 constexpr std::uint32_t kTableMagic = 0x8F92EAB1;
 constexpr std::uint64_t kFooterBytes = 9;
 constexpr std::uint64_t kSkippableHeaderBytes = 8;
-constexpr std::uint32_t kFrameBytes = 1 << 20;       // what we write
+constexpr std::uint32_t kFrameBytes = 1 << 20;       // of frames that Poise writes
 constexpr std::uint32_t kQuickFrameBytes = 2 << 20;  // frames up to this size are cached
 
 struct Frame {
@@ -127,8 +127,8 @@ struct FreeEncoder {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
 
-// Holds recently decoded frames of all blobs, so that memory does not grow with the number of blobs. A reader that
-// reads a blob in pieces, perhaps with many threads, decodes each frame once.
+// Caches recently decoded frames, so that reading a blob in pieces, perhaps on many threads, decodes each frame once.
+// All blobs share the cache, so that its memory does not grow with their number.
 class FrameCache {
  public:
   using Content = std::shared_ptr<const std::vector<std::byte>>;
@@ -146,7 +146,7 @@ class FrameCache {
     std::erase_if(entries_, [&](const auto& entry) { return entry->blob == blob; });
   }
 
-  // Waits for another thread that is making the same frame.
+  // Returns a frame, which make() decodes if it is not cached. Waits if another thread is decoding the same frame.
   template <typename Make>
   Content get(std::uint64_t blob, std::size_t frame, const Make& make) {
     return find(blob, frame)->content.get([&] { return std::make_shared<const std::vector<std::byte>>(make()); });
@@ -160,7 +160,7 @@ class FrameCache {
     LazyValue<const std::vector<std::byte>> content;
   };
 
-  // Moves the entry to the front; drops the last one.
+  // Moves the frame's entry to the front. If it is new, and the cache is full, drops the last entry.
   std::shared_ptr<Entry> find(std::uint64_t blob, std::size_t frame) {
     const std::lock_guard lock(mutex_);
     auto at =
@@ -183,13 +183,13 @@ class FrameCache {
 class SeekableBlob final : public Blob {
  public:
   SeekableBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_(size) {
-    if (size == 0) table();  // no later read would check it
+    if (size == 0) table();  // checks the table here, since an empty blob is never read
   }
   ~SeekableBlob() override { FrameCache::shared().forget(name_); }
 
   std::uint64_t size() const override { return size_; }
   std::optional<Stored> stored() const override { return Stored{place_, std::string(kZstdSeekable)}; }
-  // Returns false for larger frames, which are for streams only: each read of a piece would decode a whole frame.
+  // Returns false for large frames, because each read of a piece would decode a whole frame.
   bool seekable() const override { return table().frame_bytes() <= kQuickFrameBytes; }
   std::unique_ptr<BlobStream> stream() const override;
 
@@ -224,7 +224,7 @@ class SeekableBlob final : public Blob {
     return content;
   }
 
-  // Requires: out is as large as the frame's content.
+  // Decodes a frame. Requires: out is as large as its content.
   void decode(std::size_t index, std::span<std::byte> out) const {
     const Frame& frame = table().frames()[index];
     std::vector<std::byte> copy;
@@ -267,7 +267,7 @@ class SeekableBlob final : public Blob {
   mutable std::optional<SeekTable> table_;  // constant once set
 };
 
-// Decodes each frame once; in place where the reader wants all of it.
+// Decodes each frame once, directly into `out` if the reader wants the whole frame.
 class FrameStream final : public BlobStream {
  public:
   explicit FrameStream(const SeekableBlob& blob) : blob_(blob), frames_(blob.table().frames()) {}
@@ -354,7 +354,7 @@ void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, 
     if (seekable) blob.read(work.offset, work.content);
     compress(work, level);
   };
-  const auto put = [&](Work& work) {
+  const auto write_frame = [&](Work& work) {
     if (hasher != nullptr) hasher->update(work.content);
     sink.write(work.stored);
     table.u32(static_cast<std::uint32_t>(work.stored.size()));
@@ -362,7 +362,7 @@ void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, 
     ++frames;
     meter.advance(work.content.size(), item);
   };
-  process_in_order<Work>(cut, make, put);
+  process_in_order<Work>(cut, make, write_frame);
   ByteWriter head;
   head.u32(kSkippableMagic);
   head.u32(static_cast<std::uint32_t>(table.size() + kFooterBytes));

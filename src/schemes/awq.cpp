@@ -1,4 +1,4 @@
-// AWQ, in the order of its gemm kernels. Of a matrix of `in` columns and `out` rows:
+// AWQ, in the order of its gemm kernels. A matrix of `in` columns and `out` rows has these parts:
 //
 //   qweight   i32 [in, out / 8]; a word has the codes of eight neighbours of a column, in the order of kPlaces
 //   scales    f16, bf16 or f32 [groups, out]
@@ -23,8 +23,8 @@ constexpr std::array<std::string_view, 2> kParts = {".scales", ".qzeros"};
 // A word holds neighbours 0, 2, 4, 6, 1, 3, 5, 7, from its low bits up.
 constexpr std::array<std::uint8_t, 8> kPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
 
-// Returns the number of a key. Older directories have AWQ's own spellings of keys.
-std::int64_t number(const QuantizationConfig& config, std::string_view key, std::string_view older) {
+// Returns the number of a key. Older directories spell keys in AWQ's own way.
+std::int64_t read_number(const QuantizationConfig& config, std::string_view key, std::string_view older) {
   const auto found = config.optional_number(key);
   return found ? *found : config.number(older);
 }
@@ -35,10 +35,11 @@ void require_known(const QuantizationConfig& config) {
   };
   const std::string version = config.text("version").value_or("gemm");
   if (version != "gemm" && version != "GEMM") refuse(fmt::format("version is {}, only gemm is supported", version));
-  if (const std::int64_t bits = number(config, "bits", "w_bit"); bits != kBits)
+  if (const std::int64_t bits = read_number(config, "bits", "w_bit"); bits != kBits)
     refuse(fmt::format("bits is {}, only 4 is supported", bits));
-  if (const std::int64_t size = number(config, "group_size", "q_group_size"); size < 1 && size != -1)
-    throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: group_size is {}", size));
+  if (const std::int64_t size = read_number(config, "group_size", "q_group_size"); size < 1 && size != -1)
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("quantization_config: group_size is {}, expected -1 or a positive number", size));
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -47,30 +48,30 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   matrix.require_rank(weight, 2);
   const std::uint64_t in = weight.shape[0];
   const std::uint64_t out = weight.shape[1] * 8;
-  const std::int64_t wanted = number(config, "group_size", "q_group_size");
+  const std::int64_t wanted = read_number(config, "group_size", "q_group_size");
   const std::uint64_t group_size = wanted == -1 ? in : static_cast<std::uint64_t>(wanted);
   if (in == 0 || in % group_size != 0)
     matrix.fail(fmt::format("groups of {} do not divide its {} columns", group_size, in));
   const std::uint64_t groups = in / group_size;
   const Tensor& scales = matrix.require(".scales", kScaleTypes, {groups, out});
   const Tensor& zeros = matrix.require(".qzeros", kWordTypes, {groups, weight.shape[1]});
-  const auto codes = [&](const Tensor& tensor, std::uint64_t rows) {
+  const auto describe_codes = [&](const Tensor& tensor, std::uint64_t rows) {
     const BlobPtr& words = tensor.require("data").blob;
     return PackedCodes{.words = words, .rows = rows, .columns = out, .bits = kBits, .order = kPlaces};
   };
   return make_groups(
-      matrix,
-      {.shape = {out, in},
-       .bits = kBits,
-       .group_size = group_size,
-       .codes = make_codes_blob(codes(weight, in), MatrixOrder::transposed, kBits),
-       .scales = make_part("scales", scales.require("data").dtype, transpose_data(scales)),
-       .zeros = make_part("zeros", DType::f16, make_code_numbers_blob(codes(zeros, groups), MatrixOrder::transposed))});
+      matrix, {.shape = {out, in},
+               .bits = kBits,
+               .group_size = group_size,
+               .codes = make_codes_blob(describe_codes(weight, in), MatrixOrder::transposed, kBits),
+               .scales = make_part("scales", scales.require("data").dtype, transpose_data(scales)),
+               .zeros = make_part("zeros", DType::f16,
+                                  make_code_numbers_blob(describe_codes(zeros, groups), MatrixOrder::transposed))});
 }
 
-// Returns doubts. Kernels read zero points that are there, whatever the configuration says.
-std::vector<std::string> doubts(const Model& model, const QuantizationConfig& config,
-                                std::span<const std::string> matrices) {
+// Returns a warning for zero points that contradict the configuration: AWQ's kernels use them anyway.
+std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig& config,
+                                     std::span<const std::string> matrices) {
   constexpr float kMiddle = 1U << (kBits - 1);
   if (config.boolean("zero_point").value_or(true)) return {};
   std::vector<std::string> others;
@@ -92,7 +93,7 @@ const QuantizationScheme kAwq = {
     .require_known = require_known,
     .marker = ".qweight",
     .parts = kParts,
-    .doubts = doubts,
+    .doubts = find_doubts,
     .fold = fold,
 };
 

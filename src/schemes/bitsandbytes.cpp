@@ -1,10 +1,10 @@
-// bitsandbytes. Of a matrix with n elements in row-major order:
+// bitsandbytes. A matrix with n elements in row-major order has these parts:
 //
 //   4 bits   weight u8 [n / 2, 1], two codes a byte, the even one in the high half; or the same bytes as numbers of
 //            another type (bnb_4bit_quant_storage)
-//            weight.quant_map f32 [16], what the codes mean
+//            weight.quant_map f32 [16], the numbers that the codes mean
 //            weight.absmax f32, a scale for each block; or u8, codes of scales, with
-//            weight.nested_absmax f32 and weight.nested_quant_map f32 [256], which make numbers of these
+//            weight.nested_absmax f32 and weight.nested_quant_map f32 [256], which decode these
 //            weight.quant_state.bitsandbytes__nf4 or __fp4, JSON: shape, blocksize, nested_blocksize, nested_offset
 //   8 bits   weight i8 [out, in], SCB f32 [out]; value = code * SCB / 127
 //
@@ -41,11 +41,11 @@ constexpr std::array<DType, 1> kCodes8 = {DType::i8};
 // The even code is in the high half.
 constexpr std::array<std::uint8_t, 2> kPlaces = {1, 0};
 
-// Reads the JSON of a matrix.
+// Reads the JSON object of a matrix (quant_state).
 class State {
  public:
-  // Returns "nf4" or "fp4", as bitsandbytes decides it.
-  std::string type() const {
+  // Returns "nf4" or "fp4", as bitsandbytes decides.
+  std::string read_type() const {
     const auto* text = keys_.get_if<std::string>("quant_type");
     return text != nullptr ? *text : tensor_->name.ends_with(kStates[0]) ? "nf4" : "fp4";
   }
@@ -73,18 +73,18 @@ class State {
     if (keys_.empty()) fail("expected a JSON object");
   }
 
-  std::uint64_t positive(std::string_view key) const {
+  std::uint64_t read_positive(std::string_view key) const {
     const auto* number = keys_.get_if<std::uint64_t>(key);
     if (number == nullptr || *number == 0) fail(fmt::format("{}: expected a positive integer", key));
     return *number;
   }
-  float finite(std::string_view key) const {
+  float read_finite(std::string_view key) const {
     const auto found = convert_to_double(keys_.find(key));
     if (!found || !std::isfinite(static_cast<float>(*found)))
       fail(fmt::format("{}: expected a number that fits float32", key));
     return static_cast<float>(*found);
   }
-  Shape shape() const {
+  Shape read_shape() const {
     const auto* array = keys_.get_if<Value::Array>("shape");
     if (array == nullptr || array->empty() || array->size() > 8) fail("shape: expected an array of integers");
     Shape shape;
@@ -107,12 +107,12 @@ class State {
   Attributes keys_;
 };
 
-// Returns scales that are stored as codes.
+// Makes a part of scales that are stored as codes.
 Part decode_nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
   const Tensor& book = matrix.require(".weight.nested_quant_map", {DType::f32}, {256});
-  const std::uint64_t block = state.positive("nested_blocksize");
+  const std::uint64_t block = state.read_positive("nested_blocksize");
   const Tensor& scales = matrix.require(".weight.nested_absmax", {DType::f32}, {ceil_div(count, block)});
-  const float offset = state.finite("nested_offset");
+  const float offset = state.read_finite("nested_offset");
   const BlobPtr small = codes.blob;
   const BlobPtr codebook = book.require("data").blob;
   const BlobPtr outer = scales.require("data").blob;
@@ -130,7 +130,7 @@ Part decode_nested_scales(const MatrixParts& matrix, const State& state, const P
 
 Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
   const State state(matrix);
-  const Shape shape = state.shape();
+  const Shape shape = state.read_shape();
   const std::uint64_t count = *element_count(shape);
   const Tensor& weight = matrix.require(".weight");
   const Part& codes = matrix.data(weight, {DType::u8, DType::i8, DType::bf16, DType::f16, DType::f32, DType::f64});
@@ -138,7 +138,7 @@ Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
     matrix.fail(fmt::format("{} has {} bytes, expected {} for shape {}", weight.name, codes.blob->size(),
                             count / 2 + count % 2, to_string(shape)));
   const Tensor& book = matrix.require(".weight.quant_map", {DType::f32}, {16});
-  const std::uint64_t block = state.positive("blocksize");
+  const std::uint64_t block = state.read_positive("blocksize");
   const Tensor& absmax = matrix.require(".weight.absmax", {DType::f32, DType::u8}, {ceil_div(count, block)});
   const Part& scales = absmax.require("data");
   Tensor tensor;
@@ -185,8 +185,10 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
                               .zeros = make_part("zeros", DType::f16, repeat_f16(128, weight.shape[0]))});
 }
 
-// Lists doubts. bitsandbytes computes with its own table for a type, and does not look at quant_map.
-std::vector<std::string> doubts(const Model& model, const QuantizationConfig&, std::span<const std::string> matrices) {
+// Returns a warning for a quant_map that differs from bitsandbytes' own table for the type: bitsandbytes uses its
+// table.
+std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig&,
+                                     std::span<const std::string> matrices) {
   constexpr float kRounding = 1e-3F;
   static constexpr std::array<float, 16> kNf4 = {
       -1.0F,      -0.6961928F, -0.52507305F, -0.39491749F, -0.28444138F, -0.18477343F, -0.09105004F, 0.0F,
@@ -197,16 +199,16 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig&, s
   for (const std::string& name : matrices) {
     const MatrixParts matrix(model, name, k4Bit);
     const State state(matrix);
-    if (state.type() != "nf4" && state.type() != "fp4") continue;
+    if (state.read_type() != "nf4" && state.read_type() != "fp4") continue;
     const LoadedBlob map(matrix.require(".weight.quant_map").require("data").blob);
     const auto is_other = [&](std::size_t code) {
-      const float number = state.type() == "nf4" ? kNf4[code] : (code < 8 ? kFp4[code] : -kFp4[code - 8]);
+      const float number = state.read_type() == "nf4" ? kNf4[code] : (code < 8 ? kFp4[code] : -kFp4[code - 8]);
       return !(std::abs(map.at<float>(code) - number) < kRounding);
     };
     bool differs = false;
     for (std::size_t code = 0; code < kNf4.size() && !differs; ++code) differs = is_other(code);
     if (!differs) continue;
-    if (others.empty()) type = state.type();
+    if (others.empty()) type = state.read_type();
     others.push_back(name);
   }
   if (others.empty()) return {};
@@ -222,7 +224,7 @@ const QuantizationScheme k4Bit = {
     .marker = ".weight.quant_map",
     .parts = kParts4,
     .code_types = kCodes4,
-    .doubts = doubts,
+    .doubts = find_doubts,
     .fold = fold_4bit,
 };
 

@@ -1,18 +1,18 @@
-// compressed-tensors, as llm-compressor writes it. Of a matrix [out, in]:
+// compressed-tensors, as llm-compressor writes it. A matrix [out, in] has these parts:
 //
-//   pack-quantized    weight_packed i32 [out, in / n], rounded up: codes of 2 to 8 bits with 2^(bits - 1) added, n = 32
-//                     / bits, rounded down, of them in a word, from its low bits on; or i32 [out, in * bits / 32],
-//                     rounded up, without gaps, as versions from 2026 on have it;
-//                     weight_shape [2]; weight_scale [out, groups]; weight_zero_point, where codes have one: i32
-//                     [out / n, groups], packed along columns the same, or numbers [out, groups] from which codes are
-//                     -2^(bits - 1) to 2^(bits - 1) - 1 away;
-//                     weight_g_idx i32 or i64 [in], the group of each column; all are -1 where neighbours share one
+//   pack-quantized    weight_packed i32 [out, in / n], rounded up: codes of 2 to 8 bits with 2^(bits - 1) added; a word
+//                     has n = 32 / bits of them, rounded down, from its low bits on. Versions from 2026 on leave no
+//                     gaps: i32 [out, in * bits / 32], rounded up;
+//                     weight_shape [2]; weight_scale [out, groups]; weight_zero_point, if there are zero points: i32
+//                     [out / n, groups], packed in the same way along columns, or signed numbers [out, groups], without
+//                     2^(bits - 1) added;
+//                     weight_g_idx i32 or i64 [in], the group of each column; -1 for all if groups are neighbours
 //   int-quantized     weight i8 [out, in], weight_scale, weight_zero_point
 //   float-quantized   weight f8 [out, in], weight_scale
 //
-// There are in / group_size groups, rounded up. A scale may also be one for each row ([out, 1]), one for the matrix, or
-// one for each block of block_structure ([out / rows, in / columns], rounded up), where the strategy of a group of
-// matrices is "block". Zero points have the shape of scales. value = (code - zero) * scale.
+// There are in / group_size groups, rounded up. There may also be one scale for each row ([out, 1]), one for the
+// matrix, or, with strategy "block", one for each block of block_structure ([out / rows, in / columns], rounded up).
+// Zero points have the shape of scales. value = (code - zero) * scale.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -44,10 +44,10 @@ constexpr std::array<unsigned, 7> kWidths = {2, 3, 4, 5, 6, 7, 8};
 constexpr std::array<DType, 5> kPlainCodes = {DType::i8, DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3fnuz,
                                               DType::f8_e5m2fnuz};
 
-// Reads an object of config_groups that describes how weights are stored.
+// Holds an object of config_groups, which describes how weights of some modules are stored.
 struct WeightGroup {
   const Attributes* weights;
-  const ModuleList* targets;  // null: none
+  const ModuleList* targets;  // the modules; null: the object does not name any
 };
 
 // Returns the objects in an object's config_groups, with their names.
@@ -61,7 +61,7 @@ std::vector<std::pair<std::string_view, const Attributes*>> list_groups(const At
   return found;
 }
 
-std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
+std::vector<WeightGroup> list_weight_groups(const QuantizationConfig& config) {
   std::vector<WeightGroup> found;
   const ModuleLists& lists = config.lists();
   for (const auto& [name, group] : list_groups(&config.keys())) {
@@ -72,8 +72,8 @@ std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
   return found;
 }
 
-// Throws for rotations other than those of weights, which the stored weights include. Others change the inputs of
-// matrices, or their results.
+// Throws for rotations that change the inputs or the results of matrices. The stored weights include rotations of
+// weights.
 void require_offline_transforms(const QuantizationConfig& config) {
   constexpr std::array<std::string_view, 2> kOffline = {"weight_input", "weight_output"};
   for (const auto& [name, group] : list_groups(config.get_if<Attributes>("transform_config"))) {
@@ -89,7 +89,7 @@ void require_offline_transforms(const QuantizationConfig& config) {
   }
 }
 
-// Returns the formats in the configuration, for all matrices or a group of them.
+// Returns the formats that the configuration names, for all matrices or a group of them.
 std::set<std::string> list_formats(const QuantizationConfig& config) {
   std::set<std::string> formats;
   if (const auto format = config.text("format")) formats.insert(*format);
@@ -118,23 +118,23 @@ void require_known(const QuantizationConfig& config) {
         fmt::format("quantization_config: sparsity_config: format is {}, only dense is supported", to_json(*format)));
 }
 
-ModuleList::Match match(const WeightGroup& group, const std::string& module) {
+ModuleList::Match match_target(const WeightGroup& group, const std::string& module) {
   return group.targets == nullptr ? ModuleList::Match() : group.targets->match(module);
 }
 
 using Descriptions = std::vector<const Attributes*>;  // `weights` of groups
 
-// Returns those that may describe a matrix with codes of one of these widths: of the group that names it best, as the
-// library has it. Several groups with that target are equally good, and so are all if none names the matrix.
-Descriptions descriptions(const MatrixParts& matrix, const QuantizationConfig& config,
-                          std::span<const unsigned> widths) {
+// Returns the descriptions of the group that names a matrix best, as the library decides, among groups with one of
+// these widths. Returns several if groups have the same target, or if none names the matrix.
+Descriptions find_descriptions(const MatrixParts& matrix, const QuantizationConfig& config,
+                               std::span<const unsigned> widths) {
   Descriptions found;
   ModuleList::Match best;
-  for (const WeightGroup& group : weight_groups(config)) {
+  for (const WeightGroup& group : list_weight_groups(config)) {
     const Value* number = group.weights->find("num_bits");
-    const auto is_said = [&](unsigned bits) { return *number == Value(std::uint64_t{bits}); };
-    if (number == nullptr || !std::ranges::any_of(widths, is_said)) continue;
-    const ModuleList::Match its = match(group, matrix.name());
+    const auto has_bits = [&](unsigned bits) { return *number == Value(std::uint64_t{bits}); };
+    if (number == nullptr || !std::ranges::any_of(widths, has_bits)) continue;
+    const ModuleList::Match its = match_target(group, matrix.name());
     const bool is_better = its.naming != best.naming ? its.naming > best.naming : its.target < best.target;
     if (is_better) found.clear();
     if (is_better || found.empty()) best = its;
@@ -143,17 +143,17 @@ Descriptions descriptions(const MatrixParts& matrix, const QuantizationConfig& c
   return found;
 }
 
-// Returns the bits of codes, one of the widths with which they fill that many words. Some fill words alike, such as 7
-// and 8, or 3 and 4 in few columns: then the configuration decides, or there is no answer.
-unsigned code_bits(const MatrixParts& matrix, const QuantizationConfig& config, std::span<const unsigned> widths) {
+// Returns the number of bits of codes, one of the widths that fit the number of words; 0 if none does. If several fit,
+// such as 7 and 8, or 3 and 4 in few columns, the configuration decides. Throws unsupported if it does not.
+unsigned find_code_bits(const MatrixParts& matrix, const QuantizationConfig& config, std::span<const unsigned> widths) {
   std::set<unsigned> found;
-  for (const Attributes* weights : descriptions(matrix, config, widths))
+  for (const Attributes* weights : find_descriptions(matrix, config, widths))
     found.insert(static_cast<unsigned>(*weights->get_if<std::uint64_t>("num_bits")));
-  const bool says_bits = std::ranges::any_of(weight_groups(config), [](const WeightGroup& group) {
+  const bool states_bits = std::ranges::any_of(list_weight_groups(config), [](const WeightGroup& group) {
     const Value* number = group.weights->find("num_bits");
     return number != nullptr && *number != Value();
   });
-  if (!says_bits) {
+  if (!states_bits) {
     for (const unsigned bits : widths) {
       if (std::has_single_bit(bits)) found.insert(bits);  // the usual ones
     }
@@ -169,9 +169,9 @@ unsigned code_bits(const MatrixParts& matrix, const QuantizationConfig& config, 
   return *found.begin();
 }
 
-// Returns the grid of blocks that the shape of scales has, if the configuration has such blocks.
-std::optional<BlockGrid> block_grid(const Shape& scales, const Shape& shape, const QuantizationConfig& config) {
-  for (const WeightGroup& group : weight_groups(config)) {
+// Returns the grid of blocks, if the configuration describes blocks that fit the shape of the scales.
+std::optional<BlockGrid> find_block_grid(const Shape& scales, const Shape& shape, const QuantizationConfig& config) {
+  for (const WeightGroup& group : list_weight_groups(config)) {
     const Value* strategy = group.weights->find("strategy");
     if (strategy == nullptr || *strategy != Value("block")) continue;
     const auto sides = read_sides(group.weights->find("block_structure"), "block_structure");
@@ -181,22 +181,22 @@ std::optional<BlockGrid> block_grid(const Shape& scales, const Shape& shape, con
   return std::nullopt;
 }
 
-// Returns the columns of a group with strategy "group"; 0 with another one.
-std::uint64_t columns_of_group(const Attributes& weights) {
+// Returns the columns of a group if the strategy is "group"; else 0.
+std::uint64_t find_group_columns(const Attributes& weights) {
   const Value* strategy = weights.find("strategy");
   if (strategy != nullptr && *strategy != Value() && *strategy != Value("group")) return 0;
   const auto* number = get_member<std::uint64_t>(&weights, "group_size");
   return number == nullptr ? 0 : *number;
 }
 
-// Returns the grid of groups that the configuration has, if it is sure to have groups, or the shape of scales is
-// theirs. The last group of a row may be shorter.
-std::optional<BlockGrid> group_grid(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
-                                    const Descriptions& described) {
+// Returns the grid of groups along rows, whose last one may be shorter, if the configuration describes groups that fit
+// the shape of the scales. Throws invalid_file if all descriptions have groups and none fits.
+std::optional<BlockGrid> find_group_grid(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
+                                         const Descriptions& described) {
   std::set<std::uint64_t> sizes;
   std::set<std::uint64_t> fitting;
   for (const Attributes* weights : described) {
-    const std::uint64_t size = std::min(columns_of_group(*weights), shape[1]);
+    const std::uint64_t size = std::min(find_group_columns(*weights), shape[1]);
     sizes.insert(size);
     if (size != 0 && scales.shape == Shape{shape[0], ceil_div(shape[1], size)}) fitting.insert(size);
   }
@@ -218,9 +218,9 @@ std::optional<BlockGrid> group_grid(const MatrixParts& matrix, const Tensor& sca
 BlockGrid find_grid(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
                     const QuantizationConfig& config, const Descriptions& described) {
   if (shape[0] == 0 || shape[1] == 0) matrix.fail("it has no elements");
-  if (const auto grid = group_grid(matrix, scales, shape, described)) return *grid;
+  if (const auto grid = find_group_grid(matrix, scales, shape, described)) return *grid;
   if (scales.elements() == 1) return {1, 1, shape[0], shape[1]};
-  if (const auto grid = block_grid(scales.shape, shape, config)) return *grid;
+  if (const auto grid = find_block_grid(scales.shape, shape, config)) return *grid;
   const bool each_row = scales.shape == Shape{shape[0]};
   const bool has_rows = scales.shape.size() == 2 && scales.shape[0] == shape[0];
   const std::uint64_t groups = each_row ? 1 : has_rows ? scales.shape[1] : 0;
@@ -235,14 +235,14 @@ BlockGrid find_grid(const MatrixParts& matrix, const Tensor& scales, const Shape
 
 // Holds scales of groups along rows.
 struct Scales {
-  BlockGrid grid;  // as they are stored
+  BlockGrid grid;  // of the stored scales
   EvenGroups groups = {};
   Shape shape;  // [rows, groups]
   Part part;
 };
 
-// Spreads the stored numbers of a grid: each group gets its number.
-BlobPtr spread(BlobPtr numbers, DType type, const BlockGrid& grid, const Scales& scales) {
+// Repeats the stored numbers of a grid, so that each group gets its number.
+BlobPtr spread_numbers(BlobPtr numbers, DType type, const BlockGrid& grid, const Scales& scales) {
   if (Shape{grid.rows, grid.columns} == scales.shape) return numbers;
   const std::uint64_t columns = scales.shape[1] * scales.groups.size;
   const std::uint64_t across = std::min(grid.across, columns) / scales.groups.size;
@@ -257,14 +257,14 @@ Scales read_scales(const MatrixParts& matrix, const Shape& shape, const Quantiza
   result.grid = find_grid(matrix, scales, shape, config, described);
   result.groups = split_evenly(shape[1], std::min(result.grid.across, shape[1]));
   result.shape = {shape[0], shape[1] / result.groups.size};
-  result.part = make_part("scales", data.dtype, spread(data.blob, data.dtype, result.grid, result));
+  result.part = make_part("scales", data.dtype, spread_numbers(data.blob, data.dtype, result.grid, result));
   return result;
 }
 
-// Says how neighbours along an axis share words of 32 bits.
+// Describes how neighbours along an axis share words of 32 bits.
 struct Packing {
   unsigned bits;
-  bool has_gaps;  // codes do not go on in the next word
+  bool has_gaps;  // no code is split between two words
 
   std::uint64_t words(std::uint64_t codes) const {
     return has_gaps ? ceil_div(codes, 32 / bits) : ceil_div(codes * bits, 32);
@@ -272,8 +272,8 @@ struct Packing {
   std::uint64_t per_word() const { return has_gaps ? 32 / bits : 0; }
 };
 
-// Returns zero points that are not packed as unsigned ones: adds the middle of the codes.
-BlobPtr plain_zeros(const MatrixParts& matrix, const Tensor& zeros, float middle) {
+// Converts signed zero points, which are not packed, to unsigned ones by adding the middle of the codes.
+BlobPtr make_plain_zeros(const MatrixParts& matrix, const Tensor& zeros, float middle) {
   constexpr float kMost = 2048;  // float16 has all whole numbers up to here
   const BlobPtr numbers = make_f32_numbers(zeros);
   const std::string name = fmt::format("matrix {}: {}", matrix.name(), zeros.name);
@@ -317,7 +317,7 @@ Part read_zeros(const MatrixParts& matrix, const Scales& scales, const Packing& 
                                .along = PackedCodes::Along::columns,
                                .per_word = packing.per_word()};
     return make_part("zeros", DType::f16,
-                     spread(make_code_numbers_blob(codes, MatrixOrder::same), DType::f16, packed_grid, scales));
+                     spread_numbers(make_code_numbers_blob(codes, MatrixOrder::same), DType::f16, packed_grid, scales));
   }
   if (zeros->elements() == each_group.rows * each_group.columns) grid = each_group;
   if (zeros->elements() == 1) grid = one;
@@ -330,12 +330,11 @@ Part read_zeros(const MatrixParts& matrix, const Scales& scales, const Packing& 
           ? make_code_numbers_blob(
                 {.words = data.blob, .rows = grid.rows, .columns = grid.columns, .bits = packing.bits, .add = middle},
                 MatrixOrder::same)
-          : plain_zeros(matrix, *zeros, static_cast<float>(middle));
-  return make_part("zeros", DType::f16, spread(std::move(numbers), DType::f16, grid, scales));
+          : make_plain_zeros(matrix, *zeros, static_cast<float>(middle));
+  return make_part("zeros", DType::f16, spread_numbers(std::move(numbers), DType::f16, grid, scales));
 }
 
-// Returns the index of groups; null if groups are neighbours. The library begins with -1 for all columns, and takes
-// that for groups of neighbours.
+// Returns the index of groups; null if groups are neighbours, for which the library stores -1 in all columns.
 BlobPtr read_index(const MatrixParts& matrix, std::uint64_t columns, const EvenGroups& groups) {
   constexpr std::string_view kIndex = ".weight_g_idx";
   const Tensor* index = matrix.find(kIndex);
@@ -379,14 +378,14 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
         Packing{width, false}.words(shape[1]) == packed.shape[1])
       widths.push_back(width);
   }
-  const unsigned bits = code_bits(matrix, config, widths);
+  const unsigned bits = find_code_bits(matrix, config, widths);
   if (bits == 0) {
     matrix.fail(
-        fmt::format("{} has rows of {} words for {} columns, expected codes of 2 to 8 bits, and as many as "
+        fmt::format("{} has rows of {} words for {} columns, expected codes of 2 to 8 bits, as num_bits in "
                     "quantization_config states",
                     packed.name, packed.shape[1], shape[1]));
   }
-  const Descriptions described = descriptions(matrix, config, std::span(&bits, 1));
+  const Descriptions described = find_descriptions(matrix, config, std::span(&bits, 1));
   const Scales scales = read_scales(matrix, shape, config, described);
   const Packing packing = {bits, Packing{bits, true}.words(shape[1]) == packed.shape[1]};
   const unsigned stored = round_bits(bits);
@@ -410,7 +409,7 @@ Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& weight = matrix.require(".weight");
   matrix.data(weight, {DType::i8});
   matrix.require_rank(weight, 2);
-  const Descriptions described = descriptions(matrix, config, kEight);
+  const Descriptions described = find_descriptions(matrix, config, kEight);
   const Scales scales = read_scales(matrix, weight.shape, config, described);
   return make_groups(matrix, {.shape = weight.shape,
                               .bits = 8,
@@ -426,11 +425,12 @@ Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) 
   require_format(matrix, config, "float-quantized");
   if (matrix.find(".weight_zero_point") != nullptr) matrix.fail("floating-point numbers have no zero point");
   const F8Matrix f8(matrix, ".weight_scale");
-  const BlockGrid grid = find_grid(matrix, f8.scales, f8.weight.shape, config, descriptions(matrix, config, kEight));
+  const BlockGrid grid =
+      find_grid(matrix, f8.scales, f8.weight.shape, config, find_descriptions(matrix, config, kEight));
   return f8.make_scaled(grid.down, grid.across);
 }
 
-// Returns true if words hold packed codes; NVFP4 has bytes instead.
+// Returns true if words hold packed codes. NVFP4 has bytes instead.
 bool is_packed(const MatrixParts& matrix) {
   const Tensor* weight = matrix.find(".weight_packed");
   return matrix.find(".weight_global_scale") == nullptr && !weight->parts.empty() &&
@@ -445,7 +445,7 @@ bool is_int8(const MatrixParts& matrix) {
   return is_plain(matrix) && weight != nullptr && weight->parts.size() == 1 && weight->parts[0].dtype == DType::i8;
 }
 
-// Adds a doubt about these matrices, if there are any; `format` has a place for their names.
+// Adds a warning about these matrices, if there are any. `format` has {} for their names.
 void add_doubt(std::vector<std::string>& doubts, const std::vector<std::string_view>& names, std::string_view format) {
   if (!names.empty()) doubts.push_back(fmt::format(fmt::runtime(format), list_names(names, 1)));
 }
@@ -461,14 +461,14 @@ void require_format(const MatrixParts& matrix, const QuantizationConfig& config,
 
 std::vector<std::string> find_name_doubts(const Model&, const QuantizationConfig& config,
                                           std::span<const std::string> matrices) {
-  const std::vector<WeightGroup> groups = weight_groups(config);
+  const std::vector<WeightGroup> groups = list_weight_groups(config);
   const auto& ignored = config.lists().ignored;
   const auto is_ignored = [&](const std::string& module) {
     return ignored && ignored->match(module).naming >= Naming::by_class;
   };
   const auto is_left_out = [&](const std::string& module) {
     return !groups.empty() && std::ranges::all_of(groups, [&](const WeightGroup& group) {
-      return group.targets != nullptr && match(group, module).naming == Naming::none;
+      return group.targets != nullptr && match_target(group, module).naming == Naming::none;
     });
   };
   std::vector<std::string> doubts;
@@ -496,21 +496,22 @@ bool is_symmetric(const Attributes& weights) {
   return symmetric != nullptr && *symmetric;
 }
 
-// Returns warnings where parts contradict the groups that describe their matrices.
+// Returns warnings where parts of a matrix contradict its description in the configuration.
 std::vector<std::string> find_integer_doubts(const Model& model, const QuantizationConfig& config,
                                              std::span<const std::string> matrices) {
   std::vector<std::string_view> without_index;
   std::vector<std::string_view> with_index;
   std::vector<std::string_view> with_zeros;
-  const bool says_order =
-      std::ranges::any_of(weight_groups(config), [](const WeightGroup& group) { return is_ordered(*group.weights); });
+  const bool states_order = std::ranges::any_of(list_weight_groups(config),
+                                                [](const WeightGroup& group) { return is_ordered(*group.weights); });
   for (const std::string& name : matrices) {
     const bool packed = model.find(name + ".weight_packed") != nullptr;
     const MatrixParts matrix(model, name, packed ? kIntegers : kInt8);
     const bool has_index = matrix.find(".weight_g_idx") != nullptr;
     const bool has_zeros = matrix.find(".weight_zero_point") != nullptr;
-    if (!says_order && !has_index && !has_zeros) continue;
-    const Descriptions described = descriptions(matrix, config, packed ? std::span<const unsigned>(kWidths) : kEight);
+    if (!states_order && !has_index && !has_zeros) continue;
+    const Descriptions described =
+        find_descriptions(matrix, config, packed ? std::span<const unsigned>(kWidths) : kEight);
     if (described.empty()) continue;
     const auto count = [&](bool (*holds)(const Attributes&)) {
       return std::ranges::count_if(described, [&](const Attributes* weights) { return holds(*weights); });

@@ -1,14 +1,16 @@
-// Numbers of eight bits with scales, of a matrix [out, in]:
+// Numbers of eight bits with scales. A matrix [out, in] has some of these parts:
 //
 //   weight             f8_e4m3 or f8_e5m2 [out, in]; on processors by AMD f8_e4m3fnuz or f8_e5m2fnuz
-//   weight_scale_inv   [out / block, in / block], rounded up; blocks as weight_block_size has them, of 128 if that key
-//                      is missing. If it is null, as weight_scale. Also powers of two (f8_e8m0)
-//   weight_scale       one number, or one a row ([out, 1] or [out]); ModelOpt's FP8_PB_WO: one for each block of 128
-//                      rows and columns, [out / 128, 1, in / 128, 1], rounded up
+//   weight_scale_inv   [out / block, in / block], rounded up. weight_block_size gives the blocks; they have 128 rows
+//   and
+//                      columns if that key is missing. If it is null, the shapes are those of weight_scale. The scales
+//                      may be powers of two (f8_e8m0)
+//   weight_scale       one number, or one for each row ([out, 1] or [out]); ModelOpt's FP8_PB_WO: one for each block of
+//                      128 rows and columns, [out / 128, 1, in / 128, 1], rounded up
 //   scale_weight       one number, in ComfyUI's files
 //   input_scale        how inputs are quantized; scale_input in ComfyUI's files
 //
-// value = weight * scale, with each kind of scale.
+// value = weight * scale, for all kinds of scales.
 #include <array>
 
 #include <poise/error.hpp>
@@ -38,8 +40,8 @@ Tensor fold_inverse(const MatrixParts& matrix, const QuantizationConfig& config)
   return f8.make_scaled(size[0], size[1]);
 }
 
-// Returns false if the weights are bytes, as those of NVFP4 are.
-bool is_wide(const MatrixParts& matrix) {
+// Returns false if the weights are u8, as those of NVFP4 are.
+bool may_be_f8(const MatrixParts& matrix) {
   const Tensor* weight = matrix.find(".weight");
   return weight == nullptr || weight->parts.empty() || weight->parts[0].dtype != DType::u8;
 }
@@ -48,8 +50,8 @@ Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) {
   return make_scaled_f8(matrix, ".weight_scale");
 }
 
-// Folds a matrix of ModelOpt. The algorithm may be that of another matrix (MIXED_PRECISION): the shape of the scales
-// shows blocks.
+// Folds a matrix of ModelOpt. The shape of the scales decides whether they are for blocks, because quant_algo may be
+// that of another matrix (MIXED_PRECISION).
 Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   matrix.require(".weight");
   if (matrix.require(".weight_scale").shape.size() != 4) return make_scaled_f8(matrix, ".weight_scale");
@@ -77,7 +79,7 @@ const QuantizationScheme kScales = make_scheme("fp8", "fp8", ".weight_scale", fo
 // transformers' FbgemmFp8Config: a scale for each row.
 const QuantizationScheme kFbgemm = make_scheme("FBGEMM fp8", "fbgemm_fp8", ".weight_scale", fold_scaled);
 
-// ComfyUI's, which no quantization_config describes. Source: convert_old_quants() in comfy/utils.py.
+// ComfyUI's scheme, which no quantization_config describes. Source: convert_old_quants() in comfy/utils.py.
 const QuantizationScheme kComfyUi = {
     .title = "ComfyUI scaled fp8",
     .method = "",
@@ -95,7 +97,7 @@ const QuantizationScheme kModelOpt = {
     .marker = ".weight_scale",
     .parts = kParts,
     .left_out = kNotOfWeights,
-    .holds = is_wide,
+    .holds = may_be_f8,
     .code_types = kCodes,
     .doubts =
         [](const Model&, const QuantizationConfig& config, std::span<const std::string> matrices) {

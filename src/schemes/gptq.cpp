@@ -1,20 +1,21 @@
-// GPTQ, as AutoGPTQ and GPTQModel write it. Of a matrix of `in` columns and `out` rows:
+// GPTQ, as AutoGPTQ and GPTQModel write it. A matrix of `in` columns and `out` rows has these parts:
 //
 //   qweight   i32 [in * bits / 32, out]; a column of words is the stream of a row's codes
 //   scales    f16, bf16 or f32 [groups, out]
-//   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream; version 1 stores each less 1. With
-//             sym all are 2^(bits - 1). Writers took version 1's name for files that hold these as they are: those of
-//             the first group show it
-//   g_idx     i32 or i64 [in], the group of each column; where it is not there, neighbours share a group. With desc_act
+//   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream; version 1 of the format stores
+//   each
+//             less 1. With sym, all zero points are 2^(bits - 1). Some files named version 1 store them without
+//             subtracting 1, which the numbers of the first group show
+//   g_idx     i32 or i64 [in], the group of each column. If it is missing, neighbours share a group. With desc_act,
 //             matrices of several groups need it
 //
-// There are in / group_size groups, rounded up: the last one may be shorter. Its scales are those of more, smaller
-// groups here, whose size divides `in`.
+// There are in / group_size groups, rounded up: the last one may be shorter. Then Poise splits all groups into smaller
+// ones of one size, which divides `in`, with the same scales.
 //
 // `dynamic` gives modules settings of their own, by regular expressions: {"+:.*down.*": {"bits": 8}, "-:.*up.*": {}}.
 // The shapes of qweight, scales and qzeros imply bits and group_size, which must be one of these settings.
 //
-// value = (code - zero) * scale. 32 codes of 3 bits take three words, and are stored here in four bits each.
+// value = (code - zero) * scale. 32 codes of 3 bits take three words; Poise stores each in four bits.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -38,7 +39,7 @@ struct GroupSettings {
   bool is_symmetric = false;
 };
 
-// Returns those of the directory, and what `dynamic` makes of them for some modules.
+// Returns the settings of the directory, and then those that `dynamic` gives to some modules.
 std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
   std::vector<GroupSettings> all = {{config.number("bits"), config.number("group_size"),
                                      config.boolean("desc_act").value_or(false),
@@ -65,11 +66,11 @@ std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
   return all;
 }
 
-// Names a format. GPTQModel writes `checkpoint_format`, later versions `format`, which counts there.
+// Names the version of the format. GPTQModel writes the key `checkpoint_format`; later versions read `format` instead.
 struct FormatName {
   std::string_view key;
   std::string name;
-  bool is_first() const { return name == "gptq"; }
+  bool is_version_1() const { return name == "gptq"; }
 };
 FormatName find_format_name(const QuantizationConfig& config) {
   for (const std::string_view key : {"format", "checkpoint_format"}) {
@@ -90,12 +91,14 @@ void require_known(const QuantizationConfig& config) {
     if (settings.bits != 2 && settings.bits != 3 && settings.bits != 4 && settings.bits != 8)
       refuse(fmt::format("bits is {}, only 2, 3, 4 and 8 are supported", settings.bits));
     if (settings.group_size < 1 && settings.group_size != -1)
-      throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: group_size is {}", settings.group_size));
+      throw Error(
+          ErrorKind::invalid_file,
+          fmt::format("quantization_config: group_size is {}, expected -1 or a positive number", settings.group_size));
   }
 }
 
-// Finds the settings. Of several, those count that the shapes of the matrix have, and of these the ones that need no
-// index. They are symmetric only if all that fit are.
+// Finds the settings of a matrix. If there are several, the shapes of its parts decide; if several fit these, settings
+// that need no index come first. The result is symmetric only if all fitting settings are.
 GroupSettings find_settings(const MatrixParts& matrix, const QuantizationConfig& config) {
   std::vector<GroupSettings> all = read_all_settings(config);
   const GroupSettings usual = all.front();
@@ -121,17 +124,17 @@ GroupSettings find_settings(const MatrixParts& matrix, const QuantizationConfig&
   return settings;
 }
 
-// Says how the zero points of a matrix are stored.
+// Describes how the zero points of a matrix are stored.
 struct ZeroPoints {
-  unsigned add = 0;              // to each
-  bool contradict_name = false;  // that of the format
-  bool contradict_sym = false;   // they are other numbers than those of symmetric groups
+  unsigned add = 0;              // the number to add to each
+  bool contradict_name = false;  // they contradict the name of the format
+  bool contradict_sym = false;   // they are not the zero points of symmetric groups
 };
 
-// Requires: qzeros [groups, out * bits / 32].
+// Finds how zero points are stored. Requires: the shape of qzeros is [groups, out * bits / 32].
 ZeroPoints find_zero_points(const MatrixParts& matrix, const QuantizationConfig& config,
                             const GroupSettings& settings) {
-  const bool less_one = find_format_name(config).is_first();
+  const bool less_one = find_format_name(config).is_version_1();
   ZeroPoints result{.add = less_one ? 1U : 0U};
   if (!settings.is_symmetric) return result;
   const Tensor& zeros = matrix.require(".qzeros");
@@ -142,9 +145,11 @@ ZeroPoints find_zero_points(const MatrixParts& matrix, const QuantizationConfig&
                                                                         .bits = bits},
                                                                        MatrixOrder::same));
   const auto middle = static_cast<float>(1U << (bits - 1));
-  const auto are = [&](float number) { return std::ranges::all_of(first, [&](float zero) { return zero == number; }); };
-  const bool are_less_one = are(middle - 1);
-  if (!are_less_one && !are(middle)) {
+  const auto are_all = [&](float number) {
+    return std::ranges::all_of(first, [&](float zero) { return zero == number; });
+  };
+  const bool are_less_one = are_all(middle - 1);
+  if (!are_less_one && !are_all(middle)) {
     result.contradict_sym = true;
     return result;
   }
@@ -153,8 +158,8 @@ ZeroPoints find_zero_points(const MatrixParts& matrix, const QuantizationConfig&
   return result;
 }
 
-std::vector<std::string> doubts(const Model& model, const QuantizationConfig& config,
-                                std::span<const std::string> matrices) {
+std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig& config,
+                                     std::span<const std::string> matrices) {
   const FormatName format = find_format_name(config);
   std::vector<std::string> misnamed;
   std::vector<std::string> not_symmetric;
@@ -173,7 +178,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   if (!misnamed.empty()) {
     doubts.push_back(fmt::format(
         "{} is {}, which makes {} of the zero points of matrix {}, but sym is true, which makes them {}: sym is used",
-        format.key, format.name, format.is_first() ? middle + 1 : middle - 1, list_names(misnamed, 1), middle));
+        format.key, format.name, format.is_version_1() ? middle + 1 : middle - 1, list_names(misnamed, 1), middle));
   }
   if (!not_symmetric.empty()) {
     doubts.push_back(
@@ -209,7 +214,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   if (settings.in_other_order && groups.count > 1) matrix.require(".g_idx");
   const unsigned added = find_zero_points(matrix, config, settings).add;
   const unsigned stored = round_bits(bits);
-  const auto each_group = [&](DType type, BlobPtr numbers) {
+  const auto repeat_for_groups = [&](DType type, BlobPtr numbers) {
     if (groups.times == 1) return numbers;
     const BlockGrid grid = {.rows = out, .columns = groups.count, .across = groups.times};
     return repeat_blocks(std::move(numbers), type, grid, {out, in / groups.size});
@@ -222,13 +227,14 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
        .codes = make_codes_blob(
            {.words = words.blob, .rows = in, .columns = out, .bits = bits, .along = PackedCodes::Along::columns},
            MatrixOrder::transposed, stored),
-       .scales = make_part("scales", factors, each_group(factors, transpose_data(scales))),
+       .scales = make_part("scales", factors, repeat_for_groups(factors, transpose_data(scales))),
        .zeros = make_part(
            "zeros", DType::f16,
-           each_group(DType::f16,
-                      make_code_numbers_blob(
-                          {.words = zero_words.blob, .rows = groups.count, .columns = out, .bits = bits, .add = added},
-                          MatrixOrder::transposed))),
+           repeat_for_groups(
+               DType::f16,
+               make_code_numbers_blob(
+                   {.words = zero_words.blob, .rows = groups.count, .columns = out, .bits = bits, .add = added},
+                   MatrixOrder::transposed))),
        .index = make_index(matrix, ".g_idx", in, groups)});
 }
 
@@ -240,7 +246,7 @@ const QuantizationScheme kGptq = {
     .require_known = require_known,
     .marker = ".qweight",
     .parts = kParts,
-    .doubts = doubts,
+    .doubts = find_doubts,
     .fold = fold,
 };
 

@@ -1,17 +1,18 @@
-// HQQ, as transformers saves it (HQQLinear.state_dict(), its settings as small tensors). Of a matrix [out, in]:
+// HQQ, as transformers saves it (HQQLinear.state_dict(), with settings as small tensors). A matrix [out, in] has these
+// parts:
 //
 //   W_q          u8 or i32 [words, group_size]: codes [groups, group_size], several in a word; with axis 0
 //                [words, groups] of [group_size, groups]
 //   scale, zero  one for each group, in the order of the matrix's rows
 //   shape        i64 [2]
-//   nbits, group_size, axis, quant_scale, quant_zero, ...   the settings, a number each
+//   nbits, group_size, axis, quant_scale, quant_zero, ...   the settings, one number each
 //   packing      text, a byte each: "4bit_u8"
 //
-// value = (code - zero) * scale. With p codes a word and s = groups / p, rounded up, a word of row r has the codes of
-// groups r, s + r, 2 s + r, ... from its high bits on. Codes of 3 bits are stored here in four bits each.
+// value = (code - zero) * scale. With p codes in a word and s = groups / p, rounded up, a word in row r has the codes
+// of groups r, s + r, 2 s + r, ... from its high bits on. Poise stores codes of 3 bits in four bits each.
 //
-// The codes are those of the matrix in row-major order, so that with axis 0 a group has those of one column in the rows
-// r, out / group_size + r, 2 out / group_size + r, ...
+// Codes are in the matrix's row-major order. So with axis 0, a group has the codes of one column in the rows r,
+// out / group_size + r, 2 out / group_size + r, ...
 //
 // Source: Quantizer and BitPack of hqq 0.2.
 #include <algorithm>
@@ -44,10 +45,10 @@ struct HqqPacking {
 constexpr std::array kPackings = std::to_array<HqqPacking>(
     {{"8bit_u8", 8, 1, 1}, {"4bit_u8", 4, 1, 2}, {"3bit_32", 3, 4, 10}, {"2bit_u8", 2, 1, 4}});
 
-// Has the codes in row-major order, low bits of a byte first.
+// Converts HQQ's words to codes in row-major order, low bits of a byte first.
 class HqqCodes final : public Blob {
  public:
-  // Takes `part`: the codes, neighbours in the matrix, that have the same place in their words.
+  // `part`: the number of neighbouring codes that have the same place in their words.
   HqqCodes(BlobPtr words, const HqqPacking& packing, unsigned bits, std::uint64_t count, std::uint64_t part)
       : words_(std::move(words)), packing_(packing), bits_(bits), count_(count), part_(part) {}
 
@@ -113,7 +114,8 @@ const HqqPacking& find_packing(const MatrixParts& matrix) {
   constexpr std::uint64_t kLongest = 64;
   const Tensor& tensor = matrix.require(".packing");
   const Part& part = matrix.data(tensor, {DType::u8});
-  if (part.blob->size() > kLongest) matrix.fail(fmt::format("{} has {} bytes", tensor.name, part.blob->size()));
+  if (part.blob->size() > kLongest)
+    matrix.fail(fmt::format("{} has {} bytes, expected at most {}", tensor.name, part.blob->size(), kLongest));
   std::string name(static_cast<std::size_t>(part.blob->size()), '\0');
   part.blob->read(0, std::as_writable_bytes(std::span(name)));
   for (const HqqPacking& packing : kPackings) {
@@ -132,12 +134,12 @@ Shape read_shape(const MatrixParts& matrix) {
   std::array<std::uint64_t, 2> sizes;
   part.blob->read(0, std::as_writable_bytes(std::span(sizes)));
   if (sizes[0] == 0 || sizes[0] > UINT32_MAX || sizes[1] == 0 || sizes[1] > UINT32_MAX)
-    matrix.fail(fmt::format("{} is [{}, {}]", tensor.name, static_cast<std::int64_t>(sizes[0]),
-                            static_cast<std::int64_t>(sizes[1])));
+    matrix.fail(fmt::format("{} is [{}, {}], expected positive numbers of 32 bits", tensor.name,
+                            static_cast<std::int64_t>(sizes[0]), static_cast<std::int64_t>(sizes[1])));
   return {sizes[0], sizes[1]};
 }
 
-// Throws unsupported for a variant that no layout here has.
+// Throws unsupported for a variant that no layout can hold.
 [[noreturn]] void refuse(const MatrixParts& matrix, std::string_view what) {
   throw Error(ErrorKind::unsupported, fmt::format("matrix {}: HQQ: {}", matrix.name(), what));
 }
@@ -149,7 +151,7 @@ void require_plain_settings(const MatrixParts& matrix) {
   }
 }
 
-// Has the group of each row: 0, 1, ..., groups - 1, 0, 1, ...
+// Computes the group of each row: 0, 1, ..., groups - 1, 0, 1, ...
 class GroupsOfRows final : public Blob {
  public:
   GroupsOfRows(std::uint64_t rows, std::uint64_t groups) : rows_(rows), groups_(groups) {}
@@ -187,7 +189,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
                                axis == 0 ? "rows" : "columns"));
   const auto group_size = static_cast<std::uint64_t>(size);
   const std::uint64_t groups = along / group_size * shape[axis == 0 ? 1 : 0];
-  const std::uint64_t lines = axis == 0 ? group_size : groups;  // of codes, several in a word
+  const std::uint64_t lines = axis == 0 ? group_size : groups;  // of codes; a word has codes of several lines
   const std::uint64_t line = axis == 0 ? groups : group_size;
   const std::uint64_t rows = ceil_div(lines, packing.per_word);
   if (packing.word_bytes == 1 && lines % packing.per_word != 0)

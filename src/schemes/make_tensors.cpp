@@ -40,7 +40,7 @@ class ComputedBlob final : public FloatBlob {
 
 constexpr std::string_view kMixed = "MIXED_PRECISION";
 
-// Holds the modules that a list names, as they are or by shell patterns.
+// Holds a list of modules: names and shell patterns.
 class ListedModules {
  public:
   explicit ListedModules(const Value::Array& list) {

@@ -1,4 +1,4 @@
-// MLX. Of a matrix [out, in]:
+// MLX. A matrix [out, in] has these parts:
 //
 //   weight    u32 [out, in * bits / 32]; the words of a row are the stream of its codes, of 2 to 8 bits
 //   scales    [out, in / group_size]
@@ -33,9 +33,10 @@ void require_known(const QuantizationConfig& config) {
   }
 }
 
-// Returns doubts. MLX decides by `quantization`, and by names of matrices whether they are quantized.
-std::vector<std::string> doubts(const Model& model, const QuantizationConfig& config,
-                                std::span<const std::string> matrices) {
+// Returns warnings where the configuration contradicts the parts. MLX follows `quantization`, which may have settings
+// for single matrices.
+std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig& config,
+                                     std::span<const std::string> matrices) {
   std::vector<std::string> doubts;
   const auto* other = model.config_json.get_if<Attributes>("quantization_config");
   if (other != nullptr && !(*other == config.keys()))
@@ -53,7 +54,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   return doubts;
 }
 
-// Returns the settings of a matrix: its own, if the object has some under its name.
+// Returns the settings of a matrix: those under its name, or else those for all.
 QuantizationConfig find_settings(const MatrixParts& matrix, const QuantizationConfig& config) {
   const auto* keys = config.keys().get_if<Attributes>(matrix.name());
   return keys == nullptr ? config : QuantizationConfig(*keys);
@@ -87,7 +88,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const BlobPtr divided = cast_to_f32(biases);
   const BlobPtr divisors = cast_to_f32(scales);
   const std::string name = matrix.name();
-  const auto zeros = [=](std::uint64_t first, std::span<float> out) {
+  const auto compute_zeros = [=](std::uint64_t first, std::span<float> out) {
     std::vector<float> scale(out.size());
     divided->read(first * sizeof(float), std::as_writable_bytes(out));
     divisors->read(first * sizeof(float), std::as_writable_bytes(std::span(scale)));
@@ -108,7 +109,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
                           {.words = words.blob, .rows = rows, .columns = columns, .bits = static_cast<unsigned>(bits)},
                           MatrixOrder::same, stored),
                       .scales = make_part("scales", factors),
-                      .zeros = compute_part(matrix, "zeros", scales.elements(), {&scales, &biases}, zeros)});
+                      .zeros = compute_part(matrix, "zeros", scales.elements(), {&scales, &biases}, compute_zeros)});
 }
 
 }  // namespace
@@ -120,7 +121,7 @@ const QuantizationScheme kMlx = {
     .marker = ".scales",
     .parts = kParts,
     .code_types = kCodes,
-    .doubts = doubts,
+    .doubts = find_doubts,
     .fold = fold,
 };
 

@@ -1,4 +1,4 @@
-// MXFP4, as published directories of gpt-oss store their experts: of a stack X [experts, rows, columns]
+// MXFP4, as published directories of gpt-oss store their experts. A stack X [experts, rows, columns] has these parts:
 //
 //   X_blocks   u8 [experts, rows, columns / 32, 16], two codes a byte, the even one in the low half
 //   X_scales   u8 [experts, rows, columns / 32], the exponents of their scales (E8M0)
@@ -44,15 +44,15 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
 
 std::vector<Tensor> unfold(const Tensor& matrix) {
   if (!is_mxfp4(matrix) || matrix.shape.size() != 3) return {};
-  const auto part = [&](std::string_view ending, Shape shape, std::string_view role) {
+  const auto make_part_tensor = [&](std::string_view ending, Shape shape, std::string_view role) {
     Tensor tensor =
         make_dense(matrix.name + std::string(ending), std::move(shape), DType::u8, BlobPtr(matrix.require(role).blob));
     tensor.parts[0].digest = matrix.require(role).digest;
     return tensor;
   };
   const auto [experts, rows, groups] = std::tuple(matrix.shape[0], matrix.shape[1], matrix.shape[2] / kMxfp4Block);
-  return {part(kBlocks, {experts, rows, groups, kBlockCodes}, "data"),
-          part(kScales, {experts, rows, groups}, "scales")};
+  return {make_part_tensor(kBlocks, {experts, rows, groups, kBlockCodes}, "data"),
+          make_part_tensor(kScales, {experts, rows, groups}, "scales")};
 }
 
 }  // namespace

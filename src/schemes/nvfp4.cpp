@@ -1,9 +1,9 @@
-// NVFP4, in the spellings of ModelOpt and of compressed-tensors. Of a matrix [out, in]:
+// NVFP4, in the spellings of ModelOpt and of compressed-tensors. A matrix [out, in] has these parts:
 //
 //   ModelOpt             compressed-tensors
 //   weight               weight_packed           u8 [out, in / 2], two f4_e2m1 a byte, the even one in the low half
 //   weight_scale         weight_scale            f8_e4m3 [out, in / 16]
-//   weight_scale_2       weight_global_scale     f32, one number: multiplies, or divides
+//   weight_scale_2       weight_global_scale     f32, one number: a factor, or a divisor
 //   input_scale          input_global_scale      how inputs are quantized
 //
 // value = number * (weight_scale * weight_scale_2), or weight_scale / weight_global_scale.

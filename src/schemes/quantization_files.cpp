@@ -18,9 +18,9 @@ namespace {
 constexpr std::string_view kExpression = "re:";
 constexpr std::string_view kLinear = "Linear";
 constexpr std::size_t kMostExpressions = 4096;  // of all lists
-constexpr std::chrono::seconds kLongest{5};     // of all matches, and of reading the expressions
+constexpr std::chrono::seconds kLongest{5};     // for reading all expressions and for all matches
 
-// Returns true for names of classes, by the habits of Python: modules have names in small letters.
+// Returns true for names of Python's classes, which begin with a capital letter; names of modules do not.
 bool is_class(std::string_view target) {
   return !target.empty() && is_ascii_upper(target.front()) && target.find('.') == std::string_view::npos;
 }
@@ -45,7 +45,7 @@ ModuleList::ModuleList(const Value::Array& list, std::shared_ptr<ExpressionBudge
     const auto* text = value.get_if<std::string>();
     if (text == nullptr) continue;
     if (text->starts_with(kExpression)) {
-      expressions_.push_back(read(*text));
+      expressions_.push_back(read_expression(*text));
     } else if (*text == kLinear) {
       linear_ = *text;
     } else if (is_class(*text)) {
@@ -67,7 +67,7 @@ ModuleList::Match ModuleList::match(const std::string& module) const {
   return {};
 }
 
-ModuleList::Expression ModuleList::read(const std::string& target) {
+ModuleList::Expression ModuleList::read_expression(const std::string& target) {
   budget_->count();
   const auto start = ExpressionBudget::Clock::now();
   auto regex =
@@ -85,7 +85,7 @@ bool ModuleList::matches(const Expression& expression, const std::string& module
   expression.matcher->begin(module);
   std::size_t begin = 0;
   std::size_t end = 0;
-  // The first match is the one that begins first.
+  // No match begins before the first one.
   const bool found = expression.matcher->next(begin, end) && begin == 0;
   budget_->spend(ExpressionBudget::Clock::now() - start);
   return found;
@@ -106,7 +106,7 @@ ModuleLists::ModuleLists(const Attributes& config) {
 namespace {
 
 // Reads {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", ...}}.
-std::optional<Attributes> from_modelopt(const Attributes& file) {
+std::optional<Attributes> convert_from_modelopt(const Attributes& file) {
   const Value* inner = file.find("quantization");
   const auto* keys = inner == nullptr ? &file : inner->get_if<Attributes>();
   if (keys == nullptr) throw Error(ErrorKind::invalid_file, "quantization: expected an object");
@@ -121,7 +121,7 @@ std::optional<Attributes> from_modelopt(const Attributes& file) {
 
 // Reads {"bits": 4, "group_size": 128, "desc_act": false, ...}, or AWQ's {"w_bit": 4, "q_group_size": 128, "version":
 // "GEMM"}.
-std::optional<Attributes> from_older_key(const Attributes& file) {
+std::optional<Attributes> convert_from_older_file(const Attributes& file) {
   Attributes config = file;
   const Value* method = file.find("quant_method");
   if (method == nullptr || *method == Value()) {
@@ -132,9 +132,9 @@ std::optional<Attributes> from_older_key(const Attributes& file) {
   return config;
 }
 
-constexpr std::array kFiles = std::to_array<QuantizationFile>({{"hf_quant_config.json", from_modelopt},
-                                                               {"quantize_config.json", from_older_key},
-                                                               {"quant_config.json", from_older_key}});
+constexpr std::array kFiles = std::to_array<QuantizationFile>({{"hf_quant_config.json", convert_from_modelopt},
+                                                               {"quantize_config.json", convert_from_older_file},
+                                                               {"quant_config.json", convert_from_older_file}});
 
 struct DecidingKey {
   std::string_view name;
@@ -155,8 +155,8 @@ const Value* find_value(const Attributes& config, const DecidingKey& key) {
   return value == nullptr || *value == Value() ? nullptr : value;
 }
 
-// Returns a value as text. Long values are cut; letters become lower case, since "GEMM" and "gemm" are the same.
-std::string lower_text(const Value& value) {
+// Returns a value as text in lower case, because "GEMM" and "gemm" mean the same. Shortens long values.
+std::string make_lower_text(const Value& value) {
   constexpr std::size_t kMost = 60;
   const auto* text = value.get_if<std::string>();
   return shorten(to_lower_ascii(text != nullptr ? *text : to_json(value)), kMost);
@@ -171,8 +171,8 @@ std::vector<std::string> find_differences(const Attributes& config, const Attrib
   for (const DecidingKey& key : kDeciding) {
     const Value* one = find_value(config, key);
     const Value* two = find_value(other, key);
-    if (one == nullptr || two == nullptr || lower_text(*one) == lower_text(*two)) continue;
-    found.push_back(fmt::format("{} is {} and {}", key.name, lower_text(*one), lower_text(*two)));
+    if (one == nullptr || two == nullptr || make_lower_text(*one) == make_lower_text(*two)) continue;
+    found.push_back(fmt::format("{} is {} and {}", key.name, make_lower_text(*one), make_lower_text(*two)));
   }
   return found;
 }

@@ -41,14 +41,14 @@ std::vector<const QuantizationScheme*> find_schemes(std::string_view method) {
   return found;
 }
 
-// Throws for what none of these schemes reads.
+// Throws unsupported for variants that these schemes do not read.
 void require_all_known(std::span<const QuantizationScheme* const> schemes, const QuantizationConfig& config) {
   for (const QuantizationScheme* scheme : schemes) {
     if (scheme->require_known != nullptr) scheme->require_known(config);
   }
 }
 
-// Names a matrix and its storage.
+// Names a matrix and its scheme.
 struct Matrix {
   std::string name;
   const QuantizationScheme* scheme;
@@ -127,8 +127,8 @@ class Folding {
     std::ranges::for_each(scheme.parts, claim);
   }
 
-  // Returns true for a tensor that is left out, of a matrix or of a module: self_attn.k_scale scales the cache of keys
-  // and values.
+  // Returns true for a tensor that does not concern weights, and records it. It need not belong to a matrix:
+  // self_attn.k_scale scales the cache of keys and values.
   bool leaves_out(const Tensor& tensor) {
     const bool is_left_out = !matrices_.empty() && std::ranges::any_of(schemes_, [&](const QuantizationScheme* scheme) {
       return std::ranges::any_of(
@@ -150,7 +150,7 @@ class Folding {
     });
   }
 
-  // Checks a tensor that belongs to no matrix.
+  // Reports a fault for a tensor that belongs to no matrix if it looks like a part of one.
   void require_whole(const Tensor& tensor) {
     const QuantizationScheme* first = nullptr;
     std::string_view name;
@@ -197,7 +197,7 @@ class Folding {
 
   void throw_faults() const {
     if (faults_.empty()) return;
-    require_all_known(schemes_, config_);  // parts of another scheme may seem to be of these
+    require_all_known(schemes_, config_);  // first, since parts of an unknown variant may look like faulty ones
     if (faults_.size() == 1) throw Error(ErrorKind::invalid_file, faults_.front());
     throw Error(ErrorKind::invalid_file,
                 fmt::format("{}{} faults:\n  {}", faults_.size(), faults_.size() == kMostFaults ? " or more" : "",
@@ -208,13 +208,13 @@ class Folding {
   QuantizationConfig config_;
   std::vector<const QuantizationScheme*> schemes_;
   std::vector<Matrix> matrices_;
-  std::map<std::string_view, std::size_t> of_tensor_;  // the matrix of each part
+  std::map<std::string_view, std::size_t> of_tensor_;  // the index of the matrix, by the name of a part
   std::set<std::size_t> made_;
   std::vector<std::string> faults_;
   std::vector<std::string> left_out_;
 };
 
-// Throws for codes that would pass for numbers, or for tensors that the model does not know.
+// Throws unsupported for codes that Poise would otherwise read as ordinary numbers or as unknown tensors.
 void require_no_codes(const Model& model, const std::optional<FoundQuantization>& found) {
   for (const Tensor& tensor : model.tensors()) {
     const auto unfolded = find_unfolded_codes(model, tensor);

@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-// Names the parts by which programs store a matrix, where no scheme has folded them.
+// Names the parts in which programs store a matrix: codes and scales.
 struct PartNames {
   std::string_view codes;
   std::string_view scales;
@@ -26,7 +26,7 @@ constexpr std::array kPartNames = std::to_array<PartNames>({{".qweight", ".scale
                                                             {".weight", ".scales", "MLX"},
                                                             {"_blocks", "_scales", "gpt-oss"}});
 
-// Returns the name before the last dot.
+// Returns the part of a name before the last dot.
 std::string_view find_module(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
@@ -53,7 +53,7 @@ std::optional<UnfoldedCodes> find_unfolded_codes(const Model& model, const Tenso
 const Tensor* find_scale_of_codes(const Model& model, const Tensor& tensor) {
   static constexpr std::array kBytes = {DType::f8_e4m3,     DType::f8_e5m2, DType::f8_e4m3fnuz,
                                         DType::f8_e5m2fnuz, DType::u8,      DType::i8};
-  // Codes of four bits may be the bytes of these.
+  // bitsandbytes may store codes of four bits as the bytes of such numbers.
   static constexpr std::array kNumbers = {DType::bf16, DType::f16, DType::f32, DType::f64};
   struct Scale {
     std::string_view ending;
@@ -82,7 +82,7 @@ NearbyScales::NearbyScales(const Model& model) {
     const std::string last = to_lower_ascii(name.substr(module.empty() ? 0 : module.size() + 1));
     if (last.find("scale") == std::string::npos) continue;
     std::vector<const Tensor*>& scales = scales_[module];
-    if (scales.size() < 2) scales.push_back(&tensor);  // one may be the codes that are asked for
+    if (scales.size() < 2) scales.push_back(&tensor);  // two, because one may be the tensor that find() gets
   }
 }
 

@@ -42,7 +42,7 @@ bool is_code(float number, unsigned bits) {
   return number >= 0 && number < static_cast<float>(1U << bits) && number == std::floor(number);
 }
 
-// Returns true for zero points that may be codes: integers, and float16 that is whole numbers.
+// Returns true for zero points that may be codes: integers, and float16 numbers that all are codes.
 bool may_be_codes(const Part& zeros, unsigned bits) {
   constexpr std::uint64_t kMost = 32 << 10;
   if (is_integer(zeros.dtype)) return true;
@@ -59,7 +59,7 @@ bool may_be_codes(const Part& zeros, unsigned bits) {
   return true;
 }
 
-// Has zero points [rows, groups] as codes that share words along columns.
+// Packs zero points [rows, groups] as codes: neighbours in a column share a word.
 class ZeroWords final : public Blob {
  public:
   ZeroWords(const Tensor& tensor, unsigned bits, std::uint64_t groups)
@@ -108,8 +108,8 @@ class ZeroWords final : public Blob {
   LazyValue<const std::vector<std::uint8_t>> kept_;
 };
 
-// Returns why the parts cannot hold its codes; empty if they can.
-std::string_view why_numbers(const Tensor& tensor, std::string_view embedding) {
+// Returns why the codes of a tensor become float32 numbers; empty if compressed-tensors' parts can hold them.
+std::string_view explain_float_fallback(const Tensor& tensor, std::string_view embedding) {
   if (tensor.name == embedding) return "an embedding has no codes there";
   const GroupScheme* scheme = get_group_scheme(tensor.layout);
   if (scheme == nullptr) return "a type of its parts is not known";
@@ -134,7 +134,7 @@ class Unfolding {
 
   UnfoldedModel unfold() {
     for (const Tensor& tensor : model_.tensors()) add(tensor);
-    if (!modules_.empty()) result_.config = config();
+    if (!modules_.empty()) result_.config = make_config();
     return std::move(result_);
   }
 
@@ -148,7 +148,7 @@ class Unfolding {
       result_.model.add(tensor);
       return;
     }
-    if (const std::string_view why = why_numbers(tensor, embedding_); !why.empty()) {
+    if (const std::string_view why = explain_float_fallback(tensor, embedding_); !why.empty()) {
       result_.losses.push_back(fmt::format("tensor {} becomes float32: {}", tensor.name, why));
       if (tensor.name != embedding_ && tensor.name.ends_with(kWeight))
         ignored_.push_back(remove_weight_ending(tensor.name));
@@ -182,8 +182,9 @@ class Unfolding {
     modules_[{scheme.bits, groups == 1 ? 0 : scheme.group_size}].push_back(module);
   }
 
-  // Modules of one form are the linear ones that are not ignored; of several, each names its own.
-  Attributes config() const {
+  // Makes the quantization_config. If all modules have the same form, the target is the class Linear; `ignore` lists
+  // other matrices. Otherwise each group lists its modules.
+  Attributes make_config() const {
     std::vector<Attributes::Entry> groups;
     for (const auto& [form, modules] : modules_) {
       const auto [bits, size] = form;

@@ -244,7 +244,10 @@ def shrink(poise, scratch, report):
     path = scratch / "large.safetensors"
     header = json.dumps({"t": {"dtype": "F32", "shape": [1 << 29], "data_offsets": [0, 1 << 31]}}).encode()
     header += b" " * (-len(header) % 8)
-    for io, message in (("map", b"a file changed while it was read"), ("read", b"the file ends here now")):
+    for io, message in (
+        ("map", b"a file changed while it was read"),
+        ("read", b"the file ends here, but it was longer"),
+    ):
         path.write_bytes(struct.pack("<Q", len(header)) + header)
         os.truncate(path, 8 + len(header) + (1 << 31))
         process = subprocess.Popen([poise, "hash", path, "--io", io], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
