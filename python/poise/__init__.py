@@ -1,4 +1,4 @@
-"""Poise: model weight files of every format, opened without copying, checked, converted, written and run.
+"""Poise opens (without copying), checks, converts, writes and runs model weight files of every format.
 
     model = poise.open("model.safetensors")
     model["model.norm.weight"].numpy()
@@ -7,8 +7,8 @@
     for piece in session.generate("Once upon a time"):
         print(piece, end="")
 
-poise.numpy and poise.torch have the names of safetensors' Python package. numpy and torch are imported when they are
-asked for.
+poise.numpy and poise.torch have the functions of safetensors' Python package. numpy and torch are imported on first
+use.
 """
 
 import typing
@@ -55,7 +55,7 @@ from ._tensor_spec import TensorSpec
 
 __version__ = _poise.version
 
-#: The name of safetensors' package for its error, so that code which catches it needs no change.
+#: Code that catches the error of safetensors' package needs no change.
 SafetensorError = Error
 
 if typing.TYPE_CHECKING:
@@ -125,7 +125,7 @@ __all__ = [
 ]
 
 
-if not typing.TYPE_CHECKING:  # which would let checkers believe in every name
+if not typing.TYPE_CHECKING:  # type checkers would accept every name because of __getattr__
 
     def __getattr__(name):
         if name in ("numpy", "torch"):

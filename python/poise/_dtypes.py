@@ -39,8 +39,8 @@ _TABLE: dict[str, tuple[str | None, str | None, str | None, str]] = {
 _OTHER_NAMES: dict[str, str] = {name: row for row, names in _TABLE.items() for name in names if name}
 _OTHER_NAMES.update({name: name for name in _TABLE})
 
-# name: (kind, least, greatest finite number; of complex ones those of each half). Casts go to the same kind or a later
-# one, as numpy's "same_kind".
+# name: (kind, least number, greatest finite number); for complex types those of the real part. Casts go to the same
+# kind or a later one, as in numpy's "same_kind".
 _BOOL, _UNSIGNED, _SIGNED, _FLOAT, _COMPLEX = range(5)
 _FLOATS = {
     "f64": sys.float_info.max, "f32": (2 - 2**-23) * 2.0**127, "f16": 65504.0, "bf16": (2 - 2**-7) * 2.0**127,
@@ -56,8 +56,8 @@ _numpy_dtypes: dict[str, NumpyType] = {}
 
 
 def find_name(dtype: DType) -> str:
-    """The name here of a type given as that, as numpy's or torch's, or as their names: "bf16", np.float32,
-    torch.bfloat16, "float32"."""
+    """Returns Poise's name of a type, which is given by that name, as a type of numpy or torch, or by its name there:
+    "bf16", np.float32, torch.bfloat16, "float32"."""
     if isinstance(dtype, str):
         text = dtype.lower() if dtype not in _OTHER_NAMES else dtype
     elif type(dtype).__module__ == "torch":
@@ -80,7 +80,7 @@ def normalize_name(dtype: DType) -> str:
 
 
 def require_cast(source: str, target: str) -> None:
-    """TypeError for types whose numbers the other one truncates: f32 in i32, i8 in u8."""
+    """Raises TypeError if the target truncates numbers of the source: f32 in i32, i8 in u8."""
     if _RANGES[source][0] > _RANGES[target][0]:
         raise TypeError(
             f"{source} does not fit {target} without loss; .numpy().astype() and .torch().to() convert with loss"
@@ -88,34 +88,34 @@ def require_cast(source: str, target: str) -> None:
 
 
 def fits_always(source: str, target: str) -> bool:
-    """True if every finite number of one type is in the other's range."""
+    """Returns True if every finite number of the source is in the target's range."""
     return _RANGES[target][1] <= _RANGES[source][1] and _RANGES[source][2] <= _RANGES[target][2]
 
 
 def find_integer_range(source: str, target: str) -> tuple[float, float] | None:
-    """The least and the greatest integer of both; None if the target is not an integer type."""
+    """Returns the least and the greatest integer of both types; None if the target is not an integer type."""
     if _RANGES[target][0] >= _FLOAT:
         return None
     return max(_RANGES[source][1], _RANGES[target][1]), min(_RANGES[source][2], _RANGES[target][2])
 
 
 def find_greatest_saturating(name: str) -> float | None:
-    """The greatest number of a type without infinity and NaN, which cannot show overflow; None for others."""
+    """Returns the greatest number of a type without infinity and NaN, which cannot show overflow; None for others."""
     return _FLOATS[name] if name == "f4_e2m1" else None
 
 
 def spell_for_safetensors(name: str) -> str:
-    """ "F32" for "f32"."""
+    """Returns "F32" for "f32"."""
     return _TABLE[name][3]
 
 
-def is_numpys(name: str) -> bool:
-    """True if numpy has the type without other packages."""
+def is_numpy_type(name: str) -> bool:
+    """Returns True if numpy has the type without other packages."""
     return _TABLE[name][0] is not None
 
 
 def find_numpy_dtype(name: str) -> NumpyType:
-    """numpy's type for a name; those that numpy lacks come from ml_dtypes."""
+    """Returns numpy's type for a name; types that numpy lacks come from ml_dtypes."""
     found = _numpy_dtypes.get(name)
     if found is not None:
         return found
@@ -135,7 +135,7 @@ def find_numpy_dtype(name: str) -> NumpyType:
 
 
 def find_numpy_name(dtype: NumpyType) -> str:
-    """Poise's name of an array's type, in any byte order; TypeError for types that files do not hold."""
+    """Returns Poise's name of an array's type, in any byte order. Raises TypeError for types that files do not hold."""
     text = dtype.name if dtype.isbuiltin == 1 or dtype.kind in "biufcV" else str(dtype)
     found = _OTHER_NAMES.get(text)
     if found is None or (dtype.kind == "V" and _TABLE[found][1] is None):
@@ -144,7 +144,7 @@ def find_numpy_name(dtype: NumpyType) -> str:
 
 
 def find_torch_dtype(name: str) -> TorchType:
-    """torch's type for a name."""
+    """Returns torch's type for a name."""
     import torch
 
     known = _TABLE[name][2]

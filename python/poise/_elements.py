@@ -9,7 +9,7 @@ from ._dtypes import (
     fits_always,
     find_greatest_saturating,
     find_integer_range,
-    is_numpys,
+    is_numpy_type,
     find_name,
     find_numpy_dtype,
     require_cast,
@@ -23,9 +23,9 @@ if typing.TYPE_CHECKING:
     from ._types import NumpyArray, TorchTensor
 
 _DECODED = ("f32", "f16", "bf16")
-# Types that every version of torch accepts through DLPack; others go as integers of the same width.
+# Every version of torch accepts these types through DLPack; others are passed as integers of the same width.
 _TORCH_DLPACK = ("f64", "f32", "f16", "bf16", "complex64", "complex128", "i64", "i32", "i16", "i8", "u8")
-# memoryview's letters.
+# memoryview has these letters for types.
 _LETTERS = {
     "f64": "d", "f32": "f", "i64": "q", "i32": "i", "i16": "h", "i8": "b",
     "u64": "Q", "u32": "I", "u16": "H", "u8": "B", "bool": "?",
@@ -38,7 +38,7 @@ class Part(typing.NamedTuple):
     role: str  #: "data", "values", "scales", ...
     dtype: str
     nbytes: int  #: decoded
-    path: str | None  #: of the file; None for bytes of no file
+    path: str | None  #: of the file; None for bytes that are not in a file
     offset: int | None
     stored_bytes: int | None
     encoding: str | None  #: "raw", "zstd", ...
@@ -55,13 +55,13 @@ class Slice(_poise.Elements):
         return len(self.shape)
 
     def numpy(self, dtype: DType | None = None) -> NumpyArray:
-        """The elements as a numpy.ndarray.
+        """Returns the elements as a numpy.ndarray.
 
-        Without dtype: where the file's bytes are the elements and are mapped, a read-only view of them, which keeps the
-        file mapped; else a decoded copy. Codes of quantized tensors become f32, sparse tensors are filled up. dtype:
-        "f32", "f16", "bf16" or any other name or numpy type; f32, f16 and bf16 are made of floating-point numbers as
-        poise.convert() makes them. A finite number that does not fit raises UnsupportedError, and a type that would cut
-        numbers (integers of floating-point ones, real ones of complex ones) TypeError.
+        Without dtype: a read-only view of the mapped file, which stays mapped, if its bytes are the elements; else a
+        decoded copy. Codes of quantized tensors become f32, sparse tensors dense. dtype: "f32", "f16", "bf16" or any
+        other name or numpy type; floating-point numbers become f32, f16 and bf16 as in poise.convert(). A finite number
+        that does not fit raises UnsupportedError. A type that would truncate numbers (floating-point ones to integers,
+        complex ones to real ones) raises TypeError.
         bf16, f8 and f4 need the package ml_dtypes, unless they are decoded with dtype="f32".
         """
         import numpy as np
@@ -79,8 +79,8 @@ class Slice(_poise.Elements):
         return self._cast_array(self.numpy(source), source, name)
 
     def torch(self, dtype: DType | None = None) -> TorchTensor:
-        """The elements as a torch.Tensor, which may be written to: pages of the mapped file become private copies when
-        they are, the file never changes.
+        """Returns the elements as a torch.Tensor. Writing to it makes private copies of the mapped file's pages; the
+        file never changes.
 
         dtype as in numpy(); also torch's own types.
         """
@@ -95,7 +95,7 @@ class Slice(_poise.Elements):
         if name != own and not (name in _DECODED and self._has_floats()):
             source = "f32" if self._has_floats() and own != "f64" else own
             require_cast(source, name)
-            if own in ("u16", "u32", "u64"):  # which torch has late, and computes little with
+            if own in ("u16", "u32", "u64"):  # early versions of torch lack these types, later ones hardly compute
                 return torch.from_numpy(self.numpy(name))
             return self._cast_tensor(self.torch(source), source, name)
         if name == "f4_e2m1":
@@ -162,18 +162,18 @@ class Slice(_poise.Elements):
         return made.copy() if copy else made
 
     def item(self) -> typing.Any:
-        """The only element of a tensor, as a Python number."""
+        """Returns the only element of a tensor as a Python number."""
         if self.size != 1:
-            raise ValueError(f"item() needs a tensor with one element, and this one has {self.size}")
-        return self._numbers()[0]
+            raise ValueError(f"item() needs a tensor with one element, found {self.size}; .tolist() returns all")
+        return self._read_numbers()[0]
 
     def tolist(self) -> typing.Any:
-        """The elements as Python numbers, in nested lists; one number for a tensor without dimensions."""
+        """Returns the elements as Python numbers, in nested lists; one number for a tensor without dimensions."""
         shape = self.shape
-        return _nest(self._numbers(), shape) if self.size else _make_empty(shape)
+        return _nest(self._read_numbers(), shape) if self.size else _make_empty(shape)
 
-    def _numbers(self) -> list[typing.Any]:
-        """Python numbers, one after the other; without numpy."""
+    def _read_numbers(self) -> list[typing.Any]:
+        """Returns the elements as Python numbers in one list, without numpy."""
         own = self._require_dtype()
         name = "f32" if self._has_floats() and own != "f64" else own
         buffer: typing.Any = self._read(name)
@@ -183,19 +183,19 @@ class Slice(_poise.Elements):
         halves = data.cast("f" if name == "complex64" else "d").tolist()
         return [complex(real, imaginary) for real, imaginary in zip(halves[::2], halves[1::2])]
 
-    def _one(self) -> typing.Any:
+    def _get_only(self) -> typing.Any:
         if self.size != 1:
-            raise TypeError(f"only a tensor with one element is a number, and this one has {self.size}")
+            raise TypeError(f"only a tensor with one element is a number, found {self.size} elements")
         return self.item()
 
     def __int__(self) -> int:
-        return int(self._one())
+        return int(self._get_only())
 
     def __float__(self) -> float:
-        return float(self._one())
+        return float(self._get_only())
 
     def __complex__(self) -> complex:
-        return complex(self._one())
+        return complex(self._get_only())
 
     def __index__(self) -> int:
         if self.shape or not (self.dtype or "").startswith(("i", "u")):
@@ -203,16 +203,16 @@ class Slice(_poise.Elements):
         return int(self.item())
 
     def __getitem__(self, key: typing.Any) -> Slice:
-        """Some of the elements: integers, slices and ... as in numpy, forward only."""
+        """Returns some of the elements: integers, slices and ... as in numpy, without negative steps."""
         return Slice(self, key)
 
     def _item(self, index: int) -> typing.Any:
-        """For C code that treats the tensor as a sequence: rows, and finally numbers.
+        """Returns a row, or a number, for C code that uses the tensor as a sequence.
 
-        torch before 2.1 does, in torch.as_tensor() and torch.tensor(), and learns the type from arrays.
+        torch.as_tensor() and torch.tensor() do so before torch 2.1, and take the type from rows that are arrays.
         """
         row = self[index]
-        if is_numpys(self._require_dtype()):
+        if is_numpy_type(self._require_dtype()):
             return row.numpy()[()]
         return row if row.shape else row.torch()
 
@@ -262,18 +262,18 @@ class Tensor(Slice):
 
     @property
     def layout(self) -> str:
-        """How parts make up elements: "dense", "sparse_csr", "quantized_group", "affine", ..."""
+        """The way in which parts make up elements: "dense", "sparse_csr", "quantized_group", "affine", ..."""
         return self._layout
 
     @property
     def stored(self) -> str:
-        """How the elements are stored: "bf16", "qint8", "group4:128", "q4_k", "sparse_csr f16", "layout zt.foo/1".
-        `dtype` is what numpy() gives."""
+        """The type of the stored elements: "bf16", "qint8", "group4:128", "q4_k", "sparse_csr f16", "layout zt.foo/1".
+        `dtype` is the type that numpy() returns."""
         return self._stored
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all parts, decoded."""
+        """The number of decoded bytes of all parts."""
         return self._stored_bytes
 
     @property
@@ -285,7 +285,7 @@ class Tensor(Slice):
         return [Part(*part) for part in self._parts()]
 
     def part_bytes(self, role: str = "data") -> memoryview:
-        """The decoded bytes of one part, read-only: the mapped file's if possible."""
+        """Returns the decoded bytes of one part, read-only: the mapped file's if possible."""
         buffer: typing.Any = self._part_bytes(role)
         return memoryview(buffer).toreadonly()
 
@@ -307,7 +307,7 @@ def _make_empty(shape: tuple[int, ...]) -> list[typing.Any]:
 
 
 class _Capsule:
-    """One DLPack capsule, for a consumer that asks an object for it."""
+    """Holds a DLPack capsule for functions that call __dlpack__()."""
 
     def __init__(self, capsule: typing.Any):
         self._made = capsule

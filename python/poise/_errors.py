@@ -10,11 +10,11 @@ Remedies = typing.Iterable[typing.Tuple[str, str, str]]
 
 
 class Error(Exception):
-    """A failure, with one sentence that names the field, what was expected and what was found.
+    """A failure, with one sentence that names the field, the expected value and the value that was found.
 
-    kind: "invalid_file", "unsupported", "not_found", "bad_argument", "io", "cancelled" or "internal" (a bug of Poise).
-    message: the sentence. path: the file concerned, or None. offset: the byte in it, or None.
-    remedies: the best first: (kind, value, tensor), as in <poise/error.hpp>.
+    kind: "invalid_file", "unsupported", "not_found", "bad_argument", "io", "cancelled" or "internal" (a bug in Poise).
+    message: the sentence. path: the file, or None. offset: the byte in the file, or None.
+    remedies: (kind, value, tensor) as in <poise/error.hpp>, the best first.
     """
 
     kind = "internal"
@@ -26,7 +26,7 @@ class Error(Exception):
         super().__init__(f"{path + ': ' if path else ''}{message}{where}{'; ' + advice if advice else ''}")
         self.message, self.path, self.offset, self.remedies = message, path, offset, remedies
 
-    def __reduce__(self) -> typing.Any:  # complete in other processes
+    def __reduce__(self) -> typing.Any:  # keeps all attributes when an error is pickled
         return type(self), (self.message, self.path, self.offset, self.remedies)
 
 
@@ -45,7 +45,7 @@ class UnsupportedError(Error):
 class _SystemError(Error):
     """An error that is an OSError, too: errno and strerror are the system's reason, or None."""
 
-    _usual_errno: int | None = None  # where the message has no reason of the system
+    _usual_errno: int | None = None  # the errno if the message has no reason of the system
 
     def __init__(self, message: str, path: str | None = None, offset: int | None = None, remedies: Remedies = ()):
         super().__init__(message, path, offset, remedies)
@@ -78,7 +78,7 @@ class OutputExistsError(_SystemError, BadArgumentError, FileExistsError):
 
 
 class InputOutputError(_SystemError, OSError):
-    """The operating system refused or failed. errno, strerror: its reason, or None."""
+    """The operating system refused or failed. errno and strerror are its reason, or None."""
 
     kind = "io"
 
@@ -94,7 +94,7 @@ class CancelledError(Error):
 
 
 class InternalError(Error):
-    """A bug of Poise."""
+    """A bug in Poise."""
 
     kind = "internal"
 
@@ -103,7 +103,7 @@ _CODES = {os.strerror(code): code for code in errno.errorcode}
 
 
 def _find_errno(message: str) -> int | None:
-    """The system's text at the end of "cannot open: Permission denied"."""
+    """Returns the errno of the system's text at the end of a message ("cannot open: Permission denied"), or None."""
     return _CODES.get(message.rpartition(": ")[2])
 
 

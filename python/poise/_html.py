@@ -1,4 +1,4 @@
-"""HTML representations of models and tensors for notebooks. Escapes everything from a file."""
+"""HTML representations of models and tensors for notebooks. All texts from a file are escaped."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import typing
 from html import escape
 
 from ._errors import Error
-from ._progress import human_bytes
+from ._progress import format_bytes
 
 if typing.TYPE_CHECKING:
     from . import _poise
     from ._elements import Slice
     from ._model import Model
 
-_ROWS = 60  # of a model's table; a file may have millions
-_SAMPLE = 65536  # elements that a histogram looks at
+_ROWS = 60  # the longest table of a model; a file may have millions of tensors
+_SAMPLE = 65536  # elements that a histogram reads
 _BINS = 24
 _CELL = ' style="text-align:left"'
 
 
 def describe_model(model: Model) -> str:
-    """Origin, then a table of the first tensors."""
+    """Returns HTML with the model's origin and a table of its first tensors."""
     try:
         total = len(model)
     except Error:
@@ -33,7 +33,7 @@ def describe_model(model: Model) -> str:
 
 
 def describe_elements(tensor: Slice) -> str:
-    """One line, and a histogram of some elements if they are floating-point numbers."""
+    """Returns HTML with one line, and a histogram of some elements if they are floating-point numbers."""
     try:
         type_ = _escape(tensor._stored)
         line = f"<p><b>{_escape(tensor.name)}</b> {list(tensor.shape)} {type_}, {tensor.size:,} elements</p>"
@@ -47,7 +47,7 @@ def describe_elements(tensor: Slice) -> str:
 
 def _make_title(model: Model) -> str:
     path = f"<b>{_escape(model.path)}</b> " if model.path else ""
-    size = human_bytes(model.file_size or sum(tensor.nbytes for tensor in model.tensors))
+    size = format_bytes(model.file_size or sum(tensor.nbytes for tensor in model.tensors))
     return f"{path}{_escape(model.format or 'made of arrays')}, {len(model):,} tensors, {size}"
 
 
@@ -55,7 +55,12 @@ def _make_row(core: _poise.Model, index: int) -> str:
     from ._elements import Tensor
 
     tensor = Tensor(core, index)
-    cells = (_escape(tensor.name), _escape(str(list(tensor.shape))), _escape(tensor.stored), human_bytes(tensor.nbytes))
+    cells = (
+        _escape(tensor.name),
+        _escape(str(list(tensor.shape))),
+        _escape(tensor.stored),
+        format_bytes(tensor.nbytes),
+    )
     return "<tr>" + "".join(f"<td{_CELL}>{cell}</td>" for cell in cells) + "</tr>"
 
 
@@ -73,10 +78,10 @@ def _make_histogram(tensor: Slice) -> str:
     some = f"{finite.size:,} elements" if finite.size < tensor.size else "all elements"
     if finite.min() == finite.max():
         return f"<p>{finite[0]:.4g}, {some}</p>"
-    exponent = np.frexp(np.abs(finite).max())[1]  # numbers about 1 have distances that are numbers, too
+    exponent = np.frexp(np.abs(finite).max())[1]  # scaled to about 1, so that widths of bins do not overflow
     try:
         counts, edges = np.histogram(np.ldexp(finite, -exponent), bins=_BINS)
-    except ValueError:  # too close to each other
+    except ValueError:  # the numbers are too close to each other for bins
         return f"<p>{finite.min():.17g} to {finite.max():.17g}, {some}</p>"
     edges = np.ldexp(edges, exponent)
     heights = (40 * counts / counts.max()).round().astype(int).tolist()
@@ -88,7 +93,7 @@ def _make_histogram(tensor: Slice) -> str:
 
 
 def _select_first(shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """A subscript for about _SAMPLE elements, from the first on."""
+    """Returns a subscript for about _SAMPLE elements, from the first on."""
     key: list[slice] = []
     left = _SAMPLE
     for i, size in enumerate(shape):

@@ -15,7 +15,7 @@ from ._tensor_spec import TensorSpec
 if typing.TYPE_CHECKING:
     import torch
 
-    # dtype, shape, what lends the bytes
+    # dtype, shape, object with the bytes (by the buffer protocol)
     Described = typing.Tuple[str, typing.Tuple[int, ...], typing.Any]
 
 _BUFFER_FORMATS = {
@@ -33,10 +33,10 @@ def list_items(tensors: typing.Any) -> typing.Iterable[tuple[typing.Any, typing.
 
 
 def describe_items(tensors: typing.Any) -> typing.Iterator[tuple[typing.Any, Tensor | Described]]:
-    """The items of a mapping as arguments of _poise.Model.build().
+    """Yields the items of a mapping as arguments of _poise.Model.build().
 
-    The arrays of a dict are borrowed. Another mapping may load an array when it is asked for it, so its arrays are
-    dropped here and asked for again, one at a time, when their bytes are written.
+    The arrays of a dict are borrowed. Another mapping may load an array on each access, so its arrays are dropped here,
+    and loaded again, one at a time, when their bytes are written.
     """
     if isinstance(tensors, dict) or not isinstance(tensors, collections.abc.Mapping):
         for name, array in list_items(tensors):
@@ -44,10 +44,10 @@ def describe_items(tensors: typing.Any) -> typing.Iterator[tuple[typing.Any, Ten
         return
     for name in tensors:
         made = describe(name, tensors[name])
-        yield name, made if isinstance(made, Tensor) else (made[0], made[1], _loader(tensors, name, made))
+        yield name, made if isinstance(made, Tensor) else (made[0], made[1], _make_loader(tensors, name, made))
 
 
-def _loader(tensors: typing.Any, name: typing.Any, made: Described) -> typing.Callable[[], typing.Any]:
+def _make_loader(tensors: typing.Any, name: typing.Any, made: Described) -> typing.Callable[[], typing.Any]:
     dtype, shape = made[0], tuple(made[1])
 
     def load() -> typing.Any:
@@ -60,9 +60,8 @@ def _loader(tensors: typing.Any, name: typing.Any, made: Described) -> typing.Ca
 
 
 def describe(name: object, array: typing.Any) -> Tensor | Described:
-    """The argument of _poise.Model.build() for an array: numpy's, torch's, a Tensor, a Slice, a
-    TensorSpec, or anything that has
-    DLPack or buffers."""
+    """Returns the argument of _poise.Model.build() for an array: numpy's, torch's, a Tensor, a Slice, a TensorSpec, or
+    an object with DLPack or the buffer protocol."""
     if isinstance(array, Tensor):
         return array
     if isinstance(array, Slice):
@@ -71,10 +70,10 @@ def describe(name: object, array: typing.Any) -> Tensor | Described:
         return array.describe()
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
-        return _from_numpy(name, array, numpy)
+        return _describe_numpy(name, array, numpy)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
-        return _from_torch(name, array, torch)
+        return _describe_torch(name, array, torch)
     if hasattr(array, "__dlpack__"):
         return _poise.from_dlpack(array.__dlpack__())
     try:
@@ -84,11 +83,11 @@ def describe(name: object, array: typing.Any) -> Tensor | Described:
             f"tensor {name}: {type(array).__name__} is not an array: arrays of numpy and torch and "
             "objects with DLPack or the buffer protocol can be saved"
         ) from None
-    return _from_buffer(name, view)
+    return _describe_buffer(name, view)
 
 
-def as_dict(name: str, given: typing.Mapping[typing.Any, typing.Any] | None) -> dict[typing.Any, typing.Any] | None:
-    """TypeError for anything but a mapping."""
+def make_dict(name: str, given: typing.Mapping[typing.Any, typing.Any] | None) -> dict[typing.Any, typing.Any] | None:
+    """Returns a mapping as a dict; None for None. Raises TypeError for other objects."""
     if given is None:
         return None
     if not isinstance(given, collections.abc.Mapping):
@@ -97,15 +96,15 @@ def as_dict(name: str, given: typing.Mapping[typing.Any, typing.Any] | None) -> 
 
 
 def require_texts(metadata: typing.Mapping[typing.Any, typing.Any] | None) -> None:
-    """TypeError for metadata that are not str to str."""
+    """Raises TypeError for metadata whose keys and values are not all str."""
     for key, value in (metadata or {}).items():
         if not isinstance(key, str):
             raise TypeError(f"metadata: the key {key!r} is not a str")
         if not isinstance(value, str):
-            raise TypeError(f"metadata {key!r}: {value!r} is not a str; json.dumps() makes text of it")
+            raise TypeError(f"metadata {key!r}: {value!r} is not a str; json.dumps() converts it to one")
 
 
-def _from_numpy(name: object, array: typing.Any, np: typing.Any) -> Described:
+def _describe_numpy(name: object, array: typing.Any, np: typing.Any) -> Described:
     if isinstance(array, np.generic):
         array = np.asarray(array)
     if type(array) is not np.ndarray and type(array) is not np.memmap:
@@ -121,13 +120,13 @@ def _from_numpy(name: object, array: typing.Any, np: typing.Any) -> Described:
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
         array = array.astype(array.dtype.newbyteorder("<"))
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
-    if dtype == "f4_e2m1":  # a byte each in numpy, half a byte in files
+    if dtype == "f4_e2m1":  # an element has a byte in numpy, and half a byte in files
         pairs = np.append(flat, np.uint8(0)) if flat.size % 2 else flat
         flat = (pairs[0::2] & 15) | (pairs[1::2] << 4)
     return dtype, shape, flat
 
 
-def _from_torch(name: object, tensor: torch.Tensor, torch: typing.Any) -> Described:
+def _describe_torch(name: object, tensor: torch.Tensor, torch: typing.Any) -> Described:
     if tensor.layout is not torch.strided:
         raise ValueError(
             f'tensor {name}: it is sparse; .to_dense() makes it dense, and sparse="csr" of poise.save() stores it so'
@@ -136,13 +135,13 @@ def _from_torch(name: object, tensor: torch.Tensor, torch: typing.Any) -> Descri
     tensor = tensor.detach().to("cpu").resolve_conj().resolve_neg().contiguous()
     if tensor.numel() == 0:
         return dtype, shape, b""
-    # Of one element any stride is contiguous, and view() wants a stride of 1.
+    # A single element may have any stride, but view() requires a stride of 1.
     flat = tensor.reshape(-1).as_strided((tensor.numel(),), (1,))
     _, _, memory = _poise.from_dlpack(flat.view(torch.uint8).__dlpack__())
     return dtype, shape, memory
 
 
-def _from_buffer(name: object, view: memoryview) -> Described:
+def _describe_buffer(name: object, view: memoryview) -> Described:
     shape = view.shape or ()
     order, letters = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
     dtype = _BUFFER_FORMATS.get(letters)
@@ -152,7 +151,9 @@ def _from_buffer(name: object, view: memoryview) -> Described:
     if swapped and view.itemsize > 1:
         import array
 
-        width = view.itemsize // 2 if letters[0] == "Z" else view.itemsize  # of a complex number each half by itself
+        width = (
+            view.itemsize // 2 if letters[0] == "Z" else view.itemsize
+        )  # halves of a complex number are swapped alone
         plain = array.array({2: "H", 4: "I", 8: "Q"}[width], view.tobytes())
         plain.byteswap()
         return dtype, shape, plain

@@ -1,4 +1,4 @@
-"""Models: files opened, and models made of arrays."""
+"""Models: opened files, and models made of arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typing
 from . import _html, _poise
 from ._elements import Tensor
 from ._errors import Error
-from ._inputs import as_dict, describe_items
+from ._inputs import make_dict, describe_items
 from ._read_only import ReadOnlyDict
 from ._reports import Finding
 from ._types import Arrays, Path
@@ -24,15 +24,15 @@ _ATTRIBUTES = (
 
 
 class Model(collections.abc.Mapping[str, Tensor]):
-    """A mapping from name to Tensor, in the order of the file, and the file's metadata.
+    """A mapping from names to Tensors, in the order of the file, with the file's metadata.
 
-    poise.open() gives one. Model({"a": array, ...}) makes one of arrays: numpy's, torch's, other models' tensors, and
+    poise.open() returns one. Model({"a": array, ...}) makes one of arrays: numpy's, torch's, other models' tensors, and
     objects with DLPack or the buffer protocol. Arrays are not copied, unless they are big-endian or their elements are
-    not in row-major order. like: a model whose card, configuration, vocabulary and attributes it gets. metadata: its
-    attributes, a dict, in place of those. config, card: keys of the configuration, fields of the card, that replace
-    those or come to them. vocabulary: a Vocabulary or a Tokenizer, or a model that has one.
+    not in row-major order. like: a model from which it copies card, configuration, vocabulary and attributes. metadata:
+    a dict of attributes that replace all of these. config, card: keys of the configuration and fields of the card that
+    replace these or are added. vocabulary: a Vocabulary, a Tokenizer, or a model with a vocabulary.
 
-    A model is safe to use from many threads. close() lets the file go; arrays made before keep what they need of it.
+    A model is safe to use from many threads. close() releases the file; arrays made before keep it mapped.
     """
 
     __slots__ = ("_core", "_tokenizer", "__weakref__")
@@ -53,10 +53,10 @@ class Model(collections.abc.Mapping[str, Tensor]):
         pairs = list(describe_items(tensors))
         core = _poise.Model.build(
             pairs,
-            as_dict("metadata", metadata),
+            make_dict("metadata", metadata),
             None if like is None else like._core,
-            as_dict("config", config),
-            as_dict("card", card),
+            make_dict("config", config),
+            make_dict("card", card),
             vocabulary._core if isinstance(vocabulary, Model) else vocabulary,
         )
         self._set_core(core)
@@ -106,7 +106,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
 
     @property
     def card(self) -> typing.Mapping[str, typing.Any]:
-        """Who made the model: model_type, author, license, ... Read-only."""
+        """The description of the model's origin: model_type, author, license, ... Read-only."""
         return ReadOnlyDict(self._core.card, _CARD)
 
     @property
@@ -116,26 +116,26 @@ class Model(collections.abc.Mapping[str, Tensor]):
 
     @property
     def vocabulary(self) -> _poise.Vocabulary | None:
-        """The tokens by id, or None."""
+        """The vocabulary, or None."""
         return self._core.vocabulary
 
     @property
     def tokenizer(self) -> _poise.Tokenizer:
-        """The tokenizer of the vocabulary; UnsupportedError without one."""
+        """The tokenizer of the vocabulary. Raises UnsupportedError if the model has no vocabulary."""
         if self._tokenizer is None or self.closed:
             self._tokenizer = _poise.Tokenizer(self._core)
         return self._tokenizer
 
     @property
     def sampling_defaults(self) -> dict[str, typing.Any]:
-        """The sampling that the model's files ask for, as keywords of Session.generate(); those that they state.
+        """The sampling options that the model's files state, as keywords of Session.generate().
 
-        As in poise run, from generation_config.json or general.sampling.*."""
+        They come from generation_config.json or general.sampling.*, as in `poise run`."""
         return self._core.sampling_defaults
 
     @property
     def warnings(self) -> list[Finding]:
-        """Findings about a file that was read although it is unusual."""
+        """Findings about unusual properties of the file, which was read all the same."""
         return [Finding(*finding) for finding in self._core.warnings]
 
     @property
@@ -149,18 +149,19 @@ class Model(collections.abc.Mapping[str, Tensor]):
 
     @property
     def files(self) -> list[str]:
-        """Every file that was opened."""
+        """The paths of all files that were opened."""
         return self._core.files
 
     @property
     def file_size(self) -> int:
-        """Bytes of all files."""
+        """The number of bytes of all files."""
         return self._core.file_size
 
     # ---- its life
 
     def close(self) -> None:
-        """Closes the file; the model and its tensors then raise. Arrays made of them stay valid and keep it mapped."""
+        """Closes the file. Using the model and its tensors then raises; arrays made of them stay valid and keep the
+        file mapped."""
         self._core.close()
 
     @property
@@ -191,18 +192,19 @@ class Model(collections.abc.Mapping[str, Tensor]):
 
 
 def open(path: Path, *, io: str = "map") -> Model:
-    """Opens a file or directory of any format, found by its content. Reads headers only.
+    """Opens a file or directory. Its content determines the format. Reads headers only.
 
-    io: "map" borrows the page cache and copies nothing; a file that another program cuts meanwhile then ends the
-    process with SIGBUS. "read" copies what is asked for, and a cut file is an error.
+    io: "map" borrows the page cache and copies no bytes, but if another program truncates the file, SIGBUS ends the
+    process. "read" copies bytes when they are needed, and a truncated file raises an error.
     Raises NotFoundError (a FileNotFoundError), InvalidFileError, UnsupportedError, InputOutputError.
     """
     return Model._from_core(_poise.Model(os.fspath(path), io))
 
 
 def open_bytes(data: typing.Any, name: str = "") -> Model:
-    """Opens a file that is in memory: bytes, what has buffers, all of an io.BytesIO, or what is left to read of another
-    binary file object. It is copied once. name: takes the place of the path in messages; its extension may help.
+    """Opens a file in memory: bytes, an object with the buffer protocol, a whole io.BytesIO, or the unread rest of
+    another binary file object. It is copied once. name: is shown as the path in messages; its extension may help to
+    find the format.
     """
     if hasattr(data, "getbuffer"):
         data = data.getbuffer()

@@ -1,4 +1,4 @@
-"""Whole files: save, convert, plan, verify, hash, diff, edit."""
+"""Operations on whole files: save, convert, plan, verify, hash, diff, edit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import typing
 from . import _poise
 from ._dtypes import normalize_name
 from ._errors import BadArgumentError
-from ._inputs import as_dict, require_texts
+from ._inputs import make_dict, require_texts
 from ._model import Model, open
-from ._progress import watched
+from ._progress import show_progress
 from ._reports import (
     Cast,
     ConvertReport,
@@ -29,7 +29,7 @@ from ._reports import (
     TensorDifference,
     VerifyReport,
 )
-from ._types import Arrays, ConvertOptions, Function, Path, Patterns, Progress, SaveOptions, with_options
+from ._types import Arrays, ConvertOptions, Function, Path, Patterns, Progress, SaveOptions, add_options
 
 if typing.TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,39 +38,40 @@ _STORAGE = """
     format: "zt", "safetensors", "alt", ... (poise.formats()); None: by the extension of the output. A name that ends in
     a slash is a directory, for a Hugging Face model.
     dtype: floating-point tensors become "f32", "f16" or "bf16". quantize: they become codes: "qint8", "qint4",
-    "group8", "group4", "q4_k", ..., or what a recipe gives them: "q4_k_m", ... (docs/quantization.md). group_size:
-    codes of a group (default: 128). imatrix: a file of llama-imatrix, by which the errors of blocks are weighed.
-    lora: a directory of PEFT's that is merged first, or {directory: scale} for several.
-    strip_prefix, rename, add_prefix: other names for tensors, {"a.*": "b.*", "re:(x+)": "$1"}. layers: those that stay,
+    "group8", "group4", "q4_k", ..., or the types of a recipe: "q4_k_m", ... (docs/quantization.md). group_size: codes
+    of a group (default: 128). imatrix: a file of llama-imatrix that weighs the errors of blocks.
+    lora: an adapter that is merged first (a directory of PEFT or a GGUF file), or {path: scale} for several.
+    strip_prefix, rename, add_prefix: new names for tensors, {"a.*": "b.*", "re:(x+)": "$1"}. layers: those that stay,
     "0:12,16:32". vocab_size: the number of tokens that stay; drop_rows: drop rows without a token
     (docs/rename-and-cut.md). set: {"card.license": ..., "config.rope_theta": ..., "note": ...}, values of card,
-    configuration and attributes. keep: {pattern: type} for tensors that get another type. only, skip: patterns (or a
-    list of them) of names. sparse: "csr" or "coo" where at least min_sparsity (default: 0.5) of the elements are zero.
+    configuration and attributes. keep: {pattern: type}, types for tensors whose names match. only, skip: a pattern or a
+    list of patterns of names. sparse: "csr" or "coo" if at least min_sparsity (default: 0.5) of the elements are zero.
     card: {"author": ..., ...}, fields that replace the model's.
     compress: "zstd" or "zstd:LEVEL". digest: "xxh3", "sha256", "crc32c" or "none". align, shard_size: bytes, 4096 or
     "4KiB". dialect: "alt.c". vocab, merges: a Tiny Llama's tokenizer files.
     overwrite: replace an existing file. verify: compare the bytes with the digests that the input has for them.
     strict: refuse an input with warnings, such as a pickle that names code; nothing is written."""
 _PROGRESS = """
-    progress: True: a bar, or lines where there is no terminal; "plain": lines; or a callable (done, total, item) in
-    bytes, which may return False to stop."""
+    progress: True: a bar on a terminal, else lines; "plain": lines; or a function of (done, total, item), in bytes,
+    which may return False to stop."""
 
 
-def _documented(function: Function) -> Function:
+def _add_docs(function: Function) -> Function:
+    """Replaces OPTIONS and PROGRESS in a docstring by the descriptions above."""
     text = function.__doc__ or ""
     function.__doc__ = text.replace("\n    OPTIONS", _STORAGE).replace("\n    PROGRESS", _PROGRESS)
     return function
 
 
 def _select_given(arguments: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """The options of a conversion that are not None, for the extension."""
+    """Returns the options of a conversion that are not None, in the extension's form."""
     options = {name: value for name, value in arguments.items() if value is not None}
     if "dtype" in options:
         options["dtype"] = normalize_name(options["dtype"])
     if "keep" in options:
-        kept = as_dict("keep", options["keep"]) or {}
+        kept = make_dict("keep", options["keep"]) or {}
         options["keep"] = {pattern: normalize_name(dtype) for pattern, dtype in kept.items()}
-    options.update({name: as_dict(name, options[name]) for name in ("card", "rename", "set") if name in options})
+    options.update({name: make_dict(name, options[name]) for name in ("card", "rename", "set") if name in options})
     options.update({name: _make_list(options[name]) for name in ("only", "skip") if name in options})
     return options
 
@@ -86,8 +87,8 @@ def _make_report(report: dict[str, typing.Any]) -> ConvertReport:
     return ConvertReport(**report)
 
 
-@_documented
-@with_options(SaveOptions)
+@_add_docs
+@add_options(SaveOptions)
 def save(
     model: Model | Arrays,
     path: Path | typing.BinaryIO,
@@ -100,9 +101,9 @@ def save(
     """Writes a Model, or a dict of arrays, to a file, which appears whole or not at all. Existing files are refused,
     unless overwrite=True.
 
-    path: of the file or directory, or a binary file object, which needs `format`, one that is a single file.
-    metadata: attributes of the file, in place of the model's; text alone where the format is safetensors. config: keys
-    of the configuration that replace the model's, or are added.
+    path: the file or directory, or a binary file object, which needs the `format` of a single file.
+    metadata: attributes of the file, in place of the model's; for safetensors only text. config: keys of the
+    configuration that replace the model's, or are added.
     OPTIONS
     PROGRESS
     Raises BadArgumentError, UnsupportedError (the format cannot hold the model), InputOutputError, CancelledError, and
@@ -116,7 +117,7 @@ def save(
     if metadata is not None and _poise.output_format(path, given.get("format")) == "safetensors":
         require_texts(metadata)
     core = _make_model(model, metadata, config)._core
-    with watched(progress, "save") as callback:
+    with show_progress(progress, "save") as callback:
         return _make_report(_poise.save(core, path, given, callback))
 
 
@@ -135,9 +136,9 @@ def _save_into(
     if wanted is None:
         raise BadArgumentError('cannot tell the format of a file object: pass format=, such as format="safetensors"')
     if any(one.name == wanted.lower() and not one.extension for one in formats()):
-        raise BadArgumentError(f"{wanted} is a directory, and a file object holds one file")
+        raise BadArgumentError(f"{wanted} is a directory, but a file object holds one file; pass a path")
     if "shard_size" in options:
-        raise BadArgumentError("shard_size spreads a model over files, and a file object holds one")
+        raise BadArgumentError("shard_size spreads a model over files, but a file object holds one; pass a path")
     with tempfile.TemporaryDirectory() as directory:
         to = os.path.join(directory, "saved")
         report = save(model, to, metadata=metadata, config=config, progress=progress, **options)
@@ -149,7 +150,7 @@ def _save_into(
 
 
 def _write_whole(file: typing.Any, piece: bytes) -> None:
-    """Writes all bytes to a file object: a raw one may write a part of them, or none where it would block."""
+    """Writes all bytes to a file object. A raw one may write a part of them, or none if it would block."""
     rest = memoryview(piece)
     while rest:
         taken = file.write(rest)
@@ -170,8 +171,8 @@ def _make_model(
     return Model(model, metadata=metadata, config=config)
 
 
-@_documented
-@with_options(ConvertOptions)
+@_add_docs
+@add_options(ConvertOptions)
 def convert(
     input: Path, output: Path, *, progress: Progress = None, **options: Unpack[ConvertOptions]
 ) -> ConvertReport:
@@ -183,19 +184,19 @@ def convert(
     Raises what open() and save() raise.
     """
     given = _select_given(options)
-    with watched(progress, "convert") as callback:
+    with show_progress(progress, "convert") as callback:
         return _make_report(_poise.convert(input, output, given, callback))
 
 
-@_documented
-@with_options(ConvertOptions, io=None)
+@_add_docs
+@add_options(ConvertOptions, io=None)
 def plan(model: Model | Path | Arrays, output: Path, **options: Unpack[ConvertOptions]) -> Plan:
-    """Plans what save() or convert() will write and lose with the same options, from headers alone, before a byte is
-    written.
+    """Plans a save() or convert() with the same options: what it will write and lose. Reads headers only, and writes no
+    file.
 
     model: a Model, a path, or a dict of arrays.
     OPTIONS
-    io: "map" or "read", as in open(), of a path.
+    io: "map" or "read", as in open(), for a path.
     """
     given = _select_given(options)
     if isinstance(model, collections.abc.Mapping):
@@ -214,7 +215,7 @@ def verify(path: Path, *, io: str = "map", progress: Progress = None) -> VerifyR
 
     io, progress: as in convert().
     """
-    with watched(progress, "verify") as callback:
+    with show_progress(progress, "verify") as callback:
         report = _poise.verify(path, io, callback)
     report["findings"] = [Finding(*one) for one in report["findings"]]
     return VerifyReport(**report)
@@ -229,9 +230,12 @@ def _open_model(model: Model | Path | Arrays) -> Model:
 
 
 def hash(model: Model | Path | Arrays, *, progress: Progress = None) -> ModelHash:
-    """SHA-256 of every part over decoded bytes, and one for the model. model: a Model, a path, or a dict of arrays."""
+    """Computes SHA-256 of every part over decoded bytes, and one for the model.
+
+    model: a Model, a path, or a dict of arrays. progress: as in convert().
+    """
     opened = _open_model(model)
-    with watched(progress, "hash") as callback:
+    with show_progress(progress, "hash") as callback:
         return ModelHash(**_poise.hash(opened._core, callback))
 
 
@@ -248,15 +252,15 @@ def diff(
 ) -> DiffReport:
     """Compares two models across formats: metadata, shapes, values.
 
-    a, b: Models, paths, or dicts of arrays. only, skip: patterns (or a list of them) of names. tolerance: numbers that
-    differ by at most this are equal. values: compare names, shapes and numbers alone, not metadata and types. verify:
-    check the files' digests on the way. progress: as in convert().
+    a, b: Models, paths, or dicts of arrays. only, skip: a pattern or a list of patterns of names. tolerance: numbers
+    that differ by at most this are equal. values: compare names, shapes and numbers, but not metadata and types.
+    verify: check the files' digests of the compared bytes. progress: as in convert().
     Raises BadArgumentError for a pattern that matches no tensor, InvalidFileError for a wrong digest.
     """
     options: dict[str, typing.Any] = {"tolerance": tolerance, "values": values, "verify": verify}
     options.update({name: _make_list(given) for name, given in (("only", only), ("skip", skip)) if given is not None})
     left, right = _open_model(a), _open_model(b)
-    with watched(progress, "diff") as callback:
+    with show_progress(progress, "diff") as callback:
         report = _poise.diff(left._core, right._core, options, callback)
     fields = [FieldDifference(**one) for one in report["fields"]]
     tensors = [TensorDifference(**one) for one in report["tensors"]]
@@ -277,12 +281,12 @@ def edit(
 
     set: {key: value}. A key of GGUF keeps its type: it takes a value of that type, or text that spells one; lists are
     spelled in JSON. Attributes of safetensors are text: other values become JSON text. The report names the keys that
-    are new. delete: a key, or a list of them. force: change it although verify() would fail afterwards, or
-    configuration or vocabulary be lost. dry_run: report what would be done, and change nothing.
+    are new. delete: a key, or a list of keys. force: make the change even if verify() would then fail, or the
+    configuration or vocabulary would be lost. dry_run: report the change without making it.
     """
-    return EditReport(**_poise.edit(path, as_dict("set", set) or {}, _make_list(delete), force, dry_run))
+    return EditReport(**_poise.edit(path, make_dict("set", set) or {}, _make_list(delete), force, dry_run))
 
 
 def formats() -> list[FormatInfo]:
-    """Every format."""
+    """Returns all formats, in the order in which open() tries them."""
     return [FormatInfo(**one) for one in _poise.formats()]

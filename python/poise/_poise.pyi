@@ -10,7 +10,7 @@ Prompt = Union[str, Iterable[SupportsIndex]]
 version: str
 
 class Memory:
-    """Bytes for users of the buffer protocol. They live as long as anything that was made of them."""
+    """Bytes for users of the buffer protocol. They live as long as an object that uses them."""
 
     def __len__(self) -> int: ...
 
@@ -104,17 +104,17 @@ class Elements:
     def _part_bytes(self, role: str) -> Memory: ...
 
 class Tokenizer:
-    """Text to token ids and back, by a model's vocabulary. Thread-safe."""
+    """Converts text to token ids and back, by a model's vocabulary. Thread-safe."""
 
     def __init__(self, model: Any) -> None:
-        """model: a poise.Model, or a path, as read_tokenizer() takes it."""
+        """Makes a tokenizer. model: a poise.Model, or a path as in read_tokenizer()."""
     @staticmethod
     def open(path: Path) -> Tokenizer:
-        """poise.read_tokenizer()."""
+        """Does what poise.read_tokenizer() does."""
     @overload
     def encode(self, text: str, *, special: bool = False) -> list[int]:
-        """The ids of a text, or for a list of texts the ids of each. special: with the special tokens around it: those
-        of the tokenizer's template, else BOS in front where there is one."""
+        """Returns the ids of a text, or a list of the ids of each text for a list. special: adds the special tokens of
+        the tokenizer's template, else BOS in front if the vocabulary has it."""
     @overload
     def encode(self, text: Union[list[str], tuple[str, ...]], *, special: bool = False) -> list[list[int]]: ...
     def encode_chat(
@@ -128,18 +128,18 @@ class Tokenizer:
         **variables: Any,
     ) -> tuple[str, list[int]]:
         """Renders messages, [{"role", "content"}, ...], with the chat template. Returns the text and its ids; the
-        content of messages never becomes a special token. template: Jinja, in place of the model's own. Other keywords
-        are variables of the template.
+        content of messages never becomes a special token. template: Jinja, or the name of a built-in template
+        (chat_templates()), in place of the model's own. Other keywords are variables of the template.
 
-        Raises UnsupportedError where there is no template, InvalidFileError for a malformed one, and BadArgumentError
-        for messages that it refuses.
+        Raises UnsupportedError if there is no template, InvalidFileError for a malformed one, and BadArgumentError for
+        messages that it rejects.
         """
     def decode(self, ids: Iterable[SupportsIndex], *, special: bool = False) -> str:
-        """The text of ids. special: BOS, EOS and other control tokens are shown, else they are invisible."""
+        """Returns the text of ids. special: shows BOS, EOS and other control tokens, which are invisible otherwise."""
     def piece(self, id: SupportsIndex) -> str:
-        """A token as the vocabulary spells it."""
+        """Returns a token as the vocabulary spells it."""
     def id(self, piece: str) -> Optional[int]:
-        """The id of the first token that the vocabulary spells so, or None."""
+        """Returns the id of the first token with this spelling in the vocabulary, or None."""
     def __repr__(self) -> str: ...
     def __len__(self) -> int: ...
 
@@ -148,20 +148,20 @@ class TextStream:
 
     def __init__(self, tokenizer: Tokenizer, *, special: bool = False) -> None: ...
     def add(self, id: SupportsIndex) -> str:
-        """The text that is certain after this token."""
+        """Adds a token, and returns the text that later tokens cannot change."""
     def finish(self) -> str:
-        """The bytes held back so far; the stream then starts over."""
+        """Returns the text held back so far. The stream then starts over."""
 
 def chat_templates() -> dict[str, str]:
-    """The names of the built-in chat templates, those that are used most first, each with the text that ends an
-    answer: pass it as stop_id=tokenizer.id(text) where that is a token, else as stop=text. "": the vocabulary's EOS
-    ends it."""
+    """Returns the names of the built-in chat templates, the most used first, each with the text that ends an answer.
+    Pass it as stop_id=tokenizer.id(text) if it is a token, else as stop=text. "": the vocabulary's EOS ends an
+    answer."""
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of tokenizer files alone: of a directory that holds some, or one of them (tokenizer.json, ...); or
-    of a model, such as a GGUF.
+    """Returns the tokenizer of a directory with tokenizer files, of one such file (tokenizer.json, ...), or of a model
+    such as a GGUF file.
 
-    Raises UnsupportedError where there is no vocabulary, and what open() raises.
+    Raises UnsupportedError if there is no vocabulary, and what open() raises.
     """
 
 class Weights:
@@ -170,13 +170,13 @@ class Weights:
     def vocabulary_size(self) -> int: ...
     @property
     def hidden_size(self) -> int:
-        """The numbers of a hidden state."""
+        """The length of a hidden state."""
     @property
     def layers(self) -> int:
-        """Blocks of attention and feed-forward network."""
+        """The number of blocks of attention and feed-forward network."""
     @property
     def max_context(self) -> int:
-        """The maximum number of positions of a session."""
+        """The largest number of positions of a session."""
 
 class Session:
     def __init__(self, weights: Weights, options: Options, draft: Optional[Weights], lookup: bool) -> None: ...

@@ -1,4 +1,4 @@
-"""Progress: a callback, or a line on standard error."""
+"""Shows progress on standard error, or calls a function."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _WORDS = ("auto", "plain", "none")
 _BAR = 24  # characters
 _BETWEEN_BARS = 0.1  # seconds
 _BETWEEN_LINES = 5.0
-_QUICK = 0.3  # a shorter call needs no bar
-_NAME = 60  # characters of a tensor's name, at most
+_QUICK = 0.3  # seconds; a shorter call needs no bar
+_NAME = 60  # the largest number of characters of a tensor's name
 
 
 @contextlib.contextmanager
-def watched(progress: Progress, verb: str) -> typing.Iterator[Callback | None]:
-    """The callback for the extension, with (done, total, item), while the block runs.
+def show_progress(progress: Progress, verb: str) -> typing.Iterator[Callback | None]:
+    """Gives the block a callback for the extension, a function of (done, total, item), and removes the bar at its end.
 
-    None, False, "none": no progress. True, "auto": a bar that rewrites itself on a terminal and in a notebook,
-    elsewhere a line every few seconds, as "plain" gives everywhere. Else the callable itself.
+    progress: None, False, "none": no progress. True, "auto": a bar on a terminal and in a notebook, elsewhere a line
+    every few seconds. "plain": such lines everywhere. A function is used as it is.
     """
-    shown = _shown(progress, verb)
+    shown = _make_display(progress, verb)
     try:
         yield shown
     finally:
@@ -33,50 +33,52 @@ def watched(progress: Progress, verb: str) -> typing.Iterator[Callback | None]:
             shown.end()
 
 
-def _shown(progress: Progress, verb: str) -> Callback | None:
+def _make_display(progress: Progress, verb: str) -> Callback | None:
     if progress is None or progress is False or progress == "none":
         return None
     if progress is True or progress == "auto" or progress == "plain":
         stream = sys.stderr
         if stream is None:
             return None
-        return Bar(verb, stream) if progress != "plain" and _rewrites(stream) else Lines(verb, stream)
+        return Bar(verb, stream) if progress != "plain" and _can_rewrite(stream) else Lines(verb, stream)
     if isinstance(progress, str) or not callable(progress):
         words = ", ".join(f'"{word}"' for word in _WORDS)
-        raise TypeError(f"progress is {progress!r}, expected True, None, a callable (done, total, item), or {words}")
+        raise TypeError(f"progress is {progress!r}, expected True, None, a function of (done, total, item), or {words}")
     return progress
 
 
-def _rewrites(stream: typing.TextIO) -> bool:
-    """True if a carriage return restarts the line: in terminals and notebooks."""
+def _can_rewrite(stream: typing.TextIO) -> bool:
+    """Returns True if a carriage return restarts the line, as in terminals and notebooks."""
     return stream.isatty() or type(stream).__module__.partition(".")[0] == "ipykernel"
 
 
-class _Shown:
+class _Display:
+    """The common part of Bar and Lines."""
+
     def __init__(self, verb: str, stream: typing.TextIO):
         self._verb, self._stream = verb, stream
         self._start = time.monotonic()
 
-    def _facts(self, done: int, total: int, item: str, now: float) -> str:
+    def _format_facts(self, done: int, total: int, item: str, now: float) -> str:
         seconds = max(now - self._start, 1e-9)
         left = f"  {seconds / done * (total - done):.0f} s left" if done else ""
-        return f"{human_bytes(done / seconds)}/s{left}  {_printable(item[:_NAME])}"
+        return f"{format_bytes(done / seconds)}/s{left}  {_make_printable(item[:_NAME])}"
 
     def _write(self, text: str) -> None:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (OSError, ValueError):  # nobody reads it any more: continues silently
+        except (OSError, ValueError):  # the stream is closed: the work continues silently
             pass
 
 
-class Bar(_Shown):
+class Bar(_Display):
     """One line that is overwritten, and erased at the end."""
 
     def __init__(self, verb: str, stream: typing.TextIO):
         super().__init__(verb, stream)
         self._last: float | None = None
-        self._width = 0  # of what is there
+        self._width = 0  # characters of the drawn line
 
     def __call__(self, done: int, total: int, item: str) -> None:
         now = time.monotonic()
@@ -85,7 +87,7 @@ class Bar(_Shown):
         self._last = now
         share = done / total if total else 1.0
         bar = ("=" * int(share * _BAR)).ljust(_BAR)
-        self._draw(f"{self._verb} [{bar}] {100 * share:3.0f}%  {self._facts(done, total, item, now)}")
+        self._draw(f"{self._verb} [{bar}] {100 * share:3.0f}%  {self._format_facts(done, total, item, now)}")
 
     def _draw(self, line: str) -> None:
         line = line[: shutil.get_terminal_size().columns - 1]
@@ -98,7 +100,7 @@ class Bar(_Shown):
             self._write("\r")
 
 
-class Lines(_Shown):
+class Lines(_Display):
     """A line every few seconds, and one at the end, as in the command."""
 
     def __init__(self, verb: str, stream: typing.TextIO):
@@ -111,23 +113,25 @@ class Lines(_Shown):
         if done >= total and not self._done:
             self._done = True
             seconds = max(now - self._start, 1e-9)
-            self._write(f"{self._verb} 100% of {human_bytes(total)}  {human_bytes(total / seconds)}/s\n")
+            self._write(f"{self._verb} 100% of {format_bytes(total)}  {format_bytes(total / seconds)}/s\n")
         if self._done or now - self._last < _BETWEEN_LINES:
             return
         self._last = now
         share = 100 * done // total
-        self._write(f"{self._verb} {share:3d}% of {human_bytes(total)}  {self._facts(done, total, item, now)}\n")
+        self._write(
+            f"{self._verb} {share:3d}% of {format_bytes(total)}  {self._format_facts(done, total, item, now)}\n"
+        )
 
     def end(self) -> None:
         pass
 
 
-def _printable(text: str) -> str:
+def _make_printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def human_bytes(count: float) -> str:
-    """ "1.2 GB": decimal units, as in the command."""
+def format_bytes(count: float) -> str:
+    """Returns "1.2 GB": decimal units, as in the command."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             return f"{count / size:.1f} {unit}"

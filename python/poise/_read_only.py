@@ -1,4 +1,4 @@
-"""A file's data as dicts and lists that reject changes: nothing would write them."""
+"""Dicts and lists with a file's data, which reject changes, since changes would not reach the file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ReadOnlyDict(typing.Dict[str, typing.Any]):
 
 
 class ReadOnlyList(typing.List[typing.Any]):
-    """The same for a list."""
+    """A list that raises TypeError, with advice, on changes. Its copies are plain lists."""
 
     __slots__ = ("_advice",)
 

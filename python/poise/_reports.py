@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from dataclasses import dataclass, field
 
-from ._progress import human_bytes
+from ._progress import format_bytes
 
 
 class Finding(typing.NamedTuple):
@@ -27,9 +27,9 @@ class Cast:
     source: str
     target: str
     values: int
-    to_zero: int  #: were not zero, are now
-    to_subnormal: int  #: are below the target's normal range
-    not_finite: int  #: were infinite or NaN, and still are
+    to_zero: int  #: numbers other than zero that became zero
+    to_subnormal: int  #: numbers that fell below the target's normal range
+    not_finite: int  #: infinite numbers and NaNs, which stay so
     worst_error: float
 
 
@@ -47,13 +47,13 @@ class Quantized:
 
 
 class _Short:
-    """A one-line representation."""
+    """Gives reports a representation of one line."""
 
-    def _shown(self) -> str:
+    def _summarize(self) -> str:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return f"<poise.{type(self).__name__}: {self._shown()}>"
+        return f"<poise.{type(self).__name__}: {self._summarize()}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,8 +61,7 @@ class ConvertReport(_Short):
     """The report of a conversion: what it wrote and lost."""
 
     format: str
-    #: the file that opens the model, by the name that it got, then the others of its model; or the directory; none for
-    #: a file object
+    #: the written files: first the one that opens the model, then the others; or the directory; empty for a file object
     outputs: list[str]
     tensors: int
     skipped: int
@@ -71,27 +70,29 @@ class ConvertReport(_Short):
     bytes_padding: int
     seconds: float
     warnings: list[Finding]
-    losses: list[str]  #: what the format cannot hold, a sentence each
-    changes: list[str]  #: of names, layers, vocabulary and keys, a sentence each
+    losses: list[str]  #: what the format cannot hold, one sentence each
+    changes: list[str]  #: of names, layers, vocabulary and keys, one sentence each
     casts: list[Cast]
     quantized: list[Quantized]
 
-    def _shown(self) -> str:
+    def _summarize(self) -> str:
         name = f"{self.outputs[0]!r}, " if self.outputs else ""
         return (
-            f"{name}{self.format}, {_count_noun(self.tensors, 'tensor')}, {human_bytes(self.bytes_in)} in, "
-            f"{human_bytes(self.bytes_out)} out{_describe_notes(self.warnings, self.losses)}"
+            f"{name}{self.format}, {_count_noun(self.tensors, 'tensor')}, {format_bytes(self.bytes_in)} in, "
+            f"{format_bytes(self.bytes_out)} out{_describe_notes(self.warnings, self.losses)}"
         )
 
 
 @dataclass(frozen=True)
 class PlannedTensor:
+    """A tensor of a conversion, before and after it."""
+
     name: str
     shape: tuple[int, ...]
-    source: str  #: how it is stored before: "bf16", "sparse_csr f16", ...
-    target: str
+    source: str  #: the type in the input: "bf16", "sparse_csr f16", ...
+    target: str  #: the type in the output
     bytes_in: int
-    bytes_out: int | None  #: before compression; None where it may become sparse
+    bytes_out: int | None  #: before compression; None if it may become sparse
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,25 +104,25 @@ class Plan(_Short):
     skipped: list[str]
     warnings: list[Finding]
     losses: list[str]
-    changes: list[str]  #: of names, layers, vocabulary and keys, a sentence each
+    changes: list[str]  #: of names, layers, vocabulary and keys, one sentence each
     bytes_out: int | None
-    exact: bool  #: False: bytes_out is the most there can be
+    exact: bool  #: False: bytes_out is an upper bound
 
-    def _shown(self) -> str:
-        size = "" if self.bytes_out is None else f", {'' if self.exact else 'at most '}{human_bytes(self.bytes_out)}"
+    def _summarize(self) -> str:
+        size = "" if self.bytes_out is None else f", {'' if self.exact else 'at most '}{format_bytes(self.bytes_out)}"
         notes = _describe_notes(self.warnings, self.losses)
         return f"{self.format}, {_count_noun(len(self.tensors), 'tensor')}{size}{notes}"
 
 
 @dataclass(frozen=True, repr=False)
 class VerifyReport(_Short):
-    """All faults of a file, in its order."""
+    """All faults of a file, in the order of the file. It is true if there are no errors."""
 
     format: str
     tensors: int
-    bytes: int  #: decoded, that were looked at
-    digests: int  #: of parts and whole files, that were checked
-    checksums: int  #: of the members of an archive, that were checked
+    bytes: int  #: decoded bytes that were read
+    digests: int  #: checked digests of parts and whole files
+    checksums: int  #: checked checksums of members of archives
     findings: list[Finding]
 
     @property
@@ -134,13 +135,13 @@ class VerifyReport(_Short):
 
     @property
     def ok(self) -> bool:
-        """No errors; there may be warnings."""
+        """True if there are no errors; there may be warnings."""
         return not self.errors
 
     def __bool__(self) -> bool:
         return self.ok
 
-    def _shown(self) -> str:
+    def _summarize(self) -> str:
         errors = self.errors
         more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
         verdict = f"{str(errors[0])!r}{more}" if errors else "ok"
@@ -156,14 +157,16 @@ class ModelHash(_Short):
 
     parts: dict[tuple[str, str], str]  #: (tensor, role) -> 64 hexadecimal digits
     model: str
-    content: str | None  #: of a zTensor 2 file: its content digest
+    content: str | None  #: the content digest of a zTensor 2 file; None for other formats
 
-    def _shown(self) -> str:
+    def _summarize(self) -> str:
         return f"{self.model}, of {_count_noun(len(self.parts), 'part')}"
 
 
 @dataclass(frozen=True)
 class FieldDifference:
+    """A field of card, configuration, vocabulary or attributes that differs."""
+
     field: str
     a: str  #: "-" for an absent value
     b: str
@@ -171,10 +174,12 @@ class FieldDifference:
 
 @dataclass(frozen=True)
 class TensorDifference:
+    """A tensor that differs."""
+
     name: str
     a: str
     b: str
-    different: int | None = None  #: elements; None where they cannot be compared
+    different: int | None = None  #: the number of elements that differ; None if they cannot be compared
     max_absolute: float | None = None
     rms: float | None = None
     max_relative: float | None = None  #: largest |a - b| / |a| of the elements of `a` that are not zero
@@ -183,18 +188,20 @@ class TensorDifference:
 
 @dataclass(frozen=True, repr=False)
 class DiffReport(_Short):
+    """The differences of two models."""
+
     fields: list[FieldDifference] = field(default_factory=list)
     tensors: list[TensorDifference] = field(default_factory=list)
     equal_tensors: int = 0
-    equal_as_numbers: int = 0  #: of these, those whose bytes differ: 0.0 and -0.0, or NaNs; with values, types too
-    within_tolerance: int = 0  #: of these, those whose numbers differ by at most the tolerance
+    equal_as_numbers: int = 0  #: equal tensors whose bytes differ: 0.0 and -0.0, or NaNs; with values=True also types
+    within_tolerance: int = 0  #: equal tensors whose numbers differ, by at most the tolerance
     warnings: list[Finding] = field(default_factory=list)  #: digests that could not be checked
 
     @property
     def same(self) -> bool:
         return not self.fields and not self.tensors
 
-    def _shown(self) -> str:
+    def _summarize(self) -> str:
         differ = f"{_count_noun(len(self.fields), 'field')} and {_count_noun(len(self.tensors), 'tensor')} differ"
         numbers = f", {self.equal_as_numbers} as numbers alone" if self.equal_as_numbers else ""
         numbers += f", {self.within_tolerance} within the tolerance" if self.within_tolerance else ""
@@ -205,13 +212,17 @@ class DiffReport(_Short):
 
 @dataclass(frozen=True)
 class EditReport:
+    """The report of edit()."""
+
     way: str  #: "appended" (a new manifest), "in place" (bytes of the header), or "rewritten" (the whole file)
-    bytes: int  #: appended, replaced, or of the new file
-    added: list[str]  #: the keys that were set and that the file did not have
+    bytes: int  #: appended bytes, replaced bytes, or the size of the new file
+    added: list[str]  #: the new keys among those that were set
 
 
 @dataclass(frozen=True)
 class FormatInfo:
+    """A format that Poise reads or writes."""
+
     name: str
     description: str
     extension: str  #: "" for directories

@@ -20,7 +20,7 @@ _FRAMEWORKS = {"pt": "torch", "torch": "torch", "pytorch": "torch", "np": "numpy
 
 
 def find_io(backend: str) -> str:
-    """The io of poise.open() for a backend of safetensors'."""
+    """Returns the `io` of poise.open() for a backend of safetensors."""
     try:
         return _BACKENDS[backend]
     except KeyError:
@@ -28,13 +28,13 @@ def find_io(backend: str) -> str:
 
 
 class safe_open:
-    """A file whose tensors are the framework's: "pt" (torch) or "np" (numpy).
+    """A file that returns its tensors as arrays of a framework: "pt" (torch) or "np" (numpy).
 
     with safe_open("model.gguf", framework="pt") as f:
         for name in f.keys():
             tensor = f.get_tensor(name)
 
-    backend: "mmap" maps the file; "pread" reads each tensor when it is asked for.
+    backend: "mmap" maps the file; "pread" reads each tensor when get_tensor() or a slice needs it.
     """
 
     def __init__(self, filename: Path, framework: Framework, device: Device = "cpu", *, backend: str = "mmap"):
@@ -42,15 +42,15 @@ class safe_open:
         if known is None:
             raise ValueError(f"framework is {framework!r}, expected one of {', '.join(_FRAMEWORKS)}")
         if known == "numpy" and str(device) != "cpu":
-            raise ValueError(f"device is {device!r}; numpy's arrays are on the cpu")
-        self._convert: Converter = _torch_on(device) if known == "torch" else _numpy
+            raise ValueError(f"device is {device!r}, expected cpu for numpy's arrays")
+        self._convert: Converter = _make_torch_converter(device) if known == "torch" else _convert_to_numpy
         self._opened: Model | None = open(filename, io=find_io(backend))
 
     def __enter__(self) -> safe_open:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._opened = None  # slices that were asked for keep the file
+        self._opened = None  # existing slices keep the file open
 
     @property
     def _model(self) -> Model:
@@ -59,15 +59,15 @@ class safe_open:
         return self._opened
 
     def keys(self) -> list[str]:
-        """The names of the tensors, sorted."""
+        """Returns the names of the tensors, sorted."""
         return sorted(self._model)
 
     def offset_keys(self) -> list[str]:
-        """The names of the tensors, in the order of the file."""
+        """Returns the names of the tensors, in the order of the file."""
         return list(self._model)
 
     def metadata(self) -> dict[str, str] | None:
-        """The attributes of the file as text, other values as JSON; None if there are none."""
+        """Returns the attributes of the file as texts, where other values are JSON; None if there are none."""
         found = self._model.attributes.items()
         return {key: one if isinstance(one, str) else json.dumps(one, default=repr) for key, one in found} or None
 
@@ -75,11 +75,11 @@ class safe_open:
         return self._convert(self._model[name])
 
     def get_tensors(self) -> dict[str, typing.Any]:
-        """All tensors, by name."""
+        """Returns all tensors, by name."""
         return {name: self.get_tensor(name) for name in self._model}
 
     def get_slice(self, name: str) -> _SafeSlice:
-        """An object for slicing, also after the file is closed: reads only the slices."""
+        """Returns an object that reads only the slices that are taken of it, also after the file is closed."""
         return _SafeSlice(self._model[name], self._convert)
 
 
@@ -91,7 +91,7 @@ class _SafeSlice:
         return list(self._tensor.shape)
 
     def get_dtype(self) -> str:
-        """ "F32", "BF16", ... as safetensors spells them."""
+        """Returns "F32", "BF16", ... as safetensors spells them."""
         return spell_for_safetensors(self._tensor._require_dtype())
 
     def __getitem__(self, key: typing.Any) -> typing.Any:
@@ -102,11 +102,11 @@ class _SafeSlice:
         return self._convert(Slice(self._tensor, key))
 
 
-def _numpy(elements: Slice) -> typing.Any:
+def _convert_to_numpy(elements: Slice) -> typing.Any:
     return elements.numpy()
 
 
-def _torch_on(device: Device) -> Converter:
+def _make_torch_converter(device: Device) -> Converter:
     def convert(elements: Slice) -> typing.Any:
         made = elements.torch()
         return made if str(device) == "cpu" else made.to(device if not isinstance(device, int) else f"cuda:{device}")

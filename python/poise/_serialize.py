@@ -17,7 +17,7 @@ from ._model import Model, open_bytes
 from ._tensor_spec import TensorSpec
 from ._types import Arrays, Path
 
-# As safetensors orders the tensors of a file: by type, the widest first, and then by name.
+# safetensors orders the tensors of a file by type, the widest first, and then by name.
 _ORDER = (
     "complex128 u64 i64 f64 complex64 f32 u32 i32 bf16 f16 u16 i16 "
     "f8_e5m2fnuz f8_e4m3fnuz f8_e8m0 f8_e4m3 f8_e5m2 i8 u8 f4_e2m1 bool"
@@ -26,7 +26,7 @@ _RANKS = {dtype: rank for rank, dtype in enumerate(_ORDER)}
 
 
 def make_ordered_model(tensor_dict: Arrays, metadata: dict[str, str] | None) -> Model:
-    """A model of arrays, in the order in which safetensors writes them."""
+    """Makes a model of arrays, in the order in which safetensors writes them."""
     require_texts(metadata)
     pairs = []
     for name, made in describe_items(tensor_dict):
@@ -39,7 +39,7 @@ def make_ordered_model(tensor_dict: Arrays, metadata: dict[str, str] | None) -> 
 
 
 def serialize(tensor_dict: typing.Mapping[str, TensorSpec], metadata: dict[str, str] | None = None) -> bytes:
-    """The bytes of a safetensors file. metadata: str to str, else TypeError."""
+    """Returns the bytes of a safetensors file. metadata: keys and values are str, else it raises TypeError."""
     file = io.BytesIO()
     _operations.save(make_ordered_model(tensor_dict, metadata), file, format="safetensors")
     return file.getvalue()
@@ -53,13 +53,13 @@ def serialize_file(
     _operations.save(make_ordered_model(tensor_dict, metadata), filename, format="safetensors", overwrite=True)
 
 
-#: Its name in some releases; serialize_file() lets other threads run, too.
+#: Some releases of safetensors have this name. serialize_file() lets other threads run, too.
 serialize_file_threadable = serialize_file
 
 
 def deserialize(bytes: typing.Any) -> list[tuple[str, dict[str, typing.Any]]]:
-    """The tensors of a file in memory, in its order: [("weight", {"shape": [2, 3], "dtype": "F32", "data":
-    bytearray})]."""
+    """Returns the tensors of a file in memory, in the order of the file: [("weight", {"shape": [2, 3], "dtype": "F32",
+    "data": bytearray})]."""
     result = []
     for name, tensor in open_bytes(bytes).items():
         packed: typing.Any = tensor._packed()

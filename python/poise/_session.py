@@ -8,7 +8,7 @@ import typing
 from . import _poise
 from ._errors import BadArgumentError
 from ._model import Model, open
-from ._types import BatchOptions, GenerateOptions, Path, SessionOptions, with_options
+from ._types import BatchOptions, GenerateOptions, Path, SessionOptions, add_options
 
 if typing.TYPE_CHECKING:
     import numpy
@@ -20,7 +20,7 @@ Ids = typing.Iterable[typing.SupportsIndex]
 
 
 class Weights(_poise.Weights):
-    """The weights that sessions of one model share; loaded once, constant and thread-safe."""
+    """The weights that sessions of one model share. They are loaded once, never change, and are thread-safe."""
 
     __slots__ = ()
 
@@ -38,20 +38,21 @@ def make_weights(model: Model | Weights | Path) -> Weights:
 class Session:
     """A model that runs: feed it tokens, read the scores of the next one, or let it generate text.
 
-    model: a Model, a path, or Weights that sessions share. threads: at most, 0: one a processor. context: positions, 0:
-    as many as the model has. exact: multiply in float32 however weights are stored, and round nothing to integers;
-    slower, for comparisons. cache: how keys and values are kept: "f32"; "f16", in half the memory; "q8", 8-bit codes
-    with scales, in 28 % of it; None: "f16", or "f32" with exact=True. draft: a faster model with the same vocabulary,
-    or "lookup", which finds repeated text, to guess tokens that the model then checks several at a time. A greedy text
-    is the same, and sampled ones have the same probabilities.
+    model: a Model, a path, or Weights that sessions share. threads: the largest number of threads; 0: one for each
+    processor. context: the largest number of positions; 0: the model's maximum. exact: multiply in float32 without
+    rounding to integers, which is slower; for comparisons. cache: the type of stored keys and values: "f32"; "f16",
+    half the memory; "q8", 8-bit codes with scales, 28 % of it; None: "f16", or "f32" with exact=True. draft: a
+    faster model with the same vocabulary that guesses tokens, or "lookup", which guesses them from repeated text; the
+    model checks several guesses at a time. At temperature 0 the text is the same as without a draft; otherwise tokens have the same
+    probabilities.
     Threads may share a session; their calls wait for each other. A text that is being generated raises BadArgumentError
-    when the session is used otherwise.
+    if the session is used for something else meanwhile.
     Raises UnsupportedError, naming what the model lacks or what Poise does not run, and InvalidFileError.
     """
 
     __slots__ = ("_core",)
 
-    @with_options(SessionOptions)
+    @add_options(SessionOptions)
     def __init__(
         self,
         model: Model | Weights | Path,
@@ -66,7 +67,7 @@ class Session:
 
     @property
     def tokenizer(self) -> _poise.Tokenizer:
-        """UnsupportedError when the model has no vocabulary."""
+        """The tokenizer of the model's vocabulary. Raises UnsupportedError if the model has no vocabulary."""
         return self._core.tokenizer
 
     @property
@@ -76,7 +77,7 @@ class Session:
 
     @property
     def context(self) -> int:
-        """The maximum number of positions."""
+        """The largest number of positions."""
         return self._core.context
 
     @property
@@ -88,7 +89,7 @@ class Session:
         return f"<poise.Session, {self.position} of {self.context} positions>"
 
     def prompt(self, text: str) -> list[int]:
-        """The ids of a text after BOS, if the vocabulary has it."""
+        """Returns the ids of a text, after BOS if the vocabulary has it."""
         return self._core.prompt(text)
 
     def reset(self) -> None:
@@ -96,22 +97,22 @@ class Session:
         self._core.reset()
 
     def truncate(self, position: int) -> None:
-        """Drops all tokens after the first `position`; feed more to get scores."""
+        """Drops all tokens after the first `position`; scores need another feed()."""
         self._core.truncate(position)
 
     def fork(self) -> Session:
-        """An independent session with the same tokens, on the same weights."""
+        """Returns an independent session with the same tokens, on the same weights."""
         other = Session.__new__(Session)
         other._core = self._core.fork()
         return other
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
-        """Writes the tokens, their keys and values, and the next scores to a zTensor file, with a fingerprint of the
-        model; an existing file is an error unless overwrite=True."""
+        """Writes the tokens, their keys and values, and the scores of the next token to a zTensor file, with a
+        fingerprint of the model. Raises OutputExistsError for an existing file unless overwrite=True."""
         self._core.save(path, overwrite)
 
     def load(self, path: Path) -> None:
-        """Replaces all tokens with those of such a file, without computing them again.
+        """Replaces all tokens with those of a file that save() wrote, without computing them again.
 
         Raises BadArgumentError for a file of another model, with another type of cache, or with more tokens than
         context; InvalidFileError.
@@ -119,33 +120,35 @@ class Session:
         self._core.load(path)
 
     def feed(self, tokens: Ids) -> None:
-        """Appends only these tokens: the last generated one is dropped.
+        """Appends tokens. The last generated token, which has not been fed yet, is dropped.
 
-        tokens: ids, in a list, or in an array of numpy's or torch's. Ctrl-C ends it after the first `position` of all.
+        tokens: ids, in a list, or in an array of numpy or torch. After Ctrl-C the session has the tokens that were
+        computed: `position` is their number.
         """
         self._core.feed(tokens)
 
     def logits(self) -> numpy.typing.NDArray[numpy.float32]:
-        """The scores of the next token, by id: a float32 array [vocabulary_size] of its own."""
+        """Returns a copy of the scores of the next token, by id: a float32 array [vocabulary_size]."""
         return _make_floats(self._core.logits())
 
     def hidden_state(self) -> numpy.typing.NDArray[numpy.float32]:
-        """The hidden state from which logits() are computed: of the last token fed, after the final norm, a float32
-        array [hidden_size] of its own. BadArgumentError before the first token, and after load() until something is
-        fed."""
+        """Returns a copy of the hidden state of the last token fed, after the final norm, from which logits() are
+        computed: a float32 array [hidden_size]. Raises BadArgumentError before the first token, and after load() until
+        something is fed."""
         return _make_floats(self._core.hidden_state())
 
     def hidden_states(self, tokens: Ids, layer: int = -1) -> numpy.typing.NDArray[numpy.float32]:
         """Starts over, feeds all tokens, and returns the hidden state of each: a float32 array [tokens, hidden_size].
 
         layer: as in the `hidden_states` of transformers. 0 is the embedding (scaled, and with positions, where the
-        family has these), i the output of block i, and the last one, which -1 is, too, that of the last block after
-        the final norm.
+        family has these), i the output of block i. The last layer, also -1, is the output of the last block after the
+        final norm.
         """
         return _make_floats(self._core.hidden_states(tokens, layer)).reshape(-1, self._core.weights.hidden_size)
 
     def top_log_probabilities(self, count: int) -> list[tuple[int, float]]:
-        """The likeliest next tokens, the best first: ids, and the natural logarithms of their probabilities."""
+        """Returns the most probable next tokens, the best first: ids, and the natural logarithms of their
+        probabilities."""
         return self._core.top_log_probabilities(count)
 
     def log_probabilities(self, tokens: Ids) -> list[float]:
@@ -153,37 +156,35 @@ class Session:
         first."""
         return self._core.log_probabilities(tokens)
 
-    @with_options(GenerateOptions)
+    @add_options(GenerateOptions)
     def generate(self, prompt: str | Ids, **options: Unpack[GenerateOptions]) -> typing.Iterator[str]:
-        """Feeds a prompt, text or ids, and gives the continuation, in pieces of whole characters, as it is made.
+        """Feeds a prompt, text or ids, and yields the continuation, in pieces of whole characters, as it is made.
 
-        stop: a text, or several; each ends the continuation and is left out of it. repetition_penalty: divides
-        scores above 0, and multiplies those below, of tokens that the text has; presence_penalty, frequency_penalty:
-        are taken from scores of tokens that were generated, once and as often as they were; logit_bias: is added to the
-        scores of these ids. min_p: among tokens with at least this share of the best one's probability. docs/chat.md
-        has the order in which they are applied.
+        max_tokens: the largest number of tokens to generate. stop: a text or several; the continuation ends before each
+        of them. stop_id: the token that ends the text, instead of the model's own; ignore_eos: no token ends the text.
 
-        temperature 0: always the best token. top_k: among the k best only; top_p: among the fewest that have this
-        probability together. stop_id: the token that ends the text, instead of the model's own; ignore_eos: no token
-        ends it. The same options and seed give the same text on every machine.
+        temperature 0: always the best token. top_k: chooses among the k best tokens. top_p: among the fewest tokens
+        that together have this probability. min_p: among tokens with at least this share of the best one's probability.
+        repetition_penalty: divides positive scores of tokens in the text, and multiplies negative ones.
+        presence_penalty: is subtracted from the score of each generated token; frequency_penalty: for each of its
+        occurrences. logit_bias: {id: number}, numbers that are added to scores. docs/chat.md has the order in which
+        these are applied. The same options and seed give the same text on every machine.
 
-        The text goes on from what was fed and generated before: the token that was generated last is fed before the
-        prompt, an end-of-text token too, and a prompt [] adds nothing. BOS is put before a text that begins, not before
-        one that goes on. reset() begins another text. A character that the end of one call cuts is whole in the next
-        one's text.
+        The text continues what was fed and generated before. The token that was generated last, also an end token, is
+        fed before the prompt; the prompt [] adds no token. BOS begins only a new text, such as after reset(). If a call
+        ends within a character, the next call yields the whole character.
         """
-        self.tokenizer  # noqa: B018: raises where there is no text
+        self.tokenizer  # noqa: B018: raises UnsupportedError if the model has no vocabulary
         return _generate_pieces(_poise.Generator(self._core, prompt, _make_lists(options)))
 
-    @with_options(GenerateOptions)
+    @add_options(GenerateOptions)
     def generate_tokens(self, prompt: str | Ids, **options: Unpack[GenerateOptions]) -> typing.Iterator[int]:
-        """Generates the same, but gives ids, with the end-of-text token where that ends it. For models without a
-        vocabulary, too."""
+        """Does the same, but yields ids, including an end token. Models without a vocabulary can do this, too."""
         return _generate_ids(_poise.Generator(self._core, prompt, _make_lists(options)))
 
 
 def _make_floats(memory: _poise.Memory) -> numpy.typing.NDArray[numpy.float32]:
-    """All numbers of a memory, without a copy."""
+    """Returns an array of all float32 numbers of a memory, without a copy."""
     import numpy as np
 
     numbers: typing.Any = memory
@@ -191,7 +192,7 @@ def _make_floats(memory: _poise.Memory) -> numpy.typing.NDArray[numpy.float32]:
 
 
 def _make_lists(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """The options of generating, for the extension: a list of stop texts, and a dict of biases."""
+    """Returns the options of generate() in the extension's form: stop as a list, logit_bias as a dict."""
     stop = options["stop"]
     stops = [stop] if isinstance(stop, str) else list(stop)
     return {**options, "stop": stops, "logit_bias": dict(options["logit_bias"] or {})}
@@ -214,12 +215,12 @@ def _generate_ids(generator: _poise.Generator) -> typing.Iterator[int]:
 class Answer(typing.NamedTuple):
     """The continuation of a prompt by generate_batch()."""
 
-    text: str  # of the continuation alone; empty where the model has no vocabulary
-    tokens: list[int]  # with the end-of-text token, where that ended it
-    finish_reason: str  # "stop", "length" (max_tokens) or "context" (it is full)
+    text: str  # the continuation alone; empty if the model has no vocabulary
+    tokens: list[int]  # the generated tokens, including an end token
+    finish_reason: str  # "stop", "length" (max_tokens) or "context" (the context is full)
 
 
-@with_options(BatchOptions)
+@add_options(BatchOptions)
 def generate_batch(
     model: Model | Weights | Path,
     prompts: typing.Iterable[str | Ids],
@@ -227,12 +228,13 @@ def generate_batch(
     parallel: int = 8,
     **options: Unpack[BatchOptions],
 ) -> list[Answer]:
-    """The continuations of many prompts, texts or ids, in their order, `parallel` of them at a time.
+    """Returns the continuations of many prompts, texts or ids, in their order. Generates `parallel` texts at a time.
 
-    A step multiplies the tokens of all of them by each weight once, so that eight texts take little longer than one
-    where memory is the limit. Prompts that begin alike compute their beginning once. Each text is what a session gives,
-    up to the rounding of sums and of the cache; with exact=True it is the same. Other options are those of Session and
-    its generate(). prompts may be a generator: a prompt is taken from it when there is room. Ctrl-C ends the call.
+    A step multiplies the tokens of these texts by each weight once. Eight texts take little longer than one if the
+    memory's speed is the limit. Prompts that begin alike compute their beginning once. Each text equals that of a
+    session, up to the rounding of sums and of the cache; with exact=True it is identical. Other options are those of
+    Session and its generate(). prompts may be a generator: a prompt is taken from it when there is room. Ctrl-C ends
+    the call.
     """
     if isinstance(prompts, (str, bytes)):
         raise TypeError(f"prompts is {prompts!r:.40}, expected a list of texts or of token ids")

@@ -8,16 +8,16 @@ import typing
 from ._dtypes import find_name, spell_for_safetensors
 from ._errors import BadArgumentError
 
-# torch names two elements of four bits as one.
+# torch counts two elements of four bits as one element of this type.
 _PACKED_F4 = "float4_e2m1fn_x2"
 
 
 class TensorSpec:
     """The type, shape and memory of a tensor. The memory must outlive each call that writes the tensor.
 
-    dtype: torch's name ("float32", "bfloat16", "float4_e2m1fn_x2"). shape: that of the elements; of float4_e2m1fn_x2
-    that of torch, whose last dimension counts bytes. data_ptr: the address of the elements, in row-major and
-    little-endian order. data_len: their length in bytes.
+    dtype: torch's name ("float32", "bfloat16", "float4_e2m1fn_x2"). shape: the shape of the elements; for
+    float4_e2m1fn_x2 the last dimension counts bytes, as in torch. data_ptr: the address of the elements, in row-major
+    and little-endian order. data_len: their length in bytes.
     Raises BadArgumentError for an unknown type, and for a shape and a length that contradict each other.
     """
 
@@ -30,7 +30,7 @@ class TensorSpec:
         if name == "f4_e2m1" and dtype == _PACKED_F4 and sizes:
             sizes[-1] *= 2
         if any(size < 0 for size in sizes) or data_len < 0 or data_ptr < 0:
-            raise BadArgumentError("shape, data_ptr and data_len of a TensorSpec are not negative")
+            raise BadArgumentError("shape, data_ptr and data_len of a TensorSpec must not be negative")
         if data_ptr == 0 and data_len > 0:
             raise BadArgumentError(f"data_ptr is 0, expected the address of {data_len} bytes")
         self._name, self._shape, self._data_ptr, self._data_len = name, sizes, data_ptr, data_len
@@ -62,6 +62,6 @@ class TensorSpec:
         )
 
     def describe(self) -> tuple[str, tuple[int, ...], typing.Any]:
-        """The argument of _poise.Model.build()."""
+        """Returns the argument of _poise.Model.build()."""
         memory = (ctypes.c_ubyte * self._data_len).from_address(self._data_ptr) if self._data_len else b""
         return self._name, tuple(self._shape), memory

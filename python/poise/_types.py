@@ -17,20 +17,20 @@ if typing.TYPE_CHECKING:
     TorchType = torch.dtype
 
 Path = typing.Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
-# A type by its name here, in numpy or in torch, or one of theirs: "bf16", "bfloat16", numpy.float32, torch.bfloat16.
+# A type, or its name in Poise, numpy or torch: "bf16", "bfloat16", numpy.float32, torch.bfloat16.
 DType = typing.Union[str, typing.Type[typing.Any], "NumpyType", "TorchType"]
 # Arrays of numpy and torch, Tensors, Slices, and other objects with DLPack or the buffer protocol.
 Arrays = typing.Mapping[str, typing.Any]
-# Bytes: 4096, "64KiB", "2GB".
+# A number of bytes: 4096, "64KiB", "2GB".
 Size = typing.Union[int, str]
 Patterns = typing.Union[str, typing.Iterable[str]]
-# (done, total, item), in bytes; False stops.
+# A function of (done, total, item), in bytes; it returns False to stop.
 Callback = typing.Callable[[int, int, str], object]
 Progress = typing.Union[None, bool, str, Callback]
 
 Function = typing.TypeVar("Function", bound=typing.Callable[..., typing.Any])
 
-# The options of functions. Annotated has the default of an option, which else is None.
+# The options of functions. The default of an option is in Annotated; without Annotated it is None.
 
 
 class SessionOptions(typing.TypedDict, total=False):
@@ -100,8 +100,9 @@ class ConvertOptions(SaveOptions, total=False):
     io: Annotated["str | None", "map"]
 
 
-def with_options(options: typing.Any, **defaults: typing.Any) -> typing.Callable[[Function], Function]:
-    """Makes the **options of a function keywords, as one of the classes above lists them, some with other defaults."""
+def add_options(options: typing.Any, **defaults: typing.Any) -> typing.Callable[[Function], Function]:
+    """Turns the **options of a function into keywords that one of the classes above lists. `defaults` replaces defaults
+    of that class."""
     keywords = []
     for name, kind in options.__annotations__.items():
         default = defaults.get(name, getattr(kind, "__metadata__", [None])[0])

@@ -1,4 +1,4 @@
-"""safetensors.numpy's names for files of every format: load_file, save_file, load, save."""
+"""The functions of safetensors.numpy, for files of every format: load_file, save_file, load, save."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._errors import BadArgumentError
 from ._model import Model, open, open_bytes
 from ._safe_open import find_io
 from ._serialize import make_ordered_model
-from ._types import Arrays, DType, Path, SaveFileOptions, with_options
+from ._types import Arrays, DType, Path, SaveFileOptions, add_options
 
 if typing.TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -26,21 +26,21 @@ __all__ = ["load", "load_file", "save", "save_file"]
 
 
 def load_file(filename: Path, *, dtype: DType | None = None, backend: str = "mmap") -> dict[str, NumpyArray]:
-    """All tensors of a file of any format, by name: read-only views of the mapped file where its bytes are the
-    elements, else decoded copies.
+    """Returns all tensors of a file, by name: read-only views of the mapped file if its bytes are the elements, else
+    decoded copies.
 
     dtype: the type of floating-point tensors and of quantized ones, "f32", "f16" or "bf16"; None: their own. Other
-    tensors keep their type. backend: that of safe_open.
+    tensors keep their type. backend: as in safe_open.
     """
     return _load_arrays(open(filename, io=find_io(backend)), dtype)
 
 
 def load(data: typing.Any, name: str = "", *, dtype: DType | None = None) -> dict[str, NumpyArray]:
-    """The same for a file that is in memory."""
+    """Does the same for a file in memory."""
     return _load_arrays(open_bytes(data, name), dtype)
 
 
-@with_options(SaveFileOptions, overwrite=True)
+@add_options(SaveFileOptions, overwrite=True)
 def save_file(
     tensor_dict: Arrays,
     filename: Path,
@@ -50,8 +50,8 @@ def save_file(
     """Writes arrays to a file in the format of its extension, by default safetensors. An existing file is
     replaced, whole or not at all.
 
-    The same arrays make the same bytes, in whatever order the dict has them. metadata: str to str, else TypeError.
-    The others are those of poise.save().
+    The same arrays make the same bytes, in any order of the dict. metadata: keys and values are str, else it raises
+    TypeError. The other options are those of poise.save().
     """
     if options.get("format") is None:
         options["format"] = _choose_format(filename)
@@ -59,7 +59,7 @@ def save_file(
 
 
 def save(tensor_dict: Arrays, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:
-    """The bytes of a file."""
+    """Returns the bytes of a file with these arrays."""
     file = io.BytesIO()
     _operations.save(make_ordered_model(tensor_dict, metadata), file, format=format)
     return file.getvalue()

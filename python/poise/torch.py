@@ -1,4 +1,5 @@
-"""safetensors.torch's names for files of every format: load_file, save_file, load, save, load_model, save_model."""
+"""The functions of safetensors.torch, for files of every format: load_file, save_file, load, save, load_model,
+save_model."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import torch
 from . import numpy as _numpy
 from ._model import Model, open, open_bytes
 from ._safe_open import find_io
-from ._types import Path, SaveFileOptions, with_options
+from ._types import Path, SaveFileOptions, add_options
 
 if typing.TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -21,17 +22,17 @@ Tensors = typing.Dict[str, torch.Tensor]
 
 
 def load_file(filename: Path, device: Device = "cpu", *, backend: str = "mmap") -> Tensors:
-    """All tensors of a file of any format, by name. They may be written to: pages of the mapped file become private
-    copies, the file never changes. backend: that of safe_open."""
+    """Returns all tensors of a file, by name. Writing to them makes private copies of the mapped file's pages; the file
+    never changes. backend: as in safe_open."""
     return _load_tensors(open(filename, io=find_io(backend)), device)
 
 
 def load(data: typing.Any, name: str = "") -> Tensors:
-    """The same for a file that is in memory."""
+    """Does the same for a file in memory."""
     return _load_tensors(open_bytes(data, name), "cpu")
 
 
-@with_options(SaveFileOptions, overwrite=True)
+@add_options(SaveFileOptions, overwrite=True)
 def save_file(
     tensors: Tensors,
     filename: Path,
@@ -41,21 +42,20 @@ def save_file(
     """Writes tensors to a file in the format of its extension, by default safetensors. An existing file is
     replaced, whole or not at all.
 
-    Raises ValueError for sparse tensors and for those that are not contiguous, RuntimeError for tensors that share
-    memory: save_model() takes those.
-    The others are those of poise.save().
+    Raises ValueError for sparse tensors and for those that are not contiguous, and RuntimeError for tensors that share
+    memory, which save_model() writes. The other options are those of poise.save().
     """
-    _check(tensors)
+    _check_tensors(tensors)
     _numpy.save_file(tensors, filename, metadata, **options)
 
 
 def save(tensors: Tensors, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:
-    """The bytes of a file."""
-    _check(tensors)
+    """Returns the bytes of a file with these tensors."""
+    _check_tensors(tensors)
     return _numpy.save(tensors, metadata, format)
 
 
-@with_options(SaveFileOptions, overwrite=True)
+@add_options(SaveFileOptions, overwrite=True)
 def save_model(
     model: torch.nn.Module,
     filename: Path,
@@ -66,7 +66,8 @@ def save_model(
     """Writes the state of a module. If tensors share memory, one is written, and the metadata has the names of the
     others.
 
-    force_contiguous: copies tensors that are not contiguous; False: ValueError. The others are those of poise.save().
+    force_contiguous: True copies tensors that are not contiguous; False raises ValueError for them. The other options
+    are those of poise.save().
     """
     state = dict(model.state_dict())
     metadata = dict(metadata or {})
@@ -87,10 +88,10 @@ def save_model(
 def load_model(
     model: torch.nn.Module, filename: Path, strict: bool = True, device: Device = "cpu", *, backend: str = "mmap"
 ) -> tuple[list[str], list[str]]:
-    """Copies the tensors of a file into a module, shared ones too. Gives the names that the file lacks, and those that
-    the module lacks.
+    """Copies the tensors of a file into a module, shared ones too. Returns the names that the file lacks, and the names
+    that the module lacks.
 
-    backend: that of safe_open. Raises RuntimeError for either when strict.
+    strict: raises RuntimeError if there are such names. backend: as in safe_open.
     """
     state = load_file(filename, device, backend=backend)
     duplicates = _find_duplicates(model.state_dict(), preferred=state.keys())
@@ -119,7 +120,7 @@ def _name_device(device: Device) -> str:
 
 def _load_tensors(model: Model, device: Device) -> Tensors:
     result = {}
-    taken: set[tuple[int, int]] = set()  # bytes that several tensors are: each gets its own copy of them
+    taken: set[tuple[int, int]] = set()  # a tensor whose bytes another one has already gets its own copy
     for name, dtype, shape, place in model._core.all_mapped(True):
         made = None
         if place is not None and dtype is not None and (id(place[0]), place[1]) not in taken:
@@ -132,11 +133,8 @@ def _load_tensors(model: Model, device: Device) -> Tensors:
 
 
 def _view_elements(memory: typing.Any, offset: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor | None:
-    """The elements in a file's private pages, with a storage of their own, so that changes of the storage affect no
-    other tensor.
-
-    None where torch cannot see them there.
-    """
+    """Returns the elements in a file's private pages, with their own storage, so that changes of the storage affect no
+    other tensor. None if torch cannot view them: an unknown type, no elements, or an unaligned offset."""
     from ._dtypes import _TABLE
 
     known = getattr(torch, _TABLE[dtype][2] or "", None)
@@ -159,7 +157,8 @@ _Span = typing.Tuple[str, int, int, int]
 
 
 def _find_span(tensor: torch.Tensor) -> _Span | None:
-    """Where a tensor's bytes are: device, storage, first byte, byte after the last. None: none that could be shared."""
+    """Returns the place of a tensor's bytes: device, storage, first byte, byte after the last. None if it has no bytes
+    to share."""
     if tensor.device.type == "meta" or tensor.numel() == 0 or tensor.layout is not torch.strided:
         return None
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
@@ -172,7 +171,7 @@ def _find_storage(tensor: torch.Tensor) -> typing.Any:
 
 
 def _group_shared(state: Tensors) -> list[list[str]]:
-    """Groups of names whose tensors overlap in memory."""
+    """Returns groups of names whose tensors overlap in memory."""
     spans = ((_find_span(tensor), name) for name, tensor in state.items())
     places = sorted((span, name) for span, name in spans if span is not None)
     groups: list[list[str]] = []
@@ -194,8 +193,8 @@ def _covers_storage(tensor: torch.Tensor) -> bool:
 
 
 def _find_duplicates(state: Tensors, preferred: typing.Collection[str] = ()) -> dict[str, list[str]]:
-    """Of each group that shares memory, the name that is kept, and the others. The one kept has all of the memory;
-    preferred names come first."""
+    """Returns, for each group that shares memory, the name that is kept and the others. The kept tensor covers all of
+    the memory; preferred names are kept first."""
     result = {}
     for group in _group_shared(state):
         complete = sorted(name for name in group if _covers_storage(state[name]))
@@ -209,7 +208,7 @@ def _find_duplicates(state: Tensors, preferred: typing.Collection[str] = ()) -> 
     return result
 
 
-def _check(tensors: Tensors) -> None:
+def _check_tensors(tensors: Tensors) -> None:
     if not isinstance(tensors, dict):
         raise ValueError(f"expected a dict of str to torch.Tensor, not {type(tensors).__name__}")
     for name, tensor in tensors.items():
@@ -222,8 +221,8 @@ def _check(tensors: Tensors) -> None:
     if groups:
         names = "; ".join(", ".join(sorted(group)) for group in groups)
         raise RuntimeError(
-            f"some tensors share memory, which would be written more than once, and loaded apart from each other: "
-            f"{names}. save_model() writes it once; .clone() makes them tensors of their own"
+            f"some tensors share memory, which would be written more than once, and loaded as separate tensors: "
+            f"{names}. save_model() writes it once; .clone() makes separate tensors"
         )
     scattered = [name for name, tensor in tensors.items() if not tensor.is_contiguous()]
     if scattered:

@@ -143,20 +143,21 @@ struct PyStream {
 }  // namespace
 
 void declare_tokenizer(py::module_& module) {
-  py::class_<PyTokenizer>(module, "Tokenizer", "Text to token ids and back, by a model's vocabulary. Thread-safe.")
+  py::class_<PyTokenizer>(module, "Tokenizer",
+                          "Converts text to token ids and back, by a model's vocabulary. Thread-safe.")
       .def(py::init(&open_tokenizer), py::arg("model"))
-      .def_static("open", &read_tokenizer, py::arg("path"), "poise.read_tokenizer().")
+      .def_static("open", &read_tokenizer, py::arg("path"), "Does what poise.read_tokenizer() does.")
       .def("encode", &encode_texts, py::arg("text"), py::kw_only(), py::arg("special") = false,
-           "The ids of a text, or for a list of texts the ids of each. special: with the special tokens around it: "
-           "those of "
-           "the tokenizer's template, else BOS in front where there is one.")
-      .def("encode_chat", &encode_chat, py::arg("messages"), py::kw_only(), py::arg("tools") = py::none(),
-           py::arg("documents") = py::none(), py::arg("template") = py::none(), py::arg("add_generation_prompt") = true,
-           "What the chat template makes of messages, [{\"role\", \"content\"}, ...]: the text, and its ids, in which "
-           "what messages spell is not a special token. template: Jinja, or the name of a built-in template "
-           "(poise.chat_templates()), in place of the model's own. Other keywords are variables of the "
-           "template.\n\nRaises UnsupportedError where there is no template, InvalidFileError for a "
-           "malformed one, and BadArgumentError for messages that it refuses.")
+           "Returns the ids of a text, or a list of the ids of each text for a list. special: adds the special tokens "
+           "of the tokenizer's template, else BOS in front if the vocabulary has it.")
+      .def(
+          "encode_chat", &encode_chat, py::arg("messages"), py::kw_only(), py::arg("tools") = py::none(),
+          py::arg("documents") = py::none(), py::arg("template") = py::none(), py::arg("add_generation_prompt") = true,
+          "Renders messages, [{\"role\", \"content\"}, ...], with the chat template. Returns the text and its ids; the "
+          "content of messages never becomes a special token. template: Jinja, or the name of a built-in template "
+          "(poise.chat_templates()), in place of the model's own. Other keywords are variables of the "
+          "template.\n\nRaises UnsupportedError if there is no template, InvalidFileError for a "
+          "malformed one, and BadArgumentError for messages that it rejects.")
       .def(
           "decode",
           [](const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
@@ -170,13 +171,13 @@ void declare_tokenizer(py::module_& module) {
             return make_shown_text(result);
           },
           py::arg("ids"), py::kw_only(), py::arg("special") = false,
-          "The text of ids. special: BOS, EOS and other control tokens are shown, else they are invisible.")
+          "Returns the text of ids. special: shows BOS, EOS and other control tokens, which are invisible otherwise.")
       .def(
           "piece",
           [](const PyTokenizer& tokenizer, const py::object& id) {
             return make_text(tokenizer->piece(parse_whole<TokenId>("id", id)));
           },
-          py::arg("id"), "A token as the vocabulary spells it.")
+          py::arg("id"), "Returns a token as the vocabulary spells it.")
       .def(
           "id",
           [](const PyTokenizer& tokenizer, const py::object& given) {
@@ -185,7 +186,7 @@ void declare_tokenizer(py::module_& module) {
             const Released released;
             return piece ? tokenizer.id(*piece) : std::nullopt;
           },
-          py::arg("piece"), "The id of the first token that the vocabulary spells so, or None.")
+          py::arg("piece"), "Returns the id of the first token with this spelling in the vocabulary, or None.")
       .def("__repr__",
            [](const PyTokenizer& tokenizer) {
              return fmt::format("<poise.Tokenizer, {} tokens>", tokenizer->vocabulary().size());
@@ -205,10 +206,10 @@ void declare_tokenizer(py::module_& module) {
           [](PyStream& stream, const py::object& id) {
             return make_shown_text(stream.stream.add(parse_whole<TokenId>("id", id)));
           },
-          py::arg("id"), "The text that is certain after this token.")
+          py::arg("id"), "Adds a token, and returns the text that later tokens cannot change.")
       .def(
           "finish", [](PyStream& stream) { return make_shown_text(stream.stream.finish()); },
-          "The bytes held back so far; the stream then starts over.");
+          "Returns the text held back so far. The stream then starts over.");
   module.def(
       "chat_templates",
       [] {
@@ -217,13 +218,13 @@ void declare_tokenizer(py::module_& module) {
           ends[make_text(built_in.name)] = make_text(built_in.end);
         return ends;
       },
-      "The names of the built-in chat templates, those that are used most first, each with the text that ends an "
-      "answer: pass it as stop_id=tokenizer.id(text) where that is a token, else as stop=text. \"\": the vocabulary's "
-      "EOS ends it.");
+      "Returns the names of the built-in chat templates, the most used first, each with the text that ends an answer. "
+      "Pass it as stop_id=tokenizer.id(text) if it is a token, else as stop=text. \"\": the vocabulary's EOS ends an "
+      "answer.");
   module.def("read_tokenizer", &read_tokenizer, py::arg("path"),
-             "The tokenizer of tokenizer files alone: of a directory that holds some, or one of them (tokenizer.json, "
-             "...); or of a model, such as "
-             "a GGUF.\n\nRaises UnsupportedError where there is no vocabulary, and what open() raises.");
+             "Returns the tokenizer of a directory with tokenizer files, of one such file (tokenizer.json, ...), or of "
+             "a model such as a GGUF file.\n\nRaises UnsupportedError if there is no vocabulary, and what open() "
+             "raises.");
 }
 
 Vocabulary copy_vocabulary(const py::object& given) {

@@ -205,7 +205,7 @@ def shown(monkeypatch, stream, progress, seconds, events):
     now = itertools.count(0, seconds)
     monkeypatch.setattr(_progress.time, "monotonic", lambda: next(now))
     monkeypatch.setattr(sys, "stderr", stream)
-    with _progress.watched(progress, "save") as callback:
+    with _progress.show_progress(progress, "save") as callback:
         for event in events:
             assert callback(*event) is None
     return stream.getvalue()
@@ -238,10 +238,10 @@ def test_lines_where_there_is_no_terminal(monkeypatch):
     assert shown(monkeypatch, Stream(False), True, 0.1, events) == "save 100% of 1.0 GB  1.0 GB/s\n"  # quick, but shown
     assert shown(monkeypatch, Stream(False), True, 1, [(0, 0, "")]) == "save 100% of 0 bytes  0 bytes/s\n"
     for nothing in (None, False, "none"):
-        with _progress.watched(nothing, "save") as callback:
+        with _progress.show_progress(nothing, "save") as callback:
             assert callback is None
     monkeypatch.setattr(sys, "stderr", None)
-    with _progress.watched(True, "save") as callback:
+    with _progress.show_progress(True, "save") as callback:
         assert callback is None
     for wrong in ("bar", 3):
         with pytest.raises(TypeError, match='"plain"'):
@@ -255,7 +255,7 @@ def test_a_stream_that_fails_ends_nothing(monkeypatch):
     monkeypatch.setattr(_progress, "_BETWEEN_LINES", -1)
     lines = _progress.Lines("save", stream)
     lines(1, 2, "a")
-    assert [_progress.human_bytes(n) for n in (0, 1, 999, 1000, 1.5e9)] == [
+    assert [_progress.format_bytes(n) for n in (0, 1, 999, 1000, 1.5e9)] == [
         "0 bytes",
         "1 byte",
         "999 bytes",
