@@ -1,5 +1,5 @@
-// What every registered format must provide: this fails, and lists what is missing, until a new row in registry.cpp is
-// tested and documented. CONTRIBUTING.md has the list.
+// Checks what every registered format has to provide. A new row in registry.cpp fails, with a list of what is missing,
+// until the format is tested and documented. CONTRIBUTING.md has the list.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -123,13 +123,13 @@ TEST_P(Conformance, IsRecognisedByItsContent) {
   ASSERT_TRUE(has_table());
   EXPECT_EQ(recognise_format(sound_input(), list_all_formats()), &format());
   if (format().prepare == nullptr || is_a_directory()) return;
-  // Whatever the file is called.
+  // The name of the file does not matter.
   const auto file = support::written(sound_model(), format());
   EXPECT_EQ(recognise_format({"download", Source::from_memory(file, "download")}, list_all_formats()), &format());
 }
 
 // Files that people mistake for a format's get their own error instead of its reader's, and valid files never do.
-TEST_P(Conformance, TellsWhatIsMistakenForItsFiles) {
+TEST_P(Conformance, NamesFilesThatPeopleMistakeForIts) {
   if (is_a_directory() || format().read == nullptr) return;
   EXPECT_NO_THROW(refuse_non_model(sound_input()));
   const auto reported = [&](std::string_view text) {
@@ -142,7 +142,7 @@ TEST_P(Conformance, TellsWhatIsMistakenForItsFiles) {
   }
 }
 
-// Each part by its bytes, and by what every format keeps.
+// Compares each part's bytes, and the properties that every format keeps.
 void expect_same_tensors(const Model& expected, const Model& found) {
   ASSERT_EQ(found.size(), expected.size());
   for (const Tensor& tensor : expected.tensors()) {
@@ -184,7 +184,7 @@ TEST_P(Conformance, ReadsWhatItWrites) {
   EXPECT_EQ(support::written(reread, format()), file) << "written again, the file differs";
 }
 
-// Of a long file, some places.
+// Cuts and flips only some places of a long file.
 constexpr std::size_t kMostPlaces = 600;
 
 TEST_P(Conformance, BrokenFilesAreRefusedOrHarmless) {
@@ -204,7 +204,7 @@ TEST_P(Conformance, BrokenFilesAreRefusedOrHarmless) {
   }
 }
 
-// A layout that no format but zTensor has: it is taken, or refused as unsupported.
+// A layout that only zTensor has is accepted, or refused as unsupported.
 TEST_P(Conformance, TakesOrRefusesOtherLayouts) {
   if (format().prepare == nullptr) return;
   Model model;

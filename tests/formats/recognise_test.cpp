@@ -1,5 +1,5 @@
-// How a file's format is found: magic first, then the kind of its container and its members' names; files that are not
-// models are rejected last.
+// The stages in which a file's format is found: magic first, then the kind of its container and its members' names.
+// Files that are not models are rejected last.
 #include <array>
 #include <filesystem>
 
@@ -82,7 +82,8 @@ std::string_view found(const Input& input, std::initializer_list<const Format*> 
   return format == nullptr ? "none" : format->info.name;
 }
 
-// From before POSIX: only the checksum shows what it is. `number`: how the checksum is written.
+// Makes the header of a tar file from before POSIX, which only its checksum identifies. `number`: the format of the
+// checksum.
 std::string tar_header(std::string_view number) {
   std::string header(512, '\0');
   header.replace(0, 5, "a.bin");
@@ -114,7 +115,7 @@ TEST(Recognise, MagicComesBeforeTheContainer) {
   EXPECT_EQ(found(memory("PK"), {&kAnyZip, &kZipLike}), "none");
 }
 
-TEST(Recognise, MembersTellFormatsOfOneContainerApart) {
+TEST(Recognise, MembersDistinguishFormatsOfOneContainer) {
   const Directory arrays({"a.npy", "b.txt"});
   const Directory other({"b.txt"});
   EXPECT_EQ(found(arrays.input(), {&kGguf, &kArrays, &kAnyDirectory}), "arrays");
@@ -145,7 +146,7 @@ TEST(Recognise, ContainersAreKnownByTheirFirstBytes) {
   EXPECT_THAT(list_member_names(directory.input(), ContainerKind::directory), ElementsAre("a", "b"));
 }
 
-TEST(Recognise, WhatIsNoModelIsToldLast) {
+TEST(Recognise, OtherFilesAreNamedLast) {
   const auto error_about = [](std::string_view text) {
     try {
       refuse_non_model(memory(text));

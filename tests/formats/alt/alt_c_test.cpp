@@ -1,4 +1,4 @@
-// The dialect of alt.c. FileBuilder lays out what its converter of January 2025 writes.
+// The dialect of alt.c. FileBuilder lays out files like those of its converter of January 2025.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ TEST(AltC, ItsFilesAreWrittenByteForByte) {
   EXPECT_EQ(written(read(FileBuilder().v2()), kAltV2, for_alt_c()), builder.v2());
 }
 
-TEST(AltC, WhatIsLeftOutIsSaid) {
+TEST(AltC, ReportsWhatIsLeftOut) {
   Model model = read(FileBuilder().v2());
   model.card.license.clear();
   EXPECT_THAT(losses_of(model, kAltV2, for_alt_c()),
@@ -37,7 +37,7 @@ TEST(AltC, WhatIsLeftOutIsSaid) {
   EXPECT_EQ(read(written(model, kAltV2, for_alt_c())).card.license, "unknown");
 }
 
-TEST(AltC, WhatItsReaderRefusesIsNotWritten) {
+TEST(AltC, RefusesModelsThatItsReaderRefuses) {
   const auto refusal = [](const Model& model) {
     return std::string(error_of([&] { written(model, kAltV2, for_alt_c()); }).what());
   };
@@ -56,7 +56,7 @@ TEST(AltC, WhatItsReaderRefusesIsNotWritten) {
 
 TEST(AltC, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
   Model model = read(FileBuilder().v2());
-  model.config->rope_theta = 1e-38F;  // below the normal range: no base of rotary embeddings
+  model.config->rope_theta = 1e-38F;  // below the normal range, so not a base of rotary embeddings
   const Error error = error_of([&] { written(model, kAltV2, for_alt_c()); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(
@@ -68,7 +68,7 @@ TEST(AltC, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
   EXPECT_THAT(error_of([&] { written(model, kAltV2, for_alt_c()); }).what(), HasSubstr("a head_size of 100000"));
 }
 
-TEST(AltC, OtherDialectsAreRefusedWithTheListOfThoseThatExist) {
+TEST(AltC, UnknownDialectsAreRefusedWithAListOfKnownOnes) {
   WriteOptions options;
   options.dialect = "alt.rs";
   const Error error = error_of([&] { written(read(FileBuilder().v2()), kAltV2, options); });

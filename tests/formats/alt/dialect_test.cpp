@@ -1,4 +1,4 @@
-// Files as other programs write them, from FileBuilder: each is read as the same model, and each deviation is reported.
+// Files like those of other programs, from FileBuilder: each is read as the same model, and each deviation is reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ void put(std::vector<std::byte>& bytes, std::size_t offset, T value) {
   std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
-// Every way of writing that the reader knows, in every combination: the same model, so converting makes the same bytes.
+// Every combination of the dialects' differences is read as the same model, so converting it makes the same bytes.
 TEST(AltDialects, EveryCombinationIsReadAsTheSameModel) {
   const auto canonical = FileBuilder().v2();
   ASSERT_EQ(written(read(canonical), kAltV2), canonical);
@@ -58,7 +58,7 @@ TEST(AltDialects, EveryCombinationIsReadAsTheSameModel) {
   }
 }
 
-TEST(AltDialects, AltCOfJanuary2025IsNamedAndEachDeviationTold) {
+TEST(AltDialects, AltCOfJanuary2025IsNamedAndEachDeviationReported) {
   FileBuilder builder;
   builder.sizes = Sizes::fields_without_ids;
   builder.alt_c_parameters = builder.alt_c_tokens = builder.alt_c_types = true;
@@ -118,7 +118,7 @@ TEST(AltDialects, TheNumberingFollowsTheUnknownTokenAndTheByteTokens) {
   EXPECT_EQ(read(builder.v2()).vocabulary->type(0), TokenType::unknown);
   builder.tokens = {{"x", 0, 0, 0}, {"<0x00>", 0, 1, 4}};
   EXPECT_EQ(read(builder.v2()).vocabulary->type(1), TokenType::byte);
-  // Neither token decides: the order of the record does.
+  // Neither token decides, so the order of the record does.
   builder.tokens = {{"x", 0, 0, 0}, {"<s>", 0, 5, 6}, {"</s>", 0, 6, 7}, {"y", 0, 4, 5}};
   builder.alt_c_tokens = true;
   EXPECT_EQ(read(builder.v2()).vocabulary->type(3), TokenType::unused);
@@ -126,7 +126,7 @@ TEST(AltDialects, TheNumberingFollowsTheUnknownTokenAndTheByteTokens) {
   EXPECT_EQ(read(builder.v2()).vocabulary->type(3), TokenType::unused);
 }
 
-TEST(AltDialects, NumberingsThatContradictEachOtherAreToldAndTakenAsListed) {
+TEST(AltDialects, ContradictoryNumberingsAreReportedAndReadAsCanonical) {
   FileBuilder builder;
   builder.tokens = {{"<unk>", 0, 3, 1}, {"<s>", 0, 5, 6}, {"</s>", 0, 6, 7}, {"<0x00>", 0, 4, 4}};
   const Model model = read(builder.v2());
@@ -134,7 +134,7 @@ TEST(AltDialects, NumberingsThatContradictEachOtherAreToldAndTakenAsListed) {
   EXPECT_THAT(model.warnings, warns("different numberings", 304));
 }
 
-// The canonical form of the same tokens.
+// The types become those of the canonical form of the same tokens.
 TEST(AltDialects, TokensAtSpecialIdsGetTheTypesOfThese) {
   FileBuilder canonical;
   FileBuilder builder;
@@ -146,7 +146,7 @@ TEST(AltDialects, TokensAtSpecialIdsGetTheTypesOfThese) {
   EXPECT_THAT(model.warnings, warns("token_type: token 2: expected eos, found normal", 304));
   builder.tokens[2].type = 4;
   EXPECT_EQ(read(builder.v2()).vocabulary->type(2), TokenType::eos);
-  builder.tokens[2].type = 1;  // a byte stays one
+  builder.tokens[2].type = 1;  // a byte token keeps its type
   EXPECT_EQ(read(builder.v2()).vocabulary->type(2), TokenType::byte);
 }
 
@@ -161,7 +161,7 @@ TEST(AltDialects, TimestampsBecomeDatesAndNegativeWindowsNone) {
   EXPECT_THAT(model.warnings, warns("sliding_window: expected 0 for none, found -1", 241));
 }
 
-TEST(AltDialects, DirtyPaddingIsTold) {
+TEST(AltDialects, DirtyPaddingIsReported) {
   // The last byte of each section is padding.
   for (const std::uint64_t offset : {31U, 191U, 287U, 415U}) {
     auto bytes = FileBuilder().v2();
@@ -170,8 +170,8 @@ TEST(AltDialects, DirtyPaddingIsTold) {
   }
 }
 
-// Bytes that look like padding are the end of a record that another reading understands.
-TEST(AltDialects, AReadingThatLeavesRecordsInThePaddingIsNotTaken) {
+// Bytes that look like padding belong to a record that another reading understands.
+TEST(AltDialects, AReadingThatLeavesRecordsInThePaddingIsRejected) {
   FileBuilder builder;
   builder.tokens = {{"x", 0, 0, 0}, {"y", 0, 4, 5}};
   builder.alt_c_tokens = true;
@@ -180,7 +180,7 @@ TEST(AltDialects, AReadingThatLeavesRecordsInThePaddingIsNotTaken) {
   EXPECT_EQ(model.vocabulary->text(1), "y");
 }
 
-TEST(AltDialects, HintsThatDisagreeWithTheNameAreTold) {
+TEST(AltDialects, HintsThatDisagreeWithTheNameAreReported) {
   auto bytes = read_annotated_hex("formats/alt/v2.hex");
   const std::uint64_t tensor = 0x1a0 + 40;  // the first of the section that begins at 0x1a0
   put<std::int32_t>(bytes, tensor, 3);
@@ -212,7 +212,7 @@ std::vector<std::byte> last_tensor_first(const std::vector<std::byte>& file) {
 }
 
 // `poise inspect` lists what `poise convert` would change.
-TEST(AltDialects, TensorsInAnotherOrderAreTold) {
+TEST(AltDialects, TensorsInAnotherOrderAreReported) {
   const auto golden = read_annotated_hex("formats/alt/v2.hex");
   const Model model = read(last_tensor_first(golden));
   EXPECT_THAT(
@@ -223,7 +223,7 @@ TEST(AltDialects, TensorsInAnotherOrderAreTold) {
   EXPECT_EQ(written(model, kAltV2), golden);
 }
 
-TEST(AltDialects, UnpackedCodesAreTold) {
+TEST(AltDialects, UnpackedCodesAreReported) {
   Model model;
   Tensor tensor = make_dense("t", {2}, DType::qint4, make_memory_blob(std::vector<std::byte>(2), "t"));
   tensor.layout = make_affine({1, 0, 0, true});
@@ -240,7 +240,7 @@ TEST(AltDialects, UnpackedCodesAreTold) {
   EXPECT_EQ(written(reread, kAltV2), bytes);
 }
 
-TEST(AltDialects, AScaleWithoutARangeIsToldAndTakenAsSymmetric) {
+TEST(AltDialects, AScaleWithoutARangeIsReportedAndReadAsSymmetric) {
   auto bytes = read_annotated_hex("formats/alt/v2.hex");
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::string name = "model.layers.0.self_attn.k_proj.weight";
@@ -254,8 +254,8 @@ TEST(AltDialects, AScaleWithoutARangeIsToldAndTakenAsSymmetric) {
   EXPECT_EQ(written(model, kAltV2), read_annotated_hex("formats/alt/v2.hex"));
 }
 
-// The same number in other bytes.
-TEST(AltDialects, AZeroBelowZeroIsTold) {
+// -0 is the same number as 0 in other bytes.
+TEST(AltDialects, NegativeZeroIsReported) {
   Model model;
   model.add(make_dense("t", {}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "t")));
   const auto canonical = written(model, kAltV2);
@@ -269,7 +269,7 @@ TEST(AltDialects, AZeroBelowZeroIsTold) {
   EXPECT_EQ(written(reread, kAltV2), canonical);
 }
 
-TEST(AltDialects, ASymmetricRangeBelowZeroIsTold) {
+TEST(AltDialects, ASymmetricRangeBelowZeroIsReported) {
   auto bytes = read_annotated_hex("formats/alt/v2.hex");
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::string name = "model.layers.0.self_attn.k_proj.weight";
@@ -281,7 +281,7 @@ TEST(AltDialects, ASymmetricRangeBelowZeroIsTold) {
   EXPECT_EQ(written(model, kAltV2), read_annotated_hex("formats/alt/v2.hex"));
 }
 
-TEST(AltDialects, HintsOfOtherTensorsAreTold) {
+TEST(AltDialects, WrongHintsOfOtherTensorsAreReported) {
   Model model;
   for (const char* name : {"x", "y"})
     model.add(make_dense(name, {}, DType::f32, make_memory_blob(std::vector<std::byte>(4), name)));
@@ -295,7 +295,7 @@ TEST(AltDialects, HintsOfOtherTensorsAreTold) {
   EXPECT_EQ(written(reread, kAltV2), canonical);
 }
 
-TEST(AltDialects, AnOutputMatrixBesideTiedEmbeddingsIsKept) {
+TEST(AltDialects, AnOutputMatrixNextToTiedEmbeddingsIsKept) {
   Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   ASSERT_NE(model.find("lm_head.weight"), nullptr);
   model.config->tie_word_embeddings = true;
@@ -306,7 +306,7 @@ TEST(AltDialects, AnOutputMatrixBesideTiedEmbeddingsIsKept) {
   EXPECT_NE(opened.find("lm_head.weight"), nullptr);
 }
 
-// A reading that understands more of the file is closer; the canonical one comes first among equals.
+// The reading that understands more of the file is closer; among equals, the canonical one is first.
 TEST(AltErrors, AFileThatFitsNoDialectGetsTheErrorOfTheClosestReading) {
   auto bytes = FileBuilder().v2();
   put<std::int64_t>(bytes, 296, 1234);  // section_size of the tokenizer
@@ -361,7 +361,7 @@ TEST(AltErrors, NameFieldOffsetExpectedAndFound) {
   }
 }
 
-TEST(AltErrors, ASectionBeyondTheEndSaysThatTheFileIsCutOff) {
+TEST(AltErrors, ASectionBeyondTheEndIsReportedAsACutFile) {
   auto bytes = FileBuilder().v2();
   const std::size_t whole = bytes.size();
   bytes.resize(bytes.size() - 100);
@@ -370,14 +370,14 @@ TEST(AltErrors, ASectionBeyondTheEndSaysThatTheFileIsCutOff) {
   EXPECT_LT(error.offset().value(), whole);
 }
 
-TEST(AltErrors, BytesBehindTheEndMarkerAreRefused) {
+TEST(AltErrors, BytesAfterTheEndMarkerAreRefused) {
   auto bytes = FileBuilder().v2();
   bytes.push_back(std::byte{0});
   EXPECT_THAT(error_of([&] { read(std::move(bytes)); }).what(),
               HasSubstr("end marker: expected 8 bytes and the end of the file, found 9 bytes"));
 }
 
-TEST(AltErrors, ATensorNameThatStandsTwiceIsRefused) {
+TEST(AltErrors, ARepeatedTensorNameIsRefused) {
   auto bytes = FileBuilder().v2();
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::size_t at = text.find("model.layers.0.self_attn.v_proj");
@@ -386,7 +386,7 @@ TEST(AltErrors, ATensorNameThatStandsTwiceIsRefused) {
               HasSubstr("name: \"model.layers.0.self_attn.k_proj.weight\" appears twice"));
 }
 
-TEST(AltErrors, TextThatIsNoUtf8IsRefused) {
+TEST(AltErrors, TextThatIsNotUtf8IsRefused) {
   auto bytes = FileBuilder().v2();
   bytes[52] = std::byte{0xff};
   EXPECT_THAT(error_of([&] { read(std::move(bytes)); }).what(), HasSubstr("general: model_type: text: expected UTF-8"));

@@ -1,5 +1,5 @@
-// FileBuilder: small ALT files laid out byte by byte from the specification, in whichever way a test asks for. Knows
-// nothing of the code under test.
+// FileBuilder: lays out small ALT files byte by byte from the specification, in the form that a test asks for. It
+// shares no code with the code under test.
 #pragma once
 
 #include <array>

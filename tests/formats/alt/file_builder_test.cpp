@@ -184,7 +184,7 @@ std::vector<std::byte> FileBuilder::v1() {
 
 namespace {
 
-// Two numbers counted by hand, so that the builder itself is held to something.
+// Offsets that were counted by hand check the builder itself.
 TEST(FileBuilder, SectionsStandWhereTheSpecificationPutsThem) {
   FileBuilder builder;
   const auto bytes = builder.v2();

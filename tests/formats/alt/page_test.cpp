@@ -106,7 +106,7 @@ TEST(AltPage, DataTypes) {
 
 constexpr std::size_t kAlign = alt::kAlignment;
 
-// The marker and the size of a section; returns where the section ends.
+// Reads the marker and the size of a section, and returns the section's end.
 std::size_t begin_section(FieldReader& reader, alt::Section section) {
   const std::size_t begin = reader.position();
   EXPECT_EQ(begin % kAlign, 0U);

@@ -1,4 +1,4 @@
-// Broken files, and models of every shape: an error or the same model, never anything else.
+// Broken files give an error or a model, and random models are read back as they were written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@
 namespace poise {
 namespace {
 
-// Reads a broken file and every byte of its tensors: what comes out is an invalid_file error, or a model.
+// Reads a broken file and every byte of its tensors. The result is an invalid_file error, or a model.
 void survive(std::vector<std::byte> bytes) {
   try {
     const Model model = read(std::move(bytes));
@@ -168,7 +168,7 @@ void expect_same_tensors(const Model& a, const Model& b) {
   }
 }
 
-TEST(AltRobustness, WhatIsWrittenIsReadBack) {
+TEST(AltRobustness, WrittenModelsAreReadBack) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
     const Model model = RandomModel(seed).make();
@@ -206,7 +206,7 @@ TEST(AltRobustness, ItIsReadTheSameWithoutAMapping) {
   std::filesystem::remove(path);
 }
 
-// The specification's own example, "hello", "world" and "!", with its lengths, size and padding as they have to be.
+// The specification's own example: the tokens "hello", "world" and "!", with the right lengths, size and padding.
 TEST(AltRobustness, TheWorkedTokenizerExample) {
   Model model;
   model.vocabulary.emplace();

@@ -77,7 +77,7 @@ TEST(AltV1, EveryWayOfWritingItIsReadAsTheSameModel) {
   }
 }
 
-TEST(AltV1, ASizeThatStandsTwiceMayCountAsPartOfTheHeader) {
+TEST(AltV1, ARepeatedSizeMayCountAsPartOfTheHeader) {
   FileBuilder builder;
   builder.size_twice = true;
   builder.sizes = FileBuilder::Sizes::fields;
@@ -118,7 +118,7 @@ TEST(AltV1, QuantizedTensorsAreRefusedWithTheReason) {
       HasSubstr("alt1 has no scales, so it cannot hold the quantized tensor model.layers.0.self_attn.k_proj.weight"));
 }
 
-// Its reader would refuse the file.
+// Version 1's reader refuses files with a negative length.
 TEST(AltV1, ANegativeLengthIsRefused) {
   Model model = read(read_annotated_hex("formats/alt/v1.hex"));
   model.config->max_position_embeddings = -1;
@@ -127,7 +127,7 @@ TEST(AltV1, ANegativeLengthIsRefused) {
   EXPECT_THAT(error.what(), HasSubstr("alt1: context_length: -1, expected 0 or more"));
 }
 
-TEST(AltV1, WhatConvertWouldChangeIsTold) {
+TEST(AltV1, ReportsWhatConvertWouldChange) {
   const auto golden = read_annotated_hex("formats/alt/v1.hex");
   auto bytes = golden;
   const std::size_t data_type = 32 + 16 + 4 + 7 + 6 * 4 + 3 * 4;
@@ -139,7 +139,7 @@ TEST(AltV1, WhatConvertWouldChangeIsTold) {
   EXPECT_EQ(written(model, kAltV1), golden);
 }
 
-TEST(AltV1, WhatItCannotHoldIsSaid) {
+TEST(AltV1, ReportsWhatItCannotHold) {
   Model model = read(FileBuilder().v2());
   EXPECT_THAT(losses_of(model, kAltV1, {}),
               ElementsAre("alt1 cannot hold base_model", "alt1 cannot hold author", "alt1 cannot hold created_at",
@@ -149,7 +149,7 @@ TEST(AltV1, WhatItCannotHoldIsSaid) {
   EXPECT_THAT(losses_of(read(read_annotated_hex("formats/alt/v1.hex")), kAltV2, {}), IsEmpty());
 }
 
-// Its readers, which know of no other activation, would compute another model.
+// Version 1's readers have no other activation, so they would compute another model.
 TEST(AltV1, OtherActivationsAreRefused) {
   Model model = read(read_annotated_hex("formats/alt/v1.hex"));
   for (const char* usual : {"silu", "swish", ""}) {

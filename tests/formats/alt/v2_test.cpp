@@ -113,7 +113,8 @@ TEST(AltV2, NumbersThatDoNotFitAreRefusedByName) {
   EXPECT_THAT(error.what(), HasSubstr("parameters: hidden_size: 5000000000"));
 }
 
-// The bits of 1e-44 are those of the integer 7, a head size, and those of a head size of 1.1e9 a usual float.
+// The bits of 1e-44 are those of the integer 7, which is a head size. The bits of a head size of 1.1e9 are those of a
+// usual float.
 TEST(AltV2, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
   Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   model.config->rope_theta = 1e-44F;
@@ -127,7 +128,7 @@ TEST(AltV2, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
   EXPECT_EQ(reread.config->head_dim, model.config->head_dim);
 }
 
-TEST(AltV2, WhatItsReaderRefusesIsNotWritten) {
+TEST(AltV2, RefusesModelsThatItsReaderRefuses) {
   Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   model.vocabulary->add("nan", std::numeric_limits<float>::quiet_NaN(), TokenType::normal);
   EXPECT_THAT(error_of([&] { written(model, kAltV2); }).what(),
@@ -143,7 +144,7 @@ TEST(AltV2, WhatItsReaderRefusesIsNotWritten) {
   }
 }
 
-// The first merge that makes a token is its score: ALT has no merges.
+// A token's score is the place of the first merge that makes it, because ALT has no merges.
 TEST(AltV2, MergesAreWrittenAsScores) {
   Model model;
   Vocabulary& vocabulary = model.vocabulary.emplace();

@@ -1,5 +1,5 @@
-// Files of flax.serialization by hand, from its source and MessagePack's specification. What Python's msgpack writes is
-// read in against_msgpack.py.
+// Files like those of flax.serialization, laid out by hand from its source and MessagePack's specification.
+// against_msgpack.py reads files that Python's msgpack writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ TEST(Flax, GoldenBytes) {
   EXPECT_EQ(kernel.shape, (Shape{1, 2}));
   EXPECT_EQ(kernel.require("data").dtype, DType::f16);
   EXPECT_EQ(data_of(model, "a.kernel"), std::string("\x00\x3c\x00\x40", 4));
-  EXPECT_EQ(kernel.require("data").blob->raw()->offset, 28U);  // mapped, where it stands in the file
+  EXPECT_EQ(kernel.require("data").blob->raw()->offset, 28U);  // mapped at its offset in the file
   EXPECT_EQ(*model.attributes.find("a.step"), Value(3));
   // "u1" is a type of NumPy, but not the name of one.
   ASSERT_EQ(model.warnings.size(), 1U);
@@ -110,7 +110,7 @@ TEST(Flax, ChunksAreJoined) {
   const auto chunk = [](const std::string& elements) {
     return array("\x91" + std::string(1, static_cast<char>(elements.size() / 2)), "int16", elements);
   };
-  // In any order of the keys.
+  // The keys may be in any order.
   const Model model = opened(map(
       {text("w"),
        map({text("chunks"), map({text("1"), chunk("efgh"), text("0"), chunk("abcd"), text("2"), chunk("ijkl")}),
@@ -142,8 +142,8 @@ TEST(Flax, IsKnownByItsContent) {
               HasSubstr("expected at least one array, found none: this is not a file of Flax"));
 }
 
-// Names and layouts are Flax's: the directory does not run.
-TEST(Flax, ADirectoryTellsToOpenTheFile) {
+// Names and layouts are Flax's, so the directory does not run.
+TEST(Flax, ADirectoryAdvisesToOpenTheFile) {
   const support::TemporaryDirectory directory;
   support::put(directory / "config.json", "{}");
   support::put(directory / "flax_model.msgpack", map({text("w"), array("\x91\x01", "int8", "x")}));

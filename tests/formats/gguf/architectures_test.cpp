@@ -1,6 +1,6 @@
-// What llama.cpp's conversion does to each architecture, both ways. Files are put together from the GGUF specification
-// of ggml, names and keys are those of llama.cpp's conversion/ (v0.5.0); scripts/compare_llama_cpp.py compares whole
-// models with llama.cpp itself.
+// The changes of llama.cpp's conversion for each architecture, both ways. Files are put together from the GGUF
+// specification of ggml; names and keys are those of llama.cpp's conversion/ (v0.5.0). scripts/compare_llama_cpp.py
+// compares whole models with llama.cpp itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ std::string bytes_of(const Model& model, std::string_view name) {
   return tensor == nullptr ? "no such tensor" : support::to_string(read_all(*tensor->require("data").blob));
 }
 
-// The data of a tensor in a file, found by another reading of its header: names that no architecture knows stay.
+// Returns the data of a tensor in a file, found by another reader: names that no architecture has stay.
 std::string stored(const Model& model, std::string_view name) {
   std::string file = support::to_string(support::written(model, kGguf));
   const std::string key = text("general.architecture");
@@ -56,12 +56,12 @@ std::string stored(const Model& model, std::string_view name) {
   return bytes_of(read(file), name);
 }
 
-// How the file has the numbers that the reader changed. Null: as they are.
+// Returns the stored form of numbers that the reader changed. Null: they are as in the file.
 const StoredAs* stored_as(const Model& model, std::string_view name) {
   return model.find(name)->require("data").blob->stored_as();
 }
 
-// A minimal file of an architecture.
+// Makes the metadata of a minimal file of an architecture.
 std::vector<Entry> entries(const std::string& name, const std::vector<Entry>& more = {}) {
   std::vector<Entry> all = {text_entry("general.architecture", name),    u32_entry(name + ".context_length", 64),
                             u32_entry(name + ".embedding_length", 8),    u32_entry(name + ".block_count", 2),
@@ -79,14 +79,14 @@ Model model_of(const std::string& config, const std::string& model_type) {
 
 constexpr std::string_view kNoVocabulary = "llama.cpp runs the file with token ids only: the model has no vocabulary";
 
-// There is no vocabulary.
+// Returns the losses, without that of the vocabulary, which these models lack.
 std::vector<std::string> losses(const Model& model) {
   std::vector<std::string> all = losses_of(model, kGguf, {});
   std::erase(all, kNoVocabulary);
   return all;
 }
 
-TEST(GgufArchitectures, AModelWithoutVocabularyIsNoneForLlamaCpp) {
+TEST(GgufArchitectures, AModelWithoutVocabularyHasNoTokensForLlamaCpp) {
   Model model = model_of(
       R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64})",
       "llama");
@@ -113,7 +113,7 @@ TEST(GgufArchitectures, Qwen3MoeCountsItsExpertsByEitherKey) {
   }
 }
 
-// 0.3 - 1 has no exact float32, and still the file is made again as it was.
+// 0.3 - 1 is not an exact float32, but the written file has the original bytes.
 TEST(GgufArchitectures, NormsOfGemmaAreStoredPlusOne) {
   const std::string norm = floats({1.5F, 0.3F, 1.0F, -2, 1, 1, 1, 1});
   const Model model = read(
@@ -136,7 +136,7 @@ TEST(GgufArchitectures, NormsOfGemmaAreStoredPlusOne) {
   EXPECT_THAT(values(*read_again(other).find("model.norm.weight")), ElementsAre(0.25F, -0.5F));
 }
 
-// A piece that begins and ends inside numbers.
+// Reads pieces that begin and end inside numbers.
 TEST(GgufArchitectures, PiecesOfNormsAreThoseOfTheWhole) {
   std::vector<float> numbers(3000);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i) / 64;
@@ -177,7 +177,7 @@ TEST(GgufArchitectures, StackedExpertsAreTensorsOfTheirOwn) {
   EXPECT_EQ(stored(model, "blk.1.ffn_gate_inp.weight"), std::string(64, 'r'));
 }
 
-// As llama.cpp wrote them before April 2024; they are stacked when they are written again.
+// llama.cpp wrote such files before April 2024. The experts are stacked when they are written again.
 TEST(GgufArchitectures, ExpertsMayHaveTensorsOfTheirOwn) {
   const std::string first = floats(std::vector<float>(32, 1));
   const std::string second = floats(std::vector<float>(32, 2));
@@ -254,7 +254,7 @@ TEST(GgufArchitectures, MissingExpertsOfGgufFilesAreReported) {
   EXPECT_THAT(losses_with(2), testing::Not(Contains(HasSubstr("experts"))));
 }
 
-// In another order of tensors than their numbers.
+// The tensors are not in the order of their numbers.
 TEST(GgufArchitectures, ExpertsAreStackedByTheirNumbers) {
   Model model = model_of(kTwoExpertsOfQwen, "qwen3_moe");
   for (const char* number : {"1", "0"}) {
@@ -287,7 +287,7 @@ TEST(GgufArchitectures, MatricesOfGpt2AreTransposed) {
   EXPECT_EQ(stored_as(model, "transformer.h.0.attn.c_attn.bias"), nullptr);
 }
 
-// Two heads of queries, and one of keys, with four rows each.
+// There are two heads of queries and one of keys, with four rows each.
 TEST(GgufArchitectures, RowsOfLlamaAreInterleavedByHead) {
   const std::string queries = "a1b2c3d4e5f6g7h8";
   const Model model = read(file_of(entries("llama", {u32_entry("llama.attention.head_count_kv", 1)}),
@@ -308,7 +308,7 @@ TEST(GgufArchitectures, RowsOfLlamaAreInterleavedByHead) {
   EXPECT_EQ(stored(model, "blk.0.attn_q.weight"), queries);
 }
 
-// A conversion keeps the stored form of tensors that it leaves alone, and only of these.
+// A conversion keeps the stored form only of tensors that it does not change.
 TEST(GgufArchitectures, ComputedNumbersAreNotStored) {
   const std::string row = floats({1, 2, 3, 4});
   const std::string name = "model.layers.0.self_attn.q_proj.weight";
@@ -323,7 +323,7 @@ TEST(GgufArchitectures, ComputedNumbersAreNotStored) {
   EXPECT_EQ(change({.quantize = StoredType{.dtype = DType::qint8}}), nullptr);
 }
 
-// They stay what they are, and run along columns.
+// Blocks keep their bytes, and run along columns.
 TEST(GgufArchitectures, BlocksOfTransposedMatricesStay) {
   const std::string block = std::string("\x00\x3c", 2) + std::string(32, '\x03');  // q8_0: scale 1, codes 3
   const std::string other = std::string("\x00\x3c", 2) + std::string(32, '\x04');
@@ -338,7 +338,7 @@ TEST(GgufArchitectures, BlocksOfTransposedMatricesStay) {
   EXPECT_EQ(stored(model, "blk.0.attn_output.weight"), block + other);
 }
 
-// The codes are those of llama.cpp's matrix: the largest of each column is 127 scales.
+// Codes are made from llama.cpp's matrix: the largest number of each column is 127 scales.
 TEST(GgufArchitectures, MatricesOfGpt2BecomeBlocksOfColumns) {
   Model model = model_of(R"({"n_embd": 32, "n_head": 2})", "gpt2");
   std::vector<float> numbers;
@@ -354,7 +354,8 @@ TEST(GgufArchitectures, MatricesOfGpt2BecomeBlocksOfColumns) {
   EXPECT_EQ(made.quantized.front().bytes_out, 68U);
 }
 
-// In .zt files, too; blocks of rows, as older ones may have them, become numbers when asked, and blocks of columns.
+// This holds for .zt files, too. Blocks of rows, which older files may have, become numbers or blocks of columns when
+// asked.
 TEST(GgufArchitectures, BlocksOfRowsOfGpt2AreConverted) {
   const Model rows =
       read(file_of({}, {{"transformer.h.0.attn.c_proj.weight", {32, 32}, 8, std::string(34 * 32, '\0')}}).bytes());
@@ -370,7 +371,7 @@ TEST(GgufArchitectures, BlocksOfRowsOfGpt2AreConverted) {
   EXPECT_EQ(layout(find_format_by_name("zt"), {}), "gguf.q8_0/1");
 }
 
-// Numbers of half a byte are made others before.
+// Numbers of half a byte are first converted to other numbers.
 TEST(GgufArchitectures, NarrowNumbersOfGpt2BecomeBlocks) {
   Model model = model_of(R"({"n_embd": 32, "n_head": 2})", "gpt2");
   // E2M1: 2 is 1, low nibbles first.
@@ -383,7 +384,7 @@ TEST(GgufArchitectures, NarrowNumbersOfGpt2BecomeBlocks) {
   EXPECT_EQ(numbers[62], 1);
 }
 
-// Blocks of columns are not blocks of rows.
+// Only GPT-2's blocks run along columns.
 TEST(GgufArchitectures, BlocksOfColumnsAreGpt2s) {
   const Model gpt2 =
       read(file_of(entries("gpt2"), {{"blk.0.attn_output.weight", {32, 2}, 8, std::string(68, '\0')}}).bytes());
@@ -441,7 +442,7 @@ TEST(GgufArchitectures, FactorsOfFrequenciesAreRopeScaling) {
                                                                       {"low_freq_factor", 1.0},
                                                                       {"high_freq_factor", 4.0},
                                                                       {"original_max_position_embeddings", 8192}}));
-  // Other factors say by how much each frequency is divided in contexts of any length.
+  // Other factors become longrope: each divides its frequency in contexts of any length.
   const Attributes other = *with_rope_freqs({1, 2}).config_json.get_if<Attributes>("rope_scaling");
   EXPECT_EQ(*other.find("rope_type"), Value("longrope"));
   EXPECT_EQ(*other.find("long_factor"), Value(Value::Array{1.0, 2.0}));
@@ -462,7 +463,7 @@ TEST(GgufArchitectures, RopeScalingOfLlama3IsWrittenAsFactors) {
   for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(factors[i], kLlama3[i], 1e-6F * kLlama3[i]);
 }
 
-// What llama.cpp does: load_hparams() of llama-model.cpp.
+// Source: load_hparams() of llama.cpp's llama-model.cpp.
 TEST(GgufArchitectures, AFactorWithoutATypeScalesLinearly) {
   const auto scaling = [](std::vector<Entry> more) {
     return read(file_of(entries("llama", std::move(more)), {}).bytes()).config_json;
@@ -510,8 +511,8 @@ TEST(GgufArchitectures, LongropeIsTwoTensorsAndAFactor) {
                                                                       {"attention_factor", 2.0}}));
 }
 
-// yarn multiplies by 0.1 ln(factor) + 1, which is 1.1386294 for a factor of 4; llama.cpp multiplies that by a number of
-// its own.
+// yarn multiplies by 0.1 ln(factor) + 1, which is 1.1386294 for a factor of 4. llama.cpp multiplies this by
+// rope.scaling.attn_factor.
 TEST(GgufArchitectures, YarnHasAFactorOfAttention) {
   const auto with = [](const std::string& more) {
     return model_of(
@@ -548,7 +549,7 @@ TEST(GgufArchitectures, YarnHasAFactorOfAttention) {
             Value(Attributes{{"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 2.2772589}}));
 }
 
-// llama.cpp multiplies by it without yarn, too, and transformers has no word for that.
+// llama.cpp multiplies by this factor without yarn, too; transformers has no key for it.
 TEST(GgufArchitectures, AFactorOfAttentionAloneIsKeptAndNotRun) {
   const Model model = read(file_of(entries("llama", {f32_entry("llama.rope.scaling.attn_factor", 2)}), {}).bytes());
   EXPECT_EQ(*model.config_json.find("rope_scaling"), Value(Attributes{{"rope_type", "default"}, {"attn_factor", 2.0}}));
@@ -572,7 +573,7 @@ TEST(GgufArchitectures, WindowsOfLayers) {
             R"(["full_attention","sliding_attention"])");
   EXPECT_EQ(types(u32_entry(kPattern, 2)), R"(["sliding_attention","full_attention"])");
   EXPECT_EQ(types(u32_entry(kPattern, 0)), "none");
-  EXPECT_EQ(types(array_entry(kPattern, kBool, {"\x01"})), "none");  // not as many as layers
+  EXPECT_EQ(types(array_entry(kPattern, kBool, {"\x01"})), "none");  // fewer items than layers
   const Model olmo = read(file_of(entries("olmo2", {u32_entry("olmo2.attention.sliding_window", 8)}), {}).bytes());
   EXPECT_EQ(to_json(*olmo.config_json.find("layer_types")), R"(["sliding_attention","sliding_attention"])");
 
@@ -585,12 +586,12 @@ TEST(GgufArchitectures, WindowsOfLayers) {
   };
   const std::string four = number(kArray, 4) + number(kBool, 4) + number(4, 8);
   EXPECT_EQ(written(R"("sliding_window_pattern": 2)"), four + std::string("\x01\x00\x01\x00", 4));
-  EXPECT_EQ(written(R"("sliding_window_pattern": 6)"), "");  // llama.cpp's own
+  EXPECT_EQ(written(R"("sliding_window_pattern": 6)"), "");  // llama.cpp's default
   EXPECT_EQ(written(R"("layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"])"),
             four + std::string("\x00\x01\x01\x00", 4));
 }
 
-TEST(GgufArchitectures, WhatFilesDoNotSayIsWhatLlamaCppComputes) {
+TEST(GgufArchitectures, MissingKeysHaveLlamaCppsDefaults) {
   const auto config = [](const std::string& name, std::uint32_t layers, const std::vector<TensorEntry>& tensors = {}) {
     auto all = entries(name);
     all[3] = u32_entry(name + ".block_count", layers);
@@ -608,8 +609,8 @@ TEST(GgufArchitectures, WhatFilesDoNotSayIsWhatLlamaCppComputes) {
             Value(3));
 }
 
-// An absent key is not the same number to both: llama-hparams.h and models/gemma2.cpp of llama.cpp, Phi3Config and
-// Gemma2Config of transformers.
+// For a missing key, llama.cpp and transformers have different defaults: llama-hparams.h and models/gemma2.cpp of
+// llama.cpp, Phi3Config and Gemma2Config of transformers.
 TEST(GgufArchitectures, KeysWhoseAbsenceMeansAnotherNumberAreWritten) {
   const auto number_of = [](const Model& model, const std::string& name) -> std::optional<std::uint32_t> {
     const std::string file = support::to_string(support::written(model, kGguf));
@@ -640,8 +641,8 @@ TEST(GgufArchitectures, KeysWhoseAbsenceMeansAnotherNumberAreWritten) {
             std::nullopt);
 }
 
-// The file has no key "hidden_size".
-TEST(GgufArchitectures, AHyperparameterThatIsMissingIsNamedAsTheFileDoes) {
+// The file's key is not called "hidden_size".
+TEST(GgufArchitectures, AMissingHyperparameterIsNamedByTheFilesKey) {
   const auto refusal = [](std::size_t index, const std::vector<Entry>& instead) {
     std::vector<Entry> all = entries("llama");
     all.erase(all.begin() + static_cast<std::ptrdiff_t>(index));
@@ -665,7 +666,7 @@ TEST(GgufArchitectures, TheLargestGemmaScalesByHiddenSize) {
   EXPECT_EQ(*read(file_of(all, {}).bytes()).config_json.find("query_pre_attn_scalar"), Value(4));
 }
 
-TEST(GgufArchitectures, WhatLlamaCppComputesOtherwiseIsSaid) {
+TEST(GgufArchitectures, DifferencesOfLlamaCppsComputationAreReported) {
   const auto said = [](const std::string& more, const std::string& model_type) {
     return losses(model_of(
         R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 4, "max_position_embeddings": 64)" +
@@ -720,7 +721,8 @@ TEST(GgufArchitectures, WhatLlamaCppComputesOtherwiseIsSaid) {
 constexpr auto kSmall =
     R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64, "tie_word_embeddings": true})";
 
-// llama.cpp counts the tensors of a file: one without a name ends it. Those that nothing computes with can be left out.
+// llama.cpp counts the tensors of a file, so it fails for one without a name. Tensors that no computation uses can be
+// left out.
 TEST(GgufArchitectures, TensorsWithoutANameAreRefused) {
   const auto refusal = [](const char* config, const char* type, const char* name) {
     Model model = model_of(config, type);
@@ -740,7 +742,7 @@ TEST(GgufArchitectures, TensorsWithoutANameAreRefused) {
   EXPECT_EQ(refusal(kSmall, "llama", "vision_tower.norm.weight").remedies().size(), 1U);
 }
 
-// Old checkpoints store numbers that every reader computes.
+// Old checkpoints store tensors that every reader computes itself.
 TEST(GgufArchitectures, ComputedTensorsAreLeftOut) {
   Model model = model_of(kSmall, "llama");
   model.add(make_tensor("model.layers.0.self_attn.rotary_emb.inv_freq", {2}, {1, 0.5F}));
@@ -749,7 +751,7 @@ TEST(GgufArchitectures, ComputedTensorsAreLeftOut) {
   EXPECT_EQ(read_again(model).size(), 0U);
 }
 
-// The program that the file is for may read them.
+// The program that wrote the file may need these tensors.
 TEST(GgufArchitectures, ComputedTensorsOfGgufFilesStay) {
   const std::string name = "blk.0.rotary_emb.inv_freq";
   const Model model = read(file_of(entries("llama"), {{name, {2}, 0, floats({1, 0.5F})}}).bytes());
@@ -773,14 +775,14 @@ TEST(GgufArchitectures, TheOutputOfATiedModelIsStoredWhereItIsRequired) {
     if (output == nullptr) continue;
     EXPECT_EQ(bytes_of(reread, "lm_head.weight"), bytes_of(model, "model.embed_tokens.weight"));
     EXPECT_THAT(report.losses, Contains(HasSubstr("the file has model.embed_tokens.weight twice, as lm_head.weight")));
-    // A writer that is given the tensors themselves.
+    // A writer may get the tensors themselves.
     EXPECT_THAT(support::error_of([&] { support::written(model, kGguf); }).message(),
                 HasSubstr("it requires output.weight in olmo2 models"));
   }
 }
 
-// A part of a model is a file for other programs.
-TEST(GgufArchitectures, MissingTensorsAreTold) {
+// A part of a model is written, because other programs may use it.
+TEST(GgufArchitectures, MissingTensorsAreReported) {
   Model model = model_of(kSmall, "llama");
   model.add(make_tensor("model.norm.weight", {8}, std::vector<float>(8)));
   EXPECT_THAT(losses(model), ElementsAre(testing::StartsWith("llama.cpp may not load the file: tensor ")));

@@ -1,5 +1,5 @@
-// What llama.cpp refuses (gguf_init_from_file of ggml: each tensor begins where the one before it ends) and what no
-// reader looks at.
+// Findings about files that llama.cpp refuses (gguf_init_from_file of ggml: each tensor begins where the one before it
+// ends), and about bytes that no reader looks at.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class GgufAudit : public testing::Test {
   }
   static ByteFile whole() { return file_of({u32_entry("a.number", 7)}, tensors()); }
 
-  // Everything is a warning: Poise reads the file.
+  // All findings are warnings, because Poise reads the file.
   std::vector<std::string> warnings(const std::string& bytes) const {
     const auto path = directory_ / "m.gguf";
     support::put(path, bytes);
@@ -41,7 +41,7 @@ class GgufAudit : public testing::Test {
   support::TemporaryDirectory directory_;
 };
 
-TEST_F(GgufAudit, ASoundFileHasNothing) {
+TEST_F(GgufAudit, ASoundFileHasNoFindings) {
   EXPECT_THAT(warnings(whole().bytes()), IsEmpty());
   EXPECT_THAT(warnings(file_of({u32_entry("a.number", 7)}, {}).bytes()), IsEmpty());
   const std::string padded = whole().bytes();
@@ -49,17 +49,17 @@ TEST_F(GgufAudit, ASoundFileHasNothing) {
   EXPECT_THAT(warnings(file_of({}, {{"none", {0}, 0, ""}, {"a", {1}, 0, std::string(4, 'a')}}).bytes()), IsEmpty());
 }
 
-TEST_F(GgufAudit, TellsOfBytesThatBelongToNothing) {
+TEST_F(GgufAudit, ReportsBytesThatBelongToNoTensor) {
   EXPECT_THAT(warnings(whole().bytes() + std::string(64, '\0')),
               ElementsAre("no entry of the file refers to these 88 bytes"));
   EXPECT_THAT(warnings(whole().bytes() + "x"), ElementsAre("no entry of the file refers to these 25 bytes"));
-  // A hole of 32 bytes before the last tensor.
+  // The file has a hole of 32 bytes before the last tensor.
   EXPECT_THAT(warnings(whole().u64("offset 2", 96).raw("padding 1", std::string(32, '\0')).bytes()),
               ElementsAre("no entry of the file refers to these 32 bytes"));
 }
 
-// GGML_ASSERT(id_to_token.size() == token_to_id.size()) of llama-vocab.cpp; it names empty tokens itself.
-TEST_F(GgufAudit, TellsOfTokensWithOneText) {
+// Source: GGML_ASSERT(id_to_token.size() == token_to_id.size()) of llama-vocab.cpp, which gives names to empty tokens.
+TEST_F(GgufAudit, ReportsTokensWithTheSameText) {
   const auto file = [](const std::vector<std::string>& tokens) {
     std::vector<std::string> texts;
     for (const std::string& token : tokens) texts.push_back(text(token));
@@ -74,7 +74,7 @@ TEST_F(GgufAudit, TellsOfTokensWithOneText) {
               ElementsAre(HasSubstr("\"a\", and 2 more repeat a text: llama.cpp exits")));
 }
 
-TEST_F(GgufAudit, TellsOfPaddingThatIsNotZero) {
+TEST_F(GgufAudit, ReportsPaddingThatIsNotZero) {
   for (const std::string field : {"padding", "padding 0", "padding 2"}) {
     SCOPED_TRACE(field);
     std::string bytes = whole().bytes();
@@ -84,16 +84,16 @@ TEST_F(GgufAudit, TellsOfPaddingThatIsNotZero) {
   }
 }
 
-TEST_F(GgufAudit, TellsOfTensorsThatShareAPlace) {
+TEST_F(GgufAudit, ReportsTensorsThatShareAnOffset) {
   auto all = tensors();
   all[2] = {"c", {8}, 0, std::string(32, 'c')};
-  // The last one's bytes are nobody's then.
+  // The bytes of the last tensor then belong to no tensor.
   EXPECT_THAT(warnings(file_of({}, all).u64("offset 2", 32).bytes()),
               ElementsAre("tensor c: it is at the offset of tensor b, 32: llama.cpp refuses the file",
                           "no entry of the file refers to these 32 bytes"));
 }
 
-TEST_F(GgufAudit, TellsOfTensorsOutOfOrder) {
+TEST_F(GgufAudit, ReportsTensorsOutOfOrder) {
   const auto in_order = [](std::uint64_t a, std::uint64_t b, std::uint64_t c) {
     return file_of({}, {{"a", {8}, 0, std::string(32, 'a')},
                         {"b", {8}, 0, std::string(32, 'b')},
@@ -111,7 +111,7 @@ TEST_F(GgufAudit, TellsOfTensorsOutOfOrder) {
   EXPECT_THAT(warnings(in_order(64, 32, 0)), ElementsAre(HasSubstr(", and so do those of another one: llama.cpp")));
 }
 
-TEST_F(GgufAudit, TellsOfNamesThatOtherProgramsReadOtherwise) {
+TEST_F(GgufAudit, ReportsNamesThatOtherProgramsReadDifferently) {
   const auto named = [](const std::string& name) {
     return file_of({}, {{name, {1}, 0, std::string(4, '\0')}}).bytes();
   };
@@ -121,7 +121,7 @@ TEST_F(GgufAudit, TellsOfNamesThatOtherProgramsReadOtherwise) {
   EXPECT_THAT(warnings(named("a b\xc3\xa9")), IsEmpty());
 }
 
-TEST_F(GgufAudit, LooksAtEveryPartOfASplitModel) {
+TEST_F(GgufAudit, ChecksEveryPartOfASplitModel) {
   const auto part = [](std::uint32_t part_number, const std::string& name) {
     return file_of({{"split.no", kU16, number(part_number, 2)}, {"split.count", kU16, number(2, 2)}},
                    {{name, {1}, 0, std::string(4, '\0')}})

@@ -84,7 +84,7 @@ TEST_F(GgufEdit, RefusesNumbersOfAnotherType) {
             "general.name: expected a value of type text, found 3");
 }
 
-// As a list, and as the JSON that the command takes. llama.cpp's converter writes tags as a list of texts.
+// Lists are given as lists, and as the JSON text of the command. llama.cpp's converter writes tags as a list of texts.
 TEST_F(GgufEdit, TakesListsOfTheKeysType) {
   edit(path(), {.set = {{"a.list", Value::Array{5, -6}}, {"general.tags", R"(["a", "b\nc"])"}}, .erase = {}});
   std::vector<Entry> expected = entries();
@@ -109,7 +109,7 @@ TEST_F(GgufEdit, TakesListsOfTheKeysType) {
             "general.tags: expected a value of type [text], found [\"a\",1]");
 }
 
-// A float32 is written for an integer and for a number that float32 does not have.
+// Integers, and numbers that float32 does not have, become float32.
 TEST_F(GgufEdit, TakesNumbersForListsOfFloats) {
   store(file_of({array_entry("a.list", kF32, {number(0, 4)})}, tensors()).bytes());
   edit(path(), {.set = {{"a.list", "[1, 0.1]"}}, .erase = {}});
@@ -118,7 +118,7 @@ TEST_F(GgufEdit, TakesNumbersForListsOfFloats) {
 }
 
 // Unchanged entries keep their bytes, and keys keep their types.
-TEST_F(GgufEdit, GivesTheFileThatSaysSo) {
+TEST_F(GgufEdit, ChangesOnlyTheGivenEntries) {
   edit(path(), {.set = {{"general.name", "a new, longer name of the model"},
                         {"a.number", "4000000000"},
                         {"a.float", "-2.25"},
@@ -130,9 +130,8 @@ TEST_F(GgufEdit, GivesTheFileThatSaysSo) {
   EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
 }
 
-// The header ends in the same padding: the file stays the same one, and only bytes of the header change.
-// llama.cpp loads no file whose keys have another type. Which it wants: src/llama-model.cpp, v0.5.0.
-TEST_F(GgufEdit, NewKeysHaveTheTypeThatLlamaCppWants) {
+// llama.cpp does not load files whose keys have another type. Source: src/llama-model.cpp, v0.5.0.
+TEST_F(GgufEdit, NewKeysHaveTheTypeThatLlamaCppRequires) {
   store(file_of({text_entry("general.architecture", "zebra"), u32_entry("zebra.block_count", 0)}, tensors()).bytes());
   edit(path(), {.set = {{"tokenizer.ggml.add_bos_token", "false"},
                         {"tokenizer.ggml.eot_token_id", "7"},
@@ -158,7 +157,7 @@ TEST_F(GgufEdit, NewKeysHaveTheTypeThatLlamaCppWants) {
 }
 
 // The number of heads determines the order of a matrix's rows.
-TEST_F(GgufEdit, RefusesWhatTensorsDoNotFit) {
+TEST_F(GgufEdit, RefusesValuesThatTensorsDoNotFit) {
   store(file_of({text_entry("general.architecture", "llama"), u32_entry("llama.attention.head_count", 2),
                  u32_entry("llama.block_count", 1), u32_entry("llama.embedding_length", 4),
                  u32_entry("llama.feed_forward_length", 4), u32_entry("llama.context_length", 8)},
@@ -171,7 +170,7 @@ TEST_F(GgufEdit, RefusesWhatTensorsDoNotFit) {
   EXPECT_EQ(open(path()).size(), 1U);
 }
 
-// Each changes how many tensors there are, or how large they are.
+// Each key determines the number of tensors, or their size.
 TEST_F(GgufEdit, RefusesSizesThatTensorsDoNotFit) {
   convert(source_directory() / "examples/nano-mistral", path(), {.write = {.overwrite = true}});
   for (const auto& [key, text] : {std::pair<std::string, std::string>{"llama.block_count", "3"},
@@ -228,7 +227,7 @@ TEST_F(GgufEdit, RefusesToLoseSpecialTokens) {
   edit(path(), {.set = {{end, "958"}}, .erase = {}});
 }
 
-// GPT-2 has a learned position for each of its context.
+// GPT-2 has a learned position for each token of its context.
 TEST_F(GgufEdit, RefusesMorePositionsThanAGpt2Has) {
   const auto zeros = [](std::uint64_t count) { return std::string(4 * count, '\0'); };
   std::vector<TensorEntry> all = {{"token_embd.weight", {4, 3}, 0, zeros(12)},
@@ -256,7 +255,7 @@ TEST_F(GgufEdit, RefusesMorePositionsThanAGpt2Has) {
               AllOf(HasSubstr("the edited file would fail verify"), HasSubstr("transformer.wpe.weight")));
 }
 
-// Nothing reads the attributes of the others.
+// Programs read attributes only from the first part.
 TEST_F(GgufEdit, RefusesAPartThatIsNotTheFirst) {
   const support::TemporaryDirectory directory;
   const auto part = [&](std::uint64_t part_number) {
@@ -311,7 +310,7 @@ TEST_F(GgufEdit, GivesTheSameBytesEitherWay) {
   }
 }
 
-TEST_F(GgufEdit, AnInterruptedOneIsRefusedUntilTheNext) {
+TEST_F(GgufEdit, AnInterruptedEditIsRefusedUntilTheNextEdit) {
   const std::string before = load();
   std::string after = before;
   after.replace(before.find("old"), 3, "new");
@@ -338,7 +337,7 @@ TEST_F(GgufEdit, AnInterruptedOneIsRefusedUntilTheNext) {
   edit(path(), {.set = {{"a.number", "7"}}, .erase = {}});
   EXPECT_EQ(load(), before);
   EXPECT_FALSE(std::filesystem::exists(undo_file));
-  // Other bytes, or an undo file for another file: nothing is rolled back.
+  // If other bytes are in the file, or the undo file is for another file, nothing is rolled back.
   for (const std::string& content :
        {std::string("poise undo 1\n\0\0\0", 16) + number(at, 8) + number(3, 8) + "oxdnxw",
         std::string("poise undo 1\n\0\0\0", 16) + number(~0ULL, 8) + number(3, 8) + "oldnew",
@@ -353,8 +352,8 @@ TEST_F(GgufEdit, AnInterruptedOneIsRefusedUntilTheNext) {
   }
 }
 
-// poise.config counts for Poise.
-TEST_F(GgufEdit, RefusesWhatOnlyLlamaCppWouldSee) {
+// Poise reads poise.config instead.
+TEST_F(GgufEdit, RefusesChangesThatOnlyLlamaCppWouldSee) {
   store(file_of({text_entry("general.architecture", "llama"), u32_entry("llama.context_length", 64),
                  u32_entry("llama.embedding_length", 8), u32_entry("llama.block_count", 0),
                  u32_entry("llama.feed_forward_length", 4), u32_entry("llama.attention.head_count", 2),
@@ -373,7 +372,7 @@ TEST_F(GgufEdit, RefusesWhatOnlyLlamaCppWouldSee) {
             Value(Attributes{{"rope_type", "linear"}, {"factor", 4.0}}));
 }
 
-TEST_F(GgufEdit, RefusesWhatIsNoValueOfTheType) {
+TEST_F(GgufEdit, RefusesValuesOfAnotherType) {
   EXPECT_THAT(refusal({.set = {{"a.number", "-1"}}, .erase = {}}),
               HasSubstr("a.number: expected a number of type u32, found \"-1\""));
   EXPECT_THAT(refusal({.set = {{"a.flag", "yes"}}, .erase = {}}),

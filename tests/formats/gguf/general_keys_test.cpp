@@ -1,4 +1,4 @@
-// The keys "general.*". The expected values were computed by gguf-py of llama.cpp v0.5.0: Metadata.load(),
+// Tests of the keys "general.*". The expected values were computed by gguf-py of llama.cpp v0.5.0: Metadata.load(),
 // Metadata.get_model_id_components(), Metadata.id_to_title() and gguf.size_label() of these inputs.
 #include "formats/gguf/metadata.hpp"
 
@@ -109,7 +109,7 @@ TEST(GgufGeneralKeys, SizeLabels) {
   EXPECT_EQ(label_of({}), "");
 }
 
-// A copy of the example with another card, in a directory of that name.
+// Makes a copy of the example with another card, in a directory of that name.
 std::filesystem::path put_directory(const support::TemporaryDirectory& parent, const std::string& name,
                                     const std::string& card) {
   const std::filesystem::path directory = parent / name;
@@ -119,7 +119,7 @@ std::filesystem::path put_directory(const support::TemporaryDirectory& parent, c
   return directory;
 }
 
-// The keys "general.*" of its GGUF file, as JSON with their types.
+// Returns the keys "general.*" of its GGUF file, as JSON with their types.
 std::vector<std::string> general_keys(const std::filesystem::path& directory) {
   const Model model = open(directory);
   const auto file = Source::from_memory(support::written(model, kGguf), "x.gguf");
@@ -179,7 +179,7 @@ TEST(GgufGeneralKeys, AreThoseOfTheCardAndTheName) {
                   "version text \"v0.2\""));
 }
 
-// llama-vocab.cpp looks for these tokens with at(), which throws.
+// llama-vocab.cpp finds these tokens with at(), which throws if they are missing.
 TEST(GgufGeneralKeys, ANameThatLlamaCppCannotLoadIsLeftOut) {
   Model model;
   model.origin.path = "phi3-tiny.zt";
@@ -195,8 +195,8 @@ TEST(GgufGeneralKeys, ANameThatLlamaCppCannotLoadIsLeftOut) {
   EXPECT_EQ(write_general(model, true, {}, whole).name, "Phi3 Tiny");
 }
 
-// No base model, no date, no author, no id: nobody has stated them.
-TEST(GgufGeneralKeys, NothingIsInvented) {
+// Base model, date, author and uuid stay missing, because no file states them.
+TEST(GgufGeneralKeys, NoValueIsInvented) {
   const support::TemporaryDirectory parent;
   const auto directory = put_directory(parent, "myfolder", "");
   EXPECT_THAT(general_keys(directory),
@@ -205,7 +205,7 @@ TEST(GgufGeneralKeys, NothingIsInvented) {
   Card card;
   card.model_type = "mistral";
   EXPECT_EQ(open(directory).card, card);
-  // The date of a file is not that of the model: two copies give the same bytes.
+  // The date of a file is not the model's date. So two copies give the same bytes.
   const std::vector<std::byte> file = support::written(open(directory), kGguf);
   EXPECT_EQ(support::to_string(file).find("poise.created_at"), std::string::npos);
   std::filesystem::last_write_time(directory / "model.safetensors", std::filesystem::file_time_type::min());

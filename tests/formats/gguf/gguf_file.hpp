@@ -1,4 +1,4 @@
-// GGUF files put together field by field from the GGUF specification of ggml; knows nothing of the code under test.
+// Puts GGUF files together field by field from the GGUF specification of ggml. Shares no code with the code under test.
 #pragma once
 
 #include <bit>
@@ -41,8 +41,8 @@ struct TensorEntry {
   std::string data;
 };
 
-// Fields: "magic", "version", "tensor count", "metadata count"; of each entry "key N", "type N", "value N"; of each
-// tensor "name N", "rank N", "dimension N.D", "tensor type N", "offset N"; "padding"; "data N", "padding N".
+// The fields are "magic", "version", "tensor count", "metadata count"; for each entry "key N", "type N", "value N"; for
+// each tensor "name N", "rank N", "dimension N.D", "tensor type N", "offset N"; "padding"; "data N", "padding N".
 inline ByteFile file_of(const std::vector<Entry>& entries, const std::vector<TensorEntry>& tensors,
                         std::uint64_t alignment = 32) {
   ByteFile file;

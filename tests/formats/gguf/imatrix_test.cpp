@@ -60,7 +60,7 @@ TEST_F(Imatrix, EachExpertHasItsOwn) {
                                            .bytes()));
   EXPECT_THAT(*matrix.find_weights("model.layers.0.mlp.experts.0.up_proj.weight", "qwen3_moe", 2), ElementsAre(2, 3));
   EXPECT_THAT(*matrix.find_weights("model.layers.0.mlp.experts.1.up_proj.weight", "qwen3_moe", 2), ElementsAre(1, 2));
-  // Of an architecture without a family they stay stacked.
+  // The experts of an architecture without a family stay stacked.
   EXPECT_THAT(*matrix.find_weights("blk.0.ffn_up_exps.weight", "of no family", 2, 2), ElementsAre(2, 3, 1, 2));
   EXPECT_THAT(
       support::error_of([&] { matrix.find_weights("blk.0.ffn_up_exps.weight", "of no family", 2, 3); }).message(),
@@ -84,8 +84,8 @@ TEST_F(Imatrix, TheOlderFormat) {
               ElementsAre(0.5F, 2));
 }
 
-// Chunks and data set come last, and need not be there.
-TEST_F(Imatrix, TellsWhatItIs) {
+// Chunks and data set come last, and may be missing.
+TEST_F(Imatrix, HasProvenance) {
   const auto provenance_of = [&](const std::string& bytes) {
     return Value(ImportanceMatrix(stored(bytes)).provenance());
   };
@@ -103,7 +103,7 @@ TEST_F(Imatrix, TellsWhatItIs) {
             whole);
 }
 
-// A few bytes of the header may ask for all numbers of another tensor again.
+// A few bytes of the header may refer to all numbers of another tensor again.
 TEST_F(Imatrix, TensorsThatShareTheirBytesTakeNoMoreThanTheFileJustifies) {
   std::vector<TensorEntry> tensors;
   for (int i = 0; i < 10; ++i) {

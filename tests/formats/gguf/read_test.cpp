@@ -82,7 +82,7 @@ TEST(Gguf, EveryTypeOfValueIsRead) {
   EXPECT_EQ(*a.find("i16"), Value(-32767));
   EXPECT_EQ(*a.find("u32"), Value(std::uint64_t{0xffffffff}));
   EXPECT_EQ(*a.find("i32"), Value(-2));
-  EXPECT_EQ(*a.find("f32"), Value(0.1));  // as it is spelled
+  EXPECT_EQ(*a.find("f32"), Value(0.1));  // the double with the same spelling
   EXPECT_EQ(*a.find("bool"), Value(true));
   EXPECT_EQ(*a.find("text"), Value("t\xc3\xa9xt"));
   EXPECT_EQ(*a.find("u64"), Value(UINT64_MAX));
@@ -183,9 +183,10 @@ TEST(Gguf, AVocabularyOfSentencePiece) {
   EXPECT_EQ(vocabulary.type(2), TokenType::byte);
   EXPECT_EQ(vocabulary.type(4), TokenType::user_defined);
   EXPECT_EQ(vocabulary.bos_id, 1);
-  EXPECT_EQ(vocabulary.eos_id, 2);  // llama.cpp's default, of a file that names none
+  EXPECT_EQ(vocabulary.eos_id, 2);  // llama.cpp's default for a file without the key
   EXPECT_FALSE(vocabulary.add_dummy_prefix);
-  EXPECT_EQ(model.attributes.find("tokenizer.ggml.add_bos_token"), nullptr);  // it has a BOS: the usual
+  EXPECT_EQ(model.attributes.find("tokenizer.ggml.add_bos_token"),
+            nullptr);  // true is implied, because the file has a BOS
   EXPECT_EQ(vocabulary.chat_template, Value("{{ x }}"));
   // llama.cpp finds the texts of unknown, control and user-defined tokens in a prompt.
   const auto* added = vocabulary.pipeline.get_if<Value::Array>("added_tokens");
@@ -194,7 +195,7 @@ TEST(Gguf, AVocabularyOfSentencePiece) {
   EXPECT_EQ(*(*added)[2].get_if<Attributes>()->find("special"), Value(false));
 }
 
-TEST(Gguf, FlagsSayWhatGoesAroundATextOfSentencePiece) {
+TEST(Gguf, FlagsDetermineTheSpecialTokensAroundAText) {
   const Model model = read(
       file_of({text_entry("tokenizer.ggml.model", "llama"),
                array_entry("tokenizer.ggml.tokens", kText,
@@ -212,7 +213,7 @@ TEST(Gguf, FlagsSayWhatGoesAroundATextOfSentencePiece) {
   EXPECT_EQ(model.attributes.size(), 0U);
 }
 
-// Files of other programs may lack keys. llama.cpp finds byte tokens by their texts, and takes 1 and 2 for BOS and EOS
+// Files of other programs may lack keys. llama.cpp finds byte tokens by their texts, and uses 1 and 2 as BOS and EOS
 // (llama-vocab.cpp of v0.5.0).
 TEST(Gguf, AVocabularyOfSentencePieceWithoutTypesAndIds) {
   const Model model = read(
@@ -235,7 +236,7 @@ TEST(Gguf, AVocabularyOfSentencePieceWithoutTypesAndIds) {
             "found by their texts), tokenizer.ggml.bos_token_id (1), tokenizer.ggml.eos_token_id (2)");
 }
 
-// As llama.cpp: 11 ends a text where no key says what does, and the pre-tokenizer is "default".
+// As in llama.cpp, 11 ends a text if no key states the id, and the pre-tokenizer is "default".
 TEST(Gguf, AVocabularyOfGpt2WithoutItsPreTokenizer) {
   std::vector<std::string> tokens;
   for (const char* token : {"a", "b", "ab", "\xc4\xa0", "c", "d", "e", "f", "g", "h", "i", "j"})
@@ -254,7 +255,7 @@ TEST(Gguf, AVocabularyOfGpt2WithoutItsPreTokenizer) {
                                                         HasSubstr("tokenizer.ggml.eos_token_id (11)")));
 }
 
-// llama.cpp passes over them, too: "bad special token".
+// llama.cpp ignores them, too: "bad special token".
 TEST(Gguf, WarnsOfSpecialTokensThatTheVocabularyDoesNotHave) {
   for (const std::string_view algorithm : {"llama", "gpt2"}) {
     SCOPED_TRACE(algorithm);
@@ -278,7 +279,7 @@ TEST(Gguf, WarnsOfSpecialTokensThatTheVocabularyDoesNotHave) {
   }
 }
 
-// As convert_hf_to_gguf.py writes those of Mistral's own tokenizers; llama.cpp takes them.
+// convert_hf_to_gguf.py writes whole numbers for Mistral's own tokenizers; llama.cpp accepts them.
 TEST(Gguf, ScoresMayBeWholeNumbers) {
   const Model model = read(file_of({text_entry("tokenizer.ggml.model", "llama"),
                                     array_entry("tokenizer.ggml.tokens", kText, {text("<s>"), text("t")}),
@@ -302,7 +303,7 @@ TEST(Gguf, AnAdapterIsListed) {
   EXPECT_EQ(model.tensors()[0].name, "blk.0.attn_q.weight.lora_a");
 }
 
-// llama.cpp takes a number for each layer, which may be the same for all.
+// llama.cpp accepts a number for each layer; all may be the same.
 TEST(Gguf, OneNumberForAllLayers) {
   std::vector<Entry> entries = llama();
   for (Entry& entry : entries) {
@@ -360,7 +361,7 @@ TEST(Gguf, BigEndian) {
 }
 
 // 99 is not a type, 4 was Q4_2.
-TEST(Gguf, VerifyTellsOfTypesThatItDoesNotKnow) {
+TEST(Gguf, VerifyReportsUnknownTypes) {
   const support::TemporaryDirectory directory;
   const auto path = directory / "test.gguf";
   const std::string bytes = file_of({}, {{"a", {32}, 99, std::string(32, 'a')},
@@ -384,7 +385,7 @@ TEST(Gguf, AnotherAlignment) {
   EXPECT_EQ(model.find("b")->require("data").blob->stored()->offset % 256, 0U);
 }
 
-TEST(Gguf, APartAloneSaysWhatIsMissing) {
+TEST(Gguf, APartAloneReportsTheMissingFile) {
   const support::TemporaryDirectory directory;
   const std::string bytes =
       file_of({{"split.no", kU16, number(1, 2)}, {"split.count", kU16, number(3, 2)}}, {{"a", {1}, 0, floats({1})}})
@@ -396,7 +397,7 @@ TEST(Gguf, APartAloneSaysWhatIsMissing) {
               HasSubstr("its name does not end in -00002-of-00003.gguf"));
 }
 
-// The name of bytes in memory is not a path: no other file belongs to them.
+// The name of bytes in memory is not a path, so no other file belongs to them.
 TEST(Gguf, APartInMemoryOpensNoOtherFile) {
   const support::TemporaryDirectory directory;
   const auto part = [](std::uint64_t number_of_part, const std::string& tensor) {

@@ -37,8 +37,7 @@ Tensor tensor(std::string name, Shape shape, DType dtype, std::size_t bytes, cha
 
 std::string text_of(const std::vector<std::byte>& bytes) { return support::to_string(bytes); }
 
-// Laid out by hand from the specification: the same bytes.
-// With a smaller alignment llama.cpp ends, and readers want a power of two.
+// With a smaller alignment llama.cpp exits, and readers require a power of two.
 TEST(GgufWrite, RefusesAlignmentsThatNobodyReads) {
   const Model model;
   for (const std::uint64_t align : {0U, 1U, 16U, 48U, 1U << 31}) {
@@ -49,7 +48,7 @@ TEST(GgufWrite, RefusesAlignmentsThatNobodyReads) {
 }
 
 // llama.cpp requires lists of merges and tokens to be texts, even if empty.
-TEST(GgufWrite, AListOfNothingIsOneOfTexts) {
+TEST(GgufWrite, AnEmptyListIsAListOfTexts) {
   Model model;
   model.attributes.set("tokenizer.ggml.merges", Value::Array());
   const std::string file = text_of(support::written(model, kGguf));
@@ -57,7 +56,7 @@ TEST(GgufWrite, AListOfNothingIsOneOfTexts) {
   EXPECT_NE(file.find("tokenizer.ggml.merges" + type_count_and_length), std::string::npos);
 }
 
-// Conversion scripts write the bytes of SentencePiece's rules as i8, too; llama.cpp accepts only bytes.
+// Conversion scripts write the bytes of SentencePiece's rules as i8, too, but llama.cpp accepts only u8.
 TEST(GgufWrite, RulesOfNormalizersAreBytes) {
   Model model;
   model.attributes.set("tokenizer.ggml.precompiled_charsmap", Value::Array{Value(1), Value(-2)});
@@ -66,7 +65,7 @@ TEST(GgufWrite, RulesOfNormalizersAreBytes) {
   EXPECT_NE(file.find("tokenizer.ggml.precompiled_charsmap" + array), std::string::npos);
 }
 
-TEST(GgufWriter, WritesWhatTheSpecificationSays) {
+TEST(GgufWriter, WritesTheBytesOfTheSpecification) {
   Model model;
   model.attributes = {{"a.text", "x"},  {"b.number", 7},  {"c.negative", -1},
                       {"d.float", 0.5}, {"e.flag", true}, {"f.list", Value::Array{"p", "q"}}};
@@ -106,7 +105,7 @@ TEST(GgufWriter, AModelComesBackAsItWas) {
     if (tensor.shape.size() < 2) continue;  // float32 there
     EXPECT_EQ(read_all(*other->require("data").blob), read_all(*tensor.require("data").blob)) << tensor.name;
   }
-  // And from there to the same file.
+  // Written again, it is the same file.
   EXPECT_EQ(support::written(reread, kGguf).size(),
             support::written(open(support::source(text_of(support::written(reread, kGguf)), "x.gguf")), kGguf).size());
 }
@@ -127,7 +126,7 @@ TEST(GgufWriter, RefusesAnArchitectureThatLlamaCppHasNoNameFor) {
   }
 }
 
-// A file of another program that has such a configuration is written as it is.
+// A GGUF file of another program with such a configuration is written as it is.
 TEST(GgufWriter, TheConfigurationOfAnArchitectureThatLlamaCppHasNoNameForIsJson) {
   for (const std::string_view type : {"tiny_llama", "frobnicator"}) {
     Model original;
@@ -152,7 +151,7 @@ TEST(GgufWriter, TheConfigurationOfAnArchitectureThatLlamaCppHasNoNameForIsJson)
   }
 }
 
-// llama.cpp ends at two tokens of one text, so that no file has them.
+// llama.cpp exits if two tokens have the same text, so no written file has them.
 TEST(GgufWriter, GivesEachTokenATextOfItsOwn) {
   Model model;
   model.origin.format = "gguf-v3";
@@ -183,7 +182,7 @@ std::size_t count_keys(const std::string& file, const std::string& key) {
   return count;
 }
 
-// An attribute comes before the vocabulary.
+// An attribute replaces the vocabulary's key.
 TEST(GgufWriter, WritesEachKeyOfAVocabularyOnce) {
   Model model;
   model.vocabulary.emplace();
@@ -199,7 +198,7 @@ TEST(GgufWriter, WritesEachKeyOfAVocabularyOnce) {
   EXPECT_EQ(reread.vocabulary->pad_id, 0);
 }
 
-// An id that no token has stays an attribute of the file, and llama.cpp's default counts.
+// An id without a token stays an attribute of the file, and llama.cpp's default is used.
 TEST(GgufWriter, KeepsIdsThatNoTokenHas) {
   const std::string eos = "tokenizer.ggml.eos_token_id";
   const std::string file =
@@ -240,7 +239,7 @@ TEST(GgufWriter, LeavesOutAttributesThatTensorsAndVocabularyDecide) {
   EXPECT_EQ(reread.vocabulary->text(3), "a");
 }
 
-// Types that a value alone does not determine: each of them, and arrays of them.
+// Tests every type that the value alone does not determine, and arrays of each.
 TEST(GgufWriter, KeepsTheTypesOfAFile) {
   const std::vector<Entry> entries = {u32_entry("general.file_type", 0),
                                       u32_entry("general.quantization_version", 2),
@@ -268,7 +267,7 @@ TEST(GgufWriter, KeepsTheTypesOfAFile) {
   EXPECT_EQ(changed.substr(changed.find(key) + key.size(), 8), number(kU32, 4) + number(256, 4));
 }
 
-TEST(GgufWriter, FileTypesAreThoseThatFilesSay) {
+TEST(GgufWriter, KeepsTheFileTypeOfAFile) {
   const auto file_type_after = [](std::uint32_t file_type, std::uint32_t type, std::size_t bytes) {
     const std::string file = file_of({u32_entry("general.file_type", file_type)},
                                      {{"blk.0.ffn_up.weight", {256, 1}, type, std::string(bytes, '\0')}})
@@ -283,7 +282,7 @@ TEST(GgufWriter, FileTypesAreThoseThatFilesSay) {
   EXPECT_EQ(file_type_after(99, 11, 110), 99) << "of a newer llama.cpp";
 }
 
-// The numbers are those of llama.h (LLAMA_FTYPE_MOSTLY_...), of the mixes that llama-quantize makes by that name.
+// The numbers are those of llama.h (LLAMA_FTYPE_MOSTLY_...) for the mixes that llama-quantize makes under these names.
 TEST(GgufWriter, FileTypesAreThoseOfMixes) {
   struct Matrix {
     const char* name;
@@ -330,7 +329,7 @@ TEST(GgufWriter, ATypeWithoutAFileTypeIsNotCalledF32) {
   EXPECT_EQ(text_of(support::written(model, kGguf)).find("general.file_type"), std::string::npos);
 }
 
-// A type that Poise writes has a name among those of llama.cpp.
+// Every type that Poise writes has a name in llama.cpp.
 TEST(GgufWriter, EveryTypeThatIsWrittenHasAFileType) {
   for (const BlockType& type : list_block_types()) {
     if (type.encode == nullptr) continue;
@@ -339,7 +338,7 @@ TEST(GgufWriter, EveryTypeThatIsWrittenHasAFileType) {
   }
 }
 
-// llama.cpp refuses keys of its own with other types.
+// llama.cpp refuses its own keys if they have other types.
 TEST(GgufWriter, ItsOwnKeysHaveTheirTypesAgain) {
   Model model;
   model.card.model_type = "frobnicator";
@@ -366,20 +365,20 @@ TEST(GgufWriter, ItsOwnKeysHaveTheirTypesAgain) {
               {{"x", {4}, 0, std::string(16, '\0')}})
           .bytes();
   EXPECT_EQ(text_of(support::written(model, kGguf)), expected);
-  // A text that a GGUF file has stays one.
+  // A text in a GGUF file stays a text.
   model.origin.format = "gguf-v3";
   const Model reread = open(support::source(text_of(support::written(model, kGguf)), "x.gguf"));
   EXPECT_EQ(*reread.attributes.find("frobnicator.scale"), Value("0.5"));
 }
 
-TEST(GgufWriter, ListsInListsBecomeTextAndSaySo) {
+TEST(GgufWriter, ListsInListsBecomeTextWithALoss) {
   Model model;
   model.attributes = {{"a", Value::Array{Value::Array{1, 2}, Value::Array{3}}}, {"b", Value::Array{1, 2, -3}}};
   EXPECT_THAT(losses_of(model, kGguf, {}),
               testing::Contains("gguf holds numbers, texts and arrays of these: a becomes JSON text"));
 }
 
-TEST(GgufWriter, WhatItCannotHoldIsRefused) {
+TEST(GgufWriter, RefusesWhatItCannotHold) {
   const auto refusal = [](Tensor tensor) {
     Model model;
     model.add(std::move(tensor));

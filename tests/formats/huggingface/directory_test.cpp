@@ -1,4 +1,4 @@
-// Files of a directory that cannot be read, although none of them is needed.
+// Tests of directories with files that cannot be read, although none is needed.
 #include "formats/huggingface/directory.hpp"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@
 namespace poise::huggingface {
 namespace {
 
-// A folder with a tokenizer.json, which opens with an error of that kind.
+// Holds a tokenizer.json that fails to open with an error of that kind.
 class BrokenFolder final : public Container {
  public:
   explicit BrokenFolder(ErrorKind kind) : Container(ContainerKind::directory, "folder"), error_(kind) {}

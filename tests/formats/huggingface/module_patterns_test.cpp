@@ -5,7 +5,7 @@
 namespace poise::huggingface {
 namespace {
 
-// Longer than the part of a text that one search tries.
+// The names are longer than the part of a text that one search tries.
 TEST(ModulePatterns, MatchLongNames) {
   const std::string module = "base_model.model.model.language_model.layers.10.mlp.experts.100.down_proj";
   const ModulePattern down(R"(experts\.\d+\.down_proj)", ModulePattern::Matches::ending, "test");

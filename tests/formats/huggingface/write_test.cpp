@@ -1,4 +1,4 @@
-// Writing Hugging Face directories: their contents and reported losses; the command tests have the rest.
+// Tests of written Hugging Face directories: their contents and losses. The command tests have the rest.
 #include "formats/huggingface/write.hpp"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ void add_numbers(Model& model, const std::string& name, Shape shape, DType dtype
   model.add(make_dense(name, std::move(shape), dtype, make_memory_blob(std::move(bytes), name)));
 }
 
-// Of a family that Poise does not know, with a vocabulary as a GGUF file's metadata describe it.
+// Makes a model of an unknown family, with a vocabulary in the terms of a GGUF file's metadata.
 Model described() {
   Model model;
   model.card = {.model_type = "frob",
@@ -113,8 +113,8 @@ TEST(HuggingFaceWrite, KeepsAVocabularyThatItCannotRead) {
   EXPECT_THAT(text_of(files, "model.safetensors"), HasSubstr("tokenizer.ggml.tokens"));
 }
 
-// Older GGUF files leave it to the embedding; transformers does not.
-TEST(HuggingFaceWrite, SaysHowManyTokensThereAre) {
+// Older GGUF files lack vocab_size, because the embedding implies it; transformers needs the key.
+TEST(HuggingFaceWrite, HasTheNumberOfTokens) {
   Model model = example();
   model.config->vocab_size = 0;
   model.config_json = {};
@@ -136,7 +136,7 @@ TEST(HuggingFaceWrite, KeepsTensorsThatAreLargerThanAShard) {
   }());
 }
 
-TEST(HuggingFaceWrite, RefusesWhatIsNoWholeModel) {
+TEST(HuggingFaceWrite, RefusesIncompleteModels) {
   const auto refusal = [](const Model& model) {
     const Error error = support::error_of([&] { (void)prepare(model, WriteOptions{}); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
@@ -153,7 +153,7 @@ TEST(HuggingFaceWrite, RefusesWhatIsNoWholeModel) {
   EXPECT_THAT(refusal(empty), HasSubstr("is missing"));
 }
 
-// Of one matrix; as zTensor and safetensors files carry it.
+// Makes an adapter of one matrix in the form of zTensor and safetensors files.
 Model thin_matrices() {
   Model model;
   model.attributes = {{"adapter_config", R"({"peft_type": "LORA", "r": 1, "base_model_name_or_path": "a/base"})"}};
@@ -183,26 +183,26 @@ TEST(HuggingFaceWrite, AdaptersKeepTheirCards) {
   EXPECT_THAT(losses(model), ElementsAre(HasSubstr("the vocabulary is left out")));
 }
 
-TEST(HuggingFaceWrite, NamesAnAdaptersConfigurationThatIsNone) {
+TEST(HuggingFaceWrite, ReportsAnInvalidConfigurationOfAnAdapter) {
   Model model = thin_matrices();
   for (const char* text : {R"({"r": 1,})", "1", "no JSON"}) {
     model.attributes.set("adapter_config", text);
     const Error error = support::error_of([&] { (void)prepare(model, WriteOptions{}); });
     EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
     EXPECT_THAT(error.message(), HasSubstr("adapter_config: JSON"));
-    const auto found = adapter(model, nullptr);
+    const auto found = read_peft_adapter(model, nullptr);
     ASSERT_TRUE(found);
     EXPECT_THAT(found->faults, ElementsAre(HasSubstr("adapter_config: JSON")));
   }
   model.attributes.erase("adapter_config");
-  EXPECT_FALSE(adapter(model, nullptr));
+  EXPECT_FALSE(read_peft_adapter(model, nullptr));
 }
 
-// Python writes it; a directory's file is read so, too.
+// Python writes NaN and Infinity; Poise reads them from a directory's file, too.
 TEST(HuggingFaceWrite, AnAdaptersConfigurationMayHaveNumbersOfPython) {
   Model model = thin_matrices();
   model.attributes.set("adapter_config", R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2, "lora_dropout": NaN})");
-  const auto found = adapter(model, nullptr);
+  const auto found = read_peft_adapter(model, nullptr);
   ASSERT_TRUE(found);
   EXPECT_THAT(found->faults, IsEmpty());
   EXPECT_EQ(found->alpha, 2);

@@ -1,4 +1,4 @@
-// The tables of docs/formats/llama2c.md: headers are put together by them and read by Poise.
+// The tables of docs/formats/llama2c.md: Poise reads headers that are made from them.
 #include <gtest/gtest.h>
 
 #include <map>

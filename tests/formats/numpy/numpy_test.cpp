@@ -1,5 +1,4 @@
-// NumPy's files compared with NumPy itself: what it writes is read, what is written it reads (against_numpy.py); and
-// what needs no NumPy.
+// Tests of NumPy's files that need no NumPy. against_numpy.py compares reading and writing with NumPy itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Expected bytes: by hand, from the layout that safetensors' README gives.
+// The expected bytes were laid out by hand from safetensors' README.
 #include <poise/edit.hpp>
 
 #include <gmock/gmock.h>
@@ -20,9 +20,9 @@ const std::string kTensor = R"("a":{"dtype":"U8","shape":[3],"data_offsets":[0,3
 
 class SafetensorsEdit : public testing::Test {
  protected:
-  // A file with this JSON as it stands.
+  // Writes a file with exactly this JSON.
   void store(const std::string& json) const { support::put(path(), support::u64le(json.size()) + json + "abc"); }
-  // The JSON of the file, whose data are still there.
+  // Returns the JSON of the file, after a check that its data are unchanged.
   std::string load() const {
     const std::string file = support::contents(path());
     EXPECT_EQ(file.substr(0, 8), support::u64le(file.size() - 11));
@@ -43,7 +43,7 @@ TEST_F(SafetensorsEdit, ReplacesTextInThePadding) {
   EXPECT_EQ(report.way, EditReport::Way::in_place);
   EXPECT_EQ(load(), R"({"__metadata__":{"format":"pt","note":"longer"},)" + kTensor + "} ");
   EXPECT_TRUE(report.added.empty());
-  // Shorter again, and to the byte what it was.
+  // A shorter text gives the original bytes again.
   EXPECT_EQ(set("note", "old").way, EditReport::Way::in_place);
   EXPECT_EQ(load(), R"({"__metadata__":{"format":"pt","note":"old"},)" + kTensor + "}    ");
   EXPECT_EQ(set("note", "old").bytes, 0U);
@@ -60,7 +60,7 @@ TEST_F(SafetensorsEdit, WritesAFileWithALongerHeader) {
   EXPECT_EQ(load(), expected);
 }
 
-// Other members keep their bytes, wherever the metadata are.
+// Other members keep their bytes, at any place of the metadata.
 TEST_F(SafetensorsEdit, FindsAndMakesTheMetadata) {
   const std::string spaced = R"( "a" : {"shape":[ 3 ],"dtype":"U8","data_offsets":[0,3]} )";
   const auto check = [&](const std::string& before, const std::string& after) {
@@ -101,8 +101,8 @@ TEST_F(SafetensorsEdit, RefusesAndKeepsTheFile) {
   EXPECT_THAT(refusal({.set = {{"poise.config", "junk"}}, .erase = {}}), HasSubstr("could not open the edited file"));
 }
 
-// The machine stopped while an edit in place was writing: half of the header is new. The undo file has the old bytes
-// and the new ones; the next edit begins with the old ones.
+// The machine stopped while it wrote an edit in place, so half of the header is new. The undo file has the old and the
+// new bytes; the next edit first restores the old ones.
 TEST_F(SafetensorsEdit, IsNotReadWhileHalfDone) {
   const std::string old_json = R"({"__metadata__":{"note":"aaaa"},)" + kTensor + "}";
   store(old_json);

@@ -1,4 +1,4 @@
-// Where the writer puts tensors: by the element's width, as the format's own writer does, so that each can be used in
+// The writer aligns tensors to their elements' width, as the format's own writer does, so that programs can use them in
 // place.
 #include "formats/safetensors/safetensors.hpp"
 
@@ -68,7 +68,7 @@ std::vector<std::byte> file_of(const std::string& header, const std::string& dat
   return {bytes.begin(), bytes.end()};
 }
 
-// The library's own test (test_whitespace_leading_padded_header): white space of JSON aligns the object.
+// Source: the library's own test (test_whitespace_leading_padded_header). White space of JSON aligns the object.
 TEST(Safetensors, ReadsWhiteSpaceBeforeTheObject) {
   const std::string object = R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";
   for (const std::string& space : {std::string(" "), std::string("\t\n\r "), std::string(40'000, ' ')}) {
@@ -81,7 +81,8 @@ TEST(Safetensors, ReadsWhiteSpaceBeforeTheObject) {
   }
 }
 
-// By hand from the paper that the library names (arXiv 2206.02915): 4 and 5 bits of exponent with biases of 8 and 16.
+// Computed by hand from the paper that the library cites (arXiv 2206.02915): 4 and 5 bits of exponent with biases of 8
+// and 16.
 TEST(Safetensors, ReadsFnuzNumbers) {
   const Model model = support::read(file_of(R"({"a":{"dtype":"F8_E4M3FNUZ","shape":[4],"data_offsets":[0,4]},)"
                                             R"("b":{"dtype":"F8_E5M2FNUZ","shape":[4],"data_offsets":[4,8]}})",
@@ -99,7 +100,7 @@ TEST(Safetensors, ReadsFnuzNumbers) {
   EXPECT_EQ(reread.find("b")->require("data").dtype, DType::f8_e5m2fnuz);
 }
 
-// Sizes as the library has them: four elements in three bytes. Their order in these is nowhere described, so they are
+// The sizes are the library's: four elements take three bytes. Their order in the bytes is not documented, so they are
 // carried.
 TEST(Safetensors, CarriesElementsOfSixBits) {
   const Model model = support::read(file_of(R"({"a":{"dtype":"F6_E2M3","shape":[2,4],"data_offsets":[0,6]},)"

@@ -1,4 +1,5 @@
-// A file of one layer, laid out by hand from "File Structure" of the specification, read and written byte for byte.
+// A file with one layer was laid out by hand from "File Structure" of the specification. It is read and written byte
+// for byte.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,21 +139,21 @@ TEST(TinyLlamaFile, EveryTruncationIsAnError) {
   EXPECT_THAT(error_of(golden() + "x"), HasSubstr("1 bytes after the last array"));
 }
 
-// A change in header or dimensions is an error, except in the dropout rate. Values have no check.
+// A change in the header or dimensions is an error, except in the dropout rate. Values have no checksum.
 TEST(TinyLlamaFile, EveryBitFlipIsAnErrorOrANumber) {
   for (std::size_t bit = 0; bit < 8 * golden().size(); ++bit) {
     std::string bytes = golden();
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
     const std::string error = error_of(bytes);
     EXPECT_TRUE(bit / 8 >= 32 || !error.empty()) << bit;
-    // Each file that is written waits for the disk: one for each byte.
+    // Writing a file waits for the disk, so only one for each byte is written.
     if (error.empty() && bit % 8 == bit / 8 % 8) {
       EXPECT_EQ(written(open(source(bytes))), bytes) << bit;
     }
   }
 }
 
-TEST(TinyLlamaFile, WhatCannotBeOneIsRefusedWithTheReason) {
+TEST(TinyLlamaFile, OtherModelsAreRefusedWithTheReason) {
   const auto refusal = [](const std::function<void(Model&)>& change) {
     Model model = open(source(golden()));
     change(model);

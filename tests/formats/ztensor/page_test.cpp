@@ -62,13 +62,13 @@ TEST(ZtensorPage, TypesOfVersions0And1) {
   EXPECT_EQ(older, ztensor::kSpellings0.size());
 }
 
-// The name that the page gives to the type of an attribute.
+// Returns the page's name of an attribute's type.
 std::string type_of(const Value& value) {
   if (value.get_if<std::string>() != nullptr) return "text";
   return value.get_if<Attributes>() != nullptr ? "map" : "integer";
 }
 
-// The attributes of a table, those of a map as "map key", and their types. `zero`: the zero point.
+// Returns the attributes of a table with their types; those in a map as "map key". `zero`: the zero point.
 std::map<std::string, std::string> group_attributes(std::optional<std::int64_t> zero) {
   std::map<std::string, std::string> types;
   for (const auto& [key, value] : make_byte_code_attributes(1, 0, zero)) {
@@ -80,7 +80,7 @@ std::map<std::string, std::string> group_attributes(std::optional<std::int64_t> 
   return types;
 }
 
-// The page requires all of them; Poise reads a scheme with these and no others.
+// The page requires all of these attributes. Poise reads a scheme with exactly these.
 TEST(ZtensorPage, AttributesOfGroups) {
   auto expected = group_attributes(0);
   expected.merge(group_attributes(std::nullopt));  // zero_point has value or packing

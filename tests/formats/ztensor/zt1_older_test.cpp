@@ -68,7 +68,7 @@ TEST(Zt0, TheGoldenFileIsRead) {
 // The specification's example of a file without tensors: 17 bytes.
 TEST(Zt0, TheEmptyFileHas17Bytes) { EXPECT_EQ(read("ZTEN0001" + hex("80 01 00 00 00 00 00 00 00")).size(), 0U); }
 
-TEST(Zt0, BigEndianElementsAreTurned) {
+TEST(Zt0, BigEndianElementsAreSwapped) {
   const std::string file =
       file_0_1(hex("3f 80 00 00 c0 00 00 00"), {entry_0_1({{text("data_endianness"), text("big")}})});
   const Model model = read(file);
@@ -185,8 +185,8 @@ TEST(Zt1Older, Version1Point2HasAnyAttributesAndLogicalTypes) {
   EXPECT_EQ(strange.tensors()[0].parts[0].type_name(), "u8:f6");
 }
 
-// The frame is `zstd --no-check` of 8 bytes: made by the command line tool 1.5.4.
-TEST(Zt1Older, Version1Point2SaysTheUncompressedLength) {
+// The frame was made by `zstd --no-check` 1.5.4 from 8 bytes.
+TEST(Zt1Older, Version1Point2HasTheUncompressedLength) {
   const std::string frame = hex("28 b5 2f fd 00 58 41 00 00 00 00 80 3f 00 00 00 c0");
   const auto file = [&](std::uint64_t size) {
     return file_1_2(map({}), frame,
@@ -201,8 +201,8 @@ TEST(Zt1Older, Version1Point2SaysTheUncompressedLength) {
   EXPECT_THAT(refusal(file(9)), HasSubstr("needs 8 bytes, data holds 9"));
 }
 
-// Any of them converts to a current file.
-TEST(Zt1Older, TheyAreWrittenAsVersion1Point1) {
+// Every older file converts to a current one.
+TEST(Zt1Older, OlderFilesAreWrittenAsVersion1Point1) {
   const Model old =
       read(file_0_1(hex("3f 80 00 00 c0 00 00 00"), {entry_0_1({{text("data_endianness"), text("big")}})}));
   const Model current = read(written(old, kZtensor1));
@@ -211,7 +211,7 @@ TEST(Zt1Older, TheyAreWrittenAsVersion1Point1) {
 }
 
 // Writers of both versions refuse tensors that a reader would refuse.
-TEST(Ztensor, ScalesThatAreNoNumbersAreRefused) {
+TEST(Ztensor, ScalesThatAreNotNumbersAreRefused) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   for (const Affine affine : {Affine{.delta = nan}, Affine{.delta = -1}, Affine{.delta = 1, .min = -infinity, .max = 1},
@@ -229,7 +229,7 @@ TEST(Ztensor, ScalesThatAreNoNumbersAreRefused) {
 }
 
 // Tags, long heads and payloads of NaN: an edit keeps the bytes of everything else.
-TEST(Zt1Older, AnEditLeavesAllElseAsItIs) {
+TEST(Zt1Older, AnEditKeepsAllOtherBytes) {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("poise-edit-1.2-{}.zt", ::getpid());
   const std::string date = hex("c0 6a") + "2026-11-22";
   const std::string number5 = support::long_head(0, 5, 8);

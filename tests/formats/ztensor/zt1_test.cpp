@@ -63,7 +63,7 @@ std::string written(const Model& model, const WriteOptions& options = {}) {
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
-// A file with these objects, whose data begin at 64.
+// Makes a file with these objects; its data begin at 64.
 std::string file_of(const std::string& data, const std::string& objects, const std::string& version = "1.1.0") {
   const std::string manifest = map({{text("version"), text(version)}, {text("objects"), objects}});
   return padded("ZTEN1000", 64) + data + manifest + u64le(manifest.size()) + "ZTEN1000";
@@ -192,7 +192,7 @@ TEST(Zt1, FloatEightComplexAndNarrowIndicesComeWithAWarning) {
   EXPECT_THAT(losses_of(read(golden_file()), kZtensor1, {}), IsEmpty());
 }
 
-TEST(Zt1, WhatIsNotKnownIsListedAndRefusedWhenLoaded) {
+TEST(Zt1, UnknownPartsAreListedAndRefusedWhenLoaded) {
   const Model dtype = read(dense_file("f6_e3m2", {2}, "abc"));
   EXPECT_EQ(dtype.tensors().at(0).parts[0].dtype, DType::unknown);
   EXPECT_EQ(dtype.tensors()[0].parts[0].type_name(), "f6_e3m2");
@@ -227,7 +227,7 @@ std::string without_digests(const Model& model) {
 
 std::string written_as_version_2(const Model& model) { return poise::written(model, kZtensor2); }
 
-TEST(Zt1, WhatIsNotKnownIsHashedAndCarried) {
+TEST(Zt1, UnknownPartsAreHashedAndCarried) {
   const std::string type = dense_file("f6_e3m2", {2}, "abc");
   EXPECT_EQ(without_digests(read(type)), type);
   EXPECT_EQ(hash(read(type)).parts.at(0).sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
@@ -238,7 +238,7 @@ TEST(Zt1, WhatIsNotKnownIsHashedAndCarried) {
   EXPECT_EQ(hash(read(layout)).parts.at(0).sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST(Zt1, WhatIsNotKnownIsDecompressed) {
+TEST(Zt1, UnknownPartsAreDecompressed) {
   const std::string frame = zstd_frame("abc");
   const Entries zstd = {{text("encoding"), text("zstd")}};
   const Model layout = read(file_of(
@@ -250,9 +250,9 @@ TEST(Zt1, WhatIsNotKnownIsDecompressed) {
   EXPECT_EQ(read_all(*read(written(type)).tensors()[0].parts[0].blob), to_bytes("abc"));
 }
 
-// Version 2 has twelve storage types: a type of version 1 that is not known becomes a logical type over bytes, and
-// comes back.
-TEST(Zt1, WhatIsNotKnownGoesThroughVersion2AndBack) {
+// Version 2 has twelve storage types. A type of version 1 that is unknown becomes a logical type over bytes, and later
+// the same type again.
+TEST(Zt1, UnknownPartsGoThroughVersion2AndBack) {
   const std::string type = dense_file("f6_e3m2", {2}, "abc");
   const Model second = read(written_as_version_2(read(type)));
   EXPECT_EQ(second.origin.format, "zt-v2");
@@ -264,7 +264,7 @@ TEST(Zt1, WhatIsNotKnownGoesThroughVersion2AndBack) {
   EXPECT_EQ(without_digests(read(written_as_version_2(read(layout)))), layout);
 }
 
-// A layout that one version lacks may have a meaning in the other: then its rules are checked.
+// A layout that one version lacks may exist in the other version; then its rules are checked.
 TEST(Zt1, NamesThatMeanSomethingElsewhereAreNotCarriedBlindly) {
   const auto refused = [](const auto& write) {
     try {
@@ -300,7 +300,7 @@ TEST(Zt1, NamesThatMeanSomethingElsewhereAreNotCarriedBlindly) {
 }
 
 // The specification names the components that a layout requires, and forbids no other.
-TEST(Zt1, DenseKeepsTheComponentsBesideData) {
+TEST(Zt1, DenseKeepsOtherComponentsThanData) {
   const std::string objects = one_object(object({4}, "dense",
                                                 {{text("data"), component("f32", 128, 16)},
                                                  {text("extra"), component("u8", 64, 3)},
@@ -323,7 +323,7 @@ TEST(Zt1, DenseKeepsTheComponentsBesideData) {
   EXPECT_EQ(read_all(*second.tensors()[0].parts[0].blob), to_bytes(elements<float>({1, 2, 3, 4})));
 }
 
-TEST(Zt1, DenseKeepsACompressedComponentBesideData) {
+TEST(Zt1, DenseKeepsAnotherCompressedComponent) {
   const std::string frame = zstd_frame("abc");
   const std::string objects =
       one_object(object({4}, "dense",
@@ -445,7 +445,7 @@ TEST(Zt1, PartsThatDoNotFitTheirLayoutAreRefused) {
   EXPECT_THAT(refusal(quantized(8, 4, {good[0], good[1]})), HasSubstr("packing"));
 }
 
-TEST(Zt1, ComponentsLieWhereTheyMay) {
+TEST(Zt1, MisplacedComponentsAreRefused) {
   const auto at = [](std::uint64_t offset, std::uint64_t length) {
     return file_of(std::string(128, '\0'),
                    one_object(object({length}, "dense", {{text("data"), component("u8", offset, length)}})));

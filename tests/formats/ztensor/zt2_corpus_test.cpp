@@ -1,4 +1,5 @@
-// Every file of the conformance corpus, built from the format's rules by zt2_corpus.py, behaves as its case describes.
+// Every file of the conformance corpus behaves as its case describes. zt2_corpus.py builds the corpus from the format's
+// rules.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,12 +51,12 @@ class Zt2Corpus : public testing::Test {
     }
   }
 
-  // Not in SetUpTestSuite(), where a failure would skip the tests.
+  // This is not in SetUpTestSuite(), because a failure there would skip the tests.
   void SetUp() override { ASSERT_TRUE(made_) << "zt2_corpus.py failed"; }
 
   static void TearDownTestSuite() { std::filesystem::remove_all(directory_); }
 
-  // The cases of one expectation.
+  // Returns the cases with one expectation.
   template <typename Check>
   static void each(std::string_view expectation, Check&& check) {
     std::size_t count = 0;
@@ -109,7 +110,7 @@ TEST_F(Zt2Corpus, OddFilesVerifyWithAWarning) {
   });
 }
 
-TEST_F(Zt2Corpus, WhatIsUnknownIsListedAndNotDecoded) {
+TEST_F(Zt2Corpus, UnknownPartsAreListedAndNotDecoded) {
   each("listed", [](const Case& unknown) {
     EXPECT_EQ(open(unknown.file).size(), 1U);
     const auto target = unknown.file.parent_path() / "decoded.safetensors";
@@ -128,8 +129,8 @@ TEST_F(Zt2Corpus, WhatIsUnknownIsListedAndNotDecoded) {
   });
 }
 
-// Bytes are bytes: what cannot be decoded can be hashed, and written as it was.
-TEST_F(Zt2Corpus, WhatIsUnknownIsHashedAndCarried) {
+// Parts that cannot be decoded can be hashed, and written unchanged.
+TEST_F(Zt2Corpus, UnknownPartsAreHashedAndCarried) {
   each("listed", [](const Case& unknown) {
     if (unknown.file.string().find("unknown-encoding") != std::string::npos) return;
     const ModelHash before = hash(open(unknown.file));
@@ -155,7 +156,7 @@ TEST_F(Zt2Corpus, BrokenFilesOpenAndDoNotVerify) {
   });
 }
 
-TEST_F(Zt2Corpus, RefusedFilesSayWhy) {
+TEST_F(Zt2Corpus, RefusedFilesHaveTheExpectedError) {
   each("refused", [](const Case& refused) {
     try {
       open(refused.file);

@@ -1,4 +1,4 @@
-// zTensor 2 files spelled out in tests: blobs at their offsets, a manifest, a footer; a test can break each of them.
+// Makes zTensor 2 files from blobs at their offsets, a manifest and a footer. A test can break each part.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace poise::support {
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
-// A map whose keys stand in the order of their encodings.
+// Encodes a map whose keys are in the order of their encodings.
 std::string sorted(Entries entries);
 
 struct File2 {
@@ -23,7 +23,7 @@ struct File2 {
   std::map<std::uint64_t, std::string> blobs;  // by offset
   std::string manifest;
   std::uint64_t manifest_offset = 65536;
-  std::optional<std::uint64_t> offset;  // the footer's fields, where they are to be wrong
+  std::optional<std::uint64_t> offset;  // fields of the footer, if a test wants wrong ones
   std::optional<std::uint64_t> length;
   std::optional<std::uint64_t> hash;
   std::uint32_t version = 2;
@@ -33,15 +33,15 @@ struct File2 {
   std::string bytes() const;
 };
 
-// A part with its blob, and more fields.
+// Encodes a part with its blob, and more fields.
 std::string part(std::string_view dtype, std::uint64_t offset, std::uint64_t length, Entries more = {});
-// An object with that layout and these parts, and more fields.
+// Encodes an object with a layout and parts, and more fields.
 std::string object(const std::vector<std::uint64_t>& shape, std::string_view layout, const Entries& parts,
                    Entries more = {});
-// {"objects": objects}, and more fields of the root.
+// Encodes {"objects": objects}, and more fields of the root.
 std::string manifest(const Entries& objects, Entries more = {});
 
-// XXH3-64 as the format writes it, by the xxHash library.
+// Returns XXH3-64 as the format writes it, computed by the xxHash library.
 std::uint64_t xxh3_number(std::string_view bytes);
 std::string xxh3_digest(std::string_view bytes);
 

@@ -84,7 +84,7 @@ std::string golden_file() {
   return file.bytes();
 }
 
-// Other bytes at every read, as of a file that another program writes.
+// Returns other bytes at every read, like a file that another program is writing.
 class ChangingBlob final : public Blob {
  public:
   std::uint64_t size() const override { return 1 << 20; }
@@ -219,7 +219,7 @@ TEST(Zt2, AlignmentCanBeChosen) {
 TEST(Zt2, DigestsCanBeSha256OrLeftOut) {
   WriteOptions options;
   options.digest = DigestAlgorithm::sha256;
-  // hashlib's, of the two floats.
+  // The digest is hashlib's, of the two floats.
   EXPECT_THAT(written(golden_model(), options),
               HasSubstr(text("sha256:ee4ac73c2bd27756ab82780f27c73a7bc4d3f0bb6acb37e008bc27eccd7e588b")));
   options.digest = DigestAlgorithm::none;
@@ -321,7 +321,7 @@ TEST(Zt2, OnlyIdenticalBytesAreShared) {
   EXPECT_EQ(reread.find("a")->parts[0].blob->stored()->offset, reread.find("c")->parts[0].blob->stored()->offset);
 }
 
-TEST(Zt2, WhatItCannotHoldIsRefused) {
+TEST(Zt2, RefusesWhatItCannotHold) {
   const auto refusal = [](Tensor tensor) {
     Model model;
     model.add(std::move(tensor));
@@ -343,8 +343,7 @@ TEST(Zt2, WhatItCannotHoldIsRefused) {
   EXPECT_THAT(refusal(strange), HasSubstr("its layout has no name"));
   strange.layout = TensorLayout::other("blocky");
   EXPECT_EQ(refusal(strange), "");
-  strange.layout =
-      TensorLayout::other("zt.sparse_coo/1");  // known here, wherever it came from: the parts have to be right
+  strange.layout = TensorLayout::other("zt.sparse_coo/1");  // a known layout, so its parts are checked
   EXPECT_THAT(refusal(strange),
               HasSubstr("zTensor 2 cannot hold t: tensor t: sparse_coo: data: expected u32 or u64, found u8"));
   Value deep = 1;
@@ -401,7 +400,7 @@ TEST(Zt2, NamesAreWrittenInNormalFormC) {
   EXPECT_THAT([&] { written(model); }, testing::ThrowsMessage<Error>(HasSubstr("two tensors have the name caf\u00e9")));
 }
 
-// 1.1 lets the columns of a row stand in any order; 0 and 2 of row 0 change places, the values with them.
+// Version 1.1 allows columns of a row in any order. Columns 0 and 2 of row 0 are swapped here, with their values.
 TEST(Zt2, RowsAreSortedForTheCsrProfile) {
   Tensor tensor;
   tensor.name = "m";
@@ -425,7 +424,7 @@ TEST(Zt2, RowsAreSortedForTheCsrProfile) {
   EXPECT_EQ(bytes_of(reread, "m", "indptr"), elements<std::uint64_t>({0, 2, 3}));
 }
 
-// A file of version 2 that breaks its own rule is not repaired on its way.
+// A file of version 2 that breaks this rule is not repaired by a conversion.
 TEST(Zt2, RowsThatDoNotAscendAreRefusedByWritersAsByVerify) {
   File2 file;
   file.blobs = {{4096, elements<std::uint64_t>({0, 2, 3})},
@@ -444,7 +443,7 @@ TEST(Zt2, RowsThatDoNotAscendAreRefusedByWritersAsByVerify) {
   }
 }
 
-// Whatever the format: no file is made that verify would fail.
+// In every format, no file is written that verify would reject.
 TEST(Zt2, ValuesThatVerifyCallsWrongAreNotWritten) {
   const auto check = [](const std::string& dtype, const std::string& bytes, std::uint64_t offset,
                         const std::string& problem, const std::vector<const Format*>& formats) {
@@ -471,8 +470,8 @@ TEST(Zt2, ValuesThatVerifyCallsWrongAreNotWritten) {
   check("f4_e2m1", hex("21 43"), 4097, "tensor t: data: the unused half of the last byte is not zero", {&kZtensor2});
 }
 
-// The rules are those of the profile: the bytes fill whole blocks. The file does not state their meaning.
-TEST(Zt2, VerifyTellsBlocksOfAnUnknownType) {
+// The profile requires only that the bytes fill whole blocks. The file does not state their meaning.
+TEST(Zt2, VerifyReportsBlocksOfAnUnknownType) {
   File2 file;
   file.blobs = {{4096, std::string(34, '\0')}};
   const std::string attributes = sorted({{text("block_bytes"), number(34)}, {text("elems_per_block"), number(32)}});
@@ -490,7 +489,7 @@ TEST(Zt2, VerifyTellsBlocksOfAnUnknownType) {
   EXPECT_EQ(report.faults[0].offset, 4096U);
 }
 
-// A tensor that cannot be read is named apart from the message, too.
+// The finding names the tensor in a field of its own, too.
 TEST(Zt2, VerifyNamesTheTensorOfAFaultOfTheManifest) {
   File2 file;
   file.blobs = {{4096, elements<float>({1})}};
@@ -503,7 +502,7 @@ TEST(Zt2, VerifyNamesTheTensorOfAFaultOfTheManifest) {
   EXPECT_EQ(report.faults[0].tensor, "t");
 }
 
-TEST(Zt2, WhatIsRefusedIsTold) {
+TEST(Zt2, RefusalsNameTheReason) {
   const auto of = [](const std::string& part) {
     File2 file;
     file.blobs = {{4096, elements<float>({1})}};
@@ -554,8 +553,8 @@ TEST(Zt2, EveryTruncationIsRefused) {
   }
 }
 
-// Every bit of the manifest and the footer is protected but the reserved field, which readers ignore; a flipped bit of
-// a tensor is seen by its digest.
+// The hash protects every bit of the manifest and the footer, except the reserved field, which readers ignore. A part's
+// digest finds a flipped bit of a tensor.
 TEST(Zt2, AFlippedBitOfManifestOrFooterIsRefused) {
   const std::string file = golden_file();
   const std::size_t reserved = file.size() - 12;
@@ -594,7 +593,7 @@ TEST(Zt2, AFlippedBitOfATensorIsFoundByVerify) {
   EXPECT_EQ(warned.faults[0].offset, 70000U);
 }
 
-// Reading them once for each tensor would take as long as many files.
+// Reading the bytes once for each tensor would take as long as reading many files.
 TEST(Zt2, BytesThatTensorsShareAreVerifiedOnceAndNamedForEach) {
   const support::TemporaryDirectory directory;
   std::string file = golden_file();
@@ -610,7 +609,7 @@ TEST(Zt2, BytesThatTensorsShareAreVerifiedOnceAndNamedForEach) {
   EXPECT_EQ(report.faults[1].offset, 131072U);
 }
 
-// A row of three columns whose one element is in column 99.
+// Makes a row of three columns whose only element is in column 99.
 auto misplaced(std::uint64_t values, const Entries& digest) {
   return object({1, 3}, "zt.sparse_csr/1",
                 {{text("indptr"), part("u64", 4096, 16)},
@@ -618,8 +617,8 @@ auto misplaced(std::uint64_t values, const Entries& digest) {
                  {text("values"), part("f32", values, 4, digest)}});
 }
 
-// Neither a digest that cannot be checked nor a wrong one hides what else is wrong.
-TEST(Zt2, FaultsBetweenPartsAreFoundBesideThoseOfParts) {
+// Other faults are found, even if a digest is wrong or cannot be checked.
+TEST(Zt2, FaultsBetweenPartsAreFoundNextToThoseOfParts) {
   for (const std::string digest : {"blake3:00ff", "xxh3:0000000000000000"}) {
     const support::TemporaryDirectory directory;
     File2 file;
@@ -635,7 +634,7 @@ TEST(Zt2, FaultsBetweenPartsAreFoundBesideThoseOfParts) {
   }
 }
 
-// Twenty of them, each with its place, and how many more there are.
+// verify lists twenty wrong indices with their places, and the number of others.
 TEST(Zt2, EveryWrongIndexIsReported) {
   const support::TemporaryDirectory directory;
   std::string columns;
@@ -687,7 +686,7 @@ TEST(Zt2, TensorsOfTheSameFramesShareTheirTable) {
   EXPECT_NE(model.find("a")->parts[0].blob.get(), model.find("c")->parts[0].blob.get());
 }
 
-// A part that cannot be decoded is reported once: not again for its indices, nor for each tensor that shares it.
+// A part that cannot be decoded is reported once, and not again for its indices or for tensors that share it.
 TEST(Zt2, APartThatCannotBeReadIsNamedOnce) {
   const support::TemporaryDirectory directory;
   File2 file;
@@ -707,7 +706,7 @@ TEST(Zt2, APartThatCannotBeReadIsNamedOnce) {
   EXPECT_EQ(report.faults[1].message, "tensor b: coords: these are the bytes of tensor a: coords: see there");
 }
 
-TEST(Zt2, HashBelievesNoDigestInTheFile) {
+TEST(Zt2, HashIgnoresDigestsInTheFile) {
   const support::TemporaryDirectory directory;
   std::string file = golden_file();
   file[65536] = static_cast<char>(file[65536] ^ 1);
@@ -725,7 +724,7 @@ TEST(Zt2, HashBelievesNoDigestInTheFile) {
 TEST(Zt2, ATensorThatSharesBytesHasTheWorstOfTheirFaults) {
   const support::TemporaryDirectory directory;
   File2 file;
-  file.blobs = {{4096, hex("02")}};  // no boolean
+  file.blobs = {{4096, hex("02")}};  // 2 is not a boolean
   const Entries data = {
       {text("data"), part("u8", 4096, 1, {{text("type"), text("bool")}, {text("digest"), text("md5:00")}})}};
   file.manifest = manifest({{text("a"), object({1}, "dense", data)}, {text("b"), object({1}, "dense", data)}});

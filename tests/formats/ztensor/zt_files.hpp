@@ -17,7 +17,7 @@ inline std::string written(const Model& model, const Format& format, const Write
   return support::to_string(support::written(model, format, options));
 }
 
-// The error of a file that does not open; empty for one that opens.
+// Returns the error of opening a file; empty if it opens.
 inline std::string refusal(const std::string& file) {
   return support::message_of([&] { read(file); });
 }
