@@ -1,4 +1,4 @@
-// Every rule of ALT v1, broken once (docs/formats/alt.md).
+// Breaks every rule of ALT v1 once (docs/formats/alt.md).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -58,7 +58,7 @@ ByteFile tensors(const std::vector<std::int32_t>& shape_of_x, std::string data_o
   return file.pad("padding", 32);
 }
 
-// Those that the parameters call for.
+// Returns the tensors that the parameters require.
 ByteFile all_tensors() {
   ByteFile file;
   file.i64("marker", 0xFACEFEED).size_of("size", "marker", "padding").i64("tensor_count", 11).i64("shape_count", 19);
@@ -75,7 +75,7 @@ ByteFile all_tensors() {
   return file.pad("padding", 32);
 }
 
-// The whole file; its fields are called "parameters: head_size" and so on.
+// Returns the whole file. Its fields are called "parameters: head_size" and so on.
 ByteFile with_tensors(const ByteFile& section) {
   ByteFile file;
   file.i32("magic", 0x616C7463)
@@ -93,7 +93,7 @@ ByteFile whole() { return with_tensor({2, 2}, std::string(8, '\0')); }
 
 const HostileTable kTable("alt1", [] { return with_tensors(all_tensors()).bytes(); });
 
-TEST(HostileAltV1, TheFileThatIsBrokenIsSound) { expect_sound("hostile.alt", with_tensors(all_tensors())); }
+TEST(HostileAltV1, TheFileIsSoundBeforeItIsBroken) { expect_sound("hostile.alt", with_tensors(all_tensors())); }
 
 TEST(HostileAltV1, Sections) {
   expect_refused(

@@ -1,4 +1,4 @@
-// Every rule of ALT v2, broken once (docs/formats/alt.md).
+// Breaks every rule of ALT v2 once (docs/formats/alt.md).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -87,7 +87,7 @@ void add_tensor(ByteFile& file, const std::string& at, const Hints& hints, const
 
 std::string floats(std::size_t count) { return std::string(4 * count, '\0'); }
 
-// `packed`: two codes of gate to a byte.
+// `packed`: a byte holds two codes of the gate matrix.
 ByteFile tensors(bool packed) {
   ByteFile file;
   file.i64("marker", 0xFACEFEED).size_of("size", "marker", "padding");
@@ -115,7 +115,7 @@ ByteFile end() {
   return file;
 }
 
-// The whole file; its fields are called "general: author" and so on.
+// Returns the whole file. Its fields are called "general: author" and so on.
 ByteFile whole(bool packed = true) {
   ByteFile file;
   file.append(start(), "start: ")
@@ -125,7 +125,7 @@ ByteFile whole(bool packed = true) {
   return file.append(tensors(packed), "tensors: ").append(end(), "end: ");
 }
 
-// Three sections and the end, with another one among them.
+// Returns a file of three sections and the end, with another section among them.
 ByteFile with_section(const ByteFile& extra) {
   ByteFile file;
   return file.append(start(), "start: ")
@@ -135,7 +135,7 @@ ByteFile with_section(const ByteFile& extra) {
       .append(end(), "end: ");
 }
 
-// One tensor that belongs to no layer: nothing but the rule in question can be wrong with it.
+// Returns a file with one tensor that belongs to no layer, so that only the tested rule can be broken.
 ByteFile with_tensor(const std::vector<std::int32_t>& shape, std::string data) {
   ByteFile section;
   section.i64("marker", 0xFACEFEED).size_of("size", "marker", "padding");
@@ -151,7 +151,7 @@ ByteFile with_tensor(const std::vector<std::int32_t>& shape, std::string data) {
 
 const HostileTable kTable("alt", [] { return whole().bytes(); });
 
-TEST(HostileAltV2, TheFileThatIsBrokenIsSound) { expect_sound("hostile.alt", whole()); }
+TEST(HostileAltV2, TheFileIsSoundBeforeItIsBroken) { expect_sound("hostile.alt", whole()); }
 
 TEST(HostileAltV2, Start) {
   expect_refused("hostile.alt", std::array{

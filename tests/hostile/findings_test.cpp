@@ -1,4 +1,4 @@
-// Bugs that fuzzing found in the library, one test each. Findings in files that strangers make also lie in
+// Bugs that fuzzing found in the library, one test each. Hostile files that it found are also in
 // fuzz/findings.
 #include <sys/resource.h>
 
@@ -30,7 +30,7 @@ Error refusal(const Model& model, std::string_view format) {
 
 std::vector<std::string> losses(const Model& model, const Format& format) { return losses_of(model, format, {}); }
 
-// They asked for the part "data" before they looked at the layout, and said that it was not found.
+// Writers must check the layout before they ask for the part "data", which sparse tensors lack.
 TEST(Findings, WritersRefuseSparseTensorsAsUnsupported) {
   Model model;
   model.add(*sparsify(floats("x", {2, 2}), Layout::sparse_csr, 0));
@@ -42,7 +42,7 @@ TEST(Findings, WritersRefuseSparseTensorsAsUnsupported) {
   }
 }
 
-// It wrote what its own reader refuses.
+// The format's own reader refuses such tensors.
 TEST(Findings, SafetensorsRefusesElementsThatEndInsideAByte) {
   Model model;
   model.add(make_dense("x", {3}, DType::f4_e2m1, make_memory_blob(std::vector<std::byte>(2), "x")));
@@ -52,7 +52,7 @@ TEST(Findings, SafetensorsRefusesElementsThatEndInsideAByte) {
   EXPECT_THAT(error.remedies(), ElementsAre(Remedy{Remedy::Kind::dtype, "f32"}));
 }
 
-TEST(Findings, SafetensorsSaysThatItCannotHoldTheAttributesOfTensors) {
+TEST(Findings, SafetensorsReportsLostAttributesOfTensors) {
   Model model;
   Tensor tensor = floats("x", {1});
   tensor.attributes.set("origin", "here");
@@ -60,14 +60,14 @@ TEST(Findings, SafetensorsSaysThatItCannotHoldTheAttributesOfTensors) {
   EXPECT_THAT(losses(model, kSafetensors), ElementsAre(HasSubstr("those of x are lost")));
 }
 
-TEST(Findings, TextFormatsSayWhichAttributesBecomeText) {
+TEST(Findings, TextFormatsReportAttributesThatBecomeText) {
   Model model;
   model.attributes = {{"text", "yes"}, {"number", 7}};
   EXPECT_THAT(losses(model, kSafetensors), ElementsAre(HasSubstr("number becomes JSON text")));
   EXPECT_THAT(losses(model, kZtensor1), ElementsAre(HasSubstr("number becomes JSON text")));
 }
 
-// JSON lacks these numbers; the text was null.
+// JSON lacks NaN and infinities, so a writer of JSON may turn them into null.
 TEST(Findings, TextFormatsKeepNumbersThatJsonDoesNotHave) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Model model;
@@ -89,7 +89,7 @@ TEST(Findings, TextFormatsKeepNumbersThatJsonDoesNotHave) {
     EXPECT_THAT(refusal(model, format).message(), HasSubstr("config: scaling is inf, which JSON cannot hold"));
 }
 
-// A tensor without bytes lies where the next one begins; the other way round a second writing moved the one behind it.
+// A tensor without bytes must come before the tensor that begins at the same offset: otherwise writing again moves it.
 TEST(Findings, Zt1KeepsTheOrderOfTensorsWithoutBytes) {
   Model model;
   model.add(floats("z", {0}));
@@ -100,7 +100,7 @@ TEST(Findings, Zt1KeepsTheOrderOfTensorsWithoutBytes) {
   EXPECT_EQ(support::written(reread, kZtensor1), file);
 }
 
-// Fields that nobody knows became attributes one by one, each compared with all before it: minutes for this file.
+// Comparing each unknown field with all fields before it would take minutes.
 TEST(Findings, AFileOf100000UnknownFieldsIsReadAtOnce) {
   using namespace support;
   std::vector<std::pair<std::string, std::string>> entry = {

@@ -1,4 +1,4 @@
-// Every rule of Flax's files, broken once (docs/formats/flax.md).
+// Breaks every rule of Flax's files once (docs/formats/flax.md).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ std::string extension(const std::string& content, char type = 1) {
   return "\xc7" + std::string(1, static_cast<char>(content.size())) + type + content;
 }
 
-// {"w": int16 [1, 2, 3]}, a field for each item of the array.
+// Returns a file {"w": int16 [1, 2, 3]}, with a field for each item of the array.
 ByteFile whole() {
   ByteFile file;
   file.raw("map", "\x81").raw("key", text("w")).raw("head", "\xc7\x11\1").raw("parts", "\x93");
@@ -51,7 +51,7 @@ const std::string kChunks = map(text("0") + chunk("ab") + text("1") + chunk("c")
 
 const HostileTable kTable("flax", [] { return whole().bytes(); });
 
-TEST(HostileFlax, TheFilesThatAreBrokenAreSound) {
+TEST(HostileFlax, TheFilesAreSoundBeforeTheyAreBroken) {
   expect_sound("hostile.msgpack", whole());
   expect_sound("hostile.msgpack", value("\x01"));
   expect_sound("hostile.msgpack", chunked(kShape, kChunks));
@@ -202,7 +202,7 @@ TEST(HostileFlax, Scalars) {
       });
 }
 
-TEST(HostileFlax, FloodsEndSoon) {
+TEST(HostileFlax, SmallFilesThatClaimMuchFailSoon) {
   const std::string array = text("w") + chunk("x");
   expect_harmless("hostile.msgpack", "\x82" + array + text("v") + std::string("\xdd\x00\x98\x96\x80", 5) +
                                          std::string(10'000'000, '\xc0'));
@@ -212,7 +212,7 @@ TEST(HostileFlax, FloodsEndSoon) {
     keys += "\xc0";
   }
   expect_harmless("hostile.msgpack", keys);
-  // A long key before many arrays, whose names all begin with it.
+  // The names of many arrays begin with a long key.
   std::string names =
       std::string("\x81\xda\x0f\x00", 4) + std::string(0x0f00, 'w') + std::string("\xdd\x00\x03\x0d\x40", 5);
   for (int i = 0; i < 200'000; ++i) names += chunk("x");

@@ -1,4 +1,4 @@
-// Every rule of GGUF, broken once (the GGUF specification of ggml, and what its own reader checks).
+// Breaks every rule of GGUF once (the GGUF specification of ggml, and what its own reader checks).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ constexpr auto kInvalid = ErrorKind::invalid_file;
 const std::string kMatrix = std::string(2 * 3 * 4, '\0');
 const std::string kBlocks = std::string(18, '\0');
 
-// Entries: 0 architecture, 1 a number, 2 an array of texts. Tensors: 0 f32 [2, 3], 1 q4_0 [1, 32].
+// Returns a file. Entries: 0 architecture, 1 a number, 2 an array of texts. Tensors: 0 f32 [2, 3], 1 q4_0 [1, 32].
 std::vector<Entry> entries() {
   return {text_entry("general.architecture", "none"), u32_entry("a.number", 7),
           array_entry("a.list", kText, {text("x"), text("y")})};
@@ -43,10 +43,10 @@ std::string nested(std::size_t depth) {
 
 const HostileTable kTable("gguf", [] { return whole().bytes(); });
 
-TEST(HostileGguf, TheFileThatIsBrokenIsSound) { expect_sound("hostile.gguf", whole()); }
+TEST(HostileGguf, TheFileIsSoundBeforeItIsBroken) { expect_sound("hostile.gguf", whole()); }
 
-// Wherever a download ends, the message says so.
-TEST(HostileGguf, ACutFileSaysThatItIsCutOff) {
+// A download may end anywhere.
+TEST(HostileGguf, ErrorsForCutFilesSayThatTheyAreCutOff) {
   const std::string bytes = whole().bytes();
   for (std::size_t length = 1; length < bytes.size(); ++length) {
     if (bytes.find_first_not_of('\0', length) == std::string::npos) break;  // padding, which may be missing
@@ -175,7 +175,7 @@ TEST(HostileGguf, Tensors) {
       });
 }
 
-// A llama whose query matrix has four rows: 4 heads would have one row each.
+// Returns a llama whose query matrix has four rows, so that each of 4 heads would have one row.
 ByteFile with_heads(std::uint64_t heads) {
   return file_of({text_entry("general.architecture", "llama"), {"llama.attention.head_count", kU64, number(heads, 8)}},
                  {{"blk.0.attn_q.weight", {1, 4}, 0, std::string(16, '\0')}});
@@ -204,7 +204,7 @@ ByteFile with_experts(std::uint64_t experts, std::uint64_t columns, std::size_t 
                  {{"blk.0.ffn_up_exps.weight", {columns, 1, experts}, 24, std::string(bytes, '\0')}});
 }
 
-// A few bytes are not to make many tensors.
+// A few bytes must not make many tensors.
 TEST(HostileGguf, ExpertsAreBounded) {
   expect_refused("hostile.gguf", std::array{
                                      Case{"there are experts", [] { return with_experts(0, 8, 0); }, kInvalid, "name 0",

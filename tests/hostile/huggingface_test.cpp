@@ -1,5 +1,5 @@
-// Every rule of a Hugging Face directory, broken once (docs/formats/huggingface.md). The weights and the tokenizer have
-// tables of their own: here it is config.json, the index, and contradictions between files.
+// Breaks every rule of a Hugging Face directory once (docs/formats/huggingface.md). Weights and tokenizers have
+// their own tests. These break config.json and the index, and make files contradict each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ using Texts = std::map<std::string, std::string>;
 constexpr const char* kFirst = "model-00001-of-00002.safetensors";
 constexpr const char* kSecond = "model-00002-of-00002.safetensors";
 
-// A JSON object whose values are JSON already.
+// Returns a JSON object of values that are JSON already.
 std::string object(const Texts& entries) {
   std::string text;
   for (const auto& [key, value] : entries) text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", key, value);
@@ -48,7 +48,7 @@ Texts config() {
 
 using Shapes = std::map<std::string, std::vector<std::uint64_t>>;
 
-// The tensors that config() requires.
+// Returns the tensors that config() requires.
 Shapes shapes() {
   const std::string layer = "model.layers.0.";
   return {{"model.embed_tokens.weight", {4, 2}},
@@ -64,7 +64,7 @@ Shapes shapes() {
           {"model.norm.weight", {2}}};
 }
 
-// With a header of at least that length: spaces fill it.
+// Returns a safetensors file whose header has at least that length. Spaces fill it.
 std::string safetensors(const Shapes& tensors, std::size_t header_bytes = 0) {
   Texts entries;
   std::uint64_t position = 0;
@@ -100,7 +100,7 @@ Texts weight_map() {
   return map;
 }
 
-// SentencePiece pieces: <unk> and others.
+// Returns a SentencePiece model with <unk> and other pieces.
 std::string tokenizer(int pieces) {
   std::string model("\x0a\x09\x0a\x05<unk>\x18\x02", 11);
   for (int i = 1; i < pieces; ++i) model += std::string("\x0a\x05\x0a\x01") + static_cast<char>('a' + i) + "\x18\x01";
@@ -121,13 +121,13 @@ Files sharded() {
           {"tokenizer.model", tokenizer(4)}};
 }
 
-// With one file other than it was; "" takes it away.
+// Replaces a file of the directory; "" removes it.
 Files with(Files files, const std::string& name, const std::string& content) {
   files.erase(name);
   if (!content.empty()) files[name] = content;
   return files;
 }
-// With one key of config.json other than it was.
+// Replaces a key of config.json.
 Files with_config(const std::string& key, const std::string& json) {
   Texts entries = config();
   entries.erase(key);
@@ -164,7 +164,7 @@ struct DirectoryCase {
   std::string_view rule;
   Files (*files)();
   ErrorKind kind;
-  std::string_view file;  // that the error is about; "" for the directory
+  std::string_view file;  // the file that the error is about; "" for the directory
   std::string_view names;
 };
 
@@ -189,7 +189,7 @@ constexpr auto kInvalid = ErrorKind::invalid_file;
 
 const HostileTable kTable("huggingface", "examples/nano-mistral");
 
-TEST(HostileHuggingFace, TheDirectoriesThatAreBrokenAreSound) {
+TEST(HostileHuggingFace, TheDirectoriesAreSoundBeforeTheyAreBroken) {
   for (const Files& files : {single(), sharded()}) {
     const Directory directory(files);
     const Model model = open(directory.path());
@@ -228,7 +228,7 @@ TEST(HostileHuggingFace, Files) {
   });
 }
 
-// The headers' lengths that begin a safetensors file as something else begins.
+// Returns lengths of headers that make a safetensors file begin like a file of another kind.
 std::vector<std::size_t> misleading_lengths() {
   constexpr std::size_t kShortest = 600;  // of a shard of the model above
   constexpr std::size_t kMost = 100'000'000;
@@ -258,13 +258,13 @@ TEST(HostileHuggingFace, SoundShardsMayBeginAsOtherFilesDo) {
     const Directory whole(with(single(), "model.safetensors", safetensors(shapes(), length)));
     EXPECT_EQ(open(whole.path()).size(), 11U);
     EXPECT_EQ(open(whole.path() / "model.safetensors").size(), 11U);
-    // An error describes the file's own kind.
+    // The error must describe a safetensors file.
     const Directory cut(with(single(), "model.safetensors", safetensors(shapes(), length).substr(0, length + 20)));
     EXPECT_THAT(support::error_of([&] { open(cut.path()); }).message(), testing::HasSubstr("the file is cut off"));
   }
 }
 
-// The length of the first piece is what a pickle begins with, after a line feed.
+// The file begins with a line feed and the length of the first piece, which is the first byte of a pickle.
 TEST(HostileHuggingFace, SoundTokenizersMayBeginAsOtherFilesDo) {
   std::string piece("\x0a\xf8\x01", 3);  // its text, of 248 bytes
   piece += std::string(248, 'p') + std::string("\x15\0\0\x80\xbf", 5);
@@ -330,7 +330,7 @@ TEST(HostileHuggingFace, ConfigJson) {
   });
 }
 
-// The files next to config.json that describe a quantization.
+// These files next to config.json describe a quantization.
 TEST(HostileHuggingFace, QuantizationFiles) {
   constexpr auto kModelOpt = "hf_quant_config.json";
   constexpr auto kOlder = "quantize_config.json";
@@ -364,7 +364,7 @@ TEST(HostileHuggingFace, QuantizationFilesThatDescribeNoTensorAreNamed) {
     ASSERT_EQ(model.warnings.size(), 1U);
     EXPECT_THAT(model.warnings[0].message, testing::HasSubstr("describes quantized matrices, but the directory has"));
   }
-  // Of the cache of keys and values alone.
+  // This quantizes only the cache of keys and values.
   for (const char* text : {"{}", R"({"quantization":{}})", R"({"quantization":{"quant_algo":null}})"}) {
     const Directory directory(with(single(), "hf_quant_config.json", text));
     EXPECT_TRUE(open(directory.path()).warnings.empty()) << text;
@@ -388,8 +388,8 @@ TEST(HostileHuggingFace, LongQuantizationSettingsAreCutInWarnings) {
   EXPECT_THAT(model.warnings[1].message, testing::HasSubstr("quant_method is modelopt and gptq; config.json is used"));
 }
 
-// A model that cannot run can be opened, verified and written in every format that does not need to know what it means,
-// with all its keys.
+// A model that cannot run can be opened, verified and written in every format that does not interpret the
+// configuration, with all its keys.
 TEST(HostileHuggingFace, ConfigurationsThatCannotBeRunAreKept) {
   struct ConfigCase {
     const char* key;
@@ -485,7 +485,7 @@ TEST(HostileHuggingFace, Index) {
   });
 }
 
-TEST(HostileHuggingFace, WhatTheFilesSayOfEachOther) {
+TEST(HostileHuggingFace, FilesThatContradictEachOther) {
   expect_refused({
       {"no tensor is missing", [] { return with_shape("model.norm.weight", {}); }, kInvalid, "",
        "tensor model.norm.weight is missing"},
@@ -514,7 +514,7 @@ TEST(HostileHuggingFace, WhatTheFilesSayOfEachOther) {
   });
 }
 
-TEST(HostileHuggingFace, AllOffendersAreListed) {
+TEST(HostileHuggingFace, AllInconsistenciesAreListed) {
   const Directory directory(with_config("hidden_size", "3"));
   try {
     open(directory.path());
@@ -542,7 +542,7 @@ TEST(HostileHuggingFace, ListedTokensWithoutARowAreLeftOutWithAWarning) {
             0U);
 }
 
-// It opens and runs with a warning, and no text has the token without a row.
+// The model opens and runs with a warning. No encoded text has the token without a row.
 TEST(HostileHuggingFace, TokensWithoutARowAreNeverUsed) {
   const Directory directory(with(single(), "tokenizer.model", tokenizer(5)));
   const Model model = open(directory.path());
@@ -559,7 +559,7 @@ TEST(HostileHuggingFace, TokensWithoutARowAreNeverUsed) {
   EXPECT_EQ(read_vocabulary(directory.path())->size(), 4U) << "poise tokenize agrees";
 }
 
-// One bit of each byte: a directory takes its time.
+// Flips only one bit of each byte, because opening a directory takes long.
 TEST(HostileHuggingFace, FlippedBitsOfConfigAndIndex) {
   for (const std::string name : {"config.json", "model.safetensors.index.json"}) {
     const Files files = sharded();

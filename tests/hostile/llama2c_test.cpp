@@ -1,4 +1,4 @@
-// Every rule of llama2.c's files, broken once (docs/formats/llama2c.md).
+// Breaks every rule of llama2.c's files once (docs/formats/llama2c.md).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,8 +15,8 @@ constexpr auto kUnsupported = ErrorKind::unsupported;
 
 std::string floats(std::size_t count) { return std::string(4 * count, '\0'); }
 
-// dim 4, hidden 6, one layer, two heads, one of keys, 5 tokens, 8 positions; 4 + 4 + 4 floats of norms, and matrices of
-// 20, 16, 8, 8, 16, 24, 24, 24 and 20 elements.
+// Returns a file: dim 4, hidden 6, one layer, two heads, one of keys, 5 tokens, 8 positions; norms of 4 floats,
+// matrices of 20, 16, 8, 8, 16, 24, 24, 24 and 20 elements.
 ByteFile numbers() {
   ByteFile file;
   file.i32("dim", 4).i32("hidden", 6).i32("layers", 1).i32("heads", 2).i32("key heads", 1).i32("vocabulary", 5);
@@ -28,7 +28,7 @@ ByteFile version_1() {
   file.u32("magic", 0x616b3432).i32("version", 1).append(numbers()).u8("shared", 0);
   return file.raw("padding", std::string(256 - 37, '\0')).raw("data", floats(12 + 160));
 }
-// Groups of two codes.
+// Returns a file with groups of two codes.
 ByteFile version_2() {
   ByteFile file;
   file.u32("magic", 0x616b3432).i32("version", 2).append(numbers()).u8("shared", 1).i32("group size", 2);
@@ -37,7 +37,7 @@ ByteFile version_2() {
 
 const HostileTable kTable("llama2c", [] { return version_1().bytes(); });
 
-TEST(HostileLlama2c, TheFilesThatAreBrokenAreSound) {
+TEST(HostileLlama2c, TheFilesAreSoundBeforeTheyAreBroken) {
   for (const ByteFile& file : {version_0(), version_1(), version_2()}) {
     const std::string bytes = file.bytes();
     expect_harmless("hostile.bin", bytes);

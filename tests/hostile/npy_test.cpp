@@ -1,4 +1,4 @@
-// Every rule of NumPy's .npy files, broken once (docs/formats/numpy.md).
+// Breaks every rule of NumPy's .npy files once (docs/formats/numpy.md).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 constexpr auto kInvalid = ErrorKind::invalid_file;
 constexpr auto kUnsupported = ErrorKind::unsupported;
 
-// As numpy.save() writes them, except for the padding. Floats 0 to 5 in a matrix of two rows.
+// Returns a file as numpy.save() writes it, except for the padding: floats 0 to 5 in a matrix of two rows.
 ByteFile with(std::string dict, std::size_t data = 24) {
   ByteFile file;
   file.raw("magic", "\x93NUMPY").u8("major", 1).u8("minor", 0).raw("length", le(dict.size(), 2));
@@ -27,7 +27,7 @@ ByteFile whole() { return with("{'descr': '<f4', 'fortran_order': False, 'shape'
 
 const HostileTable kTable("npy", [] { return whole().bytes(); });
 
-TEST(HostileNpy, TheFileThatIsBrokenIsSound) { expect_sound("hostile.npy", whole()); }
+TEST(HostileNpy, TheFileIsSoundBeforeItIsBroken) { expect_sound("hostile.npy", whole()); }
 
 TEST(HostileNpy, Header) {
   expect_refused(

@@ -1,4 +1,4 @@
-// Every rule of zip archives, as they are read for .npz files, broken once (docs/formats/numpy.md).
+// Breaks every rule of zip archives once, in .npz files (docs/formats/numpy.md).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -25,13 +25,13 @@ const std::string kFloats =
     array_file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", le(0x3f800000, 8));
 const std::string kBytes = array_file("{'descr': '|u1', 'fortran_order': False, 'shape': (1, 3), }\n", "abc");
 
-// A deflated block that is stored: its length, the same inverted, the bytes.
+// Returns a block of deflate that is not compressed: its length, the inverted length, the bytes.
 std::string deflated(const std::string& bytes) { return "\1" + le(bytes.size(), 2) + le(~bytes.size(), 2) + bytes; }
 
 ByteFile whole() { return zip_file({{"w.npy", kFloats}, {"layer/b.npy", deflated(kBytes), kBytes, true}}); }
 ByteFile named(const std::string& name) { return zip_file({{name, kFloats}}); }
 
-// A record in the directory, with a comment of that length.
+// Returns an archive with an end record in its directory. The record states a comment of that length.
 ByteFile with_end_in_directory(std::uint64_t comment_bytes) {
   const std::string end = "PK\5\6" + le(0, 16) + le(comment_bytes, 2);
   ByteFile file = whole();
@@ -41,7 +41,7 @@ ByteFile with_end_in_directory(std::uint64_t comment_bytes) {
       .u32("end bytes", bytes + 26);
 }
 
-// Sizes of the first member, in its header and in the directory.
+// Changes the sizes of the first member, in its header and in the directory.
 ByteFile with_size(std::uint32_t bytes) {
   return whole()
       .u32("0 stored bytes", bytes)
@@ -52,7 +52,7 @@ ByteFile with_size(std::uint32_t bytes) {
 
 const HostileTable kTable("npz", [] { return whole().bytes(); });
 
-TEST(HostileNpz, TheFileThatIsBrokenIsSound) { expect_sound("hostile.npz", whole()); }
+TEST(HostileNpz, TheFileIsSoundBeforeItIsBroken) { expect_sound("hostile.npz", whole()); }
 
 TEST(HostileNpz, Directory) {
   expect_refused("hostile.npz",
@@ -209,7 +209,7 @@ std::string objects(const std::string& descr, const std::string& pickle) {
 const std::string kAttack = "cos\nsystem\n(X" + le(4, 4) + "truetR.";
 const std::string kHarmless = "\x80\2]N\x85.";
 
-// numpy.load(allow_pickle=True) runs them, whatever other arrays there are.
+// numpy.load(allow_pickle=True) runs the pickles of arrays of objects.
 TEST(HostileNpz, ObjectsThatRunCodeAreErrors) {
   expect_faults(
       "hostile.npz",

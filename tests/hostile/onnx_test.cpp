@@ -1,4 +1,4 @@
-// Every rule of ONNX files, broken once (docs/formats/onnx.md).
+// Breaks every rule of ONNX files once (docs/formats/onnx.md).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using testing::HasSubstr;
 constexpr auto kInvalid = ErrorKind::invalid_file;
 constexpr auto kUnsupported = ErrorKind::unsupported;
 
-// Fields of messages, as the encoding's documentation has them.
+// Each makes a field of a message. Source: the documentation of protocol buffers' encoding.
 std::string varint(std::uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
@@ -58,7 +58,7 @@ std::string cells(const std::string& dims, const std::string& packed) { return d
 
 const HostileTable kTable("onnx", [] { return whole().bytes(); });
 
-TEST(HostileOnnx, TheFilesThatAreBrokenAreSound) {
+TEST(HostileOnnx, TheFilesAreSoundBeforeTheyAreBroken) {
   expect_sound("hostile.onnx", whole());
   expect_sound("hostile.onnx", model_of(sparse(cells(number(1, 2), "\1\5"))));
 }
@@ -108,7 +108,7 @@ TEST(HostileOnnx, Tensors) {
 }
 
 TEST(HostileOnnx, ListsThatDoNotFit) {
-  // Read when their elements are: an integer that is too large, one that is cut off, one of 11 bytes.
+  // Reading the elements finds the faults: an integer that is too large, one that is cut off, one of 11 bytes.
   for (const auto& [list, type, count, problem] :
        {std::tuple(varint(256) + varint(0), 2, 2, "256 does not fit 1 bytes"),
         std::tuple(varint(128) + varint(0), 3, 2, "128 does not fit 1 bytes"),
@@ -157,7 +157,7 @@ TEST(HostileOnnx, Sparse) {
       });
 }
 
-// Cells outside of the shape stay outside when they become coordinates.
+// Returns a model with cells outside of the shape, whose coordinates must be outside, too.
 std::string constant(const std::string& attribute) {
   return bytes(1, bytes(2, "c") + bytes(4, "Constant") + bytes(5, bytes(1, "value") + attribute));
 }
@@ -189,7 +189,7 @@ TEST(HostileOnnx, SparseCellsOutside) {
   }
 }
 
-// As in the cache of the Hub: links to the model and to its data, which are next to each other.
+// The cache of the Hub has such links, to a model and to its data in the same folder.
 TEST(HostileOnnx, LinksToOneDirectory) {
   const support::TemporaryDirectory directory;
   support::put(directory / "blobs" / "1", with(tensor(external("weights"))).bytes());
@@ -205,7 +205,7 @@ TEST(HostileOnnx, LinksToOneDirectory) {
               HasSubstr("leads out of the model's directory"));
 }
 
-// As onnx refuses it from 1.21 on (CVE-2026-34446).
+// onnx refuses them since version 1.21 (CVE-2026-34446).
 TEST(HostileOnnx, HardLinksAreRefused) {
   const support::TemporaryDirectory directory;
   support::put(directory / "secret", std::string(8, '\0'));
@@ -220,7 +220,7 @@ TEST(HostileOnnx, HardLinksAreRefused) {
   EXPECT_EQ(open(directory / "model" / "model.onnx").size(), 1U);
 }
 
-// Bytes in memory are in no directory, whatever their name.
+// Bytes in memory are not in a directory, even if their name is a path.
 TEST(HostileOnnx, AModelInMemoryOpensNoOtherFile) {
   const support::TemporaryDirectory directory;
   const std::string bytes = with(tensor(external("weights"))).bytes();
@@ -275,7 +275,7 @@ TEST(HostileOnnx, OtherFiles) {
   EXPECT_THAT(message_of(number(14, 1)), HasSubstr("location is missing"));
 }
 
-TEST(HostileOnnx, FloodsEndSoon) {
+TEST(HostileOnnx, SmallFilesThatClaimMuchFailSoon) {
   std::string initializers;
   for (int i = 0; i < 100000; ++i) initializers += bytes(5, "");
   expect_harmless("hostile.onnx", model_of(initializers).bytes());

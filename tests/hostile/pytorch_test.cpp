@@ -1,5 +1,5 @@
-// Every rule of PyTorch's checkpoints, broken once (docs/formats/pytorch.md), and every way in which a pickle can name
-// a function and have it called: reading calls none, and verify() reports all.
+// Breaks every rule of PyTorch's checkpoints once (docs/formats/pytorch.md), and tries every way in which a pickle can
+// name and call a function: reading calls none, and verify() reports all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using testing::HasSubstr;
 constexpr auto kInvalid = ErrorKind::invalid_file;
 constexpr auto kUnsupported = ErrorKind::unsupported;
 
-// Steps of pickles, as Lib/pickletools.py of CPython has them.
+// Steps of pickles. Source: Lib/pickletools.py of CPython.
 std::string text(const std::string& value) { return "X" + le(value.size(), 4) + value; }
 std::string integer(std::uint64_t value) { return "\x8a\x08" + le(value, 8); }
 std::string global(const std::string& module, const std::string& name) { return "c" + module + "\n" + name + "\n"; }
@@ -43,7 +43,7 @@ std::string view(const std::string& of, const std::string& offset, const std::st
 }
 const std::string kMatrix = view(storage(), integer(0), integer(2) + integer(3), integer(3) + integer(1));
 
-// A dict with a matrix, and what else is given: keys and values.
+// Returns the pickle of a dict with a matrix, and with these further keys and values.
 std::string objects(const std::string& more = "") { return "\x80\x02}(" + text("w") + kMatrix + more + "u."; }
 std::string tensor(const std::string& made) { return "\x80\x02}(" + text("w") + made + "u."; }
 const std::string kFloats = le(0x3f800000, 4) + le(0, 12) + le(0x40000000, 4) + le(0, 4);
@@ -53,7 +53,7 @@ ByteFile whole() { return file_of(objects()); }
 
 const HostileTable kTable("pytorch", [] { return whole().bytes(); });
 
-TEST(HostilePytorch, TheFileThatIsBrokenIsSound) { expect_sound("hostile.pt", whole()); }
+TEST(HostilePytorch, TheFileIsSoundBeforeItIsBroken) { expect_sound("hostile.pt", whole()); }
 
 TEST(HostilePytorch, Steps) {
   expect_refused(
@@ -233,7 +233,7 @@ TEST(HostilePytorch, Tensors) {
       });
 }
 
-// A storage of six int64, "1", next to that of the floats.
+// Adds a storage "1" of six int64 to the storage of floats.
 ByteFile file_with_integers(const std::string& made) {
   std::string integers;
   for (const unsigned number : {0U, 1U, 1U, 2U, 0U, 2U}) integers += le(number, 8);
@@ -341,7 +341,7 @@ TEST(HostilePytorch, QuantizedTensors) {
       });
 }
 
-// Codes [2, 3], a scale for each row, zero points from the storage of integers.
+// Returns a file with codes [2, 3], a scale for each row, and zero points from the storage of integers.
 std::string quantized_rows(const std::string& scales, const std::string& zeros, const std::string& axis = integer(0),
                            const std::string& type = "QUInt8Storage") {
   const std::string codes = storage(text("0"), integer(24), global("torch", type));
@@ -386,7 +386,7 @@ TEST(HostilePytorch, TensorsQuantizedAlongAnAxis) {
       });
 }
 
-// Other state of a dict is kept, or left out with a warning; versions of modules without a meaning are not reported.
+// Unknown state of a dict is kept, or left out with a warning. Version 1 of a module is the default and not reported.
 TEST(HostilePytorch, TheStateOfADict) {
   const auto with_state = [](const std::string& state) {
     return file_of("\x80\x02" + global("collections", "OrderedDict") + ")R(" + text("w") + kMatrix + "u" + state +
@@ -404,13 +404,13 @@ TEST(HostilePytorch, TheStateOfADict) {
   ASSERT_EQ(other.warnings.size(), 2U);
   EXPECT_THAT(other.warnings[0].message, HasSubstr("it sets the state of an object of collections.OrderedDict"));
   EXPECT_THAT(other.warnings[1].message, HasSubstr("the state of a dict is left out"));
-  // One that holds itself.
+  // A state that contains itself.
   const std::string dict =
       global("collections", "OrderedDict") + ")Rq\1(" + text("w") + kMatrix + "u}(" + text("a") + "h\1ub.";
   expect_harmless("hostile.pt", file_of("\x80\x02" + dict).bytes());
 }
 
-// The ways in which pickles can call something. Each makes an object next to the matrix, which is read all the same.
+// The ways in which pickles can call a function. Each pickle also has the matrix, which must be read anyway.
 struct Trick {
   const char* name;
   std::string steps;
@@ -435,7 +435,7 @@ std::vector<Trick> tricks(const std::string& module, const std::string& function
   };
 }
 
-TEST(HostilePytorch, NothingIsCalled) {
+TEST(HostilePytorch, ReadingCallsNoFunction) {
   const std::array<std::array<std::string, 3>, 8> kNames = {{{"os", "system", "runs commands"},
                                                              {"posix", "system", "runs commands"},
                                                              {"subprocess", "Popen", "runs commands"},
@@ -465,7 +465,7 @@ TEST(HostilePytorch, NothingIsCalled) {
   }
 }
 
-// Steps after a tensor is made, and arguments besides its view, that give it other numbers in PyTorch.
+// Later steps of a pickle, and further arguments, may give a tensor other numbers in PyTorch.
 TEST(HostilePytorch, TensorsThatChangeAreRefused) {
   const std::string one = integer(1);
   const std::string parameter = call(global("torch._utils", "_rebuild_parameter"), kMatrix + kFalse + kHooks);
@@ -509,7 +509,7 @@ TEST(HostilePytorch, TensorsThatChangeAreRefused) {
   }
 }
 
-// What files of all versions have: requires_grad and no hooks for parameters of PyTorch 0.3, attributes of parameters.
+// Ordinary files have such states: requires_grad without hooks (PyTorch 0.3), and attributes of parameters.
 TEST(HostilePytorch, TensorsThatStayAreRead) {
   const std::string parameter = global("torch.nn.parameter", "Parameter") + tuple(kMatrix) + "R" +
                                 tuple(std::string("\x88") + kFalse + kHooks) + "b";
@@ -523,7 +523,7 @@ TEST(HostilePytorch, TensorsThatStayAreRead) {
   EXPECT_THAT(model.warnings[0].message, HasSubstr("1 tensor has attributes of its own"));
 }
 
-// Names that may be there, called as no checkpoint calls them.
+// These names are expected, but checkpoints do not call them in this way.
 TEST(HostilePytorch, ExpectedNamesAreNotCalledAtWill) {
   const std::string path = global("pathlib", "Path");
   const std::string getattr = call(global("builtins", "getattr"), path + text("write_text"));
@@ -568,13 +568,13 @@ TEST(HostilePytorch, ExpectedNamesAreNotCalledAtWill) {
   }
 }
 
-TEST(HostilePytorch, TheExtensionRegistryMeansNothing) {
+TEST(HostilePytorch, NamesFromTheExtensionRegistryAreReported) {
   const Model model = open(support::source(file_of(objects(text("x") + "\x82\1)R")).bytes(), "hostile.pt"));
   EXPECT_THAT(model.warnings.at(0).message, HasSubstr("copyreg.extension 1"));
 }
 
-// verify() reports all of them, and checks the others.
-TEST(HostilePytorch, FaultyTensorsAreToldTogether) {
+// verify() reports all faulty tensors, and checks the others.
+TEST(HostilePytorch, FaultyTensorsAreReportedTogether) {
   const std::string outside = view(storage(), integer(6), integer(1), integer(1));
   const std::string odd =
       view(storage(text("0"), integer(6), global("torch", "QUInt4x2Storage")), integer(0), integer(1), integer(1));
@@ -605,7 +605,7 @@ TEST(HostilePytorch, ChecksumsAreComparedNextToFaultyTensors) {
   EXPECT_TRUE(report.has_digests);
 }
 
-TEST(HostilePytorch, AHundredFaultsAreEnough) {
+TEST(HostilePytorch, AtMostAHundredFaultsAreListed) {
   std::string many = text("run") + global("os", "system");
   for (int i = 0; i < 200; ++i)
     many += text("x" + std::to_string(i)) + view(storage(), integer(6), integer(1), integer(1));
@@ -640,8 +640,8 @@ TEST(HostilePytorch, SurrogatesAreBytes) {
   }
 }
 
-// Files that ask for much more than they hold.
-TEST(HostilePytorch, FloodsEndSoon) {
+// The files claim much more than they hold.
+TEST(HostilePytorch, SmallFilesThatClaimMuchFailSoon) {
   const auto expect_end = [](const char* what, const std::string& pickle) {
     SCOPED_TRACE(what);
     expect_harmless("hostile.pt", file_of(pickle).bytes());

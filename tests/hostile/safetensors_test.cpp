@@ -1,4 +1,4 @@
-// Every rule of safetensors, broken once (docs/formats/safetensors.md).
+// Breaks every rule of safetensors once (docs/formats/safetensors.md).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,7 +14,7 @@ ByteFile file_of(const std::string& header, std::size_t data) {
   ByteFile file;
   return file.u64("length", header.size()).raw("header", header).raw("data", std::string(data, '\0'));
 }
-// The header in two pieces, so that an error can point at the second.
+// Returns a file whose header is two fields, so that an error can point at the second.
 ByteFile file_of(const std::string& before, std::string_view name, const std::string& rest, std::size_t data) {
   ByteFile file;
   return file.u64("length", before.size() + rest.size())
@@ -23,7 +23,7 @@ ByteFile file_of(const std::string& before, std::string_view name, const std::st
       .raw("data", std::string(data, '\0'));
 }
 
-// A float16 vector of two elements and a float32 matrix behind it, 4 and 16 bytes.
+// Returns a file with a float16 vector of two elements and then a float32 matrix: 4 and 16 bytes.
 constexpr std::string_view kVector = R"("a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]})";
 constexpr std::string_view kMatrix = R"("b":{"dtype":"F32","shape":[2,2],"data_offsets":[4,20]})";
 
@@ -36,12 +36,12 @@ ByteFile with(std::string_view first, std::string_view second, std::size_t data 
       .raw("data", std::string(data, '\0'));
 }
 ByteFile whole() { return with(kVector, kMatrix); }
-// In place of the vector: an entry with the fields given.
+// Returns a file with these fields in the vector's entry.
 ByteFile entry(std::string_view fields) { return with(R"("a":{)" + std::string(fields) + "}", kMatrix); }
 
 const HostileTable kTable("safetensors", [] { return whole().bytes(); });
 
-TEST(HostileSafetensors, TheFileThatIsBrokenIsSound) { expect_sound("hostile.safetensors", whole()); }
+TEST(HostileSafetensors, TheFileIsSoundBeforeItIsBroken) { expect_sound("hostile.safetensors", whole()); }
 
 TEST(HostileSafetensors, Header) {
   expect_refused(

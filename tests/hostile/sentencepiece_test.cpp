@@ -1,4 +1,4 @@
-// Every rule of a SentencePiece model, broken once: the rules of protocol buffers' encoding, and those by which
+// Breaks every rule of a SentencePiece model once: rules of protocol buffers' encoding, and rules by which
 // SentencePiece itself refuses a model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::string bytes(std::uint64_t number, const std::string& value) {
   return tag(number, kBytes) + varint(value.size()) + value;
 }
 
-// The fields of a piece, each with a name.
+// Returns the fields of a piece, each with a name.
 struct Piece {
   std::string text;
   int type;
@@ -66,7 +66,7 @@ Vocabulary read(const ByteFile& file) {
   return read_sentencepiece(*Source::from_memory({content.begin(), content.end()}, "hostile.model"));
 }
 
-// Next to a model.
+// Returns true if a model with this tokenizer runs. Requires that verify() agrees.
 bool runs(const ByteFile& file) {
   const support::TemporaryDirectory directory;
   put_small_model(directory.path());
@@ -93,7 +93,7 @@ void expect_broken(std::span<const Case> cases) {
   }
 }
 
-TEST(HostileSentencePiece, TheFilesThatAreBrokenAreSound) {
+TEST(HostileSentencePiece, TheFilesAreSoundBeforeTheyAreBroken) {
   EXPECT_EQ(read(whole()).size(), 5U);
   EXPECT_TRUE(runs(whole()));
   EXPECT_EQ(read(with_byte_pieces(-1, true)).size(), 257U);
@@ -225,7 +225,7 @@ TEST(HostileSentencePiece, Trainer) {
   });
 }
 
-// A cut between two fields is a shorter vocabulary; the file has no number of pieces.
+// Cuts are not tested: the file does not state the number of pieces, so a cut between two of them is a valid file.
 TEST(HostileSentencePiece, FlippedBits) {
   const std::string model = whole().bytes();
   const support::TemporaryDirectory directory;

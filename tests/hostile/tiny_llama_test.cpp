@@ -1,4 +1,4 @@
-// Every rule of the Tiny Llama weight file, broken once ("File Structure" and "Validation" of its specification).
+// Breaks every rule of the Tiny Llama weight file once ("File Structure" and "Validation" of its specification).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ void add_vector(ByteFile& file, const std::string& name, std::uint64_t size) {
   file.u64(name + " size", size).raw(name, std::string(4 * size, '\0'));
 }
 
-// D = 2, F = 3, S = 4, V = 5.
+// Returns a file with D = 2, F = 3, S = 4, V = 5.
 ByteFile whole() {
   ByteFile file;
   file.i32("magic", 0x544C4C4D)
@@ -43,7 +43,7 @@ ByteFile whole() {
 
 const HostileTable kTable("tllm", [] { return whole().bytes(); });
 
-TEST(HostileTinyLlama, TheFileThatIsBrokenIsSound) { expect_sound("hostile.tllm", whole()); }
+TEST(HostileTinyLlama, TheFileIsSoundBeforeItIsBroken) { expect_sound("hostile.tllm", whole()); }
 
 TEST(HostileTinyLlama, Header) {
   expect_refused(

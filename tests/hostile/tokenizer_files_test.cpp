@@ -1,5 +1,5 @@
-// Every rule of tokenizer files, broken once: what is refused when they are read, when a tokenizer is made of them, or
-// when a text is encoded that takes longer than any should. SentencePiece's own file has a table of its own.
+// Breaks every rule of tokenizer files once. Reading them finds some faults, making a tokenizer others, and encoding
+// finds texts that take too long. sentencepiece_test.cpp breaks SentencePiece's own file.
 #include <chrono>
 #include <fstream>
 #include <limits>
@@ -27,7 +27,7 @@ struct TokenizerCase {
   std::string rule;
   Files files;
   ErrorKind kind;
-  std::string names;  // in the message: the field and what is wrong
+  std::string names;  // a part of the message: the field and the problem
   std::string text = "ab";
 };
 
@@ -37,7 +37,7 @@ Vocabulary read(const Files& files) {
   return read_vocabulary(directory.path()).value();
 }
 
-// Next to a model.
+// Returns true if a model with these files runs. Requires that verify() agrees.
 bool runs(const Files& files) {
   const support::TemporaryDirectory directory;
   put_small_model(directory.path());
@@ -63,7 +63,7 @@ void expect_broken(const std::vector<TokenizerCase>& cases) {
 
 constexpr std::string_view kModel = R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]})";
 
-// A tokenizer.json with that model and more.
+// Returns a tokenizer.json with that model and further keys.
 Files json(std::string_view model, std::string_view more = "") {
   return {{"tokenizer.json", fmt::format(R"({{"model": {}{}}})", model, more)}};
 }
@@ -86,7 +86,7 @@ std::string split(std::string_view regex) {
                      to_json(Value(regex)));
 }
 
-TEST(HostileTokenizerFiles, WhatIsBrokenIsSound) {
+TEST(HostileTokenizerFiles, TheFilesAreSoundBeforeTheyAreBroken) {
   EXPECT_THAT(Tokenizer(read(with(""))).encode("ab"), testing::ElementsAre(2));
   EXPECT_THAT(Tokenizer(read(unigram(R"([["<unk>", 0], ["ab", -1]])"))).encode("ab"), testing::ElementsAre(1));
   EXPECT_THAT(Tokenizer(read(with(split("a+")))).encode("ab"), testing::ElementsAre(0, 1));
@@ -259,8 +259,8 @@ TEST(HostileTokenizerFiles, Steps) {
   });
 }
 
-// The text is one that such an expression has to go back in for ever: the letter at its end is what makes a match look
-// possible.
+// On this text, such an expression backtracks nearly without end: only the letter at the end shows that
+// there is no match.
 TEST(HostileTokenizerFiles, ExpressionsThatHang) {
   const std::string letters = std::string(60, 'a') + "bc";
   expect_broken({
@@ -336,7 +336,7 @@ TEST(HostileTokenizerFiles, TokenizerConfig) {
       {"it is an object", config("[]"), kInvalid, "JSON: expected an object"},
       {"a key comes once", config(R"({"bos_token": "a", "bos_token": "b"})"), kInvalid, "\"bos_token\" appears twice"},
   });
-  // Values of the wrong kind, or that name no token, have no effect.
+  // Values of the wrong kind, and values that name no token, have no effect.
   const Vocabulary vocabulary = read(
       config(R"({"bos_token": 3, "eos_token": "no such", "pad_token": {"content": 3}, "added_tokens_decoder": [1]})"));
   EXPECT_EQ(vocabulary.bos_id, -1);
@@ -353,7 +353,7 @@ GgufTokenizer small(const std::string& model) {
   return gguf;
 }
 
-// GGUF's keys: what formats/gguf_test.cpp does not break.
+// Breaks GGUF's keys that hostile/gguf_test.cpp does not break.
 TEST(HostileTokenizerFiles, Gguf) {
   struct Rule {
     std::string rule;

@@ -1,4 +1,4 @@
-// Every rule of zTensor 0.1 and 1.0, broken once (docs/formats/ztensor.md).
+// Breaks every rule of zTensor 0.1 and 1.0 once (docs/formats/ztensor.md).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -20,7 +20,7 @@ Entries entry() {
           {text("dtype"), text("float32")}, {text("shape"), array({number(4)})}, {text("encoding"), text("raw")}};
 }
 
-// Magic, a blob at 64, the index with its entries, its size.
+// Returns a file: magic, a blob at 64, the index with its entries, its size.
 ByteFile file_of(const std::vector<std::string>& entries) {
   ByteFile file;
   file.raw("magic", "ZTEN0001")
@@ -32,7 +32,7 @@ ByteFile file_of(const std::vector<std::string>& entries) {
 }
 ByteFile whole() { return file_of({map(entry())}); }
 
-// With one field of the entry other than it was; "" leaves it out.
+// Returns a file with one field of the entry replaced; "" leaves the field out.
 ByteFile with(std::string_view key, const std::string& value) {
   Entries entries = entry();
   std::erase_if(entries, [&](const auto& item) { return item.first == text(key); });
@@ -40,7 +40,7 @@ ByteFile with(std::string_view key, const std::string& value) {
   return file_of({map(entries)});
 }
 
-TEST(HostileZtensor0, TheFileThatIsBrokenIsSound) { expect_sound("hostile.zt", whole()); }
+TEST(HostileZtensor0, TheFileIsSoundBeforeItIsBroken) { expect_sound("hostile.zt", whole()); }
 
 TEST(HostileZtensor0, Container) {
   expect_refused("hostile.zt",

@@ -1,4 +1,4 @@
-// Every rule of zTensor 1.1, broken once ("The Manifest" and "Parsing & Safety" of its specification).
+// Breaks every rule of zTensor 1.1 once ("The Manifest" and "Parsing & Safety" of its specification).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ using Entries = std::vector<std::pair<std::string, std::string>>;
 
 constexpr auto kInvalid = ErrorKind::invalid_file;
 
-// The map of one component; fields in the order of the specification.
+// Returns the map of a component, with the fields in the order of the specification.
 std::string component(std::string_view dtype, std::uint64_t offset, std::uint64_t length, const Entries& more = {}) {
   Entries entries = {{text("dtype"), text(dtype)}, {text("offset"), number(offset)}, {text("length"), number(length)}};
   entries.insert(entries.end(), more.begin(), more.end());
@@ -61,9 +61,9 @@ ByteFile file_of(const Entries& objects, const std::vector<std::string>& blobs =
   return file.size_of("size", "root", "behind").raw("footer magic", "ZTEN1000");
 }
 
-// One object with the name "t".
+// Returns a file with one object, named "t".
 ByteFile one_object(const std::string& encoded) { return file_of({{text("t"), encoded}}); }
-// A dense one of four elements, with any component, which is a field of its own.
+// Returns a file with a dense object of four elements, and any component, which is a field.
 ByteFile dense(const std::string& component) {
   const std::string encoded = object({4}, "dense", {{text("data"), component}});
   return one_object(encoded.substr(0, encoded.size() - component.size())).raw("behind", component);
@@ -71,7 +71,7 @@ ByteFile dense(const std::string& component) {
 
 ByteFile whole() { return dense(component("f32", 64, 16)); }
 
-// A manifest that is all of the test's making.
+// Returns a file with this manifest.
 ByteFile with_manifest(const std::string& manifest) {
   ByteFile file;
   file.raw("magic", "ZTEN1000").pad("magic padding", 64).raw("manifest", manifest).raw("behind", "");
@@ -80,7 +80,7 @@ ByteFile with_manifest(const std::string& manifest) {
 
 const HostileTable kTable("zt1", [] { return whole().bytes(); });
 
-TEST(HostileZtensor1, TheFileThatIsBrokenIsSound) {
+TEST(HostileZtensor1, TheFileIsSoundBeforeItIsBroken) {
   ByteFile file;
   file.raw("magic", "ZTEN1000").pad("magic padding", 64).raw("blob", elements<float>({1, 2, 3, 4}));
   const std::string manifest =
@@ -90,7 +90,7 @@ TEST(HostileZtensor1, TheFileThatIsBrokenIsSound) {
   expect_sound("hostile.zt", file);
 }
 
-// Opening names the first; verify() goes on with the tensors that are sound.
+// The error of open() names the first fault; verify() lists all and checks the valid tensors.
 TEST(HostileZtensor1, EveryFaultIsListed) {
   const std::string digest = "crc32c:0x00000001";
   const auto of = [](const std::string& component) { return object({4}, "dense", {{text("data"), component}}); };
@@ -114,8 +114,8 @@ TEST(HostileZtensor1, EveryFaultIsListed) {
   EXPECT_EQ(report.tensors, 1U);
 }
 
-// A file may have a million.
-TEST(HostileZtensor1, AHundredFaultsAreEnough) {
+// A file may have a million faults.
+TEST(HostileZtensor1, AtMostAHundredFaultsAreListed) {
   Entries objects;
   for (int i = 100; i < 400; ++i)
     objects.emplace_back(text(fmt::format("t{}", i)), object({4}, "dense", {{text("data"), component("f32", 65, 16)}}));
@@ -451,7 +451,8 @@ TEST(HostileZtensor1, Overlaps) {
                  });
 }
 
-// Values 4 bytes each, indices and pointers u64 of two rows and three columns: elements (0, 1) and (1, 2).
+// Returns a sparse object of two rows and three columns, with the elements (0, 1) and (1, 2): values of 4 bytes, u64
+// indices.
 ByteFile sparse_rows(const std::string& indices, const std::string& pointers, std::uint64_t values = 8) {
   const Entries parts = {{text("values"), component("f32", 64, values)},
                          {text("indices"), component("u64", 128, indices.size())},
@@ -617,12 +618,12 @@ TEST(HostileZtensor1, Groups) {
                  });
 }
 
-// One zstd frame of one raw block (RFC 8878, section 3.1.1), spelled out.
+// Returns a zstd frame of one block that is not compressed (RFC 8878, section 3.1.1).
 std::string zstd_frame(const std::string& content) {
   return hex("28 b5 2f fd 20") + le(content.size(), 1) + le(content.size() << 3 | 1, 3) + content;
 }
 
-// Components of these types and contents, each compressed, in blobs of their own.
+// Returns a file with components of these types and contents, each a compressed blob.
 ByteFile compressed(std::string_view format, const std::vector<std::uint64_t>& shape,
                     const std::vector<std::array<std::string, 3>>& parts, const Entries& attributes = {}) {
   Entries components;
@@ -652,7 +653,7 @@ ByteFile compressed_coordinates(const std::string& values, const std::string& co
   return compressed("sparse_coo", {2, 3}, {{"values", "f32", values}, {"coords", "u64", coords}});
 }
 
-// A scheme is read with the header, even if its parts are hidden.
+// Opening reads the scheme from the header, even if the parts are compressed.
 TEST(HostileZtensor1, GroupsHaveAScheme) {
   expect_refused(
       "hostile.zt",
@@ -719,7 +720,7 @@ TEST(HostileZtensor1, WhatCompressionHidesIsFoundWhenItIsDecoded) {
   expect_faults("hostile.zt", kHidden);
 }
 
-// They were written without a word into files that could not be opened.
+// Otherwise writers would make files that cannot be opened.
 TEST(HostileZtensor1, WhatCompressionHidesIsFoundByEveryWriter) {
   for (const VerifyCase& hidden : kHidden) {
     const Model model = open(source(hidden.file().bytes(), "hostile.zt"));
@@ -731,7 +732,7 @@ TEST(HostileZtensor1, WhatCompressionHidesIsFoundByEveryWriter) {
   }
 }
 
-// A component with a digest.
+// Returns a file with a component that has a digest.
 ByteFile digested(std::string_view digest) {
   const Entries parts = {{text("data"), component("u8", 64, 3, {{text("digest"), text(digest)}})}};
   return file_of({{text("t"), object({3}, "dense", parts)}}, {"abc"});

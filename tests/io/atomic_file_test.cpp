@@ -59,7 +59,7 @@ TEST_F(AtomicFileTest, AppearsOnCommit) {
   EXPECT_THAT(names(), ElementsAre("a"));
 }
 
-// Bytes on the disk, by the file system's own count; nothing where it knows no holes.
+// Returns the bytes that a file uses on the disk.
 std::uint64_t bytes_on_disk(const fs::path& file) {
   struct stat status {};
   ::stat(file.c_str(), &status);
@@ -100,7 +100,7 @@ TEST_F(AtomicFileTest, PaddingIsAHole) {
   EXPECT_EQ(find_written(*Source::from_memory(std::vector<std::byte>(9), "memory"), 3).end, 9U);
 }
 
-// Digests are computed from what has been written, also while nothing lies behind a hole.
+// Digests read the written bytes back, even if the file ends in a hole.
 TEST_F(AtomicFileTest, WhatIsWrittenCanBeReadBehindPadding) {
   AtomicFile file(path("a"), false);
   write(file, "x");
@@ -124,7 +124,7 @@ TEST_F(AtomicFileTest, ShortPaddingIsWritten) {
   EXPECT_EQ(support::contents(path("a")), "x" + std::string(4095, '\0') + "y");
 }
 
-// A hasher sees the zeros that nobody writes.
+// A hasher must get the zeros of holes, too.
 TEST_F(AtomicFileTest, PaddingIsHashed) {
   AtomicFile file(path("a"), false);
   const auto hasher = make_xxh3();
@@ -141,7 +141,7 @@ TEST_F(AtomicFileTest, PaddingIsHashed) {
   EXPECT_LE(bytes_on_disk(path("a")), 64U << 10);
 }
 
-TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {
+TEST_F(AtomicFileTest, LeavesNoFileWithoutCommit) {
   support::put(path("old"), "old");
   {
     AtomicFile first(path("new"), false);
@@ -154,7 +154,7 @@ TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {
   EXPECT_EQ(support::contents(path("old")), "old");
 }
 
-TEST_F(AtomicFileTest, ReplacesOnlyWhenToldTo) {
+TEST_F(AtomicFileTest, ReplacesOnlyWithOverwrite) {
   support::put(path("a"), "old");
   EXPECT_EQ(refusal(path("a"), false), ErrorKind::bad_argument);
   EXPECT_EQ(support::contents(path("a")), "old");
@@ -167,7 +167,7 @@ TEST_F(AtomicFileTest, ReplacesOnlyWhenToldTo) {
   EXPECT_THAT(names(), ElementsAre("a"));
 }
 
-// The process is root where tests run; elsewhere owners cannot change, and the file has the process's.
+// Tests usually run as root. Other users cannot change the owner, so the file belongs to the user.
 TEST_F(AtomicFileTest, AReplacedFileKeepsItsOwner) {
   support::put(path("a"), "old");
   const bool is_root = ::geteuid() == 0;
@@ -269,7 +269,7 @@ TEST_F(AtomicFileTest, LinksAreReplacedAndNeverFollowed) {
   EXPECT_EQ(support::contents(path("a")), "new");
 }
 
-TEST_F(AtomicFileTest, RefusesWhatIsNoRegularFile) {
+TEST_F(AtomicFileTest, RefusesSpecialFiles) {
   fs::create_directory(path("directory"));
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_EQ(refusal(path("directory"), true), ErrorKind::bad_argument);

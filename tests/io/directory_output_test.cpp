@@ -1,4 +1,4 @@
-// A directory appears whole, in the place of nothing or of one that may go, or not at all.
+// A directory appears whole, as a new one or in place of one that may be replaced, or not at all.
 #include "io/directory_output.hpp"
 
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ class DirectoryOutputTest : public testing::Test {
 
   std::vector<std::string> names() const { return support::names_in(directory_.path()); }
 
-  // Directories of files that begin with "a".
+  // Allows replacing directories of files whose names begin with "a".
   static std::string refusal_to_replace(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       if (!name.starts_with('a')) return "there is " + name;
@@ -73,7 +73,7 @@ TEST_F(DirectoryOutputTest, AppearsOnCommit) {
   EXPECT_EQ(support::contents(path("out/a2")), "two!");
 }
 
-TEST_F(DirectoryOutputTest, LeavesNothingWithoutCommit) {
+TEST_F(DirectoryOutputTest, LeavesNoFileWithoutCommit) {
   support::put(path("out/a0"), "old");
   {
     DirectoryOutput output(path("out"), true, refusal_to_replace);
@@ -113,7 +113,7 @@ TEST_F(DirectoryOutputTest, RefusesWhatIsNotToBeReplaced) {
   EXPECT_THAT(refusal(path("real"), true, {path("real/a0")}), HasSubstr("the input is in this directory"));
   EXPECT_THAT(refusal(path("real"), true, {path("link/a0")}), HasSubstr("the input is in this directory"));
   support::put(path("real/b"), "precious");
-  for (const bool overwrite : {false, true})  // no advice that does not help
+  for (const bool overwrite : {false, true})  // without overwrite, the message must not advise to overwrite
     EXPECT_THAT(refusal(path("real"), overwrite), HasSubstr("there is b: it is not replaced"));
   fs::remove(path("real/b"));
   fs::create_directory(path("real/a9"));

@@ -28,7 +28,7 @@ TEST(Directory, ListsItsEntriesInOrder) {
   EXPECT_EQ(found, "a file, b file, c other, d other, e other, ");
 }
 
-TEST(Directory, SaysWhyNothingIsListed) {
+TEST(Directory, ReportsWhyItCannotList) {
   const support::TemporaryDirectory scratch;
   EXPECT_THROW(list_directory(scratch.path() / "none"), Error);
   put(scratch.path() / "file", "");

@@ -5,7 +5,7 @@
 namespace poise {
 namespace {
 
-// Indices of the two that overlap, in the order of their beginnings.
+// Returns the indices of the two extents that overlap, in the order of their beginnings.
 using Two = std::optional<std::pair<std::uint32_t, std::uint32_t>>;
 
 Two overlap(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges) {
@@ -17,7 +17,7 @@ Two overlap(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges) {
   return std::pair(found->first.tensor, found->second.tensor);
 }
 
-TEST(Extents, TouchAndRepeat) {
+TEST(Extents, MayTouchAndRepeat) {
   EXPECT_EQ(overlap({}), Two());
   EXPECT_EQ(overlap({{64, 8}}), Two());
   EXPECT_EQ(overlap({{64, 8}, {72, 8}}), Two());
@@ -36,10 +36,10 @@ TEST(Extents, OverlapIsFoundWhereverItIs) {
   EXPECT_EQ(overlap({{0, UINT64_MAX}, {UINT64_MAX - 1, 1}}), Two({0, 1}));
 }
 
-// Only neighbours are compared: a long one reaches its neighbour before it reaches anybody else.
-TEST(Extents, ALongOneAroundRepeatedOnes) { EXPECT_EQ(overlap({{64, 100}, {80, 4}, {80, 4}}), Two({0, 1})); }
+// Comparing neighbours suffices, because a long extent overlaps its neighbour first.
+TEST(Extents, ALongExtentOverlapsRepeatedOnes) { EXPECT_EQ(overlap({{64, 100}, {80, 4}, {80, 4}}), Two({0, 1})); }
 
-TEST(Extents, GapsAreWhatIsInNone) {
+TEST(Extents, GapsAreInNoRange) {
   using Ranges = std::vector<FileRange>;
   EXPECT_EQ(find_gaps({}), Ranges());
   EXPECT_EQ(find_gaps({{0, 8}, {8, 16}}), Ranges());

@@ -39,7 +39,7 @@ TEST_F(FileTailTest, PutsBytesAndFooterBehindTheOldEnd) {
   EXPECT_EQ(content(), std::string("dataFOOT\0\0\0\0\0\0\0\0more\0\0foot", 26));
 }
 
-TEST_F(FileTailTest, AFileThatCannotGrowIsWhatItWas) {
+TEST_F(FileTailTest, AFileThatCannotGrowKeepsItsBytes) {
   rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -51,7 +51,7 @@ TEST_F(FileTailTest, AFileThatCannotGrowIsWhatItWas) {
   EXPECT_EQ(content(), "dataFOOT");
 }
 
-TEST_F(FileTailTest, WhatCannotBeOpenedForWritingSaysSo) { EXPECT_THROW(FileTail(path_ / "no"), Error); }
+TEST_F(FileTailTest, ThrowsForAFileThatCannotBeOpened) { EXPECT_THROW(FileTail(path_ / "no"), Error); }
 
 }  // namespace
 }  // namespace poise

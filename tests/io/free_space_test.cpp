@@ -18,8 +18,8 @@ TEST(FreeSpace, IsNotKnownOfOtherFileSystems) {
   EXPECT_FALSE(measure_free_space("/no/such/directory/file"));
 }
 
-// A plain name is a file of the working directory.
-TEST(FreeSpace, OfANameAlone) {
+// A plain name means a file in the working directory.
+TEST(FreeSpace, AcceptsAPlainName) {
   EXPECT_EQ(measure_free_space("file").has_value(), measure_free_space("./file").has_value());
 }
 

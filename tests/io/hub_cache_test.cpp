@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// A variable of the environment while this lives.
+// Sets a variable of the environment until the end of a test.
 class Variable {
  public:
   explicit Variable(std::string name, const std::optional<std::string>& value = {}) : name_(std::move(name)) {
@@ -57,7 +57,7 @@ class HubCache : public testing::Test {
   Variable home_{"HOME", "/home/someone"};
 };
 
-// huggingface_hub/constants.py of version 0.36.
+// Source: huggingface_hub/constants.py, version 0.36.
 TEST_F(HubCache, IsWhereTheEnvironmentSays) {
   EXPECT_EQ(find_hub_cache(), "/home/someone/.cache/huggingface/hub");
   xdg_.set("/caches");

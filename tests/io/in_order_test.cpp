@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-// Counts those that there are: nothing may be left of a run that fails.
+// Counts the objects that exist. None may remain after a failure.
 struct Item {
   Item() { ++alive; }
   ~Item() { --alive; }
@@ -27,7 +27,7 @@ struct Item {
 constexpr std::size_t kCount = 200;
 
 struct Trial {
-  // Fails in the steps whose numbers it is given.
+  // Fails at these steps.
   void operator()(std::size_t cut_failure, std::vector<std::size_t> make_failures, std::size_t use_failure) {
     process_in_order<Item>(
         [&](Item& item) {
@@ -78,7 +78,7 @@ TEST(InOrder, OfSeveralFailuresTheFirstItemsIsThrown) {
   }
 }
 
-// Found by fuzzing: items that waited for their turn were never freed.
+// Items that wait for their turn must be freed, too (found by fuzzing).
 TEST(InOrder, AFailureLeavesNothingBehind) {
   for (int i = 0; i < 20; ++i) {
     Trial cut;
@@ -91,7 +91,7 @@ TEST(InOrder, AFailureLeavesNothingBehind) {
   }
 }
 
-TEST(InOrder, NoItemsAreNoFailure) {
+TEST(InOrder, AcceptsNoItems) {
   process_in_order<Item>([](Item&) { return false; }, [](Item&) { FAIL(); }, [](Item&) { FAIL(); });
   EXPECT_EQ(Item::alive, 0);
 }

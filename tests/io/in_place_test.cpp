@@ -42,14 +42,14 @@ class InPlaceTest : public ::testing::Test {
   support::TemporaryDirectory directory_;
 };
 
-TEST_F(InPlaceTest, ReplacesTheBytesAndLeavesNothingBeside) {
+TEST_F(InPlaceTest, ReplacesTheBytesAndRemovesTheUndoFile) {
   replace_in_place(path(), 3, bytes("abc"));
   EXPECT_EQ(content(), "012abc6789");
   EXPECT_TRUE(is_alone());
   EXPECT_FALSE(is_interrupted(path()));
 }
 
-TEST_F(InPlaceTest, AFileThatCannotBeWrittenIsWhatItWas) {
+TEST_F(InPlaceTest, AFileThatCannotBeWrittenKeepsItsBytes) {
   rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -62,20 +62,20 @@ TEST_F(InPlaceTest, AFileThatCannotBeWrittenIsWhatItWas) {
   EXPECT_TRUE(is_alone());
 }
 
-TEST_F(InPlaceTest, WithoutAnUndoFileNothingIsBroughtBack) {
+TEST_F(InPlaceTest, WithoutAnUndoFileNoBytesAreRestored) {
   roll_back(path());
   EXPECT_EQ(content(), "0123456789");
   EXPECT_FALSE(is_interrupted(path()));
   EXPECT_FALSE(is_interrupted(path().parent_path() / std::string(250, 'n')));
 }
 
-// An undo file as the comment at the head of in_place.cpp lays it out.
+// Returns an undo file, as the comment at the top of in_place.cpp describes it.
 std::string undo(std::uint64_t offset, std::string_view old_bytes, std::string_view new_bytes) {
   return std::string("poise undo 1\n\0\0\0", 16) + support::le(offset, 8) + support::le(old_bytes.size(), 8) +
          std::string(old_bytes) + std::string(new_bytes);
 }
 
-TEST_F(InPlaceTest, BringsBackWhatAnInterruptionLeft) {
+TEST_F(InPlaceTest, RestoresTheBytesAfterAnInterruption) {
   put_undo(undo(3, "34567", "abcde"));
   support::put(path(), "012ab56789");
   EXPECT_TRUE(is_interrupted(path()));
@@ -84,7 +84,7 @@ TEST_F(InPlaceTest, BringsBackWhatAnInterruptionLeft) {
   EXPECT_TRUE(is_alone());
 }
 
-TEST_F(InPlaceTest, BringsBackMoreThanAChunk) {
+TEST_F(InPlaceTest, RestoresMoreThanAChunk) {
   const std::string old_bytes = std::string(3 << 20, 'o') + "123";
   const std::string new_bytes = std::string(3 << 20, 'n') + "456";
   put_undo(undo(1, old_bytes, new_bytes));

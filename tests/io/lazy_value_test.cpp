@@ -5,7 +5,7 @@
 namespace poise {
 namespace {
 
-TEST(LazyValue, IsMadeOnceUntilItIsLetGo) {
+TEST(LazyValue, IsMadeOnceUntilItIsReleased) {
   const LazyValue<const int> kept;
   int made = 0;
   const auto make = [&] { return std::make_shared<const int>(++made); };

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 class SourceTest : public testing::Test {
  protected:
-  // A file of bytes that count up, modulo 251.
+  // Writes a file of bytes 0, 1, ..., 250, 0, ...
   std::filesystem::path file(std::size_t size) const {
     const std::filesystem::path path = directory_ / "file";
     std::ofstream stream(path, std::ios::binary);

@@ -1,4 +1,4 @@
-// tests/commands/convert.txt has models in pipes.
+// Tests streams. tests/commands/convert.txt tests models in pipes.
 #include "io/streams.hpp"
 
 #include <cstdlib>

@@ -38,7 +38,7 @@ std::string text(const Container& container, std::string_view name) {
   return read_text(*source, source->size());
 }
 
-// Of the files a, f/b and f/g/c, from the folder f on.
+// Checks the folder f of a container with the files a, f/b and f/g/c.
 void expect_folder(const Container& container) {
   EXPECT_EQ(text(container, "b"), "bytes of b");
   EXPECT_EQ(text(container, "g/c"), "bytes of c");
@@ -81,7 +81,7 @@ TEST(Container, Archives) {
   EXPECT_EQ(error_of([&] { files->open("b")->read(9, two); }).kind(), ErrorKind::internal);
 }
 
-// Only attributes of Unix have a mode. Python reads a link as a file, `unzip` makes a link.
+// Only attributes of Unix have a mode. Python unpacks a link as a file, `unzip` as a link.
 TEST(Container, LinksInArchivesAreRefused) {
   auto zip = support::zip_file({{"a", "b"}, {"b", "bytes"}});
   const auto open = [&] { return open_container(ContainerKind::zip, "a", support::source(zip.bytes(), "archive")); };
@@ -97,7 +97,7 @@ TEST(Container, LinksInArchivesAreRefused) {
   EXPECT_EQ(text(*open(), "a"), "b");
 }
 
-// Small deflated members may decode to much each, and to little together.
+// Each deflated member may decode to many bytes, but all together have a limit.
 TEST(Container, AllDeflatedMembersTogetherAreJustified) {
   const std::string zeros(10 << 20, '\0');
   const std::string stored = deflated(zeros);

@@ -11,7 +11,7 @@ namespace {
 
 std::uint32_t crc(const std::string& text) { return compute_crc32c(std::as_bytes(std::span(text))); }
 
-// "123456789" is the check value of the CRC catalogue, the zeros are RFC 3720's example, the last is from a bitwise
+// "123456789" is the check value of the CRC catalogue, the zeros are RFC 3720's example, the last sum is from a bitwise
 // Python loop.
 TEST(Crc32c, KnownChecksums) {
   EXPECT_EQ(crc(""), 0U);

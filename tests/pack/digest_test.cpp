@@ -16,7 +16,7 @@ struct Known {
   std::string sha256;
 };
 
-// By `xxhsum -H3` and `sha256sum`, of bytes_of(length). XXH3 goes other ways behind 16, 240 and 1024 bytes.
+// Digests of bytes_of(length) by `xxhsum -H3` and `sha256sum`. XXH3 changes its method after 16, 240 and 1024 bytes.
 const std::vector<Known> kKnown = {
     {0, "2d06800538d394c2", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
     {1, "13e608bc156defed", "084fed08b978af4d7d196a7446a86b58009e636b611db16211b65a9aadff29c5"},
@@ -42,7 +42,7 @@ std::string in_pieces(Hasher& hasher, std::span<const std::byte> bytes, std::siz
   return hasher.finish();
 }
 
-TEST(Digest, IsWhatOtherProgramsSay) {
+TEST(Digest, AgreesWithOtherPrograms) {
   for (const Known& known : kKnown) {
     const auto bytes = bytes_of(known.length);
     EXPECT_EQ(in_pieces(*make_xxh3(), bytes, bytes.size()), known.xxh3) << known.length;
@@ -52,12 +52,12 @@ TEST(Digest, IsWhatOtherProgramsSay) {
   }
 }
 
-// printf 'some text\n' | git hash-object --stdin; git hash-object /dev/null
-TEST(Digest, FilesHaveTheNamesThatGitGivesThem) {
-  const std::string text = "some text\n";
-  EXPECT_EQ(in_pieces(*make_git_sha1(text.size()), std::as_bytes(std::span(text)), 3),
-            "7b57bd29ea8afbdeb9bac64cf7074f4b531492a8");
-  EXPECT_EQ(make_git_sha1(0)->finish(), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+// Expected: printf 'some text
+' | git hash-object --stdin; git hash-object /dev/null TEST(Digest, FilesHaveTheNamesThatGitGivesThem) { const std::
+    string text = "some text\n";
+EXPECT_EQ(in_pieces(*make_git_sha1(text.size()), std::as_bytes(std::span(text)), 3),
+          "7b57bd29ea8afbdeb9bac64cf7074f4b531492a8");
+EXPECT_EQ(make_git_sha1(0)->finish(), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
 }
 
 TEST(Digest, DoesNotDependOnPieces) {

@@ -26,7 +26,7 @@ std::vector<std::byte> pattern(std::uint64_t offset, std::size_t size) {
   return bytes;
 }
 
-// Computes its bytes; fails from `broken` on.
+// Computes its bytes. Reading fails from the byte `broken` on.
 class ComputedBlob final : public Blob {
  public:
   explicit ComputedBlob(std::uint64_t size, bool seekable = true, std::uint64_t broken = UINT64_MAX)
@@ -47,7 +47,7 @@ class ComputedBlob final : public Blob {
   mutable std::uint64_t next_ = 0;
 };
 
-// Knows what was copied by source and what was written.
+// Records which bytes were copied from a source and which were written.
 class WatchedSink final : public Sink {
  public:
   std::vector<std::byte> bytes;
@@ -140,7 +140,7 @@ TEST(Pump, TheMeterCountsEveryByteOnceAndCanStopIt) {
   EXPECT_LT(sink.bytes.size(), kLarge);
 }
 
-TEST(Pump, AFailureEndsItAndWhatCameBeforeIsInOrder) {
+TEST(Pump, WritesTheBytesBeforeAFailureInOrder) {
   for (const bool seekable : {true, false}) {
     WatchedSink sink;
     Meter meter;
@@ -150,7 +150,7 @@ TEST(Pump, AFailureEndsItAndWhatCameBeforeIsInOrder) {
   }
 }
 
-TEST(StreamChunks, HandsOverEveryByteOnTheCallingThread) {
+TEST(StreamChunks, PassesEveryByteOnTheCallingThread) {
   const FileOfBytes file;
   const auto self = std::this_thread::get_id();
   const auto streamed = [&](const Blob& blob) {

@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-// Bytes that only a stream gives, each made of its place; it may fail at one of them.
+// Has bytes that only a stream reads, each computed from its offset. The stream may fail at one of them.
 class Streamed final : public Blob {
  public:
   Streamed(std::uint64_t size, unsigned seed, std::uint64_t fails_at = UINT64_MAX)
@@ -39,7 +39,7 @@ class Streamed final : public Blob {
    public:
     explicit Stream(const Streamed& blob) : blob_(blob) {}
     std::size_t read(std::span<std::byte> out) override {
-      // Less than is asked for, as decoders may give.
+      // Returns fewer bytes than requested, as decoders may.
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>({out.size(), 70'001, blob_.size_ - at_}));
       blob_.read(at_, out.first(count));
       blob_.made_ += count;
@@ -102,7 +102,7 @@ TEST(ReadAhead, SkippedBlobsAndSecondStreamsAreRead) {
   EXPECT_EQ(streamed(ahead[3]), read_all(*blobs[3]));
 }
 
-// More than the window holds: whoever reads goes on.
+// The reader must get bytes although a blob is larger than the window.
 TEST(ReadAhead, LongBlobsDoNotFillMemory) {
   std::vector<std::unique_ptr<Streamed>> blobs;
   for (unsigned i = 0; i < 3; ++i) blobs.push_back(std::make_unique<Streamed>(std::uint64_t{8} << 20, i));
@@ -120,7 +120,7 @@ TEST(ReadAhead, LongBlobsDoNotFillMemory) {
   }
 }
 
-// However many processors there are.
+// The limit does not depend on the number of processors.
 TEST(ReadAhead, AllThreadsTogetherHaveALimit) {
   std::vector<std::unique_ptr<Streamed>> blobs;
   for (unsigned i = 0; i < 65; ++i) blobs.push_back(std::make_unique<Streamed>(std::uint64_t{1} << 20, i));

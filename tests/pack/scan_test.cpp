@@ -16,7 +16,7 @@
 namespace poise {
 namespace {
 
-// printf abc | openssl dgst -sha256
+// Expected: printf abc | openssl dgst -sha256
 constexpr const char* kAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 std::vector<std::byte> counting(std::size_t size) {
@@ -25,7 +25,7 @@ std::vector<std::byte> counting(std::size_t size) {
   return bytes;
 }
 
-// Bytes that have to be read, not borrowed, and may not be readable.
+// Has bytes that are read, not borrowed. Reading may fail.
 class SlowBlob final : public Blob {
  public:
   SlowBlob(std::vector<std::byte> bytes, std::chrono::microseconds time = {}, std::optional<Error> error = {})
@@ -46,7 +46,7 @@ class SlowBlob final : public Blob {
   mutable std::atomic<int> reads_ = 0;
 };
 
-// The bytes that visitors saw.
+// Records the bytes that visitors get.
 struct Seen {
   std::vector<std::byte> bytes;
   bool whole_pieces = true;  // all but the last are a multiple of 16 bytes
@@ -58,7 +58,7 @@ struct Seen {
 
 class Recorder final : public Visitor {
  public:
-  // Throws `thrown` when it has seen everything; swallows what fails.
+  // Throws `thrown` at the end of the blob. Ignores errors of reading.
   explicit Recorder(Seen& seen, std::optional<Error> thrown = {}) : seen_(seen), thrown_(std::move(thrown)) {}
   void update(std::span<const std::byte> bytes) override {
     seen_.whole_pieces = seen_.whole_pieces && !seen_.after_odd_piece;
@@ -77,7 +77,7 @@ class Recorder final : public Visitor {
   std::optional<Error> thrown_;
 };
 
-// Ends the scan by what it throws.
+// Throws an error that ends the scan.
 class Strict final : public Visitor {
  public:
   void update(std::span<const std::byte>) override {}
@@ -129,14 +129,14 @@ TEST(Scan, ComputesSha256IfThatIsAskedFor) {
   EXPECT_EQ(seen.sha256, kAbc);
 }
 
-TEST(Scan, OfNothingIsDone) {
+TEST(Scan, IsDoneIfThereAreNoBlobs) {
   Scan scan({}, [](std::size_t) -> Visit { throw Error(ErrorKind::internal, "there is no blob"); });
   scan.start();
   scan.finish();
   EXPECT_FALSE(scan.is_busy());
 }
 
-TEST(Scan, AVisitorHearsOfItsFailureAndTheOthersGoOn) {
+TEST(Scan, AVisitorGetsItsErrorAndTheOthersGoOn) {
   const Error broken(ErrorKind::invalid_file, "broken");
   std::vector<BlobPtr> blobs = {std::make_shared<SlowBlob>(counting(100), std::chrono::microseconds(0), broken),
                                 make_memory_blob(counting(100), "good"),
@@ -154,7 +154,7 @@ TEST(Scan, AVisitorHearsOfItsFailureAndTheOthersGoOn) {
   EXPECT_THAT(seen[2].failures, testing::ElementsAre("broken"));
 }
 
-TEST(Scan, WhatAVisitorThrowsEndsIt) {
+TEST(Scan, EndsWithTheErrorOfAVisitor) {
   const BlobPtr broken =
       std::make_shared<SlowBlob>(counting(100), std::chrono::microseconds(0), Error(ErrorKind::io, "broken"));
   const std::vector<std::uint64_t> sizes(1000, 100);
@@ -164,7 +164,7 @@ TEST(Scan, WhatAVisitorThrowsEndsIt) {
   EXPECT_FALSE(scan.is_busy());
 }
 
-// Whoever waits for a scan to end does not wait forever: tasks that TBB cancels never run.
+// TBB never runs cancelled tasks. A caller that waits for the scan must not wait forever.
 TEST(Scan, IsNotBusyAfterItHasFailed) {
   const BlobPtr blob = make_memory_blob(counting(100), "blob");
   const std::vector<std::uint64_t> sizes(1000, 100);
@@ -181,9 +181,8 @@ TEST(Scan, IsNotBusyAfterItHasFailed) {
   EXPECT_THROW(scan.finish(), std::runtime_error);
 }
 
-// A visitor that puts up with every failure does not keep a scan from being
-// cancelled.
-TEST(Scan, CancellingEndsItWhateverVisitorsSay) {
+// The error `cancelled` is not passed to visitors.
+TEST(Scan, VisitorsCannotPreventCancelling) {
   std::vector<BlobPtr> blobs = {make_memory_blob(counting(100), "blob")};
   Seen seen;
   Scan scan(sizes_of(blobs), [&](std::size_t) {

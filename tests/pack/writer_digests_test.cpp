@@ -27,14 +27,14 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 
 void write(Sink& sink, std::string_view text) { sink.write(std::as_bytes(std::span(text))); }
 
-// Writes a part as a writer does that does not change its bytes.
+// Writes a part without changing its bytes.
 std::size_t write_part(WriterDigests& digests, Sink& sink, const std::vector<std::byte>& bytes) {
   if (Hasher* hasher = digests.begin(&sink)) hasher->update(bytes);
   sink.write(bytes);
   return digests.end();
 }
 
-// A file in memory whose bytes can be read back. Copies into it are zeros, in any number.
+// Is a file in memory whose bytes can be read back. Copies into it become zeros without using memory.
 class MemoryFile final : public Sink {
  public:
   explicit MemoryFile(std::chrono::microseconds read_time = {}) : read_time_(read_time) {}
@@ -122,7 +122,7 @@ TEST(WriterDigests, OthersAreHashedAsTheBytesPass) {
   EXPECT_EQ(file.asked(), 0);
 }
 
-TEST(WriterDigests, NoneIsNoText) {
+TEST(WriterDigests, NoneMakesEmptyTexts) {
   MemoryFile file;
   WriterDigests digests(DigestAlgorithm::none);
   EXPECT_EQ(digests.begin(&file), nullptr);

@@ -1,4 +1,4 @@
-// zip archives: what the directory of .npz files in tests/hostile/npz_test.cpp does not show.
+// Tests zip archives beyond tests/hostile/npz_test.cpp.
 #include "pack/zip.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ std::string text_of(const ZipArchive& archive, std::string_view name) {
   return support::to_string(read_all(*archive.blob(*archive.find(name))));
 }
 
-// APPNOTE.TXT 4.5.3 and 4.3.14: every number that has a place of 64 bits is in it.
+// Every number that may have 64 bits has them (APPNOTE.TXT 4.5.3 and 4.3.14).
 TEST(Zip, NumbersOf64BitsAreRead) {
   auto file = support::zip_file({{"a", "some bytes"}});
   const std::uint64_t header = file.offset("0 signature");
@@ -64,7 +64,7 @@ TEST(Zip, AnArchiveWithoutMembersIsOne) {
   EXPECT_TRUE(ZipArchive(support::source(support::zip_file({}).bytes(), "a.zip")).members().empty());
 }
 
-// zlib.compressobj(9, zlib.DEFLATED, -15) of Python for b"abc" * 100.
+// The stream is Python's zlib.compressobj(9, zlib.DEFLATED, -15) of b"abc" * 100.
 TEST(Deflate, AnyPartIsRead) {
   const std::string deflated("\x4b\x4c\x4a\x4e\x1c\x45\xc4\x21\x00", 9);
   std::string expected;

@@ -16,7 +16,7 @@
 namespace poise {
 namespace {
 
-// Counts how often it is read, as who decodes a frame does once.
+// Counts how often the stored bytes are read: decoding a frame reads once.
 class CountingSource final : public Source {
  public:
   explicit CountingSource(std::vector<std::byte> bytes) : Source("counted", bytes.size()), bytes_(std::move(bytes)) {}
@@ -66,7 +66,7 @@ TEST(ZstdSeekable, ReadPieceByPieceEachFrameIsDecodedOnce) {
   EXPECT_EQ(source->reads(), kReadsOfTable + 5);
 }
 
-// zstd's seekable format: with bit 7 of the descriptor each entry has a third number, the checksum with which its frame
+// In zstd's seekable format, bit 7 of the descriptor gives each entry a third number, the checksum with which its frame
 // ends.
 TEST(ZstdSeekable, ChecksumsOfTheTableAreThoseOfTheFrames) {
   const auto content = some_content(1000);  // one frame
@@ -110,7 +110,7 @@ TEST(ZstdSeekable, ThreadsShareFrames) {
   EXPECT_EQ(source->reads(), kReadsOfTable + 2);
 }
 
-// Whole frames are decoded in place, others by way of memory of the stream.
+// A stream decodes whole frames into the reader's memory, and others into its own.
 TEST(ZstdSeekable, StreamsGiveTheSameByPiecesOfAnySize) {
   const auto content = some_content(3 * kFrame + 1000);
   const auto source = compressed(content);
@@ -131,7 +131,7 @@ TEST(ZstdSeekable, StreamsGiveTheSameByPiecesOfAnySize) {
   }
 }
 
-// Blobs come and go, perhaps at the same address.
+// A blob may have the address of an earlier one.
 TEST(ZstdSeekable, FramesOfAnotherBlobAreNotTaken) {
   for (int i = 0; i < 20; ++i) {
     std::vector<std::byte> content(2000, static_cast<std::byte>(i));

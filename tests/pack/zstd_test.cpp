@@ -1,4 +1,4 @@
-// Frames come from the zstd command line tool 1.5.4 where they are spelled out.
+// The frames in this file are made by the command zstd 1.5.4.
 #include "pack/zstd.hpp"
 
 #include <gmock/gmock.h>
@@ -21,12 +21,12 @@ using support::hex;
 using support::to_bytes;
 using testing::HasSubstr;
 
-// 64 float32, (i % 5) * 0.5, through `zstd -3 --no-check`.
+// 64 float32 numbers, (i % 5) * 0.5, compressed by `zstd -3 --no-check`.
 const std::string kFrame = hex(R"(
   28 b5 2f fd 00 58 dd 00 00 80 00 00 3f 00 00 80
   3f 00 00 c0 3f 00 00 00 40 00 03 00 e2 9b 14 00
   a3 2e 80 05)");
-// The same with `--check`.
+// The same numbers, compressed with `--check`.
 const std::string kCheckedFrame = hex(R"(
   28 b5 2f fd 04 58 dd 00 00 80 00 00 3f 00 00 80
   3f 00 00 c0 3f 00 00 00 40 00 03 00 e2 9b 14 00
@@ -118,7 +118,7 @@ TEST(Zstd, AFlippedBitOfACheckedFrameIsSeen) {
   }
 }
 
-// A frame that declares a window of 2 GiB: windowLog 31 is exponent 21, mantissa 0.
+// The frame declares a window of 2 GiB: windowLog 31 is exponent 21, mantissa 0.
 TEST(Zstd, AWindowBeyondTheBoundIsRefused) {
   EXPECT_EQ(support::error_of([] { read_all(*make_zstd_blob(place(hex("28 b5 2f fd 00 a8 0b 00 00 61")), 1)); }).kind(),
             ErrorKind::unsupported);
@@ -133,7 +133,7 @@ TEST(Zstd, AnUnknownSizeIsCountedUpToTheLimit) {
   EXPECT_EQ(counted(kEmptyFrame, 0)->size(), 0U);
   EXPECT_THROW(static_cast<void>(counted(kFrame, kSize - 1)->size()), Error);
   EXPECT_THROW(static_cast<void>(counted(kFrame.substr(0, 20), kSize)->size()), Error);
-  // Blobs of one place share the count, whatever their limits.
+  // Blobs of one place share the count, even with different limits.
   const auto size = count_zstd(place(kFrame));
   for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{10}, kSize - 1, kSize, kSize + 1, std::uint64_t{5},
                                     std::uint64_t{UINT64_MAX}}) {

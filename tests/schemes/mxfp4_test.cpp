@@ -1,4 +1,4 @@
-// MXFP4 folded and written back. Source of the parts: convert_moe_packed_tensors() of transformers.
+// Folds MXFP4 and writes it back. Source of the parts: convert_moe_packed_tensors() of transformers.
 #include "schemes/scheme.hpp"
 
 #include <gmock/gmock.h>
@@ -66,7 +66,8 @@ TEST(Mxfp4, PartsBecomeOneTensorAndComeBack) {
   const Tensor& stack = *model.find("x");
   EXPECT_EQ(stack.shape, Shape({2, 4, 96}));
   EXPECT_EQ(stack.layout.name(), kMxLayout);
-  // By hand: row 5 of 8, column 33, is the high half of byte 0 of the row's second block.
+  // The expected place is computed by hand: row 5 of 8, column 33, is the high half of byte 0 of the row's second
+  // block.
   const auto codes = read_all(*parts().find("x_blocks")->require("data").blob);
   const auto scales = read_all(*parts().find("x_scales")->require("data").blob);
   constexpr double kNumbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
@@ -113,7 +114,7 @@ TEST(Mxfp4, PartsThatDoNotFitAreNamed) {
   }
 }
 
-// A directory that is written again has the modules of the published ones.
+// Writing a directory again restores the list of modules only if it is that of the published directories.
 TEST(Mxfp4, ModulesThatADirectoryNamesItselfAreALoss) {
   Attributes usual = named_by(make_mxfp4_config());
   EXPECT_FALSE(drop_quantization(usual));
@@ -124,7 +125,7 @@ TEST(Mxfp4, ModulesThatADirectoryNamesItselfAreALoss) {
       "quantization_config of config.json is dropped: a conversion back does not restore its modules_to_not_convert");
 }
 
-// Formats without the layout hold the parts; reading their files folds the matrix again.
+// Formats without the layout store the parts. Reading their files folds the matrix again.
 TEST(Mxfp4, EveryFormatKeepsTheCodes) {
   const support::TemporaryDirectory directory;
   for (const char* const name : {"safetensors", "zt", "zt1"}) {
@@ -143,7 +144,7 @@ TEST(Mxfp4, EveryFormatKeepsTheCodes) {
   }
 }
 
-// A directory holds matrices in MXFP4 by their parts, whose bytes are not numbers.
+// A directory stores a matrix in MXFP4 as parts of u8, which must not be cast like numbers.
 TEST(Mxfp4, KeepDoesNotChangeParts) {
   const Model stack = fold_matrices(parts());
   const auto keep = [&](const char* format, const char* pattern) {

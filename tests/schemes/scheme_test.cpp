@@ -29,13 +29,13 @@ TEST(Schemes, PartsHaveTheNamesOfTheirMatrixForPatterns) {
   EXPECT_THAT(list_pattern_names({}, "a.up_scales"), ElementsAre("a.up_scales"));
 }
 
-TEST(Schemes, AnEmptyConfigurationIsNone) {
+TEST(Schemes, AnEmptyConfigurationIsIgnored) {
   EXPECT_FALSE(find_quantization({{"quantization_config", Attributes{}}}));
   EXPECT_TRUE(find_quantization({{"quantization_config", Attributes{{"quant_method", "gptq"}}}}));
 }
 
-// Lists of modules and modules come from files.
-TEST(Schemes, ComparesListsOfModulesOnlyWhereThatEnds) {
+// Both the lists and the names of modules come from files.
+TEST(Schemes, LimitsTheTimeToMatchListsOfModules) {
   std::vector<std::string> matrices;
   Value::Array names;
   for (int i = 0; i < 50'000; ++i) {
@@ -59,7 +59,7 @@ Attributes with_lists(Value::Array ignore, Value::Array targets) {
           {"config_groups", Attributes{{"group_0", Attributes{{"targets", std::move(targets)}}}}}};
 }
 
-// An expression takes memory as soon as it is read.
+// Reading an expression needs memory.
 TEST(Schemes, ReadsAtMost4096ExpressionsOfModules) {
   const Value::Array some(4096, Value("re:.*up"));
   const Attributes known = with_lists({}, some);
@@ -70,7 +70,7 @@ TEST(Schemes, ReadsAtMost4096ExpressionsOfModules) {
               testing::ThrowsMessage<Error>(HasSubstr("more than 4096 regular expressions are not read")));
 }
 
-// Of expressions that are valid by themselves, as they are in the file.
+// Expressions are compiled as they are in the file.
 TEST(Schemes, ExpressionsOfModulesMatchFromTheBeginning) {
   const auto naming = [](const char* expression) {
     const ModuleLists lists(with_lists({expression}, {}));
@@ -86,7 +86,7 @@ TEST(Schemes, ExpressionsOfModulesMatchFromTheBeginning) {
                                                         std::string(expression).substr(3) + "\": ")));
 }
 
-// A configuration in the place of an earlier one has its own lists, and the lists own their texts.
+// A configuration that replaces another one has its own lists, which own their texts.
 TEST(Schemes, ListsOfModulesBelongToTheirConfiguration) {
   std::optional<Attributes> keys = with_lists({"a.up"}, {"re:a"});
   std::optional<QuantizationConfig> config(*keys);
@@ -119,7 +119,7 @@ TEST(Schemes, ThreadsShareAListOfModules) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A matrix whose zero points are float16 numbers that are computed when they are read.
+// Returns a matrix whose zero points are float16 numbers that are computed when they are read.
 Tensor groups_with_zeros(const std::vector<float>& zeros) {
   const auto bytes = [](const auto& numbers) {
     const auto all = std::as_bytes(std::span(numbers));
@@ -139,8 +139,8 @@ Tensor groups_with_zeros(const std::vector<float>& zeros) {
   return tensor;
 }
 
-// Before anything is written.
-TEST(Schemes, ZeroPointsThatAreNoCodesAreFoundWhereverTheyAre) {
+// The fault is found before the output is written.
+TEST(Schemes, ZeroPointsThatAreNotCodesAreFound) {
   for (const auto& [zeros, are_codes] :
        {std::pair(std::vector<float>{0, 15}, true), {{7, 7.5F}, false}, {{16, 0}, false}}) {
     Model model;
