@@ -1,22 +1,22 @@
-# make         the command and the library; installs nothing
-# make demo    installs what is missing, builds the command, and takes the small models in examples/ the whole way:
-#              convert, verify, inspect, tell a story
-# make test    installs what is missing, builds and runs all tests
-# make python  builds the Python package and its wheel, in build/python; `pip install .` needs nothing more
-# make dependencies   installs what building and testing need and is missing
-# make install DESTDIR=... PREFIX=/usr/local
-# make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, and each fuzz target for 20 seconds;
-#              built with clang, which it installs; so do the next five
-# make fuzz SECONDS=60   each fuzz target for that long, with both sanitizers; FUZZ_TARGETS="alt zt" chooses some
-# make fuzz-long   all of them for an hour on all processors (SECONDS=3600 in all); adds new inputs to fuzz/corpus
-# make tsan    the concurrency tests with ThreadSanitizer
-# make coverage  the line coverage of the tests, by file; at least 92 % without the command's own code
-# make format-check  / make format
-# make check-words   refuses words that CONTRIBUTING.md rules out, in the last commit and what is not committed yet;
-#              SINCE=REVISION: in all lines added since then; SINCE=--all counts them in the whole tree
-# make bench   Poise compared with the limits of this machine (BENCH_OPTIONS="--rounds 5 --jobs convert,run"); takes
+# make         builds the command and the library; installs no packages
+# make demo    installs missing packages, builds the command, and converts, verifies, inspects and runs the small models
+#              in examples/
+# make test    installs missing packages, builds and runs all tests
+# make python  installs missing packages, builds the Python package and its wheel in build/python
+# make dependencies   installs the missing packages for building and testing
+# make install DESTDIR=... PREFIX=/usr/local   builds and installs
+# make asan    runs the tests with AddressSanitizer and UndefinedBehaviorSanitizer, and each fuzz target for 20 seconds.
+#              This and the next four targets install clang, and build with it
+# make fuzz SECONDS=60   runs each fuzz target for 60 seconds with both sanitizers; FUZZ_TARGETS="alt zt" chooses some
+# make fuzz-long   runs all fuzz targets for an hour on all processors (SECONDS=3600), and adds new inputs to fuzz/corpus
+# make tsan    runs the concurrency tests with ThreadSanitizer
+# make coverage  prints the line coverage of the tests by file; fails below 92 % without the command's own code
+# make format, make format-check   formats C++ and Python files, or fails if one is not formatted
+# make check-words   refuses words that CONTRIBUTING.md rules out, in the last commit and in uncommitted changes.
+#              SINCE=REVISION checks all lines added since then; SINCE=--all counts the words in the whole tree
+# make bench   compares Poise with the limits of this machine (BENCH_OPTIONS="--rounds 5 --jobs convert,run"); needs
 #              20 GB of disk
-# make tidy    clang-tidy over src/, fuzz/ and tests/capi/, about an hour on one processor;
+# make tidy    runs clang-tidy over src/, fuzz/ and tests/capi/, about an hour on one processor.
 #              FILES="src/io src/views/cast.cpp" chooses some
 
 PREFIX ?= /usr/local
@@ -29,7 +29,7 @@ POISE := $(BUILD)/poise
 SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.c' 2>/dev/null)
 SCRIPTS := $(shell git ls-files '*.py' '*.pyi' 2>/dev/null)
 
-# Installs what is missing for a purpose: $(call need,test)
+# Installs the missing packages for a purpose: $(call need,test)
 need = @scripts/install_dependencies.sh $(1)
 
 .PHONY: all build python dependencies demo test asan tsan fuzz fuzz-long coverage bench tidy install format \
@@ -39,10 +39,10 @@ all: build
 dependencies:
 	$(call need,test)
 
-# Nothing but what is installed: no tests, and none of the packages that only these need.
+# Builds with the installed packages, without tests.
 build:
 	@cmake --preset release -DBUILD_TESTING=OFF -DPOISE_BENCH=OFF || \
-	 { echo "\`make dependencies\` installs what is missing"; exit 1; }
+	 { echo "\`make dependencies\` installs the missing packages"; exit 1; }
 	@cmake --build --preset release -j $(JOBS)
 
 python:
@@ -68,7 +68,7 @@ asan:
 	@cmake --build --preset asan -j $(JOBS)
 	@ctest --preset asan -j $(JOBS)
 
-# With the sanitizers' build.
+# Fuzz targets use the build with sanitizers.
 define build_fuzz_targets
 	$(call need,clang)
 	@cmake --preset asan

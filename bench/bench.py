@@ -2,10 +2,10 @@
 """Measures Poise and the physical limit of the machine, in alternation, and prints one table of ratios of medians.
 
     bench/bench.py --poise build/release/poise --limits build/release/bench/poise_limits --data DIR
-    bench/bench.py ... --model DIR --rounds 2 --jobs convert,memory        another model, some of the jobs
+    bench/bench.py ... --model DIR --rounds 2 --jobs convert,run        another model, some of the jobs
 
-The data are a Mistral of about 1.1 B random parameters, made once in --data (10 GB with what is written from it).
-A job's ratio is the median time of the limit over the median time of Poise: 1.00 is as fast as the limit.
+The model is a Mistral of about 1.1 B random parameters, made once in --data (10 GB with the files made from it).
+A job's ratio is the median time of the limit divided by the median time of Poise: 1.00 is as fast as the limit.
 """
 import argparse
 import json
@@ -44,7 +44,7 @@ class AnonymousMemory(threading.Thread):
 
 
 def run(command, stdout=subprocess.DEVNULL):
-    """Seconds, peak anonymous bytes and output of a command that must succeed (1 is an answer of diff)."""
+    """Runs a command, which must succeed. Returns its seconds, peak anonymous bytes and output."""
     started = time.perf_counter()
     process = subprocess.Popen([str(part) for part in command], stdout=stdout, stderr=subprocess.PIPE)
     memory = AnonymousMemory(process.pid)
@@ -66,11 +66,11 @@ def warm(*paths):
                     pass
 
 
-def size_of(path):
+def measure_size(path):
     return sum(f.stat().st_size for f in path.iterdir()) if path.is_dir() else path.stat().st_size
 
 
-def human(count, unit="B"):
+def format_number(count, unit="B"):
     for prefix in ["", "k", "M", "G", "T"]:
         if count < 999.5:
             return f"{count:.3g} {prefix}{unit}"
@@ -84,12 +84,12 @@ class Bench:
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="bench-", dir=args.data))
         self.rows = []
 
-    def row(self, job, ours, limit_name, limit, ratio, reach, note=""):
+    def add_row(self, job, ours, limit_name, limit, ratio, reach, note=""):
         self.rows.append((job, ours, limit_name, limit, ratio, reach, note))
         print(f"{job:42} {ours:>14}   {limit_name:24} {limit:>12}   {ratio:>6}   {reach:>7}   {note}", flush=True)
 
     def alternate(self, limit, job, warm_up):
-        """Medians of `limit` and `job`, called in turn; the first round of each is dropped."""
+        """Returns the medians of `limit` and `job`, which are called in turn. The first round of each is dropped."""
         limits, jobs = [], []
         for _ in range(self.rounds + 1):
             warm(*warm_up)
@@ -98,47 +98,47 @@ class Bench:
             jobs.append(job())
         return statistics.median(limits[1:] or limits), statistics.median(jobs[1:] or jobs)
 
-    def seconds_of_limit(self, job, path, threads, which="first"):
+    def measure_limit(self, job, path, threads, which="first"):
         return json.loads(run([self.limits, job, path, threads], subprocess.PIPE)[2])[which]
 
-    def fresh(self, name):
+    def make_fresh_path(self, name):
         path = self.scratch / name
         if path.exists():
             path.unlink()
         return path
 
-    def cp(self, source):
-        """Seconds that cp takes to write a new file of the bytes of `source`."""
-        target = self.fresh("copy")
+    def measure_copy(self, source):
+        """Returns the seconds that cp takes to copy `source` to a new file."""
+        target = self.make_fresh_path("copy")
         seconds = run(["cp", "--reflink=never", source, target])[0]
         target.unlink()
         return seconds
 
-    def write(self, model, output, options, limit_name, limit, reach, job=None):
-        """A job that writes `output` from `model`; `limit(output)` is measured on what it wrote."""
-        target = self.fresh(output)
+    def bench_write(self, model, output, options, limit_name, limit, reach, job=None):
+        """Measures converting `model` to `output`, and `limit(output)` on the written file."""
+        target = self.make_fresh_path(output)
         peaks = []
 
         def convert():
-            self.fresh(output)
+            self.make_fresh_path(output)
             seconds, peak, _ = run([self.poise, "convert", model, "-o", target, *options])
             peaks.append(peak)
             return seconds
 
         convert()
         limit_seconds, seconds = self.alternate(lambda: limit(target), convert, [model])
-        self.row(
+        self.add_row(
             job or f"convert to {' '.join([target.suffix, *options])}",
-            f"{human(size_of(target) / seconds)}/s",
+            f"{format_number(measure_size(target) / seconds)}/s",
             limit_name,
-            f"{human(size_of(target) / limit_seconds)}/s",
+            f"{format_number(measure_size(target) / limit_seconds)}/s",
             f"{limit_seconds / seconds:.2f}",
             reach,
-            f"peak {human(max(peaks))}",
+            f"peak {format_number(max(peaks))}",
         )
         return target
 
-    def read(self, job, command, limit_name, limit, path, reach):
+    def bench_read(self, job, command, limit_name, limit, path, reach):
         peaks = []
 
         def read():
@@ -147,19 +147,19 @@ class Bench:
             return seconds
 
         limit_seconds, seconds = self.alternate(limit, read, [path])
-        self.row(
+        self.add_row(
             job,
-            f"{human(size_of(path) / seconds)}/s",
+            f"{format_number(measure_size(path) / seconds)}/s",
             limit_name,
-            f"{human(size_of(path) / limit_seconds)}/s",
+            f"{format_number(measure_size(path) / limit_seconds)}/s",
             f"{limit_seconds / seconds:.2f}",
             reach,
-            f"peak {human(max(peaks))}",
+            f"peak {format_number(max(peaks))}",
         )
 
 
-def many_tensors(path, count=100_000):
-    """A safetensors file of that many matrices of 4 x 4 random numbers."""
+def write_many_tensors(path, count=100_000):
+    """Writes a safetensors file of `count` matrices of 4 x 4 random numbers."""
     size = 64
     header = {
         f"model.layers.{i // 10}.mlp.experts.{i % 10}.gate_proj.weight": {
@@ -174,11 +174,11 @@ def many_tensors(path, count=100_000):
 
 
 def bench_open(bench, files):
-    many = bench.fresh("many.safetensors")
-    many_tensors(many)
+    many = bench.make_fresh_path("many.safetensors")
+    write_many_tensors(many)
     jobs = [(path, "1 ms", "") for path in files]
     for name, options in (("many.zt", ["--align", "4096"]), ("many1.zt", ["--to", "zt1"])):
-        run([bench.poise, "convert", many, "-o", bench.fresh(name), *options])
+        run([bench.poise, "convert", many, "-o", bench.make_fresh_path(name), *options])
         jobs.append((bench.scratch / name, "40 ms", "100,000 tensors, "))
     for path, reach, what in jobs:
         warm(path)
@@ -187,8 +187,8 @@ def bench_open(bench, files):
         run(command)
         start = statistics.median(run(nothing)[0] for _ in range(11))
         seconds = statistics.median(run(command)[0] for _ in range(11))
-        bench.row(
-            f"open + list {what}{path.suffix} ({human(size_of(path))})",
+        bench.add_row(
+            f"open + list {what}{path.suffix} ({format_number(measure_size(path))})",
             f"{(seconds - start) * 1000:.2f} ms",
             "poise --version",
             f"{start * 1000:.2f} ms",
@@ -201,26 +201,26 @@ def bench_open(bench, files):
 def bench_reading(bench, path):
     for threads in (1, 2):
         pairs = bench.alternate(
-            lambda: bench.seconds_of_limit("sum", path, threads),
-            lambda: bench.seconds_of_limit("model-sum", path, threads),
+            lambda: bench.measure_limit("sum", path, threads),
+            lambda: bench.measure_limit("model-sum", path, threads),
             [path],
         )
-        bench.row(
+        bench.add_row(
             f"read through map(), {threads} thread(s)",
-            f"{human(size_of(path) / pairs[1])}/s",
+            f"{format_number(measure_size(path) / pairs[1])}/s",
             "mapped read-sum",
-            f"{human(size_of(path) / pairs[0])}/s",
+            f"{format_number(measure_size(path) / pairs[0])}/s",
             f"{pairs[0] / pairs[1]:.2f}",
             "0.95",
         )
     pairs = bench.alternate(
-        lambda: bench.seconds_of_limit("memcpy", path, 2), lambda: bench.seconds_of_limit("model-copy", path, 2), [path]
+        lambda: bench.measure_limit("memcpy", path, 2), lambda: bench.measure_limit("model-copy", path, 2), [path]
     )
-    bench.row(
+    bench.add_row(
         "read by copy, 2 threads",
-        f"{human(size_of(path) / pairs[1])}/s",
+        f"{format_number(measure_size(path) / pairs[1])}/s",
         "memcpy",
-        f"{human(size_of(path) / pairs[0])}/s",
+        f"{format_number(measure_size(path) / pairs[0])}/s",
         f"{pairs[0] / pairs[1]:.2f}",
         "0.80",
     )
@@ -228,50 +228,52 @@ def bench_reading(bench, path):
 
 def bench_convert(bench, model):
     files = {}
-    files["safetensors"] = bench.write(model, "m.safetensors", [], "cp", bench.cp, "0.90")
+    files["safetensors"] = bench.bench_write(model, "m.safetensors", [], "cp", bench.measure_copy, "0.90")
     single = files["safetensors"]
-    files["alt"] = bench.write(single, "bf16.alt", ["--dtype", "bf16"], "cp", bench.cp, "0.90")
-    files["zt"] = bench.write(single, "m.zt", [], "cp", bench.cp, "0.90")
+    files["alt"] = bench.bench_write(single, "bf16.alt", ["--dtype", "bf16"], "cp", bench.measure_copy, "0.90")
+    files["zt"] = bench.bench_write(single, "m.zt", [], "cp", bench.measure_copy, "0.90")
 
-    def hashed(path):
-        return max(bench.cp(path), run(["openssl", "dgst", "-sha256", path])[0] / 2)
+    def measure_hashing(path):
+        return max(bench.measure_copy(path), run(["openssl", "dgst", "-sha256", path])[0] / 2)
 
-    bench.write(single, "sha.zt", ["--digest", "sha256"], "slower of cp, openssl/2", hashed, "0.80").unlink()
-    files["f16"] = bench.write(single, "f16.alt", ["--dtype", "f16"], "cp", bench.cp, "0.85")
-    bench.write(single, "f32.alt", ["--dtype", "f32"], "cp", bench.cp, "0.85").unlink()
+    bench.bench_write(
+        single, "sha.zt", ["--digest", "sha256"], "slower of cp, openssl/2", measure_hashing, "0.80"
+    ).unlink()
+    files["f16"] = bench.bench_write(single, "f16.alt", ["--dtype", "f16"], "cp", bench.measure_copy, "0.85")
+    bench.bench_write(single, "f32.alt", ["--dtype", "f32"], "cp", bench.measure_copy, "0.85").unlink()
     return files
 
 
 def bench_quantize(bench, single):
     files = {}
     for scheme, suffix in (("qint8", "alt"), ("qint4", "alt"), ("group8", "zt"), ("group4", "zt")):
-        target = bench.fresh(f"{scheme}.{suffix}")
+        target = bench.make_fresh_path(f"{scheme}.{suffix}")
         peaks = []
 
         def convert():
-            bench.fresh(target.name)
+            bench.make_fresh_path(target.name)
             seconds, peak, _ = run([bench.poise, "convert", single, "-o", target, "--quantize", scheme])
             peaks.append(peak)
             return seconds
 
         convert()
-        limit, seconds = bench.alternate(lambda: bench.seconds_of_limit("sum", single, 1), convert, [single])
-        bytes_in = size_of(single)
-        bench.row(
+        limit, seconds = bench.alternate(lambda: bench.measure_limit("sum", single, 1), convert, [single])
+        bytes_in = measure_size(single)
+        bench.add_row(
             f"quantize {scheme}",
-            f"{human(bytes_in / seconds)}/s",
+            f"{format_number(bytes_in / seconds)}/s",
             "mapped read-sum, 1 thread",
-            f"{human(bytes_in / limit)}/s",
+            f"{format_number(bytes_in / limit)}/s",
             f"{limit / seconds:.2f}",
             "0.25",
-            f"peak {human(max(peaks))}",
+            f"peak {format_number(max(peaks))}",
         )
-        copy = statistics.median(bench.cp(single) for _ in range(bench.rounds))
-        bench.row(
+        copy = statistics.median(bench.measure_copy(single) for _ in range(bench.rounds))
+        bench.add_row(
             f"quantize {scheme}",
-            f"{human(bytes_in / seconds)}/s",
+            f"{format_number(bytes_in / seconds)}/s",
             "cp of the input",
-            f"{human(bytes_in / copy)}/s",
+            f"{format_number(bytes_in / copy)}/s",
             f"{copy / seconds:.2f}",
             "1.00",
         )
@@ -281,13 +283,13 @@ def bench_quantize(bench, single):
 
 def bench_zstd(bench, single):
     def compress(_):
-        target = bench.fresh("limit.zst")
+        target = bench.make_fresh_path("limit.zst")
         seconds = run(["zstd", "-q", "-T2", "-3", single, "-o", target])[0]
         return seconds
 
-    written = bench.write(single, "zstd.zt", ["--compress", "zstd:3"], "zstd -T2 -3", compress, "0.95")
+    written = bench.bench_write(single, "zstd.zt", ["--compress", "zstd:3"], "zstd -T2 -3", compress, "0.95")
     packed = bench.scratch / "limit.zst"
-    bench.read(
+    bench.bench_read(
         "read zt with zstd 3 (verify)",
         ["verify", written],
         "2 x zstd -d",
@@ -300,67 +302,69 @@ def bench_zstd(bench, single):
 
 
 def bench_checked(bench, digest, path):
-    """Measures what checking the input's digests costs while it is converted."""
+    """Measures a conversion with and without a check of the input's digests."""
 
     def convert(*options):
-        return run([bench.poise, "convert", path, "-o", bench.fresh("checked.safetensors"), *options])[0]
+        return run([bench.poise, "convert", path, "-o", bench.make_fresh_path("checked.safetensors"), *options])[0]
 
     trusted, seconds = bench.alternate(lambda: convert("--no-verify"), convert, [path])
-    bench.row(
+    bench.add_row(
         f"convert from {digest}, checked",
-        f"{human(size_of(path) / seconds)}/s",
+        f"{format_number(measure_size(path) / seconds)}/s",
         "--no-verify",
-        f"{human(size_of(path) / trusted)}/s",
+        f"{format_number(measure_size(path) / trusted)}/s",
         f"{trusted / seconds:.2f}",
         "0.90",
     )
-    bench.fresh("checked.safetensors")
+    bench.make_fresh_path("checked.safetensors")
 
 
 def bench_checks(bench, single, files):
-    sha = bench.fresh("check.zt")
+    sha = bench.make_fresh_path("check.zt")
     run([bench.poise, "convert", single, "-o", sha, "--digest", "sha256"])
 
-    def openssl(path):
+    def make_openssl_limit(path):
         return lambda: run(["openssl", "dgst", "-sha256", path])[0] / 2
 
-    bench.read("verify sha256", ["verify", sha], "2 x openssl", openssl(sha), sha, "0.95")
+    bench.bench_read("verify sha256", ["verify", sha], "2 x openssl", make_openssl_limit(sha), sha, "0.95")
     bench_checked(bench, "sha256", sha)
-    crc = bench.fresh("check.zt1")
+    crc = bench.make_fresh_path("check.zt1")
     run([bench.poise, "convert", single, "-o", crc, "--to", "zt1", "--digest", "crc32c"])
     bench_checked(bench, "crc32c", crc)
     bench_checked(bench, "xxh3", files["zt"])
     crc.unlink()
     sha.unlink()
-    bench.read(
+    bench.bench_read(
         "verify xxh3",
         ["verify", files["zt"]],
         "mapped read-sum, 2 threads",
-        lambda: bench.seconds_of_limit("sum", files["zt"], 2),
+        lambda: bench.measure_limit("sum", files["zt"], 2),
         files["zt"],
         "0.80",
     )
-    bench.read("hash", ["hash", files["alt"]], "2 x openssl", openssl(files["alt"]), files["alt"], "0.80")
+    bench.bench_read(
+        "hash", ["hash", files["alt"]], "2 x openssl", make_openssl_limit(files["alt"]), files["alt"], "0.80"
+    )
     for name in ("safetensors", "f16"):
-        bench.read(
+        bench.bench_read(
             f"stats of {'bf16' if name == 'safetensors' else name}",
             ["stats", files[name]],
             "mapped read-sum, 2 threads",
-            lambda: bench.seconds_of_limit("sum", files[name], 2),
+            lambda: bench.measure_limit("sum", files[name], 2),
             files[name],
             "0.50",
         )
-    bench.read(
+    bench.bench_read(
         "diff (equal)",
         ["diff", files["zt"], single],
         "mapped read-sum, 2 threads",
-        lambda: bench.seconds_of_limit("sum", files["zt"], 2) + bench.seconds_of_limit("sum", single, 2),
+        lambda: bench.measure_limit("sum", files["zt"], 2) + bench.measure_limit("sum", single, 2),
         files["zt"],
         "0.80",
     )
 
 
-def stats(bench, path, prompt, count):
+def measure_speeds(bench, path, prompt, count):
     tokens = ",".join(str(3 + i % 200) for i in range(prompt))
     out = json.loads(run([bench.poise, "run", path, "--tokens", tokens, "-n", count, "--json"], subprocess.PIPE)[2])
     return out["prompt_tokens_per_second"], out["decode_tokens_per_second"]
@@ -380,12 +384,12 @@ def bench_run(bench, model, files):
         reads, decodes, prompts = [], [], []
         for _ in range(bench.rounds + 1):
             warm(path)
-            reads.append(size_of(path) / bench.seconds_of_limit("sum", path, 2, "again"))
-            decodes.append(stats(bench, path, 8, 24)[1])
-            prompts.append(stats(bench, path, 512, 1)[0])
+            reads.append(measure_size(path) / bench.measure_limit("sum", path, 2, "again"))
+            decodes.append(measure_speeds(bench, path, 8, 24)[1])
+            prompts.append(measure_speeds(bench, path, 512, 1)[0])
         roof = statistics.median(reads) / (weights * each)
         decode = statistics.median(decodes)
-        bench.row(
+        bench.add_row(
             f"decode {name}",
             f"{decode:.1f} tokens/s",
             "weights / mapped read-sum",
@@ -394,19 +398,19 @@ def bench_run(bench, model, files):
             "0.90",
         )
         prompt = statistics.median(prompts)
-        bench.row(
+        bench.add_row(
             f"prompt of 512, {name}",
             f"{prompt:.0f} tokens/s",
             "",
             "",
             "-",
             "",
-            f"{human(2 * prompt_weights * prompt, 'FLOP')}/s",
+            f"{format_number(2 * prompt_weights * prompt, 'FLOP')}/s",
         )
 
 
-def without_window(model, directory):
-    """The model as one whose tokens see all others."""
+def make_without_window(model, directory):
+    """Makes a copy of the model (links to its files) without a sliding window, so that tokens see all earlier ones."""
     directory.mkdir(exist_ok=True)
     for file in model.iterdir():
         link = directory / file.name
@@ -418,7 +422,7 @@ def without_window(model, directory):
 
 
 def bench_context(bench, model, single):
-    """Decode with 8,192 positions: each token reads the weights and the cache once."""
+    """Measures decoding with 8,192 positions, where each token reads the weights and the cache once."""
     config = json.loads((model / "config.json").read_text())
     count, generated = 8160, 32
     tokens = ",".join(str(3 + i % 200) for i in range(count))
@@ -429,10 +433,10 @@ def bench_context(bench, model, single):
         reads, decodes = [], []
         for _ in range(bench.rounds):
             warm(model)
-            reads.append(size_of(single) / bench.seconds_of_limit("sum", single, 2, "again"))
+            reads.append(measure_size(single) / bench.measure_limit("sum", single, 2, "again"))
             decodes.append(json.loads(run(command, subprocess.PIPE)[2])["decode_tokens_per_second"])
-        roof, decode = statistics.median(reads) / (size_of(single) + numbers * each), statistics.median(decodes)
-        bench.row(
+        roof, decode = statistics.median(reads) / (measure_size(single) + numbers * each), statistics.median(decodes)
+        bench.add_row(
             f"decode at 8,192, --cache {name}",
             f"{decode:.1f} tokens/s",
             "weights and cache / read-sum",
@@ -443,13 +447,13 @@ def bench_context(bench, model, single):
 
 
 def bench_start(bench):
-    nano = bench.fresh("nano.alt")
+    nano = bench.make_fresh_path("nano.alt")
     run([bench.poise, "convert", ROOT / "examples" / "nano-mistral", "-o", nano])
     seconds = statistics.median(run([bench.poise, "run", nano, "-p", "Once", "-n", 1])[0] for _ in range(21))
-    bench.row("start to first token, nano-mistral", f"{seconds * 1000:.1f} ms", "", "", "-", "15 ms")
+    bench.add_row("start to first token, nano-mistral", f"{seconds * 1000:.1f} ms", "", "", "-", "15 ms")
 
 
-def machine():
+def describe_machine():
     cpu = next(
         (line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
         platform.processor(),
@@ -461,7 +465,7 @@ def machine():
         if name in flags
     ]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return f"{cpu}, {os.cpu_count()} processors ({' '.join(units)}), {human(memory)} memory, Linux {platform.release()}"
+    return f"{cpu}, {os.cpu_count()} processors ({' '.join(units)}), {format_number(memory)} memory, Linux {platform.release()}"
 
 
 def main():
@@ -469,8 +473,8 @@ def main():
     parser.add_argument("--poise", type=pathlib.Path, required=True)
     parser.add_argument("--limits", type=pathlib.Path, required=True)
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("build/bench"))
-    parser.add_argument("--model", type=pathlib.Path, help="a Hugging Face directory to take instead")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds that count; one more is run before them")
+    parser.add_argument("--model", type=pathlib.Path, help="a Hugging Face directory in place of the random model")
+    parser.add_argument("--rounds", type=int, default=3, help="measured rounds, after one to warm up")
     parser.add_argument("--jobs", default="open,read,convert,quantize,zstd,checks,run,context,start")
     args = parser.parse_args()
     args.data.mkdir(parents=True, exist_ok=True)
@@ -496,7 +500,7 @@ def main():
             ]
         )
     jobs = set(args.jobs.split(","))
-    print(machine())
+    print(describe_machine())
     print(f"{'job':42} {'Poise':>14}   {'limit':24} {'':>12}   {'ratio':>6}   {'reach':>7}")
     bench = Bench(args)
     try:
@@ -515,7 +519,7 @@ def main():
         if "run" in jobs:
             bench_run(bench, model, files)
         if "context" in jobs:
-            bench_context(bench, without_window(model, args.data / "no-window"), single)
+            bench_context(bench, make_without_window(model, args.data / "no-window"), single)
         if "start" in jobs:
             bench_start(bench)
     finally:

@@ -1,4 +1,4 @@
-// The codecs of block types alone, on files, for scripts/compare_ggml.py.
+// Times the codecs of block types alone, on files, for scripts/compare_ggml.py.
 //
 //   poise_blocks decode TYPE BLOCKS NUMBERS
 //   poise_blocks encode TYPE LENGTH NUMBERS BLOCKS [IMPORTANCE]     rows of LENGTH numbers
@@ -20,7 +20,7 @@
 namespace {
 
 template <typename T>
-std::vector<T> read(const char* path) {
+std::vector<T> read_file(const char* path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
   std::vector<T> values(bytes.size() / sizeof(T));
@@ -29,7 +29,7 @@ std::vector<T> read(const char* path) {
 }
 
 template <typename T>
-void write(const char* path, const std::vector<T>& values) {
+void write_file(const char* path, const std::vector<T>& values) {
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(T)));
 }
@@ -51,22 +51,22 @@ int main(int count, char** arguments) {
   const std::span<char*> args(arguments, static_cast<std::size_t>(count));
   const poise::BlockType* const type = args.size() >= 5 ? poise::find_named_block_type(args[2]) : nullptr;
   if (type != nullptr && args[1] == std::string("decode") && type->decode != nullptr) {
-    const auto blocks = read<std::byte>(args[3]);
+    const auto blocks = read_file<std::byte>(args[3]);
     std::vector<float> numbers(blocks.size() / type->bytes * type->elements);
     print_fastest([&] { type->decode(blocks.data(), blocks.size() / type->bytes, numbers.data()); });
-    write(args[4], numbers);
+    write_file(args[4], numbers);
     return 0;
   }
   if (type != nullptr && args[1] == std::string("encode") && type->encode != nullptr && args.size() >= 6) {
     const std::size_t length = std::strtoull(args[3], nullptr, 10);
-    const auto numbers = read<float>(args[4]);
-    const auto importance = args.size() > 6 ? read<float>(args[6]) : std::vector<float>();
+    const auto numbers = read_file<float>(args[4]);
+    const auto importance = args.size() > 6 ? read_file<float>(args[6]) : std::vector<float>();
     std::vector<std::byte> blocks(numbers.size() / type->elements * type->bytes);
     print_fastest([&] {
       type->encode({numbers.data(), numbers.size() / length, length, importance.empty() ? nullptr : importance.data()},
                    blocks.data());
     });
-    write(args[5], blocks);
+    write_file(args[5], blocks);
     return 0;
   }
   std::fputs("usage: poise_blocks decode TYPE BLOCKS NUMBERS | encode TYPE LENGTH NUMBERS BLOCKS [IMPORTANCE]\n",

@@ -1,9 +1,9 @@
-// The kernels alone, in the cache: the speed of a core without memory limits, next to its theoretical limit.
+// Times the kernels alone, in the processor's cache, and the theoretical limit of a core.
 //
-//   poise_kernels [AVX2 | AVX3 | ...]      with that set of instructions, named as in Highway, instead of the best
+//   poise_kernels [AVX2 | AVX3 | ...]      uses these instructions, named as in Highway, instead of the best ones
 //
-// The names in_memory/TYPE/TOKENS use weights that no cache holds, with one and two threads, next to the time of
-// reading them.
+// The jobs in_memory/TYPE/TOKENS use weights that are too large for a cache, with one and two threads;
+// in_memory/read only reads as many bytes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -31,11 +31,11 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Ten independent sums; returns how many operations one call does.
+// Computes ten independent sums, and returns the number of operations.
 double MultiplyAndAdd(float* numbers) {
   const hn::ScalableTag<float> tag;
   const auto factor = hn::Set(tag, numbers[0]);
-  // Different numbers, or compilers compute only one.
+  // The sums begin with different numbers, since a compiler would compute equal sums once.
   const auto start = [&](float number) HWY_ATTR { return hn::Set(tag, numbers[1] + number); };
   auto a = start(0), b = start(1), c = start(2), d = start(3), e = start(4), f = start(5), g = start(6), h = start(7),
        i = start(8), j = start(9);
@@ -73,8 +73,8 @@ double multiply_and_add(float* numbers) { return HWY_DYNAMIC_DISPATCH(MultiplyAn
 
 namespace {
 
-// The limit of the float32 units, with registers only.
-void limit(benchmark::State& state) {
+// Measures the limit of the float32 units, with numbers in registers.
+void measure_limit(benchmark::State& state) {
   float numbers[2] = {0.5F, 1.0F};
   double operations = 0;
   for (auto _ : state) {
@@ -90,7 +90,7 @@ constexpr std::size_t kRows = 512;
 constexpr std::size_t kColumns = 2048;
 constexpr std::size_t kGroup = 128;
 
-// Products of a matrix with one or more tokens; bytes are those of the weights.
+// Times products of a matrix with one or more tokens. Bytes count the weights.
 void multiply(benchmark::State& state, Storage storage, double bytes_each) {
   const auto tokens = static_cast<std::size_t>(state.range(0));
   const std::vector<std::byte> weights(kRows * kColumns * 4, std::byte{0x11});
@@ -114,7 +114,7 @@ void multiply(benchmark::State& state, Storage storage, double bytes_each) {
                                                 benchmark::Counter::kIsIterationInvariantRate);
 }
 
-BENCHMARK(limit);
+BENCHMARK(measure_limit)->Name("limit");
 BENCHMARK_CAPTURE(multiply, f32, Storage::f32, 4.0)->Arg(1)->Arg(256);
 BENCHMARK_CAPTURE(multiply, f16, Storage::f16, 2.0)->Arg(1)->Arg(256);
 BENCHMARK_CAPTURE(multiply, bf16, Storage::bf16, 2.0)->Arg(1)->Arg(256);
@@ -123,8 +123,8 @@ BENCHMARK_CAPTURE(multiply, i4, Storage::i4, 0.5)->Arg(1)->Arg(256);
 BENCHMARK_CAPTURE(multiply, group8, Storage::group8, 1.0)->Arg(1)->Arg(256);
 BENCHMARK_CAPTURE(multiply, group4, Storage::group4, 0.5)->Arg(1)->Arg(256);
 
-// Attention of a token, or of the last of a prompt, over a context of 8,192 in memory: four layers of 32 heads that
-// share 8 of keys and values. Bytes are those of the cache that each token sees.
+// Times attention of one token, or of the last tokens of a prompt, over a context of 8,192 in memory: four layers of 32
+// heads that share 8 heads of keys and values. Bytes count the cache for each token.
 void attend_to_context(benchmark::State& state, poise::CacheType type) {
   constexpr std::size_t kContext = 8192;
   constexpr std::size_t kLayers = 4;
@@ -154,7 +154,7 @@ BENCHMARK_CAPTURE(attend_to_context, f32, poise::CacheType::f32)->Arg(1)->Arg(64
 BENCHMARK_CAPTURE(attend_to_context, f16, poise::CacheType::f16)->Arg(1)->Arg(64)->UseRealTime();
 BENCHMARK_CAPTURE(attend_to_context, q8, poise::CacheType::q8)->Arg(1)->Arg(64)->UseRealTime();
 
-// Chooses a token of a vocabulary of 150,000 with normal scores.
+// Times the choice of a token from a vocabulary of 150,000 with normally distributed scores.
 void sample(benchmark::State& state, const poise::SamplingOptions& options) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, static_cast<float>(state.range(0)));
@@ -171,8 +171,8 @@ BENCHMARK_CAPTURE(sample, min_p, poise::SamplingOptions{.temperature = 0.8F, .mi
 
 constexpr std::size_t kInMemory = std::size_t{256} << 20;  // bytes
 
-// Random rows of a block type, repeated; nothing without a type.
-void fill(std::vector<std::byte>& weights, const poise::BlockType* type) {
+// Fills the weights with random rows of a block type, repeated; without a type, with a constant byte.
+void fill_weights(std::vector<std::byte>& weights, const poise::BlockType* type) {
   if (type == nullptr) return std::fill(weights.begin(), weights.end(), std::byte{0x11});
   std::mt19937 random(1);
   std::vector<float> numbers(std::size_t{64} * kColumns);
@@ -183,11 +183,11 @@ void fill(std::vector<std::byte>& weights, const poise::BlockType* type) {
     std::memcpy(weights.data() + i, rows.data(), std::min(rows.size(), weights.size() - i));
 }
 
-// The same for blocks.
+// Times products of a matrix of blocks with one or more tokens. Bytes count the weights.
 void multiply_blocks(benchmark::State& state, const poise::BlockType& type) {
   const auto tokens = static_cast<std::size_t>(state.range(0));
   std::vector<std::byte> weights(kRows * kColumns / type.elements * type.bytes);
-  fill(weights, &type);
+  fill_weights(weights, &type);
   const std::vector<float> x(tokens * kColumns, 1.0F);
   std::vector<float> y(tokens * kRows);
   const poise::StoredRows matrix = {
@@ -204,12 +204,12 @@ void multiply_blocks(benchmark::State& state, const poise::BlockType& type) {
                                                 benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// Weights in memory and one token or more; each thread has a part.
+// Times products with weights in memory, for one token or more. Each thread multiplies a part of the rows.
 void multiply_in_memory(benchmark::State& state, Storage storage, const poise::BlockType* type) {
   static std::vector<std::byte> weights;
   if (state.thread_index() == 0) {
     weights.resize(kInMemory);
-    fill(weights, type);
+    fill_weights(weights, type);
   }
   const std::size_t row_bytes =
       poise::stored_bytes({.storage = storage, .columns = kColumns, .blocks = type}, kColumns);
@@ -234,7 +234,7 @@ void multiply_in_memory(benchmark::State& state, Storage storage, const poise::B
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(rows * row_bytes));
 }
 
-// Reads only.
+// Times reading the same number of bytes from memory, without products.
 void read_memory(benchmark::State& state) {
   static std::vector<std::byte> bytes;
   if (state.thread_index() == 0) bytes.assign(kInMemory, std::byte{0x11});
@@ -254,7 +254,7 @@ void read_memory(benchmark::State& state) {
 BENCHMARK(read_memory)->Name("in_memory/read")->Threads(1)->Threads(2)->UseRealTime();
 
 void register_blocks() {
-  const auto in_memory = [](const std::string& name, Storage storage, const poise::BlockType* type) {
+  const auto register_in_memory = [](const std::string& name, Storage storage, const poise::BlockType* type) {
     benchmark::RegisterBenchmark(("in_memory/" + name).c_str(), multiply_in_memory, storage, type)
         ->Arg(1)
         ->Arg(2)
@@ -265,12 +265,12 @@ void register_blocks() {
         ->Threads(2)
         ->UseRealTime();
   };
-  in_memory("f16", Storage::f16, nullptr);
-  in_memory("bf16", Storage::bf16, nullptr);
-  in_memory("i8", Storage::i8, nullptr);
-  in_memory("i4", Storage::i4, nullptr);
-  in_memory("group8", Storage::group8, nullptr);
-  in_memory("group4", Storage::group4, nullptr);
+  register_in_memory("f16", Storage::f16, nullptr);
+  register_in_memory("bf16", Storage::bf16, nullptr);
+  register_in_memory("i8", Storage::i8, nullptr);
+  register_in_memory("i4", Storage::i4, nullptr);
+  register_in_memory("group8", Storage::group8, nullptr);
+  register_in_memory("group4", Storage::group4, nullptr);
   for (const poise::BlockType& type : poise::list_block_types()) {
     if (type.decode == nullptr) continue;
     const std::string name(type.name);
@@ -278,11 +278,11 @@ void register_blocks() {
                                  [&type](benchmark::State& state) { multiply_blocks(state, type); })
         ->Arg(1)
         ->Arg(256);
-    in_memory(name, Storage::blocks, &type);
+    register_in_memory(name, Storage::blocks, &type);
   }
 }
 
-bool choose(std::string_view name) {
+bool choose_target(std::string_view name) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     if (name != hwy::TargetName(target)) continue;
     hwy::SetSupportedTargetsForTest(target);
@@ -296,8 +296,8 @@ bool choose(std::string_view name) {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  if (argc > 1 && !choose(argv[1])) {
-    std::fprintf(stderr, "this processor, or this build, has no %s\n", argv[1]);
+  if (argc > 1 && !choose_target(argv[1])) {
+    std::fprintf(stderr, "this processor or this build does not have %s\n", argv[1]);
     return 2;
   }
   register_blocks();

@@ -1,9 +1,9 @@
-// The physical limits of a machine, and how close the library comes to them when it reads:
+// Measures the speed of reading a file on this machine, directly (the limit) and through the library:
 //
-//   poise_limits sum FILE THREADS          map a file and add up its words
-//   poise_limits memcpy FILE THREADS       copy a mapped file into a buffer, part by part
-//   poise_limits model-sum MODEL THREADS   the words of every tensor, through Blob::map()
-//   poise_limits model-copy MODEL THREADS  every tensor, through Blob::read()
+//   poise_limits sum FILE THREADS          maps a file and adds up its words
+//   poise_limits memcpy FILE THREADS       copies a mapped file into a buffer, part by part
+//   poise_limits model-sum MODEL THREADS   adds up the words of every tensor, through Blob::map()
+//   poise_limits model-copy MODEL THREADS  copies every tensor, through Blob::read()
 //
 // Prints the bytes and the seconds of two passes: `first` over a fresh mapping, `again` over mapped pages.
 #include <algorithm>
@@ -30,7 +30,7 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::size_t kChunk = std::size_t{4} << 20;
 
-// Part of a file, to be summed in place or copied.
+// Gives access to a part of a file, to sum it in place or to copy it.
 struct Chunk {
   std::function<Bytes()> view;
   std::function<void(std::span<std::byte>)> copy;
@@ -51,7 +51,7 @@ std::uint64_t sum(Bytes bytes) {
   return total;
 }
 
-std::vector<Chunk> chunks_of_file(const poise::SourcePtr& source) {
+std::vector<Chunk> list_file_chunks(const poise::SourcePtr& source) {
   std::vector<Chunk> chunks;
   for (std::size_t at = 0; at < source->size(); at += kChunk) {
     const std::size_t size = std::min<std::size_t>(kChunk, source->size() - at);
@@ -63,7 +63,7 @@ std::vector<Chunk> chunks_of_file(const poise::SourcePtr& source) {
   return chunks;
 }
 
-std::vector<Chunk> chunks_of_model(const poise::Model& model) {
+std::vector<Chunk> list_model_chunks(const poise::Model& model) {
   std::vector<Chunk> chunks;
   for (const poise::Tensor& tensor : model.tensors()) {
     for (const poise::Part& part : tensor.parts) {
@@ -78,7 +78,7 @@ std::vector<Chunk> chunks_of_model(const poise::Model& model) {
   return chunks;
 }
 
-double pass(const std::vector<Chunk>& chunks, unsigned threads, bool copy) {
+double run_pass(const std::vector<Chunk>& chunks, unsigned threads, bool copy) {
   std::atomic<std::size_t> next = 0;
   std::atomic<std::uint64_t> total = 0;
   const auto work = [&](std::vector<std::byte>& buffer) {
@@ -112,17 +112,17 @@ int run(const std::string& job, const char* path, unsigned threads) {
   std::vector<Chunk> chunks;
   if (whole_model) {
     model = poise::open(path);
-    chunks = chunks_of_model(model);
+    chunks = list_model_chunks(model);
   } else if (job == "sum" || job == "memcpy") {
     file = poise::Source::open(path);
-    chunks = chunks_of_file(file);
+    chunks = list_file_chunks(file);
   } else {
-    return std::fprintf(stderr, "unknown job %s\n", job.c_str()), 2;
+    return std::fprintf(stderr, "unknown job %s, expected sum, memcpy, model-sum or model-copy\n", job.c_str()), 2;
   }
   std::uint64_t bytes = 0;
   for (const Chunk& chunk : chunks) bytes += chunk.size;
-  const double first = pass(chunks, threads, copy);
-  const double second = pass(chunks, threads, copy);
+  const double first = run_pass(chunks, threads, copy);
+  const double second = run_pass(chunks, threads, copy);
   std::printf("{\"bytes\": %llu, \"first\": %.6f, \"again\": %.6f}\n", static_cast<unsigned long long>(bytes), first,
               second);
   return 0;

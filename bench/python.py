@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""The Python package compared with its physical limits: python.py BUILD [--size MB] [--rounds N]. Medians of rounds
-in alternation, as text.
+"""Compares the Python package with numpy and the command: python.py BUILD [--size MB] [--rounds N].
 
-BUILD: a directory of CMake with poise and the package. Needs numpy; the file it makes, of 300 tensors, takes --size of
-the disk twice.
+Prints medians of rounds in alternation. BUILD: CMake's build directory with poise and the package. Needs numpy, and
+twice --size of disk for a file of 300 tensors.
 """
 
 import argparse
@@ -19,7 +18,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def parsed():
+def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--size", type=int, default=2000)
@@ -27,62 +26,62 @@ def parsed():
     return parser.parse_args()
 
 
-def make(path, size, np, poise, tensors=300):
-    """f32 tensors of one size."""
+def make_file(path, size, np, poise, tensors=300):
+    """Writes a file of `size` MB with f32 tensors of equal size."""
     rows = size * 1_000_000 // (4 * 1000 * tensors)
     one = np.random.default_rng(1).normal(size=(rows, 1000)).astype(np.float32)
     poise.numpy.save_file({f"layers.{i}.weight": one for i in range(tensors)}, path)
 
 
-def seconds(work):
+def measure_seconds(work):
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
-def medians(rounds, **works):
-    """Each once a round, so that what else the machine does meets all of them."""
+def measure_medians(rounds, **works):
+    """Returns the median seconds of each work. Each runs once a round, so that other programs disturb all of them."""
     times = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
-            times[name].append(seconds(work))
+            times[name].append(measure_seconds(work))
     return {name: statistics.median(all_of_it) for name, all_of_it in times.items()}
 
 
-def opening(path, poise, rounds):
-    def each():
+def bench_opening(path, poise, rounds):
+    def open_each():
         model = poise.open(path)
         return [model[name].numpy() for name in model]
 
-    found = medians(5 * rounds, bulk=lambda: poise.numpy.load_file(path), each=each)
+    found = measure_medians(5 * rounds, bulk=lambda: poise.numpy.load_file(path), each=open_each)
     tensors = len(poise.open(path))
     allowed = 2e-3 + 2e-6 * tensors
     for name, took in found.items():
         print(f"open and map {tensors} tensors, {name}: {1e3 * took:.2f} ms (allowed {1e3 * allowed:.2f})")
 
 
-def summing(path, np, poise, rounds):
+def bench_summing(path, np, poise, rounds):
     offsets = [(part.offset, part.stored_bytes) for tensor in poise.open(path).tensors for part in tensor.parts]
 
-    def by_poise():
+    def sum_by_poise():
         return sum(float(array.sum()) for array in poise.numpy.load_file(path).values())
 
-    def by_numpy():
+    def sum_by_numpy():
         whole = np.memmap(path, np.uint8, "r")
         return sum(float(whole[offset : offset + size].view(np.float32).sum()) for offset, size in offsets)
 
-    assert by_poise() == by_numpy()
-    found = medians(rounds, poise=by_poise, numpy=by_numpy)
+    assert sum_by_poise() == sum_by_numpy()
+    found = measure_medians(rounds, poise=sum_by_poise, numpy=sum_by_numpy)
     print(
         f"load_file and sum: {found['poise']:.3f} s; numpy on its own mapping: {found['numpy']:.3f} s; "
         f"ratio {found['numpy'] / found['poise']:.2f}"
     )
 
 
-def saving(path, target, poise, command, rounds):
+def bench_saving(path, target, poise, command, rounds):
     model = poise.open(path)
     arrays = poise.numpy.load_file(path)
-    found = medians(
+    found = measure_medians(
         rounds,
         python=lambda: poise.save(model, target, overwrite=True),
         arrays=lambda: poise.numpy.save_file(arrays, target),
@@ -94,7 +93,7 @@ def saving(path, target, poise, command, rounds):
     print("save: " + ", ".join(f"{name} {took:.2f} s ({size / took / 1e9:.2f} GB/s)" for name, took in found.items()))
 
 
-def generating(model_path, poise, command, rounds, tokens=400):
+def bench_generating(model_path, poise, command, rounds, tokens=400):
     prompt = "Once upon a time"
     session = poise.Session(model_path)
     stop = session.vocabulary_size - 1
@@ -103,7 +102,7 @@ def generating(model_path, poise, command, rounds, tokens=400):
         session.reset()
         count, start = 0, 0.0
         for token in session.generate_tokens(prompt, max_tokens=tokens, stop_id=stop):
-            start = start or time.perf_counter()  # the prompt is fed, and the first token is there
+            start = start or time.perf_counter()  # after the first token, so that the prompt does not count
             count += 1
         rates["python"].append((count - 1) / (time.perf_counter() - start))
         run = [command, "run", model_path, "-p", prompt, "-n", str(tokens), "--stop-id", str(stop), "--json"]
@@ -118,7 +117,7 @@ def generating(model_path, poise, command, rounds, tokens=400):
 
 
 def main():
-    arguments = parsed()
+    arguments = parse_arguments()
     sys.path.insert(0, str(arguments.build / "python"))
     import numpy as np
     import poise
@@ -127,11 +126,11 @@ def main():
     command = arguments.build / "poise"
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as directory:
         path = pathlib.Path(directory) / "model.safetensors"
-        make(path, arguments.size, np, poise)
-        opening(path, poise, arguments.rounds)
-        summing(path, np, poise, arguments.rounds)
-        saving(path, pathlib.Path(directory) / "copy.safetensors", poise, command, max(arguments.rounds // 2, 1))
-    generating(ROOT / "examples/nano-mistral", poise, command, arguments.rounds)
+        make_file(path, arguments.size, np, poise)
+        bench_opening(path, poise, arguments.rounds)
+        bench_summing(path, np, poise, arguments.rounds)
+        bench_saving(path, pathlib.Path(directory) / "copy.safetensors", poise, command, max(arguments.rounds // 2, 1))
+    bench_generating(ROOT / "examples/nano-mistral", poise, command, arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-# Everything comes from Debian packages; scripts/install_dependencies.sh installs them.
+# All dependencies are Debian packages, which scripts/install_dependencies.sh installs.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
@@ -14,14 +14,15 @@ pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp)
 
-pkg_check_modules(edit REQUIRED IMPORTED_TARGET libedit)  # of the command alone
-# Of the command poise-mpi alone, which is built where it is found. Sanitizers report what MPI keeps to its end.
+pkg_check_modules(edit REQUIRED IMPORTED_TARGET libedit)  # only the command uses it
+# Only the command poise-mpi uses MPI, and it is built if MPI is found. Sanitizers would report memory that MPI does not
+# free.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   set(MPI_CXX_SKIP_MPICXX ON)  # its interface is C
   find_package(MPI COMPONENTS CXX QUIET)
 endif()
 
-# Header-only, and packaged without targets of their own in some releases.
+# Some releases package this header-only library without a CMake target.
 foreach(header IN ITEMS CLI/CLI.hpp)
   find_path(POISE_HEADER_DIRECTORY ${header} REQUIRED NO_CACHE)
 endforeach()

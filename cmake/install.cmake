@@ -1,9 +1,10 @@
-# `cmake --install`: the libraries, their headers, the command, and what find_package(poise) and pkg-config need.
+# `cmake --install` installs the libraries, their headers, the command, and the files of find_package(poise) and
+# pkg-config.
 include(CMakePackageConfigHelpers)
 set(POISE_CMAKE_DIRECTORY ${CMAKE_INSTALL_LIBDIR}/cmake/poise)
 
-# poise::poise is the shared library where there is one. The static library is poise::static then, and its users name it
-# as a component, because it needs all dependencies: find_package(poise COMPONENTS static).
+# poise::poise is the shared library if there is one. Then the static library is poise::static, and its users name it as
+# a component, because it needs all dependencies: find_package(poise COMPONENTS static).
 function(poise_install_library target name export)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   install(TARGETS ${target} EXPORT ${export}
@@ -35,8 +36,8 @@ configure_package_config_file(cmake/poiseConfig.cmake.in ${CMAKE_CURRENT_BINARY_
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/poiseConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poiseConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/poiseConfigVersion.cmake
   DESTINATION ${POISE_CMAKE_DIRECTORY})
-# A static library's users link its dependencies themselves. Where both libraries are installed, only
-# `pkg-config --static` needs these, so they are names of libraries: pkg-config demands packages from everyone.
+# Users of a static library link its dependencies themselves. If both libraries are installed, only `pkg-config
+# --static` needs the dependencies. So they are in Libs.private: pkg-config requires packages of Requires in any case.
 if(POISE_SHARED_LIBRARY)
   set(POISE_PC_LIBRARIES "Libs: -L\${libdir} -lpoise
 Libs.private: -lfmt -ltbb -lhwy -lcrypto -lzstd -lz -ldeflate -lxxhash -lsimdjson -lutf8proc -lpcre2-8 -lyaml-cpp \
@@ -49,7 +50,7 @@ file(RELATIVE_PATH POISE_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /pr
 configure_file(cmake/poise.pc.in ${CMAKE_CURRENT_BINARY_DIR}/poise.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poise.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# Manual pages and completions, which the command itself describes. A cross build cannot run it.
+# The command itself makes its manual pages and completions. A cross build cannot run it.
 find_program(POISE_PAGES_PYTHON python3 HINTS /usr/bin)
 if(POISE_PAGES_PYTHON AND NOT CMAKE_CROSSCOMPILING AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   set(pages ${CMAKE_CURRENT_BINARY_DIR}/share)

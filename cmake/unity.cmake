@@ -1,14 +1,13 @@
-# Shipped sources are compiled several files at a time, which takes two fifths less processor time than one at a time:
-# headers and templates are taken apart once for all of them. The preset dev keeps one file a unit, so that an edit
-# rebuilds that file alone.
+# Shipped sources are compiled several files at a time, which takes two fifths less processor time: headers are parsed
+# once for all of them. The preset dev compiles each file alone, so that an edit rebuilds one file.
 
-# Sources of one folder are compiled together, at most `size` at once. Those in `alone` are not; sources that have
-# options of their own are compiled alone in any case.
+# Compiles sources of one folder together, at most `size` of them. Sources in ALONE, and sources with their own compiler
+# options, are compiled alone.
 function(poise_unity target size)
   cmake_parse_arguments(UNITY "" "" "ALONE;SOURCES" ${ARGN})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # GCC collects garbage from 500 MB on, not from 128. A unit takes up to 1 GB, and a tenth less time.
+    # GCC begins to collect garbage at 500 MB instead of 128. A unit takes up to 1 GB, and a tenth less time.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-heapsize=500000>)
   endif()
   foreach(source IN LISTS UNITY_SOURCES)

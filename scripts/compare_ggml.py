@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares Poise's block codecs with ggml's: the same numbers from any blocks, the same blocks from any numbers, and
-how fast, with one thread.
+"""Compares Poise's block codecs with ggml's: they must give equal numbers for random blocks, and equal blocks for
+random numbers. Measures the speed of both, with one thread.
 
     compare_ggml.py DIRECTORY POISE_BLOCKS [MATRIX.npy]
 
-DIRECTORY holds libggml-base.so: npm pack @node-llama-cpp/linux-x64@3.22.1, in bins/linux-x64 (llama.cpp v0.5.0).
+DIRECTORY has libggml-base.so: npm pack @node-llama-cpp/linux-x64@3.22.1, in bins/linux-x64 (llama.cpp v0.5.0).
 POISE_BLOCKS is the program of bench/blocks.cpp (cmake -DPOISE_BENCH=ON). Rows to encode are random, or those of a
-float32 matrix whose rows are multiples of 256. Prints a table; exits with 1 where anything differs.
+float32 matrix whose rows are multiples of 256. Prints a table; exits with 1 if something differs.
 """
 import ctypes
 import os
@@ -46,10 +46,10 @@ TYPES = {
     42: "q2_0",
 }
 WRITTEN = {2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 20, 23, 34, 35, 39}
-BYTES = 1 << 18  # of blocks to decode: they stay in the cache
+BYTES = 1 << 18  # bytes of blocks to decode, which fit the processor's cache
 
 
-def fastest(work, rounds):
+def measure_fastest(work, rounds):
     best = 1e9
     for _ in range(rounds):
         start = time.perf_counter()
@@ -58,7 +58,7 @@ def fastest(work, rounds):
     return best
 
 
-def address(array):
+def get_address(array):
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
@@ -71,7 +71,7 @@ class Comparison:
         self.program = program
         self.files = [os.path.join(folder, name) for name in ("in", "out", "importance")]
 
-    def poise(self, command, type_name, data, result, length=None, importance=None):
+    def run_poise(self, command, type_name, data, result, length=None, importance=None):
         data.tofile(self.files[0])
         arguments = [self.program, command, type_name.lower()] + ([str(length)] if length else []) + self.files[:2]
         if importance is not None:
@@ -86,8 +86,10 @@ class Comparison:
         blocks = np.random.default_rng(number).integers(0, 256, count * size, np.uint8)
         theirs = np.empty(count * elements, np.float32)
         function = getattr(self.ggml, "dequantize_row_" + TYPES[number])
-        slow = fastest(lambda: function(address(blocks), address(theirs), ctypes.c_int64(theirs.size)), 5)
-        ours, fast = self.poise("decode", TYPES[number], blocks, np.float32)
+        slow = measure_fastest(
+            lambda: function(get_address(blocks), get_address(theirs), ctypes.c_int64(theirs.size)), 5
+        )
+        ours, fast = self.run_poise("decode", TYPES[number], blocks, np.float32)
         same = np.array_equal(np.isnan(ours), np.isnan(theirs)) and np.array_equal(
             np.nan_to_num(ours).view("u4"), np.nan_to_num(theirs).view("u4")
         )
@@ -96,18 +98,18 @@ class Comparison:
     def encode(self, number, rows, importance):
         size, elements = self.ggml.ggml_type_size(number), self.ggml.ggml_blck_size(number)
         theirs = np.zeros(rows.size // elements * size, np.uint8)
-        weights = address(importance) if importance is not None else None
+        weights = get_address(importance) if importance is not None else None
         work = [
             ctypes.c_int(number),
-            address(rows),
-            address(theirs),
+            get_address(rows),
+            get_address(theirs),
             ctypes.c_int64(0),
             ctypes.c_int64(len(rows)),
             ctypes.c_int64(rows.shape[1]),
             weights,
         ]
-        slow = fastest(lambda: self.ggml.ggml_quantize_chunk(*work), 2)
-        ours, fast = self.poise("encode", TYPES[number], rows, np.uint8, rows.shape[1], importance)
+        slow = measure_fastest(lambda: self.ggml.ggml_quantize_chunk(*work), 2)
+        ours, fast = self.run_poise("encode", TYPES[number], rows, np.uint8, rows.shape[1], importance)
         return np.array_equal(ours, theirs), rows.size / fast, rows.size / slow
 
 

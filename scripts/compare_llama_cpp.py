@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
-"""Compares Poise's GGUF files with llama.cpp, an architecture after the other, on small random models.
+"""Compares Poise's GGUF files with llama.cpp's, one architecture after the other, on small random models.
 
     compare_llama_cpp.py POISE LLAMA_CPP GENERATE [ARCHITECTURE...]
 
 POISE is the command; LLAMA_CPP the source of llama.cpp v0.5.0, whose gguf-py reads and writes GGUF here; GENERATE a
-program that is called with a GGUF file, a text and a number, and prints "ids of the text | ids that follow greedily"
+program that is called with a GGUF file, a text and a number, and prints "ids of the text | ids of the continuation"
 (scripts/greedy_llama_cpp.cpp). Needs NumPy.
 
-For each architecture: a Hugging Face directory is written, and a GGUF file with the names, values and keys that
-llama.cpp's conversion/ gives that directory. Then:
-  write    Poise makes the GGUF file of the directory: the same tensors, byte by byte, and the same hyperparameters
-  general  it has the keys "general.*" that llama.cpp's converter makes of the directory's name, card and configuration
-  read     Poise reads the other file: the tensors of the directory, and its configuration
-  again    Poise reads its own file: the same configuration
-  tokens   llama.cpp runs both files, Poise the directory and both files: the same tokens. Both round activations to 8
-  bits where they multiply them with
-           MXFP4, each in its way: Poise runs with --exact, and its tokens are compared with those of a file of the same
-           numbers in float32
-Prints a table; exits with 1 where anything differs. "-" is what Poise refuses to run.
+For each architecture, writes a Hugging Face directory, and a GGUF file with the names, values and keys that llama.cpp's
+conversion/ gives that directory. Then it compares:
+  write      Poise converts the directory to GGUF: the tensors are equal byte by byte, and so are the hyperparameters
+  general    this file has the keys "general.*" that llama.cpp's converter makes of the directory's name, card and
+             configuration
+  read       Poise reads llama.cpp's file: it gets the tensors and the configuration of the directory
+  again      Poise reads its own file: it gets the configuration of the directory
+  llama.cpp  llama.cpp generates the same tokens with both files
+  Poise      Poise generates these tokens with the directory and both files. Both programs round activations to 8 bits
+             for MXFP4, but differently. So Poise runs with --exact, and its tokens are compared with those of a file of
+             the same numbers in float32
+Prints a table; exits with 1 if something differs. "-" is a model that Poise refuses to run.
 """
 import json
 import math
@@ -47,28 +48,28 @@ datasets:
 # A model
 """
 GENERATION = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "repetition_penalty": 1.05}
-GREEDY = ("--temperature", "0", "--repetition-penalty", "1")  # whatever GENERATION asks for
+GREEDY = ("--temperature", "0", "--repetition-penalty", "1")  # overrides GENERATION
 TEXT, TOKENS = "Once upon a time there was a small bird that lived in a tall tree near the sea", 24
 
 
-def as_f32(*shape, spread=None, around=0.0):
+def make_f32(*shape, spread=None, around=0.0):
     scale = spread if spread is not None else 1.6 / math.sqrt(shape[-1])
     return (around + RANDOM.standard_normal(shape) * scale).astype(np.float32)
 
 
-def permuted(rows, heads):
-    """Rows of a rotating matrix in llama.cpp's order."""
+def permute_rows(rows, heads):
+    """Returns the rows of a matrix of queries or keys in llama.cpp's order."""
     halves = rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:])
     return np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(rows.shape)
 
 
 class Model:
-    """A directory's tensors and configuration, and what llama.cpp's conversion makes of them."""
+    """Holds the tensors and configuration of a directory, and those that llama.cpp's conversion makes of it."""
 
     def __init__(self, architecture, config, head=16, layers=3, permute=False, one=False):
         self.architecture, self.head, self.layers, self.permute, self.one = architecture, head, layers, permute, one
-        self.packed = False  # tensors of codes: they come back in a directory
-        self.vision = False  # the text model of a multimodal directory
+        self.packed = False  # True: has tensors of codes, which are compared in a directory
+        self.vision = False  # True: is the text model of a multimodal directory
         self.config = {
             "hidden_size": HIDDEN,
             "intermediate_size": INNER,
@@ -85,71 +86,71 @@ class Model:
             **config,
         }
         self.tensors, self.expected, self.keys = {}, {}, {}
-        self.exact = {}  # what llama.cpp is to compute with where it would round activations for codes
-        self.add("model.embed_tokens.weight", "token_embd.weight", as_f32(VOCABULARY, HIDDEN, spread=0.05))
+        self.exact = {}  # float32 tensors in place of codes, for which llama.cpp would round activations
+        self.add("model.embed_tokens.weight", "token_embd.weight", make_f32(VOCABULARY, HIDDEN, spread=0.05))
 
     def add(self, name, gguf, values, stored=None):
         self.tensors[name] = values
         if gguf:
             self.expected[gguf] = values if stored is None else stored
 
-    def norm(self, name, gguf, length=HIDDEN):
-        values = as_f32(length, spread=0.2, around=0.0 if self.one else 1.0)
+    def add_norm(self, name, gguf, length=HIDDEN):
+        values = make_f32(length, spread=0.2, around=0.0 if self.one else 1.0)
         self.add(name, gguf, values, values + np.float32(1) if self.one else values)
 
-    def linear(self, layer, name, gguf, rows, columns, heads=0, bias=False):
-        values = as_f32(rows, columns)
+    def add_linear(self, layer, name, gguf, rows, columns, heads=0, bias=False):
+        values = make_f32(rows, columns)
         self.add(
             f"model.layers.{layer}.{name}.weight",
             f"blk.{layer}.{gguf}.weight",
             values,
-            permuted(values, heads) if heads else values,
+            permute_rows(values, heads) if heads else values,
         )
         if bias:
-            values = as_f32(rows, spread=0.2)
+            values = make_f32(rows, spread=0.2)
             self.add(
                 f"model.layers.{layer}.{name}.bias",
                 f"blk.{layer}.{gguf}.bias",
                 values,
-                permuted(values, heads) if heads else values,
+                permute_rows(values, heads) if heads else values,
             )
 
-    def attention(self, layer, bias=False, out_bias=False, norms=0):
+    def add_attention(self, layer, bias=False, out_bias=False, norms=0):
         heads, keys = (HEADS, KEYS) if self.permute else (0, 0)
-        self.linear(layer, "self_attn.q_proj", "attn_q", HEADS * self.head, HIDDEN, heads, bias)
-        self.linear(layer, "self_attn.k_proj", "attn_k", KEYS * self.head, HIDDEN, keys, bias)
-        self.linear(layer, "self_attn.v_proj", "attn_v", KEYS * self.head, HIDDEN, 0, bias)
-        self.linear(layer, "self_attn.o_proj", "attn_output", HIDDEN, HEADS * self.head, 0, out_bias)
-        if norms:  # of a head, or of all heads
-            self.norm(f"model.layers.{layer}.self_attn.q_norm.weight", f"blk.{layer}.attn_q_norm.weight", norms)
-            self.norm(
+        self.add_linear(layer, "self_attn.q_proj", "attn_q", HEADS * self.head, HIDDEN, heads, bias)
+        self.add_linear(layer, "self_attn.k_proj", "attn_k", KEYS * self.head, HIDDEN, keys, bias)
+        self.add_linear(layer, "self_attn.v_proj", "attn_v", KEYS * self.head, HIDDEN, 0, bias)
+        self.add_linear(layer, "self_attn.o_proj", "attn_output", HIDDEN, HEADS * self.head, 0, out_bias)
+        if norms:  # the length: that of one head, or of all heads
+            self.add_norm(f"model.layers.{layer}.self_attn.q_norm.weight", f"blk.{layer}.attn_q_norm.weight", norms)
+            self.add_norm(
                 f"model.layers.{layer}.self_attn.k_norm.weight",
                 f"blk.{layer}.attn_k_norm.weight",
                 min(norms, KEYS * self.head),
             )
 
-    def mlp(self, layer):
-        self.linear(layer, "mlp.gate_proj", "ffn_gate", INNER, HIDDEN)
-        self.linear(layer, "mlp.up_proj", "ffn_up", INNER, HIDDEN)
-        self.linear(layer, "mlp.down_proj", "ffn_down", HIDDEN, INNER)
+    def add_mlp(self, layer):
+        self.add_linear(layer, "mlp.gate_proj", "ffn_gate", INNER, HIDDEN)
+        self.add_linear(layer, "mlp.up_proj", "ffn_up", INNER, HIDDEN)
+        self.add_linear(layer, "mlp.down_proj", "ffn_down", HIDDEN, INNER)
 
-    def experts(self, layer, prefix, names, inner):
-        self.linear(layer, f"{prefix}.gate", "ffn_gate_inp", EXPERTS, HIDDEN)
+    def add_experts(self, layer, prefix, names, inner):
+        self.add_linear(layer, f"{prefix}.gate", "ffn_gate_inp", EXPERTS, HIDDEN)
         for name, gguf, rows, columns in zip(
             names, ("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"), (inner, inner, HIDDEN), (HIDDEN, HIDDEN, inner)
         ):
-            parts = [as_f32(rows, columns) for _ in range(EXPERTS)]
+            parts = [make_f32(rows, columns) for _ in range(EXPERTS)]
             for i, part in enumerate(parts):
                 self.add(f"model.layers.{layer}.{prefix}.experts.{i}.{name}.weight", None, part)
             self.expected[f"blk.{layer}.{gguf}.weight"] = np.stack(parts)
 
-    def layer_norm(self, layer, name, gguf):
-        self.norm(f"model.layers.{layer}.{name}.weight", f"blk.{layer}.{gguf}.weight")
+    def add_layer_norm(self, layer, name, gguf):
+        self.add_norm(f"model.layers.{layer}.{name}.weight", f"blk.{layer}.{gguf}.weight")
 
     def finish(self):
-        self.norm("model.norm.weight", "output_norm.weight")
+        self.add_norm("model.norm.weight", "output_norm.weight")
         if not self.config["tie_word_embeddings"]:
-            self.add("lm_head.weight", "output.weight", as_f32(VOCABULARY, HIDDEN))
+            self.add("lm_head.weight", "output.weight", make_f32(VOCABULARY, HIDDEN))
         c = self.config
         usual = {
             "context_length": c["max_position_embeddings"],
@@ -165,23 +166,25 @@ class Model:
         return self
 
 
-def plain(architecture, model_type, permute=False, head=16, norms=0, bias=False, out_bias=False, layers=3, **config):
+def make_plain(
+    architecture, model_type, permute=False, head=16, norms=0, bias=False, out_bias=False, layers=3, **config
+):
     m = Model(architecture, {"model_type": model_type, **config}, permute=permute, head=head, layers=layers)
     for layer in range(layers):
-        m.layer_norm(layer, "input_layernorm", "attn_norm")
-        m.attention(layer, bias, out_bias, norms)
-        m.layer_norm(layer, "post_attention_layernorm", "ffn_norm")
-        m.mlp(layer)
+        m.add_layer_norm(layer, "input_layernorm", "attn_norm")
+        m.add_attention(layer, bias, out_bias, norms)
+        m.add_layer_norm(layer, "post_attention_layernorm", "ffn_norm")
+        m.add_mlp(layer)
     return m.finish()
 
 
-def llama():
-    m = plain("llama", "llama", permute=True, rope_theta=500000.0)
+def make_llama():
+    m = make_plain("llama", "llama", permute=True, rope_theta=500000.0)
     m.keys["rope.dimension_count"] = 16
     return m
 
 
-def llama_scaled():
+def make_llama_scaled():
     scaling = {
         "rope_type": "llama3",
         "factor": 8.0,
@@ -189,7 +192,7 @@ def llama_scaled():
         "high_freq_factor": 4.0,
         "original_max_position_embeddings": 8192,
     }
-    m = plain(
+    m = make_plain(
         "llama",
         "llama",
         permute=True,
@@ -208,14 +211,14 @@ def llama_scaled():
     return m
 
 
-def llama_linear():
-    m = plain("llama", "llama", permute=True, rope_scaling={"rope_type": "linear", "factor": 4.0})
+def make_llama_linear():
+    m = make_plain("llama", "llama", permute=True, rope_scaling={"rope_type": "linear", "factor": 4.0})
     m.keys |= {"rope.scaling.type": "linear", "rope.scaling.factor": np.float32(4)}
     return m
 
 
-def llama_yarn():
-    m = plain(
+def make_llama_yarn():
+    m = make_plain(
         "llama",
         "llama",
         permute=True,
@@ -229,32 +232,32 @@ def llama_yarn():
     return m
 
 
-def mixtral():
+def make_mixtral():
     m = Model(
         "llama",
         {"model_type": "mixtral", "num_local_experts": EXPERTS, "num_experts_per_tok": 2, "sliding_window": None},
         permute=True,
     )
     for layer in range(3):
-        m.layer_norm(layer, "input_layernorm", "attn_norm")
-        m.attention(layer)
-        m.layer_norm(layer, "post_attention_layernorm", "ffn_norm")
-        m.experts(layer, "block_sparse_moe", ("w1", "w3", "w2"), INNER)
+        m.add_layer_norm(layer, "input_layernorm", "attn_norm")
+        m.add_attention(layer)
+        m.add_layer_norm(layer, "post_attention_layernorm", "ffn_norm")
+        m.add_experts(layer, "block_sparse_moe", ("w1", "w3", "w2"), INNER)
     m.keys = {"expert_count": EXPERTS, "expert_used_count": 2}
     return m.finish()
 
 
-def qwen2():
-    return plain("qwen2", "qwen2", bias=True, rope_theta=1e6)
+def make_qwen2():
+    return make_plain("qwen2", "qwen2", bias=True, rope_theta=1e6)
 
 
-def qwen3():
-    m = plain("qwen3", "qwen3", head=32, norms=32, head_dim=32, tie_word_embeddings=True, rope_theta=1e6)
+def make_qwen3():
+    m = make_plain("qwen3", "qwen3", head=32, norms=32, head_dim=32, tie_word_embeddings=True, rope_theta=1e6)
     m.keys |= {"attention.key_length": 32, "attention.value_length": 32}
     return m
 
 
-def qwen3_moe():
+def make_qwen3_moe():
     m = Model(
         "qwen3moe",
         {
@@ -270,10 +273,10 @@ def qwen3_moe():
         head=32,
     )
     for layer in range(3):
-        m.layer_norm(layer, "input_layernorm", "attn_norm")
-        m.attention(layer, norms=32)
-        m.layer_norm(layer, "post_attention_layernorm", "ffn_norm")
-        m.experts(layer, "mlp", ("gate_proj", "up_proj", "down_proj"), 32)
+        m.add_layer_norm(layer, "input_layernorm", "attn_norm")
+        m.add_attention(layer, norms=32)
+        m.add_layer_norm(layer, "post_attention_layernorm", "ffn_norm")
+        m.add_experts(layer, "mlp", ("gate_proj", "up_proj", "down_proj"), 32)
     m.keys = {
         "expert_count": EXPERTS,
         "expert_used_count": 2,
@@ -284,7 +287,7 @@ def qwen3_moe():
     return m.finish()
 
 
-def gemma():
+def make_gemma():
     m = Model(
         "gemma",
         {"model_type": "gemma", "head_dim": 32, "tie_word_embeddings": True, "hidden_activation": "gelu_pytorch_tanh"},
@@ -292,15 +295,15 @@ def gemma():
         one=True,
     )
     for layer in range(3):
-        m.layer_norm(layer, "input_layernorm", "attn_norm")
-        m.attention(layer)
-        m.layer_norm(layer, "post_attention_layernorm", "ffn_norm")
-        m.mlp(layer)
+        m.add_layer_norm(layer, "input_layernorm", "attn_norm")
+        m.add_attention(layer)
+        m.add_layer_norm(layer, "post_attention_layernorm", "ffn_norm")
+        m.add_mlp(layer)
     m.keys = {"attention.key_length": 32, "attention.value_length": 32}
     return m.finish()
 
 
-def gemma_2_or_3(architecture, model_type, norms, layers, keys, **config):
+def make_gemma_2_or_3(architecture, model_type, norms, layers, keys, **config):
     m = Model(
         architecture,
         {
@@ -316,30 +319,30 @@ def gemma_2_or_3(architecture, model_type, norms, layers, keys, **config):
         one=True,
     )
     for layer in range(layers):
-        m.layer_norm(layer, "input_layernorm", "attn_norm")
-        m.attention(layer, norms=norms)
-        m.layer_norm(layer, "post_attention_layernorm", "post_attention_norm")
-        m.layer_norm(layer, "pre_feedforward_layernorm", "ffn_norm")
-        m.mlp(layer)
-        m.layer_norm(layer, "post_feedforward_layernorm", "post_ffw_norm")
+        m.add_layer_norm(layer, "input_layernorm", "attn_norm")
+        m.add_attention(layer, norms=norms)
+        m.add_layer_norm(layer, "post_attention_layernorm", "post_attention_norm")
+        m.add_layer_norm(layer, "pre_feedforward_layernorm", "ffn_norm")
+        m.add_mlp(layer)
+        m.add_layer_norm(layer, "post_feedforward_layernorm", "post_ffw_norm")
     m.keys = {"attention.key_length": 32, "attention.value_length": 32, **keys}
     return m.finish()
 
 
-def gemma2():
+def make_gemma2():
     keys = {
         "attention.sliding_window": 8,
         "attn_logit_softcapping": np.float32(50),
         "final_logit_softcapping": np.float32(30),
     }
-    return gemma_2_or_3(
+    return make_gemma_2_or_3(
         "gemma2", "gemma2", 0, 4, keys, sliding_window=8, attn_logit_softcapping=50.0, final_logit_softcapping=30.0
     )
 
 
-def gemma3():
+def make_gemma3():
     keys = {"attention.sliding_window": 8, "rope.freq_base_swa": np.float32(5000)}
-    return gemma_2_or_3(
+    return make_gemma_2_or_3(
         "gemma3",
         "gemma3_text",
         32,
@@ -352,7 +355,7 @@ def gemma3():
     )
 
 
-def gemma3_scaled():
+def make_gemma3_scaled():
     keys = {
         "attention.sliding_window": 8,
         "rope.freq_base_swa": np.float32(10000),
@@ -360,7 +363,7 @@ def gemma3_scaled():
         "rope.scaling.factor": np.float32(8),
         "attention.sliding_window_pattern": [True, False, True, False],
     }
-    return gemma_2_or_3(
+    return make_gemma_2_or_3(
         "gemma3",
         "gemma3_text",
         32,
@@ -374,30 +377,30 @@ def gemma3_scaled():
     )
 
 
-def phi3(config, partial=1.0):
+def make_phi3(config, partial=1.0):
     m = Model("phi3", {"model_type": "phi3", "original_max_position_embeddings": 512, "sliding_window": None, **config})
     for layer in range(3):
-        m.layer_norm(layer, "input_layernorm", "attn_norm")
-        m.linear(layer, "self_attn.qkv_proj", "attn_qkv", (HEADS + 2 * KEYS) * 16, HIDDEN)
-        m.linear(layer, "self_attn.o_proj", "attn_output", HIDDEN, HIDDEN)
-        m.layer_norm(layer, "post_attention_layernorm", "ffn_norm")
-        m.linear(layer, "mlp.gate_up_proj", "ffn_up", 2 * INNER, HIDDEN)
-        m.linear(layer, "mlp.down_proj", "ffn_down", HIDDEN, INNER)
+        m.add_layer_norm(layer, "input_layernorm", "attn_norm")
+        m.add_linear(layer, "self_attn.qkv_proj", "attn_qkv", (HEADS + 2 * KEYS) * 16, HIDDEN)
+        m.add_linear(layer, "self_attn.o_proj", "attn_output", HIDDEN, HIDDEN)
+        m.add_layer_norm(layer, "post_attention_layernorm", "ffn_norm")
+        m.add_linear(layer, "mlp.gate_up_proj", "ffn_up", 2 * INNER, HIDDEN)
+        m.add_linear(layer, "mlp.down_proj", "ffn_down", HIDDEN, INNER)
     m.keys = {"rope.dimension_count": int(16 * partial), "rope.scaling.original_context_length": 512}
     return m.finish()
 
 
-def phi3_long():
+def make_phi3_long():
     short, long = [1.0 + 0.1 * i for i in range(6)], [1.0 + 2.0 * i for i in range(6)]
     scaling = {"type": "longrope", "short_factor": short, "long_factor": long}
-    m = phi3({"partial_rotary_factor": 0.75, "max_position_embeddings": 2048, "rope_scaling": scaling}, 0.75)
+    m = make_phi3({"partial_rotary_factor": 0.75, "max_position_embeddings": 2048, "rope_scaling": scaling}, 0.75)
     m.expected["rope_factors_long.weight"] = np.array(long, np.float32)
     m.expected["rope_factors_short.weight"] = np.array(short, np.float32)
     m.keys["rope.scaling.attn_factor"] = np.float32(math.sqrt(1 + math.log(4) / math.log(512)))
     return m
 
 
-def gpt2():
+def make_gpt2():
     m = Model("gpt2", {}, layers=3)
     m.config = {
         "model_type": "gpt2",
@@ -415,26 +418,26 @@ def gpt2():
         "tie_word_embeddings": True,
     }
     m.tensors, m.expected = {}, {}
-    m.add("transformer.wte.weight", "token_embd.weight", as_f32(VOCABULARY, HIDDEN, spread=0.05))
-    m.add("transformer.wpe.weight", "position_embd.weight", as_f32(512, HIDDEN, spread=0.3))
+    m.add("transformer.wte.weight", "token_embd.weight", make_f32(VOCABULARY, HIDDEN, spread=0.05))
+    m.add("transformer.wpe.weight", "position_embd.weight", make_f32(512, HIDDEN, spread=0.3))
 
-    def norm(name, gguf):
-        m.add(name + ".weight", gguf + ".weight", as_f32(HIDDEN, spread=0.2, around=1))
-        m.add(name + ".bias", gguf + ".bias", as_f32(HIDDEN, spread=0.2))
+    def add_norm(name, gguf):
+        m.add(name + ".weight", gguf + ".weight", make_f32(HIDDEN, spread=0.2, around=1))
+        m.add(name + ".bias", gguf + ".bias", make_f32(HIDDEN, spread=0.2))
 
-    def conv(name, gguf, columns, rows):
-        weight = as_f32(columns, rows, spread=1.6 / math.sqrt(columns))
+    def add_conv(name, gguf, columns, rows):
+        weight = make_f32(columns, rows, spread=1.6 / math.sqrt(columns))
         m.add(name + ".weight", gguf + ".weight", weight, np.ascontiguousarray(weight.T))
-        m.add(name + ".bias", gguf + ".bias", as_f32(rows, spread=0.2))
+        m.add(name + ".bias", gguf + ".bias", make_f32(rows, spread=0.2))
 
     for i in range(3):
-        norm(f"transformer.h.{i}.ln_1", f"blk.{i}.attn_norm")
-        conv(f"transformer.h.{i}.attn.c_attn", f"blk.{i}.attn_qkv", HIDDEN, 3 * HIDDEN)
-        conv(f"transformer.h.{i}.attn.c_proj", f"blk.{i}.attn_output", HIDDEN, HIDDEN)
-        norm(f"transformer.h.{i}.ln_2", f"blk.{i}.ffn_norm")
-        conv(f"transformer.h.{i}.mlp.c_fc", f"blk.{i}.ffn_up", HIDDEN, 4 * HIDDEN)
-        conv(f"transformer.h.{i}.mlp.c_proj", f"blk.{i}.ffn_down", 4 * HIDDEN, HIDDEN)
-    norm("transformer.ln_f", "output_norm")
+        add_norm(f"transformer.h.{i}.ln_1", f"blk.{i}.attn_norm")
+        add_conv(f"transformer.h.{i}.attn.c_attn", f"blk.{i}.attn_qkv", HIDDEN, 3 * HIDDEN)
+        add_conv(f"transformer.h.{i}.attn.c_proj", f"blk.{i}.attn_output", HIDDEN, HIDDEN)
+        add_norm(f"transformer.h.{i}.ln_2", f"blk.{i}.ffn_norm")
+        add_conv(f"transformer.h.{i}.mlp.c_fc", f"blk.{i}.ffn_up", HIDDEN, 4 * HIDDEN)
+        add_conv(f"transformer.h.{i}.mlp.c_proj", f"blk.{i}.ffn_down", 4 * HIDDEN, HIDDEN)
+    add_norm("transformer.ln_f", "output_norm")
     m.keys = {
         "context_length": 512,
         "embedding_length": HIDDEN,
@@ -446,15 +449,14 @@ def gpt2():
     return m
 
 
-def as_ggml(blocks, scales):
-    """Codes of neighbours side by side, and the exponents of their scales, as ggml's blocks of MXFP4: bytes of a
-    row."""
+def pack_as_ggml(blocks, scales):
+    """Returns rows of ggml's MXFP4 blocks from codes, two neighbours in a byte, and the exponents of their scales."""
     codes = np.stack([blocks & 15, blocks >> 4], -1).reshape(*blocks.shape[:-1], 32)
     halves = codes[..., :16] | codes[..., 16:] << 4
     return np.concatenate([scales[..., None], halves], -1).reshape(*blocks.shape[:-2], -1)
 
 
-def as_numbers(blocks, scales):
+def decode_mxfp4(blocks, scales):
     book = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
     codes = np.stack([blocks & 15, blocks >> 4], -1).reshape(*blocks.shape[:-1], 32)
     return (
@@ -464,8 +466,8 @@ def as_numbers(blocks, scales):
     )
 
 
-def gpt_oss(mxfp4):
-    """As conversion/gpt_oss.py has it; yarn without `truncate`, which llama.cpp does not know."""
+def make_gpt_oss(mxfp4):
+    """Makes the model as conversion/gpt_oss.py converts it. Its yarn has no `truncate`, which llama.cpp lacks."""
     inner, prefix = 96, "mlp.experts."
     config = {
         "model_type": "gpt_oss",
@@ -498,11 +500,11 @@ def gpt_oss(mxfp4):
     m.packed = True
     for layer in range(4):
         name, gguf = f"model.layers.{layer}.", f"blk.{layer}."
-        m.layer_norm(layer, "input_layernorm", "attn_norm")
-        m.attention(layer, bias=True, out_bias=True)
-        m.add(name + "self_attn.sinks", gguf + "attn_sinks.weight", as_f32(HEADS, spread=1.0))
-        m.layer_norm(layer, "post_attention_layernorm", "post_attention_norm")
-        m.linear(layer, "mlp.router", "ffn_gate_inp", EXPERTS, HIDDEN, bias=True)
+        m.add_layer_norm(layer, "input_layernorm", "attn_norm")
+        m.add_attention(layer, bias=True, out_bias=True)
+        m.add(name + "self_attn.sinks", gguf + "attn_sinks.weight", make_f32(HEADS, spread=1.0))
+        m.add_layer_norm(layer, "post_attention_layernorm", "post_attention_norm")
+        m.add_linear(layer, "mlp.router", "ffn_gate_inp", EXPERTS, HIDDEN, bias=True)
         for which, rows, columns in (("gate_up_proj", 2 * inner, HIDDEN), ("down_proj", HIDDEN, inner)):
             if mxfp4:
                 blocks = RANDOM.integers(0, 256, (EXPERTS, rows, columns // 32, 16), dtype=np.uint8)
@@ -511,12 +513,12 @@ def gpt_oss(mxfp4):
                     blocks,
                     scales,
                 )
-                stored, exact = as_ggml(blocks, scales), as_numbers(blocks, scales)
+                stored, exact = pack_as_ggml(blocks, scales), decode_mxfp4(blocks, scales)
             else:
-                values = as_f32(EXPERTS, columns, rows, spread=1.6 / math.sqrt(columns))
+                values = make_f32(EXPERTS, columns, rows, spread=1.6 / math.sqrt(columns))
                 m.tensors[name + prefix + which] = values
                 stored = exact = np.ascontiguousarray(values.swapaxes(1, 2))
-            bias = m.tensors[name + prefix + which + "_bias"] = as_f32(EXPERTS, rows, spread=0.2)
+            bias = m.tensors[name + prefix + which + "_bias"] = make_f32(EXPERTS, rows, spread=0.2)
             parts = (
                 (("ffn_gate_exps", 0, 2), ("ffn_up_exps", 1, 2))
                 if which == "gate_up_proj"
@@ -542,33 +544,33 @@ def gpt_oss(mxfp4):
     return m.finish()
 
 
-def seeing(model, model_type, own):
-    """A directory whose text model this is. llama.cpp's conversion leaves the other tensors out."""
+def make_multimodal(model, model_type, own):
+    """Makes the model the text model of a multimodal directory. llama.cpp's conversion leaves out the other tensors."""
     text = {key: value for key, value in model.config.items() if not key.endswith("_token_id")}
     rest = {key: value for key, value in model.config.items() if key not in text}
     model.text = {**model.config}
     model.config = {"model_type": model_type, "text_config": text, "vision_config": {"hidden_size": 8}, **rest}
     model.tensors = {own + name: values for name, values in model.tensors.items()}
     model.tensors |= {
-        "vision_tower.patch.weight": as_f32(8, 8),
-        "multi_modal_projector.linear_1.weight": as_f32(HIDDEN, 8),
+        "vision_tower.patch.weight": make_f32(8, 8),
+        "multi_modal_projector.linear_1.weight": make_f32(HIDDEN, 8),
     }
     model.vision = True
     return model
 
 
-def olmo2():
+def make_olmo2():
     m = Model("olmo2", {"model_type": "olmo2"})
     for layer in range(3):
-        m.attention(layer, norms=HIDDEN)
-        m.layer_norm(layer, "post_attention_layernorm", "post_attention_norm")
-        m.mlp(layer)
-        m.layer_norm(layer, "post_feedforward_layernorm", "post_ffw_norm")
+        m.add_attention(layer, norms=HIDDEN)
+        m.add_layer_norm(layer, "post_attention_layernorm", "post_attention_norm")
+        m.add_mlp(layer)
+        m.add_layer_norm(layer, "post_feedforward_layernorm", "post_ffw_norm")
     return m.finish()
 
 
-def smollm3():
-    m = plain(
+def make_smollm3():
+    m = make_plain(
         "smollm3",
         "smollm3",
         permute=True,
@@ -582,34 +584,34 @@ def smollm3():
 
 
 MODELS = {
-    "llama": llama,
-    "llama, llama3 scaling, biases": llama_scaled,
-    "llama, linear": llama_linear,
-    "llama, yarn": llama_yarn,
-    "mixtral": mixtral,
-    "qwen2": qwen2,
-    "qwen3": qwen3,
-    "qwen3_moe": qwen3_moe,
-    "gemma": gemma,
-    "gemma2": gemma2,
-    "gemma3": gemma3,
-    "gemma3, linear, layer_types": gemma3_scaled,
-    "phi3": lambda: phi3({}),
-    "phi3, longrope, partial": phi3_long,
-    "gpt2": gpt2,
-    "olmo2": olmo2,
-    "smollm3": smollm3,
-    "gpt_oss, MXFP4": lambda: gpt_oss(True),
-    "gpt_oss": lambda: gpt_oss(False),
-    "gemma3, multimodal": lambda: seeing(gemma3(), "gemma3", "language_model."),
-    "mistral3": lambda: seeing(
-        plain("llama", "mistral", permute=True, sliding_window=None, head_dim=16), "mistral3", "language_model."
+    "llama": make_llama,
+    "llama, llama3 scaling, biases": make_llama_scaled,
+    "llama, linear": make_llama_linear,
+    "llama, yarn": make_llama_yarn,
+    "mixtral": make_mixtral,
+    "qwen2": make_qwen2,
+    "qwen3": make_qwen3,
+    "qwen3_moe": make_qwen3_moe,
+    "gemma": make_gemma,
+    "gemma2": make_gemma2,
+    "gemma3": make_gemma3,
+    "gemma3, linear, layer_types": make_gemma3_scaled,
+    "phi3": lambda: make_phi3({}),
+    "phi3, longrope, partial": make_phi3_long,
+    "gpt2": make_gpt2,
+    "olmo2": make_olmo2,
+    "smollm3": make_smollm3,
+    "gpt_oss, MXFP4": lambda: make_gpt_oss(True),
+    "gpt_oss": lambda: make_gpt_oss(False),
+    "gemma3, multimodal": lambda: make_multimodal(make_gemma3(), "gemma3", "language_model."),
+    "mistral3": lambda: make_multimodal(
+        make_plain("llama", "mistral", permute=True, sliding_window=None, head_dim=16), "mistral3", "language_model."
     ),
 }
 
 
-# Keys that llama.cpp's files do not say: they do not matter, or readers have defaults for them.
-UNTOLD = {
+# llama.cpp's files lack these keys: they have no effect, or readers have defaults for them.
+LEFT_OUT = {
     "architectures",
     "bos_token_id",
     "eos_token_id",
@@ -657,12 +659,12 @@ def read_safetensors(path):
     }
 
 
-def entries_of(path):
+def read_entries(path):
     reader = gguf.GGUFReader(path)
     return {key: field.contents() for key, field in reader.fields.items()}, reader
 
 
-def same_tensors(found, expected):
+def list_differences(found, expected):
     return [
         name
         for name in sorted(set(found) | set(expected))
@@ -672,7 +674,7 @@ def same_tensors(found, expected):
     ]
 
 
-def tensors_in(reader):
+def read_tensors(reader):
     return {
         t.name: np.array(t.data)
         if t.data.dtype == np.uint8
@@ -694,8 +696,8 @@ class Comparison:
         if output is None:
             raise RuntimeError(error.strip())
 
-    def reference(self, model, ours, exact=False):
-        """The file that llama.cpp's conversion makes, with the vocabulary that Poise wrote."""
+    def write_reference(self, model, ours, exact=False):
+        """Writes the file that llama.cpp's conversion makes, with the vocabulary that Poise wrote."""
         path = os.path.join(self.folder, "exact.gguf" if exact else "reference.gguf")
         writer = gguf.GGUFWriter(path, model.architecture)
         for key, value in model.keys.items():
@@ -708,7 +710,7 @@ class Comparison:
                 writer.add_array(key, value)
             else:
                 writer.add_uint32(key, value)
-        fields, _ = entries_of(ours)
+        fields, _ = read_entries(ours)
         writer.add_tokenizer_model("llama")
         writer.add_tokenizer_pre("default")
         writer.add_token_list(fields["tokenizer.ggml.tokens"])
@@ -726,10 +728,10 @@ class Comparison:
         writer.close()
         return path
 
-    def config(self, path):
+    def read_config(self, path):
         return json.loads(self.run("inspect", path, "--json")[0])["config"]
 
-    def theirs(self, path):
+    def generate_theirs(self, path):
         done = subprocess.run(
             [self.generate, path, TEXT, str(TOKENS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -738,7 +740,7 @@ class Comparison:
         before, after = done.stdout.split("|")
         return before.split(), after.split()
 
-    def ours(self, path, tokens, exact):
+    def generate_ours(self, path, tokens, exact):
         options = ["--cache", "f32", *["--exact"] * exact]  # as llama.cpp computes here
         output, error = self.run(
             "run", path, "--tokens", ",".join(tokens), "-n", str(TOKENS), "--json", *GREEDY, *options
@@ -747,8 +749,8 @@ class Comparison:
             return error.strip().splitlines()[0] if error else "nothing"
         return [str(token) for token in json.loads(output)["tokens"]]
 
-    def general(self, directory, model):
-        """The keys that the converter's prepare_metadata() makes of the directory."""
+    def make_general_keys(self, directory, model):
+        """Returns the keys that the converter's prepare_metadata() makes of the directory."""
         writer = gguf.GGUFWriter(None, model.architecture)
         for name, values in model.expected.items():
             writer.add_tensor(
@@ -775,11 +777,11 @@ class Comparison:
 
         written = os.path.join(self.folder, "written.gguf")
         self.convert(directory, written)
-        fields, reader = entries_of(written)
+        fields, reader = read_entries(written)
         row = {"write": "equal"}
-        wrong = same_tensors(tensors_in(reader), model.expected)
+        wrong = list_differences(read_tensors(reader), model.expected)
         wrong += [
-            key for key, value in model.keys.items() if not same(fields.get(f"{model.architecture}.{key}"), value)
+            key for key, value in model.keys.items() if not is_same(fields.get(f"{model.architecture}.{key}"), value)
         ]
         if fields["general.architecture"] != model.architecture:
             wrong.append("general.architecture")
@@ -787,20 +789,22 @@ class Comparison:
             row["write"] = "differs"
             problems.append(f"written: {wrong}")
 
-        expected = self.general(directory, model)
+        expected = self.make_general_keys(directory, model)
         found = {
             key: value
             for key, value in fields.items()
             if key.startswith("general.") and key not in ("general.file_type", "general.quantization_version")
         }
         wrong = [
-            f"{key}: {found.get(key)}" for key in expected.keys() | found if not same(found.get(key), expected.get(key))
+            f"{key}: {found.get(key)}"
+            for key in expected.keys() | found
+            if not is_same(found.get(key), expected.get(key))
         ]
         row["general"] = "differs" if wrong else "equal"
         if wrong:
             problems.append(f"general: {wrong}")
 
-        reference = self.reference(model, written)
+        reference = self.write_reference(model, written)
         back, again = os.path.join(self.folder, "back/"), os.path.join(self.folder, "again/")
         if model.packed:
             self.convert(reference, back)
@@ -815,8 +819,8 @@ class Comparison:
             for name, values in model.tensors.items()
             if not model.vision or name.startswith("language_model.")
         }
-        wrong = same_tensors(found, expected_back)
-        if model.one:  # less one: the lowest bits may be lost
+        wrong = list_differences(found, expected_back)
+        if model.one:  # subtracting 1 may lose the lowest bits
             wrong = [
                 name
                 for name in wrong
@@ -824,37 +828,40 @@ class Comparison:
             ]
         if model.packed:
             wrong += [
-                name + " again" for name in same_tensors(read_safetensors(again + "model.safetensors"), model.tensors)
+                name + " again"
+                for name in list_differences(read_safetensors(again + "model.safetensors"), model.tensors)
             ]
-        original, config = self.config(directory), self.config(back)
+        original, config = self.read_config(directory), self.read_config(back)
         if model.vision:
-            original = model.text  # which llama.cpp's files do not name
+            original = model.text  # the configuration that llama.cpp's files have
         wrong += [
             f"{key}: {config.get(key)}"
             for key, value in original.items()
-            if key not in UNTOLD and not (model.vision and key == "model_type") and not same(config.get(key), value)
+            if key not in LEFT_OUT
+            and not (model.vision and key == "model_type")
+            and not is_same(config.get(key), value)
         ]
         row["read"] = "differs" if wrong else "equal"
         if wrong:
             problems.append(f"read: {wrong}")
 
-        again = self.config(again)
-        wrong = [f"{key}: {again.get(key)}" for key, value in original.items() if not same(again.get(key), value)]
+        again = self.read_config(again)
+        wrong = [f"{key}: {again.get(key)}" for key, value in original.items() if not is_same(again.get(key), value)]
         row["again"] = "differs" if wrong else "equal"
         if wrong:
             problems.append(f"again: {wrong}")
 
-        tokens, expected = self.theirs(reference)
+        tokens, expected = self.generate_theirs(reference)
         if tokens is None:
             problems.append(f"llama.cpp: {expected}")
             row["llama.cpp"] = row["Poise"] = "differs"
             return row, problems
-        row["llama.cpp"] = "equal" if self.theirs(written)[1] == expected else "differs"
+        row["llama.cpp"] = "equal" if self.generate_theirs(written)[1] == expected else "differs"
         if model.exact:
-            expected = self.theirs(self.reference(model, written, exact=True))[1]
+            expected = self.generate_theirs(self.write_reference(model, written, exact=True))[1]
         row["Poise"] = "equal"
         for path in (directory, written, reference):
-            found = self.ours(path, tokens, bool(model.exact))
+            found = self.generate_ours(path, tokens, bool(model.exact))
             if isinstance(found, str):
                 row["Poise"] = "-"
                 problems.append(f"run: {found}")
@@ -864,14 +871,14 @@ class Comparison:
         return row, problems
 
 
-def same(a, b):
+def is_same(a, b):
     if isinstance(b, dict):
         kind = {"type": "rope_type"}
         return isinstance(a, dict) and all(
-            same(a.get(kind.get(key, key), a.get(key)), value) for key, value in b.items()
+            is_same(a.get(kind.get(key, key), a.get(key)), value) for key, value in b.items()
         )
     if isinstance(b, list):
-        return isinstance(a, list) and len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+        return isinstance(a, list) and len(a) == len(b) and all(is_same(x, y) for x, y in zip(a, b))
     if isinstance(b, (float, np.float32)):
         return isinstance(a, (int, float, np.float32)) and abs(float(a) - float(b)) <= 1e-6 * max(1.0, abs(float(b)))
     return a == b

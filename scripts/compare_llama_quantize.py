@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compares what Poise quantizes with what llama-quantize makes of the same model, tensor by tensor: types and bytes.
+"""Compares files that Poise and llama-quantize quantize from the same model, tensor by tensor: types and bytes.
 
     compare_llama_quantize.py POISE LLAMA_CPP QUANTIZE [MODEL]
 
 POISE is the command; LLAMA_CPP the source of llama.cpp v0.5.0, whose gguf-py reads and writes GGUF here; QUANTIZE the
-program of scripts/quantize_llama_cpp.cpp. MODEL is examples/nano-mistral-wide unless given. Needs NumPy.
+program of scripts/quantize_llama_cpp.cpp. MODEL is examples/nano-mistral-wide by default. Needs NumPy.
 
-Every type and recipe, and general.file_type of recipes: without an importance matrix, with one in the older format, and
-with the same in GGUF. Its weights are random, some 0. Prints a table of how many tensors are equal; exits with 1 where
-one differs.
+Compares every type and recipe, and general.file_type of recipes: without an importance matrix, with one in the older
+format, and with the same one in GGUF. The weights of the matrix are random, some are 0. Prints a table with the numbers
+of equal tensors; exits with 1 if one differs.
 """
 import os
 import struct
@@ -79,11 +79,11 @@ def write_gguf(path, weights, gguf):
     writer.close()
 
 
-def tensors(path, gguf):
+def read_tensors(path, gguf):
     return {tensor.name: (tensor.tensor_type.name, bytes(tensor.data)) for tensor in gguf.GGUFReader(path).tensors}
 
 
-def file_type(path, gguf):
+def read_file_type(path, gguf):
     return int(gguf.GGUFReader(path).fields["general.file_type"].contents())
 
 
@@ -96,12 +96,12 @@ def main():
     random, failed = np.random.default_rng(1), False
     with tempfile.TemporaryDirectory() as folder:
 
-        def at(name):
+        def make_path(name):
             return os.path.join(folder, name)
 
-        run(poise, "convert", model, "-o", at("f32.gguf"), "--dtype", "f32")
+        run(poise, "convert", model, "-o", make_path("f32.gguf"), "--dtype", "f32")
         weights = {}
-        for tensor in gguf.GGUFReader(at("f32.gguf")).tensors:
+        for tensor in gguf.GGUFReader(make_path("f32.gguf")).tensors:
             if len(tensor.shape) == 2:
                 columns = int(tensor.shape[0])
                 weights[tensor.name] = (
@@ -109,23 +109,37 @@ def main():
                 ).astype("<f4")
                 if "attn_k" in tensor.name:
                     weights[tensor.name][::7] = 0
-        write_older(at("older.dat"), weights)
-        write_gguf(at("imatrix.gguf"), weights, gguf)
+        write_older(make_path("older.dat"), weights)
+        write_gguf(make_path("imatrix.gguf"), weights, gguf)
         print("| type | equal tensors | with an imatrix | the same in GGUF |\n|---|---|---|---|")
         for name, number in {**PURE, **RECIPES}.items():
             cells = []
             for ours, theirs in (
                 ([], []),
-                (["--imatrix", at("older.dat")], [at("older.dat")]),
-                (["--imatrix", at("imatrix.gguf")], [at("older.dat")]),
+                (["--imatrix", make_path("older.dat")], [make_path("older.dat")]),
+                (["--imatrix", make_path("imatrix.gguf")], [make_path("older.dat")]),
             ):
-                run(quantize, at("f32.gguf"), at("theirs.gguf"), number, int(name in PURE), *theirs)
-                run(poise, "convert", at("f32.gguf"), "-o", at("ours.gguf"), "--force", "--quantize", name, *ours)
-                expected, found = tensors(at("theirs.gguf"), gguf), tensors(at("ours.gguf"), gguf)
+                run(quantize, make_path("f32.gguf"), make_path("theirs.gguf"), number, int(name in PURE), *theirs)
+                run(
+                    poise,
+                    "convert",
+                    make_path("f32.gguf"),
+                    "-o",
+                    make_path("ours.gguf"),
+                    "--force",
+                    "--quantize",
+                    name,
+                    *ours,
+                )
+                expected, found = read_tensors(make_path("theirs.gguf"), gguf), read_tensors(
+                    make_path("ours.gguf"), gguf
+                )
                 equal = sum(found.get(tensor) == value for tensor, value in expected.items())
                 failed |= equal != len(expected) or found.keys() != expected.keys()
-                if name in RECIPES and file_type(at("ours.gguf"), gguf) != number:
-                    print(f"{name}: general.file_type is {file_type(at('ours.gguf'), gguf)}, expected {number}")
+                if name in RECIPES and read_file_type(make_path("ours.gguf"), gguf) != number:
+                    print(
+                        f"{name}: general.file_type is {read_file_type(make_path('ours.gguf'), gguf)}, expected {number}"
+                    )
                     failed = True
                 cells.append(f"{equal} of {len(expected)}")
             print(f"| {name} | {' | '.join(cells)} |", flush=True)

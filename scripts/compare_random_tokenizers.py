@@ -8,7 +8,8 @@ tokenizer.json has a small random vocabulary of one of the four models, and norm
 post-processors, decoders and added tokens with random fields. Both programs encode 60 random texts, with special tokens
 and without, and decode the ids. Prints a line for each tokenizer with a difference, and keeps its file.
 
-What stays different is in docs/tokenizers.md. Of two added tokens with one normalized text either may be found.
+docs/tokenizers.md lists the known differences. If two added tokens have the same normalized text, the programs may find
+different ones.
 """
 import collections
 import json
@@ -117,31 +118,31 @@ BYTES = {byte: chr(byte) for byte in PRINTABLE} | {
 pick, chance = random.choice, lambda share: random.random() < share
 
 
-def character():
+def make_character():
     while True:
         found = chr(random.randint(*pick(RANGES)))
         if unicodedata.category(found) != "Cn":
             return found
 
 
-def text():
+def make_text():
     if chance(0.15):
         return pick(WORDS + MARKS + SPACES) * random.randint(1, 40)
     if chance(0.2):
-        return "".join(character() for _ in range(random.randint(1, 40)))
+        return "".join(make_character() for _ in range(random.randint(1, 40)))
     if chance(0.15):
         return "".join(chr(random.randint(0, pick([0x7F, 0x2FF]))) for _ in range(random.randint(1, 40)))
     kinds = [lambda: pick(WORDS)] * 3 + [
         lambda: pick(SPACES),
         lambda: " ",
         lambda: pick(MARKS),
-        character,
+        make_character,
         lambda: str(random.randint(0, 10**9)),
     ]
     return "".join(pick(kinds)() + pick(["", " "]) for _ in range(random.randint(1, 20)))
 
 
-def pattern():
+def make_pattern():
     return pick(
         [
             {"String": pick([" ", "a", "  ", "''", "e\u0301", "\n"])},
@@ -151,7 +152,7 @@ def pattern():
     )
 
 
-def metaspace():
+def make_metaspace():
     return {
         "type": "Metaspace",
         "replacement": pick(SPACE + "_"),
@@ -160,7 +161,7 @@ def metaspace():
     }
 
 
-def byte_level(regex=None):
+def make_byte_level(regex=None):
     return {
         "type": "ByteLevel",
         "add_prefix_space": chance(0.5),
@@ -169,19 +170,19 @@ def byte_level(regex=None):
     }
 
 
-def step(kinds, listed, depth=0):
-    """One of the kinds, or a Sequence of some."""
+def make_step(kinds, listed, depth=0):
+    """Makes one of the kinds, or a Sequence of several."""
     if chance(0.15) and depth < 2:
-        return {"type": "Sequence", listed: [step(kinds, listed, depth + 1) for _ in range(random.randint(0, 3))]}
+        return {"type": "Sequence", listed: [make_step(kinds, listed, depth + 1) for _ in range(random.randint(0, 3))]}
     made = pick(kinds)()
     return made if isinstance(made, dict) else {"type": made}
 
 
-def kinds_of(*names):
+def list_kinds(*names):
     return [lambda name=name: name for name in names]
 
 
-NORMALIZERS = kinds_of("Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Nmt", "ByteLevel") + [
+NORMALIZERS = list_kinds("Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Nmt", "ByteLevel") + [
     lambda: {
         "type": "BertNormalizer",
         "clean_text": chance(0.5),
@@ -190,21 +191,21 @@ NORMALIZERS = kinds_of("Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents"
         "lowercase": chance(0.5),
     },
     lambda: {"type": "Strip", "strip_left": chance(0.5), "strip_right": chance(0.5)},
-    lambda: {"type": "Replace", "pattern": pattern(), "content": pick([SPACE, "_", "xy", " "])},
+    lambda: {"type": "Replace", "pattern": make_pattern(), "content": pick([SPACE, "_", "xy", " "])},
     lambda: {"type": "Prepend", "prepend": pick([SPACE, "_", "ab"])},
 ]
 BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
-PRE_TOKENIZERS = kinds_of("BertPreTokenizer", "Whitespace", "WhitespaceSplit") + [
-    byte_level,
-    metaspace,
+PRE_TOKENIZERS = list_kinds("BertPreTokenizer", "Whitespace", "WhitespaceSplit") + [
+    make_byte_level,
+    make_metaspace,
     lambda: {"type": "CharDelimiterSplit", "delimiter": pick([" ", "a", "-"])},
-    lambda: {"type": "Split", "pattern": pattern(), "behavior": pick(BEHAVIORS), "invert": chance(0.3)},
+    lambda: {"type": "Split", "pattern": make_pattern(), "behavior": pick(BEHAVIORS), "invert": chance(0.3)},
     lambda: {"type": "Punctuation", "behavior": pick(BEHAVIORS)},
     lambda: {"type": "Digits", "individual_digits": chance(0.5)},
     lambda: {"type": "FixedLength", "length": random.randint(1, 7)},
 ]
-DECODERS = kinds_of("Fuse", "ByteFallback", "ByteLevel") + [
-    metaspace,
+DECODERS = list_kinds("Fuse", "ByteFallback", "ByteLevel") + [
+    make_metaspace,
     lambda: {"type": "WordPiece", "prefix": pick(["##", "a"]), "cleanup": chance(0.5)},
     lambda: {"type": "BPEDecoder", "suffix": pick(["</w>", "e"])},
     lambda: {"type": "CTC", "pad_token": "<pad>", "word_delimiter_token": pick("|a"), "cleanup": chance(0.5)},
@@ -213,12 +214,12 @@ DECODERS = kinds_of("Fuse", "ByteFallback", "ByteLevel") + [
         "pattern": pick([{"String": SPACE}, {"String": "##"}, {"Regex": "[ae]"}]),
         "content": pick([" ", "", "z"]),
     },
-    # the library fails on more
+    # with other numbers the library fails
     lambda: {"type": "Strip", "content": pick([" ", "a", SPACE]), "start": random.randint(0, 1), "stop": 0},
 ]
 
 
-def post_processor(first, last):
+def make_post_processor(first, last):
     if chance(0.4):
         one, other = [{"SpecialToken": {"id": name, "type_id": 0}} for name, _ in (first, last)]
         sequence = [{"Sequence": {"id": "A", "type_id": 0}}]
@@ -233,13 +234,13 @@ def post_processor(first, last):
         [
             {"type": "BertProcessing", **pair},
             {"type": "RobertaProcessing", "trim_offsets": True, "add_prefix_space": True, **pair},
-            byte_level(True),
+            make_byte_level(True),
         ]
     )
 
 
-def merges_of(pieces, prefix, suffix, tokens):
-    """Random merges, each of tokens that are there already; adds what they make."""
+def make_merges(pieces, prefix, suffix, tokens):
+    """Makes random merges, each of two existing tokens, and adds the merged tokens to `tokens`."""
     frequent = [piece for piece in pieces if piece in set("etaoinshrdlu \u0120\u258101")] or pieces
     merges, seen = [], set(tokens)
     for _ in range(random.randint(0, 400)):
@@ -259,7 +260,7 @@ def merges_of(pieces, prefix, suffix, tokens):
     return merges
 
 
-def model(special, corpus):
+def make_model(special, corpus):
     kind = pick(["BPE", "BPE", "WordPiece", "WordLevel", "Unigram"])
     of_bytes = kind in ("BPE", "Unigram") and chance(0.5)
     letters = sorted(set("".join(corpus)))
@@ -277,7 +278,7 @@ def model(special, corpus):
         prefix, suffix = ("", "") if of_bytes else (pick(["", "", "##"]), pick(["", "", "</w>"]))
         pieces = sorted({start + letter + end for letter in letters for start in ("", prefix) for end in ("", suffix)})
         tokens = list(dict.fromkeys(tokens + pieces))
-        merges = merges_of(pieces, prefix, suffix, tokens)
+        merges = make_merges(pieces, prefix, suffix, tokens)
         lines = chance(0.5) and not any(" " in part for pair in merges for part in pair)
         return (
             of_bytes,
@@ -325,9 +326,9 @@ def model(special, corpus):
     return False, tokens, {"type": kind, "unk_token": "<unk>", "vocab": {t: i for i, t in enumerate(tokens)}, **rest}
 
 
-def tokenizer():
+def make_tokenizer():
     special = ["<unk>", "<s>", "</s>", "<pad>"]
-    of_bytes, tokens, made = model(special, [text() for _ in range(300)])
+    of_bytes, tokens, made = make_model(special, [make_text() for _ in range(300)])
     ids = {token: i for i, token in enumerate(tokens)}
     added = []
     for content in special + random.sample(
@@ -346,22 +347,25 @@ def tokenizer():
                 "special": is_special,
             }
         )
-    cut = None if chance(0.15) else step(PRE_TOKENIZERS, "pretokenizers")
+    cut = None if chance(0.15) else make_step(PRE_TOKENIZERS, "pretokenizers")
     if of_bytes and chance(0.8):
         cut = (
-            byte_level()
+            make_byte_level()
             if chance(0.5)
-            else {"type": "Sequence", "pretokenizers": [step(PRE_TOKENIZERS, "pretokenizers", 1), byte_level(False)]}
+            else {
+                "type": "Sequence",
+                "pretokenizers": [make_step(PRE_TOKENIZERS, "pretokenizers", 1), make_byte_level(False)],
+            }
         )
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": sorted(added, key=lambda token: token["id"]),
-        "normalizer": None if chance(0.35) else step(NORMALIZERS, "normalizers"),
+        "normalizer": None if chance(0.35) else make_step(NORMALIZERS, "normalizers"),
         "pre_tokenizer": cut,
-        "post_processor": None if chance(0.3) else post_processor(("<s>", 1), ("</s>", 2)),
-        "decoder": None if chance(0.2) else step(DECODERS, "decoders"),
+        "post_processor": None if chance(0.3) else make_post_processor(("<s>", 1), ("</s>", 2)),
+        "decoder": None if chance(0.2) else make_step(DECODERS, "decoders"),
         "model": made,
     }
 
@@ -379,8 +383,8 @@ def main():
     totals = collections.Counter()
     for number in range(count):
         path = folder / f"{number}.json"
-        path.write_text(json.dumps(tokenizer()))
-        texts = [text() for _ in range(60)]
+        path.write_text(json.dumps(make_tokenizer()))
+        texts = [make_text() for _ in range(60)]
         asked = subprocess.run(
             ["node", folder / "ask.js", library, path], input=json.dumps(texts), capture_output=True, text=True
         )
@@ -400,7 +404,7 @@ def main():
             ours = [json.loads(line) for line in done.stdout.split("\n") if line]
             for i, one in enumerate(texts):
                 expected = theirs[2 * i + special]
-                if i >= len(ours):  # a text without tokens, and nothing that is unknown
+                if i >= len(ours):  # Poise refused the text: a character has no token, and there is no unknown token
                     totals["refused by both" if "error" in expected else "refused by Poise"] += 1
                     differences += [] if "error" in expected else [(one, done.stderr)]
                     break

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Compares the tokenizers that Poise writes with what other programs make of them.
+"""Compares the ids that Poise and other programs find with tokenizers that Poise has written.
 
     compare_tokenizers.py POISE DATA HUGGINGFACE [LLAMA_SOURCE LLAMA_LIBRARIES]
 
-DATA holds directories with tokenizer.json, or tokenizer.model, and perhaps expected.json: [{"text", "ids",
-"ids_special", ...}]. Without that file the expected ids are those of the input's own program: Hugging Face's library,
-or SentencePiece (python3-sentencepiece). HUGGINGFACE is the npm package tokenizers (0.23.2), LLAMA_SOURCE llama.cpp's
-tree, LLAMA_LIBRARIES the folder with its libraries (npm pack @node-llama-cpp/linux-x64@3.22.1: bins/linux-x64). A tiny
-Llama with each tokenizer is converted to a directory, to GGUF, and from there to a directory again; all three are asked
-for the tokens of the texts. Prints a row each: how many texts have the expected ids.
+DATA has directories with tokenizer.json or tokenizer.model, and optionally expected.json: [{"text", "ids",
+"ids_special", ...}]. Without that file the expected ids are those of Hugging Face's library, or of SentencePiece
+(python3-sentencepiece) for a tokenizer.model. HUGGINGFACE is the npm package tokenizers (0.23.2), LLAMA_SOURCE
+llama.cpp's tree, LLAMA_LIBRARIES the folder with its libraries (npm pack @node-llama-cpp/linux-x64@3.22.1:
+bins/linux-x64). A tiny Llama with each tokenizer is converted to a directory, to GGUF, and from GGUF to a directory
+again. The programs encode the texts with all three. Prints a row for each program and file, with the number of texts
+that have the expected ids.
 """
 import json
 import os
@@ -56,7 +57,7 @@ int main(int, char** arguments) {
 
 
 def make_model(tokenizer, folder):
-    """A Llama of one layer whose numbers are zeros, with the files of a tokenizer."""
+    """Writes a Llama of one layer whose numbers are zeros, with the files of a tokenizer."""
     folder.mkdir()
     for file in tokenizer.iterdir():
         if file.name != "expected.json":
@@ -130,8 +131,8 @@ class Programs:
         to = "gguf" if target.suffix == ".gguf" else "huggingface"
         subprocess.run([self.poise_path, "convert", source, "-o", target, "--to", to], check=True, capture_output=True)
 
-    def poise(self, path, texts):
-        def ids(*options):
+    def encode_with_poise(self, path, texts):
+        def encode_all(*options):
             lines = "".join(json.dumps(text) + "\n" for text in texts)
             done = subprocess.run(
                 [self.poise_path, "tokenize", path, "--jsonl", *options],
@@ -141,9 +142,9 @@ class Programs:
             )
             return [json.loads(line)["ids"] for line in done.stdout.decode().split("\n") if line]
 
-        return list(zip(ids("--no-special"), ids()))
+        return list(zip(encode_all("--no-special"), encode_all()))
 
-    def hugging_face(self, path, texts):
+    def encode_with_hugging_face(self, path, texts):
         done = subprocess.run(
             ["node", self.node, self.package, path / "tokenizer.json"],
             input=json.dumps(texts).encode(),
@@ -152,13 +153,13 @@ class Programs:
         )
         return [tuple(pair) for pair in json.loads(done.stdout)]
 
-    def sentencepiece(self, path, texts):
+    def encode_with_sentencepiece(self, path, texts):
         import sentencepiece
 
         processor = sentencepiece.SentencePieceProcessor(model_file=str(path / "tokenizer.model"))
         return [(processor.encode(text), processor.encode(text, add_bos=True)) for text in texts]
 
-    def llama(self, path, texts):
+    def encode_with_llama(self, path, texts):
         data = b"".join(struct.pack("<I", len(text.encode())) + text.encode() for text in texts)
         lines = (
             subprocess.run([self.llama_program, path], input=data, check=True, stdout=subprocess.PIPE)
@@ -192,22 +193,24 @@ def main():
                 expected = json.loads((tokenizer / "expected.json").read_text())
                 texts, ids = [one["text"] for one in expected], [(one["ids"], one["ids_special"]) for one in expected]
             else:
-                texts, ids = usual, (programs.hugging_face if is_json else programs.sentencepiece)(model, usual)
+                texts, ids = usual, (
+                    programs.encode_with_hugging_face if is_json else programs.encode_with_sentencepiece
+                )(model, usual)
             for source, target in ((model, written), (model, gguf), (gguf, back)):
                 programs.convert(source, target)
             rows = [
-                ("Poise", programs.poise, written),
-                ("Hugging Face", programs.hugging_face, written),
-                ("Poise", programs.poise, gguf),
-                ("Poise", programs.poise, back),
-                ("Hugging Face", programs.hugging_face, back),
+                ("Poise", programs.encode_with_poise, written),
+                ("Hugging Face", programs.encode_with_hugging_face, written),
+                ("Poise", programs.encode_with_poise, gguf),
+                ("Poise", programs.encode_with_poise, back),
+                ("Hugging Face", programs.encode_with_hugging_face, back),
             ]
             rows += [
-                ("SentencePiece", programs.sentencepiece, path)
+                ("SentencePiece", programs.encode_with_sentencepiece, path)
                 for path in (written, back)
                 if (path / "tokenizer.model").exists()
             ]
-            rows += [("llama.cpp", programs.llama, gguf)] if programs.llama_program else []
+            rows += [("llama.cpp", programs.encode_with_llama, gguf)] if programs.llama_program else []
             for name, program, path in rows:
                 found = program(path, texts)
                 same = sum(list(map(list, a)) == list(map(list, b)) for a, b in zip(found, ids))

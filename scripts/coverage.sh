@@ -12,7 +12,7 @@ LLVM_PROFILE_FILE="$PWD/$build/profiles/%4m.profraw" \
 llvm-profdata-14 merge -sparse -o "$build/poise.profdata" "$build"/profiles/*.profraw
 report="llvm-cov-14 report $build/poise -object $build/tests/poise_tests"
 report="$report -instr-profile $build/poise.profdata --ignore-filename-regex=(tests|src/cli|fuzz|/usr)/"
-# Regions, functions, lines, branches: three columns each.
+# The report has three columns each for regions, functions, lines and branches.
 table=$($report 2> "$build/report.log" | awk '$10 ~ /%$/ { print $1, $10 }')
 echo "$table" | column -t
 percent=$(echo "$table" | awk '$1 == "TOTAL" { print $2 + 0 }')

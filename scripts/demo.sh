@@ -1,7 +1,6 @@
 #!/bin/sh
-# The main workflow on the small models in examples/: converts a Hugging Face directory to an .alt file and runs it; the
-# same with a Tiny Llama weight file.
-# Requires: the built command as the first argument.
+# Shows the main workflow on the small models in examples/: converts a Hugging Face directory to an .alt file and runs
+# it; runs a Tiny Llama weight file. The first argument is the built command.
 set -eu
 poise=$1
 

@@ -1,5 +1,5 @@
-// The tokens that llama.cpp makes of a text, for scripts/compare_llama_cpp.py: "ids of the text | ids that follow
-// greedily".
+// Prints llama.cpp's tokens of a text and of its greedy continuation, for scripts/compare_llama_cpp.py:
+// "ids of the text | ids of the continuation".
 //
 //   greedy_llama_cpp FILE.gguf TEXT COUNT
 //
@@ -7,7 +7,7 @@
 //   @node-llama-cpp/linux-x64@3.22.1: bins/linux-x64): g++ -std=c++20 -O1 scripts/greedy_llama_cpp.cpp -ILLAMA/include
 //   -ILLAMA/ggml/include -LLIB -l:libllama.v0.5.0.so -l:libggml.v0.5.0.so
 //       -l:libggml-base.so -Wl,-rpath,LIB -o greedy_llama_cpp
-// GGML_DIR=LIB in the environment finds the loops for this processor.
+// GGML_DIR=LIB in the environment lets ggml find its loops for this processor.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

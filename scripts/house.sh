@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints figures about the shape of the tree, one per line: how large and how connected its files are. No thresholds.
+# Prints numbers about the source tree, one per line: the sizes of its files, and how they include each other.
 set -eu
 cd "$(dirname "$0")/.."
 exec python3 - <<'PYTHON'
@@ -26,7 +26,6 @@ for p in code:
         includers[pathlib.Path("src") / name].add(p)
 single = [h for h in headers if len(includers[h] - {h.with_suffix(".cpp")}) <= 1]
 
-# Files that state a type's definition, by the type's full name.
 containers = re.findall(r"^class (Name|SmallVector|Boxed|HeldBlob|HeldDigest)\b", "\n".join(text[p] for p in code), re.M)
 casts = sum(len(re.findall(r"dynamic_(?:pointer_)?cast<", text[p])) for p in code)
 alone = re.search(r"file\(GLOB POISE_ALONE_SOURCES(.*?)\)", pathlib.Path("CMakeLists.txt").read_text(), re.S)

@@ -4,12 +4,12 @@
 #     scripts/install_dependencies.sh build|mpi|python|test|clang|bench|tidy ...
 set -eu
 
-# The packages with which the command and the library are built.
+# Packages for building the command and the library.
 build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev
   zlib1g-dev libdeflate-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev libedit-dev libyaml-cpp-dev"
-# The command for several machines.
+# Packages for the command for several machines (poise-mpi).
 mpi="$build libopenmpi-dev openmpi-bin openssh-client"
-# The Python package; only its tests need numpy, torch and pytest.
+# Packages for building the Python package; only its tests need numpy, torch and pytest.
 python="$build python3 python3-dev python3-pybind11 python3-pip python3-venv"
 test="$python git python3-pytest python3-torch python3-numpy python3-onnx python3-msgpack python3-jinja2 mypy
   libsentencepiece-dev libgtest-dev libgmock-dev locales zstd openssl xxhash libopenmpi-dev openmpi-bin openssh-client"
@@ -27,7 +27,7 @@ for purpose in "$@"; do
     clang) packages=$clang ;;
     bench) packages=$bench ;;
     tidy) packages=$tidy ;;
-    *) echo "$0: there is no purpose \"$purpose\"" >&2; exit 2 ;;
+    *) echo "$0: unknown purpose \"$purpose\", expected build, mpi, python, test, clang, bench or tidy" >&2; exit 2 ;;
   esac
   for package in $packages; do
     case " $missing " in *" $package "*) continue ;; esac

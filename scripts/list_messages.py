@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints the errors, warnings, notes and help texts of Poise, one per line with its place, to be read in one go.
+"""Prints the errors, warnings, notes and help texts of Poise, one per line with its place, for review.
 
-    scripts/list_messages.py [WORD]...      only those that contain one of the words
+    scripts/list_messages.py [WORD]...      prints only those that contain one of the words
 
-A message is a string literal of at least three words in src/ or python/ (adjacent literals are one), but for templates
-of conversations and docstrings. `{}` stands for what fmt or Python inserts.
+A message is a string literal of at least three words in src/ or python/ (adjacent literals are one), except chat
+templates and docstrings. `{}` stands for text that fmt or Python inserts.
 """
 import ast
 import pathlib
@@ -21,8 +21,8 @@ LITERAL = re.compile(
 )
 
 
-def c_literals(text):
-    """[(line, literal)], adjacent ones joined."""
+def list_c_literals(text):
+    """Yields (line, literal); adjacent literals are joined."""
     parts, begin, last = [], 0, 0
     for found in LITERAL.finditer(text):
         literal = found.group("text") if found.group("text") is not None else found.group("raw")
@@ -39,7 +39,7 @@ def c_literals(text):
         yield text.count("\n", 0, begin) + 1, "".join(parts)
 
 
-def python_literals(text):
+def list_python_literals(text):
     tree = ast.parse(text)
     docstrings, inside = set(), set()
     for node in ast.walk(tree):
@@ -61,7 +61,7 @@ def main():
             name = str(path.relative_to(ROOT))
             if name in SKIPPED or path.suffix not in (".cpp", ".hpp", ".py"):
                 continue
-            read = python_literals if path.suffix == ".py" else c_literals
+            read = list_python_literals if path.suffix == ".py" else list_c_literals
             for line, text in sorted(read(path.read_text())):
                 plain = re.sub(r'\\"', '"', text).replace("\\n", "\n")
                 if len(plain.split()) < 3 or not re.search(r"[A-Za-z]{2}.* .*[A-Za-z]{2}", plain, re.S):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the manual pages poise.1, poise-convert.1, ... of the command's own help: make_man_pages.py POISE DIRECTORY.
+"""Makes the manual pages poise.1, poise-convert.1, ... from the command's help: make_man_pages.py POISE DIRECTORY.
 
-SOURCE_DATE_EPOCH, if set, gives the date on the pages, so that two builds make the same bytes."""
+SOURCE_DATE_EPOCH, if set, is the date on the pages, so that two builds make the same bytes."""
 
 import datetime
 import os
@@ -16,13 +16,13 @@ TABLE_SECTIONS = ("Formats", "Types for", "Examples")
 
 
 def escape(text):
-    """Text of roff: a backslash, a minus and a leading dot or quote stand for themselves."""
+    """Escapes a text for roff: a backslash, a minus, and a dot or quote in front."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + text if text.startswith((".", "'")) else text
 
 
 def split_sections(text):
-    """(title, lines) of a screen of help; the first has no title."""
+    """Returns the sections of a help text as (title, lines); the first one has no title."""
     sections = [("", [])]
     for line in text.splitlines():
         title = SECTION.match(line)
@@ -34,7 +34,7 @@ def split_sections(text):
 
 
 def join_entries(lines):
-    """(name, description) of lines in two columns; the second column may go on in the next lines."""
+    """Returns (name, description) of lines in two columns; a description may continue in the next lines."""
     entries = []
     for line in lines:
         if line.startswith("   "):
@@ -47,7 +47,7 @@ def join_entries(lines):
 
 
 def format_name(name):
-    """-o, --output OUT: the options in bold, their values in italics."""
+    """Formats "-o, --output OUT": options in bold, values in italics."""
     words = [
         f"\\fB{escape(word)}\\fR" if word.startswith("-") else f"\\fI{escape(word)}\\fR" for word in name.split(" ")
     ]

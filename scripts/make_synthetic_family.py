@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes a Hugging Face directory of any family that Poise runs, with random weights and sizes of one's own, to measure
-decoding with.
+"""Writes a Hugging Face directory of any family that Poise runs, with random weights and the given sizes, to measure
+decoding.
 
     scripts/make_synthetic_family.py OUT model_type=mixtral hidden_size=1024 num_local_experts=8 ...
 
-What is not given is as below, or the family's default. Prints the parameters of a token: all but the embedding, and of
-experts those that a token chooses. Weights are normal, in float16, and small enough for the numbers to stay finite.
-Needs NumPy.
+Other keys have the values in USUAL, or the family's defaults. Prints the number of parameters that a token uses: all
+except the embedding, and of the experts those that a token chooses. Weights are normally distributed, in float16, and
+small enough for finite results. Needs NumPy.
 """
 import json
 import pathlib
@@ -34,10 +34,10 @@ USUAL = {
     "bos_token_id": 1,
     "eos_token_id": 2,
 }
-POOL = 1 << 22  # random numbers are drawn once
+POOL = 1 << 22  # random numbers that are drawn once and repeated
 
 
-def value(text):
+def parse_value(text):
     try:
         return json.loads(text)
     except ValueError:
@@ -46,7 +46,10 @@ def value(text):
 
 def main():
     out = pathlib.Path(sys.argv[1])
-    config = {**USUAL, **{key: value(text) for key, text in (argument.split("=", 1) for argument in sys.argv[2:])}}
+    config = {
+        **USUAL,
+        **{key: parse_value(text) for key, text in (argument.split("=", 1) for argument in sys.argv[2:])},
+    }
     out.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(0)
     pool = (random.standard_normal(POOL) * 0.02).astype(np.float16)

@@ -17,10 +17,10 @@ import struct
 
 import numpy as np
 
-POOL = 1 << 24  # random numbers are drawn once and tiled from a random start: drawing 7 billion would take minutes
+POOL = 1 << 24  # random numbers that are drawn once and repeated from a random start: 7 billion would take minutes
 
 
-def arguments():
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--tokenizer", type=pathlib.Path, help="SentencePiece model to copy")
@@ -36,7 +36,7 @@ def arguments():
     return parser.parse_args()
 
 
-def config(args):
+def make_config(args):
     return {
         "architectures": ["MistralForCausalLM"],
         "bos_token_id": 1,
@@ -60,7 +60,7 @@ def config(args):
     }
 
 
-def tensors(args):
+def list_tensors(args):
     """Yields (name, shape) in the order of a Hugging Face checkpoint."""
     head = args.hidden // args.heads
     keys = args.kv_heads * head
@@ -87,7 +87,7 @@ def to_bfloat16(values):
 
 
 class Weights:
-    """Random bfloat16 bytes for one tensor after the other."""
+    """Writes random bfloat16 numbers, one tensor after the other."""
 
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
@@ -106,7 +106,7 @@ class Weights:
             start = 0
 
 
-def split(entries, shards):
+def split_entries(entries, shards):
     """Cuts the list of tensors into runs of about equal bytes."""
     total = sum(int(np.prod(shape)) for _, shape in entries)
     runs, size = [[] for _ in range(shards)], 0
@@ -132,13 +132,13 @@ def write_safetensors(path, entries, weights):
 
 
 def main():
-    args = arguments()
+    args = parse_arguments()
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "config.json").write_text(json.dumps(config(args), indent=2) + "\n")
+    (args.out / "config.json").write_text(json.dumps(make_config(args), indent=2) + "\n")
     if args.tokenizer:
         shutil.copyfile(args.tokenizer, args.out / "tokenizer.model")
     weights = Weights(args.seed)
-    runs = split(list(tensors(args)), args.shards)
+    runs = split_entries(list(list_tensors(args)), args.shards)
     weight_map, total = {}, 0
     for number, run in enumerate(runs, 1):
         single = len(runs) == 1

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures what each type costs the models in examples/, and writes the tables into docs/quantization.md.
+"""Measures the errors of each type with the models in examples/, and writes the tables into docs/quantization.md.
 
     scripts/quantization_table.py build/release/poise
 
-Perplexity is over examples/training/heldout.txt; logit errors are against the f32 file, over the prompts of
-reference.json. nano-mistral has rows of 128 and 320; those of nano-mistral-wide fill blocks of 256, too.
+Perplexity is that of examples/training/heldout.txt; logit errors are differences from the f32 file, over the prompts of
+reference.json. nano-mistral has rows of 128 and 320 numbers; rows of nano-mistral-wide are multiples of 256.
 """
 import json
 import math
@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "quantization.md"
 BEGIN, END = "<!-- {} by scripts/quantization_table.py -->", "<!-- end -->"
 
 
-def quantized(*names):
+def list_quantized(*names):
     return [(name, ["--quantize", name]) for name in names]
 
 
@@ -27,13 +27,13 @@ MODELS = {
         ("f32", ["--dtype", "f32"]),
         ("f16", ["--dtype", "f16"]),
         ("bf16", ["--dtype", "bf16"]),
-        *quantized("group8", "qint8", "qint8:mse", "qint8:range", "group4"),
+        *list_quantized("group8", "qint8", "qint8:mse", "qint8:range", "group4"),
         ("group4, groups of 32", ["--quantize", "group4", "--group-size", "32"]),
-        *quantized("qint4", "qint4:mse", "qint4:range", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "mxfp4"),
+        *list_quantized("qint4", "qint4:mse", "qint4:range", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "mxfp4"),
     ],
     "nano-mistral-wide": [
         ("f32", ["--dtype", "f32"]),
-        *quantized(
+        *list_quantized(
             "group8",
             "q8_0",
             "q6_k",
@@ -62,25 +62,25 @@ MODELS = {
 }
 
 
-def poise(*arguments):
+def run_poise(*arguments):
     return subprocess.run([sys.argv[1], *map(str, arguments)], check=True, capture_output=True, text=True).stdout
 
 
-def logits(path, prompts):
+def compute_logits(path, prompts):
     return [
         x
         for tokens in prompts
-        for x in json.loads(poise("run", path, "--tokens", ",".join(map(str, tokens)), "--logits"))["logits"]
+        for x in json.loads(run_poise("run", path, "--tokens", ",".join(map(str, tokens)), "--logits"))["logits"]
     ]
 
 
-def rows(model, types, directory):
+def make_rows(model, types, directory):
     prompts = [prompt["tokens"] for prompt in json.loads((model / "reference.json").read_text())["prompts"]]
     exact = None
     for name, options in types:
         path = directory / "model.zt"
-        poise("convert", model, "-o", path, "--force", "--align", 4096, *options)
-        inside = json.loads(poise("inspect", path, "--json"))
+        run_poise("convert", model, "-o", path, "--force", "--align", 4096, *options)
+        inside = json.loads(run_poise("inspect", path, "--json"))
         matrices = [tensor for tensor in inside["tensors"] if len(tensor["shape"]) == 2]
         bits = (
             8
@@ -88,8 +88,8 @@ def rows(model, types, directory):
             / sum(math.prod(tensor["shape"]) for tensor in matrices)
         )
         heldout = ROOT / "examples" / "training" / "heldout.txt"
-        perplexity = json.loads(poise("run", path, "--perplexity", heldout, "--json"))["perplexity"]
-        found = logits(path, prompts)
+        perplexity = json.loads(run_poise("run", path, "--perplexity", heldout, "--json"))["perplexity"]
+        found = compute_logits(path, prompts)
         exact = exact or found
         errors = [abs(a - b) for a, b in zip(found, exact)]
         rms = math.sqrt(sum(error * error for error in errors) / len(errors))
@@ -100,7 +100,7 @@ def main():
     page = PAGE.read_text()
     for model, types in MODELS.items():
         with tempfile.TemporaryDirectory() as directory:
-            found = rows(ROOT / "examples" / model, types, pathlib.Path(directory))
+            found = make_rows(ROOT / "examples" / model, types, pathlib.Path(directory))
             table = [
                 "| type | bits a weight | perplexity | largest logit error | rms logit error |",
                 "|---|---|---|---|---|",

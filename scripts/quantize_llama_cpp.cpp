@@ -1,4 +1,4 @@
-// llama.cpp's quantizer, for scripts/compare_llama_quantize.py.
+// Runs llama.cpp's quantizer, for scripts/compare_llama_quantize.py.
 //
 //   quantize_llama_cpp IN.gguf OUT.gguf FTYPE PURE [IMATRIX]
 //
@@ -24,7 +24,7 @@ struct Weights {
   std::vector<float> values;
 };
 
-std::int32_t number(std::istream& in) {
+std::int32_t read_number(std::istream& in) {
   std::int32_t value = 0;
   in.read(reinterpret_cast<char*>(&value), sizeof value);
   return value;
@@ -33,12 +33,12 @@ std::int32_t number(std::istream& in) {
 std::deque<Weights> read_weights(const char* path) {
   std::ifstream in(path, std::ios::binary);
   std::deque<Weights> all;
-  for (std::int32_t left = number(in); in && left > 0; --left) {
+  for (std::int32_t left = read_number(in); in && left > 0; --left) {
     Weights& entry = all.emplace_back();
-    entry.name.resize(static_cast<std::size_t>(number(in)));
+    entry.name.resize(static_cast<std::size_t>(read_number(in)));
     in.read(entry.name.data(), static_cast<std::streamsize>(entry.name.size()));
-    const auto calls = static_cast<float>(number(in));
-    entry.values.resize(static_cast<std::size_t>(number(in)));
+    const auto calls = static_cast<float>(read_number(in));
+    entry.values.resize(static_cast<std::size_t>(read_number(in)));
     in.read(reinterpret_cast<char*>(entry.values.data()),
             static_cast<std::streamsize>(entry.values.size() * sizeof(float)));
     for (float& value : entry.values) value /= calls;
