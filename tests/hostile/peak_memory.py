@@ -1,12 +1,12 @@
-"""Opens files made of nothing but the smallest items of each format and compares the command's peak memory with what
+"""Opens files of only the smallest items of each format, and compares the command's peak memory with what
 the file justifies: 4 times its size and 80 MiB, the program itself and the mapped file among them; 128 MiB where a
-limit on entries or bytes ends the reading. Whether a file is opened or refused is not asked here. Sound files of
+limit on entries or bytes ends the reading. Files may be opened or refused. Sound files of
 100,000 tensors, as large models have them, are opened and listed in 80 MB. An adapter is merged in 64 MiB, whatever the
 base takes.
 
     peak_memory.py POISE
 
-The files are built from the specifications alone; nothing of the library is used.
+The files follow the specifications; the script uses no code of the library.
 """
 import hashlib
 import io
@@ -42,7 +42,7 @@ MADE = []
 
 
 def distinct(count):
-    """Short texts of letters, all different: the first ones of an endless row."""
+    """Returns `count` different short texts of letters."""
     MADE.extend(itertools.islice(WORDS, max(0, count - len(MADE))))
     return MADE[:count]
 
@@ -69,7 +69,7 @@ def text(value):
 
 
 def numbers_and_zeros(count):
-    """The pairs of a map: keys from 0, and zeros."""
+    """Returns the pairs of a map: keys from 0 on, and zeros as values."""
     return b"".join(head(0, i) + b"\0" for i in range(65536)) + b"".join(
         b"\x1a%b\0" % i.to_bytes(4, "big") for i in range(65536, count)
     )
@@ -207,7 +207,7 @@ def alt2_tensors(count):
 
 
 def archive(members):
-    """A zip archive of small members as they are; zipfile takes ten times as long."""
+    """Returns a zip archive of small stored members. zipfile takes ten times as long."""
     local, central, at = [], [], 0
     for name, content in members:
         name = name.encode()
@@ -251,7 +251,7 @@ def checkpoint(pickle, archive=archive):
 
 
 def pickled_tensor(name):
-    """A view of the storage 0, which is remembered as 0; the function as 1, the empty tuple's as 2."""
+    """Returns the steps of a view of storage 0. The memo has the storage as 0, the function as 1, the empty tuple as 2."""
     return unicode(name) + b"h\x01(h\x00K\x00K\x00\x85K\x01\x85\x89h\x02tR"
 
 
@@ -294,7 +294,7 @@ def flax_array(elements):
 
 
 def flax(count, items):
-    """An array, and a list or map of that many items."""
+    """Returns a file with an array, and a list or map of `count` items."""
     kind = b"\xdf" if isinstance(items, dict) else b"\xdd"
     parts = b"".join(packed_text(name) + items[name] for name in items) if isinstance(items, dict) else items
     return b"\x82" + packed_text("w") + flax_array(1) + packed_text("v") + kind + struct.pack(">I", count) + parts
@@ -512,7 +512,7 @@ def size_of(path):
 
 
 def peak_bytes(command):
-    """The largest resident set, and how the command ended. A helper process waits for it, so that children do not
+    """Returns the largest resident set, and how the command ended. A helper process waits, so that children do not
     mix."""
     script = (
         "import resource, subprocess, sys\n"
@@ -539,14 +539,14 @@ def write(root, name, content):
     return path
 
 
-# A matrix of 200 MB to which thin ones of rank 16 are added, by copying what is read: the merge takes the memory of the
-# thin matrices and its buffers, whatever the matrix takes.
+# Merging a matrix of 200 MB with thin matrices of rank 16 needs memory for the
+# thin matrices and for buffers, but not for the matrix.
 MERGED_BYTES = 64 << 20
 MERGED_SHAPE = (25_000, 4_000)
 
 
 def merged():
-    """A base, and an adapter of zeros: files with holes."""
+    """Returns a base and an adapter of zeros: files with holes."""
 
     def zeros(name, tensors):
         entries, begin = [], 0

@@ -1,5 +1,5 @@
-"""Python's zipfile writes archives in all its ways, and Poise reads them. Of archives in which zipfile, or another
-reader, finds other members than Poise would, Poise reads none.
+"""Poise reads archives that Python's zipfile writes, with all of its options. It refuses archives in which another
+reader would find other members.
 
     against_zipfile.py PATH/TO/poise
 """
@@ -17,7 +17,7 @@ POISE = sys.argv[1]
 
 
 def array(*numbers):
-    """An .npy file of float32, by NumPy's description of the format."""
+    """Returns an .npy file of float32, by NumPy's description of the format."""
     text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }" % len(numbers)
     text += b" " * (-(len(text) + 11) % 64) + b"\n"
     return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text + struct.pack(f"<{len(numbers)}f", *numbers)
@@ -27,7 +27,7 @@ ONE, TWO = array(1, 2, 3), array(*range(1000))
 
 
 class Stream(io.RawIOBase):
-    """A pipe: zipfile writes sizes and checksums after the bytes."""
+    """Acts as a pipe, so that zipfile writes sizes and checksums after the bytes."""
 
     def __init__(self):
         self.bytes = b""
@@ -73,7 +73,7 @@ def tensors(path):
 MEMBERS = [("one.npy", ONE), ("folder/two.npy", TWO)]
 NAMES = ["one", "folder/two"]
 
-# The records of an archive with one member, to put them together in other ways.
+# The records of an archive with one member, which the tests combine in other ways.
 plain = archive([("one.npy", ONE)])
 end = plain.rindex(b"PK\5\6")
 begin = plain.index(b"PK\1\2")
@@ -101,7 +101,7 @@ def patched(bytes_, at, some):
     return bytes_[:at] + some + bytes_[at + len(some) :]
 
 
-# Both directories are whole: the members of one are hidden from readers of the other.
+# Both directories are complete: readers of one do not find the members of the other.
 two_ways = member + entry + other[:other_begin]
 second = other[other_begin:other_end]
 second = second[:42] + struct.pack("<L", len(member) + len(entry)) + second[46:]

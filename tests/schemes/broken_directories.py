@@ -1,8 +1,8 @@
-"""Small directories of every quantization scheme and an adapter, with flipped bits, cut files and wrong settings.
+"""Breaks small directories of every quantization scheme and an adapter: flipped bits, cut files, wrong settings.
 
     broken_directories.py POISE [ONE_IN]
 
-Whatever is wrong, the command ends by itself: with an error that names something, or with a result. It can
+The command must end by itself, with an error that names something or with a result. It must be able to
 verify every file that it converts, and verify reports a finding for every directory that it does not run. With ONE_IN,
 tries every ONE_IN-th of the cases, for slow builds.
 """
@@ -54,25 +54,25 @@ class Breaker:
         done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, timeout=60)
         self.runs += 1
         self.refused += done.returncode == 1
-        told = done.stderr.decode(errors="replace")
-        require(done.returncode in (0, 1), f"{what}: exit {done.returncode}\n{told}")
-        require("internal" not in told, f"{what}: {told}")
-        require(done.returncode == 0 or len(told.strip()) > 20, f"{what}: no message")
+        errors = done.stderr.decode(errors="replace")
+        require(done.returncode in (0, 1), f"{what}: exit {done.returncode}\n{errors}")
+        require("internal" not in errors, f"{what}: {errors}")
+        require(done.returncode == 0 or len(errors.strip()) > 20, f"{what}: no message")
         return done.returncode
 
-    def told(self, what, *arguments):
-        """The exit code, and what is printed."""
+    def read_output(self, what, *arguments):
+        """Returns the exit code, and both outputs as text."""
         done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, timeout=60)
         self.runs += 1
         require(done.returncode in (0, 1), f"{what}: exit {done.returncode}")
         return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
 
     def check_run(self, what, directory):
-        code, refusal = self.told(what, "run", directory, "--tokens", "1", "-n", "1")
-        # Numbers that overflow while they are computed are in no file.
+        code, refusal = self.read_output(what, "run", directory, "--tokens", "1", "-n", "1")
+        # verify does not find numbers that overflow only while they are computed.
         if code == 0 or "the score of token" in refusal or "not finite, or overflow" in refusal:
             return
-        code, report = self.told(what, "verify", directory)
+        code, report = self.read_output(what, "verify", directory)
         reports = [line for line in report.splitlines() if "warning: " in line and "has no vocabulary" not in line]
         require(code == 1 or reports, f"{what}: run refuses it: {refusal}but verify does not: {report}")
         self.reported += 1
@@ -103,7 +103,7 @@ class Breaker:
         file.write_bytes(sound)
 
     def change_settings(self, what, file, key, *source):
-        """Every value of the object, inner ones too, by each of the wrong ones in turn."""
+        """Replaces every value of the object, also inner ones, by each wrong value in turn."""
         sound = json.loads(file.read_text())
 
         def places(value, path=()):

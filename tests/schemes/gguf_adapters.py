@@ -1,8 +1,8 @@
-"""Random adapters in GGUF files as llama.cpp's convert_lora_to_gguf.py writes them, merged by the command and by NumPy.
+"""Merges random adapters in GGUF files, as llama.cpp's convert_lora_to_gguf.py writes them, by the command and NumPy.
 
     gguf_adapters.py POISE
 
-The order of rows and the shapes are those of llama.cpp's scripts, written here once more.
+This script computes the order of rows and the shapes as llama.cpp's scripts do.
 """
 import json
 import struct
@@ -27,7 +27,7 @@ def entry(key, kind, value):
 
 
 def gguf(path, entries, tensors):
-    """Tensors of float32; GGUF lists their dimensions the other way round."""
+    """Writes tensors of float32. GGUF lists dimensions in reverse order."""
     infos, data = b"", b""
     for name, array in tensors.items():
         array = np.ascontiguousarray(array, np.float32)
@@ -54,7 +54,7 @@ def keys(alpha=6.0, architecture="llama", kind="lora", general="adapter"):
 
 
 def permuted(rows, heads=HEADS):
-    """LlamaModel.permute() of convert_hf_to_gguf.py."""
+    """Orders rows as LlamaModel.permute() of convert_hf_to_gguf.py does."""
     return rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
 
 
@@ -97,14 +97,14 @@ def run(case, directory):
     for alpha in (0.0, None):  # counts as the rank
         case.require(case.merged(gguf(directory / "b.gguf", keys(alpha), tensors)), wanted(1))
 
-    # the same adapter of a base that is a GGUF file itself, and in zTensor
+    # the same adapter for a base in a GGUF file, and in zTensor
     converted = directory / "base.gguf"
     case.tester.poise("convert", case.path, "-o", converted, "--quiet")
     case.tester.poise("convert", place, "-o", directory / "a.zt", "--quiet")
     for one in (place, directory / "a.zt"):
         case.require(case.merged(one, source=converted), wanted(1.5))
 
-    # the same numbers as of the PEFT directory
+    # the same numbers as with the PEFT directory
     modules = {}
     for name, matrices in zip(names, thins):
         modules.update(thin(name.removesuffix(".weight"), matrices))
@@ -116,9 +116,9 @@ def run(case, directory):
     require(logits[0] == logits[1], "a GGUF adapter and the PEFT directory that it was made of differ")
 
     # inspect and verify
-    told = json.loads(case.tester.poise("inspect", place, "--json"))["adapter"]
+    shown = json.loads(case.tester.poise("inspect", place, "--json"))["adapter"]
     require(
-        told
+        shown
         == {
             "kind": "lora",
             "alpha": 6.0,
@@ -128,7 +128,7 @@ def run(case, directory):
             "whole_tensors": 1,
             "base_model": "Tiny Base",
         },
-        f"inspect: {told}",
+        f"inspect: {shown}",
     )
     require("adapter\n  kind" in case.tester.poise("inspect", place), "inspect for people")
     case.tester.poise("verify", place)

@@ -1,4 +1,4 @@
-"""Random LoRA adapters as PEFT writes them, merged by the command, against PEFT's formula in NumPy.
+"""Merges random LoRA adapters, as PEFT writes them, with the command, and compares with PEFT's formula in NumPy.
 
     lora_merges.py POISE
 """
@@ -113,7 +113,7 @@ def run(case, directory):
     both = {name: base[name] + 0.25 * (array - base[name]) for name, array in wanted.items()}
     case.require(case.merged(place, f"{place}:-0.75"), both)
 
-    # every output, and run without one
+    # every output format, and run, which needs no output
     for form, name in (("zt", "m.zt"), ("huggingface", "m/")):
         case.tester.poise(
             "convert",
@@ -251,10 +251,10 @@ def run(case, directory):
 
 
 def orders(case, directory):
-    """fan_in_fan_out of PEFT's update_layer(): a Linear has [out, in] and a Conv1D [in, out], for any file."""
+    """Tests fan_in_fan_out by PEFT's update_layer(): a Linear has [out, in], a Conv1D [in, out], for any file."""
     place = directory / "orders"
 
-    def told(source, said):
+    def find_warning(source, said):
         report = json.loads(
             case.tester.poise("convert", source, "-o", directory / "o.zt", "--lora", place, "--dry-run", "--json")
         )
@@ -271,7 +271,7 @@ def orders(case, directory):
     }
     adapter(place, tensors, target_modules=["q_proj", "down_proj"], fan_in_fan_out=True)
     case.require(case.merged(place), wanted)
-    require("and 1 more as [out, in]" in told(case.path, "true"), "the other matrix is not counted")
+    require("and 1 more as [out, in]" in find_warning(case.path, "true"), "the other matrix is not counted")
 
     # Conv1D of GPT-2
     width, layer = 32, "transformer.h.0."
@@ -293,7 +293,7 @@ def orders(case, directory):
     path = directory / "gpt"
     path.mkdir(exist_ok=True)
     save(path / "model.safetensors", gpt)
-    for model_type in ("gpt2", "another"):  # without a family the shapes decide, and the file where a matrix is square
+    for model_type in ("gpt2", "another"):  # without a family the shapes decide; for a square matrix, the file
         (path / "config.json").write_text(json.dumps({**config, "model_type": model_type}))
         for said in (True, False):
             adapter(place, tensors, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=said)
@@ -302,14 +302,14 @@ def orders(case, directory):
                 if model_type == "another" and not said and name == layer + "attn.c_proj.weight":
                     array = gpt[name] + 6 / 4 * matrices[name[:-7]][0] @ matrices[name[:-7]][1]
                 require(np.allclose(found[name], array, rtol=0, atol=2e-6), f"{model_type}, {said}: {name}")
-        require("as [in, out]" in told(path, "false"), "[in, out]")
+        require("as [in, out]" in find_warning(path, "false"), "[in, out]")
     adapter(place, tensors, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True)
     report = json.loads(case.tester.poise("verify", place, "--json"))
     require("fan_in_fan_out" not in json.dumps(report), f"{report}")
 
 
 def bits_of(numbers):
-    """The bits of the nearest bfloat16 numbers, ties to even."""
+    """Returns the bits of the nearest bfloat16 numbers, ties to even."""
     bits = np.ascontiguousarray(numbers, np.float32).view(np.uint32)
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
@@ -319,7 +319,7 @@ def bf16_numbers(numbers):
 
 
 def types(case, directory):
-    """The sum is float32 until the output's own type; without one asked for each matrix keeps that of the base."""
+    """Tests types: the sum is float32 and then gets the output's type, by default that of the base's matrix."""
     place, poise = directory / "types", case.tester.poise
     one, two = pair(HIDDEN, HIDDEN), pair(HIDDEN, INNER)
     adapter(place, {**thin(Q, one), **thin(DOWN, two)})
@@ -356,7 +356,7 @@ def types(case, directory):
     twice = load(convert(source, "twice.safetensors", "--dtype", "f32", "--lora", place, "--lora", f"{place}:-1"))
     require(np.allclose(twice[Q + ".weight"], base[Q + ".weight"], rtol=0, atol=2e-6), "two adapters, one sum")
 
-    # float64: its own numbers stay exact where nothing is added
+    # float64: numbers stay exact where the adapter adds 0
     adapter(directory / "small", thin(Q, pair(HIDDEN, HIDDEN)), lora_alpha=2.0**-30)
     double = {"x.weight": rng.normal(0, 1, (HIDDEN, HIDDEN))}
     save(directory / "double.safetensors", {Q + ".weight": Typed("F64", double["x.weight"])})
@@ -367,7 +367,7 @@ def types(case, directory):
     found = np.frombuffer(data[8 + length :], np.float64).reshape(HIDDEN, HIDDEN)
     require(0 < np.abs(found - double["x.weight"]).max() < 1e-7, "a float64 matrix with its digits")
 
-    # codes keep their types, and the file its label
+    # codes keep their types, and the file keeps its general.file_type
     quantized = convert(wide, "base.gguf", "--quantize", "q8_0", "--keep", DOWN + ".weight=q5_1")
     numbers = load(convert(quantized, "base.safetensors", "--dtype", "f32"))
     sums = {name: array + products.get(name, np.float32(0)) for name, array in numbers.items()}
@@ -401,7 +401,7 @@ def types(case, directory):
     rows = json.loads(poise("inspect", convert(quantized, "f.zt", "--lora", place, "--dtype", "f16"), "--json"))
     require({row["type"] for row in rows["tensors"]} == {"f16"}, "a type that is asked for")
 
-    # sums that are not finite although everything else is
+    # sums that are not finite although all terms are
     large = {Q + ".weight": np.full((HIDDEN, HIDDEN), 3e38, np.float32)}
     save(directory / "large.safetensors", large)
     adapter(directory / "huge", thin(Q, (np.ones((HIDDEN, 4), np.float32), np.ones((4, HIDDEN), np.float32))))
@@ -415,7 +415,7 @@ def types(case, directory):
         require(f"tensor {Q}.weight: element 0 is not finite after the adapter's change" in message, message)
         require(not out.exists(), "an output")
         require(Q in poise("run", wide, "--lora", factor, "--tokens", "1", "--logits", fails=True), "run")
-    # what is not finite in the base or in the adapter stays what it is, as in PEFT
+    # numbers of the base or the adapter that are not finite stay as they are, as in PEFT
     infinite = dict(base)
     infinite[Q + ".weight"] = base[Q + ".weight"].copy()
     infinite[Q + ".weight"][0, 0] = np.inf
@@ -424,12 +424,12 @@ def types(case, directory):
 
 
 def key_of(patterns, module):
-    """get_pattern_key() of PEFT."""
+    """Returns the key as get_pattern_key() of PEFT does."""
     return next((key for key in patterns if re.match(rf"(.*\.)?({key})$", module)), None)
 
 
 def patterns(case, directory):
-    """rank_pattern, alpha_pattern and target_modules compared with Python's own regular expressions."""
+    """Compares rank_pattern, alpha_pattern and target_modules with Python's own regular expressions."""
     place = directory / "patterns"
     modules = list(MATRICES)
     for ranks, alphas in (
@@ -478,20 +478,20 @@ def patterns(case, directory):
         ]
         adapter(place, tensors, target_modules=targets)
         report = json.loads(case.tester.poise("verify", place, "--json"))
-        told = json.dumps(report)
+        warnings = json.dumps(report)
         left = len(modules) - len(named)
-        require(("target_modules does not name" in told) == (left > 0), f"{targets}: {told}")
-        require(left < 2 or f"and {left - 1} more" in told, f"{targets}: {told}")
+        require(("target_modules does not name" in warnings) == (left > 0), f"{targets}: {warnings}")
+        require(left < 2 or f"and {left - 1} more" in warnings, f"{targets}: {warnings}")
         require(
             not named
-            or "PEFT leaves them out" not in told
-            or all(f"does not name {module}" not in told for module in named),
-            told,
+            or "PEFT leaves them out" not in warnings
+            or all(f"does not name {module}" not in warnings for module in named),
+            warnings,
         )
 
 
 def fields(case, directory):
-    """Every field of adapter_config.json with what it cannot be; inspect opens the directory all the same."""
+    """Gives every field of adapter_config.json impossible values. inspect must open the directory anyway."""
     place = directory / "fields"
     tensors = thin(Q, pair(HIDDEN, HIDDEN))
     wrong = {

@@ -1,9 +1,9 @@
-"""Small random directories of every quantization scheme, against numbers that NumPy makes of the same codes.
+"""Compares small random directories of every quantization scheme with numbers that NumPy makes of the same codes.
 
     quantized_directories.py POISE
 
-Each case packs codes as the description of its project has it, with loops over single codes, and prints the numbers
-that they mean. The command has to give the same numbers through safetensors and through both versions of zTensor, the
+Each case packs codes by the description of its project, with loops over single codes, and returns the numbers
+that they mean. The command must give the same numbers through safetensors and through both versions of zTensor, the
 same logits as from dense numbers, and an error that names matrix and part where one is missing.
 """
 import json
@@ -74,7 +74,7 @@ rng = np.random.default_rng(20261125)
 
 
 class Typed:
-    """An array whose elements are of a type that NumPy does not have."""
+    """Holds an array whose elements have a type that NumPy lacks."""
 
     def __init__(self, name, bits):
         self.name, self.bits = name, bits
@@ -107,7 +107,7 @@ def load(path):
 
 
 def stream(codes, bits):
-    """Codes of the rows of a matrix, one after the other from the low bits of words of 32 bits up."""
+    """Packs the codes of each row one after the other into words of 32 bits, from the low bits on."""
     rows, count = codes.shape
     words = np.zeros((rows, count * bits // 32), np.uint32)
     for i in range(count):
@@ -126,12 +126,12 @@ def scales_of(shape, dtype=np.float16):
 
 
 def grouped(codes, zeros, scales, index):
-    """(code - zero) * scale, each column of the group that the index names."""
+    """Returns (code - zero) * scale. The index has the group of each column."""
     return (codes.astype(np.float32) - zeros[:, index].astype(np.float32)) * scales[:, index].astype(np.float32)
 
 
 def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16, index_type=np.int32, less=None):
-    """less: what is taken off the zero points of a symmetric matrix, whatever the version says."""
+    """less: the number that is subtracted from the zero points of a symmetric matrix, for any version."""
 
     def parts(name, shape):
         out, inside = shape
@@ -162,7 +162,7 @@ def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16, i
 
 
 def gptq_dynamic():
-    """Matrices with different bits or groups: GPTQModel's `dynamic`."""
+    """Makes matrices with different bits or groups, by GPTQModel's `dynamic`."""
     (config, usual), (_, wide), (_, coarse) = gptq(), gptq(8, 32), gptq(4, -1)
 
     def parts(name, shape):
@@ -245,7 +245,7 @@ def blocks_of(numbers, block, shape):
 
 
 def ct_blocks(kind, block, spelled=None, zeros=False):
-    """llm-compressor's FP8_BLOCK, and the same of integers: a scale for each block_structure."""
+    """Makes llm-compressor's FP8_BLOCK, and the same for integers: a scale for each block of block_structure."""
 
     def parts(name, shape):
         grid = (-(-shape[0] // block[0]), -(-shape[1] // block[1]))
@@ -267,7 +267,7 @@ def ct_blocks(kind, block, spelled=None, zeros=False):
 
 
 def fp8_modelopt_blocks():
-    """ModelOpt's FP8_PB_WO: a scale for each block of 128 rows and columns, in four dimensions."""
+    """Makes ModelOpt's FP8_PB_WO: a scale for each block of 128 rows and columns, in four dimensions."""
     block = (128, 128)
 
     def parts(name, shape):
@@ -280,7 +280,7 @@ def fp8_modelopt_blocks():
 
 
 def fp8_inverse(block=None, **config):
-    """weight_scale_inv where weight_block_size is null or missing: one number, or blocks of 128 x 128."""
+    """Makes weight_scale_inv without weight_block_size (null or missing): one number, or blocks of 128 x 128."""
 
     def parts(name, shape):
         result, numbers = fp8_blocks(block or shape)[1](name, shape)
@@ -309,7 +309,7 @@ def fp8_scaled(config, each_row=False, shape_of_one=()):
 
 
 def fp8_fnuz():
-    """AMD's numbers: half of E4M3's, and 0x80 is NaN."""
+    """Makes AMD's numbers: each is half of E4M3's, and 0x80 is NaN."""
 
     def parts(name, shape):
         codes, scale = rng.integers(0, 256, shape).astype(np.uint8), np.array(0.0007, np.float32)
@@ -334,7 +334,7 @@ def ct(kind, num_bits, **weights):
 
 
 def words_with_gaps(codes, bits):
-    """pack_to_int32() of compressed-tensors: 32 // bits codes in a word, from its low bits on; the rest is zero."""
+    """Packs as pack_to_int32() of compressed-tensors: 32 // bits codes in a word, from its low bits on; the rest is 0."""
     per_word = 32 // bits
     rows, count = codes.shape
     padded = np.zeros((rows, -(-count // per_word) * per_word), np.uint32)
@@ -343,7 +343,7 @@ def words_with_gaps(codes, bits):
 
 
 def stream_of_words(codes, bits):
-    """pack_to_int32() since 2026: codes go on in the next word; the last one of a row is filled up."""
+    """Packs as pack_to_int32() since 2026: codes continue in the next word; zeros fill the last word of a row."""
     rows, count = codes.shape
     padded = np.zeros((rows, -(-count // 32) * 32), np.uint32)
     padded[:, :count] = codes
@@ -437,7 +437,7 @@ FP4 = np.array([0, 0.0625, 8, 12, 4, 6, 2, 3, 0, -0.0625, -8, -12, -4, -6, -2, -
 
 
 def bitsandbytes4(kind="nf4", nested=False, block=64, storage=None, book=None):
-    """storage: the type and bytes of the numbers that hold the codes, as bnb_4bit_quant_storage has them."""
+    """storage: the type and bytes of the numbers that hold the codes (bnb_4bit_quant_storage)."""
     book = np.sort(rng.normal(0, 0.4, 16)).astype(np.float32) if book is None else book
 
     def parts(name, shape):
@@ -626,14 +626,14 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
 }
 
 
-# Of attention and the cache of keys and values: left out.
+# Scales of attention and of the cache of keys and values, which are left out.
 LEFT_OUT = [f"{of}_{what}" for of in "qkv" for what in ("scale", "zero_point", "global_scale")]
 LEFT_OUT += ["kv_scale", "prob_scale", "prob_output_scale", "attn.prob_scale"] + [
     f"k_proj.output_{what}" for what in ("scale", "zero_point", "global_scale")
 ]
 
 
-# Of these each part is cut, too.
+# The schemes of which each part is also cut.
 CUT = {
     "gptq4-order",
     "gptq-dynamic",
@@ -657,7 +657,7 @@ CUT = {
 }
 
 
-# Directories that describe themselves in a file next to config.json: the file, its content, what contradicts it.
+# Directories whose description is in a file next to config.json: the file, its content, and a contradiction of it.
 FILES = {
     "fp8-modelopt": (
         "hf_quant_config.json",
@@ -766,7 +766,7 @@ class Tester:
         require(VICTIM in message and VICTIM + missing in message, f"without {missing}: {message}")
         if name not in CUT:
             return
-        for ending in its:  # parts of other shapes are refused or say the same
+        for ending in its:  # parts of other shapes are refused or mean the same
             array = parts[VICTIM + ending]
             bits = array.bits if isinstance(array, Typed) else array
             if bits.size < 2 or ending in (
@@ -782,7 +782,7 @@ class Tester:
             require(VICTIM in message, f"with a cut {ending}: {message}")
 
     def stored(self, parts_of, **more):
-        """The tensors of a directory, and their numbers. `more`: by ending, what each matrix has besides its parts."""
+        """Returns the tensors of a directory, and their numbers. `more`: further tensors of each matrix, by ending."""
         tensors = {other: (rng.normal(0, 0.5, shape)).astype(np.float16) for other, shape in OTHERS.items()}
         expected = {other: array.astype(np.float32) for other, array in tensors.items()}
         for matrix, shape in MATRICES.items():
@@ -792,7 +792,7 @@ class Tester:
         return tensors, expected
 
     def check_file(self, name, quantization, parts_of, missing, exact):
-        """The same directory with its description in a file next to config.json."""
+        """Checks the same directory with its description in a file next to config.json."""
         file, content, other = FILES[name]
         tensors, expected = self.stored(parts_of)
         path = self.make(name + "-file", None, tensors)
@@ -805,7 +805,7 @@ class Tester:
         warnings = lambda: json.loads(self.poise("inspect", path, "--json"))["warnings"]
         require(not any("differ" in text or "counts" in text for text in warnings()), f"{warnings()}")
 
-        # config.json counts, with a warning of what contradicts it
+        # config.json counts, with a warning about a contradiction
         path = self.make(name + "-file", quantization, tensors)
         (path / file).write_text(json.dumps(content))
         require(not any("differ" in text for text in warnings()), f"{warnings()}")
@@ -828,7 +828,7 @@ class Tester:
         return [text for text in texts if "the model has no vocabulary" not in text]
 
     def check_symmetric(self):
-        """GPTQ's sym against the name of the format: the zero point is 2^(bits - 1) by definition."""
+        """Lets GPTQ's sym contradict the name of the format: with sym, the zero point is 2^(bits - 1)."""
         for bits in (2, 3, 4, 8):
             for version in ("gptq", "gptq_v2"):
                 for less in (0, 1):
@@ -843,7 +843,7 @@ class Tester:
                     )
                     agrees = less == (version == "gptq")
                     require(agrees != any(text in found for found in texts), f"{bits} {version} {less}: {texts}")
-        # Later versions name the format otherwise.
+        # Later versions have another key for the format.
         quantization, parts_of = gptq(version="gptq_v2")
         quantization["format"] = quantization.pop("checkpoint_format")
         tensors, expected = self.stored(parts_of)
@@ -856,7 +856,7 @@ class Tester:
         require(
             any("format is gptq_v2 and checkpoint_format gptq: format is used" in text for text in texts), f"{texts}"
         )
-        # Other zero points are those that codes were made with.
+        # Other zero points are used as they are stored.
         quantization, parts_of = gptq()
         tensors, expected = self.stored(parts_of)
         path = self.make("symmetric", {**quantization, "sym": True}, tensors)
@@ -867,16 +867,16 @@ class Tester:
             "they are used"
         )
         require(any(text in found for found in texts), f"{texts}")
-        # `dynamic` may have another sym for some: their zero points are those that are stored.
+        # `dynamic` may turn sym off for some matrices, whose zero points are used as they are stored.
         dynamic = {"+:.*up_proj": {"sym": False}}
         path = self.make("symmetric", {**quantization, "sym": True, "dynamic": dynamic}, tensors)
         self.compare(self.converted(path), expected, True)
         require(not self.warnings_of(path), f"{self.warnings_of(path)}")
 
     def check_denials(self):
-        """Parts that contradict their description: they are used, with a warning."""
+        """Checks that parts which contradict their description are used, with a warning."""
 
-        def told(quantization, tensors, expected, exact=True, **more):
+        def list_warnings(quantization, tensors, expected, exact=True, **more):
             path = self.make("denials", quantization, tensors)
             if more:
                 config = json.loads((path / "config.json").read_text())
@@ -884,14 +884,14 @@ class Tester:
             self.compare(self.converted(path), expected, exact)
             return self.warnings_of(path)
 
-        def require_told(text, quantization, parts_of, exact=True, **more):
-            texts = told(quantization, *self.stored(parts_of), exact, **more)
+        def require_warning(text, quantization, parts_of, exact=True, **more):
+            texts = list_warnings(quantization, *self.stored(parts_of), exact, **more)
             require(len(texts) == 1 and text in texts[0], f"expected {text}: {texts}")
 
         first = "model.layers.0.self_attn.q_proj and 6 more"
         quantization, parts_of = awq()
         text = f"zero_point is false, but matrix {first} has other zero points than 8: they are used"
-        require_told(text, {**quantization, "zero_point": False}, parts_of)
+        require_warning(text, {**quantization, "zero_point": False}, parts_of)
 
         def eights(name, shape):
             parts, _ = parts_of(name, shape)
@@ -908,28 +908,33 @@ class Tester:
 
         text = f"symmetric is true, but matrix {first} has other zero points than 0: they are used"
         for case in (packed_integers(zeros="packed"), packed_integers(8, zeros=np.int8)):
-            require_told(text, *with_weights(case, symmetric=True))
+            require_warning(text, *with_weights(case, symmetric=True))
         text = f"actorder is not group, but weight_g_idx of matrix {first} orders columns: it is used"
-        require_told(text, *with_weights(packed_integers(order=True), actorder="weight"))
+        require_warning(text, *with_weights(packed_integers(order=True), actorder="weight"))
         text = f"actorder is group, but matrix {first} has no weight_g_idx: its groups are read as those of neighbours"
-        require_told(text, *with_weights(packed_integers(), actorder="group"))
-        require(not told(packed_integers(unset=np.int32)[0], *self.stored(packed_integers(unset=np.int32)[1])), "unset")
+        require_warning(text, *with_weights(packed_integers(), actorder="group"))
+        require(
+            not list_warnings(packed_integers(unset=np.int32)[0], *self.stored(packed_integers(unset=np.int32)[1])),
+            "unset",
+        )
 
         quantization, parts_of = mlx()
         text = "quantization and quantization_config differ: quantization is used"
-        require_told(text, quantization, parts_of, False, quantization_config={"group_size": 64, "bits": 8})
-        require(not told(quantization, *self.stored(parts_of), False, quantization_config=quantization), "a copy")
+        require_warning(text, quantization, parts_of, False, quantization_config={"group_size": 64, "bits": 8})
+        require(
+            not list_warnings(quantization, *self.stored(parts_of), False, quantization_config=quantization), "a copy"
+        )
         text = f"quantization is false for matrix {VICTIM}, but there are scales next to its codes: its parts are used"
-        require_told(text, {**quantization, VICTIM: False}, parts_of, False)
+        require_warning(text, {**quantization, VICTIM: False}, parts_of, False)
         path = self.make("denials", {**quantization, VICTIM: {"mode": "mxfp4"}}, self.stored(parts_of)[0])
         message = self.poise("inspect", path, fails=True)
         require(f"quantization: {VICTIM}: mode is mxfp4, only affine is supported" in message, message)
 
         text = f"quant_map of matrix {first} has other numbers than nf4, which its state names: quant_map is used"
-        require_told(text, *bitsandbytes4())
+        require_warning(text, *bitsandbytes4())
         for kind, book in (("nf4", NF4), ("fp4", FP4)):
             quantization, parts_of = bitsandbytes4(kind, book=book)
-            require(not told(quantization, *self.stored(parts_of)), kind)
+            require(not list_warnings(quantization, *self.stored(parts_of)), kind)
 
         quantization, parts_of = nvfp4("compressed")
         path = self.make("denials", {**quantization, "format": "pack-quantized"}, self.stored(parts_of)[0])
@@ -939,14 +944,14 @@ class Tester:
         )
 
     def check_zeros_out_of_range(self):
-        """Unpacked zero points of compressed-tensors are whole numbers."""
+        """Checks that unpacked zero points of compressed-tensors must be whole numbers."""
         quantization, parts_of = packed_integers(zeros=np.float16)
         tensors, expected = self.stored(parts_of)
         tensors[VICTIM + ".weight_zero_point"][3, 1] = 0.5
         path, target = self.make("range", quantization, tensors), self.directory / "range.safetensors"
         message = self.poise("convert", path, "-o", target, "--dtype", "f32", "--force", fails=True)
         require(f"{VICTIM}.weight_zero_point: element 7 is 0.5, expected a whole number" in message, message)
-        # One that no code has: not the remainder of 256.
+        # A zero point that no code can have must not be reduced modulo 256.
         quantization, parts_of = packed_integers(zeros=np.int8)
         tensors, expected = self.stored(parts_of)
         points = tensors[VICTIM + ".weight_zero_point"]
@@ -960,7 +965,7 @@ class Tester:
         require("weight_g_idx: element 0 is -1, expected less than 2, the number of groups" in message, message)
 
     def check_overflow(self):
-        """Numbers, scales and zero points that do not fit float32 although what they are made of is finite."""
+        """Checks numbers, scales and zero points that do not fit float32 although their inputs are finite."""
         huge = np.float32(3e38)
         for case, change in (
             ("gptq4-rows-f32", {".scales": huge}),
@@ -986,12 +991,13 @@ class Tester:
             path, target = self.make("overflow", quantization, tensors), self.directory / "overflow.safetensors"
             message = self.poise("convert", path, "-o", target, "--dtype", "f32", "--force", fails=True)
             require(VICTIM in message and "too large for f32" in message, f"{case}: {message}")
-            told = subprocess.run([self.program, "verify", path], capture_output=True, text=True)
+            printed = subprocess.run([self.program, "verify", path], capture_output=True, text=True)
             require(
-                told.returncode == 1 and "element" in told.stdout and VICTIM in told.stdout, f"{case}: {told.stdout}"
+                printed.returncode == 1 and "element" in printed.stdout and VICTIM in printed.stdout,
+                f"{case}: {printed.stdout}",
             )
             self.poise("run", path, "--tokens", "1,7", fails=True)
-            # An infinity that a file states is one.
+            # An infinity in the file stays an infinity.
             for ending, number in change.items():
                 tensors[VICTIM + ending] = np.full(tensors[VICTIM + ending].shape, np.inf, np.float32)
             if not any(ending in change for ending in (".weight_global_scale", ".weight_scale_2", ".biases")):
@@ -999,7 +1005,7 @@ class Tester:
                 require(np.isinf(numbers).any(), f"{case}: no infinity")
 
     def check_scalars(self):
-        """Scales of attention, which run does not use, in directories of schemes that have none, and of numbers."""
+        """Checks scales of attention, which run ignores, in directories of other schemes and of plain numbers."""
         for case in ("gptq4-gptq", "awq", "mlx4", None):
             quantization, parts_of = CASES[case][0] if case else (None, lambda name, shape: ({}, None))
             tensors, _ = self.stored(parts_of)
@@ -1011,20 +1017,20 @@ class Tester:
             text = f"model.layers.0.self_attn.q_scale and {len(LEFT_OUT) - 1} more"
             require(any(text in found and "left out" in found for found in texts), f"{texts}")
             self.poise("run", path, "--tokens", "1,7", "-n", "1")
-            # verify reports everything that run refuses.
+            # verify reports all that run refuses.
             tensors["model.layers.0.self_attn.q_proj.strange"] = np.ones(1, np.float32)
             path = self.make("scalars", quantization, tensors)
             message = self.poise("run", path, "--tokens", "1", fails=True)
             text = "a Mistral or Llama model has no model.layers.0.self_attn.q_proj.strange"
             require(text in message, message)
-            told = self.poise("verify", path)
-            require(f"Poise cannot run the model: {text}" in told, told)
+            printed = self.poise("verify", path)
+            require(f"Poise cannot run the model: {text}" in printed, printed)
         path = self.make("scalars", {"quant_method": "quark"}, tensors)
-        told = self.poise("verify", path)
-        require("Poise cannot run the model: quantization_config is" in told, told)
+        printed = self.poise("verify", path)
+        require("Poise cannot run the model: quantization_config is" in printed, printed)
 
     def check_scaled_fp8(self):
-        """ComfyUI's files: numbers where a type is asked for, else what they hold; and scales without description."""
+        """Checks ComfyUI's files: a chosen type gives numbers, the default keeps the parts; and scales without description."""
         weights, expected = {}, {}
         for name, shape in (("blocks.0.attn.q", (32, 48)), ("blocks.0.mlp", (16, 32))):
             codes, scale = f8_codes(shape), np.array(rng.random() / 100, np.float32)
@@ -1042,7 +1048,7 @@ class Tester:
             self.compare(self.converted(path), {prefix + name: array for name, array in expected.items()}, True)
             self.poise("convert", path, "-o", target, "--force", "--quiet")
             self.poise("diff", path, target)
-            # Without the marker nothing says what the scales do.
+            # Without the marker, the meaning of the scales is unknown.
             for scale in ("scale_weight", "weight_scales", "input_Scale", "weight.scale"):
                 save(path, {name.replace("scale_weight", scale): array for name, array in tensors.items()})
                 message = self.poise("convert", path, "-o", target, "--dtype", "f32", "--force", fails=True)
@@ -1060,7 +1066,7 @@ class Tester:
         require("matrix blocks.0.mlp: ComfyUI scaled fp8: " in message and "expected f8_e4m3" in message, message)
 
     def check_undescribed(self):
-        """Codes with scales are not read as numbers."""
+        """Checks that codes with scales are not read as numbers."""
         tensors, _ = self.stored(CASES["fp8-modelopt"][0][1])
         path = self.make("undescribed", None, tensors)
         message = self.poise("inspect", path, fails=True)
@@ -1074,7 +1080,7 @@ class Tester:
             rows = json.loads(self.poise("inspect", target, "--json"))["tensors"]
             kinds = {row["name"]: json.dumps(row) for row in rows}
             require("f8_e4m3" in kinds[VICTIM + ".weight"], kinds[VICTIM + ".weight"])
-        # Codes in the bytes of numbers.
+        # Codes stored as the bytes of numbers.
         tensors, _ = self.stored(CASES["nf4-bf16"][0][1])
         path = self.make("undescribed", None, tensors)
         message = self.poise("inspect", path, fails=True)
@@ -1096,7 +1102,7 @@ class Tester:
             require(text in message and "hf_quant_config.json" in message, message)
 
     def check_parts_of_nothing(self):
-        """Parts of every scheme that nothing describes, or that a description of another scheme stands next to."""
+        """Checks parts of every scheme without a description, and with a description of another scheme."""
         for case, program in (
             ("gptq4-gptq", "GPTQ and AWQ"),
             ("awq", "GPTQ and AWQ"),
@@ -1117,9 +1123,9 @@ class Tester:
             require("q_proj" in message, f"{case}: {message}")
 
     def check_contradictions(self):
-        """Parts that contradict ModelOpt's description."""
+        """Checks parts that contradict ModelOpt's description."""
 
-        def told(case, **keys):
+        def list_warnings(case, **keys):
             quantization, parts_of = CASES[case][0]
             tensors, expected = self.stored(parts_of)
             path = self.make("contradictions", {**quantization, **keys}, tensors)
@@ -1128,20 +1134,20 @@ class Tester:
 
         for case, stored, other in (("fp8-modelopt", "FP8", "NVFP4"), ("modelopt-nvfp4", "NVFP4", "FP8")):
             for algorithm in (stored, "MIXED_PRECISION"):
-                texts = told(case, quant_algo=algorithm, exclude_modules=["lm_head", "*embed*", 3])
+                texts = list_warnings(case, quant_algo=algorithm, exclude_modules=["lm_head", "*embed*", 3])
                 require(not any("parts are used" in text for text in texts), f"{texts}")
-            texts = told(case, quant_algo=other)
+            texts = list_warnings(case, quant_algo=other)
             text = (
                 f"quant_algo is {other}, but matrix model.layers.0.self_attn.q_proj, with 6 more, is stored as {stored}"
             )
             require(any(text in found for found in texts), f"{texts}")
             for key in ("exclude_modules", "ignore"):
-                texts = told(case, quant_algo=stored, **{key: ["lm_head", "model.layers.*.mlp.*"]})
+                texts = list_warnings(case, quant_algo=stored, **{key: ["lm_head", "model.layers.*.mlp.*"]})
                 text = f"{key} lists matrix model.layers.0.mlp.gate_proj and 2 more as not quantized"
                 require(any(text in found for found in texts), f"{texts}")
 
     def check_columns(self):
-        """HQQ's groups along columns in .zt: codes, scales and the group of each row."""
+        """Checks HQQ's groups along columns in .zt: codes, scales and the group of each row."""
         tensors, expected = self.stored(CASES["hqq4-columns"][0][1])
         path = self.make("columns", CASES["hqq4-columns"][0][0], tensors)
         zt = self.directory / "columns.zt"
@@ -1160,7 +1166,7 @@ class Tester:
         require("axis is 2, expected 0 or 1" in message, message)
 
     def check_widths(self):
-        """Codes of 7 and of 8 bits, four to a word either way: the targets of config_groups distinguish them."""
+        """Checks codes of 7 and 8 bits, four in a word in both cases: the targets of config_groups distinguish them."""
         sevens, eights = packed_integers(7, zeros="packed"), packed_integers(8, zeros="packed")
         names = [name for name in MATRICES if "mlp" in name]
         tensors, expected = self.stored(lambda name, shape: (sevens if name in names else eights)[1](name, shape))
@@ -1179,26 +1185,26 @@ class Tester:
             (names, ["re:.*attn.*"]),
             (["Linear", *names], others),
             (["re:.*mlp.*"], ["Linear"]),
-            (names, ["re:.*"]),  # a name counts more than an expression
+            (names, ["re:.*"]),  # a name has precedence over an expression
             ([r"re:.*\.mlp\..*"], ["re:model"]),  # both match: the first in the order of characters counts
             (["Linear"], [r"re:model\.layers\.\d+\.self_attn\.[qkvo]_proj$"]),
-            (["Linear"], ["re:mlp", "re:.*attn"]),  # an expression begins where a name does
+            (["Linear"], ["re:mlp", "re:.*attn"]),  # an expression must match at the beginning of a name
         ):
             self.compare(self.converted(self.make("widths", config(*targets), tensors)), expected, True)
         for targets in ((["Linear"], ["Linear"]), ([], []), (["re:.*"], ["re:.*"])):
             message = self.poise("inspect", self.make("widths", config(*targets), tensors), fails=True)
             require("its codes may have 7 or 8 bits" in message and "matrix model." in message, message)
-        # Without num_bits, the usual width.
+        # Without num_bits, codes have the usual width.
         tensors, expected = self.stored(eights[1])
         unsaid = {key: value for key, value in eights[0].items() if key != "config_groups"}
         self.compare(self.converted(self.make("widths", unsaid, tensors)), expected, True)
 
     def check_names(self):
-        """The effect of ignore and targets of compressed-tensors on matrices, by names and expressions."""
+        """Checks the effect of compressed-tensors' ignore and targets, by names and expressions."""
         quantization, parts_of = packed_integers()
         tensors, expected = self.stored(parts_of)
 
-        def told(ignore, *targets):
+        def list_warnings(ignore, *targets):
             groups = {
                 f"group_{i}": {**quantization["config_groups"]["group_0"], "targets": some}
                 for i, some in enumerate(targets)
@@ -1208,17 +1214,20 @@ class Tester:
             texts = json.loads(self.poise("inspect", path, "--json"))["warnings"]
             return [text for text in texts if "parts are used" in text]
 
-        require(not told(["lm_head", "re:.*embed.*", "mlp", "re:mlp"], ["Linear"]), "nothing is in doubt")
-        require(not told([], ["re:.*attn"], [f"re:.*{name}_proj$" for name in ("up", "down", "gate")]), "all are named")
-        require(not told([], ["LlamaAttention"]), "a class that files do not name")
+        require(not list_warnings(["lm_head", "re:.*embed.*", "mlp", "re:mlp"], ["Linear"]), "nothing is in doubt")
+        require(
+            not list_warnings([], ["re:.*attn"], [f"re:.*{name}_proj$" for name in ("up", "down", "gate")]),
+            "all are named",
+        )
+        require(not list_warnings([], ["LlamaAttention"]), "a class that files do not name")
         for ignore, text in (
             (["lm_head", "re:.*mlp"], "ignore lists matrix model.layers.0.mlp.gate_proj and 2 more as not quantized"),
             ([VICTIM], f"ignore lists matrix {VICTIM} as not quantized"),
             (["Linear"], "ignore lists matrix model.layers.0.self_attn.q_proj and 6 more"),
         ):
-            texts = told(ignore, ["Linear"])
+            texts = list_warnings(ignore, ["Linear"])
             require(len(texts) == 1 and text in texts[0], f"{texts}")
-        texts = told([], ["re:.*attn", "mlp.up_proj"])
+        texts = list_warnings([], ["re:.*attn", "mlp.up_proj"])
         text = "no target of config_groups names matrix model.layers.0.mlp.gate_proj and 2 more"
         require(len(texts) == 1 and text in texts[0], f"{texts}")
         groups = {"group_0": {**quantization["config_groups"]["group_0"]}}
@@ -1230,7 +1239,7 @@ class Tester:
             require("faults" not in message, message)
 
     def check_order(self):
-        """Where GPTQ's g_idx may be missing: with one group, and where no module of its form is in another order."""
+        """Checks where GPTQ's g_idx may be missing: with one group, and if no module of that form has another order."""
         rows, usual = gptq(group=-1), gptq()
         for quantization, parts_of in (
             ({**rows[0], "desc_act": True}, rows[1]),
@@ -1241,7 +1250,7 @@ class Tester:
             self.compare(self.converted(self.make("order", quantization, tensors)), expected, True)
 
     def check_group_sizes(self):
-        """Scales of compressed-tensors that are not those of the configured groups, or of one of several."""
+        """Checks scales of compressed-tensors that do not fit the configured groups, or fit one of several."""
         quantization, parts_of = packed_integers(group=32)
         tensors, expected = self.stored(parts_of)
 
@@ -1260,7 +1269,7 @@ class Tester:
         require("its groups may have 32 or 40 columns" in message and "matrix model." in message, message)
 
     def check_transforms(self):
-        """compressed-tensors' rotations: those of weights need nothing, those of inputs are refused."""
+        """Checks compressed-tensors' rotations: those of weights are accepted, those of inputs refused."""
         quantization, parts_of = packed_integers()
         tensors, expected = self.stored(parts_of)
 
@@ -1274,7 +1283,7 @@ class Tester:
             path = self.make("transforms", config("weight_input", place), tensors)
             message = self.poise("inspect", path, fails=True)
             require(f"transform_config: R4: location is {place}, only weight_input" in message, message)
-        # Numbers with such a rotation: formats keep it, refuse it, or warn that others ignore it.
+        # Plain numbers with such a rotation: formats keep it, refuse it, or warn that other programs ignore it.
         path = self.make("transforms", {**config("input"), "format": "dense"}, expected)
         message = self.poise("run", path, "--tokens", "1", fails=True)
         require("quantization_config is" in message, message)
@@ -1289,7 +1298,7 @@ class Tester:
             require("transform_config" in kept["quantization_config"], f"{ending}: {kept}")
 
     def check_formats(self):
-        """compressed-tensors of a format that no scheme reads, for all matrices or for a group."""
+        """Checks formats of compressed-tensors that no scheme reads, for all matrices or for a group."""
         kind = "mxfp4-pack-quantized"
         tensors, _ = self.stored(
             lambda name, shape: (
@@ -1308,13 +1317,13 @@ class Tester:
             require("faults" not in message, message)
 
     def check_biases(self):
-        """AutoGPTQ's biases: zeros are left out, numbers are not."""
+        """Checks AutoGPTQ's biases: those of zeros are left out, others are kept."""
         quantization, parts_of = gptq()
         tensors, expected = self.stored(parts_of, bias=lambda shape: np.zeros(shape[0], np.float16))
         path = self.make("biases", quantization, tensors)
         self.compare(self.converted(path), expected, True)
-        told = json.loads(self.poise("inspect", path, "--json"))["warnings"]
-        require(any("and 6 more are left out: they hold zeros" in text for text in told), f"{told}")
+        printed = json.loads(self.poise("inspect", path, "--json"))["warnings"]
+        require(any("and 6 more are left out: they hold zeros" in text for text in printed), f"{printed}")
         zt = self.directory / "biases.zt"
         self.poise("convert", path, "-o", zt, "--force", "--quiet")
         for source in (path, zt):
@@ -1329,7 +1338,7 @@ class Tester:
         require(f"has no {VICTIM}.bias" in message, message)
 
     def check_written(self, name, path, expected):
-        """--to huggingface writes pack-quantized: read here by NumPy, and by the command again."""
+        """Checks the pack-quantized output of --to huggingface: reads it with NumPy and with the command."""
         target = self.directory / (name + "-written")
         self.poise("convert", path, "-o", f"{target}/", "--force", "--quiet")
         config = json.loads((target / "config.json").read_text())["quantization_config"]
@@ -1356,7 +1365,7 @@ class Tester:
         self.compare(self.converted(target), expected, True)
 
     def check_zero_points(self):
-        """HQQ's zero points that are codes stay, and the report lists matrices of others, which become numbers."""
+        """Checks that HQQ's zero points that are codes stay, and that the report lists others, which become numbers."""
         for bits in (4, 8):
             quantization, parts_of = hqq(bits)
 
@@ -1374,16 +1383,16 @@ class Tester:
             done = subprocess.run(
                 [self.program, "convert", path, "-o", f"{target}/", "--force"], capture_output=True, text=True
             )
-            told = done.stderr
-            require(done.returncode == 0, told)
-            require(f"tensor {VICTIM}.weight becomes float32: zero points are not codes" in told, told)
-            require(told.count("becomes float32") == 1, told)
+            printed = done.stderr
+            require(done.returncode == 0, printed)
+            require(f"tensor {VICTIM}.weight becomes float32: zero points are not codes" in printed, printed)
+            require(printed.count("becomes float32") == 1, printed)
             config = json.loads((target / "config.json").read_text())["quantization_config"]
             require(sorted(config["ignore"]) == ["lm_head", VICTIM], f"{config}")
             self.compare(self.converted(target), expected, True)
 
     def check_tied(self):
-        """A model without lm_head: programs make one of the embedding, which has no codes."""
+        """Checks a model without lm_head: programs use the embedding instead, which has no codes."""
         tensors, expected = self.stored(CASES["ct-int4-zeros"][0][1])
         for numbers in (tensors, expected):
             numbers.pop("lm_head.weight")
@@ -1405,7 +1414,7 @@ class Tester:
 
 
 def attempt(name, *steps):
-    """The name if a step fails."""
+    """Returns the name if a step fails."""
     try:
         for step in steps:
             step()
