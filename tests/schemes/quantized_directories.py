@@ -334,7 +334,7 @@ def ct(kind, num_bits, **weights):
 
 
 def words_with_gaps(codes, bits):
-    """Packs as pack_to_int32() of compressed-tensors: 32 // bits codes in a word, from its low bits on; the rest is 0."""
+    """Packs as pack_to_int32() of compressed-tensors: 32 // bits codes in a word, from its low bits on."""
     per_word = 32 // bits
     rows, count = codes.shape
     padded = np.zeros((rows, -(-count // per_word) * per_word), np.uint32)
@@ -633,7 +633,7 @@ LEFT_OUT += ["kv_scale", "prob_scale", "prob_output_scale", "attn.prob_scale"] +
 ]
 
 
-# The schemes of which each part is also cut.
+# The schemes whose parts are also cut.
 CUT = {
     "gptq4-order",
     "gptq-dynamic",
@@ -1030,7 +1030,7 @@ class Tester:
         require("Poise cannot run the model: quantization_config is" in printed, printed)
 
     def check_scaled_fp8(self):
-        """Checks ComfyUI's files: a chosen type gives numbers, the default keeps the parts; and scales without description."""
+        """Checks ComfyUI's files: numbers for a chosen type, else the parts; and scales without description."""
         weights, expected = {}, {}
         for name, shape in (("blocks.0.attn.q", (32, 48)), ("blocks.0.mlp", (16, 32))):
             codes, scale = f8_codes(shape), np.array(rng.random() / 100, np.float32)
