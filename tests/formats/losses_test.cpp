@@ -30,7 +30,7 @@ TEST(Losses, NameWhatAFormatCannotHold) {
   none.note_card(card);
   none.note_vocabulary({}, "programs need another file");
   none.note_other_config_keys({});
-  EXPECT_THAT(none.take(), IsEmpty());
+  EXPECT_THAT(none.take_sentences(), IsEmpty());
 }
 
 }  // namespace
