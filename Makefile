@@ -8,7 +8,7 @@
 # make asan    runs the tests with AddressSanitizer and UndefinedBehaviorSanitizer, and each fuzz target for 20 seconds.
 #              This and the next four targets install clang, and build with it
 # make fuzz SECONDS=60   runs each fuzz target for 60 seconds with both sanitizers; FUZZ_TARGETS="alt zt" chooses some
-# make fuzz-long   runs all fuzz targets for an hour on all processors (SECONDS=3600), and adds new inputs to fuzz/corpus
+# make fuzz-long   runs all fuzz targets for an hour on all processors (SECONDS=3600); adds new inputs to fuzz/corpus
 # make tsan    runs the concurrency tests with ThreadSanitizer
 # make coverage  prints the line coverage of the tests by file; fails below 92 % without the command's own code
 # make format, make format-check   formats C++ and Python files, or fails if one is not formatted
