@@ -1,5 +1,5 @@
 // Several texts at a time. The expected tokens are those of examples/nano-mistral/reference.json, which SentencePiece
-// and a float64 model made; a text of a batch is compared with what a session of its own gives.
+// and a float64 model made. Each text of a batch is compared with that of a separate session.
 #include <stdlib.h>
 
 #include "check.h"
@@ -23,7 +23,7 @@ static int on_token(void* user, int32_t token) {
   return 0;
 }
 
-// Each text its own: greedy and sampled, short and long, one without a token.
+// The texts have different options: greedy and sampled, short and long, one without a token.
 static poise_generate_options options_of(size_t text) {
   static const uint64_t kMost[kTexts] = {10, 20, 3, kMostTokens, 0};
   poise_generate_options options = POISE_GENERATE_OPTIONS_INIT;
@@ -45,7 +45,7 @@ static poise_batch* create_batch(const poise_session_options* options) {
   poise_model* model = open_example();
   poise_batch* batch = NULL;
   CHECK_OK(poise_batch_create(model, options, &batch, &error));
-  poise_model_free(model);  // the batch stays
+  poise_model_free(model);  // the batch stays valid
   if (batch == NULL) exit(1);
   return batch;
 }
@@ -103,7 +103,7 @@ static void gives_each_text_what_it_gets_alone(void) {
   for (i = 0; i < 3; ++i) add_prompt(batch, i);
   CHECK_OK(poise_batch_step(batch, &finished, &error));
   CHECK(finished == 0);
-  for (i = 3; i < kTexts; ++i) add_prompt(batch, i);  // while the others are on their way
+  for (i = 3; i < kTexts; ++i) add_prompt(batch, i);  // while other texts are in progress
   CHECK_OK(poise_batch_count(batch, &left, &error));
   CHECK(left == kTexts);
   while (left > 0) {
@@ -160,13 +160,13 @@ static void ends_texts_for_their_reasons(void) {
   poise_batch_free(batch);
 }
 
-// Says yes from the `left`th time on.
+// Requests cancellation from the `left`th call on.
 static int cancel(void* user) {
   int* left = user;
   return *left > 0 ? --*left == 0 : 1;
 }
 
-// A step that is cancelled has not happened: its texts are those of a batch that nobody cancels.
+// A cancelled step changes no text: the texts end as in a batch that is not cancelled.
 static void is_cancelled(void) {
   int left = 3;
   poise_session_options options = exact_options();

@@ -8,7 +8,7 @@
 #include <string.h>
 
 extern poise_error error;
-extern int skipped;  // the group could not run, and printed the reason
+extern int skipped;  // 1: the group could not run, and printed the reason
 
 #define CHECK(condition) check((condition) != 0, #condition, __FILE__, __LINE__)
 #define CHECK_STATUS(expected, call) check_status((expected), (call), #call, __FILE__, __LINE__)
@@ -24,11 +24,11 @@ void check_text(const char* expected, poise_text found, const char* what, const 
 const char* example(const char* name);
 const char* scratch(const char* name);
 
-// The whole of a file; freed by the caller. And the other way round.
+// Read a whole file, which the caller frees, and write one.
 unsigned char* read_file(const char* path, size_t* size);
 void write_file(const char* path, const void* data, size_t size);
 
-// examples/nano-mistral, opened. And the same, converted into the group's folder.
+// Open examples/nano-mistral, and a file that it is converted to in the group's folder.
 poise_model* open_example(void);
 poise_model* open_converted(const char* name, const poise_convert_options* options);
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a shared library shows: exactly the C calls of exports.txt, and of C++ nothing but Poise's interface.
+# Checks that a shared library exports exactly the C functions of exports.txt, and no C++ symbols but Poise's interface.
 # Arguments: the library, exports.txt.
 set -eu
 library=$1 list=$2
@@ -10,8 +10,8 @@ nm --dynamic --defined-only --extern-only "$library" | awk '{print $3}' | sed 's
 grep -v '^_Z' "$work/all" >"$work/c" || true
 diff "$list" "$work/c"
 
-# Every C++ symbol is named in poise.map, so what could be wrong is a pattern that takes in more than it should: a
-# private class, or a function that no public header declares.
+# Every C++ symbol is named in poise.map. A pattern there may match too much: a private class, or a function that no
+# public header declares.
 grep '^_Z' "$work/all" | c++filt >"$work/c++"
 test -s "$work/c++"
 if grep -Ev '^(typeinfo (name )?for |vtable for |VTT for )?poise::' "$work/c++" ||

@@ -1,4 +1,4 @@
-// A program and a library of different versions: structs that are longer, or shorter, than those the library knows.
+// A program and a library of different versions: structs that are longer or shorter than those of the library.
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -111,7 +111,7 @@ static void understands_older_options(void) {
   poise_model_free(model);
 }
 
-// Every struct that has a size: one without its initializer is refused before anything is done.
+// A struct with a size but without its initializer is refused before any work.
 static void refuses_structs_without_a_size(void) {
   poise_model* model = open_example();
   poise_model* other = NULL;
@@ -187,7 +187,7 @@ static void refuses_structs_without_a_size(void) {
   NO_SIZE(poise_generation, POISE_GENERATION_INIT, poise_session_generate(session, NULL, NULL, NULL, &value, &error));
   poise_session_free(session);
   poise_model_free(model);
-  // Its own warning: a file whose name belongs to another format.
+  // The file has a warning, because its name belongs to another format.
   {
     size_t size;
     unsigned char* data = read_file(example("nano-mistral/model.safetensors"), &size);
@@ -206,7 +206,7 @@ static void refuses_structs_without_a_size(void) {
     CHECK(strcmp(error.message, "reserved is 1, expected 0") == 0); \
   } while (0)
 
-// A later version may give them a meaning.
+// Reserved fields other than 0 are refused, because a later version may give them a meaning.
 static void refuses_reserved_fields(void) {
   poise_model* model = open_example();
   poise_model* other = NULL;

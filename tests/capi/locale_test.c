@@ -5,7 +5,7 @@
 
 #include "check.h"
 
-// Where the value of a key is in a GGUF file, behind the 4 bytes of its type.
+// Returns the offset of a key's value in a GGUF file, after the 4 bytes of its type.
 static unsigned char* value_of(unsigned char* file, size_t size, const char* key) {
   size_t at;
   for (at = 0; at + strlen(key) + 8 <= size; ++at) {

@@ -104,7 +104,7 @@ static void tells_what_is_wrong(void) {
   CHECK_STATUS(POISE_INVALID_FILE, poise_open(scratch("page.alt"), NULL, &model, &error));
   CHECK_SAYS("HTML");
   CHECK(model == NULL);
-  // A path too long for the error is cut between two characters: an even number of bytes of them.
+  // A path that is too long for the error is cut between two characters, which have two bytes each.
   for (i = 0; i < 2000; i += 2) memcpy(path + i, "\xc3\xa9", 2);
   path[2000] = '\0';
   CHECK_STATUS(POISE_IO, poise_open(path, NULL, &model, &error));

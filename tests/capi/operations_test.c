@@ -104,7 +104,7 @@ static void hashes(void) {
   poise_model_free(model);
 }
 
-// A change of rank 1 whose numbers are 1, of alpha 2 and scale -3: every element of the matrix is 6 less.
+// An adapter of rank 1 whose numbers are 1, with alpha 2 and scale -3, subtracts 6 from every element of the matrix.
 static void merges(void) {
   static const char header[] =
       "{\"base_model.model.model.layers.0.self_attn.k_proj.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[1,128],"
@@ -140,7 +140,7 @@ static void merges(void) {
       poise_tensor_decode(tensor_named(models[0], only[0]), POISE_F32, 0, kElements, before, sizeof before, &error));
   CHECK_OK(poise_tensor_decode(tensor_named(models[1], only[0]), POISE_F32, 0, kElements, after, sizeof after, &error));
   for (i = 0; i < kElements; ++i) worst += after[i] - before[i] + 6 > 0.04F || after[i] - before[i] + 6 < -0.04F;
-  CHECK(worst == 0);  // but for what bf16 rounds off
+  CHECK(worst == 0);  // after rounding to bf16
   poise_model_free(models[0]);
   poise_model_free(models[1]);
   lora.path = "absent";
@@ -321,11 +321,11 @@ static void refuses_what_makes_no_sense(void) {
   options.progress.report = on_progress;
   options.progress.user = &progress;
   CHECK_STATUS(POISE_CANCELLED, poise_convert(input, scratch("out.zt"), &options, NULL, &error));
-  CHECK(progress.count == 1);  // the folder is checked to be empty of what was cancelled
+  CHECK(progress.count == 1);  // the end of the group checks that the folder has no temporary file
   CHECK(fopen(scratch("out.zt"), "rb") == NULL);
 }
 
-// verify = 0 trusts the input; the usual options check its digests.
+// verify = 0 trusts the input; the default options check its digests.
 static void trusts_only_when_asked_to(void) {
   poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
   FILE* file;

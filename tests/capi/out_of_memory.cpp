@@ -23,7 +23,7 @@ void* allocate(std::size_t size) {
 
 int failures = 0;
 
-// `call` releases what it makes.
+// Requires: `call` releases the objects that it makes.
 void expect_out_of_memory(const char* name, const std::function<poise_status(poise_error*)>& call) {
   constexpr long kMost = 200000;
   long failed = 0;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The executor in plain C prints the story that `poise run` prints, for every type of weights that it knows.
+# Checks that the executor in plain C prints the story that `poise run` prints,
+# for every type of weights that it supports.
 # Arguments: poise, the executor, the folder of examples.
 set -eu
 poise=$1 executor=$2 examples=$3

@@ -238,7 +238,7 @@ static double largest_difference(const float* a, const float* b, size_t count) {
   return most;
 }
 
-// Of a quantized model: those of a model of the numbers that its codes are.
+// The scores of a quantized model are those of a model with the decoded numbers.
 static void multiplies_exactly_when_asked_to(void) {
   poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
   poise_model* codes = NULL;
@@ -273,7 +273,7 @@ static int zeros(void* user, uint64_t offset, void* out, size_t size) {
   return 0;
 }
 
-// A complete model, except for one weight of integers.
+// A model that is complete, except that the elements of one weight are integers.
 static void refuses_integers_for_weights(void) {
   poise_model* model = NULL;
   poise_writer* writer = NULL;
@@ -331,7 +331,7 @@ static void speculates(const poise_model* model) {
   CHECK_SAYS("exclude each other");
 }
 
-// Each type of cache has its own scores, near those of float32, and goes on from its own files alone.
+// Each type of cache has scores near those of float32, and loads only files with the same type.
 static void caches(const poise_model* model) {
   static const poise_cache_type kTypes[] = {POISE_CACHE_F32, POISE_CACHE_F16, POISE_CACHE_Q8};
   poise_session_options options = POISE_SESSION_OPTIONS_INIT;
@@ -363,7 +363,7 @@ static void caches(const poise_model* model) {
   CHECK_SAYS("cache is 4, expected one of 0 (f32), 1 (f16), 2 (q8), 3 (default)");
 }
 
-// Forms that Poise has by name.
+// Built-in chat templates.
 static void lists_built_in_templates(void) {
   poise_chat_template form = POISE_CHAT_TEMPLATE_INIT;
   size_t count = 0;
@@ -399,7 +399,7 @@ static void samples_as_the_files_ask(void) {
   poise_model_free(model);
 }
 
-// Chat templates, sessions that are cut back and fork, and the options that came later.
+// Chat templates, sessions that are truncated and forked, and options that structs got later.
 static void holds_a_conversation(void) {
   static const char kJinja[] = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}";
   static const char kTalk[] = "[{\"role\": \"user\", \"content\": \"Once upon a time\"}]";
@@ -479,7 +479,7 @@ static void holds_a_conversation(void) {
   poise_model_free(model);
 }
 
-// Says yes from the `left`th time on.
+// Requests cancellation from the `left`th call on.
 static int cancel(void* user) {
   int* left = user;
   return *left > 0 ? --*left == 0 : 1;
@@ -507,7 +507,7 @@ static void is_cancelled(void) {
   CHECK_OK(poise_session_fork(session, &fork, &error));
   CHECK_STATUS(POISE_CANCELLED, poise_session_feed(fork, kOnce, 5, &error));
   poise_session_free(fork);
-  left = 10;  // is asked on while it computes
+  left = 10;  // the callback is called while the session computes
   while (poise_session_log_probabilities(session, tokens, kLong, log_probabilities, &error) == POISE_OK)
     CHECK(left > 0);
   CHECK(error.kind == POISE_CANCELLED);

@@ -1,5 +1,4 @@
-// Tensors: what they are, their bytes, and their elements. The expected numbers are computed here from the bytes of the
-// file.
+// Tensors: their descriptions, bytes and elements. The expected numbers are computed here from the bytes of the file.
 #include <math.h>
 #include <stdlib.h>
 
@@ -112,7 +111,7 @@ static void decodes_ranges(void) {
   poise_model_free(model);
 }
 
-// qint8: code times delta, from the mapped codes.
+// An element of qint8 is its mapped code times delta.
 static void decodes_codes(void) {
   poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
   poise_model* model;
@@ -134,7 +133,7 @@ static void decodes_codes(void) {
   poise_model_free(model);
 }
 
-// Groups and sparse tensors against the elements they were made from.
+// Groups and sparse tensors are compared with the elements that they were made from.
 static void decodes_layouts(const char* name, const char* quantize, poise_layout sparse, poise_layout layout,
                             const char* main_role, float most) {
   poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;

@@ -11,12 +11,12 @@ typedef struct work {
   const poise_model* model;
   const poise_tokenizer* tokenizer;
   unsigned number;
-  int good;            // rounds in which everything was as it should be
-  int32_t tokens[16];  // that its session generated
-  double sum;          // of all elements it decoded
+  int good;            // rounds without a failure
+  int32_t tokens[16];  // generated tokens
+  double sum;          // of all decoded elements
 } work;
 
-// Each thread begins with another tensor, so that the parts of one are made by one thread while others ask for them.
+// Each thread begins with another tensor, so that one thread makes a tensor's parts while others ask for them.
 static int look_at_tensors(work* own, poise_error* problem) {
   size_t i;
   for (i = 0; i < 39; ++i) {

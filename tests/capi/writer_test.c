@@ -1,4 +1,4 @@
-// The writer: what it writes, read back and compared with bytes laid out by hand; and what it refuses.
+// The writer: its files are read back and compared with bytes written by hand; it refuses invalid input.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -45,7 +45,7 @@ static poise_writer* create(const char* name, const char* format) {
   return writer;
 }
 
-// A safetensors file is a length, a JSON header and the data: the end of it is exactly what was filled in.
+// A safetensors file is a length, a JSON header and the data, which are exactly the filled bytes.
 static void writes_what_was_filled_in(void) {
   bytes numbers = {kNumbers, sizeof kNumbers, 0, 0};
   poise_tensor_plan plan = plan_of("numbers", POISE_F32, 2, kDims, &numbers);

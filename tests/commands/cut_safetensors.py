@@ -1,4 +1,4 @@
-"""Cuts a Hugging Face directory without Poise: its layers, and the rows of the embedding and the output matrix.
+"""Cuts a Hugging Face directory without Poise: keeps some layers, and rows of the embedding and the output matrix.
 
     cut_safetensors.py IN OUT LAYER,LAYER,... ROWS
 

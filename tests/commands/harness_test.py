@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run_commands.py tests the program that it is given, however its path is spelled, and no other `poise` on PATH."""
+"""Checks that run_commands.py tests the given program, for each spelling of its path, and no other `poise` on PATH."""
 import os
 import pathlib
 import subprocess

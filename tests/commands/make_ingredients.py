@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes what the recipes of docs/cookbook.md take besides a Mistral: make_ingredients.py MODEL"""
+"""Makes the other inputs of the recipes in docs/cookbook.md besides a Mistral: make_ingredients.py MODEL"""
 import json
 import pathlib
 import struct

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a command whose standard error is a terminal of some columns, and prints how its bar looks there.
+"""Runs a command whose standard error is a terminal with COLUMNS columns, and prints its progress bar.
 
     on_terminal.py COLUMNS COMMAND...
 """

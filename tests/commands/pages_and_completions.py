@@ -52,7 +52,7 @@ def check_pages(directory):
 
 
 def complete_in_bash(*words, cwd=None):
-    """The candidates of bash for the last of these words."""
+    """Returns bash's candidates for the last of these words."""
     script = """
 source <("$POISE" completion bash)
 poise() { "$POISE" "$@"; }
@@ -104,7 +104,7 @@ def check_other_shells(directory):
 
 
 def read_on_terminal(*command, **variables):
-    """Standard error, if that and standard output are terminals."""
+    """Returns the output of a command whose standard output and error are terminals."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", **variables}
     done = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment)

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""An independent reader of ALT v2, written from the format's description alone, with nothing but Python's standard
-library.
+"""Reads ALT v2 independently of Poise: written from the format's description alone, with Python's standard library.
 
     parse_alt.py MODEL.alt WEIGHTS.safetensors TOLERANCE
 
@@ -42,7 +41,7 @@ class Cursor:
         return start + size
 
     def finish(self, end):
-        """The rest of a section is padding: zero, and shorter than the alignment."""
+        """Checks that the rest of a section is padding: zeros, fewer than the alignment."""
         assert 0 <= end - self.at < ALIGNMENT, f"section ends at {end}, its fields at {self.at}"
         assert not any(self.data[self.at : end])
         self.at = end

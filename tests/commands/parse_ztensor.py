@@ -1,4 +1,4 @@
-"""Parses zTensor 1.1 and 2 files to the last byte, knowing nothing but the specifications.
+"""Parses zTensor 1.1 and 2 files to the last byte, independently of Poise, by the specifications.
 
     parse_ztensor.py FILE...                       structure, padding, digests; for version 2 the content digest
     parse_ztensor.py --group-error DENSE GROUPS    the largest error of version 1.1's quantized_group, in units of a
@@ -19,7 +19,8 @@ def tool(*command, data):
 
 
 class Cbor:
-    """RFC 8949, definite lengths only. `strict`: keys sorted by their encoding, heads and floats as short as can be."""
+    """Decodes CBOR (RFC 8949) with definite lengths. `strict`: keys are sorted by their encoding, and heads and floats
+    are as short as possible."""
 
     def __init__(self, data, strict):
         self.data, self.at, self.strict = data, 0, strict
@@ -69,7 +70,7 @@ class Cbor:
 
 
 def encode(value):
-    """Core deterministic CBOR of text, integers, lists and maps."""
+    """Encodes text, integers, lists and maps in core deterministic CBOR."""
 
     def head(major, argument):
         for low, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
@@ -98,7 +99,7 @@ def digest(algorithm, data):
 
 
 def check_padding(data, ranges, begin, end, align):
-    """Every byte belongs to a blob or is a zero before one."""
+    """Checks that every byte belongs to a blob or is a zero before one."""
     at = begin
     for offset, length in sorted(set(ranges)):
         assert offset % align == 0 and offset >= at and not any(data[at:offset]), hex(at)
@@ -160,7 +161,7 @@ def parse1(data):
 
 
 def group_error(dense_path, groups_path):
-    """Dequantizes as the specification's example says and compares with float16 originals."""
+    """Dequantizes as in the specification's example, and compares with the float16 originals."""
     files = []
     for path in (dense_path, groups_path):
         data = open(path, "rb").read()

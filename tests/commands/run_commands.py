@@ -24,7 +24,7 @@ SKIPPED = 77
 
 
 class Step:
-    """One command with its expectations."""
+    """Holds a command with its expected output and exit code."""
 
     def __init__(self, command, line):
         self.command, self.line = command, line
@@ -50,7 +50,7 @@ def parse(path):
 
 
 def pattern(lines):
-    """A regular expression for the whole output."""
+    """Returns a regular expression for the whole output."""
     text = ""
     for line in lines:
         text += r"(?:.*\n)*?" if line == "{...}" else ".*".join(map(re.escape, line.split("{*}"))) + "\n"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs what the first console transcript of a page shows, and compares what is printed.
+"""Runs the commands of the first console transcript of a page, and compares their output.
 
     run_page.py PAGE [all]
 
-Lines that begin with $ are commands, the others what they print on standard output and error together. "..." at the end
-of a line stands for any text, a line of it for any lines. Times and rates are those of a machine. Commands run where
-this does. With `all`: all transcripts, and the blocks in Python between them, which must end well; where there is no
-NumPy or package poise to import, they are compiled alone.
+Lines that begin with $ are commands; the others are their standard output and error together. "..." at the end of a
+line stands for any text, and a line of "..." for any lines. Times and rates are not compared. Commands run in the
+current directory. With `all`: runs all transcripts, and the blocks in Python between them, which must succeed; without
+NumPy or the package poise, the blocks are only compiled.
 """
 import importlib.util
 import pathlib
@@ -29,7 +29,7 @@ def pattern(lines):
 
 
 def run_transcript(transcript):
-    """Returns the number of its commands."""
+    """Runs a transcript, and returns the number of its commands."""
     steps = re.split(r"^\$ ", transcript, flags=re.MULTILINE)[1:]
     for step in steps:
         command, *lines = step.rstrip("\n").split("\n")

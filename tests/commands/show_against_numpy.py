@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares `poise show` with what NumPy prints and cuts, and the arrays that it writes.
+"""Compares the output of `poise show`, its slices, and the arrays that it writes, with NumPy's.
 
     show_against_numpy.py POISE
 """
@@ -49,7 +49,7 @@ def main():
         path = pathlib.Path(directory) / "w.npy"
         for number, array in enumerate(make_arrays()):
             np.save(path, array)
-            # One array in three with a slice.
+            # One array in three is sliced.
             text = SLICES[number // 3 % len(SLICES)] if number % 3 == 0 else ""
             options = ["--slice", text] if text else []
             try:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs poise chat in a terminal, types when it asks, and prints what the terminal shows after that.
+"""Runs poise chat in a terminal, types at its prompts, and prints the terminal's contents.
 
     type_in_terminal.py KEYS COMMAND...
 
@@ -23,7 +23,7 @@ if process == 0:
     os.execvp(sys.argv[2], sys.argv[2:])
 shown = b""
 first_prompt = None
-since = 0  # what was shown when keys were typed last
+since = 0  # the contents when keys were typed last
 while True:
     if not select.select([terminal], [], [], 60)[0]:
         os.kill(process, signal.SIGKILL)
@@ -39,7 +39,7 @@ while True:
         first_prompt = len(shown) if first_prompt is None else first_prompt
         since = len(shown)
         time.sleep(0.3)  # the line editor takes over the terminal after the prompt
-        for part in re.split(b"(?=\\x03)", waiting.pop(0)):  # Ctrl-C drops keys that nobody has read yet
+        for part in re.split(b"(?=\\x03)", waiting.pop(0)):  # Ctrl-C drops keys that the program has not read yet
             os.write(terminal, part)
             time.sleep(0.3)
 print(repr(shown[first_prompt:].decode()))

@@ -23,13 +23,13 @@ def command():
 
 @pytest.fixture
 def nano(examples):
-    """A trained Mistral of 39 tensors in bf16, with a vocabulary."""
+    """Opens a trained Mistral of 39 tensors in bf16, with a vocabulary."""
     return poise.open(examples / "nano-mistral")
 
 
 @pytest.fixture
 def arrays():
-    """One array of each type that numpy has and files hold."""
+    """Returns an array of each type that both numpy and files have."""
     random = numpy.random.default_rng(20)
     result = {
         "f": random.normal(size=(7, 5)),
@@ -44,7 +44,7 @@ def arrays():
 
 @pytest.fixture
 def saved(arrays, tmp_path):
-    """A file with them."""
+    """Writes a file with these arrays."""
     path = tmp_path / "arrays.safetensors"
     poise.save(arrays, path)
     return path

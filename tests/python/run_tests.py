@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs one file of pytest against the package in a build directory: run_tests.py BUILD SOURCE TEST.py. Exit 77, with
-the reason, where it cannot run."""
+"""Runs one file of pytest with the package of a build directory: run_tests.py BUILD SOURCE TEST.py. Exits with 77, and
+prints the reason, if it cannot run."""
 
 import importlib.util
 import os

@@ -1,7 +1,7 @@
-"""Whatever a program passes to the package ends in a value or in an exception that a program expects: never in a crash
-or an internal error.
+"""Arbitrary arguments of the package's functions lead to a value or to a documented exception, never to a crash or an
+internal error.
 
-Calls are drawn at random, the same ones every time.
+Calls are drawn at random, with a fixed seed.
 """
 
 import inspect
@@ -31,7 +31,7 @@ CALLS = 4000
 
 
 class Anything:
-    """Answers every protocol, wrongly."""
+    """Implements every protocol with wrong results."""
 
     def __fspath__(self):
         return 7

@@ -1,4 +1,4 @@
-"""Many prompts at the same time, next to the same prompts one by one."""
+"""Compares many prompts at the same time with the same prompts one by one."""
 
 import numpy as np
 import pytest

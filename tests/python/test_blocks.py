@@ -1,4 +1,4 @@
-"""ggml's block types: tensors of GGUF files and of converted ones in numpy, and what surrounds them."""
+"""ggml's block types: tensors of GGUF files and of converted files in numpy."""
 
 import hashlib
 import importlib.util
@@ -28,7 +28,7 @@ def random_bytes(seed, count):
 
 
 def gguf(entries, tensors):
-    """A GGUF file by its document: {key: (type, value)}, {name: (shape, type, bytes)}."""
+    """Writes a GGUF file by its specification, from {key: (type, value)} and {name: (shape, type, bytes)}."""
 
     def text(value):
         return struct.pack("<Q", len(value.encode())) + value.encode()
@@ -145,7 +145,7 @@ def test_cut_blocks_raise():
 
 @pytest.mark.parametrize("kind", ["q4_k", "Q8_0", "iq4_nl", "mxfp4", "qint8", "qint4:range", "group4", "group8:64"])
 def test_numbers_become_codes_without_a_file(kind, tmp_path):
-    """The same codes as a conversion's."""
+    """quantize() gives the codes of a conversion."""
     whole = np.random.default_rng(5).normal(size=(6, 512)).astype(np.float32)
     made = poise.quantize(whole, kind, name="a")
     assert (made.name, made.shape, made.dtype) == ("a", (6, 512), "f32") and made.stored.startswith(kind.lower())

@@ -1,4 +1,4 @@
-"""Chat templates, sessions that are cut back and fork, and samplers."""
+"""Chat templates, sessions that are truncated and forked, and samplers."""
 
 import json
 import math

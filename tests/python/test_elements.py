@@ -12,7 +12,8 @@ import poise
 
 
 def bf16(values):
-    """The bits of float32 values cut to bfloat16: exact for those with few digits."""
+    """Returns the upper 16 bits of float32 values, their bfloat16 codes.
+    They are exact for numbers with few digits."""
     return (np.asarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
 
 
@@ -142,8 +143,7 @@ def test_wrong_indices_raise(saved):
 
 
 def test_rows_are_read_alone(tmp_path):
-    """Of a tensor of 400 MB that is a hole in its file, ten rows are decoded: the process grows by far less than the
-    tensor."""
+    """Decoding ten rows of a tensor of 400 MB, which is a hole in its file, takes far less memory than the tensor."""
     with open(tmp_path / "a.safetensors", "wb") as file:
         header = b'{"a":{"dtype":"BF16","shape":[100000,2000],"data_offsets":[0,400000000]}}'
         file.write(len(header).to_bytes(8, "little") + header)
@@ -189,8 +189,8 @@ def test_bf16_without_ml_dtypes_names_what_helps(nano, monkeypatch):
 
 
 def test_ml_dtypes_has_the_types_that_numpy_lacks(monkeypatch, tmp_path):
-    """With a stand-in for ml_dtypes, whose types are integers of the same width: what matters is that the file's bytes
-    are handed to them."""
+    """Uses a stand-in for ml_dtypes, whose types are integers of the same width, to check that its types get the file's
+    bytes."""
     stand_in = types.ModuleType("ml_dtypes")
     stand_in.bfloat16, stand_in.float8_e4m3fn, stand_in.float4_e2m1fn = np.uint16, np.int8, np.uint8
     monkeypatch.setitem(sys.modules, "ml_dtypes", stand_in)
@@ -341,7 +341,7 @@ def test_one_element_is_a_number():
 
 
 def test_numbers_without_numpy(arrays, tmp_path):
-    """item() and tolist() are numpy's, and need no numpy."""
+    """item() and tolist() give numpy's results without numpy."""
     del arrays["f"]  # some of whose last digits JSON may not keep
     arrays["c"] = np.array([[1 + 2j, 3 - 1j]], np.complex64)
     poise.save(arrays, tmp_path / "a.safetensors")
@@ -412,7 +412,7 @@ def test_numbers_that_fit_are_cast():
 
 
 def test_casts_to_types_of_ml_dtypes_that_cannot_tell_are_checked(monkeypatch):
-    """The one type that has no infinity: 6 is its greatest number."""
+    """f4_e2m1 is the only type without infinity: its greatest number is 6."""
     monkeypatch.setitem(sys.modules, "ml_dtypes", types.SimpleNamespace(float4_e2m1fn=np.int8))
     monkeypatch.setattr("poise._dtypes._numpy_dtypes", {})
     assert poise.Model({"a": np.array([6, -6, 0], np.float32)})["a"].numpy("f4_e2m1").tolist() == [6, -6, 0]

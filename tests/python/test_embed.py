@@ -1,4 +1,4 @@
-"""Hidden states and vectors of texts, next to NumPy's forward pass (tests/runtime/forward_pass.py)."""
+"""Compares hidden states and vectors of texts with NumPy's forward pass (tests/runtime/forward_pass.py)."""
 
 import json
 import os
@@ -19,7 +19,7 @@ TEXTS = ["Once upon a time there was a mouse.", "The fox", "", "A bee saw the mo
 
 @pytest.fixture
 def expected(nano):
-    """Of each text those of each layer: float64 [layers + 1, tokens, hidden_size]."""
+    """Returns the hidden states of each text: float64 [layers + 1, tokens, hidden_size]."""
     config = json.loads((pathlib.Path(nano.path) / "config.json").read_text())
     weights = {name: tensor.numpy(dtype="f32").astype(np.float64) for name, tensor in nano.items()}
     return [np.array(hidden_states(config, weights, np.array(ids))) for ids in encoded(nano)]

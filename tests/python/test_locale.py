@@ -1,4 +1,4 @@
-"""Python sets the locale of the process on request: numbers stay what they are."""
+"""Numbers have the same spelling after Python has set the locale of the process."""
 
 import os
 import subprocess

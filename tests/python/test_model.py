@@ -249,7 +249,7 @@ def test_models_are_changed(nano, tmp_path):
 
 
 def test_a_changed_key_counts_wherever_it_is(tmp_path):
-    """Keys that objects inside of config.json repeat, and override."""
+    """A changed key takes effect in the nested object of config.json that holds it, too."""
     text = {"model_type": "gemma3_text", "hidden_size": 64, "rope_theta": 1e4}
     like = poise.Model({}, config={"model_type": "gemma3", "text_config": text})
     changed = poise.Model({}, like=like, config={"hidden_size": 32})

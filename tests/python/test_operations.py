@@ -1,4 +1,4 @@
-"""Operations on whole files, and what goes wrong in them."""
+"""Operations on whole files, and their errors."""
 
 import errno
 import hashlib
@@ -187,7 +187,7 @@ def test_progress(nano, tmp_path):
 
 
 class Stream(io.StringIO):
-    """A stream that time passes for: each event takes that many seconds."""
+    """Is a stream on which each event takes a number of seconds of a simulated clock."""
 
     def __init__(self, terminal):
         super().__init__()
@@ -201,7 +201,7 @@ NotebookStream = type("OutStream", (Stream,), {"__module__": "ipykernel.iostream
 
 
 def shown(monkeypatch, stream, progress, seconds, events):
-    """The output for events that come every `step` seconds."""
+    """Returns the output for events that come every `step` seconds."""
     now = itertools.count(0, seconds)
     monkeypatch.setattr(_progress.time, "monotonic", lambda: next(now))
     monkeypatch.setattr(sys, "stderr", stream)
@@ -385,7 +385,7 @@ def test_names_layers_tokens_and_keys_change(examples, nano, tmp_path):
 
 
 def _write_adapter(directory, factor):
-    """A PEFT adapter of one matrix, and the change that it makes by PEFT's formula."""
+    """Writes a PEFT adapter of one matrix, and returns the change of the matrix by PEFT's formula."""
     thin = np.random.default_rng(32).normal(0, 0.05, (2, 2, 128)).astype(np.float32)
     directory.mkdir()
     (directory / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 2, "lora_alpha": 2 * factor}))
@@ -430,7 +430,7 @@ def test_adapters_are_merged(examples, nano, tmp_path):
 
 
 def test_weights_of_errors_are_the_commands(command, examples, nano, tmp_path):
-    """The older format of llama-imatrix: a count, then name, calls and numbers of each."""
+    """Writes the older format of llama-imatrix: a count, then name, calls and numbers of each tensor."""
     name, numbers = b"output.weight", np.linspace(0.01, 50, 128).astype("<f4") ** 2
     entry = struct.pack("<i", len(name)) + name + struct.pack("<ii", 1, len(numbers)) + numbers.tobytes()
     (tmp_path / "weights.dat").write_bytes(struct.pack("<i", 1) + entry)
@@ -594,7 +594,7 @@ def test_a_configuration_that_does_not_fit_is_told(nano, tmp_path):
 
 
 def checkpoint(path, code):
-    """A checkpoint of one tensor, as torch.save() writes it, with `code` as the value of another key."""
+    """Writes a checkpoint of one tensor, as torch.save() does, with `code` as the value of another key."""
 
     def text(word):
         return b"X" + struct.pack("<I", len(word)) + word

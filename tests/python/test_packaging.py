@@ -23,7 +23,7 @@ print(poise.__version__, len(poise.open(sys.argv[2])))
 
 
 def use(directory, examples):
-    """Imports the package from a directory, which is all there is of it."""
+    """Imports the package from a directory, without the build and the sources."""
     environment = {**os.environ, "PYTHONPATH": str(directory)}
     done = subprocess.run(
         [sys.executable, "-c", USE, directory, examples / "nano-mistral"],
@@ -150,7 +150,7 @@ def test_a_build_that_exists_is_used(tmp_path, monkeypatch):
 
 
 def test_the_first_example_of_the_documentation(examples, tmp_path):
-    """It runs as it stands, and does not make a model larger."""
+    """The first example of docs/python.md runs unchanged, and does not make a model larger."""
     (code,) = re.findall(
         r"```python\n(import poise\n\nmodel = .*?)```", (SOURCE / "docs/python.md").read_text(), re.DOTALL
     )

@@ -1,4 +1,4 @@
-"""Perplexities and divergences, next to those that NumPy computes from the logits of both models."""
+"""Compares perplexities and divergences with those that NumPy computes from the logits of both models."""
 
 import json
 import math
@@ -20,8 +20,8 @@ def quantized(nano, tmp_path):
 
 
 def logarithms(model, tokens):
-    """Those of the probabilities after each token: float64 [tokens, vocabulary]. The same products of several tokens
-    as in a text: fed from the first token on, for each."""
+    """Returns the logarithms of the probabilities after each token: float64 [tokens, vocabulary]. Feeds all tokens up
+    to each one at once, so that products round as in a text."""
     session = poise.Session(model, exact=True)
     rows = []
     for end in range(1, len(tokens)):
@@ -87,8 +87,7 @@ def test_the_command_gives_the_same(nano, quantized, command, tmp_path):
 
 
 def test_windows_begin_with_bos_where_llama_perplexity_has_it(nano):
-    """Each window of 8 is a prompt: BOS takes the place of its first token, and of the rest the tokens after the fifth
-    count."""
+    """Each window of 8 tokens is a prompt: BOS replaces its first token, and the tokens after the fifth count."""
     tokens = nano.tokenizer.encode(" ".join(TEXTS), special=True)
     log = []
     for begin in range(0, len(tokens) - 7, 8):

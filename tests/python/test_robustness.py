@@ -1,4 +1,4 @@
-"""Hostile files, threads, forks, and objects that go in any order: errors, never a crash."""
+"""Hostile files, threads, forks, and objects that are destroyed in any order lead to errors, never to a crash."""
 
 import gc
 import os
@@ -15,7 +15,7 @@ import poise
 
 
 def use_everything(path):
-    """Opens a file and asks for all there is; poise.Error is a fine answer to any of it."""
+    """Opens a file and uses all of the model. Each step may raise poise.Error."""
     try:
         model = poise.open(path)
     except poise.Error:
@@ -59,7 +59,7 @@ def use_everything(path):
 
 
 def test_hostile_files_raise(tmp_path):
-    """Every file of the tables of tests/hostile, which the C++ tests lay down, used in every way."""
+    """Uses every file of the tables in tests/hostile, which the C++ tests write, in every way."""
     tests = pathlib.Path(os.environ["POISE_BUILD"]) / "tests/poise_tests"
     corpus = tmp_path / "corpus"
     corpus.mkdir()
@@ -153,7 +153,7 @@ def test_closing_while_others_read(examples):
 
 
 def test_fork_after_open(nano):
-    """A child goes on with what its parent opened, and with what it computed on several threads."""
+    """A child process uses models that its parent opened, and computed with on several threads."""
     tensor, session = nano["lm_head.weight"], poise.Session(nano, threads=2)
     expected = tensor.numpy("f32").sum()
     text = "".join(session.generate("One day", max_tokens=5))
@@ -213,7 +213,7 @@ RANDOM_ORDER = """if True:
 
 
 def test_objects_go_in_any_order(tmp_path):
-    """Under allocators that fill what is freed and check what surrounds it."""
+    """Objects are destroyed in any order, with allocators that overwrite freed memory and check bytes around blocks."""
     path = tmp_path / "a.safetensors"
     poise.save({"a": np.ones((100, 300), np.float32)}, path)
     environment = {**os.environ, "PYTHONMALLOC": "debug", "MALLOC_PERTURB_": "165", "MALLOC_CHECK_": "3"}
@@ -225,7 +225,7 @@ def test_objects_go_in_any_order(tmp_path):
 
 
 def test_nothing_leaks(tmp_path, nano):
-    """Over 10,000 opens, each with arrays, and as many failures, memory and descriptors stay as they are."""
+    """Memory and descriptors do not grow over 10,000 opened models with arrays, and as many failures."""
     path, broken = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
     poise.save({"a": np.ones((40, 30), np.float32), "b": np.ones(3, np.int8)}, path)
     broken.write_bytes(path.read_bytes()[:-1])
@@ -297,7 +297,7 @@ DAEMON = """if True:
 
 @pytest.mark.parametrize("mode", ["convert", "call_back", "verify", "read", "generate"])
 def test_daemon_threads_do_not_end_the_process(mode, examples, tmp_path):
-    """The interpreter ends while a thread is in a call: the process ends as it would without the thread."""
+    """If the interpreter ends while a thread is in a call, the process ends as it would without the thread."""
     path = tmp_path / "a.safetensors"
     poise.save({"a": np.ones((4000, 1000), np.float32)}, path)
     source = examples / "nano-mistral" if mode == "generate" else path

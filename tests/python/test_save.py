@@ -65,7 +65,7 @@ def test_buffers_are_saved(tmp_path):
 
 
 class Exporter:
-    """An array of some other library."""
+    """Is an array of another library."""
 
     def __init__(self, whole):
         self._whole = whole
@@ -256,7 +256,7 @@ def test_names_of_types_are_numpys_too(nano, tmp_path):
 
 
 def test_save_of_safetensors_is_ordered_as_theirs():
-    """By type, the widest first, then by name: bytes that safetensors 0.4 writes for the same arrays."""
+    """Tensors are ordered by type, the widest first, then by name: safetensors 0.4 writes the same bytes."""
     integers, halves = np.zeros((2, 2), np.int32), np.zeros((2, 2), np.float16)
     header = b'{"test1":{"dtype":"I32","shape":[2,2],"data_offsets":[0,16]},'
     header += b'"test2":{"dtype":"F16","shape":[2,2],"data_offsets":[16,24]}}      '
@@ -339,7 +339,7 @@ def test_diff_tells_what_is_equal_as_numbers_alone():
 
 
 class Lazy(collections.abc.Mapping):
-    """Arrays that are made when they are asked for, and counted while they live."""
+    """Is a mapping that makes arrays on each access, and counts those that exist."""
 
     def __init__(self, count, size):
         self.count, self.size, self.alive, self.most = count, size, 0, 0

@@ -46,7 +46,7 @@ def test_generates_what_the_command_generates(command, examples, nano):
 
 
 def test_logits_and_tokens_are_the_references(examples):
-    """Computed in float64 by the program that trained the model: examples/nano-mistral/reference.json."""
+    """The program that trained the model computed the reference in float64: examples/nano-mistral/reference.json."""
     reference = json.loads((examples / "nano-mistral/reference.json").read_text())
     session = poise.Session(examples / "nano-mistral", exact=True)
     for case in reference["prompts"]:
@@ -348,7 +348,7 @@ def test_a_text_that_fills_the_context_ends(nano):
 
 
 def test_a_character_that_is_cut_is_whole_in_the_continuation(nano):
-    """Its tokens are bytes; that the model chooses them is the sampler's doing: what was fed decides."""
+    """The tokens of this model are bytes, and the sampler chooses those that were fed."""
     session, tokenizer = poise.Session(nano), nano.tokenizer
     ids = tokenizer.encode("日")
     assert len(ids) > 3
@@ -472,7 +472,7 @@ def test_tokenizers_are_made_of_paths_and_models(examples, nano):
 
 
 def large_model(path):
-    """A Llama of 200 MB of zeros, which take no room on the disk: a batch of its tokens takes a second or more."""
+    """Writes a Llama of 200 MB of zeros, which take no space on the disk. A pass takes a second or more."""
     hidden, inner, layers, vocabulary = 1024, 4096, 6, 1000
     shapes = {
         "model.embed_tokens.weight": [vocabulary, hidden],
@@ -512,7 +512,7 @@ def large_model(path):
     ["session.feed([5] * 250)", "list(session.generate_tokens([5] * 250))", "session.log_probabilities([5] * 1000)"],
 )
 def test_ctrl_c_ends_a_prompt(work, tmp_path):
-    """In the middle of a batch, which is then not fed."""
+    """Ctrl-C comes in the middle of a pass, whose tokens are then not fed."""
     large_model(tmp_path / "large")
     code = """if True:
         import sys, time, poise

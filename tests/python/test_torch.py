@@ -1,4 +1,4 @@
-"""Tensors of torch: private, in every type that torch has, and safetensors.torch's names."""
+"""Tensors of torch, private and in every type that torch has, and the functions of safetensors.torch."""
 
 import copy
 import io

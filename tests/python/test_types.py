@@ -1,4 +1,4 @@
-"""The package as type checkers and help() see it."""
+"""Type checkers and help() see the types and docstrings of the package."""
 
 import inspect
 import os
@@ -67,7 +67,7 @@ REVEALED = [
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A folder in which mypy keeps what it has read of NumPy, which takes it most of its time."""
+    """Returns a folder in which mypy caches NumPy's types, which it takes most of its time to read."""
     if shutil.which("mypy") is None:
         pytest.skip("mypy is not installed; scripts/install_dependencies.sh test does that")
     directory = tmp_path_factory.mktemp("project")
