@@ -12,7 +12,7 @@
 
 #include "bytes/utf8.hpp"
 #include "io/read_fully.hpp"
-#include "syntax/pickle_program.hpp"
+#include "syntax/pickle_machine.hpp"
 
 namespace poise::pytorch {
 namespace {

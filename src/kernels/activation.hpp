@@ -1,7 +1,9 @@
-// Activations: the function of a feed-forward network between its products, of one number or of two (gated).
+// Functions of each number of a layer: norms, and activations between the products of a feed-forward network, of one
+// number or of two (gated).
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 namespace poise {
 
@@ -28,5 +30,12 @@ void clamped_swiglu(float* gate, const float* up, std::size_t count);
 
 // Computes in place cap * tanh(x / cap). NaN stays NaN.
 void soft_cap(float* x, std::size_t count, float cap);
+
+// Computes out [tokens, weight.size()] = x / sqrt(mean(x^2) + eps) * weight
+void rms_norm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out);
+
+// Computes out [tokens, weight.size()] = (x - mean) / sqrt(variance + eps) * weight + bias
+void layer_norm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
+                float eps, float* out);
 
 }  // namespace poise

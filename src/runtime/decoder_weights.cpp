@@ -11,7 +11,7 @@
 #include "bytes/checked.hpp"
 #include "family/check.hpp"
 #include "family/families.hpp"
-#include "kernels/norm.hpp"
+#include "kernels/activation.hpp"
 #include "runtime/parallel.hpp"
 
 namespace poise {

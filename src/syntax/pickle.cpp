@@ -9,8 +9,7 @@
 #include <fmt/format.h>
 
 #include "bytes/utf8.hpp"
-#include "syntax/pickle_builder.hpp"
-#include "syntax/pickle_stack.hpp"
+#include "syntax/pickle_machine.hpp"
 
 namespace poise::pickle {
 namespace {

@@ -1,4 +1,4 @@
-#include "syntax/pickle_builder.hpp"
+#include "syntax/pickle_machine.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "syntax/pickle_program.hpp"
+#include "syntax/pickle_machine.hpp"
 
 #include <algorithm>
 

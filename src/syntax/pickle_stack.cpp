@@ -1,4 +1,4 @@
-#include "syntax/pickle_stack.hpp"
+#include "syntax/pickle_machine.hpp"
 
 #include <fmt/format.h>
 

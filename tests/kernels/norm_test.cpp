@@ -1,4 +1,4 @@
-#include "kernels/norm.hpp"
+#include "kernels/activation.hpp"
 
 #include <array>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Reads a NodeProto and its AttributeProtos: the tensors in them, and descriptions of inputs and outputs. Source:
 // onnx/onnx.proto of github.com/onnx/onnx.
-#include "formats/onnx/node.hpp"
+#include "formats/onnx/onnx.hpp"
 
 #include <fmt/format.h>
 

@@ -15,7 +15,6 @@
 #include <poise/error.hpp>
 
 #include "bytes/short_text.hpp"
-#include "formats/onnx/node.hpp"
 #include "formats/onnx/onnx.hpp"
 #include "io/source_range.hpp"
 

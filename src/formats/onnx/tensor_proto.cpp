@@ -5,7 +5,7 @@
 //
 // and a SparseTensorProto (1 values, 2 indices, 3 dims). The elements are in one of the data fields, packed or raw, or
 // in a file next to the model. Source: onnx/onnx.proto of github.com/onnx/onnx.
-#include "formats/onnx/tensor_proto.hpp"
+#include "formats/onnx/onnx.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

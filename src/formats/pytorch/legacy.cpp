@@ -12,7 +12,7 @@
 #include "bytes/byte_reader.hpp"
 #include "formats/pickle_files.hpp"
 #include "io/lookalikes.hpp"
-#include "syntax/pickle_program.hpp"
+#include "syntax/pickle_machine.hpp"
 
 namespace poise::pytorch {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/merge/inputs.hpp"
+#include "ops/merge/methods.hpp"
 
 #include <utility>
 

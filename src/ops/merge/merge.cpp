@@ -8,8 +8,7 @@
 #include <poise/error.hpp>
 
 #include "ops/conversion.hpp"
-#include "ops/merge/merge_models.hpp"
-#include "ops/merge/method.hpp"
+#include "ops/merge/methods.hpp"
 
 namespace poise {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/merge/merge_models.hpp"
+#include "ops/merge/methods.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -18,7 +18,6 @@
 #include "family/families.hpp"
 #include "family/tied_output.hpp"
 #include "io/hub_cache.hpp"
-#include "ops/merge/settings.hpp"
 #include "ops/transform/layer_list.hpp"
 #include "views/dense.hpp"
 

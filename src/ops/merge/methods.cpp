@@ -11,7 +11,7 @@
 
 #include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
-#include "ops/merge/method.hpp"
+#include "ops/merge/methods.hpp"
 
 namespace poise {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/merge/settings.hpp"
+#include "ops/merge/methods.hpp"
 
 #include <algorithm>
 #include <cmath>

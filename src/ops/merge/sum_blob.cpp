@@ -8,7 +8,7 @@
 #include <poise/error.hpp>
 
 #include "io/threads.hpp"
-#include "ops/merge/method.hpp"
+#include "ops/merge/methods.hpp"
 
 namespace poise {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "io/threads.hpp"
-#include "ops/merge/method.hpp"
+#include "ops/merge/methods.hpp"
 
 namespace poise {
 namespace {

@@ -1,9 +1,12 @@
-// MergeMethod: one way to make a tensor from several. methods.cpp has the table.
+// The parts of a merge: the numbers of its inputs, its methods and their parameters, the settings of a recipe, and the
+// model that it makes. methods.cpp has the table of methods.
 //
 // A method is one of two kinds. The result of the first is a sum of its inputs, each times a share, which may follow
 // from their inner products. The second changes each model's differences from the base before it adds them.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,14 +14,73 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/enumerable_thread_specific.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
 #include <poise/blob.hpp>
+#include <poise/merge.hpp>
 #include <poise/tensor.hpp>
 
-#include "ops/merge/inputs.hpp"
+#include "ops/lora.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise {
+
+// Holds tensors of one shape as float32 numbers. With a base, each counts by its differences from that.
+class MergeInputs {
+ public:
+  // Requires: floating-point elements, and equal shapes.
+  MergeInputs(std::vector<Tensor> tensors, const Tensor* base);
+
+  std::size_t size() const { return numbers_.size(); }
+  std::uint64_t elements() const { return elements_; }
+  std::uint64_t row_elements() const { return row_elements_; }  // of the last axis
+  bool has_base() const { return base_ != nullptr; }
+  bool seekable() const { return seekable_; }
+  std::vector<Part> parts() const;  // of all tensors
+
+  // Requires: has_base().
+  void read_base(std::uint64_t first, std::span<float> out) const;
+  // Reads the numbers of the i-th tensor, less those of `base`, which read_base() gives; empty: there is no base.
+  void read(std::size_t i, std::uint64_t first, std::span<const float> base, std::span<float> out) const;
+
+  static constexpr std::uint64_t kChunk = 1 << 16;  // elements that one thread visits: whole blocks
+
+  // Calls visit(local, first, count) for the elements in blocks of at most kBlockSize, in order within chunks of
+  // `chunk` elements. Chunks run on all threads if the inputs are seekable, else in order, too.
+  template <typename Local, typename Visit>
+  void scan(oneapi::tbb::enumerable_thread_specific<Local>& locals, const Visit& visit,
+            std::uint64_t chunk = kChunk) const {
+    const auto visit_chunk = [&](Local& local, std::uint64_t begin) {
+      const std::uint64_t end = std::min(begin + chunk, elements_);
+      for (std::uint64_t first = begin; first < end; first += kBlockSize)
+        visit(local, first, static_cast<std::size_t>(std::min<std::uint64_t>(kBlockSize, end - first)));
+    };
+    const std::uint64_t chunks = elements_ / chunk + (elements_ % chunk != 0 ? 1 : 0);
+    if (!seekable_) {
+      for (std::uint64_t i = 0; i < chunks; ++i) visit_chunk(locals.local(), i * chunk);
+      return;
+    }
+    // The task is isolated: a thread that waits here must not take other work that may wait for this scan.
+    oneapi::tbb::this_task_arena::isolate([&] {
+      oneapi::tbb::parallel_for(std::uint64_t{0}, chunks,
+                                [&](std::uint64_t i) { visit_chunk(locals.local(), i * chunk); });
+    });
+  }
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::vector<BlobPtr> numbers_;  // float32
+  BlobPtr base_;                  // null: none
+  std::uint64_t elements_;
+  std::uint64_t row_elements_;
+  bool seekable_;
+};
 
 struct MergeParameter {
   enum class Kind : std::uint8_t { number, flag, count };
@@ -145,5 +207,29 @@ std::unique_ptr<const Pruning> make_magnitude_pruning(const PrunedInput& input);
 std::uint64_t make_random_key(std::uint64_t seed, std::uint64_t model, std::string_view tensor);
 // Returns the element's number in [0, 1): the element-th output of SplitMix64 that begins with the key.
 double make_random_number(std::uint64_t key, std::uint64_t element);
+
+// Throws bad_argument: "FILE: PROBLEM", without a file if the recipe was not read from one.
+[[noreturn]] void refuse_recipe(const MergeRecipe& recipe, const std::string& problem);
+
+// Throws bad_argument for settings that the method does not have, numbers outside their ranges, empty gradients, and
+// slices with other numbers of models than the method merges.
+void check_recipe(const MergeRecipe& recipe, const MergeMethod& method);
+
+// Returns the sources of a slice that count as inputs: those that are not the base, unless the method merges it, too.
+std::vector<const MergeSource*> list_inputs(const MergeRecipe& recipe, const MergeSlice& slice,
+                                            const MergeMethod& method);
+
+// Returns the values for a tensor. `position`: of its layer in the slice, from 0 to 1. Requires: check_recipe().
+ParameterValues resolve_settings(const MergeRecipe& recipe, const MergeMethod& method, const MergeSlice& slice,
+                                 std::string_view tensor, double position);
+
+struct MergedModels {
+  MergedModel merged;  // the types are those of the base's tensors, else of the first source's
+  std::vector<std::shared_ptr<const Model>> inputs;
+  std::unordered_set<const Tensor*> used;  // of the inputs
+};
+
+// Reads headers alone, and with tied embeddings what resolve_tied_output() reads. Throws what merge() throws.
+MergedModels merge_models(const MergeRecipe& recipe, const ReadOptions& options);
 
 }  // namespace poise
