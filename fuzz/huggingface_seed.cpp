@@ -109,7 +109,7 @@ std::string make_piece(const std::string& text, char type, float score) {
 
 void write_huggingface_weights(const std::filesystem::path& directory, bool sharded) {
   std::array<Model, kShards.size()> models;
-  const auto tensors = llama::kMistralFamily.tensors.all(make_tiny_config());
+  const auto tensors = llama::kMistralFamily.tensors.list_all(make_tiny_config());
   for (std::size_t i = 0; i < tensors.size(); ++i) add_weight(models[sharded ? find_shard(i) : 0], tensors[i]);
   if (!sharded) return write_weights(directory / "model.safetensors", models[0]);
   for (std::size_t i = 0; i < kShards.size(); ++i) write_weights(directory / kShards[i], models[i]);
@@ -200,7 +200,8 @@ Model make_huggingface_model() {
   model.card.model_type = "mistral";
   model.config = make_tiny_config();
   model.vocabulary = read_sentencepiece(*make_source(bytes_of(make_sentencepiece_seed()), "tokenizer.model"));
-  for (const ExpectedTensor& tensor : llama::kMistralFamily.tensors.all(make_tiny_config())) add_weight(model, tensor);
+  for (const ExpectedTensor& tensor : llama::kMistralFamily.tensors.list_all(make_tiny_config()))
+    add_weight(model, tensor);
   return model;
 }
 
@@ -208,7 +209,7 @@ std::string make_huggingface_config() { return to_json(config_to_attributes(make
 
 std::string make_huggingface_index() {
   Attributes map;
-  const auto tensors = llama::kMistralFamily.tensors.all(make_tiny_config());
+  const auto tensors = llama::kMistralFamily.tensors.list_all(make_tiny_config());
   for (std::size_t i = 0; i < tensors.size(); ++i) map.set(tensors[i].name, kShards[find_shard(i)]);
   return to_json(Attributes{{"metadata", Attributes{{"total_size", 276}}}, {"weight_map", std::move(map)}}, 2);
 }

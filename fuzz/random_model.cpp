@@ -155,7 +155,7 @@ Model make_random_tiny_llama(Dice& dice) {
                                          .positions = static_cast<std::int64_t>(1 + dice.below(4)),
                                          .vocabulary = static_cast<std::int64_t>(1 + dice.below(5)),
                                          .dropout = static_cast<float>(dice.below(101)) / 100});
-  for (const ExpectedTensor& expected : tiny_llama::kTinyLlamaFamily.tensors.all(*model.config))
+  for (const ExpectedTensor& expected : tiny_llama::kTinyLlamaFamily.tensors.list_all(*model.config))
     model.add(make_dense(dice, expected.name, expected.shape, DType::f32));
   return model;
 }

@@ -52,12 +52,12 @@ TEST(Digest, AgreesWithOtherPrograms) {
   }
 }
 
-// Expected: printf 'some text
-' | git hash-object --stdin; git hash-object /dev/null TEST(Digest, FilesHaveTheNamesThatGitGivesThem) { const std::
-    string text = "some text\n";
-EXPECT_EQ(in_pieces(*make_git_sha1(text.size()), std::as_bytes(std::span(text)), 3),
-          "7b57bd29ea8afbdeb9bac64cf7074f4b531492a8");
-EXPECT_EQ(make_git_sha1(0)->finish(), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+// Expected: printf 'some text\n' | git hash-object --stdin; git hash-object /dev/null
+TEST(Digest, FilesHaveTheNamesThatGitGivesThem) {
+  const std::string text = "some text\n";
+  EXPECT_EQ(in_pieces(*make_git_sha1(text.size()), std::as_bytes(std::span(text)), 3),
+            "7b57bd29ea8afbdeb9bac64cf7074f4b531492a8");
+  EXPECT_EQ(make_git_sha1(0)->finish(), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
 }
 
 TEST(Digest, DoesNotDependOnPieces) {

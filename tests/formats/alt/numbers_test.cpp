@@ -44,10 +44,10 @@ TEST(AltNumbers, TokenTypesInBothNumberings) {
   ASSERT_EQ(kMostTypeCode, 8);
   for (std::int32_t code = 0; code <= kMostTypeCode; ++code) {
     const auto at = static_cast<std::size_t>(code);
-    EXPECT_EQ(token_type(TypeNumbering::canonical, code), canonical.at(at)) << code;
-    EXPECT_EQ(type_code(TypeNumbering::canonical, canonical.at(at)), code);
-    EXPECT_EQ(token_type(TypeNumbering::alt_c, code), alt_c.at(at)) << code;
-    EXPECT_EQ(type_code(TypeNumbering::alt_c, alt_c.at(at)), code);
+    EXPECT_EQ(decode_token_type(TypeNumbering::canonical, code), canonical.at(at)) << code;
+    EXPECT_EQ(encode_token_type(TypeNumbering::canonical, canonical.at(at)), code);
+    EXPECT_EQ(decode_token_type(TypeNumbering::alt_c, code), alt_c.at(at)) << code;
+    EXPECT_EQ(encode_token_type(TypeNumbering::alt_c, alt_c.at(at)), code);
   }
 }
 
