@@ -2,32 +2,41 @@
 # Installs Poise into a new folder, then builds what its users would: a C++ program with find_package and with
 # pkg-config, and C programs with pkg-config: the first one of docs/c-api.md and the executor of examples/. They link
 # the shared library; one C++ program links the static library as well, where both are installed. Arguments: the build
-# folder, the source folder, the C++ compiler, the C compiler, their flags.
+# folder, the source folder, the C++ compiler, the C compiler, their flags. The word "installed" in place of the build
+# folder: Debian's packages are installed, without the libraries that the static library needs.
 set -eu
 build=$1 source=$2 compiler=$3 c_compiler=$4 flags=${5:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cmake --install "$build" --prefix "$work/prefix" >/dev/null
-libraries=$(dirname "$(find "$work/prefix" -name 'libpoise.so' | head -n 1)")
-poise=$work/prefix/bin/poise
-"$poise" --version | grep -q "^poise "
-readelf -d "$libraries/libpoise.so" | grep -q 'SONAME.*\[libpoise\.so\.[0-9]*\]'
-if [ -e "$libraries/libpoise.a" ] && readelf -d "$poise" | grep -q 'NEEDED.*libpoise'; then
-  echo "the command needs the shared library" >&2
-  exit 1
+static=OFF
+if [ "$build" = installed ]; then
+  poise=/usr/bin/poise
+else
+  cmake --install "$build" --prefix "$work/prefix" >/dev/null
+  libraries=$(dirname "$(find "$work/prefix" -name 'libpoise.so' | head -n 1)")
+  poise=$work/prefix/bin/poise
+  readelf -d "$libraries/libpoise.so" | grep -q 'SONAME.*\[libpoise\.so\.[0-9]*\]'
+  if [ -e "$libraries/libpoise.a" ]; then
+    static=ON
+    if readelf -d "$poise" | grep -q 'NEEDED.*libpoise'; then
+      echo "the command needs the shared library" >&2
+      exit 1
+    fi
+  fi
+  for file in man/man1/poise.1 man/man1/poise-convert.1 bash-completion/completions/poise zsh/site-functions/_poise \
+    fish/vendor_completions.d/poise.fish; do
+    test -s "$work/prefix/share/$file"
+  done
+  export PKG_CONFIG_PATH="$libraries/pkgconfig" LD_LIBRARY_PATH="$libraries"
 fi
-for file in man/man1/poise.1 man/man1/poise-convert.1 bash-completion/completions/poise zsh/site-functions/_poise \
-  fish/vendor_completions.d/poise.fish; do
-  test -s "$work/prefix/share/$file"
-done
-export PKG_CONFIG_PATH="$libraries/pkgconfig" LD_LIBRARY_PATH="$libraries"
+"$poise" --version | grep -q "^poise "
 
 cmake -S "$source/tests/consumer" -B "$work/build" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$flags" \
-  -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+  -DCMAKE_PREFIX_PATH="$work/prefix" -DLINK_STATIC=$static >/dev/null
 cmake --build "$work/build" >/dev/null
 programs="$work/build/consumer $work/with-pkg-config"
-if [ -e "$libraries/libpoise.a" ]; then programs="$programs $work/build/consumer-static"; fi
+if [ $static = ON ]; then programs="$programs $work/build/consumer-static"; fi
 readelf -d "$work/build/consumer" | grep -q 'NEEDED.*libpoise'
 # shellcheck disable=SC2046,SC2086
 "$compiler" -std=c++20 -Wall -Wextra -Werror $flags "$source/tests/consumer/main.cpp" -o "$work/with-pkg-config" \
