@@ -74,8 +74,8 @@ def metadata():
     return "\n".join(lines) + "\n" + (ROOT / "docs" / "python.md").read_text()
 
 
-def wheel_file():
-    return f"Wheel-Version: 1.0\nGenerator: poise\nRoot-Is-Purelib: false\nTag: {tag()}\n"
+def wheel_file(wheel_tag):
+    return f"Wheel-Version: 1.0\nGenerator: poise\nRoot-Is-Purelib: false\nTag: {wheel_tag}\n"
 
 
 def package_files(package):
@@ -93,26 +93,31 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     info = pathlib.Path(metadata_directory) / f"{NAME}-{version()}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(metadata())
-    (info / "WHEEL").write_text(wheel_file())
+    (info / "WHEEL").write_text(wheel_file(tag()))
     return info.name
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """PEP 517: the wheel's name in wheel_directory."""
+    return write_wheel(wheel_directory, [(name, path.read_bytes()) for name, path in package_files(compiled())], tag())
+
+
+def write_wheel(wheel_directory, contents, wheel_tag):
+    """Writes a wheel of the files [(name, bytes)] with its metadata, and returns its name. The same files make the same
+    bytes."""
     info = f"{NAME}-{version()}.dist-info"
-    contents = [(name, path.read_bytes()) for name, path in package_files(compiled())]
-    contents += [(f"{info}/METADATA", metadata().encode()), (f"{info}/WHEEL", wheel_file().encode())]
+    contents = [*contents, (f"{info}/METADATA", metadata().encode()), (f"{info}/WHEEL", wheel_file(wheel_tag).encode())]
     contents += [(f"{info}/LICENSE", (ROOT / "LICENSE").read_bytes())]
     record = io.StringIO()
     rows = csv.writer(record, lineterminator="\n")
-    name = f"{NAME}-{version()}-{tag()}.whl"
+    name = f"{NAME}-{version()}-{wheel_tag}.whl"
     with zipfile.ZipFile(pathlib.Path(wheel_directory) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
         for path, data in contents:
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             rows.writerow((path, f"sha256={digest}", len(data)))
-            entry = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0))  # the same bytes make the same wheel
+            entry = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if path.endswith(".so") else 0o644) << 16
+            entry.external_attr = (0o755 if ".so" in pathlib.Path(path).suffixes else 0o644) << 16
             wheel.writestr(entry, data)
         rows.writerow((f"{info}/RECORD", "", ""))
         entry = zipfile.ZipInfo(f"{info}/RECORD", (1980, 1, 1, 0, 0, 0))
