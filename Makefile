@@ -5,6 +5,11 @@
 # make python  installs missing packages, builds the Python package and its wheel in build/python
 # make dependencies   installs the missing packages for building and testing
 # make install DESTDIR=... PREFIX=/usr/local   builds and installs
+# make dist    writes a source archive of the last commit to build/dist
+# make deb     builds Debian's packages of the last commit in build/deb; docs/packages.md describes this and the next targets
+# make wheel   builds a wheel that needs no other package in build/wheels
+# make docs    writes the pages and the reference of both interfaces as HTML to build/docs
+# make release-check   builds all packages twice, and tests them in empty systems
 # make asan    runs the tests with AddressSanitizer and UndefinedBehaviorSanitizer, and each fuzz target for 20 seconds.
 #              This and the next four targets install clang, and build with it
 # make fuzz SECONDS=60   runs each fuzz target for 60 seconds with both sanitizers; FUZZ_TARGETS="alt zt" chooses some
@@ -32,8 +37,8 @@ SCRIPTS := $(shell git ls-files '*.py' '*.pyi' 2>/dev/null)
 # Installs the missing packages for a purpose: $(call need,test)
 need = @scripts/install_dependencies.sh $(1)
 
-.PHONY: all build python dependencies demo test asan tsan fuzz fuzz-long coverage bench tidy install format \
-        format-check check-words clean
+.PHONY: all build python dependencies demo test asan tsan fuzz fuzz-long coverage bench tidy install dist \
+        deb wheel docs release-check format format-check check-words clean
 all: build
 
 dependencies:
@@ -113,6 +118,26 @@ tidy:
 
 install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+dist:
+	@scripts/make_dist.sh build/dist
+
+deb:
+	$(call need,package)
+	@JOBS=$(JOBS) scripts/make_deb.sh build/deb
+
+wheel:
+	$(call need,package)
+	@cmake --preset release -DBUILD_TESTING=OFF -DPOISE_BENCH=OFF -DPOISE_PYTHON_PACKAGE=ON -DPython3_EXECUTABLE=$(PYTHON)
+	@POISE_BUILD=$(BUILD) $(PYTHON) python/make_portable_wheel.py build/wheels
+
+docs:
+	$(call need,docs)
+	@scripts/make_docs.sh build/docs
+
+release-check:
+	$(call need,package)
+	@JOBS=$(JOBS) scripts/release_check.sh build/release-check
 
 format:
 	@clang-format-14 -i $(SOURCES)

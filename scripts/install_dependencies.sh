@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the missing Debian packages for a purpose, as root or with sudo. Does nothing, silently, if none is missing.
 #
-#     scripts/install_dependencies.sh build|mpi|python|test|clang|bench|tidy ...
+#     scripts/install_dependencies.sh build|mpi|python|test|clang|bench|tidy|docs|package ...
 set -eu
 
 # Packages for building the command and the library.
@@ -16,6 +16,9 @@ test="$python git python3-pytest python3-torch python3-numpy python3-onnx python
 clang="$test clang-14 clang-format-14 black libclang-rt-14-dev llvm-14"
 bench="$build python3 python3-numpy libbenchmark-dev zstd openssl xxhash"
 tidy="$clang clang-tidy-14"
+docs="doxygen python3"
+# Debian's packages and wheels, and a system to test them in.
+package="$python $mpi $docs git xz-utils debhelper dh-python lintian patchelf debootstrap"
 
 missing=""
 for purpose in "$@"; do
@@ -27,7 +30,9 @@ for purpose in "$@"; do
     clang) packages=$clang ;;
     bench) packages=$bench ;;
     tidy) packages=$tidy ;;
-    *) echo "$0: unknown purpose \"$purpose\", expected build, mpi, python, test, clang, bench or tidy" >&2; exit 2 ;;
+    docs) packages=$docs ;;
+    package) packages=$package ;;
+    *) echo "$0: unknown purpose \"$purpose\", expected build, mpi, python, test, clang, bench, tidy, docs or package" >&2; exit 2 ;;
   esac
   for package in $packages; do
     case " $missing " in *" $package "*) continue ;; esac
