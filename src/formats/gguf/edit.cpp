@@ -244,14 +244,14 @@ class EditedHeader final : public EditedBeginning {
   EditedHeader(const Input& input, const ByteWriter& header, std::uint64_t old_data, const AttributeChanges& changes,
                std::vector<std::string> added, bool has_config, std::string problem)
       : EditedBeginning(input, header.bytes(), old_data, std::move(added)), problem_(std::move(problem)) {
-    const auto of_architecture = [](const std::string& key) {
+    const auto is_hyperparameter_key = [](const std::string& key) {
       return key.find('.') != std::string::npos && !key.starts_with("general.") && !key.starts_with("tokenizer.") &&
              !key.starts_with("poise.");
     };
     may_be_covered_ =
         has_config &&
-        (std::ranges::any_of(changes.erase, of_architecture) ||
-         std::ranges::any_of(changes.set, [&](const auto& change) { return of_architecture(change.first); }));
+        (std::ranges::any_of(changes.erase, is_hyperparameter_key) ||
+         std::ranges::any_of(changes.set, [&](const auto& change) { return is_hyperparameter_key(change.first); }));
   }
 
   // Throws for a change that only llama.cpp would see: Poise reads a hyperparameter from poise.config, if it is there.

@@ -258,7 +258,7 @@ class ModelBuilder {
   const ReadOptions& options_;
   ManifestRange range_;
   std::optional<Heaps> heaps_;
-  // By place and size: many tensors may share one table of frames.
+  // Maps place and size to a blob, because many tensors may share one table of frames.
   std::map<std::tuple<const Heap*, std::uint64_t, std::uint64_t, std::uint64_t>, BlobPtr> seekable_;
   std::vector<std::uint64_t> offsets_;  // of each tensor's first part
   std::vector<std::uint32_t> ranks_;    // Heap::rank of each tensor's first part; empty if there are no shards
