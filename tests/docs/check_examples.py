@@ -14,7 +14,7 @@ import tempfile
 
 source, c_compiler, cpp_compiler = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 COMMAND_TESTS = "\n".join(path.read_text() for path in sorted((source / "tests/commands").glob("*.txt")))
-# What the parts of programs in C use without declaring it.
+# Parts of programs in C use these names without declaring them.
 C_DECLARATIONS = """
 #include <poise.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ def run(*command):
 
 
 def find_fault(page, language, code, directory):
-    """What is wrong with a block; empty if it is right."""
+    """Returns the fault of a block, or an empty text."""
     if language in ("c", "cpp"):
         program = directory / f"example.{language}"
         program.write_text(make_c_program(code) if language == "c" else make_cpp_program(code))
