@@ -99,7 +99,7 @@ struct InOne {
 };
 
 // Multiplies two codes of a row with two words of x, exactly, in one instruction.
-struct InWords {
+struct InOneOfWords {
   static constexpr std::size_t kBytesOfX = 2;
 
   template <std::size_t kTokens>
@@ -286,7 +286,7 @@ MultiplyGroup ChooseGroup(const CodeForm& form, const CodeLayout& layout) {
   if (layout.tiled) return form.has_mins ? MultiplyTiledGroup<true> : MultiplyTiledGroup<false>;
 #if POISE_HAVE_VNNI
   if (layout.integers == PanelIntegers::rounded) return MultiplyCodeGroup<InOne<true>, false>;
-  if (layout.integers == PanelIntegers::words) return ChooseByMins<InWords>(form.has_mins);
+  if (layout.integers == PanelIntegers::words) return ChooseByMins<InOneOfWords>(form.has_mins);
   if (has_vnni()) return ChooseByMins<InOne<false> >(form.has_mins);
 #endif
   // 16 bits hold the sum of 32767 / (2 * 127 * largest) pairs.

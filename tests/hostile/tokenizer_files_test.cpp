@@ -149,7 +149,7 @@ TEST(HostileTokenizerFiles, TokenizerJson) {
        "merges: \"aa\" is not a token"},
       {"its right has the prefix",
        json(R"({"type": "BPE", "continuing_subword_prefix": "##", "vocab": {"a": 0}, "merges": ["a a"]})"), kInvalid,
-       "shorter than the prefix"},
+       "shorter than continuing_subword_prefix"},
       {"merges are not at random", json(R"({"type": "BPE", "dropout": 0.5, "vocab": {"a": 0}, "merges": []})"),
        kUnsupported, "dropout"},
   });

@@ -285,7 +285,7 @@ TEST_F(PlanTest, RefusesWhatConvertRefuses) {
   EXPECT_THAT(refusal(planned("x.zt", pattern), ErrorKind::bad_argument), HasSubstr("skip: the pattern"));
   ConvertOptions align;
   align.write.align = 5000;
-  EXPECT_THAT(refusal(planned("x.zt", align), ErrorKind::bad_argument), HasSubstr("not a power of two"));
+  EXPECT_THAT(refusal(planned("x.zt", align), ErrorKind::bad_argument), HasSubstr("expected a power of two"));
   align.write.align = 4096;
   EXPECT_THAT(refusal(planned("x.safetensors", align), ErrorKind::bad_argument), HasSubstr("alignment"));
   ConvertOptions dialect;

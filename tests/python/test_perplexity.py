@@ -126,7 +126,7 @@ def test_wrong_arguments_are_named(nano, examples):
         poise.BadArgumentError, match=r"the vocabularies differ: token \d+ is \".*\", and \".*\" in the"
     ):
         poise.perplexity(nano, TEXTS, against=examples / "nano-mistral-wide")
-    with pytest.raises(poise.BadArgumentError, match="there is no token yet"):
+    with pytest.raises(poise.BadArgumentError, match="no text with a token to predict has been added"):
         poise.perplexity(nano, [])
     with pytest.raises(poise.BadArgumentError, match="token 99999 is out of range"):
         poise.perplexity(nano, [[1, 99999]])

@@ -172,7 +172,7 @@ TEST(BatchGenerator, RefusesWhatCannotBeComputed) {
     EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
     return error.message();
   };
-  EXPECT_THAT(message({}), HasSubstr("a token to begin with"));
+  EXPECT_THAT(message({}), HasSubstr("the text has no tokens"));
   EXPECT_THAT(message({1, 37}), HasSubstr("token 37 is out of range: the model has 37 tokens"));
   EXPECT_THAT(message(random_tokens(17, 1)), HasSubstr("17 tokens do not fit the context of 16 tokens"));
   EXPECT_THAT(message({1}, {.stop_id = 99}), HasSubstr("stop id 99 is out of range"));

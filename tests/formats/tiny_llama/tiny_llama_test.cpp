@@ -164,7 +164,7 @@ TEST(TinyLlamaFile, OtherModelsAreRefusedWithTheReason) {
     }
     return std::string();
   };
-  EXPECT_THAT(refusal([](Model& model) { model.card.model_type = "mistral"; }), HasSubstr("the model is a mistral"));
+  EXPECT_THAT(refusal([](Model& model) { model.card.model_type = "mistral"; }), HasSubstr("the model_type is mistral, expected tiny_llama"));
   EXPECT_THAT(refusal([](Model& model) { model.config.reset(); }), HasSubstr("no configuration"));
   EXPECT_THAT(refusal([](Model& model) { model.config->num_hidden_layers = 2; }),
               HasSubstr("layers.1.attention.query.weight is missing"));
