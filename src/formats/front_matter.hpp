@@ -1,4 +1,4 @@
-// Model cards: README.md of a directory, and the part of YAML that their front matter uses.
+// Model cards: README.md of a directory, whose front matter is YAML between two lines "---".
 #pragma once
 
 #include <string>
@@ -6,6 +6,8 @@
 #include <vector>
 
 #include <poise/model.hpp>
+
+#include "syntax/yaml.hpp"
 
 namespace poise {
 
@@ -15,11 +17,24 @@ inline constexpr std::string_view kModelCard = "README.md";
 // there is none, or it is not UTF-8. Throws io.
 std::string read_model_card(const Model& model);
 
-// Returns the values of a top-level key between the two "---" lines of a README: a plain or quoted scalar, the text of
-// a block, or the items of a list that are not maps. Empty if the key is missing or null.
-std::vector<std::string> find_front_matter_values(std::string_view readme, std::string_view key);
+// Holds the front matter of a README. It is empty if the README has none, or none that is YAML.
+class FrontMatter {
+ public:
+  explicit FrontMatter(std::string_view readme);
 
-// Returns the first of these values; empty if there are none.
-std::string find_front_matter_value(std::string_view readme, std::string_view key);
+  // Returns the values of a top-level key: a scalar, or the scalars of a list, without line
+  // breaks at their ends. Returns an empty list for null values,
+  // maps and missing keys.
+  std::vector<std::string> find_values(std::string_view key) const;
+  // Returns the first of these values; empty if there are none.
+  std::string find_value(std::string_view key) const;
+
+  // Returns why the text between the lines is not YAML, with the line of the README. Empty: it is, or there is none.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  YamlNode root_;
+  std::string problem_;
+};
 
 }  // namespace poise

@@ -8,7 +8,7 @@ namespace poise {
 namespace {
 
 std::string license(const std::string& yaml) {
-  return find_front_matter_value("---\n" + yaml + "\n---\n# Title\n", "license");
+  return FrontMatter("---\n" + yaml + "\n---\n# Title\n").find_value("license");
 }
 
 TEST(FrontMatter, Scalars) {
@@ -20,15 +20,14 @@ TEST(FrontMatter, Scalars) {
   EXPECT_EQ(license(R"(license: "a: b" # c)"), "a: b");
   EXPECT_EQ(license(R"(license: "say \"a\"")"), "say \"a\"");
   EXPECT_EQ(license("license: 'it''s'"), "it's");
-  EXPECT_EQ(license("other: 1\nlicense: mit\nlicense: bsd"), "mit");
 }
 
 TEST(FrontMatter, Nothing) {
   for (const char* yaml : {"license:", "license: ''", "license: ~", "license: null", "license: # none", "License: mit",
                            "a:\n  license: mit", "licenses: mit"})
     EXPECT_EQ(license(yaml), "") << yaml;
-  EXPECT_EQ(find_front_matter_value("---\nlicense: mit\n", "license"), "") << "it does not end";
-  EXPECT_EQ(find_front_matter_value("\n---\nlicense: mit\n---\n", "license"), "") << "it does not begin the file";
+  EXPECT_EQ(FrontMatter("---\nlicense: mit\n").find_value("license"), "") << "it does not end";
+  EXPECT_EQ(FrontMatter("\n---\nlicense: mit\n---\n").find_value("license"), "") << "it does not begin the file";
 }
 
 TEST(FrontMatter, Lists) {
@@ -42,7 +41,7 @@ TEST(FrontMatter, Lists) {
 
 TEST(FrontMatter, AllItems) {
   const auto items = [](const std::string& yaml) {
-    return find_front_matter_values("---\n" + yaml + "\n---\n", "tags");
+    return FrontMatter("---\n" + yaml + "\n---\n").find_values("tags");
   };
   EXPECT_THAT(items("tags:\n- a\n# none\n- 'b: c'\n\n-  d # e\nother:\n- f"), testing::ElementsAre("a", "b: c", "d"));
   EXPECT_THAT(items("tags:\n  - a\n  - name: b\n    url: c\n  - d\nother: 1"), testing::ElementsAre("a", "d"));
@@ -54,8 +53,20 @@ TEST(FrontMatter, AllItems) {
 
 TEST(FrontMatter, Blocks) {
   EXPECT_EQ(license("license: >\n  mit\n  or bsd\nother: 1"), "mit or bsd");
-  EXPECT_EQ(license("license: |-\n  mit\n\n  bsd"), "mit\nbsd");
+  EXPECT_EQ(license("license: |-\n  mit\n\n  bsd"), "mit\n\nbsd");
   EXPECT_EQ(license("license: >\nother: 1"), "");
+}
+
+// A README whose front matter is not YAML has none, and states why, with the line of the file.
+TEST(FrontMatter, ThatIsNotYaml) {
+  const auto problem = [](const std::string& yaml) {
+    return FrontMatter("---\n" + yaml + "\n---\n# Title\n").problem();
+  };
+  EXPECT_EQ(problem("license: mit"), "");
+  EXPECT_EQ(FrontMatter("# Title\nlicense: [").problem(), "");
+  EXPECT_EQ(problem("license: mit\nlicense: bsd"), "line 3: the key \"license\" appears twice");
+  EXPECT_THAT(problem("license: mit\ntags: [a, b"), testing::StartsWith("line "));
+  EXPECT_EQ(license("license: mit\ntags: [a, b"), "");
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ class GeneralWriter {
   GeneralWriter(const Model& model, const std::vector<CountedTensor>& tensors, KeyValues& out)
       : model_(model),
         card_(model.card),
-        readme_(read_model_card(model)),
+        front_matter_(read_model_card(model)),
         count_(count_parameters(tensors)),
         out_(out) {}
 
@@ -125,7 +125,7 @@ class GeneralWriter {
   // Returns the values of the first of these keys that the card has.
   std::vector<std::string> find_values(std::initializer_list<std::string> keys) const {
     for (const std::string& key : keys) {
-      if (std::vector<std::string> values = find_front_matter_values(readme_, key); !values.empty()) return values;
+      if (std::vector<std::string> values = front_matter_.find_values(key); !values.empty()) return values;
     }
     return {};
   }
@@ -253,7 +253,7 @@ class GeneralWriter {
   void write_list(std::string_view name, std::initializer_list<std::string_view> keys) {
     std::vector<std::string> items;
     for (const std::string_view key : keys)
-      std::ranges::move(find_front_matter_values(readme_, key), std::back_inserter(items));
+      std::ranges::move(front_matter_.find_values(key), std::back_inserter(items));
     const std::string key = make_key(name);
     if (items.empty() || out_.has(key)) return;
     ByteWriter& out = out_.array(key, ValueType::text, items.size());
@@ -262,7 +262,7 @@ class GeneralWriter {
 
   const Model& model_;
   const Card& card_;
-  std::string readme_;  // the model card; empty: there is none
+  FrontMatter front_matter_;  // of the model card
   Count count_;
   KeyValues& out_;
   std::string name_;

@@ -107,6 +107,18 @@ void throw_if_inconsistent(Model& model, const DirectoryReader& directory) {
   throw FaultyModel(message, path, std::move(findings), std::move(model));
 }
 
+// Reads the card from config.json and the front matter of README.md.
+Card read_card_of_readme(Model& model, DirectoryReader& directory) {
+  const FrontMatter front_matter(directory.read_readme());
+  if (!front_matter.problem().empty())
+    warn(model.warnings,
+         fmt::format(
+             "the text between the lines --- is not YAML, so its license, base model and author are not read: {}",
+             front_matter.problem()),
+         directory.path(kModelCard));
+  return read_card(model.config_json, front_matter);
+}
+
 Model read_directory(DirectoryReader& directory, const LocatedWeights& found, const ReadOptions& options) {
   Model model;
   model.origin.path = directory.path();
@@ -129,7 +141,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   const std::string model_type = model.card.model_type;
   // Poise writes the card into the metadata of the weights.
   const std::optional<Card> written = has_config ? parse_card(model) : std::optional(model.card);
-  model.card = written ? *written : read_card(model.config_json, directory.read_readme());
+  model.card = written ? *written : read_card_of_readme(model, directory);
   model.card.model_type = model_type;
   std::vector<DirectoryFile> other_files = directory.read_other_files(model.warnings);
   model.origin = directory.origin();

@@ -5,10 +5,12 @@
 
 #include <poise/model.hpp>
 
+#include "formats/front_matter.hpp"
+
 namespace poise {
 
 // Returns the fields that config.json and the README's front matter state; the rest stays empty.
-Card read_card(const Attributes& config, const std::string& readme);
+Card read_card(const Attributes& config, const FrontMatter& front_matter);
 
 // Fills in empty fields of a card, for a format that stores all fields: from the model's content, from other fields,
 // and the dates from the environment variable SOURCE_DATE_EPOCH if it is set. Throws bad_argument if that is not a
