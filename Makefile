@@ -10,6 +10,7 @@
 # make wheel   builds a wheel that needs no other package in build/wheels
 # make docs    writes the pages and the reference of both interfaces as HTML to build/docs
 # make release-check   builds all packages twice, and tests them in empty systems
+# make cross-arm64   builds the command for arm64, and compares its results under QEMU with those of this machine
 # make asan    runs the tests with AddressSanitizer and UndefinedBehaviorSanitizer, and each fuzz target for 20 seconds.
 #              This and the next four targets install clang, and build with it
 # make fuzz SECONDS=60   runs each fuzz target for 60 seconds with both sanitizers; FUZZ_TARGETS="alt zt" chooses some
@@ -38,7 +39,7 @@ SCRIPTS := $(shell git ls-files '*.py' '*.pyi' 2>/dev/null)
 need = @scripts/install_dependencies.sh $(1)
 
 .PHONY: all build python dependencies demo test asan tsan fuzz fuzz-long coverage bench tidy install dist \
-        deb wheel docs release-check format format-check check-words clean
+        deb wheel docs release-check cross-arm64 format format-check check-words clean
 all: build
 
 dependencies:
@@ -137,7 +138,12 @@ docs:
 
 release-check:
 	$(call need,package)
+	$(call need,cross)
 	@JOBS=$(JOBS) scripts/release_check.sh build/release-check
+
+cross-arm64: build
+	$(call need,cross)
+	@JOBS=$(JOBS) scripts/cross_arm64.sh build/cross-arm64 $(POISE)
 
 format:
 	@clang-format-14 -i $(SOURCES)

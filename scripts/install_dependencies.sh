@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the missing Debian packages for a purpose, as root or with sudo. Does nothing, silently, if none is missing.
 #
-#     scripts/install_dependencies.sh build|mpi|python|test|clang|bench|tidy|docs|package ...
+#     scripts/install_dependencies.sh build|mpi|python|test|clang|bench|tidy|docs|package|cross ...
 set -eu
 
 # Packages for building the command and the library.
@@ -19,6 +19,8 @@ tidy="$clang clang-tidy-14"
 docs="doxygen python3"
 # Debian's packages and wheels, and a system to test them in.
 package="$python $mpi $docs git xz-utils debhelper dh-python lintian patchelf debootstrap"
+# A command for arm64, whose libraries scripts/make_sysroot.sh unpacks.
+cross="$build g++-aarch64-linux-gnu qemu-user-static debootstrap"
 
 missing=""
 for purpose in "$@"; do
@@ -32,7 +34,8 @@ for purpose in "$@"; do
     tidy) packages=$tidy ;;
     docs) packages=$docs ;;
     package) packages=$package ;;
-    *) echo "$0: unknown purpose \"$purpose\", expected build, mpi, python, test, clang, bench, tidy, docs or package" >&2; exit 2 ;;
+    cross) packages=$cross ;;
+    *) echo "$0: unknown purpose \"$purpose\", expected build, mpi, python, test, clang, bench, tidy, docs, package or cross" >&2; exit 2 ;;
   esac
   for package in $packages; do
     case " $missing " in *" $package "*) continue ;; esac

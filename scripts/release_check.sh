@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds everything that a release ships, twice, and tests it in systems of its own: release_check.sh DIRECTORY. For
-# root, with Debian's mirror; takes about as long as four builds. Prints a line for each step that ends well. STEPS:
-# some of "dist wheel deb", by default all. JOBS: processors.
+# root, with Debian's mirror; takes about as long as six builds. Prints a line for each step that ends well. STEPS:
+# some of "dist wheel deb arm64", by default all. JOBS: processors.
 set -eu
 mkdir -p "$1"
 output=$(cd "$1" && pwd)
@@ -13,7 +13,7 @@ cache=$output/empty-debian.tar
 version=$(sed -n 's/^project(poise VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 
 has_step() {
-  case " ${STEPS:-dist wheel deb} " in *" $1 "*) return 0 ;; esac
+  case " ${STEPS:-dist wheel deb arm64} " in *" $1 "*) return 0 ;; esac
   return 1
 }
 
@@ -61,5 +61,11 @@ if has_step deb; then
   done
   echo "lintian: no error, $(grep -c '^W:' "$output/lintian.log" || true) warnings"
   tests/packages/test_debs.sh "$output/debs" "$cache"
+fi
+
+if has_step arm64; then
+  [ -d "$output/unpacked" ] || unpack_into "$output/unpacked"
+  make -C "$output/unpacked" JOBS="$JOBS" build >"$output/arm64.log" 2>&1
+  scripts/cross_arm64.sh "$output/arm64" "$output/unpacked/build/release/poise"
 fi
 echo "release-check: passed"

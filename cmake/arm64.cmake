@@ -1,0 +1,17 @@
+# The toolchain of `make cross-arm64`: Debian's cross compiler, the libraries of a directory that scripts/make_sysroot.sh
+# makes (POISE_SYSROOT), and QEMU to run what is built.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES POISE_SYSROOT)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_SYSROOT ${POISE_SYSROOT})
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static;-L;${POISE_SYSROOT})
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${POISE_SYSROOT})
+set(ENV{PKG_CONFIG_LIBDIR} ${POISE_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${POISE_SYSROOT}/usr/share/pkgconfig)
+set(ENV{PKG_CONFIG_PATH} "")
