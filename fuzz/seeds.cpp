@@ -520,6 +520,13 @@ void write_text_seeds(SeedWriter& seeds) {
   seeds.seed("huggingface", "defaults",
              R"({"model_type": "llama", "hidden_size": 4, "intermediate_size": 3, "num_attention_heads": 2,
  "num_key_value_heads": 1, "num_hidden_layers": 1, "rope_scaling": {"rope_type": "default", "rope_theta": 1e6}, "tie_word_embeddings": true})");
+  seeds.seed(
+      "recipe", "models",
+      "merge_method: slerp\nbase_model: a\nmodels:\n  - model: a\n  - model: &b b\nparameters:\n  t:\n    - filter: "
+      "mlp\n      value: [0, 0.5, 1]\n    - value: 0.5\ndtype: float16\n");
+  seeds.seed("recipe", "slices",
+             "slices: [{sources: [{model: a, layer_range: [0, 1], parameters: {weight: 1, density: .5}}]}]\n"
+             "merge_method: ties\nbase_model: \"a\"\nout_dtype: ~\nlicense: >\n  mit\ntags: [x, 'y']\n");
   seeds.seed("tokenizer_files", "ids",
              fmt::format("a 4\nb 5\nab 6\n\t 7\n<eos> 3\n{}#version: 0.2\na b\nab a\n", kSeparator));
   seeds.seed("tokenizer_files", "plain", fmt::format("a\nb\n \nab\n{}a b\n", kSeparator));
@@ -643,6 +650,8 @@ void write_dictionaries(const SeedWriter& seeds) {
                                ".g_idx i32 00000000 32\n",
                                " bf16 803f ",
                                " i64 ff "});
+  words["recipe"].insert({"merge_method: ", "models:\n", "- model: ", "layer_range: [0, 2]", "parameters:\n",
+                          "slices:\n", "sources:\n", "filter: ", "value: ", "&a ", "*a", "|-\n", "!!str ", "dtype: "});
   words["tokenizer_json"].insert({"\x1e", "\"type\":\"Sequence\"", "\"ByteLevel\"", "\"Replace\"", "\"Precompiled\"",
                                   "\"Digits\"", "\"Fuse\"", "\"CTC\"", "\"TemplateProcessing\"",
                                   "\"merge_by_score\":true", "\"ignore_merges\":true", "\\p{L}",
