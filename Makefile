@@ -6,7 +6,8 @@
 # make dependencies   installs the missing packages for building and testing
 # make install DESTDIR=... PREFIX=/usr/local   builds and installs
 # make dist    writes a source archive of the last commit to build/dist
-# make deb     builds Debian's packages of the last commit in build/deb; docs/packages.md describes this and the next targets
+# make deb     builds Debian's packages of the last commit in build/deb; docs/packages.md describes this and the next
+#              targets
 # make wheel   builds a wheel that needs no other package in build/wheels
 # make docs    writes the pages and the reference of both interfaces as HTML to build/docs
 # make release-check   builds all packages twice, and tests them in empty systems

@@ -1,5 +1,5 @@
-# The toolchain of `make cross-arm64`: Debian's cross compiler, the libraries of a directory that scripts/make_sysroot.sh
-# makes (POISE_SYSROOT), and QEMU to run what is built.
+# The toolchain of `make cross-arm64`: Debian's cross compiler, the libraries of a directory that
+# scripts/make_sysroot.sh makes (POISE_SYSROOT), and QEMU to run the built programs.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES POISE_SYSROOT)

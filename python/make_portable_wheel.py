@@ -33,7 +33,7 @@ def run(*command):
 
 
 def find_libraries(path):
-    """{name: path} of the libraries that a file needs, directly or through others, without the system's."""
+    """Returns {name: path} of the libraries that a file needs, directly or through others, without the system's."""
     found = {}
     for line in run("ldd", path).splitlines():
         name, _, rest = line.strip().partition(" => ")
@@ -50,7 +50,7 @@ def list_needed(path):
 
 
 def find_glibc(path):
-    """N of the oldest glibc 2.N that can load a file."""
+    """Returns N of the oldest glibc 2.N that can load a file."""
     minor = 17  # of the oldest policy in use
     for kind, version in re.findall(r"Name: (GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+)", run("readelf", "-V", path)):
         numbers = tuple(map(int, version.split(".")))
@@ -65,7 +65,7 @@ def find_glibc(path):
 
 
 def find_licence(path):
-    """The copyright file of the Debian package that a library belongs to."""
+    """Finds the copyright file of the Debian package that a library belongs to; None if there is none."""
     for name in (path, path.resolve()):
         owner = subprocess.run(["dpkg-query", "-S", f"*{name.name}"], capture_output=True, text=True).stdout
         for line in owner.splitlines():

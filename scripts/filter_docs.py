@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Doxygen reads in place of a file (its INPUT_FILTER): filter_docs.py FILE, to standard output.
+"""Prints the text that Doxygen reads in place of a file (its INPUT_FILTER): filter_docs.py FILE.
 
 Headers: plain comments become Doxygen's, since Poise's headers have no others. Pages: headings get the anchors that
 other sites give them, with the page's name, since Doxygen's anchors are global; links lead to these anchors, and links
@@ -23,7 +23,7 @@ def is_page(path):
 
 
 def make_slug(heading):
-    """The anchor of a heading: lower case, hyphens for spaces, and neither marks nor quotes."""
+    """Makes the anchor of a heading: lower case, hyphens for spaces, and neither marks nor quotes."""
     text = re.sub(r"[`*]", "", LINK.sub(r"\1", heading)).lower()
     return re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-")
 
@@ -47,8 +47,8 @@ def convert_links(line, path):
 
 
 def convert_span(found):
-    """Code within a line. In spans of one backtick, an apostrophe ends the span for Doxygen. It finds no end after a
-    backslash or a backtick, nor after an odd number of quotes."""
+    """Converts code within a line. In spans of one backtick, an apostrophe ends the span for Doxygen. It finds no
+    end after a backslash or a backtick, nor after an odd number of quotes."""
     text = found[2]
     if not re.search(r"\\$|`", text) and text.count('"') % 2 == 0:
         return f"``{text}``"
@@ -85,7 +85,7 @@ def filter_page(path):
 
 
 def escape(text):
-    """Text that Doxygen would take for commands, tags, links or entities stands for itself."""
+    """Escapes text that Doxygen would take for commands, tags, links or entities."""
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(part if index % 2 else re.sub(r"([\\@<>#&])", r"\\\1", part) for index, part in enumerate(parts))
 
