@@ -34,6 +34,12 @@ struct FloatSums {
   double squares = 0;    // of these
 };
 
+// Sums up the squares of the first numbers of a run.
+struct SquareSum {
+  std::size_t count = 0;
+  float squares = 0;
+};
+
 // Adds a number that the vector loops leave over.
 inline void add_number(float number, float smallest_normal, FarNumbers& far, Summary& summary, FloatSums& sums) {
   if (std::isnan(number)) {
@@ -243,6 +249,32 @@ std::size_t SummarizeF16(const std::byte* in, std::size_t count, float smallest_
 #endif
 }
 
+// Returns the sum of the squares of whole steps, and how many numbers these are.
+template <typename StoredType>
+HWY_INLINE SquareSum SumSquares(const std::byte* in, std::size_t count) {
+  FloatVec sum0 = hn::Zero(kFloats);
+  FloatVec sum1 = sum0;
+  std::size_t i = 0;
+  for (; i + kStep <= count; i += kStep) {
+    const FloatVec first = StoredType::Load(in + i * StoredType::kBytes);
+    const FloatVec second = StoredType::Load(in + (i + kLanes) * StoredType::kBytes);
+    sum0 = hn::MulAdd(first, first, sum0);
+    sum1 = hn::MulAdd(second, second, sum1);
+  }
+  return {i, hn::GetLane(hn::SumOfLanes(kFloats, hn::Add(sum0, sum1)))};
+}
+
+SquareSum SumSquaresF32(const std::byte* in, std::size_t count) { return SumSquares<StoredF32>(in, count); }
+SquareSum SumSquaresBf16(const std::byte* in, std::size_t count) { return SumSquares<StoredBf16>(in, count); }
+SquareSum SumSquaresF16(const std::byte* in, std::size_t count) {
+#if POISE_HAS_F16
+  return SumSquares<StoredF16>(in, count);
+#else
+  (void)in, (void)count;
+  return {};
+#endif
+}
+
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -253,6 +285,9 @@ namespace {
 HWY_EXPORT(SummarizeF32);
 HWY_EXPORT(SummarizeBf16);
 HWY_EXPORT(SummarizeF16);
+HWY_EXPORT(SumSquaresF32);
+HWY_EXPORT(SumSquaresBf16);
+HWY_EXPORT(SumSquaresF16);
 
 }  // namespace
 
@@ -374,6 +409,41 @@ Summary summarize(std::span<const double> numbers, double smallest_normal) {
     if (std::isfinite(number)) moments.squares += distance * distance;
   }
   return summary;
+}
+
+namespace {
+
+// Completes a sum of float32, which holds only squares of usual numbers. number_at(i) returns one as float64.
+template <typename NumberAt>
+double finish_squares(const SquareSum& begun, std::size_t count, const NumberAt& number_at) {
+  constexpr float kSmall = 1e-30F;
+  const bool is_usual = begun.count > 0 && begun.squares > kSmall && std::isfinite(begun.squares);
+  double sum = is_usual ? static_cast<double>(begun.squares) : 0;
+  for (std::size_t i = is_usual ? begun.count : 0; i < count; ++i) {
+    const double number = number_at(i);
+    sum += std::isfinite(number) ? number * number : NAN;
+  }
+  return sum;
+}
+
+}  // namespace
+
+double sum_squares(std::span<const float> numbers) {
+  const SquareSum begun = HWY_DYNAMIC_DISPATCH(SumSquaresF32)(std::as_bytes(numbers).data(), numbers.size());
+  return finish_squares(begun, numbers.size(), [&](std::size_t i) { return static_cast<double>(numbers[i]); });
+}
+
+double sum_squares(std::span<const double> numbers) {
+  return finish_squares({}, numbers.size(), [&](std::size_t i) { return numbers[i]; });
+}
+
+double sum_stored_squares(DType dtype, std::span<const std::byte> numbers) {
+  const std::size_t count = numbers.size() / 2;
+  const SquareSum begun = dtype == DType::f16 ? HWY_DYNAMIC_DISPATCH(SumSquaresF16)(numbers.data(), count)
+                                              : HWY_DYNAMIC_DISPATCH(SumSquaresBf16)(numbers.data(), count);
+  return finish_squares(begun, count, [&](std::size_t i) {
+    return static_cast<double>(decode_float(dtype, load_le<std::uint16_t>(numbers.data() + 2 * i)));
+  });
 }
 
 LargestRow find_largest_row(std::span<const float> rows, std::size_t length) {

@@ -65,6 +65,13 @@ std::optional<Summary> summarize_stored(DType dtype, std::span<const std::byte> 
                                         FarNumbers& far);
 Summary summarize(std::span<const double> numbers, double smallest_normal);
 
+// Return the sum of the squares; NaN if a number is not finite. The sum of usual float32 numbers has the precision of
+// float32, since it is drawn, not printed.
+double sum_squares(std::span<const float> numbers);
+double sum_squares(std::span<const double> numbers);
+// Does the same for numbers as they are stored: f16 or bf16.
+double sum_stored_squares(DType dtype, std::span<const std::byte> numbers);
+
 // Finds the first row with the largest root mean square of its finite numbers. Requires: rows of `length` numbers, at
 // least one row.
 struct LargestRow {

@@ -18,6 +18,7 @@
 #include "numeric/summary_kernels.hpp"
 #include "ops/name_patterns.hpp"
 #include "ops/shared_bytes.hpp"
+#include "ops/tensor_details.hpp"
 #include "ops/tensor_elements.hpp"
 #include "views/computed_blob.hpp"
 #include "views/dense.hpp"
@@ -47,6 +48,7 @@ struct Piece {
   Moments row = {};                                       // of that single row
   std::optional<TensorStatistics::Channel> largest = {};  // of whole rows
   std::vector<double> sample = {};                        // finite numbers
+  CellSums cells = {};
 };
 
 // Ignores a channel without finite numbers, whose rms is NaN.
@@ -61,9 +63,10 @@ struct Work {
   std::size_t index;  // among the results
   std::optional<Tensor> stored_values = {};
   std::optional<TensorElements> elements = {};
-  std::uint64_t count;           // of the elements that are read
-  std::uint64_t row_length = 1;  // elements
-  std::uint64_t step = 1;        // of the sample
+  std::uint64_t count;                // of the elements that are read
+  std::uint64_t row_length = 1;       // elements
+  std::uint64_t step = 1;             // of the sample
+  std::optional<CellGrid> grid = {};  // no grid: no map is wanted
 
   Work(const Tensor& given, std::size_t at) : tensor(given), index(at), count(given.elements()) {
     step = find_sample_step(count);
@@ -127,6 +130,11 @@ class PieceSums {
     if (first == piece_.begin) guess(block);
     add_summary(summarize_block(block), first, block.size());
     add_to_sample(first, block.size(), [&](std::size_t i) { return static_cast<double>(block[i]); });
+    if (work_.grid) {
+      work_.grid->add(
+          first, block.size(),
+          [&](std::size_t at, std::size_t length) { return sum_squares(block.subspan(at, length)); }, piece_.cells);
+    }
     if (has_short_rows()) add_short_rows(block, first / work_.row_length);
   }
 
@@ -141,6 +149,7 @@ class PieceSums {
     add_to_sample(first, count, [&](std::size_t i) {
       return static_cast<double>(elements.decode(stored.subspan(i * TensorElements::kStoredBytes)));
     });
+    if (work_.grid) add_stored_cells(stored, first, count);
     return true;
   }
 
@@ -156,6 +165,16 @@ class PieceSums {
     piece_.row.merge(summary.moments);
     if (!work_.has_long_rows() && (first + count) % work_.row_length == 0)
       choose_larger(piece_.largest, {first / work_.row_length, std::exchange(piece_.row, {}).find_rms()});
+  }
+
+  void add_stored_cells(std::span<const std::byte> stored, std::uint64_t first, std::size_t count) {
+    constexpr std::size_t kBytes = TensorElements::kStoredBytes;
+    work_.grid->add(
+        first, count,
+        [&](std::size_t at, std::size_t length) {
+          return sum_stored_squares(work_.elements->dtype(), stored.subspan(at * kBytes, length * kBytes));
+        },
+        piece_.cells);
   }
 
   void guess(std::span<const float> block) {
@@ -201,6 +220,7 @@ class PieceSums {
 
 template <typename Number>
 void read_piece(const Work& work, Piece& piece, BlobStream* stream) {
+  if (work.grid) piece.cells = work.grid->make_sums(piece.begin, piece.end);
   PieceSums<Number> sums(work, piece);
   read_blocks<Number>(
       work, piece.begin, piece.end, stream,
@@ -251,12 +271,15 @@ struct Sums {
   Moments row;
   std::optional<TensorStatistics::Channel> largest;
   std::vector<double> sample;
-  std::vector<Piece> pieces;  // without their samples
+  std::vector<double> cells;
+  std::vector<Piece> pieces;  // without their samples and cells
 
   void add(Piece piece) {
     summary.merge(piece.summary);
     sample.insert(sample.end(), piece.sample.begin(), piece.sample.end());
     piece.sample = {};
+    if (work->grid) work->grid->merge(piece.cells, cells);
+    piece.cells = {};
     if (work->has_long_rows()) {
       row.merge(piece.row);
       if (piece.end % work->row_length == 0)
@@ -268,18 +291,20 @@ struct Sums {
   }
 };
 
-Histogram make_histogram(const TensorStatistics& result, const std::vector<double>& sample, std::uint64_t zeros) {
-  Histogram histogram;
+// Counts the sample in the parts of a histogram. `zeros`: of a sparse tensor, which the sample lacks.
+template <typename Counts>
+void count_sample(const TensorStatistics& result, const std::vector<double>& sample, std::uint64_t zeros,
+                  Counts& histogram) {
   histogram.low = std::max(result.min, result.mean - kHistogramDeviations * result.deviation);
   histogram.high = std::min(result.max, result.mean + kHistogramDeviations * result.deviation);
   const double half = histogram.high / 2 - histogram.low / 2;  // the whole may overflow
+  const auto parts = static_cast<double>(histogram.counts.size());
   const auto count = [&](double number, std::uint64_t times) {
-    const double place = half > 0 ? (number / 2 - histogram.low / 2) / half * 8 : 0;
-    histogram.counts[static_cast<std::size_t>(std::clamp(place, 0.0, 7.0))] += times;
+    const double place = half > 0 ? (number / 2 - histogram.low / 2) / half * parts : 0;
+    histogram.counts[static_cast<std::size_t>(std::clamp(place, 0.0, parts - 1))] += times;
   };
   for (const double number : sample) count(number, 1);
   if (zeros > 0) count(0, zeros);
-  return histogram;
 }
 
 // Names a part of a tensor whose outliers are counted by another pass.
@@ -313,7 +338,9 @@ void count_outliers(const Sums& sums, TensorStatistics& result, std::vector<Reco
   if (0 < low || 0 > high) result.outliers += result.elements - sums.work->count;  // zeros of a sparse tensor
 }
 
-void finish(Sums& sums, TensorStatistics& result, std::vector<Recount>& recounts) {
+// Completes the statistics of a tensor; `details` may be null.
+void finish(Sums& sums, TensorStatistics& result, TensorDetails* details, std::vector<Recount>& recounts) {
+  if (details != nullptr && sums.work->grid) details->map = sums.work->grid->make_map(sums.cells);
   const std::uint64_t unstored = result.elements - sums.work->count;
   if (unstored > 0) sums.summary.merge({.moments = {.count = unstored}, .min = 0, .max = 0, .zeros = unstored});
   const Summary& summary = sums.summary;
@@ -329,7 +356,12 @@ void finish(Sums& sums, TensorStatistics& result, std::vector<Recount>& recounts
   result.mean = is_constant ? result.min : summary.moments.find_mean();
   result.deviation = is_constant ? 0 : summary.moments.find_deviation();
   result.rms = is_constant ? std::abs(result.min) : summary.moments.find_rms();
-  result.histogram = make_histogram(result, sums.sample, unstored / sums.work->step);
+  const std::uint64_t unstored_sample = unstored / sums.work->step;
+  count_sample(result, sums.sample, unstored_sample, result.histogram.emplace());
+  if (details != nullptr) {
+    details->histogram.counts.resize(kFineBins);
+    count_sample(result, sums.sample, unstored_sample, details->histogram);
+  }
   if (!is_constant) count_outliers(sums, result, recounts);
 }
 
@@ -350,7 +382,11 @@ std::string find_problem(const Tensor& tensor) {
 
 class Statistics {
  public:
-  Statistics(const std::vector<const Tensor*>& tensors, const Progress& progress) {
+  using FindSide = std::function<std::size_t(const Tensor&)>;
+
+  // Without `find_side`, makes no details.
+  Statistics(const std::vector<const Tensor*>& tensors, const Progress& progress, FindSide find_side = {})
+      : find_side_(std::move(find_side)) {
     std::uint64_t bytes = 0;
     for (const Tensor* tensor : tensors) {
       result_.tensors.push_back({.name = tensor->name,
@@ -363,7 +399,10 @@ class Statistics {
       waiting_.push_back({tensor, result_.tensors.size() - 1});
     }
     meter_.emplace(progress, bytes);
+    if (find_side_) details_.resize(tensors.size());
   }
+
+  std::vector<TensorDetails> take_details() { return std::move(details_); }
 
   ModelStatistics compute() {
     process_in_order<Item>([this](Item& item) { return cut(item); }, [this](Item& item) { make(item); },
@@ -402,6 +441,9 @@ class Statistics {
       const auto& [tensor, index] = waiting_[next_++];
       work_ = std::make_shared<Work>(*tensor, index);
       work_->elements.emplace(work_->numbers());
+      if (find_side_ && !work_->stored_values) {
+        if (const CellGrid grid(tensor->shape, find_side_(*tensor)); !grid.empty()) work_->grid = grid;
+      }
       at_ = 0;
     }
     item.work = work_;
@@ -432,7 +474,7 @@ class Statistics {
     const Work& work = *item.work;
     if (work.stored_values) sums_->largest = item.largest_sparse;
     if (item.end == work.count) {
-      finish(*sums_, result_.tensors[work.index], recounts_);
+      finish(*sums_, result_.tensors[work.index], details_.empty() ? nullptr : &details_[work.index], recounts_);
       sums_.reset();
     }
     item.work.reset();
@@ -455,7 +497,9 @@ class Statistics {
     std::size_t index;
   };
 
+  FindSide find_side_;
   ModelStatistics result_;
+  std::vector<TensorDetails> details_;
   std::vector<Waiting> waiting_;
   std::optional<Meter> meter_;
   // The place of cut() in the tensors.
@@ -472,6 +516,17 @@ class Statistics {
 ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options) {
   const std::vector<const Tensor*> tensors = select_tensors(model, options.only, options.skip);
   return run_naming_parts({&model}, [&] { return Statistics(tensors, options.progress).compute(); });
+}
+
+DetailedStatistics compute_details(const Model& model, const std::vector<const Tensor*>& tensors,
+                                   const std::function<std::size_t(const Tensor&)>& find_side,
+                                   const Progress& progress) {
+  return run_naming_parts({&model}, [&] {
+    Statistics statistics(tensors, progress, find_side);
+    DetailedStatistics result{statistics.compute().tensors, {}};
+    result.details = statistics.take_details();
+    return result;
+  });
 }
 
 }  // namespace poise

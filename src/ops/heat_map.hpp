@@ -1,0 +1,76 @@
+// HeatMap: a tensor in few cells. Each cell has the root mean square of the elements in neighbouring rows and columns.
+//
+// A tensor of more than two dimensions is a matrix of its last one, a vector is a matrix of one row. Column j of m is
+// in cell j * columns / m, rounded down; rows alike.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+struct HeatMap {
+  std::size_t rows = 0;     // of cells; 0: there is no map
+  std::size_t columns = 0;  // of cells
+  std::vector<double> rms;  // row by row; NaN where a number is not finite
+};
+
+// Sums up squares in rows of cells, from `first_row` on.
+struct CellSums {
+  std::size_t first_row = 0;
+  std::vector<double> squares;
+};
+
+// Divides the elements of a tensor into cells.
+class CellGrid {
+ public:
+  // Makes no cells for a tensor without elements, or where `side` is 0. A vector gets a row of up to side * 4 cells.
+  CellGrid(const Shape& shape, std::size_t side);
+
+  bool empty() const { return columns_ == 0; }
+
+  // Returns zeros for the cells of the elements [begin, end).
+  CellSums make_sums(std::uint64_t begin, std::uint64_t end) const;
+
+  // Adds the elements [first, first + count). sum_squares(at, length) returns the sum of `length` squares from element
+  // first + at on, NaN if one of them is not finite. Requires: `sums` has the cells of these elements.
+  template <typename SumSquares>
+  void add(std::uint64_t first, std::size_t count, const SumSquares& sum_squares, CellSums& sums) const {
+    for (std::size_t at = 0; at < count;) {
+      const std::uint64_t element = first + at;
+      const std::uint64_t column = element % length_;
+      const auto in_row = static_cast<std::size_t>(std::min<std::uint64_t>(count - at, length_ - column));
+      double* const row = sums.squares.data() + (find_row(element) - sums.first_row) * columns_;
+      std::size_t cell = find_column(column);
+      for (std::size_t done = 0; done < in_row; ++cell) {
+        const auto length =
+            static_cast<std::size_t>(std::min<std::uint64_t>(in_row - done, starts_[cell + 1] - column - done));
+        row[cell] += sum_squares(at + done, length);
+        done += length;
+      }
+      at += in_row;
+    }
+  }
+
+  // Adds sums of some cells to those of all, which may be empty.
+  void merge(const CellSums& part, std::vector<double>& all) const;
+  HeatMap make_map(const std::vector<double>& squares) const;
+
+ private:
+  std::size_t find_row(std::uint64_t element) const {
+    return static_cast<std::size_t>(element / length_ * rows_ / height_);
+  }
+  std::size_t find_column(std::uint64_t column) const { return static_cast<std::size_t>(column * columns_ / length_); }
+
+  std::uint64_t height_ = 0;  // rows of the matrix
+  std::uint64_t length_ = 1;  // columns of the matrix
+  std::size_t rows_ = 0;      // of cells
+  std::size_t columns_ = 0;
+  std::vector<std::uint64_t> starts_;  // the first column of each cell, and the end
+};
+
+}  // namespace poise
