@@ -110,8 +110,9 @@ class FileCheck final : public Visitor {
 // digest as a whole.
 class ModelCheck {
  public:
-  ModelCheck(const Model& model, IoMode io, const Progress& progress)
-      : parts_(list_parts(model)),
+  ModelCheck(const Model& model, IoMode io, const Progress& progress, const CheckHooks* hooks)
+      : hooks_(hooks),
+        parts_(list_parts(model)),
         outcomes_(parts_.size()),
         same_part_(find_same_values_before(parts_)),
         same_indices_(find_same_indices_before(model)) {
@@ -124,19 +125,14 @@ class ModelCheck {
       if (!same_part_[i]) own_.push_back(i);
     }
     add_files(model, io);
-    std::vector<std::uint64_t> sizes;
-    for (const std::size_t i : own_) bytes_ = saturating_add(bytes_, sizes.emplace_back(parts_[i].part->blob->size()));
+    for (const std::size_t i : own_) bytes_ = saturating_add(bytes_, sizes_.emplace_back(parts_[i].part->blob->size()));
     std::uint64_t bytes_read = bytes_;
-    for (const FileItem& file : files_) bytes_read = saturating_add(bytes_read, sizes.emplace_back(file.all->size()));
+    for (const FileItem& file : files_) bytes_read = saturating_add(bytes_read, sizes_.emplace_back(file.all->size()));
     meter_.emplace(progress, bytes_read);
-    scan_.emplace(sizes, [this](std::size_t index) {
-      return index < own_.size() ? visit_part(own_[index]) : visit_file(files_[index - own_.size()]);
-    });
   }
 
   void run(VerifyReport& report) {
-    scan_->start();
-    scan_->finish();
+    scan_all();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       if (same_part_[i]) copy_part_result(i, *same_part_[i]);
     }
@@ -170,6 +166,41 @@ class ModelCheck {
     std::optional<Finding> finding = {};
   };
 
+  // Returns a scan of the items [first, last): parts of own_, then files.
+  std::unique_ptr<Scan> start_scan(std::size_t first, std::size_t last) {
+    auto scan = std::make_unique<Scan>(std::span(sizes_).subspan(first, last - first), [this, first](std::size_t i) {
+      const std::size_t item = first + i;
+      return item < own_.size() ? visit_part(own_[item]) : visit_file(files_[item - own_.size()]);
+    });
+    scan->start();
+    return scan;
+  }
+
+  // Reads everything at once, or with hooks in batches: while a batch is used, the next one is being read.
+  void scan_all() {
+    if (hooks_ == nullptr || !hooks_->after_batch) return start_scan(0, sizes_.size())->finish();
+    std::vector<const Tensor*> read;  // by the scan that is in work
+    std::unique_ptr<Scan> scan;
+    std::size_t item = 0;
+    for (std::size_t t = 0; t < tensors_.size();) {
+      std::vector<const Tensor*> batch;
+      std::uint64_t bytes = 0;
+      const std::size_t first = item;
+      for (; t < tensors_.size() && bytes < kHookBatchBytes; ++t) {
+        batch.push_back(tensors_[t].tensor);
+        for (; item < own_.size() && own_[item] < tensors_[t].last; ++item) bytes = saturating_add(bytes, sizes_[item]);
+      }
+      if (scan) scan->finish();
+      scan = start_scan(first, item);
+      if (!read.empty()) hooks_->after_batch(read);
+      read = std::move(batch);
+    }
+    if (scan) scan->finish();
+    scan = start_scan(own_.size(), sizes_.size());
+    if (!read.empty()) hooks_->after_batch(read);
+    scan->finish();
+  }
+
   void add_files(const Model& model, IoMode io) {
     for (const FileDigest& file : model.origin.file_digests) {
       if (is_computable(file.digest.algorithm)) {
@@ -186,8 +217,10 @@ class ModelCheck {
 
   Visit visit_part(std::size_t i) {
     const auto& [tensor, part] = parts_[i];
-    return PartCheck::visit(*tensor, *part, outcomes_[i],
-                            [this, tensor = tensor](std::uint64_t bytes) { meter_->advance(bytes, tensor->name); });
+    return PartCheck::visit(
+        *tensor, *part, outcomes_[i],
+        [this, tensor = tensor](std::uint64_t bytes) { meter_->advance(bytes, tensor->name); },
+        hooks_ != nullptr && hooks_->hashes != nullptr);
   }
 
   Visit visit_file(FileItem& item) {
@@ -219,7 +252,15 @@ class ModelCheck {
         item.findings);
   }
 
+  void add_hashes(std::vector<PartHash>& hashes) const {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const std::string& sha256 = outcomes_[same_part_[i].value_or(i)].sha256;
+      if (!sha256.empty()) hashes.push_back({parts_[i].tensor->name, parts_[i].part->role, sha256});
+    }
+  }
+
   void add_to(VerifyReport& report) {
+    if (hooks_ != nullptr && hooks_->hashes != nullptr) add_hashes(*hooks_->hashes);
     report.bytes = bytes_;
     for (TensorItem& item : tensors_) {
       const std::size_t before = report.faults.size();
@@ -233,6 +274,10 @@ class ModelCheck {
     report.file_digests = files_.size();
   }
 
+  // A batch that hooks use, with the next one, should fit the page cache; it has work for many processors.
+  static constexpr std::uint64_t kHookBatchBytes = 2 * Scan::kBatchBytes;
+
+  const CheckHooks* hooks_;  // null: none
   std::vector<PartRef> parts_;
   std::vector<PartOutcome> outcomes_;  // of the parts
   SameBefore same_part_;               // the earlier part with the same outcome
@@ -241,9 +286,9 @@ class ModelCheck {
   std::vector<std::size_t> own_;  // parts that share no bytes with an earlier one
   std::vector<FileItem> files_;   // with a digest that can be computed
   std::vector<Finding> file_findings_;
-  std::uint64_t bytes_ = 0;  // of the parts that are read
+  std::uint64_t bytes_ = 0;           // of the parts that are read
+  std::vector<std::uint64_t> sizes_;  // of own_, then of files_
   std::optional<Meter> meter_;
-  std::optional<Scan> scan_;
 };
 
 // Reports code in a file that other programs take for a pickle, if the reader of its format does not look for code.
@@ -276,13 +321,14 @@ std::size_t VerifyReport::errors() const {
 
 std::size_t VerifyReport::warnings() const { return faults.size() - errors(); }
 
-VerifyReport verify_input(const Input& given, const ReadOptions& options, const Progress& progress) {
+VerifyReport verify_input(const Input& given, const ReadOptions& options, const Progress& progress,
+                          const CheckHooks* hooks) {
   VerifyReport report;
   const auto check_tensors = [&](const Model& model) {
     report.format = model.origin.format;
     report.tensors = model.size();
     report.has_digests = has_digests(model);
-    ModelCheck check(model, options.io, progress);
+    ModelCheck check(model, options.io, progress, hooks);
     check.run(report);
     return check.collect_file_findings();
   };

@@ -1,6 +1,13 @@
 // verify() of a file or directory that is open already, such as a stream.
 #pragma once
 
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poise/hash.hpp>
+#include <poise/model.hpp>
 #include <poise/progress.hpp>
 #include <poise/verify.hpp>
 
@@ -8,7 +15,16 @@
 
 namespace poise {
 
-// Does what verify() does, without the comparison with names of the Hub's cache.
-VerifyReport verify_input(const Input& input, const ReadOptions& options, const Progress& progress);
+// Asks a check for more: the hashes of all parts, and calls that read the tensors while the page cache has their bytes.
+struct CheckHooks {
+  // Gets the tensors whose parts the check has just read. The check goes on with the next ones meanwhile.
+  std::function<void(std::span<const Tensor* const>)> after_batch;
+  // Gets the hashes of the parts in the model's order, without those that could not be read.
+  std::vector<PartHash>* hashes = nullptr;
+};
+
+// Does what verify() does, without the comparison with names of the Hub's cache. `hooks`: null for none.
+VerifyReport verify_input(const Input& input, const ReadOptions& options, const Progress& progress,
+                          const CheckHooks* hooks = nullptr);
 
 }  // namespace poise

@@ -23,9 +23,10 @@ Finding make_finding(const Error& error, std::string_view where) {
           error.path(), error.offset()};
 }
 
-Visit PartCheck::visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance) {
+Visit PartCheck::visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance,
+                       bool wants_sha256) {
   auto check = std::make_unique<PartCheck>(tensor, part, outcome, std::move(advance));
-  const bool sha256 = check->claim_ && check->claim_->needs_sha256();
+  const bool sha256 = wants_sha256 || (check->claim_ && check->claim_->needs_sha256());
   return {part.blob, sha256, std::move(check)};
 }
 
@@ -53,6 +54,7 @@ void PartCheck::update(std::span<const std::byte> bytes) {
 
 void PartCheck::end(std::string sha256) {
   report_values(true);
+  outcome_.sha256 = sha256;
   if (!claim_) return;
   if (const auto problem = claim_->find_mismatch(std::move(sha256))) report(Severity::error, *problem);
   outcome_.checked_digest = true;

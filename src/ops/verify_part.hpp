@@ -54,6 +54,7 @@ Finding make_finding(const Error& error, std::string_view where = {});
 
 struct PartOutcome {
   bool checked_digest = false;
+  std::string sha256 = {};  // of the decoded bytes; empty: nobody asked, or the part could not be read
   std::vector<Finding> findings;
 };
 
@@ -65,8 +66,9 @@ class PartCheck final : public Visitor {
   // part, outcome.
   PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance);
 
-  // Returns the visit for a scan.
-  static Visit visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance);
+  // Returns the visit for a scan. `wants_sha256`: the outcome gets the part's.
+  static Visit visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance,
+                     bool wants_sha256 = false);
 
   void update(std::span<const std::byte> bytes) override;
   void end(std::string sha256) override;
