@@ -226,8 +226,13 @@ CompareElements choose_comparison(DType a, DType b) {
   });
 }
 
+// Requires: bytes of a vector, which are aligned for any type.
+std::span<const float> view_floats(const std::vector<std::byte>& bytes, std::size_t count) {
+  return {reinterpret_cast<const float*>(bytes.data()), count};
+}
+
 TensorDifference::Values compare_runs(const Run& left, const Run& right, std::uint64_t elements, double tolerance,
-                                      const std::function<void(std::uint64_t)>& compared) {
+                                      const std::function<void(std::uint64_t)>& compared, const SeeFloats& see) {
   const CompareElements compare = choose_comparison(left.number, right.number);
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, elements));
   std::vector<std::byte> a(most * left.count_element_bytes());
@@ -238,6 +243,8 @@ TensorDifference::Values compare_runs(const Run& left, const Run& right, std::ui
     left.blob->read(done * left.count_element_bytes(), std::span(a).first(count * left.count_element_bytes()));
     right.blob->read(done * right.count_element_bytes(), std::span(b).first(count * right.count_element_bytes()));
     compare(a.data(), b.data(), count, left.numbers, differences);
+    if (see && left.number == DType::f32 && right.number == DType::f32 && left.numbers == 1)
+      see(done, view_floats(a, count), view_floats(b, count));
     compared(count);
     done += count;
   }
@@ -294,9 +301,9 @@ bool have_like_numbers(const Tensor& a, const Tensor& b) {
 }
 
 TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,
-                                         const std::function<void(std::uint64_t)>& compared) {
+                                         const std::function<void(std::uint64_t)>& compared, const SeeFloats& see) {
   if (is_sparse(a) && is_sparse(b)) return compare_stored(a, b, tolerance, compared);
-  return compare_runs(make_run(a), make_run(b), a.elements(), tolerance, compared);
+  return compare_runs(make_run(a), make_run(b), a.elements(), tolerance, compared, see);
 }
 
 bool is_same_number(float a, float b) { return is_same(a, b); }

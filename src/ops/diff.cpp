@@ -190,7 +190,8 @@ enum class Equality : std::uint8_t { none, bytes, numbers, tolerance };
 // Returns the difference between two tensors of the same name; std::nullopt if they are equal. `equality` gets the way
 // in which they are equal. Equal bytes are not compared as numbers.
 std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const DiffOptions& options,
-                                        Equality& equality, const std::function<void(std::uint64_t)>& compared) {
+                                        Equality& equality, const std::function<void(std::uint64_t)>& compared,
+                                        const ObserveTensor& observe) {
   const bool have_numbers = a.shape == b.shape && have_like_numbers(a, b);
   const bool is_same_kind = have_same_kind(a, b);
   if (is_same_kind && (!have_numbers || have_same_scheme(a, b)) && have_same_parts(a, b)) {
@@ -199,7 +200,7 @@ std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const 
     return std::nullopt;
   }
   std::optional<TensorDifference::Values> values;
-  if (have_numbers) values = compare_numbers(a, b, options.tolerance, compared);
+  if (have_numbers) values = compare_numbers(a, b, options.tolerance, compared, observe ? observe(a) : SeeFloats());
   const bool same_beside_data = a.layout != Layout::dense || b.layout != Layout::dense || have_same_parts(a, b, "data");
   if ((is_same_kind || options.values) && values && values->different == 0 && same_beside_data) {
     // Other layouts can hold the same numbers in several ways.
@@ -267,7 +268,8 @@ std::vector<std::string> select_names(const Model& a, const Model& b, const Diff
 }
 
 void compare_tensors(const Model& a, const Model& b, const std::vector<std::string>& ordered,
-                     const DiffOptions& options, const Progress& progress, DiffReport& report) {
+                     const DiffOptions& options, const Progress& progress, const ObserveTensor& observe,
+                     DiffReport& report) {
   std::vector<std::optional<TensorDifference>> found(ordered.size());
   std::atomic<std::size_t> equal_as_numbers = 0;
   std::atomic<std::size_t> within_tolerance = 0;
@@ -288,9 +290,10 @@ void compare_tensors(const Model& a, const Model& b, const std::vector<std::stri
     }
     const bool sparse = is_sparse(*left);  // progress through its bytes does not give progress through its elements
     Equality equality = Equality::none;
-    found[i] = compare(*left, *right, options, equality, [&](std::uint64_t elements) {
+    const auto compared = [&](std::uint64_t elements) {
       meter.advance(sparse ? 0 : count_compared_bytes(elements), ordered[i]);
-    });
+    };
+    found[i] = compare(*left, *right, options, equality, compared, observe);
     if (equality == Equality::numbers) ++equal_as_numbers;
     if (equality == Equality::tolerance) ++within_tolerance;
     if (sparse) meter.advance(measure_work(*left), ordered[i]);
@@ -312,7 +315,7 @@ void compare_tensors(const Model& a, const Model& b, const std::vector<std::stri
 }
 
 DiffReport compare_models(const Model& a, const Model& b, const std::vector<std::string>& names,
-                          const DiffOptions& options, const Progress& progress) {
+                          const DiffOptions& options, const Progress& progress, const ObserveTensor& observe) {
   DiffReport report;
   if (!options.values) {
     compare_maps("card.", card_to_attributes(a.card), card_to_attributes(b.card), report.fields);
@@ -320,24 +323,27 @@ DiffReport compare_models(const Model& a, const Model& b, const std::vector<std:
     compare_vocabulary(a, b, report.fields);
     compare_maps("attributes.", a.attributes, b.attributes, report.fields);
   }
-  compare_tensors(a, b, names, options, progress, report);
+  compare_tensors(a, b, names, options, progress, observe, report);
   return report;
 }
 
 }  // namespace
 
-DiffReport diff(const Model& a, const Model& b, const DiffOptions& options) {
+DiffReport diff(const Model& a, const Model& b, const DiffOptions& options) { return diff_observed(a, b, options, {}); }
+
+DiffReport diff_observed(const Model& a, const Model& b, const DiffOptions& options, const ObserveTensor& observe) {
   if (!(options.tolerance >= 0))
     throw Error(ErrorKind::bad_argument, fmt::format("the tolerance is {}, expected 0 or more", options.tolerance));
   const std::vector<std::string> names = select_names(a, b, options);
   return run_naming_parts({&a, &b}, [&] {
-    if (!options.verify) return compare_models(a, b, names, options, options.progress);
+    if (!options.verify) return compare_models(a, b, names, options, options.progress, observe);
     DigestCheck check({&a, &b}, [&](const Tensor& tensor) {
       return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr &&
              std::ranges::binary_search(names, std::string_view(tensor.name));
     });
-    DiffReport report = check.run_checked(
-        options.progress, [&](const Progress& watched) { return compare_models(a, b, names, options, watched); });
+    DiffReport report = check.run_checked(options.progress, [&](const Progress& watched) {
+      return compare_models(a, b, names, options, watched, observe);
+    });
     if (const auto unchecked = check.find_unchecked()) report.warnings.push_back(*unchecked);
     return report;
   });
