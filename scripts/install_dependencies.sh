@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the missing Debian packages for a purpose, as root or with sudo. Does nothing, silently, if none is missing.
 #
-#     scripts/install_dependencies.sh build|mpi|python|test|clang|bench|tidy|docs|package|cross ...
+#     scripts/install_dependencies.sh build|mpi|python|test|browser|clang|bench|tidy|docs|package|cross ...
 set -eu
 
 # Packages for building the command and the library.
@@ -13,6 +13,8 @@ mpi="$build libopenmpi-dev openmpi-bin openssh-client"
 python="$build python3 python3-dev python3-pybind11 python3-pip python3-venv"
 test="$python git python3-pytest python3-torch python3-numpy python3-onnx python3-msgpack python3-jinja2 mypy
   libsentencepiece-dev libgtest-dev libgmock-dev locales zstd openssl xxhash libopenmpi-dev openmpi-bin openssh-client"
+# The browser that tests of pages use; they are skipped without it.
+browser="chromium"
 clang="$test clang-14 clang-format-14 black libclang-rt-14-dev llvm-14"
 bench="$build python3 python3-numpy libbenchmark-dev zstd openssl xxhash"
 tidy="$clang clang-tidy-14"
@@ -29,13 +31,14 @@ for purpose in "$@"; do
     mpi) packages=$mpi ;;
     python) packages=$python ;;
     test) packages=$test ;;
+    browser) packages=$browser ;;
     clang) packages=$clang ;;
     bench) packages=$bench ;;
     tidy) packages=$tidy ;;
     docs) packages=$docs ;;
     package) packages=$package ;;
     cross) packages=$cross ;;
-    *) echo "$0: unknown purpose \"$purpose\", expected build, mpi, python, test, clang, bench, tidy, docs, package or cross" >&2; exit 2 ;;
+    *) echo "$0: unknown purpose \"$purpose\", expected build, mpi, python, test, browser, clang, bench, tidy, docs, package or cross" >&2; exit 2 ;;
   esac
   for package in $packages; do
     case " $missing " in *" $package "*) continue ;; esac

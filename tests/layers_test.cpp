@@ -44,8 +44,9 @@ const std::map<std::string, std::set<std::string>> kBelow = {
     {"runtime", {"family", "tokenizer", "kernels", "cluster"}},
     {"ops", {"formats", "cluster"}},
     {"api", {"ops", "runtime", "chat"}},
+    {"report", {"ops", "runtime", "chat"}},
     {"capi", {"api"}},
-    {"cli", {"api"}},
+    {"cli", {"api", "report"}},
     {"python", {"api"}},
 };
 

@@ -36,6 +36,7 @@ void add_hash(CLI::App& app);
 void add_stats(CLI::App& app);
 void add_show(CLI::App& app);
 void add_diff(CLI::App& app);
+void add_report(CLI::App& app);
 void add_edit(CLI::App& app);
 void add_run(CLI::App& app);
 void add_chat(CLI::App& app);

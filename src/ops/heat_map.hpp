@@ -66,8 +66,8 @@ class CellGrid {
   }
   std::size_t find_column(std::uint64_t column) const { return static_cast<std::size_t>(column * columns_ / length_); }
 
-  std::uint64_t height_ = 0;  // rows of the matrix
-  std::uint64_t length_ = 1;  // columns of the matrix
+  std::uint64_t height_ = 0;  // the matrix has that many rows
+  std::uint64_t length_ = 1;  // and that many columns
   std::size_t rows_ = 0;      // of cells
   std::size_t columns_ = 0;
   std::vector<std::uint64_t> starts_;  // the first column of each cell, and the end

@@ -1,0 +1,31 @@
+// The small data of a report: all of a model but its tensors' numbers and its tokens.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/hash.hpp>
+#include <poise/model.hpp>
+#include <poise/value.hpp>
+#include <poise/verify.hpp>
+
+namespace poise {
+
+// Returns "mistral-7b.gguf" of a path; the last folder's name for a directory.
+std::string make_report_title(const Model& model);
+
+// Returns format, sizes, family, card, configuration, attributes and stored types.
+Attributes describe_model(const Model& model);
+
+// Returns what `poise verify` finds: the counts, and the first findings.
+Attributes describe_findings(const VerifyReport& report);
+
+// Returns the template's text, an example of a conversation and the text that the template makes of it; null without a
+// template.
+Value describe_chat(const Model& model);
+
+// Returns the memory that running the model takes, by cache type and layer; {"reason"} if Poise does not run it.
+Attributes describe_memory(const Model& model);
+
+}  // namespace poise

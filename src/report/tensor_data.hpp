@@ -1,0 +1,76 @@
+// The large data of a report: a list for each column of the tensors, their heat maps, and the tokens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <poise/diff.hpp>
+#include <poise/hash.hpp>
+#include <poise/model.hpp>
+
+#include "ops/tensor_details.hpp"
+
+namespace poise {
+
+// Chooses the tensors that a page lists, and the size of their maps.
+class PageTensors {
+ public:
+  explicit PageTensors(const Model& model);
+
+  // Returns the tensors in the model's order: all, or those with most bytes.
+  const std::vector<const Tensor*>& listed() const { return listed_; }
+  bool is_listed(const Tensor& tensor) const { return sides_.contains(&tensor); }
+  // Returns the side of a tensor's map in cells; 0: none.
+  std::size_t find_side(const Tensor& tensor) const;
+  std::size_t side() const { return side_; }
+  std::size_t maps() const { return maps_; }          // of matrices, that the page has
+  std::size_t matrices() const { return matrices_; }  // that could have one
+
+ private:
+  std::vector<const Tensor*> listed_;
+  std::unordered_map<const Tensor*, std::size_t> sides_;  // of listed tensors
+  std::size_t side_ = 0;
+  std::size_t maps_ = 0;
+  std::size_t matrices_ = 0;
+};
+
+// Holds what was found about one tensor.
+struct TensorFacts {
+  TensorStatistics statistics;
+  TensorDetails details;
+};
+
+// Writes the lists of columns as JSON, and appends cells to `maps`.
+class TensorColumns {
+ public:
+  explicit TensorColumns(const std::vector<PartHash>& hashes);
+
+  void add(const Tensor& tensor, const TensorFacts& facts);
+  // Adds the differences as a list of their own: name, what, in A, in B, numbers, map and worst element of each.
+  void add_differences(Value::Array rows) { lists_["differences"] = std::move(rows); }
+  // Returns the JSON. Called once, after add().
+  std::string take_json();
+  std::string take_maps() { return std::move(maps_); }
+
+  // Appends a map's cells, and returns [place, rows, columns] for the script. `unit`: the value whose code is 128.
+  Value add_map(const HeatMap& map, double unit);
+
+ private:
+  std::map<std::string, Value::Array> lists_;
+  std::map<std::string, std::vector<const PartHash*>, std::less<>> hashes_;
+  std::map<std::string, std::uint64_t> types_;
+  std::string maps_;
+};
+
+// Returns the tokens as JSON: {"texts": [...], "types": "..."}; at most `most` bytes deflated. `kept`: how many.
+std::string pack_vocabulary(const Vocabulary& vocabulary, std::size_t most, std::size_t& kept);
+
+// Returns a number with five significant digits; null if it is not finite.
+Value shorten_number(double number);
+
+}  // namespace poise
