@@ -29,7 +29,7 @@ const std::map<std::string, std::set<std::string>> kBelow = {
     {"kernels", {"codec"}},
     {"tensor", {"pack", "syntax", "codec", "patterns"}},
     {"views", {"tensor"}},
-    {"model", {"views"}},
+    {"model", {"views", "cluster"}},
     {"schemes", {"model"}},
     {"family", {"schemes"}},
     {"tokenizer/tokens", {"model"}},

@@ -10,8 +10,8 @@
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
-#include "ops/hash.hpp"
-#include "runtime/weights.hpp"
+#include "model/same_headers.hpp"
+#include "ops/ranks.hpp"
 
 namespace poise::cli {
 namespace {

@@ -12,12 +12,15 @@
 #include <poise/statistics.hpp>
 
 #include "bytes/short_text.hpp"
+#include "cli/cluster.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "model/same_headers.hpp"
+#include "ops/ranks.hpp"
 
 namespace poise::cli {
 namespace {
@@ -212,7 +215,8 @@ void note_problems(const std::vector<TensorStatistics>& tensors) {
 void print_statistics(StatsArguments& options) {
   const Model model = open_model(options.path, options.read);
   options.statistics.progress = make_progress(options.progress, "stats");
-  std::vector<TensorStatistics> tensors = compute_statistics(model, options.statistics).tensors;
+  require_same_headers(model, cluster());
+  std::vector<TensorStatistics> tensors = compute_statistics(model, options.statistics, cluster()).tensors;
   options.statistics.progress = {};  // erases the bar
   sort_tensors(tensors, options.sort);
   if (options.json) return StatsJson().print(model, tensors);

@@ -10,12 +10,14 @@
 
 #include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
+#include "cli/cluster.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "ops/check_hub.hpp"
+#include "ops/ranks.hpp"
 #include "ops/verify_input.hpp"
 
 namespace poise::cli {
@@ -77,9 +79,11 @@ class Verification {
     try {
       const Progress progress = make_progress(options_.progress, "verify");
       const bool has_stream = is_stream(path);
+      if (has_stream) require_one_rank("a model from a pipe");
       const Input stream = has_stream ? open_input(path, options_.read) : Input();
-      report = has_stream ? verify_input(stream, options_.read, progress) : verify(path, options_.read, progress);
-      if (!options_.sha256.empty())
+      report =
+          has_stream ? verify_input(stream, options_.read, progress) : verify(path, options_.read, progress, cluster());
+      if (!options_.sha256.empty() && cluster().rank() == 0)
         check_known_digest(has_stream ? stream.source : Source::open(path, options_.read.io), report);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
@@ -87,6 +91,7 @@ class Verification {
       if (!options_.json) return print_message(make_printable_message(error.what()));
       report.faults = {{Severity::error, error.message(), error.path(), error.offset()}};
     }
+    if (cluster().rank() != 0) return;  // the first rank has all findings
     const bool good = report.errors() == 0 && (!options_.strict || report.warnings() == 0);
     good_ = good_ && good;
     if (options_.json) {

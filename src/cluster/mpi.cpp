@@ -154,6 +154,8 @@ class MpiRanks final : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> join_ranks(int& argc, char**& argv) {
+  // mpirun gives each rank a terminal, whether or not its own output is one.
+  setenv("NO_COLOR", "1", 0);
   int provided = 0;
   // A session computes on any thread of its arena, one at a time.
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);

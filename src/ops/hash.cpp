@@ -1,4 +1,4 @@
-#include "ops/hash.hpp"
+#include "ops/ranks.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -33,18 +33,12 @@ struct Item {
   bool is_other = false;             // another rank reads it
 };
 
-// Divides the items among ranks, by bytes: each gets neighbours.
+// Divides the items among ranks.
 void assign_items(std::vector<Item>& items, const Communicator& ranks) {
-  double all = 0;
-  for (const Item& item : items) all += static_cast<double>(item.blob->size());
-  double before = 0;
-  for (Item& item : items) {
-    const auto size = static_cast<double>(item.blob->size());
-    const double place = all > 0 ? (before + size / 2) / all : 0;
-    const auto rank = static_cast<std::size_t>(place * static_cast<double>(ranks.size()));
-    item.is_other = std::min(rank, ranks.size() - 1) != ranks.rank();
-    before += size;
-  }
+  std::vector<std::uint64_t> sizes;
+  for (const Item& item : items) sizes.push_back(item.blob->size());
+  const std::vector<std::size_t> dealt = deal_by_bytes(sizes, ranks.size());
+  for (std::size_t i = 0; i < items.size(); ++i) items[i].is_other = dealt[i] != ranks.rank();
 }
 
 // Gives each rank the digests of the others.

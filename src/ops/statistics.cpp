@@ -17,6 +17,7 @@
 #include "io/threads.hpp"
 #include "numeric/summary_kernels.hpp"
 #include "ops/name_patterns.hpp"
+#include "ops/ranks.hpp"
 #include "ops/shared_bytes.hpp"
 #include "ops/tensor_details.hpp"
 #include "ops/tensor_elements.hpp"
@@ -384,10 +385,10 @@ class Statistics {
  public:
   using FindSide = std::function<std::size_t(const Tensor&)>;
 
-  // Without `find_side`, makes no details.
-  Statistics(const std::vector<const Tensor*>& tensors, const Progress& progress, FindSide find_side = {})
-      : find_side_(std::move(find_side)) {
-    std::uint64_t bytes = 0;
+  // Without `find_side`, makes no details. `ranks` is null for a single rank.
+  Statistics(const std::vector<const Tensor*>& tensors, const Progress& progress, Communicator* ranks,
+             FindSide find_side = {})
+      : ranks_(ranks), find_side_(std::move(find_side)) {
     for (const Tensor* tensor : tensors) {
       result_.tensors.push_back({.name = tensor->name,
                                  .shape = tensor->shape,
@@ -395,9 +396,11 @@ class Statistics {
                                  .elements = tensor->elements(),
                                  .problem = find_problem(*tensor)});
       if (!result_.tensors.back().problem.empty()) continue;
-      bytes = saturating_add(bytes, tensor->size_bytes());
       waiting_.push_back({tensor, result_.tensors.size() - 1});
     }
+    if (ranks != nullptr) keep_own(*ranks);
+    std::uint64_t bytes = 0;
+    for (const Waiting& waiting : waiting_) bytes = saturating_add(bytes, waiting.tensor->size_bytes());
     meter_.emplace(progress, bytes);
     if (find_side_) details_.resize(tensors.size());
   }
@@ -423,10 +426,35 @@ class Statistics {
           result_.tensors[count.recount->work->index].outliers += count.outliers;
           meter_->advance(0, count.recount->work->tensor.name);
         });
+    if (ranks_ != nullptr) exchange_results(*ranks_);
     return std::move(result_);
   }
 
  private:
+  // Leaves the tensors that this rank reads.
+  void keep_own(const Communicator& ranks) {
+    std::vector<std::uint64_t> sizes;
+    for (const Waiting& waiting : waiting_) sizes.push_back(waiting.tensor->size_bytes());
+    const std::vector<std::size_t> dealt = deal_by_bytes(sizes, ranks.size());
+    std::vector<Waiting> own;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      if (dealt[i] == ranks.rank()) own.push_back(waiting_[i]);
+    }
+    waiting_ = std::move(own);
+  }
+
+  void exchange_results(Communicator& ranks) {
+    std::string own;
+    for (const Waiting& waiting : waiting_) {
+      append_number(own, waiting.index);
+      append_statistics(own, result_.tensors[waiting.index]);
+    }
+    for (const std::string& message : ranks.gather(own)) {
+      for (std::string_view left = message; !left.empty();)
+        read_statistics(left, result_.tensors.at(read_number(left)));
+    }
+  }
+
   struct Item {
     std::shared_ptr<Work> work;
     std::uint64_t begin = 0;
@@ -497,6 +525,7 @@ class Statistics {
     std::size_t index;
   };
 
+  Communicator* ranks_;
   FindSide find_side_;
   ModelStatistics result_;
   std::vector<TensorDetails> details_;
@@ -515,14 +544,19 @@ class Statistics {
 
 ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options) {
   const std::vector<const Tensor*> tensors = select_tensors(model, options.only, options.skip);
-  return run_naming_parts({&model}, [&] { return Statistics(tensors, options.progress).compute(); });
+  return run_naming_parts({&model}, [&] { return Statistics(tensors, options.progress, nullptr).compute(); });
+}
+
+ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options, Communicator& ranks) {
+  const std::vector<const Tensor*> tensors = select_tensors(model, options.only, options.skip);
+  return run_naming_parts({&model}, [&] { return Statistics(tensors, options.progress, &ranks).compute(); });
 }
 
 DetailedStatistics compute_details(const Model& model, const std::vector<const Tensor*>& tensors,
                                    const std::function<std::size_t(const Tensor&)>& find_side,
                                    const Progress& progress) {
   return run_naming_parts({&model}, [&] {
-    Statistics statistics(tensors, progress, find_side);
+    Statistics statistics(tensors, progress, nullptr, find_side);
     DetailedStatistics result{statistics.compute().tensors, {}};
     result.details = statistics.take_details();
     return result;

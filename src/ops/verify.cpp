@@ -17,8 +17,10 @@
 #include "io/extents.hpp"
 #include "io/hub_cache.hpp"
 #include "io/meter.hpp"
+#include "model/same_headers.hpp"
 #include "ops/check_headers.hpp"
 #include "ops/check_hub.hpp"
+#include "ops/ranks.hpp"
 #include "ops/shared_bytes.hpp"
 #include "ops/verify_input.hpp"
 #include "ops/verify_part.hpp"
@@ -110,8 +112,10 @@ class FileCheck final : public Visitor {
 // digest as a whole.
 class ModelCheck {
  public:
-  ModelCheck(const Model& model, IoMode io, const Progress& progress, const CheckHooks* hooks)
+  // `hooks` are null for none, `ranks` for a single rank. Requires: one of them is null.
+  ModelCheck(const Model& model, IoMode io, const Progress& progress, const CheckHooks* hooks, Communicator* ranks)
       : hooks_(hooks),
+        ranks_(ranks),
         parts_(list_parts(model)),
         outcomes_(parts_.size()),
         same_part_(find_same_values_before(parts_)),
@@ -126,19 +130,26 @@ class ModelCheck {
     }
     add_files(model, io);
     for (const std::size_t i : own_) bytes_ = saturating_add(bytes_, sizes_.emplace_back(parts_[i].part->blob->size()));
-    std::uint64_t bytes_read = bytes_;
-    for (const FileItem& file : files_) bytes_read = saturating_add(bytes_read, sizes_.emplace_back(file.all->size()));
+    for (const FileItem& file : files_) sizes_.push_back(file.all->size());
+    read_ = choose_own(sizes_);
+    std::uint64_t bytes_read = 0;
+    for (const std::size_t i : read_) bytes_read = saturating_add(bytes_read, sizes_[i]);
     meter_.emplace(progress, bytes_read);
   }
 
   void run(VerifyReport& report) {
     scan_all();
+    if (ranks_ != nullptr) exchange_outcomes();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       if (same_part_[i]) copy_part_result(i, *same_part_[i]);
     }
-    oneapi::tbb::parallel_for(std::size_t{0}, tensors_.size(), [this](std::size_t i) {
-      if (!same_indices_[i]) check(tensors_[i]);
+    std::vector<std::uint64_t> sizes;
+    for (const TensorItem& item : tensors_) sizes.push_back(item.tensor->size_bytes());
+    const std::vector<std::size_t> checked = choose_own(sizes);
+    oneapi::tbb::parallel_for(std::size_t{0}, checked.size(), [&](std::size_t i) {
+      if (!same_indices_[checked[i]]) check(tensors_[checked[i]]);
     });
+    if (ranks_ != nullptr) exchange_findings(checked);
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       if (same_indices_[i]) copy_index_result(tensors_[i], tensors_[*same_indices_[i]]);
     }
@@ -166,10 +177,12 @@ class ModelCheck {
     std::optional<Finding> finding = {};
   };
 
-  // Returns a scan of the items [first, last): parts of own_, then files.
+  // Returns a scan of read_[first, last).
   std::unique_ptr<Scan> start_scan(std::size_t first, std::size_t last) {
-    auto scan = std::make_unique<Scan>(std::span(sizes_).subspan(first, last - first), [this, first](std::size_t i) {
-      const std::size_t item = first + i;
+    std::vector<std::uint64_t> sizes;
+    for (std::size_t i = first; i < last; ++i) sizes.push_back(sizes_[read_[i]]);
+    auto scan = std::make_unique<Scan>(sizes, [this, first](std::size_t i) {
+      const std::size_t item = read_[first + i];
       return item < own_.size() ? visit_part(own_[item]) : visit_file(files_[item - own_.size()]);
     });
     scan->start();
@@ -178,7 +191,7 @@ class ModelCheck {
 
   // Reads everything at once, or with hooks in batches: while a batch is used, the next one is being read.
   void scan_all() {
-    if (hooks_ == nullptr || !hooks_->after_batch) return start_scan(0, sizes_.size())->finish();
+    if (hooks_ == nullptr || !hooks_->after_batch) return start_scan(0, read_.size())->finish();
     std::vector<const Tensor*> read;  // by the scan that is in work
     std::unique_ptr<Scan> scan;
     std::size_t item = 0;
@@ -199,6 +212,60 @@ class ModelCheck {
     scan = start_scan(own_.size(), sizes_.size());
     if (!read.empty()) hooks_->after_batch(read);
     scan->finish();
+  }
+
+  // Returns the items of these sizes that this rank reads.
+  std::vector<std::size_t> choose_own(std::span<const std::uint64_t> sizes) const {
+    std::vector<std::size_t> own;
+    const std::vector<std::size_t> dealt =
+        ranks_ == nullptr ? std::vector<std::size_t>(sizes.size()) : deal_by_bytes(sizes, ranks_->size());
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (ranks_ == nullptr || dealt[i] == ranks_->rank()) own.push_back(i);
+    }
+    return own;
+  }
+
+  // Gives each rank the outcomes of parts and files that the others have read.
+  void exchange_outcomes() {
+    std::string message;
+    for (const std::size_t i : read_) {
+      append_number(message, i);
+      if (i >= own_.size()) {
+        const std::optional<Finding>& finding = files_[i - own_.size()].finding;
+        append_findings(message, {finding ? &*finding : nullptr, finding ? std::size_t{1} : 0});
+        continue;
+      }
+      append_number(message, outcomes_[own_[i]].checked_digest ? 1 : 0);
+      append_findings(message, outcomes_[own_[i]].findings);
+    }
+    for (const std::string& text : ranks_->gather(message)) {
+      for (std::string_view left = text; !left.empty();) {
+        const std::uint64_t i = read_number(left);
+        if (i >= own_.size()) {
+          const std::vector<Finding> findings = read_findings(left);
+          if (!findings.empty()) files_.at(i - own_.size()).finding = findings.front();
+          continue;
+        }
+        PartOutcome& outcome = outcomes_.at(own_[i]);
+        outcome.checked_digest = read_number(left) != 0;
+        outcome.findings = read_findings(left);
+      }
+    }
+  }
+
+  // Does the same for the tensors that each rank has checked.
+  void exchange_findings(std::span<const std::size_t> checked) {
+    std::string message;
+    for (const std::size_t i : checked) {
+      append_number(message, i);
+      append_findings(message, tensors_[i].findings);
+    }
+    for (const std::string& text : ranks_->gather(message)) {
+      for (std::string_view left = text; !left.empty();) {
+        const std::uint64_t i = read_number(left);
+        tensors_.at(i).findings = read_findings(left);
+      }
+    }
   }
 
   void add_files(const Model& model, IoMode io) {
@@ -278,13 +345,15 @@ class ModelCheck {
   static constexpr std::uint64_t kHookBatchBytes = 2 * Scan::kBatchBytes;
 
   const CheckHooks* hooks_;  // null: none
+  Communicator* ranks_;      // null: one
   std::vector<PartRef> parts_;
   std::vector<PartOutcome> outcomes_;  // of the parts
   SameBefore same_part_;               // the earlier part with the same outcome
   SameBefore same_indices_;            // the tensor with the same indices
   std::vector<TensorItem> tensors_;
-  std::vector<std::size_t> own_;  // parts that share no bytes with an earlier one
-  std::vector<FileItem> files_;   // with a digest that can be computed
+  std::vector<std::size_t> own_;   // parts that share no bytes with an earlier one
+  std::vector<FileItem> files_;    // with a digest that can be computed
+  std::vector<std::size_t> read_;  // by this rank: places in own_, and behind these in files_
   std::vector<Finding> file_findings_;
   std::uint64_t bytes_ = 0;           // of the parts that are read
   std::vector<std::uint64_t> sizes_;  // of own_, then of files_
@@ -307,6 +376,31 @@ void add_code_if_readable(const Input& input, VerifyReport& report) {
   }
 }
 
+// Opens a model. Throws on all ranks if only some of them can open it, or if they fail for different reasons: a rank
+// that went on alone would wait for the others.
+Opened open_on_all_ranks(const Input& input, const ReadOptions& options, Communicator* ranks) {
+  if (ranks == nullptr || ranks->size() == 1) return open_despite_faults(input, options);
+  std::optional<Opened> opened;
+  std::optional<Error> problem;
+  try {
+    opened = open_despite_faults(input, options);
+  } catch (const Error& error) {
+    if (!is_about_the_file(error)) throw;
+    problem = error;
+  }
+  const std::vector<std::string> problems = ranks->gather(problem ? problem->what() : "");
+  for (std::size_t rank = 1; rank < problems.size(); ++rank) {
+    if (problems[rank] == problems[0]) continue;
+    const auto describe = [](const std::string& text) { return text.empty() ? "opens it" : "reports: " + text; };
+    throw Error(ErrorKind::io,
+                fmt::format("rank 0 {}, and rank {} {}; copy the same files to every machine", describe(problems[0]),
+                            rank, describe(problems[rank])),
+                input.path.string());
+  }
+  if (problem) throw *problem;
+  return *std::move(opened);
+}
+
 bool has_digests(const Model& model) {
   return !model.origin.file_digests.empty() || std::ranges::any_of(model.tensors(), [](const Tensor& tensor) {
     return std::ranges::any_of(tensor.parts, [](const Part& part) { return bool(part.digest); });
@@ -322,18 +416,20 @@ std::size_t VerifyReport::errors() const {
 std::size_t VerifyReport::warnings() const { return faults.size() - errors(); }
 
 VerifyReport verify_input(const Input& given, const ReadOptions& options, const Progress& progress,
-                          const CheckHooks* hooks) {
+                          const CheckHooks* hooks, Communicator* ranks) {
+  const bool is_first = ranks == nullptr || ranks->rank() == 0;
   VerifyReport report;
   const auto check_tensors = [&](const Model& model) {
     report.format = model.origin.format;
     report.tensors = model.size();
     report.has_digests = has_digests(model);
-    ModelCheck check(model, options.io, progress, hooks);
+    if (ranks != nullptr) require_same_headers(model, *ranks);
+    ModelCheck check(model, options.io, progress, hooks, ranks);
     check.run(report);
     return check.collect_file_findings();
   };
   try {
-    const auto [format, input, model, faults] = open_despite_faults(given, options);
+    const auto [format, input, model, faults] = open_on_all_ranks(given, options, ranks);
     report.faults = faults;
     std::ranges::copy(model.warnings, std::back_inserter(report.faults));
     // A model without its faulty tensors is not whole: headers may disagree, and bytes may belong to no tensor.
@@ -341,6 +437,7 @@ VerifyReport verify_input(const Input& given, const ReadOptions& options, const 
     const bool is_whole = faults.empty();
     if (is_whole) std::ranges::move(check_headers(model, given.path, !options.raw), std::back_inserter(report.faults));
     std::vector<Finding> of_files = check_tensors(model);
+    if (!is_first) return report;
     if (format->audit != nullptr && (is_whole || format->count_checksums != nullptr))
       std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
     const bool looks_for_code = format->find_dangerous_code != nullptr || format->holds_in_archive != nullptr;
@@ -356,7 +453,11 @@ VerifyReport verify_input(const Input& given, const ReadOptions& options, const 
   return report;
 }
 
-VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress) {
+namespace {
+
+VerifyReport verify_path(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress,
+                         Communicator* ranks) {
+  const bool is_first = ranks == nullptr || ranks->rank() == 0;
   VerifyReport report;
   const auto add = [&](HubCheck check) {
     report.file_digests += check.files;
@@ -366,12 +467,23 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
   };
   if (is_hub_repository(path) || is_hub_cache(path)) {
     report.format = kHubCache;
-    report.bytes = add(check_hub_cache(path, options.io, progress));
+    if (is_first) report.bytes = add(check_hub_cache(path, options.io, progress));
     return report;
   }
-  report = verify_input(open_input(path, options), options, progress);
-  add(check_hub_files(path, options.io, progress));
+  report = verify_input(open_input(path, options), options, progress, nullptr, ranks);
+  if (is_first) add(check_hub_files(path, options.io, progress));
   return report;
+}
+
+}  // namespace
+
+VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress) {
+  return verify_path(path, options, progress, nullptr);
+}
+
+VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress,
+                    Communicator& ranks) {
+  return verify_path(path, options, progress, &ranks);
 }
 
 }  // namespace poise

@@ -11,6 +11,7 @@
 #include <poise/progress.hpp>
 #include <poise/verify.hpp>
 
+#include "cluster/communicator.hpp"
 #include "formats/input.hpp"
 
 namespace poise {
@@ -23,8 +24,10 @@ struct CheckHooks {
   std::vector<PartHash>* hashes = nullptr;
 };
 
-// Does what verify() does, without the comparison with names of the Hub's cache. `hooks`: null for none.
+// Does what verify() does, without the comparison with names of the Hub's cache. `hooks`: null for none. `ranks`: null
+// for a single rank; else each reads a share of the bytes, and the first one has all findings (ops/ranks.hpp).
+// Requires: one of them is null.
 VerifyReport verify_input(const Input& input, const ReadOptions& options, const Progress& progress,
-                          const CheckHooks* hooks = nullptr);
+                          const CheckHooks* hooks = nullptr, Communicator* ranks = nullptr);
 
 }  // namespace poise

@@ -10,6 +10,7 @@
 
 #include "family/families.hpp"
 #include "family/tied_output.hpp"
+#include "model/same_headers.hpp"
 #include "pack/digest.hpp"
 #include "pack/scan.hpp"
 #include "runtime/stop_texts.hpp"
@@ -94,53 +95,6 @@ CacheType choose_cache_type(const SessionOptions& options) {
 std::span<const float> drop_padding_scores(const Weights& weights, std::span<const float> logits) {
   if (!weights.has_tokenizer()) return logits;
   return logits.first(std::min(logits.size(), weights.tokenizer().vocabulary().size()));
-}
-
-namespace {
-
-// Returns a text with everything about a part except its bytes.
-std::string describe_part(const Tensor& tensor, const Part& part) {
-  std::string text =
-      fmt::format("{}/{} {} {} {} {}", std::string_view(tensor.name), std::string_view(part.role),
-                  to_string(tensor.shape), tensor.layout.name(), part.type_name(), to_json(tensor.attributes));
-  if (const AffineSource* affine = tensor.layout.affine())
-    text += fmt::format(" {} {} {}", affine->get().delta, affine->get().min, affine->get().max);
-  return text;
-}
-
-// Returns a digest of everything that makes the same tokens of the same text, except the bytes of the tensors.
-std::string digest_headers(const Model& model) {
-  const auto hasher = make_xxh3();
-  const auto take = [&](std::string_view text) {
-    hasher->update(std::as_bytes(std::span(text)));
-    hasher->update(std::as_bytes(std::span("\n", 1)));
-  };
-  for (const Tensor& tensor : model.tensors()) {
-    for (const Part& part : tensor.parts) take(fmt::format("{} {}", describe_part(tensor, part), part.blob->size()));
-  }
-  take(to_json(whole_config(model)));
-  take(to_json(model.attributes));
-  if (model.vocabulary) {
-    for (std::size_t id = 0; id < model.vocabulary->size(); ++id) take(model.vocabulary->text(id));
-    for (std::size_t rank = 0; rank < model.vocabulary->merges.size(); ++rank)
-      take(model.vocabulary->merges.joined(rank));
-  }
-  return hasher->finish();
-}
-
-}  // namespace
-
-void require_same_headers(const Model& model, Communicator& ranks) {
-  if (ranks.size() == 1) return;
-  const std::vector<std::string> digests = ranks.gather(digest_headers(model));
-  const auto other =
-      std::ranges::find_if(digests, [&](const std::string& digest) { return digest != digests.front(); });
-  if (other == digests.end()) return;
-  throw Error(ErrorKind::invalid_file,
-              fmt::format("rank {} has another model than rank 0: the digests of their headers are {} and {}; copy the "
-                          "same files to every machine",
-                          other - digests.begin(), *other, digests.front()),
-              model.origin.path.string());
 }
 
 std::shared_ptr<const Weights> load_weights(const Model& model) { return load_weights(model, Ranks()); }

@@ -31,9 +31,6 @@ struct Weights::Parts {
 // Returns the weights of one of several ranks. Throws what load_weights() and require_same_headers() throw.
 std::shared_ptr<const Weights> load_weights(const Model& model, const Ranks& ranks);
 
-// Throws invalid_file on all ranks when one has another model: other headers or another vocabulary.
-void require_same_headers(const Model& model, Communicator& ranks);
-
 // Returns the weights. Throws bad_argument with the problem if they are null.
 std::shared_ptr<const Weights> require_weights(std::shared_ptr<const Weights> weights, const char* problem);
 

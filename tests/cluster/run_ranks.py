@@ -84,9 +84,28 @@ class Runner:
         self.expect_same(ranks, ["run", gguf, *prompt])
         chat = ["chat", self.model, "--template", "chatml", "-n", "8", "--quiet"]
         self.expect_same(ranks, chat, "Hello\n/undo\nTell me more\n")
-        one = self.run([self.poise, "hash", self.model])
-        many = self.run(self.command(ranks, ["hash", self.model]))
-        self.expect(one.stdout == many.stdout, f"{ranks} ranks: hash", many)
+        zt = str(directory / "model.zt")
+        self.run([self.poise, "convert", self.model, "-o", zt, "--quantize", "group4"])
+        damaged = pathlib.Path(str(directory / "damaged.zt"))
+        content = bytearray(pathlib.Path(zt).read_bytes())
+        for place in (len(content) // 3, len(content) // 2):
+            content[place] ^= 0x55
+        damaged.write_bytes(content)
+        cut = pathlib.Path(str(directory / "cut.gguf"))
+        cut.write_bytes(pathlib.Path(gguf).read_bytes()[:5000])
+        for arguments in (
+            ["hash", self.model],
+            ["stats", gguf, "--json"],
+            ["stats", zt],
+            ["verify", zt, "--json"],
+            ["verify", str(damaged)],
+            ["verify", str(cut)],
+            ["verify", self.model],
+        ):
+            one = self.run([self.poise, *arguments])
+            many = self.run(self.command(ranks, arguments))
+            same = (one.stdout, one.returncode) == (many.stdout, many.returncode)
+            self.expect(same, f"{ranks} ranks: {' '.join(arguments)}", many)
         self.compare_families(ranks, directory)
 
     def compare_families(self, ranks, directory):

@@ -1,0 +1,45 @@
+// Work that several ranks share: each reads some of the bytes, and all get the results of all.
+//
+// These throw what their counterparts for one rank throw, on the rank that finds it. Require: all ranks have the same
+// headers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/hash.hpp>
+#include <poise/statistics.hpp>
+#include <poise/verify.hpp>
+
+#include "cluster/communicator.hpp"
+
+namespace poise {
+
+ModelHash hash(const Model& model, const Progress& progress, Communicator& ranks);
+
+ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options, Communicator& ranks);
+
+// Checks on the first rank alone what does not belong to a tensor: caches of the Hub, checksums, unused bytes, code.
+VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress,
+                    Communicator& ranks);
+
+// Divides items among ranks by their bytes. Returns the rank of each; a rank gets neighbours.
+std::vector<std::size_t> deal_by_bytes(std::span<const std::uint64_t> sizes, std::size_t ranks);
+
+// Append to a message between ranks: a number, a text with its length, findings, the measured numbers of a tensor.
+void append_number(std::string& message, std::uint64_t number);
+void append_text(std::string& message, std::string_view text);
+void append_findings(std::string& message, std::span<const Finding> findings);
+void append_statistics(std::string& message, const TensorStatistics& statistics);
+// Read them back, and remove them from the front.
+std::uint64_t read_number(std::string_view& message);
+std::string read_text(std::string_view& message);
+std::vector<Finding> read_findings(std::string_view& message);
+void read_statistics(std::string_view& message, TensorStatistics& statistics);
+
+}  // namespace poise
