@@ -212,7 +212,7 @@ void multiply_in_memory(benchmark::State& state, Storage storage, const poise::B
     fill_weights(weights, type);
   }
   const std::size_t row_bytes =
-      poise::stored_bytes({.storage = storage, .columns = kColumns, .blocks = type}, kColumns);
+      poise::measure_elements({.storage = storage, .columns = kColumns, .blocks = type}, kColumns);
   const auto threads = static_cast<std::size_t>(state.threads());
   const std::size_t rows = kInMemory / threads / row_bytes / 4 * 4;
   const std::vector<std::byte> groups(rows * kColumns / kGroup * 2, std::byte{0x11});

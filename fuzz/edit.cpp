@@ -65,7 +65,7 @@ std::vector<std::string> read_tensors(const Model& model) {
   return all;
 }
 
-// The content that is compared before and after an edit.
+// Holds the content that is compared before and after an edit.
 struct Content {
   explicit Content(const fs::path& path) {
     const Opened opened = open_with_format(open_input(path, {}), {});

@@ -18,7 +18,7 @@ void write_huggingface_weights(const std::filesystem::path& directory, bool shar
 // that go beyond 64 KiB.
 void write_listed_weights(const std::filesystem::path& directory, std::string_view list);
 
-// A directory of a scheme: config.json or the file that describes the quantization, and a list of tensors.
+// Describes a directory of a scheme: config.json or the file that describes the quantization, and a list of tensors.
 struct SchemeSeed {
   std::string_view name;
   std::string_view config;

@@ -21,12 +21,13 @@ NAME = "poise"
 
 
 def version():
-    """From CMakeLists.txt."""
+    """Returns the version in CMakeLists.txt."""
     return re.search(r"project\(poise VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 
 
 def tag():
-    """ "cp311-cp311-linux_x86_64": the extension is for one version of Python, and for a Linux with its libraries."""
+    """Returns "cp311-cp311-linux_x86_64": the extension is for one version of Python, and for a Linux with its
+    libraries."""
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     return f"{python}-{python}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
 
@@ -47,7 +48,7 @@ def serves(build):
 
 
 def build_directory():
-    """Where to build, and whether that is to be configured first."""
+    """Returns where to build, and whether that is to be configured first."""
     named = os.environ.get("POISE_BUILD")
     if named:
         return pathlib.Path(named), False
@@ -56,7 +57,7 @@ def build_directory():
 
 
 def compiled():
-    """The directory of the package, with its extension."""
+    """Builds the extension. Returns the directory of the package, which has it."""
     build, is_new = build_directory()
     if is_new:
         configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja"]
@@ -79,7 +80,7 @@ def wheel_file(wheel_tag):
 
 
 def package_files(package):
-    """The files of the package in a wheel: [(name in it, path)]."""
+    """Returns the files of the package in a wheel: [(name in it, path)]."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     names = ("py.typed", f"_poise{suffix}")
     wanted = [path for path in sorted(package.iterdir()) if path.suffix in (".py", ".pyi") or path.name in names]
@@ -89,7 +90,7 @@ def package_files(package):
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-    """PEP 517: the metadata of a wheel, without compiling it. The name of its directory in metadata_directory."""
+    """Writes the metadata of a wheel without compiling it (PEP 517). Returns its directory in metadata_directory."""
     info = pathlib.Path(metadata_directory) / f"{NAME}-{version()}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(metadata())
@@ -98,7 +99,7 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """PEP 517: the wheel's name in wheel_directory."""
+    """Builds a wheel (PEP 517). Returns its name in wheel_directory."""
     return write_wheel(wheel_directory, [(name, path.read_bytes()) for name, path in package_files(compiled())], tag())
 
 

@@ -94,7 +94,7 @@ fs::path folder_of(const std::string& room) {
   return room == "python" ? root() / "python" / "src" : root() / "src" / room;
 }
 
-// The innermost room of a file, by its path in src/; empty if it has none.
+// Returns the innermost room of a file, by its path in src/; empty if it has none.
 std::string room_of(const fs::path& file) {
   for (fs::path folder = file.parent_path(); !folder.empty(); folder = folder.parent_path()) {
     if (kAllowed.contains(folder.string())) return folder.string();
@@ -102,7 +102,7 @@ std::string room_of(const fs::path& file) {
   return {};
 }
 
-// The layer of an included name: "io/sink.hpp" or "poise/blob.hpp". Empty for what is not ours.
+// Returns the layer of an included name: "io/sink.hpp" or "poise/blob.hpp". Empty for what is not ours.
 std::string layer_of_include(const std::string& name) {
   const auto slash = name.find('/');
   if (slash == std::string::npos) return {};

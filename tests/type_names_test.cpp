@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 bool is_word(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// Words, "::", and other characters one by one; without comments, literals and lines of the preprocessor.
+// Returns words, "::", and other characters one by one; without comments, literals and lines of the preprocessor.
 std::vector<std::string> tokens_of(std::string_view text) {
   std::vector<std::string> tokens;
   bool starts_line = true;
@@ -99,7 +99,7 @@ class TypeFinder {
 
   bool is(std::string_view token) const { return at_ < tokens_.size() && tokens_[at_] == token; }
 
-  // From "<" to behind its ">". "->" and comparisons do not occur in such places.
+  // Reads from "<" to behind its ">". "->" and comparisons do not occur in such places.
   std::string skip_angles() {
     std::string text;
     int depth = 0;
@@ -110,7 +110,7 @@ class TypeFinder {
     return text;
   }
 
-  // "a", "a::b", "a<int>::b"; empty if there is none.
+  // Reads "a", "a::b", "a<int>::b"; empty if there is none.
   std::string name() {
     std::string name;
     while (at_ < tokens_.size() && (is_word(tokens_[at_].front()) || is("::") || (is("<") && !name.empty()))) {

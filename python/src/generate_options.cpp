@@ -21,7 +21,7 @@ std::optional<CacheType> parse_cache_type(const py::object& given) {
   const std::optional<std::string> name = parse_name(given);
   if (const auto type = name ? cache_type_from_name(*name) : std::nullopt) return *type;
   std::vector<std::string_view> names;
-  for (const CacheTypeRow& row : cache_types()) names.push_back(row.name);
+  for (const CacheTypeRow& row : list_cache_types()) names.push_back(row.name);
   refuse(fmt::format("cache is {}, expected one of {}", make_short_repr(given), fmt::join(names, ", ")));
 }
 

@@ -229,7 +229,7 @@ static_assert(static_cast<int>(CacheType::q8) == POISE_CACHE_Q8);
 std::optional<CacheType> parse_cache_type(poise_cache_type given) {
   if (given == POISE_CACHE_DEFAULT) return std::nullopt;
   std::string expected;
-  for (const CacheTypeRow& row : cache_types()) {
+  for (const CacheTypeRow& row : list_cache_types()) {
     const auto number = static_cast<int>(row.type);
     if (number == given) return row.type;
     expected += fmt::format("{}{} ({})", expected.empty() ? "" : ", ", number, row.name);

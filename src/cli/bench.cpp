@@ -111,7 +111,7 @@ std::string read_processor_name() {
 std::string name_instructions() {
   const auto best = static_cast<std::uint64_t>(hwy::SupportedTargets());
   const char* const name = hwy::TargetName(static_cast<std::int64_t>(best & (~best + 1)));
-  return tile_unit() == TileUnit::amx ? fmt::format("{} and AMX", name) : name;
+  return get_tile_unit() == TileUnit::amx ? fmt::format("{} and AMX", name) : name;
 }
 
 class Bench {

@@ -118,7 +118,7 @@ PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOpti
                            std::shared_ptr<const Weights> weights, const SessionOptions& session,
                            const GenerateOptions& generate);
 
-// Mapped files that another program truncates.
+// The following function is for mapped files that another program truncates.
 
 // Sets a handler: from now on, reading a missing page ends the process with a message and exit code 1 instead of a core
 // dump. (A program that uses the library avoids this signal with IoMode::read.)

@@ -199,7 +199,7 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   command.add_flag("--exact", options.exact,
                    "Multiply in float32, without rounding to integers: slower, for comparisons");
   std::vector<std::pair<std::string_view, CacheType>> caches;
-  for (const CacheTypeRow& row : cache_types()) caches.emplace_back(row.name, row.type);
+  for (const CacheTypeRow& row : list_cache_types()) caches.emplace_back(row.name, row.type);
   add_choice(command, "--cache", options.cache, caches,
              "Type of the cached keys and values: 4, 2 or 1.125 bytes per number (default: f16; with --exact f32)");
 }

@@ -36,7 +36,7 @@ void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const
 // Decodes codes to numbers: q * delta or, for ranges, min + q * delta.
 void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out);
 
-// The first code that takes a byte and does not fit four bits: its index, and the byte.
+// Names the first code that takes a byte and does not fit four bits: its index, and the byte.
 struct BadCode {
   std::uint64_t element;
   std::byte byte;

@@ -15,7 +15,7 @@ namespace poise {
 // The largest number of elements that share a scale, when Poise quantizes. docs/limits.md lists this limit for users.
 inline constexpr std::uint64_t kMaxGroupSize = 1 << 20;
 
-// The input of encoders: contiguous rows of float32.
+// Holds the input of encoders: contiguous rows of float32.
 struct BlockRows {
   const float* values = nullptr;  // row_count * row_length
   std::size_t row_count = 0;

@@ -24,7 +24,7 @@ struct Extremes {
 // Requires: count is more than 0.
 Extremes find_extremes(const float* in, std::size_t count);
 
-// The range of codes.
+// Holds the range of codes.
 struct CodeRange {
   int lowest = 0;
   int highest = 0;
@@ -46,7 +46,7 @@ struct Range {
 // Requires: in.size() is a multiple of ranges.size(), neither is zero.
 std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges);
 
-// How a group's numbers become codes from 0 on.
+// Says how a group's numbers become codes from 0 on.
 struct GroupFactor {
   float factor;
   int zero;

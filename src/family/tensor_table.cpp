@@ -128,7 +128,7 @@ std::optional<DecoderPlan> find_known_plan(const Model& model) {
   }
 }
 
-bool stores_in_out(const DecoderPlan& plan, std::string_view matrix) {
+bool is_stored_transposed(const DecoderPlan& plan, std::string_view matrix) {
   if (matrix == plan.output) return plan.output_transposed;
   return plan.transposed && matrix.starts_with(plan.layer_names);
 }

@@ -90,6 +90,6 @@ struct DecoderPlan;
 std::optional<DecoderPlan> find_known_plan(const Model& model);
 
 // Returns true for a matrix that is stored [in, out], not [out, in] as in most families; by its name in the table.
-bool stores_in_out(const DecoderPlan& plan, std::string_view matrix);
+bool is_stored_transposed(const DecoderPlan& plan, std::string_view matrix);
 
 }  // namespace poise

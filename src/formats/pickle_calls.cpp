@@ -144,7 +144,7 @@ constexpr std::array kExtras = std::to_array<Extras>({
 });
 
 // Returns the argument at a place; None if there is none.
-Id argument(std::span<const Id> arguments, std::size_t place) {
+Id find_argument(std::span<const Id> arguments, std::size_t place) {
   return place > 0 && place < arguments.size() ? arguments[place] : pickle::kNone;
 }
 
@@ -152,9 +152,9 @@ std::optional<std::string> find_argument_change(const Pickle& pickle, std::strin
                                                 std::span<const Id> arguments) {
   const auto extras = std::ranges::find(kExtras, name, &Extras::name);
   if (extras == kExtras.end()) return std::nullopt;
-  if (!is_empty_mapping(pickle, argument(arguments, extras->hooks)))
+  if (!is_empty_mapping(pickle, find_argument(arguments, extras->hooks)))
     return "it has hooks, which PyTorch calls when it computes";
-  const Id attributes = argument(arguments, extras->attributes);
+  const Id attributes = find_argument(arguments, extras->attributes);
   const bool is_pair = pickle.kind(attributes) == Kind::tuple && pickle.items(attributes).size() == 2;
   if (!is_pair) return find_attribute_change(pickle, attributes);
   for (const Id part : pickle.items(attributes)) {
@@ -330,7 +330,7 @@ std::optional<std::string> find_tensor_change(const Pickle& pickle, Id id) {
 bool has_attributes(const Pickle& pickle, Id id) {
   const auto extras = std::ranges::find(kExtras, name_called_function(pickle, id), &Extras::name);
   if (extras == kExtras.end()) return false;
-  const Id attributes = argument(pickle.items(pickle.call(id).arguments), extras->attributes);
+  const Id attributes = find_argument(pickle.items(pickle.call(id).arguments), extras->attributes);
   const bool is_pair = pickle.kind(attributes) == Kind::tuple;
   return is_pair
              ? !std::ranges::all_of(pickle.items(attributes), [&](Id part) { return is_empty_mapping(pickle, part); })

@@ -167,7 +167,7 @@ std::span<const FormatInfo> formats() { return make_infos(); }
 std::vector<Finding> find_code_in_file(const SourcePtr& source, std::span<const Finding> known) {
   std::vector<Finding> findings;
   const auto add = [&](Finding finding) {
-    // An error of a reader and a finding about the same step differ in the words around it.
+    // A reader's error and a finding about the same step of a pickle differ only in the words before its description.
     const auto is_same = [&](const Finding& other) {
       constexpr std::string_view kContext = "pickle: ";
       std::string_view message = other.message;

@@ -97,7 +97,7 @@ std::string describe_replaced(const fs::path& target, const std::optional<Found>
   if (!found) return {};
   if (found->names.empty()) return fmt::format("the empty directory {} is replaced", target.string());
   constexpr std::size_t kNamed = 4;
-  return fmt::format("the directory {} is replaced with all of its {}: {}", target.string(),
+  return fmt::format("the directory {} is replaced, and its {} deleted: {}", target.string(),
                      format_count(found->names.size(), "file"), list_names(found->names, kNamed));
 }
 

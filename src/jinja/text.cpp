@@ -13,7 +13,7 @@ namespace {
 
 utf8proc_category_t find_category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
 
-// A character whose other case has several characters, from SpecialCasing.txt: utf8proc maps one to one.
+// Describes a character whose other case has several characters, from SpecialCasing.txt: utf8proc maps one to one.
 struct Special {
   char32_t code;
   std::string_view lower, upper, title;

@@ -10,7 +10,7 @@
 namespace poise::jinja {
 namespace {
 
-// The range of bytes in which str.find() and similar methods search. Their arguments `start` and `end` count
+// Names the range of bytes in which str.find() and similar methods search. Their arguments `start` and `end` count
 // characters.
 struct Window {
   std::size_t begin = 0;

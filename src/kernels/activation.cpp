@@ -95,29 +95,29 @@ float compute_relu(float x) { return x < 0.0F ? 0.0F : x; }
 
 }  // namespace
 
-void silu(float* x, std::size_t count) { HWY_DYNAMIC_DISPATCH(Silu)(x, count); }
-void silu_product(float* gate, const float* up, std::size_t count) {
+void apply_silu(float* x, std::size_t count) { HWY_DYNAMIC_DISPATCH(Silu)(x, count); }
+void gate_with_silu(float* gate, const float* up, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(SiluProduct)(gate, up, count);
 }
-void gelu_tanh(float* x, std::size_t count) { HWY_DYNAMIC_DISPATCH(GeluTanhAll)(x, count); }
-void gelu_tanh_product(float* gate, const float* up, std::size_t count) {
+void apply_gelu_tanh(float* x, std::size_t count) { HWY_DYNAMIC_DISPATCH(GeluTanhAll)(x, count); }
+void gate_with_gelu_tanh(float* gate, const float* up, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(GeluTanhProduct)(gate, up, count);
 }
-void clamped_swiglu(float* gate, const float* up, std::size_t count) {
+void apply_clamped_swiglu(float* gate, const float* up, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(ClampedSwiglu)(gate, up, count);
 }
-void soft_cap(float* x, std::size_t count, float cap) { HWY_DYNAMIC_DISPATCH(SoftCap)(x, count, cap); }
+void apply_soft_cap(float* x, std::size_t count, float cap) { HWY_DYNAMIC_DISPATCH(SoftCap)(x, count, cap); }
 
-void gelu(float* x, std::size_t count) {
+void apply_gelu(float* x, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) x[i] = compute_gelu(x[i]);
 }
-void gelu_product(float* gate, const float* up, std::size_t count) {
+void gate_with_gelu(float* gate, const float* up, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) gate[i] = compute_gelu(gate[i]) * up[i];
 }
-void relu(float* x, std::size_t count) {
+void apply_relu(float* x, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) x[i] = compute_relu(x[i]);
 }
-void relu_product(float* gate, const float* up, std::size_t count) {
+void gate_with_relu(float* gate, const float* up, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) gate[i] = compute_relu(gate[i]) * up[i];
 }
 

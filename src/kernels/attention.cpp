@@ -86,11 +86,11 @@ HWY_EXPORT(Exponentials);
 HWY_EXPORT(Softmax);
 HWY_EXPORT(AddFloatRows);
 
-double exponentials(float* scores, std::size_t count, float scale, const float* sink) {
+double compute_exponentials(float* scores, std::size_t count, float scale, const float* sink) {
   return HWY_DYNAMIC_DISPATCH(Exponentials)(scores, count, scale, sink);
 }
 
-void softmax(float* scores, std::size_t count) { HWY_DYNAMIC_DISPATCH(Softmax)(scores, count); }
+void apply_softmax(float* scores, std::size_t count) { HWY_DYNAMIC_DISPATCH(Softmax)(scores, count); }
 
 void add_weighted_rows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out) {
   HWY_DYNAMIC_DISPATCH(AddFloatRows)(weights, values, size, out);

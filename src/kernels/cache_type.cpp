@@ -24,14 +24,14 @@ std::size_t to_codes(const float* numbers, std::size_t size, std::byte* codes, f
 }
 
 constexpr CacheTypeRow kCacheTypes[] = {
-    {CacheType::f32, "f32", DType::f32, 0, copy_floats, f32_cache_kernels},
-    {CacheType::f16, "f16", DType::f16, 0, to_halves, f16_cache_kernels},
-    {CacheType::q8, "q8", DType::i8, kCodeGroup, to_codes, q8_cache_kernels},
+    {CacheType::f32, "f32", DType::f32, 0, copy_floats, get_f32_cache_kernels},
+    {CacheType::f16, "f16", DType::f16, 0, to_halves, get_f16_cache_kernels},
+    {CacheType::q8, "q8", DType::i8, kCodeGroup, to_codes, get_q8_cache_kernels},
 };
 
 }  // namespace
 
-std::span<const CacheTypeRow> cache_types() { return kCacheTypes; }
+std::span<const CacheTypeRow> list_cache_types() { return kCacheTypes; }
 
 const CacheTypeRow& find_cache_type_row(CacheType type) {
   return *std::ranges::find(kCacheTypes, type, &CacheTypeRow::type);

@@ -29,10 +29,10 @@ inline constexpr std::size_t kQueriesTogether = 8;
 // Computes in place exp(scale * scores[i] - max), where `max` is the largest of all scale * scores[i] and of the sink,
 // if there is one. Returns their sum, with the sink's exp(sink - max): NaN where a score is NaN or +infinity. A block
 // of 64 scores of -infinity leaves the sum as it is, wherever it stands among other blocks. Requires: scale > 0.
-double exponentials(float* scores, std::size_t count, float scale, const float* sink);
+double compute_exponentials(float* scores, std::size_t count, float scale, const float* sink);
 
 // Computes in place exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all NaN.
-void softmax(float* scores, std::size_t count);
+void apply_softmax(float* scores, std::size_t count);
 // Computes out[q * size + j] += sum over i of weights[q][i] * values[i][j]; each row of `weights` has an entry for each
 // value.
 void add_weighted_rows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out);
@@ -80,13 +80,13 @@ struct CacheTypeRow {
   }
 };
 
-std::span<const CacheTypeRow> cache_types();
+std::span<const CacheTypeRow> list_cache_types();
 const CacheTypeRow& find_cache_type_row(CacheType type);
 
 // cached_attention.cpp defines these.
-const CacheKernels& f32_cache_kernels();
-const CacheKernels& f16_cache_kernels();
-const CacheKernels& q8_cache_kernels();
+const CacheKernels& get_f32_cache_kernels();
+const CacheKernels& get_f16_cache_kernels();
+const CacheKernels& get_q8_cache_kernels();
 
 // Neighbours that share a scale in q8.
 inline constexpr std::size_t kCodeGroup = 32;

@@ -288,9 +288,9 @@ HWY_EXPORT(F16Cache);
 HWY_EXPORT(Q8Cache);
 HWY_EXPORT(EncodeQ8);
 
-const CacheKernels& f32_cache_kernels() { return HWY_DYNAMIC_DISPATCH(F32Cache)(); }
-const CacheKernels& f16_cache_kernels() { return HWY_DYNAMIC_DISPATCH(F16Cache)(); }
-const CacheKernels& q8_cache_kernels() { return HWY_DYNAMIC_DISPATCH(Q8Cache)(); }
+const CacheKernels& get_f32_cache_kernels() { return HWY_DYNAMIC_DISPATCH(F32Cache)(); }
+const CacheKernels& get_f16_cache_kernels() { return HWY_DYNAMIC_DISPATCH(F16Cache)(); }
+const CacheKernels& get_q8_cache_kernels() { return HWY_DYNAMIC_DISPATCH(Q8Cache)(); }
 
 void encode_q8(const float* numbers, std::size_t size, std::int8_t* codes, float* scales) {
   HWY_DYNAMIC_DISPATCH(EncodeQ8)(numbers, size, codes, scales);

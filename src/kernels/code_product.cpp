@@ -311,7 +311,7 @@ struct PanelOfCodes {
 void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Panels& in,
                     float* y, std::size_t stride) {
   PanelOfCodes& panel = PanelOfCodes::of_thread();
-  const CodeForm& form = stored_type(matrix).kernels().panels;
+  const CodeForm& form = find_stored_type(matrix).kernels().panels;
   const CodeLayout& layout = in.layout;
   const MultiplyGroup multiply = ChooseGroup(form, layout);
   const std::size_t tokens = in.tokens;
@@ -368,7 +368,7 @@ std::size_t find_most_step(PanelIntegers integers) {
 }  // namespace
 
 std::size_t find_panel_step(const StoredRows& matrix, std::size_t most) {
-  const CodeForm& form = stored_type(matrix).kernels().panels;
+  const CodeForm& form = find_stored_type(matrix).kernels().panels;
   if (form.expand == nullptr || matrix.columns % form.elements != 0) return 0;
   const std::size_t shared = form.group != 0 ? form.group : matrix.group_size != 0 ? matrix.group_size : matrix.columns;
   for (std::size_t step = most; step >= kLeastStep; step /= 2) {
@@ -378,15 +378,16 @@ std::size_t find_panel_step(const StoredRows& matrix, std::size_t most) {
 }
 
 CodeLayout make_code_layout(const StoredRows& matrix) {
-  const CodeForm& form = stored_type(matrix).kernels().panels;
+  const CodeForm& form = find_stored_type(matrix).kernels().panels;
   // Codes of 8 bits gain nothing from a matrix unit: reading them takes as long.
-  if (form.integers == PanelIntegers::words && tile_unit() != TileUnit::none && stored_type(matrix).bits == 4) {
+  if (form.integers == PanelIntegers::words && get_tile_unit() != TileUnit::none &&
+      find_stored_type(matrix).bits == 4) {
     const std::size_t step = find_panel_step(matrix, kMostTiledStep);
     if (step > 0 && step % kTileBytes == 0)
       return {matrix.columns, step, form.offset, PanelIntegers::words, /*tiled=*/true};
   }
   if (form.integers == PanelIntegers::rounded &&
-      (tile_unit() != TileUnit::none || matrix.columns < kLeastRoundedColumns))
+      (get_tile_unit() != TileUnit::none || matrix.columns < kLeastRoundedColumns))
     return {};
   // Codes of four bits have rounded weights more than 7 bits round x.
   const PanelIntegers integers =

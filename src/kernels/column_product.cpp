@@ -9,8 +9,8 @@ namespace poise {
 namespace {
 
 // Returns columns [first, last) of some rows as float32: in place if they are float32, else decoded.
-FloatRows float_columns(const StoredRows& matrix, std::size_t row, std::size_t rows, std::size_t first,
-                        std::size_t last, AlignedFloats& memory) {
+FloatRows decode_columns(const StoredRows& matrix, std::size_t row, std::size_t rows, std::size_t first,
+                         std::size_t last, AlignedFloats& memory) {
   if (matrix.storage == Storage::f32 && reinterpret_cast<std::uintptr_t>(matrix.data) % alignof(float) == 0) {
     return {reinterpret_cast<const float*>(matrix.data) + row * matrix.columns + first, matrix.columns, rows};
   }
@@ -23,7 +23,8 @@ FloatRows float_columns(const StoredRows& matrix, std::size_t row, std::size_t r
 }  // namespace
 
 void add_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums) {
-  if (const auto add = stored_type(matrix).kernels().add_rows; add != nullptr) return add(matrix, first, last, x, sums);
+  if (const auto add = find_stored_type(matrix).kernels().add_rows; add != nullptr)
+    return add(matrix, first, last, x, sums);
   visit_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) {
     add_rows(rows, 0, count, x + r, sums);
   });
@@ -38,7 +39,7 @@ void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t fi
   if (count == 0) return;
   sums.assign(tokens * count, 0.0F);
   for (std::size_t r = 0; r < rows; r += kRows) {
-    const FloatRows row_block = float_columns(matrix, r, std::min(kRows, rows - r), first, last, decoded);
+    const FloatRows row_block = decode_columns(matrix, r, std::min(kRows, rows - r), first, last, decoded);
     add_weighted_rows({x + r, rows, tokens}, row_block, count, sums.data());
   }
   for (std::size_t t = 0; t < tokens; ++t) std::copy_n(sums.data() + t * count, count, y + t * matrix.columns + first);

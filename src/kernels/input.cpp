@@ -12,12 +12,13 @@ std::size_t round_up(std::size_t count, std::size_t multiple) { return (count + 
 
 // Returns the number of columns for sums of x; 0: all.
 std::size_t choose_x_group(const StoredRows& matrix) {
-  return matrix.blocks != nullptr ? stored_type(matrix).x_group : matrix.group_size;
+  return matrix.blocks != nullptr ? find_stored_type(matrix).x_group : matrix.group_size;
 }
 
 // Returns the form for few tokens. Requires: takes_integers().
-KernelInput::Form integer_form(const StoredRows& matrix) {
-  return stored_type(matrix).kernels().multiply_bytes != nullptr ? KernelInput::Form::bytes : KernelInput::Form::words;
+KernelInput::Form choose_integer_form(const StoredRows& matrix) {
+  return find_stored_type(matrix).kernels().multiply_bytes != nullptr ? KernelInput::Form::bytes
+                                                                      : KernelInput::Form::words;
 }
 
 // Returns true if the matrix becomes panels that meet x of 7 bits, four columns an instruction, or x of 15 bits on a
@@ -25,7 +26,7 @@ KernelInput::Form integer_form(const StoredRows& matrix) {
 bool has_fast_panels(const StoredRows& matrix) {
   const CodeLayout layout = make_code_layout(matrix);
   return layout.tiled || (layout.step > 0 && layout.integers == PanelIntegers::bytes &&
-                          stored_type(matrix).kernels().panels.vnni && has_vnni());
+                          find_stored_type(matrix).kernels().panels.vnni && has_vnni());
 }
 
 }  // namespace
@@ -33,9 +34,9 @@ bool has_fast_panels(const StoredRows& matrix) {
 KernelInput::Form choose_input_form(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (precision == Precision::exact) return KernelInput::Form::floats;
   if (KernelInput::is_few(matrix, tokens, precision))
-    return takes_integers(matrix) ? integer_form(matrix) : KernelInput::Form::floats;
+    return takes_integers(matrix) ? choose_integer_form(matrix) : KernelInput::Form::floats;
   if (tokens <= KernelInput::kTokensOfPanels && has_fast_panels(matrix)) return KernelInput::Form::panels;
-  if (tile_unit() != TileUnit::none) return KernelInput::Form::tiles;
+  if (get_tile_unit() != TileUnit::none) return KernelInput::Form::tiles;
   return make_code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
 }
 
@@ -44,7 +45,7 @@ bool KernelInput::is_few(const StoredRows& matrix, std::size_t tokens, Precision
   if (tokens == 1) return true;
   if (precision == Precision::exact || tokens > kFewTokens) return false;
   if (precision == Precision::apart || tokens <= kFewTokensWithPanels) return true;
-  return !has_fast_panels(matrix) && (tile_unit() == TileUnit::none || tokens <= kFewTokensWithTiles);
+  return !has_fast_panels(matrix) && (get_tile_unit() == TileUnit::none || tokens <= kFewTokensWithTiles);
 }
 
 KernelInput::AnyForm KernelInput::make_form(const StoredRows& matrix, std::size_t tokens, Precision precision) {
@@ -98,7 +99,7 @@ void KernelInput::convert(const InputPart& part) {
 KernelInput::Words::Words(const StoredRows& matrix, std::size_t count)
     : tokens(count),
       columns(matrix.columns),
-      planes(stored_type(matrix).planes),
+      planes(find_stored_type(matrix).planes),
       group_size(choose_x_group(matrix)),
       sums_stride(group_size == 0 ? 1 : round_up(columns / group_size, 16)),
       numbers(tokens * blocks() * kIntegerBlock),
@@ -106,7 +107,7 @@ KernelInput::Words::Words(const StoredRows& matrix, std::size_t count)
       sums(tokens * sums_stride) {}
 
 bool KernelInput::Words::suits(const StoredRows& matrix) const {
-  return planes == stored_type(matrix).planes && group_size == choose_x_group(matrix);
+  return planes == find_stored_type(matrix).planes && group_size == choose_x_group(matrix);
 }
 
 KernelInput::Bytes::Bytes(const StoredRows& matrix, std::size_t count)
@@ -123,11 +124,11 @@ KernelInput::Bytes::Bytes(const StoredRows& matrix, std::size_t count)
 
 bool KernelInput::Bytes::suits(const StoredRows& matrix) const { return group_size == choose_x_group(matrix); }
 
-KernelInput::Tiles::Tiles(const StoredRows& matrix, std::size_t count) : LaidOut{count, tile_layout(matrix)} {
+KernelInput::Tiles::Tiles(const StoredRows& matrix, std::size_t count) : LaidOut{count, make_tile_layout(matrix)} {
   numbers.resize(layout.place(0, layout.blocks(), tokens));
 }
 
-bool KernelInput::Tiles::suits(const StoredRows& matrix) const { return layout == tile_layout(matrix); }
+bool KernelInput::Tiles::suits(const StoredRows& matrix) const { return layout == make_tile_layout(matrix); }
 
 KernelInput::Panels::Panels(const StoredRows& matrix, std::size_t count) : LaidOut{count, make_code_layout(matrix)} {
   numbers.assign(layout.place(0, layout.blocks(), tokens), std::byte{0});

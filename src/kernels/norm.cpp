@@ -68,12 +68,12 @@ namespace poise {
 HWY_EXPORT(RmsNorm);
 HWY_EXPORT(LayerNorm);
 
-void rms_norm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out) {
+void compute_rms_norm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out) {
   HWY_DYNAMIC_DISPATCH(RmsNorm)(x, tokens, weight, eps, out);
 }
 
-void layer_norm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
-                float eps, float* out) {
+void compute_layer_norm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
+                        float eps, float* out) {
   HWY_DYNAMIC_DISPATCH(LayerNorm)(x, tokens, weight, bias, eps, out);
 }
 

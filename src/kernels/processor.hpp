@@ -16,15 +16,15 @@ struct ProcessorFeatures {
   bool bfloat16 = false;
 #endif
 };
-inline ProcessorFeatures& processor_features() {
+inline ProcessorFeatures& get_processor_features() {
   static ProcessorFeatures features;
   return features;
 }
 
-inline bool has_vnni() { return processor_features().vnni; }
-inline bool has_bfloat16() { return processor_features().bfloat16; }
+inline bool has_vnni() { return get_processor_features().vnni; }
+inline bool has_bfloat16() { return get_processor_features().bfloat16; }
 // Lets tests switch the feature off. Requires: `on` only where has_vnni() or has_bfloat16() has been true.
-inline void choose_vnni(bool on) { processor_features().vnni = on; }
-inline void choose_bfloat16(bool on) { processor_features().bfloat16 = on; }
+inline void choose_vnni(bool on) { get_processor_features().vnni = on; }
+inline void choose_bfloat16(bool on) { get_processor_features().bfloat16 = on; }
 
 }  // namespace poise

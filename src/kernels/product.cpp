@@ -9,7 +9,7 @@ namespace {
 // Multiplies few tokens. Rows without a direct product become float32 first.
 void multiply_few(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& x, float* y,
                   std::size_t stride) {
-  const TypeKernels& kernels = stored_type(matrix).kernels();
+  const TypeKernels& kernels = find_stored_type(matrix).kernels();
   if (kernels.multiply_floats != nullptr) return kernels.multiply_floats(matrix, first, last, x, y, stride);
   visit_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) {
     multiply_few(rows, 0, count, x, y + (r - first), stride);
@@ -19,29 +19,29 @@ void multiply_few(const StoredRows& matrix, std::size_t first, std::size_t last,
 }  // namespace
 
 void decode_part(const StoredRows& matrix, const DecodedPart& part) {
-  stored_type(matrix).kernels().decode(matrix, part);
+  find_stored_type(matrix).kernels().decode(matrix, part);
 }
 
 void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
   decode_part(matrix, {first, first + count, 0, matrix.columns, out, matrix.columns});
 }
 
-std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements) {
+std::uint64_t measure_elements(const StoredRows& matrix, std::uint64_t elements) {
   if (matrix.blocks != nullptr) return elements / matrix.blocks->elements * matrix.blocks->bytes;
-  const std::uint64_t bits = stored_type(matrix).bits;
+  const std::uint64_t bits = find_stored_type(matrix).bits;
   return bits < 8 ? elements / 2 + elements % 2 : elements * (bits / 8);
 }
 
-std::size_t scale_bytes(const StoredRows& matrix) { return stored_type(matrix).scale_bytes; }
+std::size_t measure_scale(const StoredRows& matrix) { return find_stored_type(matrix).scale_bytes; }
 
 bool takes_integers(const StoredRows& matrix) {
-  const TypeKernels& kernels = stored_type(matrix).kernels();
+  const TypeKernels& kernels = find_stored_type(matrix).kernels();
   if (kernels.multiply_words == nullptr && kernels.multiply_bytes == nullptr) return false;
   return matrix.group_size == 0 ||
          (KernelInput::kIntegerBlock % matrix.group_size == 0 && matrix.group_size >= kernels.least_group);
 }
 
-RowsAtOnce rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision) {
+RowsAtOnce choose_rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   const auto rows = [](std::size_t count) { return RowsAtOnce{count, count}; };
   switch (choose_input_form(matrix, tokens, precision)) {
     case KernelInput::Form::floats:
@@ -56,7 +56,7 @@ RowsAtOnce rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision 
 
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
                    std::size_t stride) {
-  const TypeKernels& kernels = stored_type(matrix).kernels();
+  const TypeKernels& kernels = find_stored_type(matrix).kernels();
   switch (x.form()) {
     case KernelInput::Form::floats: {
       const auto& floats = x.as<KernelInput::Floats>();

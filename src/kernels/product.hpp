@@ -227,7 +227,8 @@ struct RowsAtOnce {
   std::size_t least;  // calls that begin and end at multiples of it leave no lanes unused
   std::size_t most;   // more rows in a call gain nothing
 };
-RowsAtOnce rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
+// Returns the division that suits the kernel for these rows and tokens.
+RowsAtOnce choose_rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
 
 // Computes y[t * stride + r - first] = row r of the matrix times x[t], for r in [first, last) and every token.
 // Requires: x suits the matrix.

@@ -129,7 +129,7 @@ struct StoredTypeRow {
   std::size_t scale_bytes = 0;                // of a separate scale
 };
 
-const StoredTypeRow& stored_type(const StoredRows& matrix);
+const StoredTypeRow& find_stored_type(const StoredRows& matrix);
 
 // Returns the same for blocks of a type; stored_blocks.cpp has their table.
 const StoredTypeRow& find_stored_block_type(const BlockType& type);

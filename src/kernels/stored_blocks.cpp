@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-const TypeKernels& decoding_kernels() {
+const TypeKernels& find_decoding_kernels() {
   static constexpr TypeKernels kKernels = {.decode = decode_blocks};
   return kKernels;
 }
@@ -70,7 +70,7 @@ static_assert(std::ranges::all_of(kBlockRows, comes_once), "two rows name the sa
 // The rows are in the order of the types' table.
 constexpr auto kTypes = [] {
   std::array<StoredTypeRow, kBlockTypes.size()> types;
-  types.fill({.planes = 2, .kernels = decoding_kernels});
+  types.fill({.planes = 2, .kernels = find_decoding_kernels});
   for (const BlockRow& row : kBlockRows)
     types.at(find_block_type_place(row.name)) = {.planes = 2, .x_group = row.x_group, .kernels = row.kernels};
   return types;

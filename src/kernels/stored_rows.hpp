@@ -72,10 +72,10 @@ struct InputPart {
 };
 
 // Returns the bytes of that many elements of rows without gaps, without separate scales. Requires: whole blocks.
-std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements);
+std::uint64_t measure_elements(const StoredRows& matrix, std::uint64_t elements);
 
 // Returns the bytes of one of the matrix's scales; 0 if it has none.
-std::size_t scale_bytes(const StoredRows& matrix);
+std::size_t measure_scale(const StoredRows& matrix);
 
 // Decodes rows [first, first + count) to float32: out [count, columns].
 void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out);

@@ -34,17 +34,17 @@ constexpr std::array kTypes = {
     NamedRow{Storage::by_column4, {4, 0, 0, TileForm::rounded, by_column4_kernels, 4}},
 };
 
-constexpr bool in_order() {
+constexpr bool is_in_order() {
   for (std::size_t i = 0; i < kTypes.size(); ++i) {
     if (kTypes[i].storage != static_cast<Storage>(i)) return false;
   }
   return true;
 }
-static_assert(in_order());
+static_assert(is_in_order());
 
 }  // namespace
 
-const StoredTypeRow& stored_type(const StoredRows& matrix) {
+const StoredTypeRow& find_stored_type(const StoredRows& matrix) {
   if (matrix.blocks != nullptr) return find_stored_block_type(*matrix.blocks);
   return kTypes.at(static_cast<std::size_t>(matrix.storage)).row;
 }

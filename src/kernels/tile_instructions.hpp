@@ -60,13 +60,14 @@ class PlainTiles {
     const auto number = [](std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); };
     multiply<float, std::uint16_t, std::uint16_t>(kSums, kWeights, kX, number);
   }
-  // Adds to each int32 sum the products of four bytes in each of 16 rows: of x with a sign, of weights without.
+  // Adds to each int32 sum the products of four unsigned bytes of weights and four signed bytes of x, in each of 16
+  // rows.
   template <int kSums, int kWeights, int kX>
   static void multiply_bytes() {
     const auto number = [](auto byte) { return static_cast<std::int32_t>(byte); };
     multiply<std::int32_t, std::uint8_t, std::int8_t>(kSums, kWeights, kX, number);
   }
-  // Does the same with x as the first factor.
+  // Does the same with the signed bytes of x as the first factor.
   template <int kSums, int kX, int kWeights>
   static void multiply_signed_bytes() {
     const auto number = [](auto byte) { return static_cast<std::int32_t>(byte); };

@@ -59,7 +59,7 @@ inline std::size_t TileLayout::group_bytes(std::size_t b) const {
 
 // Returns the layout for a matrix. Integers have exact sums of products in a block: 32 bits hold kTileCodeBlock times
 // the largest integer times 128, which no code exceeds after the subtraction.
-TileLayout tile_layout(const StoredRows& matrix);
+TileLayout make_tile_layout(const StoredRows& matrix);
 
 // Rounds codes of a part of rows, times their scales, to bfloat16: out [kTileRows, stride]. NaN stays NaN, and an
 // infinite scale makes its numbers NaN. Expands the part, whose codes, scales and mins are working memory. A count that

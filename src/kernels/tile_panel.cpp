@@ -47,7 +47,8 @@ void PrepareFactors(const CodePart& part, const CodeForm& form) {
   }
 }
 
-HWY_INLINE auto NumbersOf(const std::uint8_t* codes, const Factors& factors) {
+// Returns a vector of numbers: codes times the factors' scales, plus their starts.
+HWY_INLINE auto DecodeNumbers(const std::uint8_t* codes, const Factors& factors) {
   const hn::RebindToSigned<Numbers> integers;
   const hn::Rebind<std::uint8_t, Numbers> bytes;
   return hn::MulAdd(hn::ConvertTo(Numbers(), hn::PromoteTo(integers, hn::LoadU(bytes, codes))), factors.scale,
@@ -60,8 +61,8 @@ struct InWords {
   Factors second;
 
   HWY_INLINE void round(const std::uint8_t* codes, std::uint16_t* to) const {
-    put(NumbersOf(codes, first), to);
-    put(NumbersOf(codes + hn::Lanes(Numbers()), second), to + hn::Lanes(Numbers()));
+    put(DecodeNumbers(codes, first), to);
+    put(DecodeNumbers(codes + hn::Lanes(Numbers()), second), to + hn::Lanes(Numbers()));
   }
 
  private:
@@ -78,7 +79,8 @@ struct ByProcessor {
   Factors second;
 
   HWY_INLINE void round(const std::uint8_t* codes, std::uint16_t* to) const {
-    hn::StoreU(RoundTwo(NumbersOf(codes, first), NumbersOf(codes + 16, second)), hn::FixedTag<std::uint16_t, 32>(), to);
+    hn::StoreU(RoundTwo(DecodeNumbers(codes, first), DecodeNumbers(codes + 16, second)),
+               hn::FixedTag<std::uint16_t, 32>(), to);
   }
 };
 

@@ -18,9 +18,9 @@ static_assert(kRowBytes > kTileCodeBlock && kTileBlock % CodePart::kLargestBlock
 struct TileWeights {
   explicit TileWeights(const StoredRows& rows)
       : matrix(rows),
-        kernels(stored_type(rows).kernels()),
+        kernels(find_stored_type(rows).kernels()),
         panels(kernels.panels),
-        form(stored_type(rows).tiles),
+        form(find_stored_type(rows).tiles),
         step(find_panel_step(rows, kMostStep)) {
     if (step == 0 && form == TileForm::codes) form = TileForm::two_parts;
   }
@@ -201,9 +201,9 @@ class TiledRows {
       first = rows.last;
       column = 0;
     }
-    const std::uint64_t row_bytes = stored_bytes(matrix, matrix.columns);
-    const std::uint64_t bytes = stored_bytes(matrix, std::min(weights.block(), matrix.columns - column));
-    const std::byte* at = matrix.data + stored_bytes(matrix, first * matrix.columns + column);
+    const std::uint64_t row_bytes = measure_elements(matrix, matrix.columns);
+    const std::uint64_t bytes = measure_elements(matrix, std::min(weights.block(), matrix.columns - column));
+    const std::byte* at = matrix.data + measure_elements(matrix, first * matrix.columns + column);
     for (std::size_t r = 0; r < kTileRows; ++r, at += row_bytes) {
       if (r % 16 == 0) keep_tiles_awake();
       for (std::uint64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, 0, 2);
@@ -220,7 +220,7 @@ class TiledRows {
 
 }  // namespace
 
-TileLayout tile_layout(const StoredRows& matrix) {
+TileLayout make_tile_layout(const StoredRows& matrix) {
   const TileWeights weights(matrix);
   return {matrix.columns, weights.parts_of_x(), weights.are_codes() ? weights.offset() : 0};
 }

@@ -246,7 +246,7 @@ constexpr std::size_t kFirstColumns = 2 * kTileBytes;
 
 // Returns the result of `multiply` by one unit.
 template <class Unit, class Sum, class Multiply>
-std::vector<Sum> first_sums(Multiply&& multiply) {
+std::vector<Sum> compute_first_sums(Multiply&& multiply) {
   std::vector<Sum> sums(2 * kTileSums, Sum{3});
   Unit::begin();
   multiply(sums.data());
@@ -276,8 +276,8 @@ bool first_numbers_are_right() {
             .stride = kFirstColumns, .groups = groups, .step = kNext, .columns = kFirstColumns, .is_first = is_first};
         for (std::size_t p = 0; p < parts.weights; ++p) block.weights[p] = weights[p].data();
         for (std::size_t p = 0; p < parts.x; ++p) block.x[p] = x[p].data();
-        if (first_sums<AmxTiles, float>([&](float* sums) { add_numbers<AmxTiles>(block, sums); }) !=
-            first_sums<PlainTiles, float>([&](float* sums) { add_numbers<PlainTiles>(block, sums); }))
+        if (compute_first_sums<AmxTiles, float>([&](float* sums) { add_numbers<AmxTiles>(block, sums); }) !=
+            compute_first_sums<PlainTiles, float>([&](float* sums) { add_numbers<PlainTiles>(block, sums); }))
           return false;
       }
     }
@@ -293,14 +293,14 @@ bool first_codes_are_right() {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::int8_t>(i * 29);
   const CodeTiles block = {codes.data(), kFirstColumns, x.data(), x.data() + x.size() / 2, kFirstColumns};
   const auto multiply = [&](auto unit) {
-    return first_sums<decltype(unit), std::int32_t>(
+    return compute_first_sums<decltype(unit), std::int32_t>(
         [&](std::int32_t* sums) { sum_codes<decltype(unit)>(block, sums, sums + kTileSums); });
   };
   if (multiply(AmxTiles()) != multiply(PlainTiles())) return false;
   for (const std::size_t next : {std::size_t{0}, x.size() / 2}) {
     const PanelTiles panel = {codes.data(), x.data(), kFirstColumns / 2, next};
     const auto multiply_panel = [&](auto unit) {
-      return first_sums<decltype(unit), std::int32_t>(
+      return compute_first_sums<decltype(unit), std::int32_t>(
           [&](std::int32_t* sums) { sum_panels<decltype(unit)>(panel, sums); });
     };
     if (multiply_panel(AmxTiles()) != multiply_panel(PlainTiles())) return false;
@@ -308,7 +308,7 @@ bool first_codes_are_right() {
   return true;
 }
 
-TileUnit best_unit() {
+TileUnit find_best_tile_unit() {
   return processor_has_tiles() && system_grants_tiles() && first_numbers_are_right() && first_codes_are_right()
              ? TileUnit::amx
              : TileUnit::none;
@@ -317,26 +317,26 @@ TileUnit best_unit() {
 #else
 
 using AmxTiles = PlainTiles;
-TileUnit best_unit() { return TileUnit::none; }
+TileUnit find_best_tile_unit() { return TileUnit::none; }
 
 #endif
 
-TileUnit& chosen_unit() {
-  static TileUnit unit = best_unit();
+TileUnit& get_chosen_unit() {
+  static TileUnit unit = find_best_tile_unit();
   return unit;
 }
 
 }  // namespace
 
-TileUnit tile_unit() { return chosen_unit(); }
-void choose_tile_unit(TileUnit unit) { chosen_unit() = unit; }
+TileUnit get_tile_unit() { return get_chosen_unit(); }
+void choose_tile_unit(TileUnit unit) { get_chosen_unit() = unit; }
 
-TileScope::TileScope() { tile_unit() == TileUnit::amx ? AmxTiles::begin() : PlainTiles::begin(); }
+TileScope::TileScope() { get_tile_unit() == TileUnit::amx ? AmxTiles::begin() : PlainTiles::begin(); }
 
-TileScope::~TileScope() { tile_unit() == TileUnit::amx ? AmxTiles::end() : PlainTiles::end(); }
+TileScope::~TileScope() { get_tile_unit() == TileUnit::amx ? AmxTiles::end() : PlainTiles::end(); }
 
 void multiply_tiles(const TileBlock& block, float* sums) {
-  const auto add = tile_unit() == TileUnit::amx ? add_numbers<AmxTiles> : add_numbers<PlainTiles>;
+  const auto add = get_tile_unit() == TileUnit::amx ? add_numbers<AmxTiles> : add_numbers<PlainTiles>;
   if (block.x[2] == nullptr || block.is_first) return add(block, sums);
   alignas(64) std::array<float, 2 * kTileSums> of_block;
   TileBlock apart = block;
@@ -354,19 +354,19 @@ void multiply_tiles(const TileBlock& block, float* sums) {
 }
 
 void multiply_code_tiles(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums) {
-  if (tile_unit() == TileUnit::amx) return sum_codes<AmxTiles>(block, upper_sums, lower_sums);
+  if (get_tile_unit() == TileUnit::amx) return sum_codes<AmxTiles>(block, upper_sums, lower_sums);
   sum_codes<PlainTiles>(block, upper_sums, lower_sums);
 }
 
 void multiply_panel_tiles(const PanelTiles& panel, std::int32_t* sums) {
-  if (tile_unit() == TileUnit::amx) return sum_panels<AmxTiles>(panel, sums);
+  if (get_tile_unit() == TileUnit::amx) return sum_panels<AmxTiles>(panel, sums);
   sum_panels<PlainTiles>(panel, sums);
 }
 
 void keep_tiles_awake() {
-  if (tile_unit() == TileUnit::amx) AmxTiles::multiply_bytes<3, 5, 7>();
+  if (get_tile_unit() == TileUnit::amx) AmxTiles::multiply_bytes<3, 5, 7>();
 }
 
-TileCounts tile_counts() { return PlainTiles::counts(); }
+TileCounts get_tile_counts() { return PlainTiles::counts(); }
 
 }  // namespace poise

@@ -35,8 +35,8 @@ enum class TileUnit : std::uint8_t {
 // Returns the unit for products of several tokens: amx if the processor has it, the system lets this process use it,
 // and first products came out right; else none. (The OS grants it once per process, permanently; signal stacks must
 // then hold 8 KiB more.)
-TileUnit tile_unit();
-// Lets tests choose the unit. Requires: `amx` only if tile_unit() has returned it.
+TileUnit get_tile_unit();
+// Lets tests choose the unit. Requires: `amx` only if get_tile_unit() has returned it.
 void choose_tile_unit(TileUnit unit);
 
 inline constexpr std::size_t kTileRows = 32;     // of weights, multiplied at once
@@ -121,6 +121,6 @@ struct TileCounts {
   std::uint64_t stores = 0;
   std::uint64_t products = 0;
 };
-TileCounts tile_counts();
+TileCounts get_tile_counts();
 
 }  // namespace poise

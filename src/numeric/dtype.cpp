@@ -8,12 +8,12 @@
 namespace poise {
 namespace {
 
-constexpr std::string_view plain_name(std::string_view enumerator) {
+constexpr std::string_view spell_name(std::string_view enumerator) {
   return enumerator == "boolean" ? "bool" : enumerator;
 }
 
 constexpr std::array kTable = {
-#define POISE_DTYPE(name, bits, kind) DTypeInfo{DType::name, plain_name(#name), bits, DTypeKind::kind},
+#define POISE_DTYPE(name, bits, kind) DTypeInfo{DType::name, spell_name(#name), bits, DTypeKind::kind},
 #include <poise/dtype.def>
 #undef POISE_DTYPE
 };

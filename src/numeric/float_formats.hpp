@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// How the codes of a format are read as numbers.
+// Says how the codes of a format are read as numbers.
 struct FloatFormat {
   unsigned exponent_bits;
   unsigned mantissa_bits;

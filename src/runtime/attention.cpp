@@ -80,9 +80,9 @@ IndexRange find_seen(const AttentionToken& token, std::size_t window) {
 }
 
 void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head) {
-  if (heads.cap != 0.0F) soft_cap(scores, count, heads.cap);
+  if (heads.cap != 0.0F) apply_soft_cap(scores, count, heads.cap);
   if (heads.sinks != nullptr) scores[count] = heads.sinks[head];
-  softmax(scores, count + (heads.sinks == nullptr ? 0 : 1));
+  apply_softmax(scores, count + (heads.sinks == nullptr ? 0 : 1));
 }
 
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,
@@ -98,7 +98,7 @@ void attend(std::span<const AttentionToken> tokens, std::size_t layer, const Att
     std::size_t end = begin + 1;
     while (end < tokens.size() && tokens[end].cache == tokens[begin].cache) ++end;
     const bool on_tiles = precision == Precision::fast && end - begin > KernelInput::kFewTokensWithTiles &&
-                          tile_unit() != TileUnit::none && can_use_tiles(heads.size);
+                          get_tile_unit() != TileUnit::none && can_use_tiles(heads.size);
     // Without tiles, tasks of all sequences keep threads busy together.
     const Division division(on_tiles ? end - begin : tokens.size(), heads, on_tiles);
     for (std::size_t first = begin; first < end; first += division.tokens) {

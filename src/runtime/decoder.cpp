@@ -101,7 +101,7 @@ class PlannedTransformer final : public Transformer {
                                      ranks_.count() - 1);
     }
     scale(out, rows.size() * vocabulary_size(), plan_.logit_scale);
-    if (plan_.logit_cap != 0.0F) soft_cap(out, rows.size() * vocabulary_size(), plan_.logit_cap);
+    if (plan_.logit_cap != 0.0F) apply_soft_cap(out, rows.size() * vocabulary_size(), plan_.logit_cap);
   }
 
  private:

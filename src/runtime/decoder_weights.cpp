@@ -290,8 +290,8 @@ void Norm::apply(const float* x, std::size_t rows, float* out) const {
   const std::size_t size = weight.size();
   run_in_parallel(rows, std::max<std::size_t>(1, kLeastNumbers / size), [&](std::size_t first, std::size_t last) {
     const std::size_t at = first * size;
-    if (kind == NormKind::layer) return layer_norm(x + at, last - first, weight, bias, epsilon, out + at);
-    rms_norm(x + at, last - first, weight, epsilon, out + at);
+    if (kind == NormKind::layer) return compute_layer_norm(x + at, last - first, weight, bias, epsilon, out + at);
+    compute_rms_norm(x + at, last - first, weight, epsilon, out + at);
   });
 }
 

@@ -20,11 +20,11 @@ struct Activation {
 };
 
 constexpr std::array kActivations = std::to_array<Activation>({
-    {ActivationKind::silu, silu, silu_product},
-    {ActivationKind::gelu_tanh, gelu_tanh, gelu_tanh_product},
-    {ActivationKind::gelu, gelu, gelu_product},
-    {ActivationKind::relu, relu, relu_product},
-    {ActivationKind::clamped_swiglu, nullptr, clamped_swiglu},
+    {ActivationKind::silu, apply_silu, gate_with_silu},
+    {ActivationKind::gelu_tanh, apply_gelu_tanh, gate_with_gelu_tanh},
+    {ActivationKind::gelu, apply_gelu, gate_with_gelu},
+    {ActivationKind::relu, apply_relu, gate_with_relu},
+    {ActivationKind::clamped_swiglu, nullptr, apply_clamped_swiglu},
 });
 
 const Activation& get_activation(ActivationKind kind) {

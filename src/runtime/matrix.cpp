@@ -47,10 +47,10 @@ class MatrixSlice final : public Matrix {
   MatrixSlice(std::shared_ptr<const Matrix> all, std::size_t first, std::size_t rows, Orientation orientation)
       : Matrix(rows, orientation, all->stored()), all_(std::move(all)) {
     const std::uint64_t elements = std::uint64_t{first} * stored_.columns;
-    stored_.data += stored_bytes(stored_, elements);
+    stored_.data += measure_elements(stored_, elements);
     if (stored_.scales == nullptr) return;
     const std::size_t of_row = (stored_.columns + stored_.group_size - 1) / stored_.group_size;
-    const std::size_t before = first / stored_.scale_rows * of_row * scale_bytes(stored_);
+    const std::size_t before = first / stored_.scale_rows * of_row * measure_scale(stored_);
     stored_.scales += before;
     if (stored_.zeros != nullptr) stored_.zeros += before;
   }
@@ -103,10 +103,10 @@ Box find_box(const MatrixPart& part, Orientation orientation, std::size_t rows, 
   return is_of_rows(part.of, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
 }
 
-bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && stored_bytes(rows, 2) < 2; }
+bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && measure_elements(rows, 2) < 2; }
 
 // Returns true for groups that may be as long as the row.
-bool has_float_scales(const StoredRows& rows) { return scale_bytes(rows) == sizeof(float); }
+bool has_float_scales(const StoredRows& rows) { return measure_scale(rows) == sizeof(float); }
 
 // Returns how many neighbours in a row a cut must not separate.
 std::size_t find_column_step(const StoredRows& rows, std::size_t columns) {
@@ -146,9 +146,9 @@ StoredForm cut_form(const Tensor& tensor, const StoredForm& form, std::size_t co
                                     .offset = first,
                                     .item_bytes = static_cast<unsigned>(part_bytes)});
   };
-  const auto count_data_bytes = [&](std::uint64_t elements) { return stored_bytes(form.rows, elements); };
+  const auto count_data_bytes = [&](std::uint64_t elements) { return measure_elements(form.rows, elements); };
   const auto count_scale_bytes = [&](std::uint64_t elements) {
-    return (elements + form.rows.group_size - 1) / form.rows.group_size * scale_bytes(form.rows);
+    return (elements + form.rows.group_size - 1) / form.rows.group_size * measure_scale(form.rows);
   };
   const IndexRange scale_rows = {box.rows.first / form.rows.scale_rows,
                                  (box.rows.last + form.rows.scale_rows - 1) / form.rows.scale_rows};
@@ -190,7 +190,7 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
   // A matrix with columns in another order must have all its columns, and they must be inputs.
   if (!form.column_order.empty() && (orientation == Orientation::in_out || box.columns.size() != columns))
     form = make_float_form(tensor);
-  const std::uint64_t needed = stored_bytes(form.rows, tensor.elements());
+  const std::uint64_t needed = measure_elements(form.rows, tensor.elements());
   if (form.data->size() < needed)
     throw Error(ErrorKind::internal,
                 fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));

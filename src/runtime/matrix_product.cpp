@@ -117,7 +117,7 @@ class Work {
   std::size_t choose_unit(const Matrix& matrix) const {
     if (is_summed(matrix)) return kRowsAdded;
     if (matrix.orientation() == Orientation::in_out) return kColumnsAtOnce;
-    const RowsAtOnce rows = rows_at_once(matrix.stored(), tokens_, precision_);
+    const RowsAtOnce rows = choose_rows_at_once(matrix.stored(), tokens_, precision_);
     std::size_t unit = rows.least;
     while (2 * unit <= rows.most && 2 * unit * kUnitsOfThread * threads_ <= outputs_) unit *= 2;
     return unit;

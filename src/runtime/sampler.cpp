@@ -49,8 +49,10 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(op
   require(options.min_p >= 0 && options.min_p <= 1, "min-p is {}, expected 0 to 1", options.min_p);
   require(std::isfinite(options.repetition_penalty) && options.repetition_penalty > 0,
           "repetition-penalty is {}, expected more than 0", options.repetition_penalty);
-  require(std::isfinite(options.presence_penalty) && std::isfinite(options.frequency_penalty),
-          "presence-penalty and frequency-penalty have to be numbers");
+  require(std::isfinite(options.presence_penalty), "presence-penalty is {}, expected a finite number",
+          options.presence_penalty);
+  require(std::isfinite(options.frequency_penalty), "frequency-penalty is {}, expected a finite number",
+          options.frequency_penalty);
   for (const auto& [token, bias] : options.logit_bias) {
     require(token >= 0, "logit-bias: {} is not the id of a token", token);
     require(!std::isnan(bias) && bias != std::numeric_limits<float>::infinity(),

@@ -44,13 +44,13 @@ float weigh_without_sum(float* scores, std::size_t count, const IndexRange& seen
                         const AttentionHeads& heads, std::size_t head) {
   if (heads.cap != 0.0F) {
     for (std::size_t i = seen.first; i < seen.last; ++i) scores[i] *= scale;
-    soft_cap(scores + seen.first, seen.size(), heads.cap);
+    apply_soft_cap(scores + seen.first, seen.size(), heads.cap);
     scale = 1;
   }
   std::fill(scores, scores + seen.first, -std::numeric_limits<float>::infinity());
   std::fill(scores + seen.last, scores + count, -std::numeric_limits<float>::infinity());
   const float* const sink = heads.sinks == nullptr ? nullptr : heads.sinks + head;
-  return static_cast<float>(1.0 / exponentials(scores, count, scale, sink));
+  return static_cast<float>(1.0 / compute_exponentials(scores, count, scale, sink));
 }
 
 // Attends with rows of queries, keys, values and weights as tiles. A thread keeps its memory.

@@ -125,17 +125,17 @@ GroupSettings find_settings(const MatrixParts& matrix, const QuantizationConfig&
 }
 
 // Describes how the zero points of a matrix are stored.
-struct ZeroPoints {
+struct ZeroPointStorage {
   unsigned add = 0;              // the number to add to each
   bool contradict_name = false;  // they contradict the name of the format
   bool contradict_sym = false;   // they are not the zero points of symmetric groups
 };
 
 // Finds how zero points are stored. Requires: the shape of qzeros is [groups, out * bits / 32].
-ZeroPoints find_zero_points(const MatrixParts& matrix, const QuantizationConfig& config,
-                            const GroupSettings& settings) {
+ZeroPointStorage find_zero_point_storage(const MatrixParts& matrix, const QuantizationConfig& config,
+                                         const GroupSettings& settings) {
   const bool less_one = find_format_name(config).is_version_1();
-  ZeroPoints result{.add = less_one ? 1U : 0U};
+  ZeroPointStorage result{.add = less_one ? 1U : 0U};
   if (!settings.is_symmetric) return result;
   const Tensor& zeros = matrix.require(".qzeros");
   const auto bits = static_cast<unsigned>(settings.bits);
@@ -167,7 +167,7 @@ std::vector<std::string> find_doubts(const Model& model, const QuantizationConfi
   for (const std::string& name : matrices) {
     const MatrixParts matrix(model, name, kGptq);
     const GroupSettings settings = find_settings(matrix, config);
-    const ZeroPoints zeros = find_zero_points(matrix, config, settings);
+    const ZeroPointStorage zeros = find_zero_point_storage(matrix, config, settings);
     if (zeros.contradict_name && misnamed.empty()) middle = 1U << (settings.bits - 1);
     if (zeros.contradict_name) misnamed.push_back(name);
     if (zeros.contradict_sym) not_symmetric.push_back(name);
@@ -212,7 +212,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
     matrix.fail(fmt::format("zero points of {} bits for {} rows are not whole words", bits, out));
   matrix.require_shape(zeros, {groups.count, out * bits / 32});
   if (settings.in_other_order && groups.count > 1) matrix.require(".g_idx");
-  const unsigned added = find_zero_points(matrix, config, settings).add;
+  const unsigned added = find_zero_point_storage(matrix, config, settings).add;
   const unsigned stored = round_bits(bits);
   const auto repeat_for_groups = [&](DType type, BlobPtr numbers) {
     if (groups.times == 1) return numbers;

@@ -172,7 +172,7 @@ class Array {
   std::uint64_t left_ = 0;
 };
 
-// The entries of a map: for (auto map = in.map(); map.next();) { if (map.is("version")) ... else in.skip(); }
+// Walks a map: for (auto map = in.map(); map.next();) { if (map.is("version")) ... else in.skip(); }
 // Each key comes once; in deterministic encoding they ascend.
 class Map {
  public:

@@ -26,7 +26,7 @@ enum class ItemKind : std::uint8_t { nil, boolean, natural, negative, real, text
 // Returns the kind as messages name it: "a map".
 std::string_view to_string(ItemKind kind);
 
-// The head of an item.
+// Describes the head of an item.
 struct Item {
   ItemKind kind = ItemKind::nil;
   std::int8_t type = 0;     // of an extension
@@ -101,7 +101,7 @@ class Tree {
     std::size_t items = 1;  // itself, and all inside
   };
 
-  // A step on the path to an item: its key in a map, or its number in an array.
+  // Names a step on the path to an item: its key in a map, or its number in an array.
   struct PathStep {
     std::optional<std::string> key = {};
     std::uint64_t number = 0;

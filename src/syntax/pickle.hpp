@@ -143,7 +143,7 @@ Partial run_until_error(std::span<const std::byte> bytes, const std::string& nam
 // Numbers and texts of protocol 0, which a pickle spells on lines, as CPython reads them (Modules/_pickle.c, and
 // Lib/pickle.py where it accepts more).
 
-// An integer of any size.
+// Holds an integer of any size.
 struct LineInteger {
   std::optional<std::int64_t> value;  // absent: it has more than 64 bits
   std::string bytes;                  // of a wide one: two's complement, lowest first; empty for more than 64 digits

@@ -24,7 +24,7 @@ namespace poise::protobuf {
 class Message {
  public:
   enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-  // A range of bytes of the source.
+  // Names a range of bytes of the source.
   struct Place {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;

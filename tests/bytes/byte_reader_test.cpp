@@ -37,7 +37,7 @@ TEST(ByteReader, ErrorsHaveRecordFieldOffsetAndBytesLeft) {
   EXPECT_STREQ(error.what(), "memory: alt v2: tokenizer: token 17: length: 4294967295 bytes wanted, 2 left (at 0x4)");
 }
 
-// A file that is not in memory. It records what was read from it.
+// Is a file that is not in memory, and records what was read from it.
 class FetchedSource final : public Source {
  public:
   struct Fetch {

@@ -66,7 +66,7 @@ static void reads_the_config(void) {
   poise_model_free(model);
 }
 
-// All types of values, through the attributes of a safetensors or zTensor file that is written first.
+// Reads all types of values, through the attributes of a safetensors or zTensor file that is written first.
 static void reads_values_of_every_type(void) {
   poise_writer* writer = NULL;
   poise_model* model = NULL;

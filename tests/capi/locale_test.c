@@ -14,7 +14,7 @@ static unsigned char* value_of(unsigned char* file, size_t size, const char* key
   abort();
 }
 
-// nano-mistral with a frequency base that has a fraction.
+// Writes nano-mistral with a frequency base that has a fraction.
 static void write_model(const char* path) {
   const poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
   const float base = 10000.5F;

@@ -215,7 +215,7 @@ static void refuses_what_does_not_run(void) {
   poise_model_free(model);
 }
 
-// The scores after one token. Freed by the caller.
+// Returns the scores after one token, which the caller frees.
 static float* scores_of(const poise_model* model, int32_t exact, size_t* count) {
   poise_session* session = NULL;
   poise_session_options options = POISE_SESSION_OPTIONS_INIT;
@@ -273,7 +273,7 @@ static int zeros(void* user, uint64_t offset, void* out, size_t size) {
   return 0;
 }
 
-// A model that is complete, except that the elements of one weight are integers.
+// The model is complete, except that the elements of one weight are integers.
 static void refuses_integers_for_weights(void) {
   poise_model* model = NULL;
   poise_writer* writer = NULL;
@@ -363,7 +363,6 @@ static void caches(const poise_model* model) {
   CHECK_SAYS("cache is 4, expected one of 0 (f32), 1 (f16), 2 (q8), 3 (default)");
 }
 
-// Built-in chat templates.
 static void lists_built_in_templates(void) {
   poise_chat_template form = POISE_CHAT_TEMPLATE_INIT;
   size_t count = 0;
@@ -399,7 +398,7 @@ static void samples_as_the_files_ask(void) {
   poise_model_free(model);
 }
 
-// Chat templates, sessions that are truncated and forked, and options that structs got later.
+// Uses chat templates, sessions that are truncated and forked, and options that structs got later.
 static void holds_a_conversation(void) {
   static const char kJinja[] = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}";
   static const char kTalk[] = "[{\"role\": \"user\", \"content\": \"Once upon a time\"}]";

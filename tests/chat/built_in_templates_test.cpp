@@ -35,7 +35,7 @@ Conversation short_talk(bool has_system) {
   return talk;
 }
 
-// Byte pieces of ASCII after "<s>" and "</s>". `adds_bos`: add_bos_token of tokenizer_config.json.
+// Returns byte pieces of ASCII after "<s>" and "</s>". `adds_bos`: add_bos_token of tokenizer_config.json.
 Vocabulary ascii_vocabulary(bool adds_bos) {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::sentencepiece_bpe;

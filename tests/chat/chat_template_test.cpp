@@ -24,7 +24,7 @@ Conversation hello(const std::string& content = "Hello") {
   return talk;
 }
 
-// "<s>", "</s>", letters, "<", ">", "/" and brackets, and an added token that is not special: "ab".
+// Returns "<s>", "</s>", letters, "<", ">", "/" and brackets, and an added token that is not special: "ab".
 Vocabulary letters() {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::pipeline;

@@ -38,7 +38,7 @@ constexpr Golden kGolden[] = {
 #include "golden_blocks.inc"
 };
 
-// The same generator as in make_golden_blocks.py.
+// Is the same generator as in make_golden_blocks.py.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -83,7 +83,7 @@ float bell(Random& random) {
 constexpr std::size_t kRows = 12;
 constexpr std::size_t kLength = 1024;
 
-// Rows like those of models, of many scales, and rows of special cases.
+// Returns rows like those of models, of many scales, and rows of special cases.
 std::vector<float> rows_to_encode() {
   Random random(1);
   std::vector<float> values;
@@ -123,7 +123,7 @@ std::vector<float> importance() {
   return weights;
 }
 
-// Rows of kLength numbers.
+// Encodes rows of kLength numbers.
 std::vector<std::byte> encode(const BlockType& type, std::span<const float> values, const float* weights) {
   std::vector<std::byte> blocks(values.size() / type.elements * type.bytes);
   type.encode({values.data(), values.size() / kLength, kLength, weights}, blocks.data());

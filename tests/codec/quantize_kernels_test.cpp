@@ -17,8 +17,8 @@ namespace {
 
 class QuantizeKernels : public EachInstructionSet {};
 
-// Numbers near the middle between two codes, and exactly there.
-std::vector<float> halves(float delta, int lowest, int highest) {
+// Returns numbers next to the middle between two codes, and the middle itself, for each pair of codes in a range.
+std::vector<float> make_numbers_between_codes(float delta, int lowest, int highest) {
   std::vector<float> numbers;
   for (int code = lowest - 2; code <= highest + 2; ++code) {
     float x = static_cast<float>((code + 0.5) * static_cast<double>(delta));
@@ -37,7 +37,7 @@ TEST_P(QuantizeKernels, CodesAreThoseOfTheDefinition) {
   for (int i = 0; i < 200; ++i) deltas.push_back(std::ldexp(mantissa(random), static_cast<int>(random() % 40) - 30));
   for (const float delta : deltas) {
     for (const CodeRange range : {CodeRange{-127, 127, 0}, CodeRange{-7, 7, 0}, CodeRange{-40, 215, 40}}) {
-      const std::vector<float> numbers = halves(delta, range.lowest, range.highest);
+      const std::vector<float> numbers = make_numbers_between_codes(delta, range.lowest, range.highest);
       std::vector<std::byte> codes(numbers.size());
       quantize_linear(numbers.data(), numbers.size(), delta, range, codes.data());
       for (std::size_t i = 0; i < numbers.size(); ++i) {

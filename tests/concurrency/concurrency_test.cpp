@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr int kThreads = 8;
 
-// One file a format, and one with compressed parts.
+// Makes one file for each format, and one with compressed parts.
 class Concurrency : public testing::Test {
  protected:
   Concurrency() : directory_(fs::temp_directory_path() / fmt::format("poise-concurrency-{}", ::getpid())) {
@@ -59,7 +59,7 @@ class Concurrency : public testing::Test {
     return directory_ / name;
   }
 
-  // The answers of all threads are those of the first.
+  // Expects that all threads get the same answer.
   static void together(const std::function<std::string()>& answer) {
     std::vector<std::string> answers(kThreads);
     std::vector<std::thread> threads;

@@ -41,7 +41,7 @@ class Conformance : public testing::TestWithParam<const Format*> {
   bool is_a_directory() const { return format().info.extension.empty(); }
   std::string in_code_font() const { return "`" + name() + "`"; }
 
-  // The sound file of the format's hostile table; empty if there is none.
+  // Returns the sound file of the format's hostile table; empty if there is none.
   std::string sound_file() const {
     const auto table = hostile::hostile_tables().find(name());
     return table == hostile::hostile_tables().end() || table->second.file == nullptr ? std::string()

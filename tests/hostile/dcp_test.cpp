@@ -22,8 +22,8 @@ constexpr const char* kSound = "tests/formats/pytorch/distributed";
 
 const HostileTable kTable("dcp", kSound);
 
-// Opens the checkpoint with one file replaced, and reads all tensors if it opens. Requires that errors are those of
-// files.
+// Opens the checkpoint with one file replaced, and reads all tensors if it opens. Expects no other errors
+// than those for faulty, unsupported and missing files.
 void expect_harmless_with(const fs::path& directory, const std::string& name, const std::string& bytes) {
   support::put(directory / name, bytes);
   try {

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 constexpr auto kInvalid = ErrorKind::invalid_file;
 constexpr auto kUnsupported = ErrorKind::unsupported;
 
-// Steps of pickles. Source: Lib/pickletools.py of CPython.
+// These write steps of pickles. Source: Lib/pickletools.py of CPython.
 std::string text(const std::string& value) { return "X" + le(value.size(), 4) + value; }
 std::string integer(std::uint64_t value) { return "\x8a\x08" + le(value, 8); }
 std::string global(const std::string& module, const std::string& name) { return "c" + module + "\n" + name + "\n"; }
@@ -410,7 +410,7 @@ TEST(HostilePytorch, TheStateOfADict) {
   expect_harmless("hostile.pt", file_of("\x80\x02" + dict).bytes());
 }
 
-// The ways in which pickles can call a function. Each pickle also has the matrix, which must be read anyway.
+// Names a way in which a pickle can call a function. Each pickle also has the matrix, which must be read anyway.
 struct Trick {
   const char* name;
   std::string steps;

@@ -66,7 +66,7 @@ Vocabulary read(const ByteFile& file) {
   return read_sentencepiece(*Source::from_memory({content.begin(), content.end()}, "hostile.model"));
 }
 
-// Returns true if a model with this tokenizer runs. Requires that verify() agrees.
+// Returns true if a model with this tokenizer runs. Expects that verify() agrees.
 bool runs(const ByteFile& file) {
   const support::TemporaryDirectory directory;
   put_small_model(directory.path());

@@ -37,7 +37,7 @@ Vocabulary read(const Files& files) {
   return read_vocabulary(directory.path()).value();
 }
 
-// Returns true if a model with these files runs. Requires that verify() agrees.
+// Returns true if a model with these files runs. Expects that verify() agrees.
 bool runs(const Files& files) {
   const support::TemporaryDirectory directory;
   put_small_model(directory.path());

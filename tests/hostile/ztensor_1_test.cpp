@@ -44,8 +44,8 @@ std::string object(const std::vector<std::uint64_t>& shape, std::string_view for
   return map(entries);
 }
 
-// Magic, blobs of 64 bytes each from 64 on, the manifest in three fields (what stands before the objects, each object,
-// what stands behind), its size, the magic.
+// Returns a file: magic, blobs of 64 bytes each from 64 on, the manifest in three fields (what stands before the
+// objects, each object, what stands behind), its size, the magic.
 ByteFile file_of(const Entries& objects, const std::vector<std::string>& blobs = {
                                              std::string(64, '\0'), std::string(64, '\0'), std::string(64, '\0')}) {
   ByteFile file;

@@ -87,7 +87,7 @@ TEST_F(DirectoryOutputTest, ReplacesWithItsMode) {
   support::put(path("out/a0"), "old");
   ASSERT_EQ(::chmod(path("out").c_str(), 0750), 0);
   EXPECT_THAT(DirectoryOutput::require_possible(path("out"), true, refusal_to_replace, {}),
-              HasSubstr("is replaced with all of its 1 file: a0"));
+              HasSubstr("is replaced, and its 1 file deleted: a0"));
   save(path("out"), true);
   EXPECT_THAT(names(), ElementsAre("out"));
   EXPECT_THAT(support::names_in(path("out")), ElementsAre("a1", "a2"));

@@ -12,7 +12,7 @@
 
 namespace {
 
-// 2024-07-26 13:04:05, a Friday.
+// Returns 2024-07-26 13:04:05, a Friday.
 std::tm fixed_time() {
   std::tm now = {};
   now.tm_year = 124;

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kRows = 7;
 constexpr std::size_t kColumns = 512;
 
-// How far from the product of one of `tokens` tokens and a row the rounding of x moves it, at most: half a step of x
+// Returns how far the rounding of x moves the product of a row and one of `tokens` tokens, at most: half a step of x
 // for each weight. Tiles round both to bfloat16.
 double rounding_of_x(const StoredRows& matrix, const float* x, const float* weights, std::size_t tokens = 1) {
   const KernelInput input(matrix, tokens);
@@ -51,7 +51,7 @@ double rounding_of_x(const StoredRows& matrix, const float* x, const float* weig
   return moved;
 }
 
-// Blocks of an encoder of the type, so that scales are sane.
+// Returns blocks that the type's encoder made, so that their scales are sane.
 std::vector<std::byte> blocks_of(const BlockType& type, std::mt19937& random) {
   std::vector<float> numbers(kRows * kColumns);
   for (float& number : numbers) number = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 1000.0F;
@@ -117,12 +117,12 @@ TEST(Blocks, AnyColumnsOfARowAreDecoded) {
   }
 }
 
-// Every kind of processor that this one can stand in for. The expected numbers are float64 products of the numbers that
-// the type's decoder makes.
+// Runs with every kind of processor that this one can stand in for. The expected numbers are float64 products of the
+// numbers that the type's decoder makes.
 class BlockProducts : public EachInstructionSet {};
 INSTANTIATE_TEST_SUITE_P(Targets, BlockProducts, every_instruction_set(), instruction_set_name);
 
-// Blocks at an odd address that end where their memory ends.
+// Holds blocks at an odd address that end where their memory ends.
 struct Blocks {
   Blocks(const BlockType& block_type, std::size_t row_count, std::size_t columns)
       : type(block_type), rows(row_count), bytes(1 + row_count * columns / block_type.elements * block_type.bytes) {
@@ -134,7 +134,7 @@ struct Blocks {
     type.decode(stored.data, numbers.size() / type.elements, numbers.data());
     return numbers;
   }
-  // Rows [first, last); the others are -1.
+  // Returns the products of x and rows [first, last); those of other rows are -1.
   std::vector<float> times(const std::vector<float>& x, std::size_t first, std::size_t last) const {
     const std::size_t tokens = x.size() / stored.columns;
     KernelInput input(stored, tokens);
@@ -150,9 +150,8 @@ struct Blocks {
   StoredRows stored;
 };
 
-// The sum of products, and how far from it a result may be: the rounding of x, and float32 sums of codes, offsets and
-// minimums, each below four times the largest number of the block. A row with a number that is not finite has a sum
-// that is not.
+// Expects sums of products, up to the rounding of x and of float32 sums of codes, offsets and minimums, each below four
+// times the largest number of the block. A row with a number that is not finite has a sum that is not.
 void expect_products(const Blocks& blocks, const std::vector<float>& weights, const std::vector<float>& x,
                      const std::vector<float>& y, std::size_t token = 0) {
   const std::size_t columns = blocks.stored.columns;
@@ -288,7 +287,7 @@ TEST_P(BlockProducts, OfOneColumnAreItsWeights) {
   }
 }
 
-// Where docs/formats/gguf.md has the float16 numbers of a block.
+// Says where docs/formats/gguf.md has the float16 numbers of a block.
 struct ScaledType {
   std::string_view name;
   std::vector<std::size_t> halves;
@@ -343,7 +342,7 @@ TEST_P(BlockProducts, OfTheLargestScaleOfQ6K) {
   }
 }
 
-// Several tokens, with whatever this processor can use of itself.
+// Multiplies several tokens, with whatever this processor can use of itself.
 class BlockPanels : public ::testing::TestWithParam<Unit> {
   ChosenUnit chosen_{GetParam()};
 };

@@ -39,7 +39,7 @@ std::vector<float> random_floats(std::size_t count, std::mt19937& random) {
   return values;
 }
 
-// Half precision by its definition: sign, 5 bits of exponent, 10 of mantissa.
+// Decodes half precision by its definition: sign, 5 bits of exponent, 10 of mantissa.
 double half(unsigned code) {
   const double sign = (code & 0x8000U) != 0 ? -1 : 1;
   const int exponent = static_cast<int>(code >> 10U & 31U);
@@ -47,7 +47,7 @@ double half(unsigned code) {
   return sign * (exponent == 0 ? std::ldexp(mantissa, -14) : std::ldexp(1 + mantissa, exponent - 15));
 }
 
-// A matrix of random codes that ends where its memory ends and begins `misalignment` bytes off, and its values.
+// Holds a matrix of random codes that ends where its memory ends and begins `misalignment` bytes off, and its values.
 struct RandomMatrix {
   RandomMatrix(Storage storage, std::size_t rows, std::size_t columns, std::size_t misalignment, std::mt19937& random) {
     const std::size_t elements = rows * columns;
@@ -127,7 +127,7 @@ struct RandomMatrix {
   StoredRows stored;
 };
 
-// Group-quantized rows: value = (code - zero) * scale with scales and zeros that float16 holds exactly.
+// Holds group-quantized rows: value = (code - zero) * scale with scales and zeros that float16 holds exactly.
 struct RandomGroups {
   RandomGroups(Storage storage, std::size_t rows, std::size_t columns, std::size_t group_size, std::mt19937& random)
       : codes(rows * columns / (storage == Storage::group4 ? 2 : 1)) {
@@ -164,7 +164,7 @@ struct RandomGroups {
   StoredRows stored;
 };
 
-// Numbers as the Open Compute Project's MX specification has them: E2M1 times a power of two for 32 neighbours.
+// Holds numbers as the Open Compute Project's MX specification has them: E2M1 times a power of two for 32 neighbours.
 struct RandomMx {
   RandomMx(std::size_t rows, std::size_t columns, std::mt19937& random) : codes(rows * columns / 2) {
     constexpr double kNumbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
@@ -185,7 +185,7 @@ struct RandomMx {
   StoredRows stored;
 };
 
-// y [tokens, stride], computed as the runtime does.
+// Returns y [tokens, stride], computed as the runtime does.
 std::vector<float> products(const StoredRows& matrix, std::size_t first, std::size_t last, const std::vector<float>& x,
                             std::size_t stride, Precision precision = Precision::fast) {
   const std::size_t tokens = x.size() / matrix.columns;
@@ -198,9 +198,9 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
   return y;
 }
 
-// What product.hpp promises: sums in float32, of products that a matrix unit may round; and where x becomes integers
-// half a step of it for each weight, and half a step of weights that become integers for each x. Codes are summed
-// before scale and offset meet, so that `magnitude` counts both.
+// Computes a product, and the error that product.hpp allows: of sums in float32, of products that a matrix unit may
+// round; where x becomes integers, half a step of x for each weight; where weights become integers, half a step of
+// weights for each x. Codes are summed before scale and offset meet, so that `magnitude` counts both.
 struct Expected {
   Expected(const StoredRows& matrix, const double* weights, const float* x, std::size_t tokens,
            Precision precision = Precision::fast) {
@@ -250,7 +250,7 @@ struct Expected {
     if (tiles && !code_tiles)
       steps = magnitude * largest_error_of_tiles(matrix, input.as<KernelInput::Tiles>().layout.parts);
   }
-  // Of products, as tiles.hpp has it.
+  // Returns the largest relative error of products, as tiles.hpp states it.
   static double largest_error_of_tiles(const StoredRows& matrix, std::size_t parts_of_x) {
     if (parts_of_x == 1) return 0x1.02p-7;
     if (parts_of_x == 2) return matrix.storage == Storage::bf16 ? 0x1p-17 : 0x1p-15;
@@ -401,7 +401,8 @@ TEST_P(Kernels, WeightsThatAreNotFinite) {
   }
 }
 
-// y = x times the matrix itself, in parts of its columns or of its rows; and to the same bits in any company.
+// Expects y = x times the matrix itself, in parts of its columns or of its rows, and the same bits among any other
+// tokens.
 void expect_column_products(const StoredRows& matrix, const std::vector<double>& values, std::size_t tokens,
                             std::mt19937& random) {
   const std::size_t columns = matrix.columns;
@@ -662,7 +663,7 @@ TEST_P(Kernels, ProductsOfFloat32NumbersAreRoundedAsFloat32Is) {
   }
 }
 
-// A block of a cache with random codes and scales, and its numbers. Positions outside the run have none.
+// Holds a block of a cache with random codes and scales, and its numbers. Positions outside the run have none.
 struct RandomBlock {
   enum class Cached { keys, values };
 
@@ -715,7 +716,7 @@ struct RandomBlock {
 // Against sums in double; and whatever comes with a query, what it comes to is the same.
 TEST_P(Kernels, ScoresAreProductsWithCachedKeys) {
   std::mt19937 random(4);
-  for (const CacheTypeRow& type : cache_types()) {
+  for (const CacheTypeRow& type : list_cache_types()) {
     for (const std::size_t size : kAwkwardSizes) {
       SCOPED_TRACE(fmt::format("{} {}", type.name, size));
       const RandomBlock keys(type, RandomBlock::Cached::keys, size, random);
@@ -747,7 +748,7 @@ TEST_P(Kernels, ScoresAreProductsWithCachedKeys) {
 
 TEST_P(Kernels, CachedValuesAreWeightedAndAdded) {
   std::mt19937 random(4);
-  for (const CacheTypeRow& type : cache_types()) {
+  for (const CacheTypeRow& type : list_cache_types()) {
     for (const std::size_t size : kAwkwardSizes) {
       SCOPED_TRACE(fmt::format("{} {}", type.name, size));
       const RandomBlock values(type, RandomBlock::Cached::values, size, random);
@@ -850,12 +851,12 @@ TEST_P(Kernels, WeightedRowsAreAdded) {
 
 TEST_P(Kernels, SoftmaxIsAccurate) {
   std::mt19937 random(5);
-  softmax(nullptr, 0);
+  apply_softmax(nullptr, 0);
   for (const std::size_t count : kAwkwardSizes) {
     std::vector<float> scores = random_floats(count, random);
     for (float& score : scores) score *= 10;
     const std::vector<float> before = scores;
-    softmax(scores.data(), count);
+    apply_softmax(scores.data(), count);
     double sum = 0;
     for (const float score : before) sum += std::exp(static_cast<double>(score));
     for (std::size_t i = 0; i < count; ++i) {
@@ -870,7 +871,7 @@ TEST_P(Kernels, SoftmaxDoesNotHideWhatIsNoNumber) {
     for (std::size_t at = 0; at < 20; ++at) {
       std::vector<float> scores(20, 1.0F);
       scores[at] = bad;
-      softmax(scores.data(), scores.size());
+      apply_softmax(scores.data(), scores.size());
       for (const float score : scores) EXPECT_TRUE(std::isnan(score));
     }
   }
@@ -883,7 +884,7 @@ TEST_P(Kernels, ExponentialsDependOnWhatIsSeenAlone) {
   const float sink = 0.75F;
   const float scale = 3;
   std::vector<float> alone = scores;
-  const double sum = exponentials(alone.data(), alone.size(), scale, &sink);
+  const double sum = compute_exponentials(alone.data(), alone.size(), scale, &sink);
   double most = static_cast<double>(sink);
   for (const float score : scores) most = std::max(most, static_cast<double>(scale * score));
   double expected = std::exp(static_cast<double>(sink) - most);
@@ -896,7 +897,7 @@ TEST_P(Kernels, ExponentialsDependOnWhatIsSeenAlone) {
 
   std::vector<float> among(64 + 192 + 64, -std::numeric_limits<float>::infinity());
   std::copy(scores.begin(), scores.end(), among.begin() + 64);
-  EXPECT_EQ(exponentials(among.data(), among.size(), scale, &sink), sum);
+  EXPECT_EQ(compute_exponentials(among.data(), among.size(), scale, &sink), sum);
   EXPECT_TRUE(std::equal(alone.begin(), alone.end(), among.begin() + 64));
   EXPECT_EQ(among.front(), 0.0F);
   EXPECT_EQ(among.back(), 0.0F);
@@ -910,7 +911,7 @@ TEST_P(Kernels, ExponentialsOfHugeScoresAreNumbers) {
     for (const bool is_above_sink : {true, false}) {
       std::vector<float> scores(70, 0.5F * huge);
       scores[3] = scores[68] = is_above_sink ? huge : 0;
-      EXPECT_EQ(exponentials(scores.data(), scores.size(), scale, &sink), is_above_sink ? 2 : 1) << huge;
+      EXPECT_EQ(compute_exponentials(scores.data(), scores.size(), scale, &sink), is_above_sink ? 2 : 1) << huge;
       EXPECT_EQ(scores[3], is_above_sink ? 1 : 0) << huge;
       EXPECT_EQ(scores[4], 0) << huge;
     }
@@ -923,7 +924,7 @@ TEST_P(Kernels, SiluIsAccurateFarOutToo) {
   for (const float x : {0.0F, -0.0F, 1e-20F, -1e-20F, 1e30F, -1e30F}) gate.push_back(x);
   const std::vector<float> before = gate;
   const std::vector<float> up(gate.size(), 2);
-  silu_product(gate.data(), up.data(), gate.size());
+  gate_with_silu(gate.data(), up.data(), gate.size());
   for (std::size_t i = 0; i < gate.size(); ++i) {
     const double x = static_cast<double>(before[i]);
     const double expected = 2 * x / (1 + std::exp(-x));
@@ -931,7 +932,7 @@ TEST_P(Kernels, SiluIsAccurateFarOutToo) {
     ASSERT_NEAR(static_cast<double>(gate[i]), expected, 2e-6 * std::abs(expected) + (x < -87 ? 1e-7 : 0)) << x;
   }
   std::vector<float> nan = {std::numeric_limits<float>::quiet_NaN()};
-  silu_product(nan.data(), up.data(), 1);
+  gate_with_silu(nan.data(), up.data(), 1);
   EXPECT_TRUE(std::isnan(nan[0]));
 }
 

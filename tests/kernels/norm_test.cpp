@@ -13,7 +13,7 @@ TEST(Norm, RootMeanSquare) {
   const std::array x = {3.0F, 4.0F, -30.0F, 40.0F};
   const std::array weight = {1.0F, 2.0F};
   std::array<float, 4> out = {};
-  rms_norm(x.data(), 2, weight, 12.5F, out.data());
+  compute_rms_norm(x.data(), 2, weight, 12.5F, out.data());
   EXPECT_FLOAT_EQ(out[0], 0.6F);
   EXPECT_FLOAT_EQ(out[1], 1.6F);
   EXPECT_FLOAT_EQ(out[2], -30.0F / std::sqrt(1262.5F));
@@ -26,7 +26,7 @@ TEST(Norm, LayerNorm) {
   const std::array weight = {1.0F, 3.0F, 7.0F, 1.0F};
   const std::array bias = {0.5F, -1.0F, 0.25F, 0.0F};
   std::array<float, 4> out = {};
-  layer_norm(x.data(), 1, weight, bias, 2.0F, out.data());
+  compute_layer_norm(x.data(), 1, weight, bias, 2.0F, out.data());
   EXPECT_FLOAT_EQ(out[0], -0.5F);
   EXPECT_FLOAT_EQ(out[1], 2.0F);
   EXPECT_FLOAT_EQ(out[2], 0.25F);
@@ -39,7 +39,7 @@ TEST(Norm, LayerNormFarFromZero) {
   const std::array weight = {1.0F, 1.0F};
   const std::array bias = {0.0F, 0.0F};
   std::array<float, 2> out = {};
-  layer_norm(x.data(), 1, weight, bias, 0, out.data());
+  compute_layer_norm(x.data(), 1, weight, bias, 0, out.data());
   EXPECT_FLOAT_EQ(out[0], -1.0F);
   EXPECT_FLOAT_EQ(out[1], 1.0F);
 }

@@ -17,10 +17,10 @@
 namespace poise {
 namespace {
 
-// The best instruction set, with tiles in ordinary code or without.
-Unit best_unit(TileUnit tiles) { return {.target = hwy::SupportedAndGeneratedTargets().front(), .tiles = tiles}; }
+// Returns the best instruction set, with tiles in ordinary code or without.
+Unit find_best_unit(TileUnit tiles) { return {.target = hwy::SupportedAndGeneratedTargets().front(), .tiles = tiles}; }
 
-// A matrix of numbers, stored as a type.
+// Holds a matrix of numbers, stored as a type.
 struct StoredMatrix {
   std::string name;
   std::vector<std::byte> bytes = {};
@@ -62,7 +62,7 @@ std::vector<float> normal_numbers(std::size_t count, std::mt19937& random) {
   return numbers;
 }
 
-// Of every stored type but those without an encoder.
+// Returns a matrix of every stored type but those without an encoder.
 std::vector<StoredMatrix> matrices(std::size_t rows, std::size_t columns) {
   std::mt19937 random(1);
   std::vector<StoredMatrix> all;
@@ -104,7 +104,7 @@ std::vector<float> products(const StoredRows& matrix, std::size_t rows, const st
   return y;
 }
 
-// The rms error of products, as a part of their rms, against sums in float64.
+// Returns the rms error of products, as a part of their rms, against sums in float64.
 double error_of_products(const StoredRows& matrix, std::size_t rows, const std::vector<float>& x) {
   const std::vector<float> y = products(matrix, rows, x);
   std::vector<float> weights(rows * matrix.columns);
@@ -132,13 +132,13 @@ TEST(Tiles, AreNoLessExactThanIntegersOfSevenBits) {
     SCOPED_TRACE(matrix.name);
     double error = 0;
     {
-      const ChosenUnit tiles(best_unit(TileUnit::plain));
+      const ChosenUnit tiles(find_best_unit(TileUnit::plain));
       ASSERT_EQ(KernelInput(matrix.rows, kMany).form(), KernelInput::Form::tiles);
       error = error_of_products(matrix.rows, kRows, x);
       const std::size_t parts = KernelInput(matrix.rows, kMany).as<KernelInput::Tiles>().layout.parts;
       EXPECT_LT(error, parts == 1 ? 2.7e-3 : parts == 2 ? 8e-6 : parts == 3 ? 1e-6 : 5e-5);
     }
-    const ChosenUnit integers(best_unit(TileUnit::none));
+    const ChosenUnit integers(find_best_unit(TileUnit::none));
     constexpr std::size_t kFew = KernelInput::kFewTokensWithPanels;
     const std::vector<float> few(x.begin(), x.begin() + kFew * 1024);
     const double of_integers = error_of_products(matrix.rows, kRows, few);
@@ -150,7 +150,7 @@ TEST(Tiles, AreNoLessExactThanIntegersOfSevenBits) {
 
 // More rows than are taken together, and more tokens than are multiplied at once, with a rest of each.
 TEST(Tiles, RowsInSeveralTurns) {
-  const ChosenUnit tiles(best_unit(TileUnit::plain));
+  const ChosenUnit tiles(find_best_unit(TileUnit::plain));
   std::mt19937 random(5);
   const std::vector<float> x = normal_numbers(50 * 768, random);
   for (const StoredMatrix& matrix : matrices(290, 768)) {
@@ -162,7 +162,7 @@ TEST(Tiles, RowsInSeveralTurns) {
 
 // Codes have no sign, x has; sums are exact. (In 64 bits, one by one.)
 TEST(Tiles, SumsOfCodesAreExact) {
-  const ChosenUnit unit(best_unit(TileUnit::plain));
+  const ChosenUnit unit(find_best_unit(TileUnit::plain));
   std::mt19937 random(3);
   std::vector<std::uint8_t> codes(kTileCodeBlock * kTileRows);
   std::vector<std::int8_t> upper(kTileCodeBlock * kTileTokens);
@@ -194,7 +194,7 @@ TEST(Tiles, SumsOfCodesAreExact) {
 
 // The same where x is the first factor: of some columns, and of those that follow.
 TEST(Tiles, SumsOfPanelsAreExact) {
-  const ChosenUnit unit(best_unit(TileUnit::plain));
+  const ChosenUnit unit(find_best_unit(TileUnit::plain));
   constexpr std::size_t kColumns = kMostTiledStep;
   constexpr std::size_t kLanes = kTileRows / 2;
   constexpr std::size_t kNext = kTileTokens * kColumns + 128;  // something may lie between
@@ -228,7 +228,7 @@ TEST(Tiles, SumsOfPanelsAreExact) {
 // Up to kTokensOfPanels, codes with a scale for many columns meet all bits of such integers, whatever the largest code:
 // a group of tokens and a rest, steps in pairs and one alone.
 TEST(Tiles, SomeTokensMeetCodesAsIntegersOfFifteenBits) {
-  const ChosenUnit unit(best_unit(TileUnit::plain));
+  const ChosenUnit unit(find_best_unit(TileUnit::plain));
   std::mt19937 random(7);
   for (const std::size_t columns : {256U, 768U}) {
     const std::vector<float> x = normal_numbers(13 * columns, random);
@@ -240,7 +240,7 @@ TEST(Tiles, SomeTokensMeetCodesAsIntegersOfFifteenBits) {
       tiled.push_back(matrix.name);
     }
     // Other instruction sets have no panels.
-    if (best_unit(TileUnit::plain).target <= HWY_AVX2) {
+    if (find_best_unit(TileUnit::plain).target <= HWY_AVX2) {
       EXPECT_EQ(tiled, (std::vector<std::string>{"i4", "group4"}));
     }
   }
@@ -248,7 +248,7 @@ TEST(Tiles, SomeTokensMeetCodesAsIntegersOfFifteenBits) {
 
 // Fewer tokens than a tile takes leave the others alone, and have the same bits as in a whole tile.
 TEST(Tiles, TakeAnyNumberOfTokens) {
-  const ChosenUnit unit(best_unit(TileUnit::plain));
+  const ChosenUnit unit(find_best_unit(TileUnit::plain));
   std::mt19937 random(4);
   for (const StoredMatrix& matrix : matrices(3, 256)) {
     const std::vector<float> x = normal_numbers(72 * 256, random);
@@ -271,12 +271,12 @@ TEST(Tiles, InstructionsOfAToken) {
   constexpr double kWeights = 22.0 * (2 * 2048 * 2048 + 2 * 256 * 2048 + 3 * 5632 * 2048);
   // Of bfloat16: 16 rows, 16 tokens, 32 columns.
   constexpr double kProducts = kWeights / (16.0 * 16 * 32);
-  const ChosenUnit unit(best_unit(TileUnit::plain));
+  const ChosenUnit unit(find_best_unit(TileUnit::plain));
   const std::vector<float> x(kTokens * kColumns, 1.0F);
   for (const StoredMatrix& matrix : matrices(kRows, kColumns)) {
-    const TileCounts before = tile_counts();
+    const TileCounts before = get_tile_counts();
     products(matrix.rows, kRows, x);
-    const TileCounts after = tile_counts();
+    const TileCounts after = get_tile_counts();
     const auto of_token = [&](std::uint64_t count) {
       return static_cast<double>(count) * kWeights / (kRows * kColumns) / kTokens;
     };

@@ -10,7 +10,7 @@ namespace poise {
 // Many for any matrix and processor.
 inline constexpr std::size_t kMany = KernelInput::kTokensOfPanels + 1;
 
-// A number of tokens among which each gets the same bits as among any other number.
+// Returns a number of tokens among which each gets the same bits as among any other number.
 inline std::size_t equivalent_count(const StoredRows& matrix, std::size_t tokens) {
   const KernelInput input(matrix, tokens);
   if (input.is_few()) return 1;

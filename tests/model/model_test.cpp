@@ -20,7 +20,7 @@ Tensor empty(std::string name, Shape shape = {0}) {
   return make_dense(std::move(name), std::move(shape), DType::u8, make_memory_blob({}, "test"));
 }
 
-// The message of what is thrown.
+// Returns the message of the error that the call throws.
 template <typename Call>
 std::string refusal(Call&& call) {
   try {

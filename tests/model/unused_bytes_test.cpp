@@ -11,15 +11,15 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// 256 bytes: zeros except for one byte.
+// Returns 256 bytes: zeros except for one byte.
 SourcePtr zeros_but(std::size_t place) {
   std::vector<std::byte> bytes(256);
   bytes[place] = std::byte{1};
   return Source::from_memory(std::move(bytes), "file");
 }
 
-// Message and place of the findings for a file whose parts must begin on multiples of 16, and which some writers align
-// to 64.
+// Returns message and place of the findings for a file whose parts must begin on multiples of 16, and which some
+// writers align to 64.
 std::vector<std::pair<std::string, std::uint64_t>> unused(std::size_t place, const std::vector<FileRange>& known) {
   std::vector<Finding> findings;
   find_unused_bytes(zeros_but(place), known, std::array<std::uint64_t, 2>{16, 64}, findings);

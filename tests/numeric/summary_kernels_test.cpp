@@ -16,7 +16,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kSmallestNormal = std::numeric_limits<float>::min();
 
-// 40 numbers: a step of any processor, and a tail.
+// Returns 40 numbers: a step of any processor, and a tail.
 std::vector<float> make_numbers() {
   std::vector<float> numbers(40);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i) - 20;

@@ -318,7 +318,7 @@ TEST(Diff, SparseAndDenseTensorsAreComparedByElements) {
   EXPECT_EQ(values_of(sparse, floats({0, 2, 1})).different, 1U);
 }
 
-// 2 rows of 8 codes of 4 bits, two groups a row.
+// Returns 2 rows of 8 codes of 4 bits, two groups a row.
 Tensor groups(Attributes attributes, DType word = DType::u32) {
   Tensor tensor;
   tensor.name = "x";

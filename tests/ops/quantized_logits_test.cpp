@@ -83,7 +83,7 @@ TEST(QuantizedLogits, AreNearThoseOfTheSameNumbersInFloat32) {
                                                              of_kernels.rms, of_type.largest, of_type.rms));
     // A matrix unit rounds the sums of groups in the prompt, by a tenth of what the codes lose. Integers of 7 bits
     // change less than a fiftieth of what codes of four bits lose.
-    const bool rounds = type.rounded && tile_unit() != TileUnit::none;
+    const bool rounds = type.rounded && get_tile_unit() != TileUnit::none;
     EXPECT_LE(of_kernels.largest, type.four_bits ? type.largest / 50 : rounds ? 2e-2 : 2e-3) << type.name;
     EXPECT_LE(of_kernels.rms, type.four_bits ? type.rms / 50 : rounds ? 4e-3 : 5e-4) << type.name;
     EXPECT_LE(of_type.largest, type.largest) << type.name;

@@ -132,7 +132,7 @@ TEST(Attention, OtherCachesRoundKeysAndValues) {
 TEST(Attention, ATokenAttendsAsItWouldAloneAmongThoseOfOtherSequences) {
   std::mt19937 random(10);
   const AttentionHeads heads = {8, 2, kSize};
-  for (const CacheTypeRow& type : cache_types()) {
+  for (const CacheTypeRow& type : list_cache_types()) {
     std::vector<KvCache> caches(2, KvCache(type.type, {heads.kv_count, heads.size}, {kPositions}));
     for (KvCache& cache : caches) {
       cache.reserve(kPositions);

@@ -215,16 +215,16 @@ TEST(Matrix, GatedNetworksGoInBlocksWithTheBitsOfThreeProducts) {
               return some;
             };
             std::vector<float> inner = rows(product.gate);
-            silu_product(inner.data(), rows(product.up).data(), inner.size());
+            gate_with_silu(inner.data(), rows(product.up).data(), inner.size());
             std::vector<float> expected(y.size());
             multiply(*down, inner.data(), kTokens, expected.data(), precision);
             EXPECT_EQ(y, expected) << unit << " " << i;
           };
-          expect_three_products({{gate.get(), 0}, {up.get(), 0}, silu_product, down.get()});
-          expect_three_products({{gate_up.get(), 0}, {gate_up.get(), kInner}, silu_product, down.get()});
+          expect_three_products({{gate.get(), 0}, {up.get(), 0}, gate_with_silu, down.get()});
+          expect_three_products({{gate_up.get(), 0}, {gate_up.get(), kInner}, gate_with_silu, down.get()});
         }
         std::vector<float> y(kTokens * kHidden);
-        const GatedProduct product = {{gate.get(), 0}, {up.get(), 0}, silu_product, down.get()};
+        const GatedProduct product = {{gate.get(), 0}, {up.get(), 0}, gate_with_silu, down.get()};
         EXPECT_FALSE(multiply_gated(product, x.data(), 4, y.data(), Precision::fast));
         EXPECT_FALSE(multiply_gated(product, x.data(), 16, y.data(), Precision::apart));
       }

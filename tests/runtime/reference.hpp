@@ -8,8 +8,8 @@
 
 namespace poise {
 
-// The forward pass in float64, position by position as the papers have it, without cache, batches or threads: the
-// logits after each token, and hidden states. Requires: the weights outlive it.
+// Computes the forward pass in float64, position by position as the papers have it, without cache, batches or threads:
+// the logits after each token, and hidden states. Requires: the weights outlive it.
 class Reference {
  public:
   using Vector = std::vector<double>;

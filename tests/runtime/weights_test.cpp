@@ -19,7 +19,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAreArray;
 
-// Cannot be borrowed, and counts the bytes that are copied from it.
+// Refuses to be borrowed, and counts the bytes that are copied from it.
 class CountingBlob final : public Blob {
  public:
   CountingBlob(std::vector<std::byte> bytes, std::atomic<std::uint64_t>& count)

@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// The default instruction set of tests; 0: the best available. support/units.hpp sets it.
+// Returns the default instruction set of tests; 0: the best available. support/units.hpp sets it.
 inline std::int64_t& instruction_set_of_run() {
   static std::int64_t target = 0;
   return target;

@@ -55,13 +55,13 @@ std::vector<Unit> every_unit() {
   const std::int64_t best = units.front().target;
   if (has_vnni()) units.push_back({.target = best, .vnni = false});
   units.push_back({.target = best, .tiles = TileUnit::plain});
-  if (tile_unit() == TileUnit::amx) units.push_back({.target = best, .tiles = TileUnit::amx});
+  if (get_tile_unit() == TileUnit::amx) units.push_back({.target = best, .tiles = TileUnit::amx});
   return units;
 }
 
 ChosenUnit::ChosenUnit(const Unit& unit)
     : instructions_(unit.target),
-      tiles_before_(tile_unit()),
+      tiles_before_(get_tile_unit()),
       vnni_before_(has_vnni()),
       bfloat16_before_(has_bfloat16()) {
   choose_tile_unit(unit.tiles);

@@ -18,7 +18,7 @@ struct Unit {
   bool vnni = true;  // where the target has it
 };
 
-// "AVX2", "AVX3_without_vnni", "AVX3_plain_tiles".
+// Returns "AVX2", "AVX3_without_vnni", "AVX3_plain_tiles".
 std::string name_of(const Unit& unit);
 std::ostream& operator<<(std::ostream& out, const Unit& unit);
 

@@ -28,7 +28,7 @@ inline std::string varint_field(int number, int value) {
   return out + static_cast<char>(value);
 }
 
-// piece, score, type
+// Returns a SentencePiece message: piece, score, type.
 inline std::string piece(const std::string& text, int type, float score = 1.5F) {
   std::string fixed32(4, '\0');
   std::memcpy(fixed32.data(), &score, 4);

@@ -45,7 +45,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Poise's tokenizer and the reference, from the same model file.
+// Compares Poise's tokenizer and the reference, from the same model file.
 class Both {
  public:
   explicit Both(const std::string& file) : tokenizer_(read(file)) {
@@ -177,7 +177,7 @@ TEST(Tokenizer, AgreesWithSentencePieceOnNanoMistral) {
   compare_with_model(source_directory() / "examples/nano-mistral/tokenizer.model");
 }
 
-// Some texts from which SentencePiece's own trainer makes models, charsmaps included.
+// Gives some texts from which SentencePiece's own trainer makes models, charsmaps included.
 class Texts final : public sentencepiece::SentenceIterator {
  public:
   bool done() const override { return at_ == texts_.size(); }

@@ -73,7 +73,7 @@ HWY_INLINE Codes RoundHalvesAway(Numbers x) {
 // Returns 1 / x, or 0 for 0.
 HWY_INLINE Numbers InverseOrZero(Numbers x) { return hn::IfThenZeroElse(hn::Eq(x, Zero()), hn::Div(Set(1), x)); }
 
-// The output: a block for each lane, or fewer at the end.
+// Names the output: a block for each lane, or fewer at the end.
 struct LaneOutput {
   std::byte* blocks;
   std::size_t stride;
@@ -184,7 +184,7 @@ class RowMeans {
   std::array<float, kAtOnce> means_;
 };
 
-// The input: a block in each lane.
+// Holds the input: a block in each lane.
 struct LaneBlocks {
   const float* x;           // element i of each block
   const float* importance;  // weights of these, or null

@@ -22,7 +22,7 @@ Model read(const Input& input, const ReadOptions& options);
 // Arrays as flax.serialization packs them (docs/formats/flax.md): the content of an extension, which is MessagePack
 // again: [shape, name of the element type, bytes of the elements in row-major order].
 
-// Types of extensions.
+// The types of MessagePack extensions that flax.serialization defines.
 inline constexpr std::int8_t kArray = 1;
 inline constexpr std::int8_t kComplex = 2;  // a Python complex: [real, imaginary]
 inline constexpr std::int8_t kScalar = 3;   // a NumPy scalar: an array without dimensions

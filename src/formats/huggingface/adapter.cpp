@@ -115,7 +115,7 @@ class Reading {
   bool is_stored_in_out(const std::string& weight, const Pair& pair) const {
     if (base_ == nullptr) return config_.fan_in_fan_out();
     const Family& family = find_family_or_llama(*base_);
-    if (plan_) return stores_in_out(*plan_, find_table_name(family, weight));
+    if (plan_) return is_stored_transposed(*plan_, find_table_name(family, weight));
     const Tensor* own = find_weight(*base_, family, weight);
     const Shape product = {pair.left->shape[0], pair.right->shape[1]};
     const Shape turned = {product[1], product[0]};

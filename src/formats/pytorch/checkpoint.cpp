@@ -516,7 +516,7 @@ std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string
   std::string path;
   for (const Id part : parts) {
     if (pickle_.kind(part) != Kind::text || !budget_.charge_text(pickle_.text(part).size() + 1)) {
-      why = "a path of other parts than texts";
+      why = "a path whose parts are not all texts";
       return std::nullopt;
     }
     if (!path.empty() && !path.ends_with('/')) path += '/';

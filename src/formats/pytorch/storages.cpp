@@ -40,7 +40,7 @@ StorageName read_storage_name(const Pickle& pickle, Id id, const std::string& pa
   const bool is_tuple = pickle.kind(parts[5]) == Kind::tuple && pickle.items(parts[5]).size() == 3;
   const Id first = is_tuple ? pickle.items(parts[5])[1] : pickle::kNone;
   if (pickle.kind(first) != Kind::integer || pickle.integer(first) < 0)
-    throw fail(ErrorKind::invalid_file, "expected a key, a first element and a size of a part");
+    throw fail(ErrorKind::invalid_file, "expected the key, the first element and the size of a view, or None");
   name.first = static_cast<std::uint64_t>(pickle.integer(first));
   return name;
 }

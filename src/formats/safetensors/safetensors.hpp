@@ -72,8 +72,8 @@ struct ElementType {
   unsigned bits() const { return is_known() ? info(dtype).bits : own_bits; }
 };
 
-// The library does not specify the order in which three bytes hold four elements of six bits: such tensors are only
-// carried.
+// Lists the types by their names in a file. The library does not specify the order in which three bytes hold four
+// elements of six bits (F6_E2M3, F6_E3M2): such tensors are copied, never decoded.
 inline constexpr std::array kElementTypes = std::to_array<ElementType>({
     {"F64", DType::f64},
     {"F32", DType::f32},

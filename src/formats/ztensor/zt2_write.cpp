@@ -97,7 +97,8 @@ Attributes collect_root_attributes(const Model& model) {
   return attributes;
 }
 
-bool has_parts_of_one_size(const std::vector<StoredTensor>& tensors) {
+// Returns true if any two parts have the same size.
+bool has_parts_of_equal_size(const std::vector<StoredTensor>& tensors) {
   std::set<std::uint64_t> sizes;
   for (const StoredTensor& tensor : tensors) {
     for (const StoredPart& part : tensor.parts) {
@@ -143,7 +144,7 @@ FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
   }
   write_manifest(sink, storage.alignment, attributes, tensors, blobs);
   if (!options.zstd_level && !options.shard_size) plan.bytes = sink.position();
-  plan.exact = plan.exact && !has_parts_of_one_size(tensors);
+  plan.exact = plan.exact && !has_parts_of_equal_size(tensors);
   return plan;
 }
 

@@ -32,7 +32,7 @@ class Lines {
 
   std::size_t count() const { return static_cast<std::size_t>(std::ranges::count(text_, '\n')) + 1; }
 
-  // Returns the next line that is not empty, without its end; false at the end.
+  // Reads the next line that is not empty, without its end. Returns false at the end of the file.
   bool next(std::string_view& line) {
     while (end_ < text_.size()) {
       begin_ = end_;

@@ -223,7 +223,7 @@ void FormBuilder::check_decoder(const std::vector<std::string>& same) {
 
 void FormBuilder::check_added_tokens() {
   const auto is_found = [&](std::size_t id) {
-    return is_found_by_gguf(find_token_type(static_cast<std::uint64_t>(gguf.token_type[id])));
+    return is_found_in_prompts(find_token_type(static_cast<std::uint64_t>(gguf.token_type[id])));
   };
   const bool normalizes = vocabulary.kind == VocabularyKind::pipeline && pipeline.map("normalizer");
   std::vector<bool> is_listed(vocabulary.size());

@@ -284,7 +284,7 @@ SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre) {
   return ids;
 }
 
-bool is_found_by_gguf(std::optional<TokenType> type) {
+bool is_found_in_prompts(std::optional<TokenType> type) {
   return type && *type != TokenType::normal && *type != TokenType::unused && *type != TokenType::byte;
 }
 
@@ -297,7 +297,7 @@ Value::Array find_gguf_added_tokens(const Vocabulary& vocabulary, const std::str
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const std::string_view text = vocabulary.text(id);
     const TokenType type = vocabulary.type(id);
-    if (text.empty() || !is_found_by_gguf(type)) continue;
+    if (text.empty() || !is_found_in_prompts(type)) continue;
     added.emplace_back(Attributes{{"id", std::uint64_t{id}},
                                   {"content", text},
                                   {"single_word", false},

@@ -67,13 +67,13 @@ SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre);
 
 // Returns true when llama.cpp finds texts of tokens of this type anywhere in a prompt: control, user-defined and
 // unknown tokens. A token without a type is normal.
-bool is_found_by_gguf(std::optional<TokenType> type);
+bool is_found_in_prompts(std::optional<TokenType> type);
 
-// Returns true when a token for which is_found_by_gguf() is true consumes the white space to its right. GGUF does not
-// store this: most tokens of a model whose `general_name` is Phi-3 do.
+// Returns true when a token for which is_found_in_prompts() is true consumes the white space to its right. GGUF does
+// not store this: most tokens of a model whose `general_name` is Phi-3 do.
 bool consumes_space_in_gguf(std::string_view text, const std::string& general_name);
 
-// Returns the tokens of a vocabulary for which is_found_by_gguf() is true, as tokenizer.json lists "added_tokens".
+// Returns the tokens of a vocabulary for which is_found_in_prompts() is true, as tokenizer.json lists "added_tokens".
 // `general_name`: see consumes_space_in_gguf().
 Value::Array find_gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name);
 

@@ -32,7 +32,7 @@ class FileBuilder {
   std::string created_at = "2024-07-05";
   std::int32_t sliding_window = 4096;
 
-  // A small, consistent model of one layer.
+  // Returns a small, consistent model of one layer.
   std::vector<std::byte> v2();
 
   bool size_twice = false;       // version 1: the tokenizer's size appears twice

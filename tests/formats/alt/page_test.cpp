@@ -145,7 +145,7 @@ void expect_config(const std::map<std::string, std::string>& fields, const Confi
   }
 }
 
-// The data of a tensor. `rows`: the fields before it, with its shape in the middle.
+// Expects the data of a tensor. `rows`: the fields before it, with its shape in the middle.
 void expect_tensor(FieldReader& reader, const Table& rows, const Model& model) {
   std::map<std::string, std::string> found;
   std::vector<std::uint64_t> shape;

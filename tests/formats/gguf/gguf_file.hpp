@@ -41,8 +41,9 @@ struct TensorEntry {
   std::string data;
 };
 
-// The fields are "magic", "version", "tensor count", "metadata count"; for each entry "key N", "type N", "value N"; for
-// each tensor "name N", "rank N", "dimension N.D", "tensor type N", "offset N"; "padding"; "data N", "padding N".
+// Returns a file with the fields "magic", "version", "tensor count", "metadata count"; for each entry "key N", "type
+// N", "value N"; for each tensor "name N", "rank N", "dimension N.D", "tensor type N", "offset N"; "padding"; "data N",
+// "padding N".
 inline ByteFile file_of(const std::vector<Entry>& entries, const std::vector<TensorEntry>& tensors,
                         std::uint64_t alignment = 32) {
   ByteFile file;

@@ -113,7 +113,7 @@ TEST(GgufPage, BlockTypes) {
   }
 }
 
-// A formula of the page, such as "scale * (2 s + 1) * (coordinate + d)", with values of its names.
+// Computes a formula of the page, such as "scale * (2 s + 1) * (coordinate + d)", with values of its names.
 class Formula {
  public:
   Formula(std::string_view text, const std::map<std::string, double>& values) : rest_(text), values_(values) {}
@@ -179,8 +179,8 @@ class Formula {
   const std::map<std::string, double>& values_;
 };
 
-// The bytes of a block's scales, which are 1, and of its min, which is 2; and the values of code, s, m, coordinate and
-// so on, where all other bytes are 0x00 or 0xff.
+// Holds the bytes of a block's scales, which are 1, and of its min, which is 2; and the values of code, s, m,
+// coordinate and so on, where all other bytes are 0x00 or 0xff.
 struct FormulaCase {
   std::string_view type;
   std::vector<std::pair<std::size_t, std::string>> fixed;
@@ -354,7 +354,7 @@ KeyTypes key_types(const Table& rows) {
 KeyTypes tokenizer_keys() { return key_types(table("gguf", "| key | type | required | meaning")); }
 KeyTypes architecture_keys() { return key_types(table("gguf", "| key | type | required | in config.json")); }
 
-// The types of the keys in a file.
+// Returns the types of the keys in a file.
 KeyTypes written_keys(const std::vector<std::byte>& file) {
   const SourcePtr source = Source::from_memory(file, "test.gguf");
   gguf::HeaderReader header(*source);
@@ -478,7 +478,7 @@ TEST(GgufPage, DefaultIds) {
   EXPECT_EQ(rows.size(), 6U) << "a row of another vocabulary";
 }
 
-// The default of a key of the vocabulary: what its cell ends with.
+// Returns the default of a key of the vocabulary: what its cell ends with.
 std::string default_of(std::string_view key) {
   for (const Row& row : table("gguf", "| key | type | required | meaning")) {
     if (code(row.at(0)) == fmt::format("tokenizer.ggml.{}", key)) return row.at(3);
@@ -577,7 +577,7 @@ TEST(GgufPage, KeysOfArchitectures) {
   }
 }
 
-// A file with the keys that the page requires, and with more of them.
+// Reads a file with the keys that the page requires, and with more of them.
 Config config_of(const std::string& architecture, const std::string& without, std::vector<gguf_test::Entry> more) {
   std::vector<gguf_test::Entry> entries = {gguf_test::text_entry("general.architecture", architecture)};
   const std::map<std::string, std::uint32_t> values = {{"context_length", 16},      {"embedding_length", 64},

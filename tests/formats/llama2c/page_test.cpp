@@ -13,7 +13,7 @@
 namespace poise::page {
 namespace {
 
-// A header of llama2.c with these values at the page's offsets.
+// Returns a header of llama2.c with these values at the page's offsets.
 std::string llama2c_header(std::string_view heading, const std::map<std::string, std::int64_t>& values,
                            std::uint64_t bytes) {
   std::string header(bytes, '\0');

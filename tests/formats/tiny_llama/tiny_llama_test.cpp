@@ -45,7 +45,7 @@ class Bytes {
   int next_ = -20;
 };
 
-// D 2, one layer, 1 head, F 3, S 4, V 5
+// Returns a file with D 2, one layer, 1 head, F 3, S 4 and V 5 (docs/formats/tiny-llama.md).
 std::string golden() {
   Bytes file;
   file.put<std::uint32_t>(0x544C4C4D).put<std::uint32_t>(1);
@@ -164,7 +164,8 @@ TEST(TinyLlamaFile, OtherModelsAreRefusedWithTheReason) {
     }
     return std::string();
   };
-  EXPECT_THAT(refusal([](Model& model) { model.card.model_type = "mistral"; }), HasSubstr("the model_type is mistral, expected tiny_llama"));
+  EXPECT_THAT(refusal([](Model& model) { model.card.model_type = "mistral"; }),
+              HasSubstr("the model_type is mistral, expected tiny_llama"));
   EXPECT_THAT(refusal([](Model& model) { model.config.reset(); }), HasSubstr("no configuration"));
   EXPECT_THAT(refusal([](Model& model) { model.config->num_hidden_layers = 2; }),
               HasSubstr("layers.1.attention.query.weight is missing"));

@@ -31,7 +31,8 @@ using support::u64le;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Three tensors, in this order of bytes: "b" f32 [2] (1, -2), "a.w" u16 [2, 2] (1, 2, 3, 65535), "e" f32 [0, 3].
+// Returns a file with three tensors, in this order of bytes: "b" f32 [2] (1, -2), "a.w" u16 [2, 2] (1, 2, 3, 65535),
+// "e" f32 [0, 3].
 std::string golden_file() {
   std::string file = padded("ZTEN1000", 64) + hex("00 00 80 3f 00 00 00 c0");
   file = padded(file, 64) + hex("01 00 02 00 03 00 ff ff");
@@ -212,7 +213,7 @@ TEST(Zt1, UnknownPartsAreListedAndRefusedWhenLoaded) {
   EXPECT_EQ(layout.tensors()[0].layout.name(), "block_sparse");
 }
 
-// One zstd frame of one raw block (RFC 8878, section 3.1.1), spelled out.
+// Returns one zstd frame of one raw block (RFC 8878, section 3.1.1), spelled out.
 std::string zstd_frame(const std::string& content) {
   const std::size_t head = content.size() << 3 | 1;
   return hex("28 b5 2f fd 20") + static_cast<char>(content.size()) +

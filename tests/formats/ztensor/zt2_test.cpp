@@ -49,8 +49,8 @@ std::string bytes_of(const Model& model, std::string_view tensor, std::string_vi
   return support::to_string(read_all(*model.find(tensor)->require(role).blob));
 }
 
-// Five tensors, "b" and "copy.of.b" with the same bytes: a.w u16 [2, 2], b f32 [2], c bool [8], copy.of.b f32 [2, 1], e
-// f32 [0, 3].
+// Returns a model with five tensors, "b" and "copy.of.b" with the same bytes: a.w u16 [2, 2], b f32 [2], c bool [8],
+// copy.of.b f32 [2, 1], e f32 [0, 3].
 Model golden_model() {
   Model model;
   model.attributes = {{"license", "MIT"}, {"epoch", 3}};

@@ -181,7 +181,7 @@ TEST(VocabAndMerges, OfQwen2DoAsItsTokenizerJson) {
   }
 }
 
-// "a", "b" and "ab", and U+2581 for spaces.
+// Returns a model with "a", "b" and "ab", and U+2581 for spaces.
 std::string sentencepiece(bool removal = false) {
   std::string model = piece("<unk>", 2, 0) + piece("<s>", 3, 0) + piece("</s>", 3, 0);
   float score = 0;

@@ -68,7 +68,7 @@ TEST_P(RealTokenizer, DoesAsHuggingFacesLibrary) {
 
 INSTANTIATE_TEST_SUITE_P(TokenizerJson, RealTokenizer, testing::Values("gpt2", "qwen2_5", "mistral_nemo", "gemma2"));
 
-// {"a": 0, "b": 1, ...}
+// Returns {"a": 0, "b": 1, ...}.
 std::string vocab(const std::vector<std::string>& tokens) {
   std::string json;
   for (std::size_t id = 0; id < tokens.size(); ++id)

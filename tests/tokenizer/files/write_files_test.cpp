@@ -127,7 +127,7 @@ Attributes config_of(const TokenizerFiles& written) {
   return parse_json(by_name(written).at("tokenizer_config.json"), "tokenizer_config.json").take<Attributes>();
 }
 
-// A file as transformers writes it.
+// Returns a file as transformers writes it.
 Attributes read_config() {
   return {{"add_bos_token", true},
           {"added_tokens_decoder", Attributes{{"1", Attributes{{"content", "<s>"}, {"lstrip", true}}},

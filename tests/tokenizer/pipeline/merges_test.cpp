@@ -21,7 +21,7 @@ Vocabulary tokens(std::initializer_list<std::string_view> texts) {
   return vocabulary;
 }
 
-// A question for the merge of two tokens, by their texts.
+// Holds a question for the merge of two tokens, by their texts.
 struct Asked {
   std::uint32_t rank;
   std::string merged;

@@ -33,7 +33,7 @@ std::string mapped(std::string_view bytes) {
   return text;
 }
 
-// Tokens, and pairs that merge, by rank.
+// Holds tokens, and pairs that merge, by rank.
 struct Merges {
   std::vector<std::string> tokens;  // bytes, or characters
   std::map<std::string, TokenId> ids;
@@ -70,7 +70,8 @@ struct Merges {
   }
 };
 
-// Merges of neighbours in some text, as training finds them: within characters, across them, and with parts of them.
+// Adds merges of neighbours in some text, as training finds them: within characters, across them, and with parts of
+// them.
 void grow(Merges& merges, std::mt19937& random, std::vector<TokenId> text, int count) {
   for (int i = 0; i < count; ++i) {
     text = merges.merge(std::move(text));
