@@ -69,7 +69,7 @@ Attributes describe_memory(const Model& model) {
   for (const auto& [positions, count] : layers)
     groups.push_back(Attributes{{"positions", positions}, {"layers", count}});
   Value::Array types;
-  for (const CacheTypeRow& type : cache_types()) {
+  for (const CacheTypeRow& type : list_cache_types()) {
     // Keys and values of kBlockPositions positions of a layer.
     const std::uint64_t bytes = 2 * plan->kv_heads * type.block_bytes(plan->head_size);
     types.push_back(Attributes{{"type", std::string(type.name)}, {"block_bytes", bytes}});

@@ -378,7 +378,8 @@ TEST_F(GgufEdit, RefusesValuesOfAnotherType) {
   EXPECT_THAT(refusal({.set = {{"a.flag", "yes"}}, .erase = {}}),
               HasSubstr("a.flag: expected true or false, found \"yes\""));
   EXPECT_THAT(refusal({.set = {{"a.list", "1"}}, .erase = {}}), HasSubstr("expected a list of type [i32]"));
-  EXPECT_THAT(refusal({.set = {{"general.alignment", "64"}}, .erase = {}}), HasSubstr("general.alignment cannot be edited, because it places the tensors"));
+  EXPECT_THAT(refusal({.set = {{"general.alignment", "64"}}, .erase = {}}),
+              HasSubstr("general.alignment cannot be edited, because it places the tensors"));
   EXPECT_THAT(refusal({.set = {}, .erase = {"no.such"}}), HasSubstr("there is no attribute \"no.such\""));
   EXPECT_THAT(refusal({}), HasSubstr("expected an attribute to set or delete"));
 }
