@@ -72,9 +72,10 @@ void read_statistics(std::string_view& message, TensorStatistics& statistics) {
        {&statistics.zeros, &statistics.subnormals, &statistics.nans, &statistics.infinities, &statistics.outliers})
     *count = read_number(message);
   if (read_number(message) != 0) {
-    auto& channel = statistics.largest_channel.emplace();
+    TensorStatistics::Channel channel;
     channel.index = read_number(message);
     channel.rms = read_double();
+    statistics.largest_channel = channel;
   }
   if (read_number(message) != 0) {
     Histogram& histogram = statistics.histogram.emplace();
