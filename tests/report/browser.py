@@ -81,11 +81,21 @@ class Page:
         self.send("Input.dispatchKeyEvent", type="keyUp", **down)
 
     def click(self, selector):
-        """Clicks with the mouse in the middle of an element."""
-        box = self.run(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center', behavior: 'instant'}});"
-            " const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+        """Clicks with the mouse in the middle of an element, once it has stopped moving: sections that scroll into view
+        are laid out only then."""
+        place = (
+            f"(async () => {{ const e = document.querySelector({json.dumps(selector)});"
+            " e.scrollIntoView({block: 'center', behavior: 'instant'});"
+            " for (let i = 0; i < 3; ++i) await new Promise((done) => requestAnimationFrame(done));"
+            " const b = e.getBoundingClientRect(); const [x, y] = [b.x + b.width / 2, b.y + b.height / 2];"
+            " const hit = document.elementFromPoint(x, y); return [x, y, hit !== null && e.contains(hit)]; })()"
         )
+        box = self.run(place)
+        end = time.monotonic() + 30
+        while (next_box := self.run(place)) != box or not box[2]:
+            if time.monotonic() > end:
+                raise AssertionError(f"{selector} does not come into view: {next_box}")
+            box = next_box
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 
