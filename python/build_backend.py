@@ -20,20 +20,20 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAME = "poise"
 
 
-def version():
+def read_version():
     """Returns the version in CMakeLists.txt."""
     return re.search(r"project\(poise VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 
 
-def tag():
+def make_tag():
     """Returns "cp311-cp311-linux_x86_64": the extension is for one version of Python, and for a Linux with its
     libraries."""
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     return f"{python}-{python}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
 
 
-def serves(build):
-    """Does a build directory make what ships, for this Python?"""
+def is_usable(build):
+    """Returns true if a build directory makes a release of the package for this Python."""
     cache = build / "CMakeCache.txt"
     if not cache.is_file() or not (build / "python").is_dir():
         return False
@@ -47,18 +47,18 @@ def serves(build):
     )
 
 
-def build_directory():
+def choose_build_directory():
     """Returns where to build, and whether that is to be configured first."""
     named = os.environ.get("POISE_BUILD")
     if named:
         return pathlib.Path(named), False
     release = ROOT / "build" / "release"
-    return (release, False) if serves(release) else (ROOT / "build" / "wheel", True)
+    return (release, False) if is_usable(release) else (ROOT / "build" / "wheel", True)
 
 
-def compiled():
+def build_package():
     """Builds the extension. Returns the directory of the package, which has it."""
-    build, is_new = build_directory()
+    build, is_new = choose_build_directory()
     if is_new:
         configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja"]
         configure += ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF", "-DPOISE_PYTHON_PACKAGE=ON"]
@@ -67,19 +67,19 @@ def compiled():
     return build / "python" / NAME
 
 
-def metadata():
-    lines = ["Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {version()}"]
+def make_metadata():
+    lines = ["Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {read_version()}"]
     lines += ["Summary: Model weight files: open, check, convert, quantize, run", "License: Apache-2.0"]
     lines += ["Requires-Python: >=3.9", "Provides-Extra: numpy", "Requires-Dist: numpy ; extra == 'numpy'"]
     lines += ["Description-Content-Type: text/markdown", ""]
     return "\n".join(lines) + "\n" + (ROOT / "docs" / "python.md").read_text()
 
 
-def wheel_file(wheel_tag):
+def make_wheel_file(wheel_tag):
     return f"Wheel-Version: 1.0\nGenerator: poise\nRoot-Is-Purelib: false\nTag: {wheel_tag}\n"
 
 
-def package_files(package):
+def list_package_files(package):
     """Returns the files of the package in a wheel: [(name in it, path)]."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     names = ("py.typed", f"_poise{suffix}")
@@ -91,27 +91,33 @@ def package_files(package):
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     """Writes the metadata of a wheel without compiling it (PEP 517). Returns its directory in metadata_directory."""
-    info = pathlib.Path(metadata_directory) / f"{NAME}-{version()}.dist-info"
+    info = pathlib.Path(metadata_directory) / f"{NAME}-{read_version()}.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(metadata())
-    (info / "WHEEL").write_text(wheel_file(tag()))
+    (info / "METADATA").write_text(make_metadata())
+    (info / "WHEEL").write_text(make_wheel_file(make_tag()))
     return info.name
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Builds a wheel (PEP 517). Returns its name in wheel_directory."""
-    return write_wheel(wheel_directory, [(name, path.read_bytes()) for name, path in package_files(compiled())], tag())
+    return write_wheel(
+        wheel_directory, [(name, path.read_bytes()) for name, path in list_package_files(build_package())], make_tag()
+    )
 
 
 def write_wheel(wheel_directory, contents, wheel_tag):
     """Writes a wheel of the files [(name, bytes)] with its metadata, and returns its name. The same files make the same
     bytes."""
-    info = f"{NAME}-{version()}.dist-info"
-    contents = [*contents, (f"{info}/METADATA", metadata().encode()), (f"{info}/WHEEL", wheel_file(wheel_tag).encode())]
+    info = f"{NAME}-{read_version()}.dist-info"
+    contents = [
+        *contents,
+        (f"{info}/METADATA", make_metadata().encode()),
+        (f"{info}/WHEEL", make_wheel_file(wheel_tag).encode()),
+    ]
     contents += [(f"{info}/LICENSE", (ROOT / "LICENSE").read_bytes())]
     record = io.StringIO()
     rows = csv.writer(record, lineterminator="\n")
-    name = f"{NAME}-{version()}-{wheel_tag}.whl"
+    name = f"{NAME}-{read_version()}-{wheel_tag}.whl"
     with zipfile.ZipFile(pathlib.Path(wheel_directory) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
         for path, data in contents:
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

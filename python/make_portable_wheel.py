@@ -108,20 +108,20 @@ def bundle(extension, directory):
 
 def main(target):
     target.mkdir(parents=True, exist_ok=True)
-    files = build_backend.package_files(build_backend.compiled())
+    files = build_backend.list_package_files(build_backend.build_package())
     with tempfile.TemporaryDirectory() as directory:
         (extension,) = [path for name, path in files if path.suffix == ".so"]
         changed, bundled, libraries = bundle(extension, pathlib.Path(directory))
         contents = [(name, (changed if path == extension else path).read_bytes()) for name, path in files]
         contents += [(f"poise.libs/{path.name}", path.read_bytes()) for path in sorted(bundled)]
         minor = max(map(find_glibc, [changed, *bundled]))
-    info = f"poise-{build_backend.version()}.dist-info"
+    info = f"poise-{build_backend.read_version()}.dist-info"
     for name, path in sorted(libraries.items()):
         licence = find_licence(path)
         if licence is None:
             raise SystemExit(f"{path} belongs to no installed package, so that its licence is not known")
         contents.append((f"{info}/licenses/{name}/copyright", licence.read_bytes()))
-    python = build_backend.tag().rsplit("-", 1)[0]
+    python = build_backend.make_tag().rsplit("-", 1)[0]
     name = build_backend.write_wheel(target, contents, f"{python}-manylinux_2_{minor}_{platform.machine()}")
     print(target / name)
 

@@ -44,7 +44,7 @@ ALLOWED = [
     ("tests/scripts/check_words_test.py", ""),
     ("CONTRIBUTING.md", "check-words"),
 ]
-# Names that several headers still give to types of different rooms. Rename one and take it out of this list; add none.
+# Names that several headers still give to types of different modules. Rename one and take it out of this list; add none.
 REPEATED = """
 """.split()
 # What others wrote, and what models write.

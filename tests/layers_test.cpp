@@ -1,4 +1,4 @@
-// Includes go one way, from a room to those below it. docs/design.md lists the rooms.
+// Includes go one way, from a module to those below it. docs/design.md lists the modules.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A room, and the rooms whose files its own may include: those named here and all that these may include. A folder
-// "a/b" is a room where it is named here; other folders are part of the room around them.
+// A module, and the modules whose files its own may include: those named here and all that these may include. A folder
+// "a/b" is a module where it is named here; other folders are part of the module around them.
 const std::map<std::string, std::set<std::string>> kBelow = {
     {"bytes", {}},
     {"patterns", {"bytes"}},
@@ -50,23 +50,23 @@ const std::map<std::string, std::set<std::string>> kBelow = {
     {"python", {"api"}},
 };
 
-std::set<std::string> reachable(const std::string& room) {
+std::set<std::string> reachable(const std::string& module) {
   std::set<std::string> all;
-  for (const std::string& below : kBelow.at(room)) {
+  for (const std::string& below : kBelow.at(module)) {
     all.insert(below);
     all.merge(reachable(below));
   }
   return all;
 }
 
-// The rooms that each room may include, besides itself.
+// The modules that each module may include, besides itself.
 const std::map<std::string, std::set<std::string>> kAllowed = [] {
   std::map<std::string, std::set<std::string>> allowed;
-  for (const auto& [room, below] : kBelow) allowed[room] = reachable(room);
+  for (const auto& [module, below] : kBelow) allowed[module] = reachable(module);
   return allowed;
 }();
 
-// The lowest room whose types each public header declares. io implements Source, and readers in bytes use it.
+// The lowest module whose types each public header declares. io implements Source, and readers in bytes use it.
 const std::map<std::string, std::string> kPublic = {
     {"error.hpp", "bytes"},        {"finding.hpp", "bytes"},
     {"source.hpp", "bytes"},       {"blob.hpp", "io"},
@@ -88,14 +88,14 @@ const std::map<std::string, std::string> kPublic = {
 
 fs::path root() { return poise::source_directory(); }
 
-// The extension of the Python package is built separately, next to that package; all other rooms belong to the library
-// and the command.
-fs::path folder_of(const std::string& room) {
-  return room == "python" ? root() / "python" / "src" : root() / "src" / room;
+// The extension of the Python package is built separately, next to that package; all other modules belong to the
+// library and the command.
+fs::path folder_of(const std::string& module) {
+  return module == "python" ? root() / "python" / "src" : root() / "src" / module;
 }
 
-// Returns the innermost room of a file, by its path in src/; empty if it has none.
-std::string room_of(const fs::path& file) {
+// Returns the innermost module of a file, by its path in src/; empty if it has none.
+std::string module_of(const fs::path& file) {
   for (fs::path folder = file.parent_path(); !folder.empty(); folder = folder.parent_path()) {
     if (kAllowed.contains(folder.string())) return folder.string();
   }
@@ -110,7 +110,7 @@ std::string layer_of_include(const std::string& name) {
     const auto found = kPublic.find(name.substr(slash + 1));
     return found == kPublic.end() ? "a public header that kPublic does not place: " + name : found->second;
   }
-  return room_of(name);
+  return module_of(name);
 }
 
 std::vector<std::string> includes_of(const fs::path& file) {
@@ -138,7 +138,7 @@ TEST(Layers, SourcesIncludeOnlyLowerLayers) {
   for (const auto& [layer, allowed] : kAllowed) {
     for (const auto& entry : fs::recursive_directory_iterator(folder_of(layer))) {
       const fs::path file = fs::relative(entry.path(), folder_of(layer));
-      if (!entry.is_regular_file() || room_of(fs::path(layer) / file) != layer) continue;
+      if (!entry.is_regular_file() || module_of(fs::path(layer) / file) != layer) continue;
       expect_layer_respected(entry.path(), layer);
       ++files;
     }

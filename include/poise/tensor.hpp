@@ -100,7 +100,7 @@ class TensorLayout {
   TensorLayout(std::shared_ptr<const AffineSource> affine);
   // Internal: returns a layout with its own scheme, such as the bits and sizes of groups. Users call read_layout().
   // Copies share the scheme, which is empty where name and shape describe the layout completely.
-  static TensorLayout described(std::string_view name, std::any scheme, Layout kind = Layout::other);
+  static TensorLayout with_scheme(std::string_view name, std::any scheme, Layout kind = Layout::other);
   // Returns a layout that Poise does not interpret: it lists and copies such tensors.
   static TensorLayout other(std::string name);
 
@@ -111,8 +111,8 @@ class TensorLayout {
 
   // Returns the scale of Layout::affine; null for other kinds.
   const AffineSource* affine() const;
-  // Internal: returns the scheme that described() was given. Null for schemes of another type, and for layouts without
-  // one.
+  // Internal: returns the scheme that with_scheme() was given. Null for schemes of another type, and for layouts
+  // without one.
   template <typename Scheme>
   const Scheme* scheme() const {
     return std::any_cast<Scheme>(scheme_.get());

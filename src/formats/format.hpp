@@ -146,7 +146,7 @@ struct Format {
   // Returns true if the file ends like one of this format: its reader then reports what is wrong at the beginning.
   // Null: the end of its files is not characteristic.
   bool (*matches_end)(const Input& input) = nullptr;
-  // Recognizes its files by their container and the names of the members. Null: any names.
+  // Recognizes its files by their kind of container and, unless `holds` is null, by the names of its members.
   std::optional<ContainerKind> container = {};
   bool (*holds)(const MemberNames& names) = nullptr;
   // For formats of directories: returns true if these are the names of an archive that holds such a directory. Null: no

@@ -35,7 +35,7 @@ constexpr std::array<TilePair, 6> kPairsOfThree = {{{0, 2}, {1, 1}, {2, 0}, {0, 
 template <class Unit, bool kWide>
 struct NumberTiles {
   const TileBlock& block;
-  std::size_t place = 0;  // of the x of the first tokens
+  std::size_t place = 0;  // where in x the first tokens begin
 
   template <bool kLower>
   POISE_AMX void load_weights(const std::uint16_t* weights, std::size_t column) const {
@@ -90,18 +90,18 @@ struct NumberTiles {
 
   POISE_AMX void begin_sums(const float* sums) const {
     begin<0>(sums);
-    begin<1>(sums + lower());
+    begin<1>(sums + lower_offset());
     if constexpr (kWide) {
       begin<2>(sums + block.group_step);
-      begin<3>(sums + block.group_step + lower());
+      begin<3>(sums + block.group_step + lower_offset());
     }
   }
   // Stores the sums, and begins those of the next tokens: a tile that is stored is loaded at once.
   POISE_AMX void end_sums(float* sums, const float* next) const {
     end<0>(sums, next, 0);
     if constexpr (kWide) end<2>(sums, next, block.group_step);
-    end<1>(sums, next, lower());
-    if constexpr (kWide) end<3>(sums, next, block.group_step + lower());
+    end<1>(sums, next, lower_offset());
+    if constexpr (kWide) end<3>(sums, next, block.group_step + lower_offset());
   }
 
  private:
@@ -118,8 +118,8 @@ struct NumberTiles {
     }
   }
 
-  // Returns the distance from sums of the upper rows to those of the lower ones.
-  POISE_AMX std::size_t lower() const { return kRowsOfTile * block.row_step; }
+  // Returns how many float32 the sums of the lower rows are after those of the upper rows.
+  POISE_AMX std::size_t lower_offset() const { return kRowsOfTile * block.row_step; }
 
   template <int kTile>
   POISE_AMX void begin(const float* sums) const {

@@ -115,7 +115,7 @@ void multiply_panel_tiles(const PanelTiles& panel, std::int32_t* sums);
 // this thread.
 void keep_tiles_awake();
 
-// Counts the instructions that this thread has run with TileUnit::plain: the unit of a processor runs the same.
+// Counts the instructions of a matrix unit that this thread has emulated (TileUnit::plain). A real unit runs as many.
 struct TileCounts {
   std::uint64_t loads = 0;
   std::uint64_t stores = 0;

@@ -21,7 +21,7 @@ std::string list_code_types();
 // "fp16", "float16", "half", ..., in either case.
 std::optional<DType> parse_cast_type(std::string_view text);
 
-// Returns the type of ConvertOptions::Keep: the same without recipes, plus "f32", "f16", "bf16".
+// Parses a type for ConvertOptions::Keep: a type of codes, "f32", "f16" or "bf16". Recipes are not types.
 std::optional<StoredType> parse_kept_type(std::string_view text);
 std::string list_kept_types();
 

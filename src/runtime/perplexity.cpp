@@ -282,22 +282,22 @@ class Perplexity::State {
     for (std::size_t i = 0; i < tokens.size(); ++i) add(predictions[i], tokens[i], place + i, sums);
   }
 
-  void add(const perplexity::Prediction& of, TokenId token, std::size_t place, Sums& sums) const {
+  void add(const perplexity::Prediction& prediction, TokenId token, std::size_t place, Sums& sums) const {
     const auto require_finite = [&](std::string_view what, double value) {
       if (std::isfinite(value)) return;
       refuse_non_finite(fmt::format("text {}: {} token {}, which is {},", sums.texts + 1, what, place, token), value);
     };
-    require_finite("the logarithm of the probability of", of.log_probability);
+    require_finite("the logarithm of the probability of", prediction.log_probability);
     ++sums.tokens;
-    sums.loss.add(-of.log_probability);
+    sums.loss.add(-prediction.log_probability);
     if (!base_) return;
-    require_finite("the base's logarithm of the probability of", of.of_base);
-    require_finite("the divergence from the base at", of.divergence);
-    sums.base_loss.add(-of.of_base);
-    sums.difference.add(of.of_base - of.log_probability);
-    sums.divergence.add(of.divergence);
-    sums.worst = std::max(sums.worst, of.divergence);
-    sums.same_top.add(of.same_top ? 1 : 0);
+    require_finite("the base's logarithm of the probability of", prediction.of_base);
+    require_finite("the divergence from the base at", prediction.divergence);
+    sums.base_loss.add(-prediction.of_base);
+    sums.difference.add(prediction.of_base - prediction.log_probability);
+    sums.divergence.add(prediction.divergence);
+    sums.worst = std::max(sums.worst, prediction.divergence);
+    sums.same_top.add(prediction.same_top ? 1 : 0);
   }
 
   static Estimate estimate_finite(const std::string& what, const perplexity::Mean& mean) {

@@ -119,7 +119,7 @@ Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr s
 struct EvenGroups {
   std::uint64_t wanted;
   std::uint64_t count;  // the number of wanted groups
-  std::uint64_t size;   // the greatest divisor of `wanted` that divides the columns, too
+  std::uint64_t size;   // gcd(wanted, columns)
   std::uint64_t times;
 };
 // Requires: neither is 0.

@@ -66,7 +66,7 @@ bool may_be_indefinite(HeadKind kind) {
 
 Value make_negative_value(std::uint64_t argument) {
   if (argument <= INT64_MAX) return Value(-1 - static_cast<std::int64_t>(argument));
-  return Value(-1.0 - static_cast<double>(argument));  // below what 64 bits hold: the nearest number
+  return Value(-1.0 - static_cast<double>(argument));  // below int64: rounded to the nearest double
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ const std::vector<NamedLayout>& list_named_layouts() {
   return layouts;
 }
 
-TensorLayout make_layout(const NamedLayout& row) { return TensorLayout::described(row.name, BlockScheme(row)); }
+TensorLayout make_layout(const NamedLayout& row) { return TensorLayout::with_scheme(row.name, BlockScheme(row)); }
 
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));

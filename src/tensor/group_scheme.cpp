@@ -281,8 +281,8 @@ bool spells_group_scheme(std::string_view attribute) {
 }
 
 TensorLayout make_group_layout(std::optional<GroupScheme> scheme) {
-  return TensorLayout::described(to_string(Layout::quantized_group), scheme ? std::any(*scheme) : std::any(),
-                                 Layout::quantized_group);
+  return TensorLayout::with_scheme(to_string(Layout::quantized_group), scheme ? std::any(*scheme) : std::any(),
+                                   Layout::quantized_group);
 }
 
 const GroupScheme* get_group_scheme(const TensorLayout& layout) {

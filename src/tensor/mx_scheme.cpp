@@ -40,7 +40,7 @@ void require_size(const Tensor& tensor, const Part& part, std::optional<std::uin
 
 }  // namespace
 
-TensorLayout make_mx_layout(const MxScheme& scheme) { return TensorLayout::described(kMxLayout, scheme); }
+TensorLayout make_mx_layout(const MxScheme& scheme) { return TensorLayout::with_scheme(kMxLayout, scheme); }
 
 Attributes make_mx_attributes(const MxScheme& scheme) {
   return {{"axis", std::uint64_t{scheme.axis}}, {"block_size", scheme.block_size}, {"scale_form", "e8m0_exponent"}};

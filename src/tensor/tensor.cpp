@@ -93,7 +93,7 @@ TensorLayout::TensorLayout(Layout plain) : kind_(plain) {
 TensorLayout::TensorLayout(std::shared_ptr<const AffineSource> affine)
     : kind_(Layout::affine), scheme_(std::make_shared<const std::any>(std::move(affine))) {}
 
-TensorLayout TensorLayout::described(std::string_view name, std::any scheme, Layout kind) {
+TensorLayout TensorLayout::with_scheme(std::string_view name, std::any scheme, Layout kind) {
   TensorLayout layout;
   layout.kind_ = kind;
   if (kind == Layout::other) layout.name_ = name;

@@ -110,7 +110,9 @@ const LayoutType layouts::block_scaled = {
     .spells_scheme = spells_shape,
 };
 
-TensorLayout make_block_scaled_layout(const BlockShape& shape) { return TensorLayout::described(kBlockScaled, shape); }
+TensorLayout make_block_scaled_layout(const BlockShape& shape) {
+  return TensorLayout::with_scheme(kBlockScaled, shape);
+}
 
 Attributes make_block_scaled_attributes(const BlockShape& shape) {
   return {{std::string(kShape), Value::Array{shape.rows, shape.columns}}};

@@ -101,7 +101,7 @@ const LayoutType layouts::codebook = {
 };
 
 TensorLayout make_codebook_layout(std::uint64_t block) {
-  return TensorLayout::described(kCodebook, CodebookScheme{block});
+  return TensorLayout::with_scheme(kCodebook, CodebookScheme{block});
 }
 
 Attributes make_codebook_attributes(std::uint64_t block) { return {{std::string(kBlock), block}}; }

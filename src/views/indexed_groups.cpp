@@ -101,7 +101,7 @@ TensorLayout make_indexed_groups_layout(const Tensor& tensor) {
     fail_parts(tensor, fmt::format("{} has no part packed_weight: codes are called data", kIndexedGroups));
   const GroupScheme scheme = *get_group_scheme(make_neighbour_groups(tensor).layout);
   if (scheme.group_size == 0) fail_parts(tensor, "attribute group_size: a group has one code or more");
-  return TensorLayout::described(kIndexedGroups, scheme);
+  return TensorLayout::with_scheme(kIndexedGroups, scheme);
 }
 
 std::optional<SortedGroups> sort_groups(const Tensor& tensor) {

@@ -122,7 +122,7 @@ def test_a_build_that_exists_is_used(tmp_path, monkeypatch):
     spec.loader.exec_module(backend)
     monkeypatch.setattr(backend, "ROOT", tmp_path)
     new = (tmp_path / "build/wheel", True)
-    assert backend.build_directory() == new
+    assert backend.choose_build_directory() == new
     release = tmp_path / "build/release"
     (release / "python").mkdir(parents=True)
     usual = {
@@ -135,7 +135,7 @@ def test_a_build_that_exists_is_used(tmp_path, monkeypatch):
     def cached(**changes):
         lines = [f"{key}={changes.get(key.partition(':')[0], value)}" for key, value in usual.items()]
         (release / "CMakeCache.txt").write_text("# This is the CMakeCache file.\n" + "\n".join(lines) + "\n")
-        return backend.build_directory()
+        return backend.choose_build_directory()
 
     assert cached() == (release, False)
     for other in (
@@ -146,7 +146,7 @@ def test_a_build_that_exists_is_used(tmp_path, monkeypatch):
     ):
         assert cached(**other) == new
     monkeypatch.setenv("POISE_BUILD", "/mine")
-    assert backend.build_directory() == (pathlib.Path("/mine"), False)
+    assert backend.choose_build_directory() == (pathlib.Path("/mine"), False)
 
 
 def test_the_first_example_of_the_documentation(examples, tmp_path):

@@ -143,13 +143,14 @@ Described separate_vocabulary(const Model& model) {
 // Throws for models that a reader would reject: a directory holds a whole model.
 void require_whole(const Model& model) {
   if (model.config && model.size() == 0)
-    throw Error(ErrorKind::unsupported, "a Hugging Face directory holds a whole model; this one has no tensors");
+    throw Error(ErrorKind::unsupported,
+                "cannot write a Hugging Face directory of an incomplete model: it has no tensors");
   if (find_family(model.card.model_type) == nullptr) return;
   const std::optional<Model> folded_model = merge_quantized_parts(model);
   const std::vector<std::string> faults = check_consistency(folded_model ? *folded_model : model);
   if (faults.empty()) return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("a Hugging Face directory holds a whole model: {}{}", faults.front(),
+              fmt::format("cannot write a Hugging Face directory of an incomplete model: {}{}", faults.front(),
                           faults.size() == 1 ? "" : fmt::format(", and {} more faults", faults.size() - 1)));
 }
 

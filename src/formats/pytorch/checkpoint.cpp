@@ -267,7 +267,7 @@ class Objects {
   FunctionRef<void(Tensor)> add_tensor_;
   TensorBuilder tensors_;
   Values values_;
-  std::uint64_t left_ = kFreeBytes + kBytesPerByte * pickle_.size();  // for names and tensors
+  std::uint64_t left_ = kFreeBytes + kBytesPerByte * pickle_.size();  // bytes that names and tensors may still use
   std::vector<char> tensors_below_;
   std::string root_;  // the entry that has all tensors, and is not in their names
   std::vector<Attributes::Entry> attributes_;

@@ -268,7 +268,7 @@ struct Iq3_SType : GridBlock<110, 32> {
   }
 };
 
-// Coordinates are -1, 0 and 1; a code has one more.
+// The grid's coordinates are -1, 0 and 1; a code is the coordinate plus 1.
 struct Iq1_SType : GridBlock<50, 32> {
   static constexpr bool kHasMins = true;
 

@@ -49,7 +49,7 @@ constexpr std::array kKarcher = {MergeParameter{"max_iter", Kind::count, 10, 1, 
                                  MergeParameter{"tol", Kind::number, 1e-5, 0, 1}};
 constexpr std::array kPassthrough = {MergeParameter{"scale", Kind::number, 1, -kAny, kAny, true}};
 
-// The formulas for shares.
+// Each compute_..._shares() returns the factor of each model's tensor in the weighted sum that a method makes.
 
 constexpr double kNoDivisor = 1e-8;
 
