@@ -100,9 +100,9 @@ std::set<std::string> list_formats(const QuantizationConfig& config) {
 }
 
 void require_known(const QuantizationConfig& config) {
-  constexpr std::array kKnown =
-      std::to_array<std::string_view>({"pack-quantized", "int-quantized", "float-quantized", "nvfp4-pack-quantized",
-                                       "naive-quantized", "mixed-precision", "dense"});
+  constexpr std::array kKnown = std::to_array<std::string_view>(
+      {"pack-quantized", "int-quantized", "float-quantized", "nvfp4-pack-quantized", "mxfp4-pack-quantized",
+       "mxfp8-quantized", "naive-quantized", "mixed-precision", "dense"});
   for (const std::string& format : list_formats(config)) {
     if (std::ranges::find(kKnown, format) == kKnown.end())
       throw Error(ErrorKind::unsupported, fmt::format("quantization_config: format is {}, only {} are supported",
@@ -430,7 +430,7 @@ Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) 
   return f8.make_scaled(grid.down, grid.across);
 }
 
-// Returns true if words hold packed codes. NVFP4 has bytes instead.
+// Returns true if words hold packed codes. NVFP4 and MXFP4 have bytes instead.
 bool is_packed(const MatrixParts& matrix) {
   const Tensor* weight = matrix.find(".weight_packed");
   return matrix.find(".weight_global_scale") == nullptr && !weight->parts.empty() &&

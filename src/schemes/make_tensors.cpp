@@ -22,6 +22,7 @@
 #include "views/dense.hpp"
 #include "views/groups.hpp"
 #include "views/layout_type.hpp"
+#include "views/mx.hpp"
 #include "views/strided.hpp"
 
 namespace poise::schemes {
@@ -253,6 +254,27 @@ Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr s
   tensor.layout = make_block_scaled_layout({rows, columns});
   check_parts(tensor);
   return tensor;
+}
+
+Tensor make_mx_numbers(const MatrixParts& matrix, const Shape& shape, const Part& numbers, const Tensor& exponents) {
+  const Part& codes = matrix.data(exponents, {DType::u8, DType::f8_e8m0});
+  if (element_count(shape).value_or(0) == 0) matrix.fail("it has no elements");
+  if (shape.back() % kMxfp4Block != 0)
+    matrix.fail(fmt::format("groups of {} do not divide its {} columns", kMxfp4Block, shape.back()));
+  Shape groups = shape;
+  groups.back() /= kMxfp4Block;
+  matrix.require_shape(exponents, groups);
+  if (numbers.dtype == DType::f4_e2m1) return make_mxfp4(matrix.name(), shape, numbers.blob, codes.blob);
+  BlobPtr scales = make_cast_blob(exponents.name, codes.blob, DType::f8_e8m0, exponents.elements(), DType::f32);
+  return make_block_scaled(shape, numbers.dtype, numbers.blob, std::move(scales), 1, kMxfp4Block);
+}
+
+Tensor make_packed_mxfp4(const MatrixParts& matrix, std::string_view codes, std::string_view exponents) {
+  const Tensor& packed = matrix.require(codes);
+  const Part& data = matrix.data(packed, {DType::u8});
+  matrix.require_rank(packed, 2);
+  return make_mx_numbers(matrix, {packed.shape[0], packed.shape[1] * 2}, make_part("data", DType::f4_e2m1, data.blob),
+                         matrix.require(exponents));
 }
 
 EvenGroups split_evenly(std::uint64_t columns, std::uint64_t wanted) {

@@ -114,6 +114,14 @@ Tensor make_groups(const MatrixParts& matrix, GroupParts parts);
 Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
                          std::uint64_t columns);
 
+// Makes a tensor of MX numbers, whose last axis has groups of 32 with an exponent (E8M0): of zt.mx/1 for f4_e2m1, of
+// blocks with scales for f8. `exponents`: u8 or f8_e8m0, in the same shape with a 32nd of the last axis. Throws
+// invalid_file (without path) for other exponents, and for numbers that are not whole groups.
+Tensor make_mx_numbers(const MatrixParts& matrix, const Shape& shape, const Part& numbers, const Tensor& exponents);
+
+// Does the same for a matrix of bytes with that ending, which have two f4_e2m1 each, the even one in the low half.
+Tensor make_packed_mxfp4(const MatrixParts& matrix, std::string_view codes, std::string_view exponents);
+
 // Splits groups of `wanted` neighbours into groups of one size; the last wanted group may be shorter. Each becomes
 // `times` groups with its scale.
 struct EvenGroups {

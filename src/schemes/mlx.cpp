@@ -4,16 +4,29 @@
 //   scales    [out, in / group_size]
 //   biases    the same shape
 //
-// value = code * scale + bias. A zero point of -bias / scale is equivalent, except for float32 rounding; codes of 3
-// bits are stored here in 4 bits, those of 5 and 6 in 8.
+// value = code * scale + bias, with the mode "affine". A zero point of -bias / scale is equivalent, except for float32
+// rounding; codes of 3 bits are stored here in 4 bits, those of 5 and 6 in 8.
+//
+// Other modes have numbers in the words, of 4 or 8 bits from the low bits on, and no biases. Stacks of experts have
+// three dimensions.
+//
+//   mode    number    columns of a group   scales, as bytes
+//   mxfp4   f4_e2m1   32                   exponents (E8M0)
+//   mxfp8   f8_e4m3   32                   exponents
+//   nvfp4   f4_e2m1   16                   f8_e4m3
+//
+// Source: quantize() of mlx.core, and QuantizedLinear of mlx.nn.
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise::schemes::mlx {
 namespace {
@@ -21,15 +34,34 @@ namespace {
 constexpr std::array<std::string_view, 2> kParts = {".weight", ".biases"};
 constexpr std::array<DType, 1> kCodes = {DType::u32};
 
+// Describes a mode, with the numbers that MLX uses where a setting is missing.
+struct Mode {
+  std::string_view name;
+  std::int64_t group_size;
+  std::int64_t bits;
+  DType number = DType::unknown;  // unknown: affine codes
+};
+constexpr std::array kModes = std::to_array<Mode>({{"affine", 64, 4},
+                                                   {"mxfp4", 32, 4, DType::f4_e2m1},
+                                                   {"mxfp8", 32, 8, DType::f8_e4m3},
+                                                   {"nvfp4", 16, 4, DType::f4_e2m1}});
+
+// Returns the mode of settings. Throws unsupported (without path) for others.
+const Mode& find_mode(const QuantizationConfig& settings, std::string_view where) {
+  const std::string name = settings.text("mode").value_or("affine");
+  const auto found = std::ranges::find(kModes, name, &Mode::name);
+  if (found != kModes.end()) return *found;
+  std::vector<std::string_view> names;
+  for (const Mode& mode : kModes) names.push_back(mode.name);
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{}mode is {}, only {} are supported", where, name, fmt::join(names, ", ")));
+}
+
 void require_known(const QuantizationConfig& config) {
-  const auto require_affine = [](const QuantizationConfig& settings, std::string_view where) {
-    if (const std::string mode = settings.text("mode").value_or("affine"); mode != "affine")
-      throw Error(ErrorKind::unsupported, fmt::format("{}mode is {}, only affine is supported", where, mode));
-  };
-  require_affine(config, "quantization: ");
+  (void)find_mode(config, "quantization: ");
   for (const auto& [name, own] : config.keys()) {
     if (const auto* keys = own.get_if<Attributes>())
-      require_affine(QuantizationConfig(*keys), fmt::format("quantization: {}: ", name));
+      (void)find_mode(QuantizationConfig(*keys), fmt::format("quantization: {}: ", name));
   }
 }
 
@@ -60,10 +92,42 @@ QuantizationConfig find_settings(const MatrixParts& matrix, const QuantizationCo
   return keys == nullptr ? config : QuantizationConfig(*keys);
 }
 
+// Folds a matrix of a mode whose words hold numbers.
+Tensor fold_numbers(const MatrixParts& matrix, const Mode& mode, const QuantizationConfig& settings) {
+  const auto require_number = [&](std::string_view key, std::int64_t expected) {
+    if (const std::int64_t number = settings.optional_number(key).value_or(expected); number != expected)
+      matrix.fail(
+          fmt::format("quantization states {} {}, expected {} for the mode {}", key, number, expected, mode.name));
+  };
+  require_number("bits", mode.bits);
+  require_number("group_size", mode.group_size);
+  const Tensor& weight = matrix.require(".weight");
+  const Part& words = matrix.data(weight, {DType::u32});
+  if (weight.shape.size() != 3) matrix.require_rank(weight, 2);
+  if (const Tensor* biases = matrix.find(".biases"))
+    matrix.fail(fmt::format("there is {}, but the mode {} has no biases", biases->name, mode.name));
+  const Tensor& scales = matrix.require(".scales");
+  Shape shape = weight.shape;
+  shape.back() *= 32 / static_cast<std::uint64_t>(mode.bits);
+  if (mode.group_size == 32) return make_mx_numbers(matrix, shape, make_part("data", mode.number, words.blob), scales);
+  const Part& factors = matrix.data(scales, {DType::u8});
+  const auto group = static_cast<std::uint64_t>(mode.group_size);
+  if (shape.back() == 0 || shape.back() % group != 0)
+    matrix.fail(fmt::format("groups of {} do not divide its {} columns", group, shape.back()));
+  Shape groups = shape;
+  groups.back() /= group;
+  matrix.require_shape(scales, groups);
+  return make_block_scaled(shape, mode.number, words.blob,
+                           make_cast_blob(scales.name, factors.blob, DType::f8_e4m3, scales.elements(), DType::f32), 1,
+                           group);
+}
+
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const QuantizationConfig settings = find_settings(matrix, config);
-  const std::int64_t bits = settings.number("bits");
-  const std::int64_t group_size = settings.number("group_size");
+  const Mode& mode = find_mode(settings, "quantization: ");
+  if (mode.number != DType::unknown) return fold_numbers(matrix, mode, settings);
+  const std::int64_t bits = settings.optional_number("bits").value_or(mode.bits);
+  const std::int64_t group_size = settings.optional_number("group_size").value_or(mode.group_size);
   if (bits < 2 || bits > 8 || bits == 7 || group_size < 1 || group_size > INT32_MAX)
     matrix.fail(fmt::format(
         "quantization states bits {} and group_size {}, expected bits of 2 to 6 or 8, and a positive group_size", bits,

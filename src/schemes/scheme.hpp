@@ -176,6 +176,10 @@ extern const QuantizationScheme kHqq;
 namespace mlx {
 extern const QuantizationScheme kMlx;
 }  // namespace mlx
+namespace mx {
+extern const QuantizationScheme kCompressed4Bit;
+extern const QuantizationScheme kCompressed8Bit;
+}  // namespace mx
 namespace mxfp4 {
 extern const QuantizationScheme kMxfp4;
 }  // namespace mxfp4

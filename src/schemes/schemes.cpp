@@ -17,11 +17,11 @@ namespace poise {
 namespace {
 
 constexpr std::array kSchemes = std::to_array<const QuantizationScheme*>(
-    {&schemes::gptq::kGptq, &schemes::awq::kAwq, &schemes::nvfp4::kCompressed, &schemes::compressed_tensors::kIntegers,
-     &schemes::compressed_tensors::kInt8, &schemes::compressed_tensors::kFloats, &schemes::fp8::kInverseScales,
-     &schemes::fp8::kScales, &schemes::fp8::kFbgemm, &schemes::nvfp4::kModelOpt, &schemes::fp8::kModelOpt,
-     &schemes::bitsandbytes::k4Bit, &schemes::bitsandbytes::k8Bit, &schemes::hqq::kHqq, &schemes::mlx::kMlx,
-     &schemes::mxfp4::kMxfp4});
+    {&schemes::gptq::kGptq, &schemes::awq::kAwq, &schemes::nvfp4::kCompressed, &schemes::mx::kCompressed4Bit,
+     &schemes::mx::kCompressed8Bit, &schemes::compressed_tensors::kIntegers, &schemes::compressed_tensors::kInt8,
+     &schemes::compressed_tensors::kFloats, &schemes::fp8::kInverseScales, &schemes::fp8::kScales,
+     &schemes::fp8::kFbgemm, &schemes::nvfp4::kModelOpt, &schemes::fp8::kModelOpt, &schemes::bitsandbytes::k4Bit,
+     &schemes::bitsandbytes::k8Bit, &schemes::hqq::kHqq, &schemes::mlx::kMlx, &schemes::mxfp4::kMxfp4});
 
 constexpr std::size_t kMostFaults = 100;
 

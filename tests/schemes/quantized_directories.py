@@ -746,7 +746,9 @@ class Tester:
         dense = self.make(name + "-dense", None, {key: array.astype(np.float32) for key, array in expected.items()})
         for form in ("", "zt", "zt1"):
             source = path
-            lacks_type = form == "zt1" and re.search("nvfp4|fnuz", name)  # numbers that this version does not have
+            lacks_type = form == "zt1" and re.search(
+                "nvfp4|fnuz|mxfp4", name
+            )  # numbers that this version does not have
             if form and not lacks_type:
                 source = self.directory / f"{name}.{form}"
                 self.poise("convert", path, "-o", source, "--to", form, "--quiet")
@@ -926,9 +928,11 @@ class Tester:
         )
         text = f"quantization is false for matrix {VICTIM}, but there are scales next to its codes: its parts are used"
         require_warning(text, {**quantization, VICTIM: False}, parts_of, False)
-        path = self.make("denials", {**quantization, VICTIM: {"mode": "mxfp4"}}, self.stored(parts_of)[0])
+        path = self.make("denials", {**quantization, VICTIM: {"mode": "nf4"}}, self.stored(parts_of)[0])
         message = self.poise("inspect", path, fails=True)
-        require(f"quantization: {VICTIM}: mode is mxfp4, only affine is supported" in message, message)
+        require(
+            f"quantization: {VICTIM}: mode is nf4, only affine, mxfp4, mxfp8, nvfp4 are supported" in message, message
+        )
 
         text = f"quant_map of matrix {first} has other numbers than nf4, which its state names: quant_map is used"
         require_warning(text, *bitsandbytes4())
@@ -1299,7 +1303,7 @@ class Tester:
 
     def check_formats(self):
         """Checks formats of compressed-tensors that no scheme reads, for all matrices or for a group."""
-        kind = "mxfp4-pack-quantized"
+        kind = "marlin-24"
         tensors, _ = self.stored(
             lambda name, shape: (
                 {

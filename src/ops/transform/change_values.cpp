@@ -13,6 +13,7 @@
 #include "views/affine.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
+#include "views/mx.hpp"
 #include "views/sparse.hpp"
 #include "views/strided.hpp"
 
@@ -197,11 +198,14 @@ std::unique_ptr<Step> make_transpose_back_step(const Conversion&) {
   });
 }
 
-// Fit the layout: makes a tensor dense if the target lacks its layout.
+// Fit the layout: makes a tensor dense if the target lacks its layout. MXFP4 keeps its bits in formats with ggml's
+// blocks.
 
 std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion) {
   return make_step([&target = conversion.target](TensorPlan& plan) {
-    if (!has_layout_for(target, plan.tensor)) plan.tensor = make_dense_tensor(plan.tensor);
+    if (has_layout_for(target, plan.tensor)) return;
+    const bool becomes_blocks = holds_layout(target, layouts::blocks) && is_mxfp4(plan.tensor);
+    plan.tensor = becomes_blocks ? convert_mxfp4_to_blocks(plan.tensor) : make_dense_tensor(plan.tensor);
   });
 }
 
