@@ -49,8 +49,8 @@ class Batch {
 
 void declare_batches(py::module_& module) {
   py::class_<Batch>(module, "Batch")
-      .def(py::init([](const PyWeights& of, const py::dict& options) {
-             return std::make_unique<Batch>(of.weights, parse_session_options(options));
+      .def(py::init([](const PyWeights& weights, const py::dict& options) {
+             return std::make_unique<Batch>(weights.weights, parse_session_options(options));
            }),
            py::arg("weights"), py::arg("options"))
       .def("add", &Batch::add, py::arg("prompt"), py::arg("options"))

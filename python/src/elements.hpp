@@ -46,7 +46,8 @@ class Elements {
  public:
   Elements(std::shared_ptr<OpenModel> owner, const Tensor& tensor)
       : owner_(std::move(owner)), tensor_(&tensor), place_(Strided::make_whole(tensor.shape)) {}
-  Elements(const Elements& of, Strided place) : owner_(of.owner_), tensor_(of.tensor_), place_(std::move(place)) {}
+  Elements(const Elements& elements, Strided place)
+      : owner_(elements.owner_), tensor_(elements.tensor_), place_(std::move(place)) {}
 
   // Keep the model open while the result exists. Throw bad_argument when the model is closed. Require: the GIL.
   HeldElements hold() const { return {owner_->use(), tensor_, place_}; }

@@ -50,12 +50,12 @@ class PyEmbedder {
 
 void declare_embedder(py::module_& module) {
   py::class_<PyEmbedder>(module, "Embedder")
-      .def(py::init([](const PyWeights& of, const py::object& pooling, const py::object& layer,
+      .def(py::init([](const PyWeights& weights, const py::object& pooling, const py::object& layer,
                        const py::object& normalize, const py::dict& session) {
              const EmbedOptions options = {.pooling = parse_pooling(pooling),
-                                           .layer = parse_layer(layer, *of.weights),
+                                           .layer = parse_layer(layer, *weights.weights),
                                            .normalize = parse_truth("normalize", normalize)};
-             return std::make_unique<PyEmbedder>(of.weights, options, parse_session_options(session));
+             return std::make_unique<PyEmbedder>(weights.weights, options, parse_session_options(session));
            }),
            py::arg("weights"), py::arg("pooling"), py::arg("layer"), py::arg("normalize"), py::arg("options"))
       .def("embed", &PyEmbedder::embed, py::arg("texts"), py::arg("progress"));

@@ -395,15 +395,15 @@ py::dict edit_file(const py::object& given, const py::dict& set, const std::vect
 Owner quantize_tensor(const Owner& owner, const py::object& type, const py::object& group_size) {
   const std::string name = encode_utf8(type);
   const auto model = owner->use();
-  ConvertOptions of;
-  if (!set_quantization(of, name) || !of.quantize)
+  ConvertOptions options;
+  if (!set_quantization(options, name) || !options.quantize)
     refuse(fmt::format("type is \"{}\", expected {}", name, list_code_types()));
-  if (!group_size.is_none()) set_group_size(Given("group_size", group_size), of.quantize);
+  if (!group_size.is_none()) set_group_size(Given("group_size", group_size), options.quantize);
   LongCall call;
   const Progress watched = call.progress();
   return call.run([&] {
     Model made;
-    made.add(quantized(model->tensors().front(), *of.quantize, watched));
+    made.add(quantized(model->tensors().front(), *options.quantize, watched));
     return std::make_shared<OpenModel>(std::move(made));
   });
 }

@@ -248,68 +248,73 @@ class Generator {
 void declare_sessions(py::module_& module) {
   py::class_<PyWeights>(module, "Weights")
       .def(py::init(&load_model_weights), py::arg("model").none(false))
-      .def_property_readonly("vocabulary_size", [](const PyWeights& of) { return of.weights->vocabulary_size(); })
+      .def_property_readonly("vocabulary_size",
+                             [](const PyWeights& weights) { return weights.weights->vocabulary_size(); })
       .def_property_readonly(
-          "hidden_size", [](const PyWeights& of) { return of.weights->hidden_size(); }, "The length of a hidden state.")
+          "hidden_size", [](const PyWeights& weights) { return weights.weights->hidden_size(); },
+          "The length of a hidden state.")
       .def_property_readonly(
-          "layers", [](const PyWeights& of) { return of.weights->layers(); },
+          "layers", [](const PyWeights& weights) { return weights.weights->layers(); },
           "The number of blocks of attention and feed-forward network.")
       .def_property_readonly(
-          "max_context", [](const PyWeights& of) { return of.weights->max_context(); },
+          "max_context", [](const PyWeights& weights) { return weights.weights->max_context(); },
           "The largest number of positions of a session.");
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
-      .def(py::init([](const PyWeights& of, const py::dict& given, const PyWeights* draft, bool lookup) {
+      .def(py::init([](const PyWeights& weights, const py::dict& given, const PyWeights* draft, bool lookup) {
              SessionOptions options = parse_session_options(given);
              if (lookup) options.draft.emplace();
              if (draft != nullptr) options.draft = {.model = draft->weights};
              const Released released;
-             return std::make_shared<PySession>(of.weights, options);
+             return std::make_shared<PySession>(weights.weights, options);
            }),
            py::arg("weights"), py::arg("options"), py::arg("draft").none(true), py::arg("lookup"))
-      .def_property_readonly("weights", [](const PySession& of) { return PyWeights{of.shared_weights()}; })
-      .def_property_readonly("vocabulary_size", [](const PySession& of) { return of.weights().vocabulary_size(); })
-      .def_property_readonly(
-          "context",
-          [](PySession& of) { return of.run([](const Transcript& text) { return text.session().context(); }); })
-      .def_property_readonly(
-          "position",
-          [](PySession& of) { return of.run([](const Transcript& text) { return text.session().position(); }); })
-      .def_property_readonly("tokenizer", [](const PySession& of) { return of.tokenizer(); })
+      .def_property_readonly("weights", [](const PySession& session) { return PyWeights{session.shared_weights()}; })
+      .def_property_readonly("vocabulary_size",
+                             [](const PySession& session) { return session.weights().vocabulary_size(); })
+      .def_property_readonly("context",
+                             [](PySession& session) {
+                               return session.run([](const Transcript& text) { return text.session().context(); });
+                             })
+      .def_property_readonly("position",
+                             [](PySession& session) {
+                               return session.run([](const Transcript& text) { return text.session().position(); });
+                             })
+      .def_property_readonly("tokenizer", [](const PySession& session) { return session.tokenizer(); })
       .def("prompt",
-           [](PySession& of, const py::object& given) {
+           [](PySession& session, const py::object& given) {
              const std::string prompt = encode_utf8(given);
              return run_encoding(prompt.size(), [&] {
-               return of.use_transcript(
+               return session.use_transcript(
                    [&](const Transcript& transcript) { return transcript.session().prompt(prompt); });
              });
            })
-      .def("reset", [](PySession& of) { of.run([](Transcript& text) { text.reset(); }); })
+      .def("reset", [](PySession& session) { session.run([](Transcript& text) { text.reset(); }); })
       .def("truncate",
-           [](PySession& of, const py::object& given) {
+           [](PySession& session, const py::object& given) {
              const auto position = parse_whole<std::size_t>("position", given);
-             of.run([&](Transcript& text) { text.truncate(position); });
+             session.run([&](Transcript& text) { text.truncate(position); });
            })
       .def("fork",
-           [](PySession& of) {
+           [](PySession& session) {
              const Released released;
-             return of.fork();
+             return session.fork();
            })
       .def("save",
-           [](PySession& of, const py::object& given, const py::object& overwrite) {
+           [](PySession& session, const py::object& given, const py::object& overwrite) {
              const std::filesystem::path path = parse_path(given);
              const bool replaces = parse_truth("overwrite", overwrite);
-             of.run_long([&](const Transcript& text, const auto&) { text.session().save(path, replaces); });
+             session.run_long([&](const Transcript& text, const auto&) { text.session().save(path, replaces); });
            })
       .def("load",
-           [](PySession& of, const py::object& given) {
+           [](PySession& session, const py::object& given) {
              const std::filesystem::path path = parse_path(given);
-             of.run_long([&](Transcript& text, const auto&) { text.load(path); });
+             session.run_long([&](Transcript& text, const auto&) { text.load(path); });
            })
       .def("top_log_probabilities",
-           [](PySession& of, const py::object& given) {
+           [](PySession& session, const py::object& given) {
              const auto count = parse_whole<std::size_t>("count", given);
-             const auto best =
-                 of.run([&](const Transcript& text) { return top_log_probabilities(text.session().logits(), count); });
+             const auto best = session.run(
+                 [&](const Transcript& text) { return top_log_probabilities(text.session().logits(), count); });
              py::list all;
              for (const auto& [token, log_probability] : best) all.append(py::make_tuple(token, log_probability));
              return all;
@@ -318,9 +323,10 @@ void declare_sessions(py::module_& module) {
       .def("logits", &copy_logits)
       .def("hidden_state", &copy_hidden_state)
       .def("hidden_states", &compute_hidden_states)
-      .def("log_probabilities", [](PySession& of, const py::object& given) {
+      .def("log_probabilities", [](PySession& session, const py::object& given) {
         const Tokens tokens = parse_token_ids(given);
-        return of.run_long([&](Transcript& text, const auto& stop) { return text.log_probabilities(tokens, stop); });
+        return session.run_long(
+            [&](Transcript& text, const auto& stop) { return text.log_probabilities(tokens, stop); });
       });
   py::class_<Generator>(module, "Generator")
       .def(py::init([](std::shared_ptr<PySession> session, const py::object& prompt, const py::dict& given) {

@@ -104,8 +104,8 @@ Elements take_slice(const Elements& from, const py::object& key) {
 
 // Returns (dtype, shape, Memory, offset, strides) of the elements. Memory None: they are not mapped and must be read.
 // Strides None: row-major.
-py::tuple make_view(const Elements& of) {
-  const HeldElements held = of.hold();
+py::tuple make_view(const Elements& elements) {
+  const HeldElements held = elements.hold();
   const py::str dtype = make_text(to_string(held.require_dtype()));
   std::optional<Placed> placed = held.find_mapped();
   if (!placed) return py::make_tuple(dtype, to_tuple(held.place.shape), py::none(), 0, py::none());
@@ -114,8 +114,8 @@ py::tuple make_view(const Elements& of) {
 }
 
 // Returns a copy in row-major order; elements of 4 bits are packed as in files.
-Memory read_packed(const Elements& of) {
-  const HeldElements held = of.hold();
+Memory read_packed(const Elements& elements) {
+  const HeldElements held = elements.hold();
   Memory memory = read_patiently(held, std::nullopt);
   if (info(held.require_dtype()).bits != 4) return memory;
   const std::uint64_t count = held.place.count();
@@ -216,8 +216,8 @@ void give_items(const py::type& type) {
 // ---- parts ----
 
 // Returns a tuple for each part: (role, dtype, decoded bytes, path, offset, stored bytes, encoding, digest).
-py::list list_tensor_parts(const Elements& of) {
-  const auto tensor = of.tensor();
+py::list list_tensor_parts(const Elements& elements) {
+  const auto tensor = elements.tensor();
   py::list result;
   for (const Part& part : tensor->parts) {
     const auto stored = part.blob->stored();
@@ -232,9 +232,9 @@ py::list list_tensor_parts(const Elements& of) {
 }
 
 // Returns all decoded bytes of a part: the mapped file's if possible, else a copy.
-Memory read_part_bytes(const Elements& of, const py::object& given) {
+Memory read_part_bytes(const Elements& elements, const py::object& given) {
   const std::string role = encode_utf8(given);
-  const auto tensor = of.tensor();
+  const auto tensor = elements.tensor();
   const Part& part = tensor->require(role);
   const Released released;
   if (const auto bytes = part.blob->map()) {
@@ -261,37 +261,42 @@ void declare_tensors(py::module_& module) {
       .def(py::init(&get_tensor_at), py::arg("model").none(false), py::arg("index"))
       .def(py::init(&find_tensor), py::arg("model").none(false), py::arg("name"))
       .def(py::init(&take_slice), py::arg("of"), py::arg("key"))
-      .def_property_readonly("name", [](const Elements& of) { return make_text(of.tensor()->name); })
-      .def_property_readonly("file_name", [](const Elements& of) { return make_text(of.tensor()->name_in_file()); })
-      .def_property_readonly("shape",
-                             [](const Elements& of) { return to_tuple((void(of.tensor()), of.place().shape)); })
-      .def_property_readonly("size", [](const Elements& of) { return (void(of.tensor()), of.place().count()); })
+      .def_property_readonly("name", [](const Elements& elements) { return make_text(elements.tensor()->name); })
+      .def_property_readonly("file_name",
+                             [](const Elements& elements) { return make_text(elements.tensor()->name_in_file()); })
+      .def_property_readonly(
+          "shape", [](const Elements& elements) { return to_tuple((void(elements.tensor()), elements.place().shape)); })
+      .def_property_readonly(
+          "size", [](const Elements& elements) { return (void(elements.tensor()), elements.place().count()); })
       .def_property_readonly("dtype",
-                             [](const Elements& of) {
-                               const auto type = of.hold().dtype();
+                             [](const Elements& elements) {
+                               const auto type = elements.hold().dtype();
                                return type ? py::object(make_text(to_string(*type))) : py::object(py::none());
                              })
-      .def("_require_dtype", [](const Elements& of) { return make_text(to_string(of.hold().require_dtype())); })
-      .def("_has_floats", [](const Elements& of) { return has_float_elements(*of.tensor()); })
+      .def("_require_dtype",
+           [](const Elements& elements) { return make_text(to_string(elements.hold().require_dtype())); })
+      .def("_has_floats", [](const Elements& elements) { return has_float_elements(*elements.tensor()); })
       .def("_view", &make_view)
       .def(
           "_read",
-          [](const Elements& of, const std::optional<std::string>& dtype) {
-            return read_patiently(of.hold(), parse_optional_dtype(dtype));
+          [](const Elements& elements, const std::optional<std::string>& dtype) {
+            return read_patiently(elements.hold(), parse_optional_dtype(dtype));
           },
           py::arg("dtype") = py::none())
       .def("_packed", &read_packed)
       .def(
           "_dlpack",
-          [](const Elements& of, const std::optional<std::string>& dtype, bool bits) {
-            return to_dlpack(of.hold(), parse_optional_dtype(dtype), bits);
+          [](const Elements& elements, const std::optional<std::string>& dtype, bool bits) {
+            return to_dlpack(elements.hold(), parse_optional_dtype(dtype), bits);
           },
           py::arg("dtype") = py::none(), py::arg("bits") = false)
-      .def_property_readonly("_stored",
-                             [](const Elements& of) { return make_text(describe_stored_type(*of.tensor())); })
-      .def_property_readonly("_layout", [](const Elements& of) { return make_text(of.tensor()->layout.name()); })
-      .def_property_readonly("_attributes", [](const Elements& of) { return to_python(of.tensor()->attributes); })
-      .def_property_readonly("_stored_bytes", [](const Elements& of) { return of.tensor()->size_bytes(); })
+      .def_property_readonly(
+          "_stored", [](const Elements& elements) { return make_text(describe_stored_type(*elements.tensor())); })
+      .def_property_readonly("_layout",
+                             [](const Elements& elements) { return make_text(elements.tensor()->layout.name()); })
+      .def_property_readonly("_attributes",
+                             [](const Elements& elements) { return to_python(elements.tensor()->attributes); })
+      .def_property_readonly("_stored_bytes", [](const Elements& elements) { return elements.tensor()->size_bytes(); })
       .def("_parts", &list_tensor_parts)
       .def("_part_bytes", &read_part_bytes, py::arg("role"));
   module.def("give_items", &give_items, py::arg("type"));

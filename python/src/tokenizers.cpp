@@ -135,7 +135,8 @@ py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, 
 SpecialTokens choose_special(bool special) { return special ? SpecialTokens::shown : SpecialTokens::hidden; }
 
 struct PyStream {
-  PyStream(const PyTokenizer& of, bool special) : tokenizer(of.shared()), stream(*tokenizer, choose_special(special)) {}
+  PyStream(const PyTokenizer& owner, bool special)
+      : tokenizer(owner.shared()), stream(*tokenizer, choose_special(special)) {}
   std::shared_ptr<const Tokenizer> tokenizer;
   TextStream stream;
 };

@@ -108,10 +108,11 @@ void poise_model_free(poise_model* model) { delete model; }
 
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error) {
   return catch_errors(error, [&] {
-    const poise::Model& of = dereference(model, "model").model;
-    copy_struct_out(info, "info",
-                    {sizeof(poise_model_info), lend(of.origin.path.native()), lend(of.origin.format), of.origin.size,
-                     of.size(), of.warnings.size(), of.config.has_value(), of.vocabulary.has_value()});
+    const poise::Model& opened = dereference(model, "model").model;
+    copy_struct_out(
+        info, "info",
+        {sizeof(poise_model_info), lend(opened.origin.path.native()), lend(opened.origin.format), opened.origin.size,
+         opened.size(), opened.warnings.size(), opened.config.has_value(), opened.vocabulary.has_value()});
   });
 }
 
@@ -140,29 +141,30 @@ poise_status poise_model_attributes(const poise_model* model, const poise_attrib
 
 poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* vocabulary, poise_error* error) {
   return catch_errors(error, [&] {
-    const poise::Vocabulary& of = dereference(model, "model").vocabulary();
+    const poise::Vocabulary& tokens = dereference(model, "model").vocabulary();
     poise_vocabulary out = POISE_VOCABULARY_INIT;
-    out.kind = static_cast<poise_vocabulary_kind>(of.kind);
-    out.max_length = of.max_length;
-    out.bos_id = of.bos_id;
-    out.eos_id = of.eos_id;
-    out.pad_id = of.pad_id;
-    out.unk_id = of.unk_id;
-    out.add_dummy_prefix = of.add_dummy_prefix;
-    out.remove_extra_whitespaces = of.remove_extra_whitespaces;
-    out.tokens = of.size();
-    out.merges = of.merges.size();
-    out.normalizer = lend(of.normalizer);
+    out.kind = static_cast<poise_vocabulary_kind>(tokens.kind);
+    out.max_length = tokens.max_length;
+    out.bos_id = tokens.bos_id;
+    out.eos_id = tokens.eos_id;
+    out.pad_id = tokens.pad_id;
+    out.unk_id = tokens.unk_id;
+    out.add_dummy_prefix = tokens.add_dummy_prefix;
+    out.remove_extra_whitespaces = tokens.remove_extra_whitespaces;
+    out.tokens = tokens.size();
+    out.merges = tokens.merges.size();
+    out.normalizer = lend(tokens.normalizer);
     copy_struct_out(vocabulary, "vocabulary", out);
   });
 }
 
 poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_token* token, poise_error* error) {
   return catch_errors(error, [&] {
-    const poise::Vocabulary& of = dereference(model, "model").vocabulary();
-    check_index("token", id, of.size());
+    const poise::Vocabulary& vocabulary = dereference(model, "model").vocabulary();
+    check_index("token", id, vocabulary.size());
     copy_struct_out(token, "token",
-                    {sizeof(poise_token), lend(of.text(id)), of.score(id), static_cast<poise_token_type>(of.type(id))});
+                    {sizeof(poise_token), lend(vocabulary.text(id)), vocabulary.score(id),
+                     static_cast<poise_token_type>(vocabulary.type(id))});
   });
 }
 

@@ -131,10 +131,10 @@ void poise_session_free(poise_session* session) { delete session; }
 
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error) {
   return catch_errors(error, [&] {
-    const poise::Session& of = dereference(session, "session").session;
+    const poise::Session& text = dereference(session, "session").session;
     copy_struct_out(info, "info",
-                    {sizeof(poise_session_info), of.vocabulary_size(), of.context(), of.position(), of.has_tokenizer(),
-                     0, of.weights().hidden_size(), of.weights().layers()});
+                    {sizeof(poise_session_info), text.vocabulary_size(), text.context(), text.position(),
+                     text.has_tokenizer(), 0, text.weights().hidden_size(), text.weights().layers()});
   });
 }
 
@@ -157,8 +157,8 @@ poise_status poise_session_truncate(poise_session* session, size_t position, poi
 poise_status poise_session_fork(const poise_session* session, poise_session** fork, poise_error* error) {
   return catch_errors(error, [&] {
     poise_session*& out = dereference(fork, "fork");
-    const poise_session& of = dereference(session, "session");
-    out = new poise_session{of.session.fork(), of.cancel};
+    const poise_session& handle = dereference(session, "session");
+    out = new poise_session{handle.session.fork(), handle.cancel};
   });
 }
 
@@ -217,10 +217,10 @@ poise_status poise_session_hidden_states(poise_session* session, const int32_t* 
                                          float* out, poise_error* error) {
   return catch_errors(error, [&] {
     if (count > 0) dereference(out, "out");
-    poise_session& of = dereference(session, "session");
+    poise_session& handle = dereference(session, "session");
     const std::span<const poise::TokenId> text = view_items(tokens, count, "tokens");
-    of.cancel.run(
-        [&](const std::stop_token& stop) { std::ranges::copy(of.session.hidden_states(text, layer, stop), out); });
+    handle.cancel.run(
+        [&](const std::stop_token& stop) { std::ranges::copy(handle.session.hidden_states(text, layer, stop), out); });
   });
 }
 
@@ -264,10 +264,10 @@ poise_status poise_session_log_probabilities(poise_session* session, const int32
                                              poise_error* error) {
   return catch_errors(error, [&] {
     if (count > 1) dereference(out, "out");
-    poise_session& of = dereference(session, "session");
+    poise_session& handle = dereference(session, "session");
     const std::span<const poise::TokenId> text = view_items(tokens, count, "tokens");
-    of.cancel.run(
-        [&](const std::stop_token& stop) { std::ranges::copy(of.session.log_probabilities(text, stop), out); });
+    handle.cancel.run(
+        [&](const std::stop_token& stop) { std::ranges::copy(handle.session.log_probabilities(text, stop), out); });
   });
 }
 
@@ -283,9 +283,9 @@ poise_status poise_batch_create(const poise_model* model, const poise_session_op
                                 poise_error* error) {
   return catch_errors(error, [&] {
     poise_batch*& out = dereference(batch, "batch");
-    const poise::Model& of = dereference(model, "model").model;
+    const poise::Model& opened = dereference(model, "model").model;
     const poise::SessionOptions chosen = read_session_options(options);
-    out = new poise_batch{poise::BatchGenerator(poise::load_weights(of), chosen), Cancel(options), {}};
+    out = new poise_batch{poise::BatchGenerator(poise::load_weights(opened), chosen), Cancel(options), {}};
   });
 }
 
@@ -315,11 +315,11 @@ poise_status poise_batch_count(const poise_batch* batch, size_t* count, poise_er
 
 poise_status poise_batch_step(poise_batch* batch, size_t* finished, poise_error* error) {
   return catch_errors(error, [&] {
-    poise_batch& of = dereference(batch, "batch");
+    poise_batch& handle = dereference(batch, "batch");
     size_t& out = dereference(finished, "finished");
-    of.finished.clear();
-    of.cancel.run([&](const std::stop_token& stop) { of.finished = of.batch.step(stop); });
-    out = of.finished.size();
+    handle.finished.clear();
+    handle.cancel.run([&](const std::stop_token& stop) { handle.finished = handle.batch.step(stop); });
+    out = handle.finished.size();
   });
 }
 
@@ -330,10 +330,10 @@ poise_status poise_batch_finished(const poise_batch* batch, size_t index, poise_
     dereference(text, "text");
     if (index >= finished.size())
       refuse_missing(fmt::format("there is no finished text {}; the last step ended {}", index, finished.size()));
-    const poise::BatchGenerator::Finished& of = finished[index];
-    const auto& tokens = of.generation.tokens;
+    const poise::BatchGenerator::Finished& entry = finished[index];
+    const auto& tokens = entry.generation.tokens;
     copy_struct_out(text, "text",
-                    {sizeof(poise_finished_text), of.id, tokens.data(), tokens.size(), lend(of.text),
-                     to_c_reason(of.generation.reason), 0});
+                    {sizeof(poise_finished_text), entry.id, tokens.data(), tokens.size(), lend(entry.text),
+                     to_c_reason(entry.generation.reason), 0});
   });
 }

@@ -16,8 +16,8 @@ namespace poise {
 
 void Losses::note(std::string_view what) { sentences_.push_back(fmt::format("{} cannot hold {}", format_, what)); }
 
-void Losses::note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of) {
-  if (!names.empty()) note(fmt::format("{}{} ({})", format_count(names.size(), noun), of, list_names(names)));
+void Losses::note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view owner) {
+  if (!names.empty()) note(fmt::format("{}{} ({})", format_count(names.size(), noun), owner, list_names(names)));
 }
 
 void Losses::note_card(const Card& card) {

@@ -21,7 +21,7 @@ class Losses {
     if (lost) note(what);
   }
   // Notes "alt cannot hold 4 attributes (a, b, c, d)"; without names, makes no sentence.
-  void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of = {});
+  void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view owner = {});
   // Adds a whole sentence.
   void add_sentence(std::string sentence) { sentences_.push_back(std::move(sentence)); }
 

@@ -10,32 +10,32 @@
 namespace poise::jinja {
 namespace {
 
-Method find_method(const Object& of, std::string_view name) {
-  if (of.text() != nullptr) return find_text_method(name);
-  if (of.is<DictPtr>()) return find_dict_method(name);
-  if (of.sequence() != nullptr || of.is<RangeObject>()) return find_sequence_method(name);
+Method find_method(const Object& object, std::string_view name) {
+  if (object.text() != nullptr) return find_text_method(name);
+  if (object.is<DictPtr>()) return find_dict_method(name);
+  if (object.sequence() != nullptr || object.is<RangeObject>()) return find_sequence_method(name);
   return nullptr;
 }
 
 // Returns true for methods that change a list or dictionary; the sandbox refuses them.
-bool is_changing_method(const Object& of, std::string_view name) {
+bool is_changing_method(const Object& object, std::string_view name) {
   static constexpr std::array<std::string_view, 8> kOfLists = {"append", "clear", "pop",    "reverse",
                                                                "insert", "sort",  "extend", "remove"};
   static constexpr std::array<std::string_view, 5> kOfDicts = {"clear", "pop", "popitem", "setdefault", "update"};
-  if (of.is<List>()) return std::ranges::find(kOfLists, name) != kOfLists.end();
-  return of.is<DictPtr>() && std::ranges::find(kOfDicts, name) != kOfDicts.end();
+  if (object.is<List>()) return std::ranges::find(kOfLists, name) != kOfLists.end();
+  return object.is<DictPtr>() && std::ranges::find(kOfDicts, name) != kOfDicts.end();
 }
 
 // Returns the name of a type in Jinja's error messages.
-std::string describe_type(const Object& of) { return of.is_none() ? "None" : name_type(of) + " object"; }
+std::string describe_type(const Object& object) { return object.is_none() ? "None" : name_type(object) + " object"; }
 
-std::optional<Object> find_number_attribute(const Object& of, std::string_view name) {
-  if (of.is<double>()) {
-    if (name == "real") return of;
+std::optional<Object> find_number_attribute(const Object& object, std::string_view name) {
+  if (object.is<double>()) {
+    if (name == "real") return object;
     if (name == "imag") return 0.0;
     return std::nullopt;
   }
-  const auto whole = of.integer();
+  const auto whole = object.integer();
   if (!whole) return std::nullopt;
   if (name == "real" || name == "numerator") return *whole;
   if (name == "imag") return std::int64_t{0};
@@ -44,45 +44,45 @@ std::optional<Object> find_number_attribute(const Object& of, std::string_view n
 }
 
 // Looks up a name as Python's getattr().
-std::optional<Object> find_python_attribute(Interpreter& in, const Object& of, std::string_view name) {
-  if (auto* const* space = of.get_if<Namespace*>()) {
+std::optional<Object> find_python_attribute(Interpreter& in, const Object& object, std::string_view name) {
+  if (auto* const* space = object.get_if<Namespace*>()) {
     for (const auto& [key, value] : (*space)->entries) {
       if (key.bytes == name) return value;
     }
     return std::nullopt;
   }
-  if (const auto* thing = of.get_if<ThingPtr>()) return (*thing)->find_attribute(in, name);
-  if (const auto* range = of.get_if<RangeObject>()) {
+  if (const auto* thing = object.get_if<ThingPtr>()) return (*thing)->find_attribute(in, name);
+  if (const auto* range = object.get_if<RangeObject>()) {
     if (name == "start") return range->start;
     if (name == "stop") return range->stop;
     if (name == "step") return range->step;
   }
-  if (const auto* tuple = of.get_if<Tuple>(); tuple != nullptr && tuple->items->is_group) {
+  if (const auto* tuple = object.get_if<Tuple>(); tuple != nullptr && tuple->items->is_group) {
     if (name == "grouper") return tuple->items->items[0];
     if (name == "list") return tuple->items->items[1];
   }
-  if (auto found = find_number_attribute(of, name)) return found;
-  const Method method = find_method(of, name);
+  if (auto found = find_number_attribute(object, name)) return found;
+  const Method method = find_method(object, name);
   if (method == nullptr) return std::nullopt;
-  if (of.text() != nullptr && of.text()->is_markup) return make_markup_method(of, name, method);
-  const auto body = [of, method](Interpreter& inner, Parameters& given) { return method(inner, of, given); };
-  return ThingPtr(std::make_shared<Function>(std::string(name), body, measure_depth(of)));
+  if (object.text() != nullptr && object.text()->is_markup) return make_markup_method(object, name, method);
+  const auto body = [object, method](Interpreter& inner, Parameters& given) { return method(inner, object, given); };
+  return ThingPtr(std::make_shared<Function>(std::string(name), body, measure_depth(object)));
 }
 
-Object make_refused_attribute(const Object& of, std::string_view name) {
-  return make_undefined(fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, name_type(of)));
+Object make_refused_attribute(const Object& object, std::string_view name) {
+  return make_undefined(fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, name_type(object)));
 }
 
 bool is_hidden(std::string_view name) { return name.starts_with("__") && name.ends_with("__"); }
 
-Object make_missing_attribute(const Object& of, std::string_view name) {
-  return make_undefined(fmt::format("'{}' has no attribute '{}'", describe_type(of), name));
+Object make_missing_attribute(const Object& object, std::string_view name) {
+  return make_undefined(fmt::format("'{}' has no attribute '{}'", describe_type(object), name));
 }
 
 // Looks up a key as a subscript; std::nullopt if there is no such item.
-std::optional<Object> find_subscripted(Budget& budget, const Object& of, const Object& key) {
-  if (of.is_undefined()) fail_undefined(of);
-  if (const auto* dict = of.get_if<DictPtr>()) {
+std::optional<Object> find_subscripted(Budget& budget, const Object& object, const Object& key) {
+  if (object.is_undefined()) fail_undefined(object);
+  if (const auto* dict = object.get_if<DictPtr>()) {
     if (key.is<List>() || key.is<DictPtr>() || key.is<DictView>()) return std::nullopt;
     const Object* const found = (*dict)->find(budget, key);
     return found == nullptr ? std::nullopt : std::optional(*found);
@@ -94,11 +94,11 @@ std::optional<Object> find_subscripted(Budget& budget, const Object& of, const O
     const std::int64_t place = *index < 0 ? *index + length : *index;
     return place >= 0 && place < length ? std::optional(static_cast<std::size_t>(place)) : std::nullopt;
   };
-  if (const auto* items = of.sequence()) {
+  if (const auto* items = object.sequence()) {
     const auto place = at(items->size());
     return place ? std::optional((*items)[*place]) : std::nullopt;
   }
-  if (const Text* const text = of.text()) {
+  if (const Text* const text = object.text()) {
     budget.step(text->size() / 16);
     const std::vector<std::size_t> begins = find_characters(text->bytes);
     const auto place = at(begins.size() - 1);
@@ -107,7 +107,7 @@ std::optional<Object> find_subscripted(Budget& budget, const Object& of, const O
     character.is_markup = text->is_markup;
     return Object(std::move(character));
   }
-  if (const auto* range = of.get_if<RangeObject>()) {
+  if (const auto* range = object.get_if<RangeObject>()) {
     const auto place = at(static_cast<std::size_t>(range->size()));
     return place ? std::optional<Object>(range->at(static_cast<std::int64_t>(*place))) : std::nullopt;
   }
@@ -116,24 +116,25 @@ std::optional<Object> find_subscripted(Budget& budget, const Object& of, const O
 
 }  // namespace
 
-Object Interpreter::find_attribute(const Object& of, std::string_view name) {
-  if (of.is_undefined()) fail_undefined(of);
-  if (is_hidden(name) || is_changing_method(of, name)) return make_refused_attribute(of, name);
-  if (auto found = find_python_attribute(*this, of, name)) return *std::move(found);
-  if (of.is<DictPtr>()) {
-    if (const Object* const found = (*of.get_if<DictPtr>())->find(name)) return *found;
+Object Interpreter::find_attribute(const Object& object, std::string_view name) {
+  if (object.is_undefined()) fail_undefined(object);
+  if (is_hidden(name) || is_changing_method(object, name)) return make_refused_attribute(object, name);
+  if (auto found = find_python_attribute(*this, object, name)) return *std::move(found);
+  if (object.is<DictPtr>()) {
+    if (const Object* const found = (*object.get_if<DictPtr>())->find(name)) return *found;
   }
-  return make_missing_attribute(of, name);
+  return make_missing_attribute(object, name);
 }
 
-Object Interpreter::find_item(const Object& of, const Object& key) {
-  if (auto found = find_subscripted(budget_, of, key)) return *std::move(found);
+Object Interpreter::find_item(const Object& object, const Object& key) {
+  if (auto found = find_subscripted(budget_, object, key)) return *std::move(found);
   if (const Text* const name = key.text()) {
-    if (is_hidden(name->bytes) || is_changing_method(of, name->bytes)) return make_refused_attribute(of, name->bytes);
-    if (auto found = find_python_attribute(*this, of, name->bytes)) return *std::move(found);
-    return make_missing_attribute(of, name->bytes);
+    if (is_hidden(name->bytes) || is_changing_method(object, name->bytes))
+      return make_refused_attribute(object, name->bytes);
+    if (auto found = find_python_attribute(*this, object, name->bytes)) return *std::move(found);
+    return make_missing_attribute(object, name->bytes);
   }
-  return make_undefined(fmt::format("{} has no element {}", describe_type(of), write_repr(budget_, key)));
+  return make_undefined(fmt::format("{} has no element {}", describe_type(object), write_repr(budget_, key)));
 }
 
 // The methods of dictionaries, lists, tuples and ranges follow.

@@ -64,25 +64,25 @@ Object Interpreter::evaluate_container(const Expression& expression, const Scope
 }
 
 Object Interpreter::evaluate_access(const Expression& expression, const ScopePtr& scope) {
-  const Object of = evaluate(*expression.operands[0], scope);
+  const Object object = evaluate(*expression.operands[0], scope);
   if (expression.kind == ExpressionKind::attribute) {
     line_ = expression.line;
-    return find_attribute(of, expression.name);
+    return find_attribute(object, expression.name);
   }
   const Expression& key = *expression.operands[1];
-  if (key.kind == ExpressionKind::slice) return evaluate_slice(of, key, scope);
+  if (key.kind == ExpressionKind::slice) return evaluate_slice(object, key, scope);
   const Object index = evaluate(key, scope);
   line_ = expression.line;
-  return find_item(of, index);
+  return find_item(object, index);
 }
 
-Object Interpreter::evaluate_slice(const Object& of, const Expression& expression, const ScopePtr& scope) {
+Object Interpreter::evaluate_slice(const Object& object, const Expression& expression, const ScopePtr& scope) {
   Object bounds[3] = {nullptr, nullptr, nullptr};
   for (std::size_t i = 0; i < 3; ++i) {
     if (expression.operands[i]) bounds[i] = evaluate(*expression.operands[i], scope);
   }
   line_ = expression.line;
-  return slice_object(budget_, of, bounds[0], bounds[1], bounds[2]);
+  return slice_object(budget_, object, bounds[0], bounds[1], bounds[2]);
 }
 
 Parameters Interpreter::evaluate_arguments(const Arguments& arguments, const ScopePtr& scope) {

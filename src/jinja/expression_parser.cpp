@@ -276,35 +276,35 @@ ExpressionPtr ExpressionParser::parse_target(bool with_members, std::string_view
 
 // Attributes, items, calls, filters and tests are suffixes of an expression.
 
-ExpressionPtr ExpressionParser::parse_postfix(ExpressionPtr of) {
+ExpressionPtr ExpressionParser::parse_postfix(ExpressionPtr expression) {
   while (true) {
     if (in_.is_symbol(".") || in_.is_symbol("[")) {
-      of = parse_subscript(std::move(of));
+      expression = parse_subscript(std::move(expression));
     } else if (in_.is_symbol("(")) {
-      of = parse_call(std::move(of));
+      expression = parse_call(std::move(expression));
     } else {
-      return of;
+      return expression;
     }
   }
 }
 
-ExpressionPtr ExpressionParser::parse_filters_and_tests(ExpressionPtr of) {
+ExpressionPtr ExpressionParser::parse_filters_and_tests(ExpressionPtr expression) {
   while (true) {
     if (in_.skip_symbol("|")) {
-      of = parse_filter(std::move(of));
+      expression = parse_filter(std::move(expression));
     } else if (in_.skip_name("is")) {
-      of = parse_test(std::move(of));
+      expression = parse_test(std::move(expression));
     } else if (in_.is_symbol("(")) {
-      of = parse_call(std::move(of));
+      expression = parse_call(std::move(expression));
     } else {
-      return of;
+      return expression;
     }
   }
 }
 
-ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr of) {
+ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr expression) {
   Expression access = make_node(ExpressionKind::item);
-  access.operands.push_back(std::move(of));
+  access.operands.push_back(std::move(expression));
   if (in_.skip_symbol(".")) {
     if (in_.is(TokenKind::name)) {
       access.kind = ExpressionKind::attribute;
@@ -344,9 +344,9 @@ ExpressionPtr ExpressionParser::parse_subscribed() {
   return finish_node(std::move(slice));
 }
 
-ExpressionPtr ExpressionParser::parse_call(ExpressionPtr of) {
+ExpressionPtr ExpressionParser::parse_call(ExpressionPtr expression) {
   Expression result = make_node(ExpressionKind::call);
-  result.operands.push_back(std::move(of));
+  result.operands.push_back(std::move(expression));
   result.arguments = parse_arguments();
   return finish_node(std::move(result));
 }
@@ -393,10 +393,10 @@ std::string ExpressionParser::parse_dotted_name(std::string_view what) {
   return name;
 }
 
-ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr of) {
+ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr expression) {
   Expression result = make_node(ExpressionKind::filter);
   result.name = parse_dotted_name("the name of a filter");
-  result.operands.push_back(std::move(of));
+  result.operands.push_back(std::move(expression));
   if (in_.is_symbol("(")) result.arguments = parse_arguments();
   return finish_node(std::move(result));
 }
@@ -408,11 +408,11 @@ ExpressionPtr ExpressionParser::parse_block_filters(bool begins) {
   return all;
 }
 
-ExpressionPtr ExpressionParser::parse_test(ExpressionPtr of) {
+ExpressionPtr ExpressionParser::parse_test(ExpressionPtr expression) {
   Expression result = make_node(ExpressionKind::test);
   const bool is_negated = in_.skip_name("not");
   result.name = parse_dotted_name("the name of a test");
-  result.operands.push_back(std::move(of));
+  result.operands.push_back(std::move(expression));
   const bool has_value = in_.is(TokenKind::name) || in_.is(TokenKind::string) || in_.is(TokenKind::integer) ||
                          in_.is(TokenKind::floating) || in_.is_symbol("[") || in_.is_symbol("{");
   if (in_.is_symbol("(")) {

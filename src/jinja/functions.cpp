@@ -55,7 +55,7 @@ Dict read_dict_arguments(Interpreter& in, Parameters& given) {
   return dict;
 }
 
-// Is the function dict(), which is a type in Python.
+// Represents the function dict(), which is a type in Python.
 class DictType final : public Thing {
  public:
   std::string type() const override { return "type"; }
@@ -78,7 +78,7 @@ Object make_namespace_from(Interpreter& in, Parameters& given) {
   return made;
 }
 
-// Is the result of cycler("odd", "even").
+// Represents the result of cycler("odd", "even").
 class Cycler final : public Thing, public std::enable_shared_from_this<Cycler> {
  public:
   explicit Cycler(std::vector<Object> items) : items_(std::move(items)), depth_(measure_depth_of_items(items_)) {}

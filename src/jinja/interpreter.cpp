@@ -194,8 +194,8 @@ Flow Interpreter::run_loop(const Statement& statement, std::vector<Object> items
 void Interpreter::assign(const Expression& target, const Object& value, const ScopePtr& scope) {
   if (target.kind == ExpressionKind::name) return scope->set(target.name, value);
   if (target.kind == ExpressionKind::tuple) return unpack(target.operands, value, scope);
-  const Object* const of = scope->find(target.name);
-  auto* const* const space = of == nullptr ? nullptr : of->get_if<Namespace*>();
+  const Object* const object = scope->find(target.name);
+  auto* const* const space = object == nullptr ? nullptr : object->get_if<Namespace*>();
   if (space == nullptr) fail("cannot assign attribute on non-namespace object");
   auto& entries = (*space)->entries;
   const auto found = std::ranges::find_if(entries, [&](const auto& entry) { return entry.first.bytes == target.text; });

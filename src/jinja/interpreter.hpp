@@ -101,8 +101,8 @@ class Interpreter {
   Object call_macro(const Statement& macro, const ScopePtr& scope, Parameters& parameters);
 
   // Return value.name and value[key], with Jinja's precedence: methods first, or items.
-  Object find_attribute(const Object& of, std::string_view name);
-  Object find_item(const Object& of, const Object& key);
+  Object find_attribute(const Object& object, std::string_view name);
+  Object find_item(const Object& object, const Object& key);
   Object call(const Object& callee, Parameters& parameters);
   Object apply_filter(std::string_view name, const Object& value, Parameters& parameters);
   bool apply_test(std::string_view name, const Object& value, Parameters& parameters);
@@ -133,7 +133,7 @@ class Interpreter {
   Object evaluate_name(const Expression& expression, const ScopePtr& scope);
   Object evaluate_container(const Expression& expression, const ScopePtr& scope);
   Object evaluate_access(const Expression& expression, const ScopePtr& scope);
-  Object evaluate_slice(const Object& of, const Expression& expression, const ScopePtr& scope);
+  Object evaluate_slice(const Object& object, const Expression& expression, const ScopePtr& scope);
   Object call(const Expression& expression, const ScopePtr& scope);
   Object evaluate_filter(const Expression& expression, const ScopePtr& scope, const Object* block);
   bool evaluate_test(const Expression& expression, const ScopePtr& scope);

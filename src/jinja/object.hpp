@@ -80,7 +80,7 @@ struct RangeObject {
   friend bool operator==(const RangeObject&, const RangeObject&) = default;
 };
 
-// Is the result of dict.keys() and similar methods.
+// Represents the result of dict.keys() and similar methods.
 struct DictView {
   enum class Of { keys, values, items } of = Of::keys;
   DictPtr dict;
@@ -95,10 +95,10 @@ struct Iterator {
 };
 using IteratorPtr = std::shared_ptr<Iterator>;
 
-// Is the result of namespace(). The interpreter owns it, so that namespaces may hold each other.
+// Represents the result of namespace(). The interpreter owns it, so that namespaces may hold each other.
 struct Namespace;
 
-// Is a function, a method, a macro, a loop, or another object with attributes or calls.
+// Represents a function, a method, a macro, a loop, or another object with attributes or calls.
 class Thing {
  public:
   virtual ~Thing() = default;

@@ -108,19 +108,19 @@ std::size_t multiply_size(std::int64_t count, std::size_t size) {
   return all;
 }
 
-Object repeat_sequence(Budget& budget, const Object& of, std::int64_t count) {
-  if (const Text* const text = of.text()) {
+Object repeat_sequence(Budget& budget, const Object& object, std::int64_t count) {
+  if (const Text* const text = object.text()) {
     budget.charge(multiply_size(count, 2 * text->size() + 1));
     Text all;
     for (std::int64_t i = 0; i < count && !text->empty(); ++i) append(all, *text);
     all.is_markup = text->is_markup;
     return all;
   }
-  const std::vector<Object>& items = *of.sequence();
+  const std::vector<Object>& items = *object.sequence();
   budget.charge(multiply_size(count, items.size()), 64);
   std::vector<Object> all;
   for (std::int64_t i = 0; i < count && !items.empty(); ++i) all.insert(all.end(), items.begin(), items.end());
-  return of.is<List>() ? make_list(budget, std::move(all)) : make_tuple(budget, std::move(all));
+  return object.is<List>() ? make_list(budget, std::move(all)) : make_tuple(budget, std::move(all));
 }
 
 Object add_objects(Budget& budget, const Object& left, const Object& right) {
@@ -153,7 +153,9 @@ Object compute(Interpreter& in, std::string_view sign, const Object& left, const
   const auto x = left.number();
   const auto y = right.number();
   if (x && y) return compute_reals(sign, *x, *y);
-  const auto is_repeatable = [](const Object& of) { return of.text() != nullptr || of.sequence() != nullptr; };
+  const auto is_repeatable = [](const Object& object) {
+    return object.text() != nullptr || object.sequence() != nullptr;
+  };
   if (sign == "+") return add_objects(in.budget(), left, right);
   if (sign == "*" && is_repeatable(left) && b) return repeat_sequence(in.budget(), left, *b);
   if (sign == "*" && is_repeatable(right) && a) return repeat_sequence(in.budget(), right, *a);
@@ -191,8 +193,8 @@ struct Bounds {
 
 // Finds the bounds as Python's slice.indices().
 Bounds find_bounds(std::int64_t length, const Object& start, const Object& stop, const Object& step) {
-  const auto index = [](const Object& of) {
-    const auto number = of.integer();
+  const auto index = [](const Object& object) {
+    const auto number = object.integer();
     if (!number) fail("slice indices must be integers or None or have an __index__ method");
     return *number;
   };
@@ -200,9 +202,9 @@ Bounds find_bounds(std::int64_t length, const Object& start, const Object& stop,
   if (by == 0) fail("slice step cannot be zero");
   const std::int64_t least = by < 0 ? -1 : 0;
   const std::int64_t most = by < 0 ? length - 1 : length;
-  const auto clamp_index = [&](const Object& of, std::int64_t otherwise) {
-    if (of.is_none()) return otherwise;
-    std::int64_t at = index(of);
+  const auto clamp_index = [&](const Object& object, std::int64_t otherwise) {
+    if (object.is_none()) return otherwise;
+    std::int64_t at = index(object);
     if (at < 0) return std::max(least, at + length);
     return std::min(at, most);
   };
@@ -214,16 +216,16 @@ Bounds find_bounds(std::int64_t length, const Object& start, const Object& stop,
 
 }  // namespace
 
-Object slice_object(Budget& budget, const Object& of, const Object& start, const Object& stop, const Object& step) {
-  if (of.is_undefined()) fail_undefined(of);
-  if (const auto* items = of.sequence()) {
+Object slice_object(Budget& budget, const Object& object, const Object& start, const Object& stop, const Object& step) {
+  if (object.is_undefined()) fail_undefined(object);
+  if (const auto* items = object.sequence()) {
     const Bounds bounds = find_bounds(static_cast<std::int64_t>(items->size()), start, stop, step);
     std::vector<Object> part;
     for (std::int64_t i = 0; i < bounds.count; ++i)
       part.push_back((*items)[static_cast<std::size_t>(bounds.start + i * bounds.step)]);
-    return of.is<List>() ? make_list(budget, std::move(part)) : make_tuple(budget, std::move(part));
+    return object.is<List>() ? make_list(budget, std::move(part)) : make_tuple(budget, std::move(part));
   }
-  if (const Text* const text = of.text()) {
+  if (const Text* const text = object.text()) {
     budget.charge(2 * text->size());
     budget.step(text->size() / 16);
     const std::vector<std::size_t> begins = find_characters(text->bytes);
@@ -236,13 +238,13 @@ Object slice_object(Budget& budget, const Object& of, const Object& start, const
     part.is_markup = text->is_markup;
     return part;
   }
-  if (const auto* range = of.get_if<RangeObject>()) {
+  if (const auto* range = object.get_if<RangeObject>()) {
     const Bounds bounds = find_bounds(range->size(), start, stop, step);
     std::int64_t by = 0;
     if (__builtin_mul_overflow(range->step, bounds.step, &by)) refuse_large();
     return RangeObject{range->at(bounds.start), range->at(bounds.stop), by};
   }
-  fail(fmt::format("'{}' object is not subscriptable", name_type(of)));
+  fail(fmt::format("'{}' object is not subscriptable", name_type(object)));
 }
 
 // The rest compares objects.
@@ -313,15 +315,15 @@ namespace {
 
 struct Same {
   const Object& right;
-  bool operator()(const Undefined& of) const { return of.reason == right.get_if<Undefined>()->reason; }
-  bool operator()(const TextPtr& of) const { return of->bytes == right.text()->bytes; }  // most are interned
-  bool operator()(const List& of) const { return of.items == right.get_if<List>()->items; }
-  bool operator()(const Tuple& of) const { return of.items == right.get_if<Tuple>()->items; }
+  bool operator()(const Undefined& undefined) const { return undefined.reason == right.get_if<Undefined>()->reason; }
+  bool operator()(const TextPtr& text) const { return text->bytes == right.text()->bytes; }  // most are interned
+  bool operator()(const List& list) const { return list.items == right.get_if<List>()->items; }
+  bool operator()(const Tuple& tuple) const { return tuple.items == right.get_if<Tuple>()->items; }
   bool operator()(const RangeObject&) const { return false; }
   bool operator()(const DictView&) const { return false; }
   template <typename Kept>
-  bool operator()(const Kept& of) const {
-    return of == *right.get_if<Kept>();
+  bool operator()(const Kept& kept) const {
+    return kept == *right.get_if<Kept>();
   }
 };
 

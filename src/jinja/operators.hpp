@@ -13,6 +13,6 @@ Object apply_sign(const Object& value, bool is_negative);
 // Returns whether `left sign right` is true; sign: == != < <= > >=
 bool compare(Budget& budget, std::string_view sign, const Object& left, const Object& right);
 // Returns of[start:stop:step]; None counts as left out.
-Object slice_object(Budget& budget, const Object& of, const Object& start, const Object& stop, const Object& step);
+Object slice_object(Budget& budget, const Object& object, const Object& start, const Object& stop, const Object& step);
 
 }  // namespace poise::jinja

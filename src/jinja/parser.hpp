@@ -44,13 +44,13 @@ class ExpressionParser {
   ExpressionPtr parse_primary(bool with_members = false);
   ExpressionPtr parse_list();
   ExpressionPtr parse_dict();
-  ExpressionPtr parse_postfix(ExpressionPtr of);
-  ExpressionPtr parse_filters_and_tests(ExpressionPtr of);
-  ExpressionPtr parse_subscript(ExpressionPtr of);
+  ExpressionPtr parse_postfix(ExpressionPtr expression);
+  ExpressionPtr parse_filters_and_tests(ExpressionPtr expression);
+  ExpressionPtr parse_subscript(ExpressionPtr expression);
   ExpressionPtr parse_subscribed();
-  ExpressionPtr parse_call(ExpressionPtr of);
-  ExpressionPtr parse_filter(ExpressionPtr of);
-  ExpressionPtr parse_test(ExpressionPtr of);
+  ExpressionPtr parse_call(ExpressionPtr expression);
+  ExpressionPtr parse_filter(ExpressionPtr expression);
+  ExpressionPtr parse_test(ExpressionPtr expression);
   Arguments parse_arguments();
   std::string parse_dotted_name(std::string_view what);
 

@@ -50,12 +50,12 @@ class ScopeSearch {
   static void read(Level& level, const std::vector<ExpressionPtr>& all) {
     for (const ExpressionPtr& expression : all) read(level, expression);
   }
-  static void read(Level& level, const ExpressionPtr& of) {
-    if (of) read(level, *of);
+  static void read(Level& level, const ExpressionPtr& expression) {
+    if (expression) read(level, *expression);
   }
-  static void read(Level& level, const Expression& of) {
-    if (of.kind == ExpressionKind::name) read_name(level, of.name);
-    for_each_part(of, [&](const Expression& part) { read(level, part); });
+  static void read(Level& level, const Expression& expression) {
+    if (expression.kind == ExpressionKind::name) read_name(level, expression.name);
+    for_each_part(expression, [&](const Expression& part) { read(level, part); });
   }
 
   template <typename Use>
@@ -75,24 +75,24 @@ class ScopeSearch {
   static void read(Level& level, const Body& body) {
     for (const auto& statement : body) read(level, *statement);
   }
-  static void read(Level& level, const Statement& of) {
-    switch (of.kind) {
+  static void read(Level& level, const Statement& statement) {
+    switch (statement.kind) {
       case StatementKind::branches:
         ++level.branches;
-        for (const Branch& branch : of.branches) {
+        for (const Branch& branch : statement.branches) {
           read(level, branch.test);
           read(level, branch.body);
         }
         --level.branches;
         return;
-      case StatementKind::assign: read(level, of.value); return write(level, *of.target);
-      case StatementKind::assign_block: return write(level, *of.target);
-      case StatementKind::macro: return write_name(level, of.name);
+      case StatementKind::assign: read(level, statement.value); return write(level, *statement.target);
+      case StatementKind::assign_block: return write(level, *statement.target);
+      case StatementKind::macro: return write_name(level, statement.name);
       case StatementKind::output:
-      case StatementKind::with: return read(level, of.values);
+      case StatementKind::with: return read(level, statement.values);
       case StatementKind::loop:
       case StatementKind::call_block:
-      case StatementKind::filter_block: return read(level, of.value);
+      case StatementKind::filter_block: return read(level, statement.value);
       case StatementKind::scope:
       case StatementKind::end_loop:
       case StatementKind::next_item: return;
@@ -113,31 +113,31 @@ class ScopeSearch {
   }
 
   // Searches the scopes that a statement opens, if any.
-  void search_statement(const Level& level, const Statement& of) {
+  void search_statement(const Level& level, const Statement& statement) {
     Level inner{&level};
-    switch (of.kind) {
+    switch (statement.kind) {
       case StatementKind::branches:
-        for (const Branch& branch : of.branches) search_statements(level, branch.body);
+        for (const Branch& branch : statement.branches) search_statements(level, branch.body);
         return;
       case StatementKind::loop: {
-        add_parameter(inner, *of.target);
+        add_parameter(inner, *statement.target);
         add_parameter(inner, "loop");
-        search_scope(inner, of.body);
+        search_scope(inner, statement.body);
         Level otherwise{&level};
-        search_scope(otherwise, of.otherwise);
+        search_scope(otherwise, statement.otherwise);
         return;
       }
       case StatementKind::with:
-        for (const ExpressionPtr& target : of.targets) add_parameter(inner, *target);
-        return search_scope(inner, of.body);
+        for (const ExpressionPtr& target : statement.targets) add_parameter(inner, *target);
+        return search_scope(inner, statement.body);
       case StatementKind::macro:
       case StatementKind::call_block:
-        for (const Parameter& parameter : of.parameters) add_parameter(inner, parameter.name);
-        for (const Parameter& parameter : of.parameters) read(inner, parameter.otherwise);
-        return search_scope(inner, of.body);
-      case StatementKind::scope: has_blocks_ |= !of.name.empty(); return search_scope(inner, of.body);
+        for (const Parameter& parameter : statement.parameters) add_parameter(inner, parameter.name);
+        for (const Parameter& parameter : statement.parameters) read(inner, parameter.otherwise);
+        return search_scope(inner, statement.body);
+      case StatementKind::scope: has_blocks_ |= !statement.name.empty(); return search_scope(inner, statement.body);
       case StatementKind::assign_block:
-      case StatementKind::filter_block: return search_scope(inner, of.body);
+      case StatementKind::filter_block: return search_scope(inner, statement.body);
       case StatementKind::output:
       case StatementKind::assign:
       case StatementKind::end_loop:
@@ -153,21 +153,22 @@ Scoping::Scoping(const Body& whole) { ScopeSearch(*this).search(whole); }
 
 namespace {
 
-bool is_used_in(const Expression& of, std::string_view name) {
-  bool is_used = of.kind == ExpressionKind::name && of.name == name;
-  for_each_part(of, [&](const Expression& part) { is_used = is_used || is_used_in(part, name); });
+bool is_used_in(const Expression& expression, std::string_view name) {
+  bool is_used = expression.kind == ExpressionKind::name && expression.name == name;
+  for_each_part(expression, [&](const Expression& part) { is_used = is_used || is_used_in(part, name); });
   return is_used;
 }
 
 bool is_used_in(const Body& body, std::string_view name) {
-  const auto is_in = [&](const ExpressionPtr& of) { return of && is_used_in(*of, name); };
+  const auto is_in = [&](const ExpressionPtr& expression) { return expression && is_used_in(*expression, name); };
   const auto is_in_parameter = [&](const Parameter& parameter) { return is_in(parameter.otherwise); };
   const auto is_in_branch = [&](const Branch& branch) { return is_in(branch.test) || is_used_in(branch.body, name); };
-  return std::ranges::any_of(body, [&](const auto& of) {
-    return is_in(of->target) || is_in(of->value) || is_in(of->test) || std::ranges::any_of(of->targets, is_in) ||
-           std::ranges::any_of(of->values, is_in) || std::ranges::any_of(of->parameters, is_in_parameter) ||
-           std::ranges::any_of(of->branches, is_in_branch) || is_used_in(of->body, name) ||
-           is_used_in(of->otherwise, name);
+  return std::ranges::any_of(body, [&](const auto& statement) {
+    return is_in(statement->target) || is_in(statement->value) || is_in(statement->test) ||
+           std::ranges::any_of(statement->targets, is_in) || std::ranges::any_of(statement->values, is_in) ||
+           std::ranges::any_of(statement->parameters, is_in_parameter) ||
+           std::ranges::any_of(statement->branches, is_in_branch) || is_used_in(statement->body, name) ||
+           is_used_in(statement->otherwise, name);
   });
 }
 
@@ -182,33 +183,34 @@ enum class Place { soft, hard };
 
 void check_names(const Body& body, Place place);
 
-void check_names(const Expression& of, Place place) {
-  if (place == Place::hard && of.kind == ExpressionKind::filter && find_filter(of.name) == nullptr)
-    throw SyntaxFailure(fmt::format("there is no filter '{}'", of.name), of.line);
-  if (place == Place::hard && of.kind == ExpressionKind::test && find_test(of.name) == nullptr)
-    throw SyntaxFailure(fmt::format("there is no test '{}'", of.name), of.line);
-  const Place inside = of.kind == ExpressionKind::condition ? Place::soft : place;
-  for_each_part(of, [&](const Expression& part) { check_names(part, inside); });
+void check_names(const Expression& expression, Place place) {
+  if (place == Place::hard && expression.kind == ExpressionKind::filter && find_filter(expression.name) == nullptr)
+    throw SyntaxFailure(fmt::format("there is no filter '{}'", expression.name), expression.line);
+  if (place == Place::hard && expression.kind == ExpressionKind::test && find_test(expression.name) == nullptr)
+    throw SyntaxFailure(fmt::format("there is no test '{}'", expression.name), expression.line);
+  const Place inside = expression.kind == ExpressionKind::condition ? Place::soft : place;
+  for_each_part(expression, [&](const Expression& part) { check_names(part, inside); });
 }
 
-void check_names(const ExpressionPtr& of, Place place) {
-  if (of) check_names(*of, place);
+void check_names(const ExpressionPtr& expression, Place place) {
+  if (expression) check_names(*expression, place);
 }
 
-void check_names(const Statement& of, Place place) {
+void check_names(const Statement& statement, Place place) {
   // jinja2 calls the filters of a block inside it.
-  const bool has_block_filter = of.kind == StatementKind::filter_block || of.kind == StatementKind::assign_block;
-  check_names(of.target, place);
-  check_names(of.value, has_block_filter ? Place::hard : place);
-  check_names(of.test, Place::hard);  // of a loop
-  for (const ExpressionPtr& value : of.values) check_names(value, place);
-  for (const Parameter& parameter : of.parameters) check_names(parameter.otherwise, Place::hard);
-  for (const Branch& branch : of.branches) {
+  const bool has_block_filter =
+      statement.kind == StatementKind::filter_block || statement.kind == StatementKind::assign_block;
+  check_names(statement.target, place);
+  check_names(statement.value, has_block_filter ? Place::hard : place);
+  check_names(statement.test, Place::hard);  // of a loop
+  for (const ExpressionPtr& value : statement.values) check_names(value, place);
+  for (const Parameter& parameter : statement.parameters) check_names(parameter.otherwise, Place::hard);
+  for (const Branch& branch : statement.branches) {
     check_names(branch.test, Place::soft);
     check_names(branch.body, Place::soft);
   }
-  check_names(of.body, Place::hard);
-  check_names(of.otherwise, Place::hard);
+  check_names(statement.body, Place::hard);
+  check_names(statement.otherwise, Place::hard);
 }
 
 void check_names(const Body& body, Place place) {

@@ -59,15 +59,15 @@ struct Expression {
 
 // Calls visit(part) for each part that an expression has.
 template <typename Visit>
-void for_each_part(const Expression& of, Visit&& visit) {
+void for_each_part(const Expression& expression, Visit&& visit) {
   const auto visit_one = [&](const ExpressionPtr& part) {
     if (part) visit(*part);
   };
-  for (const ExpressionPtr& operand : of.operands) visit_one(operand);
-  for (const ExpressionPtr& argument : of.arguments.positional) visit_one(argument);
-  for (const auto& [name, argument] : of.arguments.keywords) visit_one(argument);
-  visit_one(of.arguments.rest);
-  visit_one(of.arguments.rest_keywords);
+  for (const ExpressionPtr& operand : expression.operands) visit_one(operand);
+  for (const ExpressionPtr& argument : expression.arguments.positional) visit_one(argument);
+  for (const auto& [name, argument] : expression.arguments.keywords) visit_one(argument);
+  visit_one(expression.arguments.rest);
+  visit_one(expression.arguments.rest_keywords);
 }
 
 struct Statement;

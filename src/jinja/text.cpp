@@ -47,13 +47,13 @@ std::string encode(char32_t code) {
 }
 
 std::string change_case(char32_t code, Case how) {
-  const Special* const of = find_special(code);
+  const Special* const special = find_special(code);
   const auto wide = static_cast<utf8proc_int32_t>(code);
   const auto single = [](utf8proc_int32_t to) { return encode(static_cast<char32_t>(to)); };
   switch (how) {
-    case Case::lower: return of != nullptr ? std::string(of->lower) : single(utf8proc_tolower(wide));
-    case Case::upper: return of != nullptr ? std::string(of->upper) : single(utf8proc_toupper(wide));
-    case Case::title: return of != nullptr ? std::string(of->title) : single(utf8proc_totitle(wide));
+    case Case::lower: return special != nullptr ? std::string(special->lower) : single(utf8proc_tolower(wide));
+    case Case::upper: return special != nullptr ? std::string(special->upper) : single(utf8proc_toupper(wide));
+    case Case::title: return special != nullptr ? std::string(special->title) : single(utf8proc_totitle(wide));
     case Case::swap: return change_case(code, is_upper(code) ? Case::lower : Case::upper);
     case Case::fold: break;
   }

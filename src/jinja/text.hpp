@@ -64,7 +64,7 @@ bool is_title(char32_t code);
 bool is_printable(char32_t code);
 bool is_word(char32_t code);  // \w of a regular expression
 
-// Changes the case of each character; a changed input character stays input.
+// Changes the case of each character. The result for an input character is input, too.
 enum class Case { lower, upper, title, swap, fold };
 Text change_case(const Text& text, Case to);
 void append_cased(Text& to, const Text& from, std::size_t begin, std::size_t end, Case how);

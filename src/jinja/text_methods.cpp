@@ -79,13 +79,13 @@ Object has_affix(Interpreter&, const Object& self, Parameters& given) {
   const Object affix = given.require("prefix");
   const Window window = read_window(text, given);
   const std::string_view inside = text.view().substr(window.begin, window.end - window.begin);
-  const auto matches = [&](const Object& of) {
-    if (of.text() == nullptr) {
-      if (of.is_undefined()) fail_undefined(of);
+  const auto matches = [&](const Object& object) {
+    if (object.text() == nullptr) {
+      if (object.is_undefined()) fail_undefined(object);
       fail(fmt::format("{} first arg must be str or a tuple of str, not {}", kAtEnd ? "endswith" : "startswith",
-                       name_type(of)));
+                       name_type(object)));
     }
-    const std::string_view part = of.text()->view();
+    const std::string_view part = object.text()->view();
     return !window.is_empty && (kAtEnd ? inside.ends_with(part) : inside.starts_with(part));
   };
   if (const auto* tuple = affix.get_if<Tuple>()) return std::ranges::any_of(tuple->items->items, matches);

@@ -12,7 +12,7 @@
 
 namespace poise::jinja {
 
-// Is a macro, or the body of a call block as the function caller().
+// Represents a macro, or the body of a call block as the function caller().
 class Macro final : public Thing {
  public:
   // Requires: the template outlives it, and the interpreter keeps the scope.
@@ -28,7 +28,7 @@ class Macro final : public Thing {
   ScopePtr scope_;
 };
 
-// Is the variable `loop` inside a loop.
+// Represents the variable `loop` inside a loop.
 class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
  public:
   Loop(const Statement& loop, ScopePtr scope, std::vector<Object> items, std::size_t depth);
@@ -63,7 +63,7 @@ class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
   std::optional<std::vector<Object>> last_;  // argument of the last changed()
 };
 
-// Is a built-in function, or a method with its object.
+// Represents a built-in function, or a method with its object.
 class Function final : public Thing {
  public:
   using Body = std::function<Object(Interpreter& in, Parameters& parameters)>;

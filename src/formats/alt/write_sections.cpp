@@ -56,13 +56,13 @@ void write_value(SectionWriter& out, std::string_view name, std::int64_t value) 
 void write_value(SectionWriter& out, std::string_view, float value) { out.f32(value); }
 
 template <auto Member>
-void write_config_field(SectionWriter& out, std::string_view name, const ParameterFields& of) {
-  write_value(out, name, of.config.*Member);
+void write_config_field(SectionWriter& out, std::string_view name, const ParameterFields& fields) {
+  write_value(out, name, fields.config.*Member);
 }
 
-void write_context_length(SectionWriter& out, std::string_view name, const ParameterFields& of) {
-  const std::int64_t vocabulary_length = of.model.vocabulary ? of.model.vocabulary->max_length : 0;
-  const std::int64_t positions = of.model.config ? of.config.max_position_embeddings : vocabulary_length;
+void write_context_length(SectionWriter& out, std::string_view name, const ParameterFields& fields) {
+  const std::int64_t vocabulary_length = fields.model.vocabulary ? fields.model.vocabulary->max_length : 0;
+  const std::int64_t positions = fields.model.config ? fields.config.max_position_embeddings : vocabulary_length;
   if (positions < 0)
     throw Error(ErrorKind::unsupported, fmt::format("alt1: {}: {}, expected 0 or more", name, positions));
   out.i32(name, positions);
@@ -82,12 +82,12 @@ constexpr ParameterField kEpsilon = {"rms_norm_eps", write_config_field<&Config:
 constexpr ParameterField kRange = {"initializer_range", write_config_field<&Config::initializer_range>};
 constexpr ParameterField kHeadSize = {"head_size", write_config_field<&Config::head_dim>};
 constexpr ParameterField kModelType = {"model_type",
-                                       [](SectionWriter& out, std::string_view name, const ParameterFields& of) {
-                                         out.text(name, of.model.card.model_type);
+                                       [](SectionWriter& out, std::string_view name, const ParameterFields& fields) {
+                                         out.text(name, fields.model.card.model_type);
                                        }};
 constexpr ParameterField kDataType = {"data_type",
-                                      [](SectionWriter& out, std::string_view name, const ParameterFields& of) {
-                                        out.i32(name, find_prevailing_type(of.model));
+                                      [](SectionWriter& out, std::string_view name, const ParameterFields& fields) {
+                                        out.i32(name, find_prevailing_type(fields.model));
                                       }};
 constexpr ParameterField kContext = {"context_length", write_context_length};
 

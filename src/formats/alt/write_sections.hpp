@@ -83,7 +83,7 @@ struct ParameterFields {
 };
 struct ParameterField {
   std::string_view name;
-  void (*write)(SectionWriter& out, std::string_view name, const ParameterFields& of);
+  void (*write)(SectionWriter& out, std::string_view name, const ParameterFields& fields);
 };
 
 // Holds a token of the tokenizer section.

@@ -91,12 +91,12 @@ bool is_type(const std::string& small) {
 
 // Returns true for ([A]|\d+[x])?\d+([._]\d+)?[KMBT][\d]?
 bool is_counted_size(const std::string& small) {
-  const auto rest_matches = [](Pattern of) {
-    if (!of.skip_digits()) return false;
-    if (of.skip_any("._") && !of.skip_digits()) return false;
-    if (!of.skip_any("kmbt")) return false;
-    of.skip_any("0123456789");
-    return of.at_end();
+  const auto rest_matches = [](Pattern pattern) {
+    if (!pattern.skip_digits()) return false;
+    if (pattern.skip_any("._") && !pattern.skip_digits()) return false;
+    if (!pattern.skip_any("kmbt")) return false;
+    pattern.skip_any("0123456789");
+    return pattern.at_end();
   };
   Pattern experts(small);
   if (experts.skip("a")) return rest_matches(experts);

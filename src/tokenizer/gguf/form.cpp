@@ -21,27 +21,28 @@ namespace {
 using gguf_forms::FormBuilder;
 
 // Converts BPE of tokenizer.json: of bytes like GPT-2's, or of characters like SentencePiece's.
-std::string form_bpe(FormBuilder& of) {
-  const Fields model = *of.pipeline.map("model");
+std::string form_bpe(FormBuilder& builder) {
+  const Fields model = *builder.pipeline.map("model");
   if (!model.text("continuing_subword_prefix", "").empty() || !model.text("end_of_word_suffix", "").empty()) {
     return "whose tokens have a prefix or a suffix by their place in a word";
   }
-  of.convert_tokens();
-  of.name_unused_tokens();
-  const std::vector<Fields> cuts = gguf_forms::collect_steps(of.pipeline, "pre_tokenizer", "pretokenizers");
+  builder.convert_tokens();
+  builder.name_unused_tokens();
+  const std::vector<Fields> cuts = gguf_forms::collect_steps(builder.pipeline, "pre_tokenizer", "pretokenizers");
   const bool byte_level =
       std::ranges::any_of(cuts, [](const Fields& step) { return step.text("type", "") == "ByteLevel"; });
-  if (std::string why_not = byte_level ? form_gpt2(of, model, cuts) : form_llama(of, model, cuts); !why_not.empty())
+  if (std::string why_not = byte_level ? form_gpt2(builder, model, cuts) : form_llama(builder, model, cuts);
+      !why_not.empty())
     return why_not;
-  of.convert_special_tokens();
-  of.check_added_tokens();
+  builder.convert_special_tokens();
+  builder.check_added_tokens();
   return {};
 }
 
 struct Algorithm {
   VocabularyKind kind;
   std::string_view model;  // of tokenizer.json; empty: from another file
-  std::string (*form)(FormBuilder& of);
+  std::string (*form)(FormBuilder& builder);
 };
 constexpr std::array<Algorithm, 5> kAlgorithms = {{
     {VocabularyKind::sentencepiece_bpe, "", gguf_forms::form_sentencepiece_bpe},
@@ -51,14 +52,15 @@ constexpr std::array<Algorithm, 5> kAlgorithms = {{
     {VocabularyKind::pipeline, "WordPiece", gguf_forms::form_word_piece},
 }};
 
-std::string choose_form(FormBuilder& of) {
-  const auto model = of.pipeline.map("model");
+std::string choose_form(FormBuilder& builder) {
+  const auto model = builder.pipeline.map("model");
   const std::string type = model ? model->text("type", "") : "";
   const auto* const algorithm = std::ranges::find_if(kAlgorithms, [&](const Algorithm& algorithm_row) {
-    return algorithm_row.kind == of.vocabulary.kind && (algorithm_row.model.empty() || algorithm_row.model == type);
+    return algorithm_row.kind == builder.vocabulary.kind &&
+           (algorithm_row.model.empty() || algorithm_row.model == type);
   });
-  if (algorithm != kAlgorithms.end()) return algorithm->form(of);
-  return of.vocabulary.kind == VocabularyKind::pipeline
+  if (algorithm != kAlgorithms.end()) return algorithm->form(builder);
+  return builder.vocabulary.kind == VocabularyKind::pipeline
              ? fmt::format("of the model {}", type.empty() ? "that is missing" : type)
              : "of this kind";
 }

@@ -69,15 +69,15 @@ struct FormBuilder {
 
 // Each converts vocabularies of one algorithm. Returns why GGUF cannot hold the vocabulary, as the end of a sentence,
 // "a vocabulary ..."; empty if it can.
-std::string form_sentencepiece_bpe(FormBuilder& of);
-std::string form_sentencepiece_unigram(FormBuilder& of);
+std::string form_sentencepiece_bpe(FormBuilder& builder);
+std::string form_sentencepiece_unigram(FormBuilder& builder);
 // These convert vocabularies of tokenizer.json. Requires: its model has the type in the function's name.
-std::string form_unigram(FormBuilder& of);
-std::string form_word_piece(FormBuilder& of);
+std::string form_unigram(FormBuilder& builder);
+std::string form_word_piece(FormBuilder& builder);
 
 // These convert BPE of tokenizer.json. Requires: the tokens are converted.
-std::string form_gpt2(FormBuilder& of, const Fields& model, const std::vector<Fields>& cuts);
-std::string form_llama(FormBuilder& of, const Fields& model, const std::vector<Fields>& cuts);
+std::string form_gpt2(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
+std::string form_llama(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
 
 // Returns the steps, in order, of a part of tokenizer.json, which may be a Sequence with the list `list`.
 std::vector<Fields> collect_steps(const Fields& pipeline, std::string_view key, std::string_view list);

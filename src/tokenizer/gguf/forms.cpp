@@ -22,44 +22,44 @@
 namespace poise::gguf_forms {
 namespace {
 
-bool is_added(const FormBuilder& of, TokenId id) {
-  const TokenType type = of.vocabulary.type(static_cast<std::size_t>(id));
+bool is_added(const FormBuilder& builder, TokenId id) {
+  const TokenType type = builder.vocabulary.type(static_cast<std::size_t>(id));
   return type == TokenType::control || type == TokenType::user_defined;
 }
 
 // Scores a token by the rank of the first merge that makes it. llama.cpp then also merges other pairs that make it.
-void rank_by_merges(FormBuilder& of) {
-  const TokenIndex ids(of.vocabulary, {});
+void rank_by_merges(FormBuilder& builder) {
+  const TokenIndex ids(builder.vocabulary, {});
   constexpr float kNever = -1e9F;
-  std::ranges::fill(of.gguf.scores, kNever);
+  std::ranges::fill(builder.gguf.scores, kNever);
   std::unordered_set<std::uint64_t> pairs;
-  pairs.reserve(of.vocabulary.merges.size());
+  pairs.reserve(builder.vocabulary.merges.size());
   std::int32_t last = -1;
   bool in_order = true;
-  for (std::size_t rank = 0; rank < of.vocabulary.merges.size(); ++rank) {
-    const auto [left, right] = of.vocabulary.merges[rank];
+  for (std::size_t rank = 0; rank < builder.vocabulary.merges.size(); ++rank) {
+    const auto [left, right] = builder.vocabulary.merges[rank];
     const auto left_id = ids.find(left);
     const auto right_id = ids.find(right);
-    const auto merged = ids.find(of.vocabulary.merges.joined(rank));
+    const auto merged = ids.find(builder.vocabulary.merges.joined(rank));
     if (!left_id || !right_id || !merged) continue;
     pairs.insert(static_cast<std::uint64_t>(*left_id) << 32 | static_cast<std::uint32_t>(*right_id));
-    float& score = of.gguf.scores[static_cast<std::size_t>(*merged)];
+    float& score = builder.gguf.scores[static_cast<std::size_t>(*merged)];
     if (score == kNever) {
       score = -static_cast<float>(rank);
-    } else if (*merged != last && !is_added(of, *merged)) {
+    } else if (*merged != last && !is_added(builder, *merged)) {
       in_order = false;
     }
     last = *merged;
   }
   std::size_t more = 0;
-  for_each_score_merge(of.vocabulary, ids, [&](const ScoreMerge& merge) {
-    const bool found_whole = is_added(of, merge.merged);
+  for_each_score_merge(builder.vocabulary, ids, [&](const ScoreMerge& merge) {
+    const bool found_whole = is_added(builder, merge.merged);
     if (!found_whole &&
         !pairs.contains(static_cast<std::uint64_t>(merge.left) << 32 | static_cast<std::uint32_t>(merge.right)))
       ++more;
   });
   if (more > 0 || !in_order) {
-    of.add_loss(fmt::format(
+    builder.add_loss(fmt::format(
         "llama.cpp merges any pair that makes a token, the vocabulary only the pairs in its list ({}{}): some "
         "words get other tokens",
         format_count(more, "more pair"), in_order ? "" : ", and others in another order"));
@@ -67,66 +67,68 @@ void rank_by_merges(FormBuilder& of) {
 }
 
 // Converts the normalizer and the pre-tokenizer; reports the losses. Returns true when U+2581 replaces spaces.
-bool convert_steps(FormBuilder& of, const std::vector<Fields>& cuts) {
+bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
   bool escaped = false;
   bool prefix = false;
-  for (const Fields& step : collect_steps(of.pipeline, "normalizer", "normalizers")) {
+  for (const Fields& step : collect_steps(builder.pipeline, "normalizer", "normalizers")) {
     const std::string type = step.text("type", "");
     if (type == "Prepend" && step.text("prepend", "") == kSpaceSymbol) {
       prefix = true;
     } else if (type == "Replace" && find_pattern(step, "String") == " " && step.text("content", "") == kSpaceSymbol) {
       escaped = true;
     } else {
-      of.add_loss(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
+      builder.add_loss(
+          fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
     }
   }
   for (const Fields& step : cuts) {
     const std::string type = step.text("type", "");
     if (type == "Metaspace") {
       escaped = true;
-      of.convert_prefix(step);
-      prefix = *of.gguf.add_space_prefix;
+      builder.convert_prefix(step);
+      prefix = *builder.gguf.add_space_prefix;
     } else if (type != "Split" || find_pattern(step, "String") != " " ||
                !escaped) {  // after the replacement there is no space to cut at
-      of.add_loss(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
+      builder.add_loss(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
     }
   }
-  of.gguf.add_space_prefix = prefix;
+  builder.gguf.add_space_prefix = prefix;
   std::vector<std::string> same = {describe_step("Replace", {std::string(kSpaceSymbol), " "}), "ByteFallback", "Fuse"};
   if (prefix) same.push_back(describe_step("Strip", {" ", "1", "0"}));
-  if (escaped) of.check_decoder(same);
+  if (escaped) builder.check_decoder(same);
   return escaped;
 }
 
 }  // namespace
 
 // Makes a "llama" vocabulary. SentencePiece merges any pair that makes a token, the highest score first.
-std::string form_llama(FormBuilder& of, const Fields& model, const std::vector<Fields>& cuts) {
-  of.set_model("llama");
-  if (!model.boolean("byte_fallback", false) || !convert_steps(of, cuts)) {
+std::string form_llama(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
+  builder.set_model("llama");
+  if (!model.boolean("byte_fallback", false) || !convert_steps(builder, cuts)) {
     return "whose steps are neither those of byte-level BPE nor those of SentencePiece";
   }
-  if (of.vocabulary.unk_id >= 0)
-    of.gguf.token_type[static_cast<std::size_t>(of.vocabulary.unk_id)] = find_token_type_number(TokenType::unknown);
+  if (builder.vocabulary.unk_id >= 0)
+    builder.gguf.token_type[static_cast<std::size_t>(builder.vocabulary.unk_id)] =
+        find_token_type_number(TokenType::unknown);
   if (model.boolean("merge_by_score", false)) return {};
-  rank_by_merges(of);
+  rank_by_merges(builder);
   return {};
 }
 
-std::string form_sentencepiece_bpe(FormBuilder& of) {
-  of.set_model("llama");
-  of.convert_tokens();
-  of.gguf.add_space_prefix = of.vocabulary.add_dummy_prefix;
-  if (of.vocabulary.remove_extra_whitespaces) {
-    of.gguf.remove_extra_whitespaces = true;
-    of.add_loss(
+std::string form_sentencepiece_bpe(FormBuilder& builder) {
+  builder.set_model("llama");
+  builder.convert_tokens();
+  builder.gguf.add_space_prefix = builder.vocabulary.add_dummy_prefix;
+  if (builder.vocabulary.remove_extra_whitespaces) {
+    builder.gguf.remove_extra_whitespaces = true;
+    builder.add_loss(
         "llama.cpp does not remove extra white space where tokens merge by scores: texts with it get other tokens");
   }
-  of.convert_special_tokens();
-  if (of.vocabulary.normalizer != Vocabulary().normalizer)
-    of.add_loss(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
-  of.check_spaces();
-  of.check_added_tokens();
+  builder.convert_special_tokens();
+  if (builder.vocabulary.normalizer != Vocabulary().normalizer)
+    builder.add_loss(fmt::format("gguf does not hold the vocabulary's normalizer {}", builder.vocabulary.normalizer));
+  builder.check_spaces();
+  builder.check_added_tokens();
   return {};
 }
 
@@ -194,7 +196,7 @@ std::optional<std::vector<std::string>> list_expressions(const std::vector<Field
   return expressions;
 }
 
-void name_pre_tokenizer(FormBuilder& of, const Fields& model, const std::vector<Fields>& cuts) {
+void name_pre_tokenizer(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
   const auto wanted = list_expressions(cuts);
   const bool whole_words = model.boolean("ignore_merges", false);
   const auto has_same_cuts = [&](const GgufPreTokenizer& row) {
@@ -205,40 +207,40 @@ void name_pre_tokenizer(FormBuilder& of, const Fields& model, const std::vector<
   };
   const auto row = std::ranges::find_if(list_gguf_pre_tokenizers(), has_same_cuts);
   if (row != list_gguf_pre_tokenizers().end()) {
-    of.gguf.pre = row->names.front();
+    builder.gguf.pre = row->names.front();
     return;
   }
-  of.add_loss(
+  builder.add_loss(
       "llama.cpp has no name for how the vocabulary cuts a text into words: with \"default\" texts get other tokens");
 }
 
-void convert_merges(FormBuilder& of, const Fields& model) {
+void convert_merges(FormBuilder& builder, const Fields& model) {
   bool spaces = false;
   const auto add = [&](std::string_view left, std::string_view right) {
     spaces = spaces || left.find(' ') != std::string_view::npos || right.find(' ') != std::string_view::npos;
-    of.gguf.merges.push_back(fmt::format("{} {}", left, right));
+    builder.gguf.merges.push_back(fmt::format("{} {}", left, right));
   };
   if (model.boolean("merge_by_score", false)) {
-    for (const auto& [left, right] : list_score_merges(of.vocabulary, index_model_tokens(of.vocabulary)))
+    for (const auto& [left, right] : list_score_merges(builder.vocabulary, index_model_tokens(builder.vocabulary)))
       add(left, right);
   } else {
-    for (const auto& [left, right] : of.vocabulary.merges) add(left, right);
+    for (const auto& [left, right] : builder.vocabulary.merges) add(left, right);
   }
-  if (spaces) of.add_loss("gguf divides merges at a space: those of tokens with spaces are lost");
+  if (spaces) builder.add_loss("gguf divides merges at a space: those of tokens with spaces are lost");
 }
 
 }  // namespace
 
-std::string form_gpt2(FormBuilder& of, const Fields& model, const std::vector<Fields>& cuts) {
-  of.set_model("gpt2");
-  of.gguf.scores.clear();
-  name_pre_tokenizer(of, model, cuts);
-  convert_merges(of, model);
-  for (const Fields& normalizer : collect_steps(of.pipeline, "normalizer", "normalizers")) {
-    of.add_loss(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens",
-                            normalizer.text("type", "")));
+std::string form_gpt2(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
+  builder.set_model("gpt2");
+  builder.gguf.scores.clear();
+  name_pre_tokenizer(builder, model, cuts);
+  convert_merges(builder, model);
+  for (const Fields& normalizer : collect_steps(builder.pipeline, "normalizer", "normalizers")) {
+    builder.add_loss(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens",
+                                 normalizer.text("type", "")));
   }
-  of.check_decoder({"ByteLevel"});
+  builder.check_decoder({"ByteLevel"});
   return {};
 }
 
@@ -248,54 +250,54 @@ namespace {
 
 // Converts the separator: llama.cpp puts BOS and the separator around texts of such a vocabulary, whatever the file
 // contains.
-void convert_separator(FormBuilder& of) {
-  const SpecialAround around = find_special_around(of.vocabulary);
-  if (around.after.size() == 1) of.gguf.seperator_token_id = around.after.front();
+void convert_separator(FormBuilder& builder) {
+  const SpecialAround around = find_special_around(builder.vocabulary);
+  if (around.after.size() == 1) builder.gguf.seperator_token_id = around.after.front();
   if (around.before.size() == 1 && around.after.size() == 1) return;
-  of.add_loss(
+  builder.add_loss(
       "llama.cpp puts one special token before a text and one after it for such a vocabulary; this vocabulary puts "
       "other numbers of them");
 }
 
 }  // namespace
 
-std::string form_word_piece(FormBuilder& of) {
-  const Fields model = *of.pipeline.map("model");
-  const std::vector<Fields> cuts = collect_steps(of.pipeline, "pre_tokenizer", "pretokenizers");
+std::string form_word_piece(FormBuilder& builder) {
+  const Fields model = *builder.pipeline.map("model");
+  const std::vector<Fields> cuts = collect_steps(builder.pipeline, "pre_tokenizer", "pretokenizers");
   const std::string prefix = model.text("continuing_subword_prefix", "##");
-  const auto normalizer = of.pipeline.map("normalizer");
+  const auto normalizer = builder.pipeline.map("normalizer");
   const bool berts = normalizer && normalizer->text("type", "") == "BertNormalizer" && cuts.size() == 1 &&
                      cuts.front().text("type", "") == "BertPreTokenizer";
   if (prefix.empty() || !berts) return "of the model WordPiece whose steps are not BERT's";
-  of.convert_tokens();
-  of.name_unused_tokens();
-  of.set_model("bert");
-  of.gguf.scores.clear();
+  builder.convert_tokens();
+  builder.name_unused_tokens();
+  builder.set_model("bert");
+  builder.gguf.scores.clear();
   const bool lowercase = normalizer->boolean("lowercase", true);
-  if (!lowercase) of.gguf.lowercase = false;
+  if (!lowercase) builder.gguf.lowercase = false;
   if (!normalizer->boolean("clean_text", true) || !normalizer->boolean("handle_chinese_chars", true) ||
       normalizer->boolean("strip_accents", lowercase) != lowercase) {
-    of.add_loss(
+    builder.add_loss(
         "llama.cpp cleans texts, cuts at Chinese characters, and strips accents where it makes letters lower case: "
         "some texts get other tokens");
   }
-  for (std::size_t id = 0; id < of.gguf.tokens.size(); ++id) {
-    std::string& token = of.gguf.tokens[id];
-    if (of.vocabulary.type(id) == TokenType::control) continue;
+  for (std::size_t id = 0; id < builder.gguf.tokens.size(); ++id) {
+    std::string& token = builder.gguf.tokens[id];
+    if (builder.vocabulary.type(id) == TokenType::control) continue;
     token.starts_with(prefix) ? token.erase(0, prefix.size()) : token.insert(0, kSpaceSymbol);
   }
-  const TokenIndex ids = index_model_tokens(of.vocabulary);
-  of.gguf.unknown_token_id =
-      find_named_token(model, "unk_token", model.text("unk_token", "[UNK]"), {of.vocabulary, ids});
+  const TokenIndex ids = index_model_tokens(builder.vocabulary);
+  builder.gguf.unknown_token_id =
+      find_named_token(model, "unk_token", model.text("unk_token", "[UNK]"), {builder.vocabulary, ids});
   constexpr std::uint64_t kLongestWord = 100;
   if (const std::uint64_t longest = model.unsigned_integer("max_input_chars_per_word", kLongestWord);
       longest != kLongestWord) {
-    of.add_loss(fmt::format("gguf does not record that words of more than {} characters are unknown", longest));
+    builder.add_loss(fmt::format("gguf does not record that words of more than {} characters are unknown", longest));
   }
-  of.check_decoder({describe_step("WordPiece", {prefix, "cleanup"})});
-  of.convert_special_tokens();
-  convert_separator(of);
-  of.check_added_tokens();
+  builder.check_decoder({describe_step("WordPiece", {prefix, "cleanup"})});
+  builder.convert_special_tokens();
+  convert_separator(builder);
+  builder.check_added_tokens();
   return {};
 }
 
@@ -304,89 +306,92 @@ std::string form_word_piece(FormBuilder& of) {
 namespace {
 
 // Reports where llama.cpp differs from SentencePiece.
-void report_unigram_losses(FormBuilder& of) {
+void report_unigram_losses(FormBuilder& builder) {
   const auto has = [&](TokenType type) {
-    return std::ranges::find(of.gguf.token_type, find_token_type_number(type)) != of.gguf.token_type.end();
+    return std::ranges::find(builder.gguf.token_type, find_token_type_number(type)) != builder.gguf.token_type.end();
   };
   if (has(TokenType::byte))
-    of.add_loss(
+    builder.add_loss(
         "llama.cpp does not use byte tokens for characters without a token in such a vocabulary: they become the "
         "unknown token");
   if (has(TokenType::unused))
-    of.add_loss("llama.cpp uses the unused tokens of such a vocabulary, too: some words get other tokens");
-  if (of.gguf.remove_extra_whitespaces.value_or(false) && !of.gguf.add_space_prefix.value_or(true)) {
-    of.add_loss("llama.cpp puts a space in front of texts where it removes extra white space");
+    builder.add_loss("llama.cpp uses the unused tokens of such a vocabulary, too: some words get other tokens");
+  if (builder.gguf.remove_extra_whitespaces.value_or(false) && !builder.gguf.add_space_prefix.value_or(true)) {
+    builder.add_loss("llama.cpp puts a space in front of texts where it removes extra white space");
   }
 }
 
 }  // namespace
 
-std::string form_sentencepiece_unigram(FormBuilder& of) {
-  of.set_model("t5");
-  of.convert_tokens();
-  of.gguf.add_space_prefix = of.vocabulary.add_dummy_prefix;
-  of.gguf.remove_extra_whitespaces = of.vocabulary.remove_extra_whitespaces;
-  of.gguf.precompiled_charsmap = read_normalizer_rules(of.vocabulary).charsmap;
-  of.check_spaces();
-  of.convert_special_tokens();
-  if (of.gguf.precompiled_charsmap.empty() && of.vocabulary.normalizer != Vocabulary().normalizer) {
-    of.add_loss(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
+std::string form_sentencepiece_unigram(FormBuilder& builder) {
+  builder.set_model("t5");
+  builder.convert_tokens();
+  builder.gguf.add_space_prefix = builder.vocabulary.add_dummy_prefix;
+  builder.gguf.remove_extra_whitespaces = builder.vocabulary.remove_extra_whitespaces;
+  builder.gguf.precompiled_charsmap = read_normalizer_rules(builder.vocabulary).charsmap;
+  builder.check_spaces();
+  builder.convert_special_tokens();
+  if (builder.gguf.precompiled_charsmap.empty() && builder.vocabulary.normalizer != Vocabulary().normalizer) {
+    builder.add_loss(fmt::format("gguf does not hold the vocabulary's normalizer {}", builder.vocabulary.normalizer));
   }
-  report_unigram_losses(of);
-  of.check_added_tokens();
+  report_unigram_losses(builder);
+  builder.check_added_tokens();
   return {};
 }
 
 // Converts Unigram of tokenizer.json with the steps that llama.cpp has.
-std::string form_unigram(FormBuilder& of) {
-  const Fields model = *of.pipeline.map("model");
+std::string form_unigram(FormBuilder& builder) {
+  const Fields model = *builder.pipeline.map("model");
   if (model.find("unk_id") == nullptr) return "of the model Unigram without an unknown token";
-  of.convert_tokens();
-  of.name_unused_tokens();
-  of.set_model("t5");
-  of.gguf.add_space_prefix = false;
-  of.gguf.remove_extra_whitespaces = false;
-  of.gguf.unknown_token_id =
-      static_cast<std::int32_t>(std::min<std::uint64_t>(model.unsigned_integer("unk_id", 0), of.vocabulary.size()));
-  if (static_cast<std::size_t>(*of.gguf.unknown_token_id) >= of.vocabulary.size())
+  builder.convert_tokens();
+  builder.name_unused_tokens();
+  builder.set_model("t5");
+  builder.gguf.add_space_prefix = false;
+  builder.gguf.remove_extra_whitespaces = false;
+  builder.gguf.unknown_token_id = static_cast<std::int32_t>(
+      std::min<std::uint64_t>(model.unsigned_integer("unk_id", 0), builder.vocabulary.size()));
+  if (static_cast<std::size_t>(*builder.gguf.unknown_token_id) >= builder.vocabulary.size())
     model.fail("unk_id", "is not the id of a token");
-  of.gguf.token_type[static_cast<std::size_t>(*of.gguf.unknown_token_id)] = find_token_type_number(TokenType::unknown);
+  builder.gguf.token_type[static_cast<std::size_t>(*builder.gguf.unknown_token_id)] =
+      find_token_type_number(TokenType::unknown);
   bool stripped = false;
-  for (const Fields& step : collect_steps(of.pipeline, "normalizer", "normalizers")) {
+  for (const Fields& step : collect_steps(builder.pipeline, "normalizer", "normalizers")) {
     const std::string type = step.text("type", "");
-    if (type == "Precompiled" && of.gguf.precompiled_charsmap.empty()) {
+    if (type == "Precompiled" && builder.gguf.precompiled_charsmap.empty()) {
       if (const auto rules = decode_base64(step.require_text("precompiled_charsmap")))
-        of.gguf.precompiled_charsmap = *rules;
+        builder.gguf.precompiled_charsmap = *rules;
     } else if (type == "Strip" && step.boolean("strip_left", true) && step.boolean("strip_right", true)) {
       stripped = true;
     } else if (type == "Replace" && find_pattern(step, "Regex") == " {2,}") {
-      of.gguf.remove_extra_whitespaces = true;
+      builder.gguf.remove_extra_whitespaces = true;
     } else {
-      of.add_loss(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
+      builder.add_loss(
+          fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
     }
   }
   bool escaped = false;
-  for (const Fields& step : collect_steps(of.pipeline, "pre_tokenizer", "pretokenizers")) {
+  for (const Fields& step : collect_steps(builder.pipeline, "pre_tokenizer", "pretokenizers")) {
     const std::string type = step.text("type", "");
     if (type == "Metaspace" && step.text("replacement", kSpaceSymbol) == kSpaceSymbol) {
       escaped = true;
-      of.convert_prefix(step);
+      builder.convert_prefix(step);
     } else if (type == "WhitespaceSplit") {
-      of.gguf.remove_extra_whitespaces = stripped = true;
+      builder.gguf.remove_extra_whitespaces = stripped = true;
     } else {
-      of.add_loss(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
+      builder.add_loss(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
     }
   }
   if (!escaped) return "of the model Unigram whose steps are not SentencePiece's";
-  if (stripped != *of.gguf.remove_extra_whitespaces)
-    of.add_loss(
+  if (stripped != *builder.gguf.remove_extra_whitespaces)
+    builder.add_loss(
         "llama.cpp removes white space at the ends of texts and inside them, or neither: some texts get other tokens");
-  of.check_decoder(
-      {describe_step("Metaspace", {std::string(kSpaceSymbol), *of.gguf.add_space_prefix ? "prefix" : ""})});
-  if (model.find("scores") != nullptr) of.add_loss("gguf holds scores of 32 bits: those of the vocabulary are rounded");
-  report_unigram_losses(of);
-  of.convert_special_tokens();
-  of.check_added_tokens();
+  builder.check_decoder(
+      {describe_step("Metaspace", {std::string(kSpaceSymbol), *builder.gguf.add_space_prefix ? "prefix" : ""})});
+  if (model.find("scores") != nullptr)
+    builder.add_loss("gguf holds scores of 32 bits: those of the vocabulary are rounded");
+  report_unigram_losses(builder);
+  builder.convert_special_tokens();
+  builder.check_added_tokens();
   return {};
 }
 
