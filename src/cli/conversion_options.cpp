@@ -237,7 +237,7 @@ void add_conversion_options(CLI::App& command, ConversionArguments& options, con
   add_quantize_options(command, convert_options);
   add_revision_options(command, options);
   add_text(command, "--dialect", convert_options.write.dialect, "NAME",
-           "Write as another program does; alt: alt.c (metadata only)");
+           "Write a program's dialect of the format: alt.c, for alt (without tensors)");
   add_sparse_options(command, convert_options);
   add_storage_options(command, convert_options.write);
   add_card_options(command, convert_options.card);

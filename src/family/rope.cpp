@@ -191,10 +191,10 @@ std::size_t compute_rotated_size(const ConfigView& view, const ConfigKeys& scali
     refuse(fmt::format("partial_rotary_factor is {}, expected more than 0 and at most 1", part));
   const auto size = static_cast<std::size_t>(static_cast<double>(view.config.head_dim) * static_cast<double>(part));
   if (size < 2 || size % 2 != 0) {
-    const std::string of = part == 1
-                               ? "head_dim is"
-                               : fmt::format("partial_rotary_factor {} of head_dim {} is", part, view.config.head_dim);
-    refuse(fmt::format("{} {}: rotary embeddings need an even number", of, size), ErrorKind::unsupported);
+    const std::string subject =
+        part == 1 ? "head_dim is"
+                  : fmt::format("partial_rotary_factor {} of head_dim {} is", part, view.config.head_dim);
+    refuse(fmt::format("{} {}: rotary embeddings need an even number", subject, size), ErrorKind::unsupported);
   }
   return size;
 }

@@ -17,7 +17,7 @@ namespace {
 
 // Keys that may be next to text_config. They count for the text model unless it has them itself.
 constexpr std::array<std::string_view, 3> kTokens = {"bos_token_id", "eos_token_id", "pad_token_id"};
-// Keys that are dropped.
+// Keys that describe the file with several models; the text model's configuration leaves them out without a warning.
 constexpr std::array<std::string_view, 7> kOfTheFile = {
     "architectures", "model_type", "dtype", "torch_dtype", "transformers_version", "text_config", "use_cache"};
 
@@ -68,7 +68,7 @@ std::optional<ConvertedWeights> keep_text_model(const Model& model, WeightReader
   }
   if (!others.empty()) {
     const std::string count =
-        others.size() == 1 ? "a tensor of another is" : fmt::format("{} tensors of others are", others.size());
+        others.size() == 1 ? "another tensor is" : fmt::format("{} other tensors are", others.size());
     result.losses.push_back(fmt::format("only the text model is written; {} lost: {}", count, list_names(others, 3)));
   }
   return result;

@@ -40,15 +40,15 @@ constexpr std::size_t kTokensAtOnce = 8;  // 16 sums, of 32 registers
 constexpr std::size_t kTokensAtOnce = 4;
 #endif
 
-// Is the input for the steps of a block.
+// Holds the input for the steps of a block.
 struct CodeTile {
   const std::uint8_t* codes;  // two vectors of rows, from the first on
   const float* scales;
   const float* mins;
   const std::byte* x;  // of the first token
   std::size_t steps;
-  std::size_t row_bytes;   // of a step, in the panel
-  std::size_t step_bytes;  // of x
+  std::size_t row_bytes;   // of a row in one step of the panel
+  std::size_t step_bytes;  // from the x of a step to that of the next
   float* sums;             // [tokens, kCodeRows]
 };
 

@@ -115,7 +115,7 @@ struct TypeKernels {
 enum class TileForm : std::uint8_t {
   rounded,      // to one bfloat16 number, x too: their codes have rounded them more
   two_parts,    // as sums of two bfloat16 numbers, x too
-  three_parts,  // of three, x too: float32 numbers keep all their bits
+  three_parts,  // as sums of three, x too: float32 numbers keep all their bits
   codes,        // codes with a scale for all meet integers of x. Rows that become no panels: two_parts
   stored,       // as the bfloat16 numbers that they are; x has two parts
 };

@@ -8,7 +8,7 @@ namespace poise {
 Rotation::Rotation(std::size_t head_size, std::vector<float> frequencies, float factor)
     : head_size_(head_size), frequencies_(std::move(frequencies)), factor_(factor) {}
 
-void Rotation::prepare(std::size_t position, std::size_t tokens, Angles& angles) const {
+void Rotation::compute_angles(std::size_t position, std::size_t tokens, Angles& angles) const {
   const std::size_t half = frequencies_.size();
   angles.cosines.resize(tokens * half);
   angles.sines.resize(tokens * half);

@@ -21,8 +21,8 @@ class Rotation {
   // many.
   Rotation(std::size_t head_size, std::vector<float> frequencies, float factor = 1.0F);
 
-  // Computes the angles of positions [position, position + tokens).
-  void prepare(std::size_t position, std::size_t tokens, Angles& angles) const;
+  // Computes the cosines and sines for positions [position, position + tokens).
+  void compute_angles(std::size_t position, std::size_t tokens, Angles& angles) const;
 
   // Rotates the `heads` heads at x, in place, to the t-th of the positions.
   void apply(const Angles& angles, std::size_t t, std::size_t heads, float* x) const;

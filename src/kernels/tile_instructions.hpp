@@ -150,7 +150,7 @@ class AmxTiles {
   }
 
  private:
-  // Is the input of LDTILECFG.
+  // Holds the input of LDTILECFG.
   struct alignas(64) Shapes {
     std::uint8_t palette = 1;
     std::uint8_t first_row = 0;

@@ -103,15 +103,15 @@ constexpr std::size_t kFewTogether = 4;  // tokens
 // Returns how many of four rows are taken together, so that the sums of some tokens stay in registers.
 constexpr std::size_t RowsTogether(std::size_t tokens) {
 #if HWY_TARGET <= HWY_AVX3
-  constexpr std::size_t kMostSums = 16;  // of 32 registers
+  constexpr std::size_t kMostSums = 16;  // half of the 32 registers
 #else
-  constexpr std::size_t kMostSums = 8;  // of 16 registers
+  constexpr std::size_t kMostSums = 8;  // half of the 16 registers
 #endif
   return 4 * tokens > kMostSums ? kMostSums / tokens : 4;
 }
 
-// Calls visit(count, t) for tokens t to t + count, until all `tokens` are taken: kMost at a time, then what is left in
-// powers of two. The count is a constant.
+// Calls visit(count, t) for tokens t to t + count, until all `tokens` have been visited: kMost at a time, then the rest
+// in powers of two. The count is a compile-time constant, so loops over it unroll.
 template <std::size_t kMost, class Visit>
 HWY_INLINE void ForTokens(std::size_t tokens, const Visit& visit, std::size_t t = 0) {
   for (; t + kMost <= tokens; t += kMost) visit(std::integral_constant<std::size_t, kMost>(), t);

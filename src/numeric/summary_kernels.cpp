@@ -31,7 +31,7 @@ inline constexpr std::size_t kPrefetchedBytes = 1024;  // ahead of the loop
 struct FloatSums {
   std::uint64_t count = 0;
   double distances = 0;  // from the center
-  double squares = 0;    // of these
+  double squares = 0;    // of the distances
 };
 
 // Sums up the squares of the first numbers of a run.
@@ -384,7 +384,7 @@ Summary summarize(std::span<const double> numbers, double smallest_normal) {
   for (const double number : numbers) {
     if (std::isfinite(number)) largest = std::max(largest, std::abs(number));
   }
-  // Squares of numbers in this range, and of their differences, neither overflow nor vanish.
+  // Squares of numbers from 2^-400 to 2^400, and of their differences, neither overflow nor become 0.
   constexpr int kPlain = 400;
   const int exponent = largest > 0 ? std::ilogb(largest) : 0;
   Moments& moments = summary.moments;

@@ -126,7 +126,7 @@ struct BlockRecipe::Row {
     std::string_view all = {};
     std::string_view weighty = {};
     std::string_view early = {};
-    std::int64_t early_of = 0;     // of the layers
+    std::int64_t early_of = 0;     // 8: the first eighth of the layers
     std::int64_t early_first = 0;  // or that many layers
   };
   std::string_view name;

@@ -30,9 +30,9 @@ namespace {
 
 constexpr std::size_t kMostInPiece = 1 << 18;        // elements
 constexpr std::size_t kMostFar = kMostInPiece / 32;  // numbers that a piece collects
-constexpr float kFarDeviations = 4;                  // of the guess
-constexpr float kNearZero = 0.25F;                   // deviations
-constexpr double kOutlierDeviations = 6;             // of the tensor
+constexpr float kFarDeviations = 4;                  // standard deviations of the first block
+constexpr float kNearZero = 0.25F;                   // standard deviations
+constexpr double kOutlierDeviations = 6;             // standard deviations of the tensor
 constexpr double kHistogramDeviations = 4;
 constexpr std::uint64_t kSample = 1 << 14;  // elements for the histogram, or up to twice that many
 constexpr std::uint64_t kShortRow = 256;    // elements; shorter rows are summed up together

@@ -193,7 +193,7 @@ class BlockNumbers final : public ValueCheck {
   }
 
  private:
-  static constexpr std::size_t kAtOnce = 16;  // fit the cache
+  static constexpr std::size_t kAtOnce = 16;  // blocks whose decoded numbers fit the L1 cache
 
   void check_blocks(const std::byte* blocks, std::size_t count) {
     type_.decode(blocks, count, numbers_.data());

@@ -141,7 +141,7 @@ RegexMatcher::RegexMatcher(const Regex& regex, std::size_t groups)
 RegexMatcher::~RegexMatcher() = default;
 RegexMatcher::RegexMatcher(RegexMatcher&&) noexcept = default;
 
-void RegexMatcher::start_clock(std::size_t bytes) {
+void RegexMatcher::start_time_limit(std::size_t bytes) {
   state_->deadline = std::chrono::steady_clock::now() + kLongest + kLongestPerByte * bytes;
 }
 

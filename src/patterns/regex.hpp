@@ -37,7 +37,7 @@ class RegexMatcher {
 
   // Starts the time limit, which grows with the size of the texts that are searched until the next call. Call it before
   // the first search.
-  void start_clock(std::size_t bytes);
+  void start_time_limit(std::size_t bytes);
   // Begins to search a text. Requires: well-formed UTF-8 that lives until the last match is found.
   void begin(std::string_view text);
   // Returns the next match; false at the end. An empty match never follows directly after another match. Throws

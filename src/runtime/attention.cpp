@@ -22,7 +22,7 @@ void attend_to(const AttentionTask& task, const AttentionHeads& heads, float sca
   thread_local std::vector<float> scores;
   const KvCache& cache = *task.tokens.front().cache;
   const CacheKernels& kernels = cache.type().kernels();
-  const std::size_t begin = find_seen(task.tokens.front(), heads.window).first;
+  const std::size_t begin = find_visible_positions(task.tokens.front(), heads.window).first;
   const std::size_t end = task.tokens.back().position + 1;
   // Each token and head has a row: its scores from the first position on that it sees, and then the sink.
   const std::size_t stride = end - begin + 1;
@@ -31,7 +31,7 @@ void attend_to(const AttentionTask& task, const AttentionHeads& heads, float sca
   const auto visit_runs = [&](Cached what, const auto& use) {
     for (std::size_t block = begin / kBlockPositions * kBlockPositions; block < end; block += kBlockPositions) {
       for (std::size_t t = 0; t < task.tokens.size(); ++t) {
-        const IndexRange seen = find_seen(task.tokens[t], heads.window);
+        const IndexRange seen = find_visible_positions(task.tokens[t], heads.window);
         const IndexRange here = cut_to_block(seen, block);
         if (here.first >= here.last) continue;
         use(t, cache.run(what, task.layer, task.kv_head, here.first, here.last),
@@ -43,7 +43,7 @@ void attend_to(const AttentionTask& task, const AttentionHeads& heads, float sca
     kernels.scores({queries + t * apart, heads.size, task.count}, keys, heads.size, scale, to, stride);
   });
   for (std::size_t t = 0; t < task.tokens.size(); ++t) {
-    const IndexRange seen = find_seen(task.tokens[t], heads.window);
+    const IndexRange seen = find_visible_positions(task.tokens[t], heads.window);
     for (std::size_t q = 0; q < task.count; ++q)
       weigh(scores.data() + (t * task.count + q) * stride, seen.size(), heads, task.head + q);
     std::fill_n(out + t * apart, task.count * heads.size, 0.0F);
@@ -74,7 +74,7 @@ struct Division {
 
 }  // namespace
 
-IndexRange find_seen(const AttentionToken& token, std::size_t window) {
+IndexRange find_visible_positions(const AttentionToken& token, std::size_t window) {
   const std::size_t last = token.position + 1;
   return {window == 0 || last <= window ? 0 : last - window, last};
 }

@@ -47,7 +47,7 @@ struct AttentionTask {
 };
 
 // Returns the positions that a token sees.
-IndexRange find_seen(const AttentionToken& token, std::size_t window);
+IndexRange find_visible_positions(const AttentionToken& token, std::size_t window);
 
 // Turns a row's scores into weights, in place. If there is a sink, its weight follows the others.
 void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head);

@@ -153,7 +153,7 @@ class PlannedTransformer final : public Transformer {
       for (std::size_t t = 0; t < count; ++t) tokens.push_back({&s.cache, s.position + t});
       memory.angles[i].resize(rotations_.size());
       for (std::size_t rope = 0; rope < rotations_.size(); ++rope)
-        choose_rotation(rope, s).prepare(s.position, count, memory.angles[i][rope]);
+        choose_rotation(rope, s).compute_angles(s.position, count, memory.angles[i][rope]);
       s.cache.reserve(s.position + count);
     }
     const std::size_t count = tokens.size();

@@ -44,7 +44,9 @@ namespace {
 
 // Returns true if both mean the same by the token. Formats spell a token in several ways: "▁the" and " the".
 bool is_same(const Tokenizer& a, const Tokenizer& b, TokenId token) {
-  const auto decode_token = [&](const Tokenizer& of) { return of.decode(std::array{token}, SpecialTokens::shown); };
+  const auto decode_token = [&](const Tokenizer& tokenizer) {
+    return tokenizer.decode(std::array{token}, SpecialTokens::shown);
+  };
   return a.piece(token) == b.piece(token) || decode_token(a) == decode_token(b);
 }
 

@@ -72,8 +72,8 @@ void KvCache::reserve(std::size_t end) {
 }
 
 std::size_t KvCache::find_oldest(std::size_t layer) const {
-  const Layer& of = layers_[layer];
-  return of.end - std::min(of.end, of.capacity);
+  const Layer& stored = layers_[layer];
+  return stored.end - std::min(stored.end, stored.capacity);
 }
 
 void KvCache::clear() {

@@ -79,7 +79,7 @@ class Work {
 
   // These functions compute the same by pieces: begin(), all units in any order, finish().
   std::size_t units() const { return units_; }
-  // Returns the units of a task: one of fewer products costs more to schedule than to run.
+  // Returns the number of units in a task. With fewer, a task would cost more to schedule than to run.
   std::size_t grain() const {
     constexpr std::size_t kProductsPerTask = 65536;
     const Matrix& first = *products_.front().matrix;

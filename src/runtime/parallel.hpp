@@ -27,8 +27,8 @@ class SessionThreads {
   mutable tbb::task_arena arena_;  // begins with the first work
 };
 
-// Calls use(first, last) for parts of [0, count) at once, on the threads of the calling task arena. A part has at least
-// half of `least`. One part alone costs only the call.
+// Divides [0, count) into parts and calls use(first, last) for each, in parallel on the threads of the calling task
+// arena. A part has at least least / 2 items. If there is only one part, it runs on the calling thread.
 template <class Use>
 void run_in_parallel(std::size_t count, std::size_t least, const Use& use) {
   if (count <= least) return use(std::size_t{0}, count);

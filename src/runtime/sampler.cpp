@@ -176,8 +176,8 @@ TokenId Sampler::draw(double total) {
     if (place < sum) return candidate.token;
   }
   // Rounding has made the product equal to the total.
-  const auto last =
-      std::find_if(candidates_.rbegin(), candidates_.rend(), [](const Candidate& of) { return of.weight > 0; });
+  const auto last = std::find_if(candidates_.rbegin(), candidates_.rend(),
+                                 [](const Candidate& candidate) { return candidate.weight > 0; });
   return last == candidates_.rend() ? candidates_.front().token : last->token;
 }
 

@@ -62,7 +62,7 @@ class TiledAttention {
   }
 
   bool attend(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries, float* out) {
-    begin_ = find_seen(task.tokens.front(), heads.window).first / kBlockPositions * kBlockPositions;
+    begin_ = find_visible_positions(task.tokens.front(), heads.window).first / kBlockPositions * kBlockPositions;
     const std::size_t end = task.tokens.back().position + 1;
     size_ = heads.size;
     positions_ = (end - begin_ + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
@@ -120,8 +120,8 @@ class TiledAttention {
     const auto find_row_place = [&](std::size_t row) { return row / task.count * apart + row % task.count * size_; };
     const auto get_token = [&](std::size_t row) -> const AttentionToken& { return task.tokens[row / task.count]; };
     // These are the blocks that at least one of the rows sees.
-    const std::size_t first =
-        (find_seen(get_token(rows.first), heads.window).first - begin_) / kBlockPositions * kBlockPositions;
+    const std::size_t first = (find_visible_positions(get_token(rows.first), heads.window).first - begin_) /
+                              kBlockPositions * kBlockPositions;
     const std::size_t last =
         (get_token(rows.last - 1).position - begin_ + kBlockPositions) / kBlockPositions * kBlockPositions;
 
@@ -145,7 +145,7 @@ class TiledAttention {
     const Parts of_weights = begin_rows(weight_parts_, columns);
     std::array<float, kTileRows> factors;
     for (std::size_t row = rows.first; row < rows.last; ++row) {
-      const IndexRange seen = find_seen(get_token(row), heads.window);
+      const IndexRange seen = find_visible_positions(get_token(row), heads.window);
       const std::size_t begin = begin_ + first;
       float* const scores = scores_.data() + (row - rows.first) * stride;
       factors[row - rows.first] = weigh_without_sum(scores, columns, {seen.first - begin, seen.last - begin}, scale,

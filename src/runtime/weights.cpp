@@ -100,7 +100,8 @@ std::span<const float> drop_padding_scores(const Weights& weights, std::span<con
 std::shared_ptr<const Weights> load_weights(const Model& model) { return load_weights(model, Ranks()); }
 
 std::shared_ptr<const Weights> load_weights(const Model& model, const Ranks& ranks) {
-  if (const auto resolved = resolve_tied_output(model)) return load_weights(*resolved, ranks);  // of one made in memory
+  if (const auto resolved = resolve_tied_output(model))
+    return load_weights(*resolved, ranks);  // open() does this, too; a model made in memory lacks it
   if (ranks.communicator != nullptr) require_same_headers(model, *ranks.communicator);
   auto parts = std::make_unique<Weights::Parts>();
   parts->transformer = make_transformer(model, ranks);

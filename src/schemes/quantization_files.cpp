@@ -81,7 +81,7 @@ bool ModuleList::matches(const Expression& expression, const std::string& module
   if (!is_utf8(module)) return false;
   const std::scoped_lock lock(budget_->matching);
   const auto start = ExpressionBudget::Clock::now();
-  expression.matcher->start_clock(module.size());
+  expression.matcher->start_time_limit(module.size());
   expression.matcher->begin(module);
   std::size_t begin = 0;
   std::size_t end = 0;

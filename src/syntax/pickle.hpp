@@ -108,7 +108,7 @@ class Pickle {
 
   std::span<const std::byte> bytes_;
   std::uint64_t begin_ = 0;
-  std::deque<Node> nodes_;  // grows without a copy of all
+  std::deque<Node> nodes_;  // a deque, because it grows without copying the nodes
   std::vector<Id> tuples_;  // the items of all tuples, one tuple after the other
   // Holds the contents of a list, set or dict, and the place of the last step that changed it.
   struct List {

@@ -72,7 +72,7 @@ std::optional<TensorLayout> find_block_layout(std::string_view name) {
 void check_block_parts(const Tensor& tensor) {
   const BlockType& type = *get_block_type(tensor.layout);
   const Part* data = tensor.part("data");
-  if (data == nullptr || tensor.parts.size() != 1) fail(tensor, "expected the one part data");
+  if (data == nullptr || tensor.parts.size() != 1) fail(tensor, "expected a single part, \"data\"");
   if (data->dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data->type_name()));
   const bool columns = get_block_direction(tensor.layout) == BlocksAlong::columns;
   if (columns && tensor.shape.size() != 2)

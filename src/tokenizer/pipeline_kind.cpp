@@ -27,7 +27,7 @@ class Worker final : public PieceSink {
 
   void begin(std::size_t bytes) {
     tokens_.clear();
-    if (cutter_) cutter_->start_clock(bytes);
+    if (cutter_) cutter_->start_time_limit(bytes);
   }
   void add(TokenId token) { tokens_.push_back(token); }
   void add(Piece piece) { cutter_ ? cutter_->accept(piece) : accept(piece); }
@@ -161,8 +161,8 @@ class Pipeline final : public TokenScheme {
 
   class RunningDecoder final : public TextDecoder, private DecodeSink {
    public:
-    RunningDecoder(const Pipeline& of, SpecialTokens special)
-        : of_(of), special_(special), first_(of.decoder_(*this)) {}
+    RunningDecoder(const Pipeline& pipeline, SpecialTokens special)
+        : of_(pipeline), special_(special), first_(pipeline.decoder_(*this)) {}
 
     void add(TokenId token, std::string& text) override {
       const auto added = of_.by_id_.find(token);

@@ -91,7 +91,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     std::unique_ptr<BlobStream> elements_;
     Memory memory_;
     std::vector<std::byte> rows_;
-    std::size_t left_ = 0;  // of rows_, at its end
+    std::size_t left_ = 0;  // the bytes at the end of rows_ that have not been read yet
     std::uint64_t row_ = 0;
   };
 

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 std::vector<std::string> matches(std::string_view expression, std::string_view text) {
   const Regex regex(expression, "test");
   RegexMatcher matcher(regex);
-  matcher.start_clock(text.size());
+  matcher.start_time_limit(text.size());
   matcher.begin(text);
   std::vector<std::string> found;
   for (std::size_t begin = 0, end = 0; matcher.next(begin, end);) found.emplace_back(text.substr(begin, end - begin));
@@ -100,7 +100,7 @@ TEST(Regex, FindsGroups) {
   EXPECT_EQ(regex.groups(), 3U);
   RegexMatcher matcher(regex, regex.groups());
   const std::string text = "12-y 3-x";
-  matcher.start_clock(text.size());
+  matcher.start_time_limit(text.size());
   matcher.begin(text);
   std::size_t begin = 0;
   std::size_t end = 0;

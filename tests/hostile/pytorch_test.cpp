@@ -37,9 +37,10 @@ std::string storage(const std::string& key = text("0"), const std::string& count
                     const std::string& type = global("torch", "FloatStorage")) {
   return tuple(text("storage") + type + key + text("cpu") + count) + "Q";
 }
-std::string view(const std::string& of, const std::string& offset, const std::string& size, const std::string& stride) {
+std::string view(const std::string& subject, const std::string& offset, const std::string& size,
+                 const std::string& stride) {
   return call(global("torch._utils", "_rebuild_tensor_v2"),
-              of + offset + tuple(size) + tuple(stride) + kFalse + kHooks);
+              subject + offset + tuple(size) + tuple(stride) + kFalse + kHooks);
 }
 const std::string kMatrix = view(storage(), integer(0), integer(2) + integer(3), integer(3) + integer(1));
 

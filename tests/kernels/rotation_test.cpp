@@ -18,7 +18,7 @@ TEST(Rotation, TurnsPairsByPositionAndFrequency) {
     frequencies.push_back(static_cast<float>(std::pow(100.0, -2.0 * static_cast<double>(i) / kHead)));
   const Rotation rotation(kHead, frequencies);
   Rotation::Angles angles;
-  rotation.prepare(41, 3, angles);
+  rotation.compute_angles(41, 3, angles);
   std::vector<float> x;
   for (std::size_t i = 0; i < kHead * kHeads; ++i) x.push_back(static_cast<float>(i) - 4.5F);
   const std::vector<float> before = x;
@@ -37,7 +37,7 @@ TEST(Rotation, TurnsPairsByPositionAndFrequency) {
 TEST(Rotation, PositionZeroTurnsNothing) {
   const Rotation rotation(4, {1.0F, 0.01F});
   Rotation::Angles angles;
-  rotation.prepare(0, 1, angles);
+  rotation.compute_angles(0, 1, angles);
   std::vector<float> x = {1, 2, 3, 4};
   rotation.apply(angles, 0, 1, x.data());
   EXPECT_EQ(x, (std::vector<float>{1, 2, 3, 4}));
@@ -47,7 +47,7 @@ TEST(Rotation, PositionZeroTurnsNothing) {
 TEST(Rotation, TurnsTheFirstElementsOfAHead) {
   const Rotation rotation(6, {1.0F}, 2.0F);
   Rotation::Angles angles;
-  rotation.prepare(1, 1, angles);
+  rotation.compute_angles(1, 1, angles);
   std::vector<float> x = {1, 0, 3, 4, 5, 6, 0, 1, 9, 10, 11, 12};
   rotation.apply(angles, 0, 2, x.data());
   const std::vector<float> expected = {1.0806046F, 1.6829420F, 3, 4, 5, 6, -1.6829420F, 1.0806046F, 9, 10, 11, 12};

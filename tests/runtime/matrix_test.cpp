@@ -204,12 +204,12 @@ TEST(Matrix, GatedNetworksGoInBlocksWithTheBitsOfThreeProducts) {
           const auto expect_three_products = [&](const GatedProduct& product) {
             std::vector<float> y(kTokens * kHidden);
             ASSERT_TRUE(multiply_gated(product, x.data(), kTokens, y.data(), precision));
-            const auto rows = [&](const GatedProduct::Rows& of) {
-              std::vector<float> all(kTokens * of.matrix->outputs());
-              multiply(*of.matrix, x.data(), kTokens, all.data(), precision);
+            const auto rows = [&](const GatedProduct::Rows& rows) {
+              std::vector<float> all(kTokens * rows.matrix->outputs());
+              multiply(*rows.matrix, x.data(), kTokens, all.data(), precision);
               std::vector<float> some;
               for (std::size_t t = 0; t < kTokens; ++t) {
-                const auto from = all.begin() + static_cast<std::ptrdiff_t>(t * of.matrix->outputs() + of.first);
+                const auto from = all.begin() + static_cast<std::ptrdiff_t>(t * rows.matrix->outputs() + rows.first);
                 some.insert(some.end(), from, from + kInner);
               }
               return some;

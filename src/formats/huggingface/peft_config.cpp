@@ -237,7 +237,7 @@ bool ModulePattern::matches(std::string_view module) const {
     return is_like(module.substr(begin), plain->text);
   }
   RegexMatcher matcher(std::get<Regex>(pattern_));
-  matcher.start_clock(module.size());
+  matcher.start_time_limit(module.size());
   matcher.begin(module);
   std::size_t from = 0;
   std::size_t to = 0;

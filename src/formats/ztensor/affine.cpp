@@ -70,7 +70,8 @@ void convert_stored_affine(Tensor& tensor) {
   if (bits != 8.0F && bits != 4.0F) fail_affine(tensor, "bits: expected 8 or 4");
   if (packed && bits != 4.0F) fail_affine(tensor, "bits: packed codes have 4");
   const Affine affine = read_scale(tensor, *map, packed);
-  if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail_affine(tensor, "expected the one part data");
+  if (tensor.parts.size() != 1 || tensor.parts[0].role != "data")
+    fail_affine(tensor, "expected a single part, \"data\"");
   Part& data = tensor.parts[0];
   const DType expected = packed || affine.ranged() ? DType::u8 : DType::i8;
   if (data.dtype != expected)

@@ -22,7 +22,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Is the form of x with 7 bits, or with 15.
+// Describes the form of x with 7 bits, or with 15.
 template <bool kBytes>
 using InputOf = std::conditional_t<kBytes, KernelInput::Bytes, KernelInput::Words>;
 

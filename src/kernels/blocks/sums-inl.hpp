@@ -45,7 +45,7 @@ constexpr std::size_t ElementsOf() {
 
 template <class Type>
 constexpr bool kTakesBytes = Type::template Sums<1>::kBytes;
-// Is the form of x that a type takes.
+// Describes the form of x that a type takes.
 template <class Type>
 using XOf = InputOf<kTakesBytes<Type>>;
 
@@ -76,7 +76,7 @@ HWY_INLINE FourSums SumsOfFourRows(const hn::Vec<CodeSums> (&total)[kVectors][kT
 //   multiply()        adds the products of a block
 //   kScalesApart      only where scales are those of the matrix, besides its codes
 template <class Type, std::size_t kTokens>
-void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& of, const XOf<Type>& in, std::size_t first,
+void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, const XOf<Type>& in, std::size_t first,
                       NextRows& next, float* y, std::size_t stride) {
   using Sums = typename Type::template Sums<kTokens>;
   static_assert(kBlock % Type::kElements == 0 && (!Sums::kBytes || KernelInput::kByteBlock % Type::kScaled == 0));
@@ -94,9 +94,9 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& of, const XOf<
     const std::size_t blocks = columns / Type::kElements;
     factors.begin(in, first, b);
     if constexpr (requires { Type::kScalesApart; }) {
-      Type::factors(matrix, {of.row, of.last, b * kScalesOfBlock, blocks * kScales}, factors);
+      Type::factors(matrix, {four_rows.row, four_rows.last, b * kScalesOfBlock, blocks * kScales}, factors);
     } else {
-      Type::factors(of.bytes.rows, start, blocks, factors);
+      Type::factors(four_rows.bytes.rows, start, blocks, factors);
     }
     // One token takes the vectors in turns, so that their sums overlap; several have enough sums of their own.
     constexpr std::size_t kTogether = kTokens == 1 ? kVectors : 1;
@@ -108,7 +108,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& of, const XOf<
         HWY_UNROLL(4)
         for (std::size_t k = 0; k < kTogether; ++k) {
           Sums& one = sums[k];
-          one.rows = of.bytes.rows + (from + k) * kRowsOfVector;
+          one.rows = four_rows.bytes.rows + (from + k) * kRowsOfVector;
           one.start = start + i * Type::kBytes;
           one.scales = scales + i * kScales;
           one.vector = from + k;
@@ -133,7 +133,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& of, const XOf<
     FourSums result = SumsOfFourRows(total, t, 1);
     if constexpr (Type::kHasMins) result.add(FourSums(factors.total(t)));
     if constexpr (Type::kOffset != 0) result.add_product(-Type::kOffset, FourSums(factors.total(t)));
-    result.store(y + t * stride, of.last - of.row);
+    result.store(y + t * stride, four_rows.last - four_rows.row);
   }
 }
 
@@ -147,7 +147,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& of, const XOf<
 //   factors()         sixteen bytes of each row
 //   multiply()        adds the products of a block
 template <class Type, std::size_t kTokens>
-void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& of, const KernelInput::Bytes& in,
+void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows, const KernelInput::Bytes& in,
                            std::size_t first, NextRows& next, float* y, std::size_t stride) {
   constexpr std::size_t kAtOnce = 4;  // blocks whose numbers are made float32 together
   const std::size_t blocks = matrix.columns / 256;
@@ -164,14 +164,14 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& of, const
   for (std::size_t b = 0; b < blocks; ++b, start += Type::kBytes) {
     if (b % kAtOnce == 0) {
       const std::size_t count = std::min(kAtOnce, blocks - b);
-      ForHalves(of.bytes.rows, start + Type::kNumber, Type::kBytes, count, put(numbers));
-      if constexpr (Type::kHasMins) ForHalves(of.bytes.rows, start + Type::kMin, Type::kBytes, count, put(mins));
+      ForHalves(four_rows.bytes.rows, start + Type::kNumber, Type::kBytes, count, put(numbers));
+      if constexpr (Type::kHasMins) ForHalves(four_rows.bytes.rows, start + Type::kMin, Type::kBytes, count, put(mins));
     }
     next.prefetch(4 * (start + Type::kBytes));
     HWY_UNROLL(4)
     for (std::size_t v = 0; v < kVectors; ++v) {
       ScaledSums<kTokens> sums;
-      sums.rows = of.bytes.rows + v * kRowsOfVector;
+      sums.rows = four_rows.bytes.rows + v * kRowsOfVector;
       sums.start = start;
       sums.vector = v;
       sums.begin_block(in, first, b);
@@ -195,7 +195,7 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& of, const
     }
   }
   for (std::size_t t = 0; t < kTokens; ++t)
-    SumsOfFourRows(total, t, Type::kUnit / 256).store(y + t * stride, of.last - of.row);
+    SumsOfFourRows(total, t, Type::kUnit / 256).store(y + t * stride, four_rows.last - four_rows.row);
 }
 
 #if HWY_TARGET <= HWY_AVX2
@@ -209,14 +209,14 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
                     std::size_t stride) {
   const std::size_t row_bytes = matrix.columns / ElementsOf<Type>() * Type::kBytes;
   for (std::size_t r = first; r < last; r += 4) {
-    const FourRowsOf of = {FourBytes(matrix, row_bytes, r, last), r, last};
-    NextRows next(of.bytes.rows[0]);
+    const FourRowsOf four_rows = {FourBytes(matrix, row_bytes, r, last), r, last};
+    NextRows next(four_rows.bytes.rows[0]);
     ForTokens<kBlockTokens>(in.tokens, [&](auto count, std::size_t t) HWY_ATTR {
       float* const out = y + t * stride + (r - first);
       if constexpr (requires { Type::kNumber; }) {
-        MultiplyFourSuperRows<Type, count()>(matrix, of, in, t, next, out, stride);
+        MultiplyFourSuperRows<Type, count()>(matrix, four_rows, in, t, next, out, stride);
       } else {
-        MultiplyFourRows<Type, count()>(matrix, of, in, t, next, out, stride);
+        MultiplyFourRows<Type, count()>(matrix, four_rows, in, t, next, out, stride);
       }
     });
   }

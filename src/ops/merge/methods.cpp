@@ -19,8 +19,6 @@ namespace {
 using Kind = MergeParameter::Kind;
 using Base = MergeMethod::Base;
 
-// The parameters of methods.
-
 constexpr double kAny = 1e6;  // a magnitude that no useful weight has
 
 constexpr MergeParameter kWeight = {"weight", Kind::number, 1, -kAny, kAny, true};

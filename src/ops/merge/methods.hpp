@@ -39,7 +39,7 @@ class MergeInputs {
 
   std::size_t size() const { return numbers_.size(); }
   std::uint64_t elements() const { return elements_; }
-  std::uint64_t row_elements() const { return row_elements_; }  // of the last axis
+  std::uint64_t row_elements() const { return row_elements_; }  // the size of the last axis
   bool has_base() const { return base_ != nullptr; }
   bool seekable() const { return seekable_; }
   std::vector<Part> parts() const;  // of all tensors

@@ -104,8 +104,8 @@ class Selection {
   const MergeInputs& inputs_;
   std::size_t model_;
   std::uint32_t magnitude_ = 0;
-  std::uint64_t equal_ = 0;   // differences of that magnitude
-  std::uint64_t wanted_ = 0;  // of them
+  std::uint64_t equal_ = 0;   // the differences of that magnitude
+  std::uint64_t wanted_ = 0;  // how many of these stay
 };
 
 class KeepLargest final : public Pruning {
@@ -121,7 +121,7 @@ class KeepLargest final : public Pruning {
 
  private:
   std::uint32_t magnitude_;
-  std::uint64_t last_;  // of those with that magnitude
+  std::uint64_t last_;  // the last element of that magnitude that stays
 };
 
 class DropAtRandom final : public Pruning {

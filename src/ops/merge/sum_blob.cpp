@@ -15,8 +15,8 @@ namespace {
 
 // Holds shares of the inputs: one for all elements, or for each row.
 struct Shares {
-  std::vector<float> numbers;  // of each row, one for each input
-  std::uint64_t row_elements;  // of the rows that share them
+  std::vector<float> numbers;  // [rows, inputs]
+  std::uint64_t row_elements;  // the elements of a row, which have the same shares
 
   const float* get_row(std::uint64_t row, std::size_t count) const {
     return numbers.data() + static_cast<std::size_t>(row) * count;

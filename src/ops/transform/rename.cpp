@@ -98,7 +98,7 @@ class Renaming {
       groups = regex_->groups();
       pieces_ = split_at_groups(given.name, shown_);
       matcher_.emplace(*regex_, groups);
-      matcher_->start_clock(bytes);
+      matcher_->start_time_limit(bytes);
     } else {
       groups = count_glob_stars(pattern_);
       pieces_ = split_at_stars(given.name);

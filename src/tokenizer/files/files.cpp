@@ -228,7 +228,8 @@ std::optional<Vocabulary> read_files(const Container& folder, const std::string&
     return rows ? keep_first_tokens(std::move(found->vocabulary), *rows) : std::move(found->vocabulary);
   }
   if (!folder.has(name)) return std::nullopt;
-  const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) { return name.ends_with(of.ending); });
+  const auto* row =
+      std::ranges::find_if(kFileKinds, [&](const FileKind& file_kind) { return name.ends_with(file_kind.ending); });
   const bool is_json = name.ends_with(".json") && row == kFileKinds.end() && looks_like_tokenizer_json(*open(name));
   if (row == kFileKinds.end() && !is_json) return std::nullopt;
   Files files(folder, open);
@@ -271,10 +272,11 @@ bool is_tiktoken(const Source& source) {
 }
 
 std::optional<DirectoryVocabulary> read_first_kind(Files files) {
-  const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) {
-    if (!files.has(of.name)) return false;
+  const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& file_kind) {
+    if (!files.has(file_kind.name)) return false;
     // A tokenizer.json next to it has the same tokens and more settings.
-    return of.read != read_sentencepiece_files || !files.has("tokenizer.json") || !is_tiktoken(*files.open(of.name));
+    return file_kind.read != read_sentencepiece_files || !files.has("tokenizer.json") ||
+           !is_tiktoken(*files.open(file_kind.name));
   });
   if (row == kFileKinds.end()) return std::nullopt;
   Vocabulary vocabulary = row->read(files, row->name);

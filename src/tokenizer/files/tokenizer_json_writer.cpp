@@ -177,8 +177,8 @@ class TokenizerJsonWriter {
 
   bool is_added_only(std::size_t id) const { return !ids_.find(vocabulary_.text(id)); }
 
-  // Appends merges as "a b", or as ["a", "b"] if a token contains a space or makes the line a comment, which older
-  // versions of the library do not read.
+  // Appends merges as "a b", the form that all versions of the library read; as ["a", "b"] if a token contains a space
+  // or makes the line a comment.
   void append_merges(std::string& out) {
     std::vector<std::pair<std::string_view, std::string_view>> merges;
     if (find_or_null(model(), "merge_by_score") == Value(true)) {

@@ -154,8 +154,8 @@ class Bpe final : public PieceModel {
 
 class Bpe::Encoder final : public PieceEncoder {
  public:
-  explicit Encoder(const Bpe& of) : of_(of) {
-    if (of.random_)
+  explicit Encoder(const Bpe& bpe) : of_(bpe) {
+    if (bpe.random_)
       throw Error(ErrorKind::unsupported, "tokenizer: model.dropout: it makes tokens at random, which is for training");
   }
 

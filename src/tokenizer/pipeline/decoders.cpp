@@ -69,7 +69,7 @@ class Replace final : public WholeTokens {
 
   void accept_token(std::string_view text) override {
     result_.clear();
-    matcher_.start_clock(text.size());
+    matcher_.start_time_limit(text.size());
     const std::size_t most = text.size() + (kMostGrowth - grown_);
     matcher_.for_each(text, [&](std::string_view run, bool match) {
       result_ += match ? std::string_view(options_.content) : run;

@@ -52,8 +52,8 @@ class PatternMatcher {
     if (pattern.regex_) matcher_.emplace(*pattern.regex_);
   }
 
-  void start_clock(std::size_t bytes) {
-    if (matcher_) matcher_->start_clock(bytes);
+  void start_time_limit(std::size_t bytes) {
+    if (matcher_) matcher_->start_time_limit(bytes);
   }
 
   // Calls visit(run, is_match) for the whole text, from front to back; the text between matches makes runs, too.

@@ -193,7 +193,7 @@ class Replace final : public Normalizer {
     std::size_t seen = 0;
     std::size_t front = 0;
     PatternMatcher matcher(pattern_);
-    matcher.start_clock(text.size());
+    matcher.start_time_limit(text.size());
     matcher.for_each(text, [&](std::string_view run, bool match) {
       result += match ? std::string_view(content_) : run;
       if (result.size() > most)

@@ -107,7 +107,7 @@ class PatternCutter final : public Cutter {
  public:
   PatternCutter(const Pattern& pattern, Behavior behavior, bool invert, PieceSink& next)
       : matcher_(pattern), invert_(invert), joiner_(behavior, next) {}
-  void start_clock(std::size_t bytes) override { matcher_.start_clock(bytes); }
+  void start_time_limit(std::size_t bytes) override { matcher_.start_time_limit(bytes); }
   void accept(Piece piece) override {
     joiner_.begin(piece);
     matcher_.for_each(piece.text, [&](std::string_view run, bool match) { joiner_.run(run, match != invert_); });
@@ -164,8 +164,8 @@ class Chain final : public Cutter {
     for (auto step = steps.rbegin(); step != steps.rend(); ++step)
       first_ = cutters_.emplace_back((*step)(*first_)).get();
   }
-  void start_clock(std::size_t bytes) override {
-    for (const auto& cutter : cutters_) cutter->start_clock(bytes);
+  void start_time_limit(std::size_t bytes) override {
+    for (const auto& cutter : cutters_) cutter->start_time_limit(bytes);
   }
   void accept(Piece piece) override { first_->accept(piece); }
 
@@ -211,8 +211,8 @@ class ByteLevel final : public Cutter {
   ByteLevel(const Options& options, PieceSink& next) : options_(options), mapper_(next) {
     if (options_.pattern) cutter_.emplace(*options_.pattern, Behavior::isolated, false, mapper_);
   }
-  void start_clock(std::size_t bytes) override {
-    if (cutter_) cutter_->start_clock(bytes);
+  void start_time_limit(std::size_t bytes) override {
+    if (cutter_) cutter_->start_time_limit(bytes);
   }
   void accept(Piece piece) override {
     if (options_.add_prefix_space && !piece.text.starts_with(' ')) {

@@ -107,8 +107,8 @@ class PieceSink {
 // Cuts texts as a running pre-tokenizer: accepts pieces, and passes smaller ones on.
 class Cutter : public PieceSink {
  public:
-  // Begins a text of that many bytes, which limits the work on it (RegexMatcher::start_clock()).
-  virtual void start_clock(std::size_t /*bytes*/) {}
+  // Begins a text of that many bytes, which limits the work on it (RegexMatcher::start_time_limit()).
+  virtual void start_time_limit(std::size_t /*bytes*/) {}
 };
 
 // Makes the cutter that passes its pieces to `next`. An empty function means that there is no pre-tokenizer. Requires:

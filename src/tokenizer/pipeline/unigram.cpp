@@ -78,7 +78,7 @@ class Unigram final : public PieceModel {
 
 class Unigram::Encoder final : public PieceEncoder {
  public:
-  explicit Encoder(const Unigram& of) : of_(of) {}
+  explicit Encoder(const Unigram& unigram) : of_(unigram) {}
 
   void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
     const bool short_piece = piece.size() <= WordCache::kLongestWord;
