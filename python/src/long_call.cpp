@@ -79,7 +79,7 @@ void LongCall::execute(const std::function<void()>& work) {
     if (!worker.joinable()) {
       guarded();
     } else {
-      listen([&] {
+      watch_for_interrupts([&] {
         std::unique_lock lock(mutex);
         return changed.wait_for(lock, kBetweenLooks, [&] { return done; });
       });
@@ -93,7 +93,7 @@ void LongCall::execute(const std::function<void()>& work) {
   if (failure) std::rethrow_exception(failure);
 }
 
-void LongCall::listen(const std::function<bool()>& wait) {
+void LongCall::watch_for_interrupts(const std::function<bool()>& wait) {
   while (!wait()) {
     const Taken taken;
     if (PyErr_CheckSignals() != 0) keep_error();

@@ -43,7 +43,7 @@ class LongCall {
 
  private:
   void execute(const std::function<void()>& work);
-  void listen(const std::function<bool()>& wait);
+  void watch_for_interrupts(const std::function<bool()>& wait);
   void keep_error();  // keeps Python's current error, unless there is an earlier one
 
   py::object callback_;

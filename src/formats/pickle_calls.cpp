@@ -22,9 +22,9 @@ enum class State : std::uint8_t {
   none,
   fields,  // a dict of attributes
   record,  // a dict of attributes, or their tuple
-  tensor,  // of the oldest parameters: (requires_grad, volatile, hooks), without hooks
-  array,   // of numpy.ndarray
-  type,    // of numpy.dtype
+  tensor,  // a tuple (requires_grad, volatile, hooks) without hooks, as old files have for parameters
+  array,   // the state of a numpy.ndarray
+  type,    // the state of a numpy.dtype
 };
 
 // The functions that pickles of checkpoints may call, grouped by the later changes that their results allow. Pickles
@@ -257,7 +257,8 @@ class CallCheck {
                           (rule.state == State::array && is_array_state(pickle_, *call.state)) ||
                           rule.state == State::type;  // find_type_fault() checks it
     if (!is_known)
-      report(id, fmt::format("it sets the state of an object of {} to a value of another kind", rule.name));
+      report(id, fmt::format("it sets the state of an object of {} to a value of a kind that checkpoints do not have",
+                             rule.name));
     const bool is_changed = (!call.items.empty() && !rule.has_items) || (!call.pairs.empty() && !rule.has_pairs);
     if (is_changed) report(id, fmt::format("it sets items of an object of {}, which has no items", rule.name));
     if (!call.keywords.empty()) report(id, fmt::format("it calls {} with keyword arguments", rule.name));

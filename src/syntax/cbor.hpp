@@ -129,8 +129,8 @@ class Cursor {
   // Returns the content of bytes and text. Requires: the item was read last.
   std::string_view read_string(const Head& item);
   std::string_view find_last_string(const Head& item) const;  // for a definite string
-  std::string_view join_pieces(const Head& item);             // for an indefinite one
-  std::string_view add_piece(HeadKind kind);                  // of an indefinite one
+  std::string_view join_pieces(const Head& item);             // for an indefinite string
+  std::string_view add_piece(HeadKind kind);                  // for a piece of an indefinite string
   void require_shortest(const Head& item, std::size_t begin) const;
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;

@@ -367,7 +367,7 @@ class StridedBlob final : public Blob {
   std::size_t item_;
   Dimensions dimensions_;
   std::uint64_t size_;
-  std::optional<StoredAs> matrix_;  // the blob, if it is that matrix transposed
+  std::optional<StoredAs> matrix_;  // the stored matrix, if this blob is its transpose
   std::optional<Bands> bands_;
   std::optional<Slabs> slabs_;  // for a blob that can neither be borrowed nor read at any offset
 };

@@ -246,7 +246,7 @@ Faults find_faults(const Model& model) {
 void require_writable(const Model& model) {
   const std::string& type = model.card.model_type;
   if (!type.empty() && type != kTinyLlama) refuse(fmt::format("the model_type is {}, expected tiny_llama", type));
-  if (!model.config) refuse("the model has no configuration, and the file begins with one");
+  if (!model.config) refuse("the model has no configuration, which the format requires");
   if (type.empty())
     refuse("the model has no model_type", {{.kind = Remedy::Kind::model_type, .value = std::string(kTinyLlama)}});
   refuse_config_effects("tllm", model);  // with such keys check_consistency() does not know the tensors
