@@ -104,13 +104,13 @@ std::size_t Regex::groups() const {
 }
 
 struct RegexMatcher::State {
-  State(const Regex::Code& of, std::size_t groups)
-      : code(of),
+  State(const Regex::Code& compiled, std::size_t groups)
+      : code(compiled),
         data(check_allocated(pcre2_match_data_create_8(static_cast<std::uint32_t>(groups + 1), nullptr))),
         context(check_allocated(pcre2_match_context_create_8(nullptr))) {
-    pcre2_set_match_limit_8(context.get(), of.jit ? kMatchLimit : kSlowMatchLimit);
+    pcre2_set_match_limit_8(context.get(), compiled.jit ? kMatchLimit : kSlowMatchLimit);
     pcre2_set_heap_limit_8(context.get(), kHeapLimitKiB);
-    if (!of.jit) return;
+    if (!compiled.jit) return;
     stack.reset(check_allocated(pcre2_jit_stack_create_8(32 << 10, kJitStackBytes, nullptr)));
     pcre2_jit_stack_assign_8(context.get(), nullptr, stack.get());
   }

@@ -63,13 +63,13 @@ class Pattern {
 
 // Returns true for (v|iter)?\d+([.]\d+)*
 bool is_version(const std::string& small) {
-  Pattern of(small);
-  if (!of.skip("v")) of.skip("iter");
-  if (!of.skip_digits()) return false;
-  while (of.skip(".")) {
-    if (!of.skip_digits()) return false;
+  Pattern version(small);
+  if (!version.skip("v")) version.skip("iter");
+  if (!version.skip_digits()) return false;
+  while (version.skip(".")) {
+    if (!version.skip_digits()) return false;
   }
-  return of.at_end();
+  return version.at_end();
 }
 
 // Returns true for i?q\d(_\w)*|b?fp?(16|32)

@@ -68,13 +68,13 @@ std::string choose_form(FormBuilder& builder) {
 }  // namespace
 
 GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name) {
-  FormBuilder of(vocabulary, general_name);
-  if (const std::string why_not = choose_form(of); !why_not.empty())
+  FormBuilder builder(vocabulary, general_name);
+  if (const std::string why_not = choose_form(builder); !why_not.empty())
     return {std::nullopt, {fmt::format("gguf cannot hold a vocabulary {}: it is left out", why_not)}};
-  const std::vector<std::size_t> repeated = name_repeated_tokens(of.gguf.tokens);
-  for (const std::size_t id : repeated) of.gguf.token_type[id] = find_token_type_number(TokenType::unused);
-  if (!repeated.empty()) of.add_loss(describe_repeated_tokens(repeated));
-  return {std::move(of.gguf), std::move(of.losses)};
+  const std::vector<std::size_t> repeated = name_repeated_tokens(builder.gguf.tokens);
+  for (const std::size_t id : repeated) builder.gguf.token_type[id] = find_token_type_number(TokenType::unused);
+  if (!repeated.empty()) builder.add_loss(describe_repeated_tokens(repeated));
+  return {std::move(builder.gguf), std::move(builder.losses)};
 }
 
 std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary) {
