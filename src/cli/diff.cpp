@@ -7,11 +7,14 @@
 #include <poise/diff.hpp>
 
 #include "bytes/short_text.hpp"
+#include "cli/cluster.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "model/same_headers.hpp"
+#include "ops/ranks.hpp"
 
 namespace poise::cli {
 namespace {
@@ -133,8 +136,9 @@ void print_json(const DiffReport& report) {
 void compare(DiffArguments& options) {
   const Model a = open_model(options.a, options.read);
   const Model b = open_model(options.b, options.read);
+  for (const Model* const model : {&a, &b}) require_same_headers(*model, cluster());
   options.diff.progress = make_progress(options.progress, "diff");
-  const DiffReport report = diff(a, b, options.diff);
+  const DiffReport report = diff(a, b, options.diff, cluster());
   options.diff.progress = {};  // erases the bar
   if (options.json) {
     print_json(report);

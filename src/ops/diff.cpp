@@ -1,7 +1,7 @@
 #include <poise/diff.hpp>
 
 #include <algorithm>
-#include <atomic>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -22,6 +22,7 @@
 #include "io/meter.hpp"
 #include "ops/compare_numbers.hpp"
 #include "ops/digest_check.hpp"
+#include "ops/ranks.hpp"
 #include "ops/shared_bytes.hpp"
 #include "pack/pump.hpp"
 #include "patterns/glob.hpp"
@@ -267,55 +268,110 @@ std::vector<std::string> select_names(const Model& a, const Model& b, const Diff
   return selected;
 }
 
+// Holds what was found about one tensor.
+struct Compared {
+  std::optional<TensorDifference> difference;
+  Equality equality = Equality::none;
+};
+
+void append_compared(std::string& message, const Compared& compared) {
+  append_number(message, static_cast<std::uint64_t>(compared.equality));
+  const auto& difference = compared.difference;
+  append_number(message, difference ? 1 : 0);
+  if (!difference) return;
+  append_number(message, static_cast<std::uint64_t>(difference->what));
+  for (const std::string* const text : {&difference->name, &difference->a, &difference->b}) append_text(message, *text);
+  append_number(message, difference->values ? 1 : 0);
+  if (!difference->values) return;
+  const TensorDifference::Values& values = *difference->values;
+  append_number(message, values.different);
+  for (const double number : {values.max_absolute, values.rms, values.max_relative, values.signal_to_noise_db})
+    append_number(message, std::bit_cast<std::uint64_t>(number));
+}
+
+Compared read_compared(std::string_view& message) {
+  Compared compared;
+  compared.equality = static_cast<Equality>(read_number(message));
+  if (read_number(message) == 0) return compared;
+  TensorDifference difference;
+  difference.what = static_cast<TensorDifference::What>(read_number(message));
+  for (std::string* const text : {&difference.name, &difference.a, &difference.b}) *text = read_text(message);
+  if (read_number(message) != 0) {
+    TensorDifference::Values values;
+    values.different = read_number(message);
+    for (double* const number : {&values.max_absolute, &values.rms, &values.max_relative, &values.signal_to_noise_db})
+      *number = std::bit_cast<double>(read_number(message));
+    difference.values = values;
+  }
+  compared.difference = std::move(difference);
+  return compared;
+}
+
+// Gives each rank what the others have found. `dealt` has the rank of each tensor.
+void gather_compared(std::vector<Compared>& found, const std::vector<std::size_t>& dealt, Communicator& ranks) {
+  std::string own;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (dealt[i] == ranks.rank()) append_compared(own, found[i]);
+  }
+  const std::vector<std::string> messages = ranks.gather(own);
+  std::vector<std::string_view> left(messages.begin(), messages.end());
+  for (std::size_t i = 0; i < found.size(); ++i) found[i] = read_compared(left[dealt[i]]);
+}
+
+// `ranks` is null for a single rank.
 void compare_tensors(const Model& a, const Model& b, const std::vector<std::string>& ordered,
                      const DiffOptions& options, const Progress& progress, const ObserveTensor& observe,
-                     DiffReport& report) {
-  std::vector<std::optional<TensorDifference>> found(ordered.size());
-  std::atomic<std::size_t> equal_as_numbers = 0;
-  std::atomic<std::size_t> within_tolerance = 0;
-  std::uint64_t all_work = 0;
+                     Communicator* ranks, DiffReport& report) {
+  std::vector<Compared> found(ordered.size());
+  std::vector<std::uint64_t> work;
   for (const std::string& name : ordered) {
-    if (const Tensor* tensor = a.find(name)) all_work = saturating_add(all_work, measure_work(*tensor));
+    const Tensor* const tensor = a.find(name);
+    work.push_back(tensor == nullptr ? 0 : measure_work(*tensor));
   }
+  const std::vector<std::size_t> dealt =
+      ranks != nullptr ? deal_by_bytes(work, ranks->size()) : std::vector<std::size_t>(work.size());
+  const std::size_t rank = ranks != nullptr ? ranks->rank() : 0;
+  std::uint64_t all_work = 0;
+  for (std::size_t i = 0; i < work.size(); ++i) all_work = saturating_add(all_work, dealt[i] == rank ? work[i] : 0);
   Meter meter(progress, all_work);
   oneapi::tbb::parallel_for(std::size_t{0}, ordered.size(), [&](std::size_t i) {
+    if (dealt[i] != rank) return;
     const Tensor* left = a.find(ordered[i]);
     const Tensor* right = b.find(ordered[i]);
     if (left == nullptr || right == nullptr) {
       const auto describe_if_present = [](const Tensor* tensor) { return tensor == nullptr ? "-" : describe(*tensor); };
       const auto what = right == nullptr ? TensorDifference::What::only_in_a : TensorDifference::What::only_in_b;
-      found[i] =
+      found[i].difference =
           TensorDifference{ordered[i], what, describe_if_present(left), describe_if_present(right), std::nullopt};
       return;
     }
     const bool sparse = is_sparse(*left);  // progress through its bytes does not give progress through its elements
-    Equality equality = Equality::none;
     const auto compared = [&](std::uint64_t elements) {
       meter.advance(sparse ? 0 : count_compared_bytes(elements), ordered[i]);
     };
-    found[i] = compare(*left, *right, options, equality, compared, observe);
-    if (equality == Equality::numbers) ++equal_as_numbers;
-    if (equality == Equality::tolerance) ++within_tolerance;
+    found[i].difference = compare(*left, *right, options, found[i].equality, compared, observe);
     if (sparse) meter.advance(measure_work(*left), ordered[i]);
   });
+  if (ranks != nullptr) gather_compared(found, dealt, *ranks);
   for (const std::string& name : ordered) {
     const Tensor* left = a.find(name);
     const Tensor* right = b.find(name);
     if (left != nullptr && right != nullptr && !options.values) compare_attributes(*left, *right, report.fields);
   }
-  for (auto& difference : found) {
-    if (difference) {
-      report.tensors.push_back(std::move(*difference));
-    } else {
-      ++report.equal_tensors;
+  for (Compared& compared : found) {
+    if (compared.difference) {
+      report.tensors.push_back(std::move(*compared.difference));
+      continue;
     }
+    ++report.equal_tensors;
+    if (compared.equality == Equality::numbers) ++report.equal_as_numbers;
+    if (compared.equality == Equality::tolerance) ++report.within_tolerance;
   }
-  report.equal_as_numbers = equal_as_numbers;
-  report.within_tolerance = within_tolerance;
 }
 
 DiffReport compare_models(const Model& a, const Model& b, const std::vector<std::string>& names,
-                          const DiffOptions& options, const Progress& progress, const ObserveTensor& observe) {
+                          const DiffOptions& options, const Progress& progress, const ObserveTensor& observe,
+                          Communicator* ranks) {
   DiffReport report;
   if (!options.values) {
     compare_maps("card.", card_to_attributes(a.card), card_to_attributes(b.card), report.fields);
@@ -323,30 +379,42 @@ DiffReport compare_models(const Model& a, const Model& b, const std::vector<std:
     compare_vocabulary(a, b, report.fields);
     compare_maps("attributes.", a.attributes, b.attributes, report.fields);
   }
-  compare_tensors(a, b, names, options, progress, observe, report);
+  compare_tensors(a, b, names, options, progress, observe, ranks, report);
   return report;
 }
 
-}  // namespace
-
-DiffReport diff(const Model& a, const Model& b, const DiffOptions& options) { return diff_observed(a, b, options, {}); }
-
-DiffReport diff_observed(const Model& a, const Model& b, const DiffOptions& options, const ObserveTensor& observe) {
+DiffReport diff_models(const Model& a, const Model& b, const DiffOptions& options, const ObserveTensor& observe,
+                       Communicator* ranks) {
   if (!(options.tolerance >= 0))
     throw Error(ErrorKind::bad_argument, fmt::format("the tolerance is {}, expected 0 or more", options.tolerance));
   const std::vector<std::string> names = select_names(a, b, options);
   return run_naming_parts({&a, &b}, [&] {
-    if (!options.verify) return compare_models(a, b, names, options, options.progress, observe);
-    DigestCheck check({&a, &b}, [&](const Tensor& tensor) {
+    if (!options.verify) return compare_models(a, b, names, options, options.progress, observe, ranks);
+    const auto is_compared = [&](const Tensor& tensor) {
       return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr &&
              std::ranges::binary_search(names, std::string_view(tensor.name));
-    });
+    };
+    DigestCheck check({&a, &b}, is_compared, ranks);
     DiffReport report = check.run_checked(options.progress, [&](const Progress& watched) {
-      return compare_models(a, b, names, options, watched, observe);
+      return compare_models(a, b, names, options, watched, observe, ranks);
     });
     if (const auto unchecked = check.find_unchecked()) report.warnings.push_back(*unchecked);
     return report;
   });
+}
+
+}  // namespace
+
+DiffReport diff(const Model& a, const Model& b, const DiffOptions& options) {
+  return diff_models(a, b, options, {}, nullptr);
+}
+
+DiffReport diff(const Model& a, const Model& b, const DiffOptions& options, Communicator& ranks) {
+  return diff_models(a, b, options, {}, &ranks);
+}
+
+DiffReport diff_observed(const Model& a, const Model& b, const DiffOptions& options, const ObserveTensor& observe) {
+  return diff_models(a, b, options, observe, nullptr);
 }
 
 }  // namespace poise

@@ -8,6 +8,7 @@
 #include "bytes/checked.hpp"
 #include "io/extents.hpp"
 #include "ops/check_headers.hpp"
+#include "ops/ranks.hpp"
 #include "ops/shared_bytes.hpp"
 #include "pack/part_digest.hpp"
 
@@ -48,8 +49,9 @@ class DigestCheck::ItemCheck final : public Visitor {
   DigestClaim claim_;
 };
 
-DigestCheck::DigestCheck(const std::vector<const Model*>& models, const Wanted& is_wanted) {
+DigestCheck::DigestCheck(const std::vector<const Model*>& models, const Wanted& is_wanted, const Communicator* ranks) {
   for (const Model* model : models) add(*model, is_wanted);
+  if (ranks != nullptr) keep_share(*ranks);
   make_batches();
 }
 
@@ -86,6 +88,20 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
     note_unknown(claim.file->digest, [&] { return claim.file->what; });
     if (is_computable(claim.file->digest.algorithm)) add_item({claim.tensor, claim.part, claim.bytes, claim.file});
   }
+}
+
+void DigestCheck::keep_share(const Communicator& ranks) {
+  std::vector<std::uint64_t> sizes;
+  for (const Item& item : items_) sizes.push_back(item.blob->size());
+  const std::vector<std::size_t> dealt = deal_by_bytes(sizes, ranks.size());
+  std::vector<Item> own;
+  bytes_ = 0;
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    if (dealt[i] != ranks.rank()) continue;
+    bytes_ = saturating_add(bytes_, sizes[i]);
+    own.push_back(std::move(items_[i]));
+  }
+  items_ = std::move(own);
 }
 
 void DigestCheck::make_batches() {

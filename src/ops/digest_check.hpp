@@ -21,6 +21,7 @@
 #include <poise/model.hpp>
 #include <poise/progress.hpp>
 
+#include "cluster/communicator.hpp"
 #include "io/file_descriptor.hpp"
 #include "pack/scan.hpp"
 
@@ -30,8 +31,9 @@ class DigestCheck {
  public:
   using Wanted = std::function<bool(const Tensor&)>;
 
-  // Checks the digests of wanted tensors in the models' files. Borrowed: the models must outlive this.
-  DigestCheck(const std::vector<const Model*>& models, const Wanted& is_wanted);
+  // Checks the digests of wanted tensors in the models' files, or the share of this rank if there are several. `ranks`
+  // may be null. Borrowed: the models must outlive this.
+  DigestCheck(const std::vector<const Model*>& models, const Wanted& is_wanted, const Communicator* ranks = nullptr);
   DigestCheck(const DigestCheck&) = delete;
   DigestCheck& operator=(const DigestCheck&) = delete;
   // Cancels what is being computed.
@@ -83,6 +85,7 @@ class DigestCheck {
   };
 
   void add(const Model& model, const Wanted& is_wanted);
+  void keep_share(const Communicator& ranks);
   void make_batches();
   void start_batch() { batches_[started_++].scan.start(); }
   // Adds a share of work that the other workers have completed.

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/diff.hpp>
 #include <poise/hash.hpp>
 #include <poise/statistics.hpp>
 #include <poise/verify.hpp>
@@ -21,6 +22,8 @@
 namespace poise {
 
 ModelHash hash(const Model& model, const Progress& progress, Communicator& ranks);
+
+DiffReport diff(const Model& a, const Model& b, const DiffOptions& options, Communicator& ranks);
 
 ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options, Communicator& ranks);
 

@@ -101,6 +101,10 @@ class Runner:
             ["verify", str(damaged)],
             ["verify", str(cut)],
             ["verify", self.model],
+            ["diff", self.model, gguf, "--json"],
+            ["diff", self.model, zt, "--only", "*.self_attn.*", "--tolerance", "0.001"],
+            ["diff", zt, zt],
+            ["diff", gguf, str(damaged)],
         ):
             one = self.run([self.poise, *arguments])
             many = self.run(self.command(ranks, arguments))
