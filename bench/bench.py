@@ -98,8 +98,8 @@ class Bench:
             jobs.append(job())
         return statistics.median(limits[1:] or limits), statistics.median(jobs[1:] or jobs)
 
-    def measure_limit(self, job, path, threads, which="first"):
-        return json.loads(run([self.limits, job, path, threads], subprocess.PIPE)[2])[which]
+    def measure_limit(self, job, path, threads):
+        return json.loads(run([self.limits, job, path, threads], subprocess.PIPE)[2])["first"]
 
     def make_fresh_path(self, name):
         path = self.scratch / name
@@ -364,49 +364,31 @@ def bench_checks(bench, single, files):
     )
 
 
-def measure_speeds(bench, path, prompt, count):
-    tokens = ",".join(str(3 + i % 200) for i in range(prompt))
-    out = json.loads(run([bench.poise, "run", path, "--tokens", tokens, "-n", count, "--json"], subprocess.PIPE)[2])
-    return out["prompt_tokens_per_second"], out["decode_tokens_per_second"]
+def measure_model(bench, path, *options):
+    """Runs `poise bench`. Returns its report, and its jobs by name."""
+    report = json.loads(run([bench.poise, "bench", path, "-r", bench.rounds, "--json", *options], subprocess.PIPE)[2])
+    return report, {job["job"]: job for job in report["jobs"]}
 
 
-def bench_run(bench, model, files):
-    config = json.loads((model / "config.json").read_text())
-    hidden, layers, inner = config["hidden_size"], config["num_hidden_layers"], config["intermediate_size"]
-    keys = config["num_key_value_heads"] * hidden // config["num_attention_heads"]
-    weights = layers * (2 * hidden * hidden + 2 * hidden * keys + 3 * hidden * inner) + config["vocab_size"] * hidden
-    prompt_weights = weights - config["vocab_size"] * hidden
-    bytes_each = {"f16": 2, "bf16": 2, "qint8": 1, "qint4": 0.5, "group8": 1 + 4 / 128, "group4": 0.5 + 4 / 128}
-    for name, each in bytes_each.items():
+def bench_run(bench, files):
+    for name in ("f16", "bf16", "qint8", "qint4", "group8", "group4"):
         path = files.get("alt" if name == "bf16" else name)
         if path is None:
             continue
-        reads, decodes, prompts = [], [], []
-        for _ in range(bench.rounds + 1):
-            warm(path)
-            reads.append(measure_size(path) / bench.measure_limit("sum", path, 2, "again"))
-            decodes.append(measure_speeds(bench, path, 8, 24)[1])
-            prompts.append(measure_speeds(bench, path, 512, 1)[0])
-        roof = statistics.median(reads) / (weights * each)
-        decode = statistics.median(decodes)
+        report, jobs = measure_model(bench, path, "-p", 512, "-n", 24)
+        roof = report["read_bytes_per_second"] / report["bytes_per_token"]
+        decode, prompt = jobs["generate"]["tokens_per_second"], jobs["prompt"]
         bench.add_row(
             f"decode {name}",
             f"{decode:.1f} tokens/s",
-            "weights / mapped read-sum",
+            "weights / read rate",
             f"{roof:.1f}/s",
             f"{decode / roof:.2f}",
             "0.90",
         )
-        prompt = statistics.median(prompts)
-        bench.add_row(
-            f"prompt of 512, {name}",
-            f"{prompt:.0f} tokens/s",
-            "",
-            "",
-            "-",
-            "",
-            f"{format_number(2 * prompt_weights * prompt, 'FLOP')}/s",
-        )
+        flops = format_number(prompt["flops_per_second"], "FLOP")
+        rate = f"{prompt['tokens_per_second']:.0f} tokens/s"
+        bench.add_row(f"prompt of 512, {name}", rate, "", "", "-", "", f"{flops}/s")
 
 
 def make_without_window(model, directory):
@@ -421,25 +403,20 @@ def make_without_window(model, directory):
     return directory
 
 
-def bench_context(bench, model, single):
+def bench_context(bench, model):
     """Measures decoding with 8,192 positions, where each token reads the weights and the cache once."""
     config = json.loads((model / "config.json").read_text())
-    count, generated = 8160, 32
-    tokens = ",".join(str(3 + i % 200) for i in range(count))
-    numbers = 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * (count + generated)
+    depth, generated = 8160, 32
+    numbers = 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * (depth + generated)
     numbers *= config["hidden_size"] // config["num_attention_heads"]
     for name, each in (("f32", 4), ("f16", 2), ("q8", 1.125)):
-        command = [bench.poise, "run", model, "--tokens", tokens, "-n", generated, "--json", "--cache", name]
-        reads, decodes = [], []
-        for _ in range(bench.rounds):
-            warm(model)
-            reads.append(measure_size(single) / bench.measure_limit("sum", single, 2, "again"))
-            decodes.append(json.loads(run(command, subprocess.PIPE)[2])["decode_tokens_per_second"])
-        roof, decode = statistics.median(reads) / (measure_size(single) + numbers * each), statistics.median(decodes)
+        report, jobs = measure_model(bench, model, "-p", 0, "-n", generated, "-d", depth, "--cache", name)
+        roof = report["read_bytes_per_second"] / (report["bytes_per_token"] + numbers * each)
+        decode = jobs["generate"]["tokens_per_second"]
         bench.add_row(
             f"decode at 8,192, --cache {name}",
             f"{decode:.1f} tokens/s",
-            "weights and cache / read-sum",
+            "weights and cache / read rate",
             f"{roof:.1f}/s",
             f"{decode / roof:.2f}",
             "",
@@ -517,9 +494,9 @@ def main():
         if "checks" in jobs:
             bench_checks(bench, single, files)
         if "run" in jobs:
-            bench_run(bench, model, files)
+            bench_run(bench, files)
         if "context" in jobs:
-            bench_context(bench, make_without_window(model, args.data / "no-window"), single)
+            bench_context(bench, make_without_window(model, args.data / "no-window"))
         if "start" in jobs:
             bench_start(bench)
     finally:

@@ -561,6 +561,64 @@ poise_status poise_hash(const poise_model* model, const poise_hash_options* opti
                         int (*on_part)(void* user, const poise_part_hash* part), void* user, poise_model_hash* hash,
                         poise_error* error);
 
+// Describes the numbers of one tensor. Codes are decoded, booleans are 0 and 1, a sparse tensor has its zeros.
+typedef struct poise_tensor_statistics {
+  size_t size;
+  poise_text tensor;
+  poise_text type;     // how the elements are stored: "bf16", "q4_k", "sparse_csr f16"
+  poise_text problem;  // the reason why there are no numbers below; empty: there are
+  uint64_t elements;
+  double min;  // this and the next four cover the finite numbers; NaN without one
+  double max;
+  double mean;
+  double deviation;  // standard deviation, divided by the count
+  double rms;        // root of the mean square
+  uint64_t zeros;
+  uint64_t subnormals;
+  uint64_t nans;
+  uint64_t infinities;
+  uint64_t outliers;             // finite, and further from the mean than six standard deviations
+  uint64_t largest_channel;      // the index of the first dimension with the largest rms
+  double largest_channel_rms;    // NaN without a dimension or without finite numbers
+  double histogram_low;          // a sample of the numbers, in eight bins of equal width between these two;
+  double histogram_high;         // NaN without finite numbers
+  uint64_t histogram_counts[8];  // numbers outside count in the first and the last bin
+} poise_tensor_statistics;
+
+typedef struct poise_statistics_options {
+  size_t size;
+  const char* const* only;  // shell patterns of tensor names; none: all
+  size_t only_count;
+  const char* const* skip;
+  size_t skip_count;
+  poise_progress progress;
+} poise_statistics_options;
+#define POISE_STATISTICS_OPTIONS_INIT \
+  { sizeof(poise_statistics_options), NULL, 0, NULL, 0, POISE_PROGRESS_INIT }
+
+// Computes the statistics of all tensors, and passes them to on_tensor with `user`, in the model's order. Reads every
+// byte, and does not check digests. POISE_BAD_ARGUMENT for a pattern that matches no tensor; POISE_INVALID_FILE for a
+// part that cannot be decoded.
+poise_status poise_compute_statistics(const poise_model* model, const poise_statistics_options* options,
+                                      int (*on_tensor)(void* user, const poise_tensor_statistics* tensor), void* user,
+                                      poise_error* error);
+
+typedef struct poise_report_options {
+  size_t size;
+  const char* against;  // path of the model that this one was made from; NULL: the page compares with no model
+  poise_progress progress;
+  poise_io io;
+  int32_t overwrite;  // not 0: replace a page that exists
+} poise_report_options;
+#define POISE_REPORT_OPTIONS_INIT \
+  { sizeof(poise_report_options), NULL, POISE_PROGRESS_INIT, POISE_IO_MAP, 0 }
+
+// Writes one page of HTML about a model, for a browser (docs/report.md). Faults of the data are part of the page, which
+// appears whole or not at all. `bytes`, its size, may be NULL. POISE_BAD_ARGUMENT for a page that exists or is an
+// input.
+poise_status poise_write_report(const char* path, const char* page, const poise_report_options* options,
+                                uint64_t* bytes, poise_error* error);
+
 // Chooses how a format stores parts. POISE_BAD_ARGUMENT for a setting that the format lacks.
 typedef struct poise_storage {
   size_t size;

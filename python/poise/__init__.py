@@ -30,7 +30,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._model import Model, open, open_bytes
-from ._operations import convert, diff, edit, formats, hash, plan, save, verify
+from ._operations import convert, diff, edit, formats, hash, plan, report, save, stats, verify
 from ._perplexity import PerplexityResult, perplexity
 from ._poise import TextStream, Tokenizer, Vocabulary, chat_templates, read_tokenizer
 from ._reports import (
@@ -46,6 +46,7 @@ from ._reports import (
     PlannedTensor,
     Quantized,
     TensorDifference,
+    TensorStatistics,
     VerifyReport,
 )
 from ._safe_open import safe_open
@@ -93,6 +94,7 @@ __all__ = [
     "Tensor",
     "TensorDifference",
     "TensorSpec",
+    "TensorStatistics",
     "TextStream",
     "Tokenizer",
     "UnsupportedError",
@@ -116,11 +118,13 @@ __all__ = [
     "plan",
     "quantize",
     "read_tokenizer",
+    "report",
     "safe_open",
     "save",
     "serialize",
     "serialize_file",
     "serialize_file_threadable",
+    "stats",
     "verify",
 ]
 

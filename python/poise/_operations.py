@@ -1,4 +1,4 @@
-"""Operations on whole files: save, convert, plan, verify, hash, diff, edit."""
+"""Operations on whole files: save, convert, plan, verify, hash, stats, report, diff, edit."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from ._reports import (
     PlannedTensor,
     Quantized,
     TensorDifference,
+    TensorStatistics,
     VerifyReport,
 )
 from ._types import Arrays, ConvertOptions, Function, Path, Patterns, Progress, SaveOptions, add_options
@@ -237,6 +238,42 @@ def hash(model: Model | Path | Arrays, *, progress: Progress = None) -> ModelHas
     opened = _open_model(model)
     with show_progress(progress, "hash") as callback:
         return ModelHash(**_poise.hash(opened._core, callback))
+
+
+def stats(
+    model: Model | Path | Arrays,
+    *,
+    only: Patterns | None = None,
+    skip: Patterns | None = None,
+    progress: Progress = None,
+) -> list[TensorStatistics]:
+    """Computes statistics of the numbers of each tensor, in the model's order.
+
+    model: a Model, a path, or a dict of arrays. only, skip: a pattern or a list of patterns of names. progress: as in
+    convert(). Does not check digests. Raises BadArgumentError for a pattern that matches no tensor.
+    """
+    options = {name: _make_list(given) for name, given in (("only", only), ("skip", skip)) if given is not None}
+    opened = _open_model(model)
+    with show_progress(progress, "stats") as callback:
+        return [TensorStatistics(**one) for one in _poise.stats(opened._core, options, callback)]
+
+
+def report(
+    path: Path,
+    page: Path,
+    *,
+    against: Path | None = None,
+    overwrite: bool = False,
+    io: str = "map",
+    progress: Progress = None,
+) -> int:
+    """Writes one page of HTML about a model, for a browser, and returns its size in bytes (docs/report.md).
+
+    against: the model that this one was made from: the page then shows what differs, and what quantizing cost.
+    overwrite: replace a page that exists. io, progress: as in convert(). Faults of the data are part of the page.
+    """
+    with show_progress(progress, "report") as callback:
+        return _poise.report(path, page, against, overwrite, io, callback)
 
 
 def diff(

@@ -164,6 +164,33 @@ class ModelHash(_Short):
 
 
 @dataclass(frozen=True)
+class TensorStatistics:
+    """Statistics of the numbers of a tensor. Codes are decoded, booleans are 0 and 1, a sparse tensor has its zeros.
+
+    min to rms cover the finite numbers; they are NaN if there are none.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    type: str  #: how the elements are stored: "bf16", "q4_k", "sparse_csr f16"
+    elements: int
+    problem: str  #: the reason why there are no numbers; empty: there are
+    min: float
+    max: float
+    mean: float
+    std: float  #: standard deviation, divided by the count
+    rms: float
+    zeros: int
+    subnormals: int
+    nans: int
+    infinities: int
+    outliers: int  #: finite, and further from the mean than six standard deviations
+    largest_channel: tuple[int, float] | None  #: the index of the first dimension with the largest rms, and that rms
+    #: low, high, and a sample of the numbers counted in eight bins of equal width between them
+    histogram: tuple[float, float, tuple[int, ...]] | None
+
+
+@dataclass(frozen=True)
 class FieldDifference:
     """A field of card, configuration, vocabulary or attributes that differs."""
 

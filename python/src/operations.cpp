@@ -1,5 +1,5 @@
-// Operations on whole files: convert, save, plan, verify, hash, diff, edit. Options are a dict with keywords of
-// Python's functions; reports are dicts.
+// Operations on whole files: convert, save, plan, verify, hash, stats, report, diff, edit. Options are a dict with
+// keywords of Python's functions; reports are dicts.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -12,6 +12,8 @@
 #include <poise/edit.hpp>
 #include <poise/format.hpp>
 #include <poise/hash.hpp>
+#include <poise/report.hpp>
+#include <poise/statistics.hpp>
 #include <poise/values.hpp>
 #include <poise/verify.hpp>
 
@@ -185,6 +187,12 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
     {"io", [](const Given& given, ConvertOptions& to) { to.read.io = parse_io(given); }},
 });
 
+// The keywords of stats().
+constexpr std::array kStatisticsOptions = std::to_array<Option<StatisticsOptions>>({
+    {"only", [](const Given& given, StatisticsOptions& to) { to.only = given.patterns(); }},
+    {"skip", [](const Given& given, StatisticsOptions& to) { to.skip = given.patterns(); }},
+});
+
 // The keywords of diff().
 constexpr std::array kDiffOptions = std::to_array<Option<DiffOptions>>({
     {"only", [](const Given& given, DiffOptions& to) { to.only = given.patterns(); }},
@@ -346,6 +354,45 @@ py::dict hash_model(const Owner& owner, const py::object& progress) {
                   "content"_a = result.content.empty() ? py::object(py::none()) : make_text(result.content));
 }
 
+py::list compute_model_statistics(const Owner& owner, const py::dict& given, const py::object& progress) {
+  using namespace py::literals;
+  auto options = parse_options<StatisticsOptions>(given, kStatisticsOptions);
+  const auto model = owner->use();
+  LongCall call(progress);
+  options.progress = call.progress();
+  const ModelStatistics found = call.run([&] { return compute_statistics(*model, options); });
+  py::list tensors;
+  for (const TensorStatistics& tensor : found.tensors) {
+    py::dict entry("name"_a = make_text(tensor.name), "shape"_a = to_tuple(tensor.shape),
+                   "type"_a = make_text(tensor.type), "elements"_a = tensor.elements,
+                   "problem"_a = make_text(tensor.problem), "min"_a = tensor.min, "max"_a = tensor.max,
+                   "mean"_a = tensor.mean, "std"_a = tensor.deviation, "rms"_a = tensor.rms, "zeros"_a = tensor.zeros,
+                   "subnormals"_a = tensor.subnormals, "nans"_a = tensor.nans, "infinities"_a = tensor.infinities,
+                   "outliers"_a = tensor.outliers, "largest_channel"_a = py::none(), "histogram"_a = py::none());
+    if (tensor.largest_channel)
+      entry["largest_channel"] = py::make_tuple(tensor.largest_channel->index, tensor.largest_channel->rms);
+    if (tensor.histogram) {
+      const Histogram& histogram = *tensor.histogram;
+      entry["histogram"] = py::make_tuple(histogram.low, histogram.high, py::tuple(py::cast(histogram.counts)));
+    }
+    tensors.append(entry);
+  }
+  return tensors;
+}
+
+std::uint64_t write_model_report(const py::object& given, const py::object& given_page, const py::object& against,
+                                 const py::object& overwrite, const py::object& io, const py::object& progress) {
+  const fs::path path = parse_path(given);
+  const fs::path page = parse_path(given_page);
+  ReportOptions options;
+  if (!against.is_none()) options.against = parse_path(against);
+  options.overwrite = parse_truth("overwrite", overwrite);
+  options.read.io = parse_io(Given("io", io));
+  LongCall call(progress);
+  options.progress = call.progress();
+  return call.run([&] { return write_report(path, page, options); });
+}
+
 py::dict diff_models(const Owner& a, const Owner& b, const py::dict& given, const py::object& progress) {
   using namespace py::literals;
   auto options = parse_options<DiffOptions>(given, kDiffOptions);
@@ -443,6 +490,9 @@ void declare_operations(py::module_& module) {
   module.def("plan_model", &plan_model, py::arg("model").none(false), py::arg("to"), py::arg("options"));
   module.def("verify", &verify_file);
   module.def("hash", &hash_model, py::arg("model").none(false), py::arg("progress"));
+  module.def("stats", &compute_model_statistics, py::arg("model").none(false), py::arg("options"), py::arg("progress"));
+  module.def("report", &write_model_report, py::arg("path"), py::arg("page"), py::arg("against"), py::arg("overwrite"),
+             py::arg("io"), py::arg("progress"));
   module.def("diff", &diff_models, py::arg("a").none(false), py::arg("b").none(false), py::arg("options"),
              py::arg("progress"));
   module.def("edit", &edit_file);

@@ -1,5 +1,10 @@
+// Calls that read or write whole files: verify, hash, statistics, report, convert.
+#include <algorithm>
+#include <limits>
 
 #include <poise/hash.hpp>
+#include <poise/report.hpp>
+#include <poise/statistics.hpp>
 #include <poise/verify.hpp>
 
 #include "capi/face.hpp"
@@ -88,6 +93,32 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   return options;
 }
 
+poise_tensor_statistics to_c_statistics(const poise::TensorStatistics& tensor) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  poise_tensor_statistics out{};
+  out.size = sizeof(out);
+  out.tensor = lend(tensor.name);
+  out.type = lend(tensor.type);
+  out.problem = lend(tensor.problem);
+  out.elements = tensor.elements;
+  out.min = tensor.min;
+  out.max = tensor.max;
+  out.mean = tensor.mean;
+  out.deviation = tensor.deviation;
+  out.rms = tensor.rms;
+  out.zeros = tensor.zeros;
+  out.subnormals = tensor.subnormals;
+  out.nans = tensor.nans;
+  out.infinities = tensor.infinities;
+  out.outliers = tensor.outliers;
+  out.largest_channel = tensor.largest_channel ? tensor.largest_channel->index : 0;
+  out.largest_channel_rms = tensor.largest_channel ? tensor.largest_channel->rms : kNone;
+  out.histogram_low = tensor.histogram ? tensor.histogram->low : kNone;
+  out.histogram_high = tensor.histogram ? tensor.histogram->high : kNone;
+  if (tensor.histogram) std::ranges::copy(tensor.histogram->counts, out.histogram_counts);
+  return out;
+}
+
 std::string make_details_json(const poise::ConvertReport& report) {
   Value::Array quantized;
   for (const poise::ConvertReport::Quantized& tensor : report.quantized) {
@@ -148,6 +179,36 @@ poise_status poise_hash(const poise_model* model, const poise_hash_options* opti
     copy_text(found.model, out.sha256);
     copy_text(found.content, out.content);
     copy_struct_out(hash, "hash", out);
+  });
+}
+
+poise_status poise_compute_statistics(const poise_model* model, const poise_statistics_options* options,
+                                      int (*on_tensor)(void* user, const poise_tensor_statistics* tensor), void* user,
+                                      poise_error* error) {
+  return catch_errors(error, [&] {
+    if (on_tensor == nullptr) refuse("on_tensor is NULL");
+    const poise_statistics_options chosen = read_options_or(options, POISE_STATISTICS_OPTIONS_INIT);
+    const poise::ModelStatistics found = poise::compute_statistics(
+        dereference(model, "model").model, {.only = read_patterns(chosen.only, chosen.only_count, "only"),
+                                            .skip = read_patterns(chosen.skip, chosen.skip_count, "skip"),
+                                            .progress = convert_progress(chosen.progress)});
+    for (const poise::TensorStatistics& tensor : found.tensors) {
+      const poise_tensor_statistics c_value = to_c_statistics(tensor);
+      if (on_tensor(user, &c_value) != 0) throw_cancelled();
+    }
+  });
+}
+
+poise_status poise_write_report(const char* path, const char* page, const poise_report_options* options,
+                                uint64_t* bytes, poise_error* error) {
+  return catch_errors(error, [&] {
+    const poise_report_options chosen = read_options_or(options, POISE_REPORT_OPTIONS_INIT);
+    const std::uint64_t written = poise::write_report(require_text(path, "path"), require_text(page, "page"),
+                                                      {.against = copy_optional_text(chosen.against).value_or(""),
+                                                       .overwrite = chosen.overwrite != 0,
+                                                       .read = read_options(chosen.io),
+                                                       .progress = convert_progress(chosen.progress)});
+    if (bytes != nullptr) *bytes = written;
   });
 }
 

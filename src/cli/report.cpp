@@ -51,11 +51,11 @@ void report(const ReportArguments& arguments) {
   if (writes_stream && ::isatty(STDOUT_FILENO) != 0)
     throw Error(ErrorKind::bad_argument, "\"-o -\" writes the page to standard output, which is a terminal");
   if (!writes_stream) FileOutput::require_possible(arguments.output, arguments.force, list_inputs(arguments));
-  ReportOptions options{arguments.read, make_progress(arguments.progress, "report"), POISE_VERSION, {}};
-  const Input input = open_input(arguments.path, arguments.read);
+  ReportOptions options{.read = arguments.read, .progress = make_progress(arguments.progress, "report")};
+  ReportInputs inputs{open_input(arguments.path, arguments.read), {}};
   if (!arguments.against.empty())
-    add_path_to_errors(arguments.against, [&] { options.against = open_input(arguments.against, arguments.read); });
-  const std::string page = make_report(input, options);
+    add_path_to_errors(arguments.against, [&] { inputs.against = open_input(arguments.against, arguments.read); });
+  const std::string page = make_report(inputs, options);
   options.progress = {};  // erases the bar
   if (writes_stream) {
     StreamOutput output(STDOUT_FILENO, "standard output");

@@ -17,9 +17,11 @@
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "codec/block_fields.hpp"
 #include "formats/format.hpp"
 #include "io/streams.hpp"
 #include "ops/conversion.hpp"
+#include "tensor/block_layout.hpp"
 #include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/sparse.hpp"
@@ -172,8 +174,30 @@ void print_places(const Tensor& tensor) {
   fmt::print("{}", table.text());
 }
 
+// Prints each field of the blocks, such as scales and codes, as an array with a row for each block.
+void print_blocks(const Tensor& tensor, const BlockType& type) {
+  const Part& data = tensor.require("data");
+  const std::uint64_t blocks = data.blob->size() / type.bytes;
+  std::uint64_t offset = 0;
+  for (const BlockField& field : list_block_fields(type)) {
+    const std::uint64_t bytes = info(field.dtype).bits / 8;
+    Strided place{.shape = {blocks}, .strides = {static_cast<std::int64_t>(type.bytes)}, .offset = offset};
+    place.item_bytes = static_cast<unsigned>(bytes);
+    if (field.count > 1) {
+      place.shape.push_back(field.count);
+      place.strides.push_back(static_cast<std::int64_t>(bytes));
+    }
+    fmt::print("\n{}\n", field.name);
+    const Shape shape = place.shape;
+    fmt::print("{}\n",
+               format_dense(make_slice(make_dense("", shape, field.dtype, make_strided_blob(data.blob, place)), "")));
+    offset += field.count * bytes;
+  }
+}
+
 // Prints each part as a row of its numbers: codes, scales, indices.
 void print_parts(const Tensor& tensor) {
+  if (const BlockType* const type = get_block_type(tensor.layout)) return print_blocks(tensor, *type);
   for (const Part& part : tensor.parts) {
     const DType dtype = part.dtype == DType::unknown || part.dtype == DType::qint8 || part.dtype == DType::qint4 ||
                                 info(part.dtype).kind == DTypeKind::complex

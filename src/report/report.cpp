@@ -1,10 +1,11 @@
-// make_report: reads a model, and writes what it finds into the page.
+// make_report, write_report: a page with the content of a model, and what reading it finds.
 //
 // verify() reads the parts in batches; while a batch is in the page cache, its tensors become numbers and maps.
 #include "report/report.hpp"
 
 #include <algorithm>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -14,6 +15,7 @@
 
 #include "bytes/checked.hpp"
 #include "formats/format.hpp"
+#include "io/sink.hpp"
 #include "ops/check_hub.hpp"
 #include "ops/tensor_details.hpp"
 #include "ops/verify_input.hpp"
@@ -62,14 +64,14 @@ std::uint64_t count_bytes(const Model& model) {
 
 class Report {
  public:
-  Report(const Input& input, const ReportOptions& options)
+  Report(const ReportInputs& inputs, const ReportOptions& options)
       : options_(options),
-        input_(input),
-        model_(open_with_format(input, options.read).model),
+        input_(inputs.model),
+        model_(open_with_format(input_, options.read).model),
         tensors_(model_),
         progress_(options.progress, 2 * count_bytes(model_)) {
-    if (!options.against) return;
-    other_ = open_with_format(*options.against, options.read).model;
+    if (!inputs.against) return;
+    other_ = open_with_format(*inputs.against, options.read).model;
     // The comparison counts float32 numbers.
     for (const Tensor& tensor : other_->tensors()) progress_.add(checked_mul(tensor.elements(), 4).value_or(0));
   }
@@ -86,7 +88,7 @@ class Report {
     page.tensors = deflate_bytes(columns.take_json());
     page.maps = deflate_bytes(columns.take_maps());
     Attributes data = describe_model(model_);
-    data.set("poise", options_.version);
+    data.set("poise", POISE_VERSION);
     data.set("verify", describe_findings(verified));
     data.set("memory", describe_memory(model_));
     data.set("chat", describe_chat(model_));
@@ -176,6 +178,22 @@ class Report {
 
 }  // namespace
 
-std::string make_report(const Input& input, const ReportOptions& options) { return Report(input, options).make(); }
+std::string make_report(const ReportInputs& inputs, const ReportOptions& options) {
+  return Report(inputs, options).make();
+}
+
+std::uint64_t write_report(const std::filesystem::path& path, const std::filesystem::path& page,
+                           const ReportOptions& options) {
+  std::vector<std::filesystem::path> paths = {path};
+  if (!options.against.empty()) paths.push_back(options.against);
+  FileOutput::require_possible(page, options.overwrite, paths);
+  ReportInputs inputs{open_input(path, options.read), {}};
+  if (!options.against.empty()) inputs.against = open_input(options.against, options.read);
+  const std::string text = make_report(inputs, options);
+  FileOutput output(page, options.overwrite, paths);
+  output.main().write(std::as_bytes(std::span(text)));
+  output.commit();
+  return text.size();
+}
 
 }  // namespace poise

@@ -102,6 +102,11 @@ static void reading(void) {
   poise_model_free(model);
 }
 
+static int on_statistics(void* user, const poise_tensor_statistics* tensor) {
+  (void)user;
+  return tensor == NULL;
+}
+
 static void doing(void) {
   poise_model* model = open_example();
   poise_writer* writer = NULL;
@@ -112,6 +117,10 @@ static void doing(void) {
   token.text.size = 1;
   NO_NULL("path", poise_verify(NULL, NULL, NULL, NULL, NULL, &error));
   NO_NULL("model", poise_hash(NULL, NULL, NULL, NULL, NULL, &error));
+  NO_NULL("model", poise_compute_statistics(NULL, NULL, on_statistics, NULL, &error));
+  NO_NULL("on_tensor", poise_compute_statistics(model, NULL, NULL, NULL, &error));
+  NO_NULL("path", poise_write_report(NULL, "x", NULL, NULL, &error));
+  NO_NULL("page", poise_write_report("x", NULL, NULL, NULL, &error));
   NO_NULL("input", poise_convert(NULL, "x", NULL, NULL, &error));
   NO_NULL("output", poise_convert("x", NULL, NULL, NULL, &error));
   NO_NULL("path", poise_writer_create(NULL, NULL, NULL, &writer, &error));

@@ -43,6 +43,11 @@ static void understands_newer_structs_inside_of_options(void) {
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), scratch("x.zt"), &options, NULL, &error));
 }
 
+static int on_statistics(void* user, const poise_tensor_statistics* tensor) {
+  (void)user;
+  return tensor == NULL;
+}
+
 // The library sets fields that it does not have to 0, and does not touch bytes after the caller's struct.
 static void fills_newer_structs(void) {
   struct {
@@ -141,6 +146,10 @@ static void refuses_structs_without_a_size(void) {
   NO_SIZE(poise_verify_options, POISE_VERIFY_OPTIONS_INIT, poise_verify(input, &value, NULL, NULL, NULL, &error));
   NO_SIZE(poise_verify_report, POISE_VERIFY_REPORT_INIT, poise_verify(input, NULL, NULL, NULL, &value, &error));
   NO_SIZE(poise_hash_options, POISE_HASH_OPTIONS_INIT, poise_hash(model, &value, NULL, NULL, NULL, &error));
+  NO_SIZE(poise_statistics_options, POISE_STATISTICS_OPTIONS_INIT,
+          poise_compute_statistics(model, &value, on_statistics, NULL, &error));
+  NO_SIZE(poise_report_options, POISE_REPORT_OPTIONS_INIT,
+          poise_write_report(example("nano-mistral"), scratch("x.html"), &value, NULL, &error));
   NO_SIZE(poise_model_hash, POISE_MODEL_HASH_INIT, poise_hash(model, NULL, NULL, NULL, &value, &error));
   convert.size = 0;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(input, scratch("none.zt"), &convert, NULL, &error));

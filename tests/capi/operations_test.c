@@ -1,4 +1,4 @@
-// Verify, hash, convert: results, callbacks, cancelling.
+// Verify, hash, statistics, report, convert: results, callbacks, cancelling.
 #include <stdlib.h>
 
 #include "check.h"
@@ -73,6 +73,57 @@ static void verifies(void) {
   CHECK_STATUS(POISE_NOT_FOUND, poise_verify(scratch("absent"), NULL, NULL, NULL, &report, &error));
   poise_model_free(model);
   free(file);
+}
+
+static int on_statistics(void* user, const poise_tensor_statistics* tensor) {
+  calls* seen = user;
+  CHECK(tensor->size == sizeof *tensor && tensor->problem.size == 0);
+  snprintf(seen->text, sizeof seen->text, "%.*s %.*s %d %.6f %.6f %.9f %.9f %.9f %d", POISE_TEXT(tensor->tensor),
+           POISE_TEXT(tensor->type), (int)tensor->elements, tensor->min, tensor->max, tensor->mean, tensor->deviation,
+           tensor->rms, (int)tensor->zeros);
+  seen->offset = 0;
+  for (int i = 0; i < 8; ++i) seen->offset += tensor->histogram_counts[i];
+  return ++seen->count == seen->stop_at;
+}
+
+// The expected numbers are those of NumPy in float64 over the tensor's bytes in the file.
+static void computes_statistics(void) {
+  const char* const only[] = {"model.norm.weight"};
+  const char* const none[] = {"no such tensor"};
+  poise_statistics_options options = POISE_STATISTICS_OPTIONS_INIT;
+  poise_model* model = open_example();
+  calls seen = {0, 0, 0, ""};
+  options.only = only;
+  options.only_count = 1;
+  CHECK_OK(poise_compute_statistics(model, &options, on_statistics, &seen, &error));
+  CHECK(seen.count == 1 && seen.offset == 128);
+  CHECK(strcmp(seen.text, "model.norm.weight bf16 128 1.445312 1.984375 1.792480469 0.103436134 1.795462410 0") == 0);
+  options.only = none;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_compute_statistics(model, &options, on_statistics, &seen, &error));
+  seen.count = 0;
+  seen.stop_at = 2;
+  CHECK_STATUS(POISE_CANCELLED, poise_compute_statistics(model, NULL, on_statistics, &seen, &error));
+  CHECK(seen.count == 2);
+  poise_model_free(model);
+}
+
+static void writes_reports(void) {
+  poise_report_options options = POISE_REPORT_OPTIONS_INIT;
+  uint64_t bytes = 0;
+  size_t size;
+  unsigned char* page;
+  options.against = example("nano-mistral");
+  CHECK_OK(poise_write_report(example("nano-mistral"), scratch("report.html"), &options, &bytes, &error));
+  page = read_file(scratch("report.html"), &size);
+  CHECK(size == bytes && memcmp(page, "<!DOCTYPE html>", 15) == 0);
+  CHECK_STATUS(POISE_BAD_ARGUMENT,
+               poise_write_report(example("nano-mistral"), scratch("report.html"), &options, &bytes, &error));
+  options.overwrite = 1;
+  CHECK_OK(poise_write_report(example("nano-mistral"), scratch("report.html"), &options, NULL, &error));
+  options.against = scratch("no such model");
+  CHECK_STATUS(POISE_NOT_FOUND,
+               poise_write_report(example("nano-mistral"), scratch("x.html"), &options, &bytes, &error));
+  free(page);
 }
 
 // The expected digest is that of Python's hashlib over the tensor's bytes in the file.
@@ -360,6 +411,8 @@ static void refuses_warnings_when_asked_to(void) {
 void test_operations(void) {
   verifies();
   hashes();
+  computes_statistics();
+  writes_reports();
   merges();
   renames_and_cuts();
   converts();

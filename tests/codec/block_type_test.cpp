@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "codec/block_fields.hpp"
 #include "codec/blocks/half.hpp"
 #include "numeric/float_formats.hpp"
 #include "pack/digest.hpp"
@@ -340,6 +341,14 @@ TEST_P(BlockCodecs, LoseLittle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Codec, BlockCodecs, every_instruction_set(), instruction_set_name);
+
+TEST(BlockFields, FillTheBlocksOfEveryType) {
+  for (const BlockType& type : list_block_types()) {
+    std::size_t bytes = 0;
+    for (const BlockField& field : list_block_fields(type)) bytes += field.count * info(field.dtype).bits / 8;
+    EXPECT_EQ(bytes, type.bytes) << type.name;
+  }
+}
 
 }  // namespace
 }  // namespace poise

@@ -91,6 +91,36 @@ def test_hash_is_sha256_of_the_parts(nano, tmp_path):
     assert poise.hash({"a": b"x"}).parts[("a", "data")] == hashlib.sha256(b"x").hexdigest()
 
 
+def test_stats_equal_numpy(nano):
+    for tensor in poise.stats(nano, only=["*.mlp.*", "lm_head.*"], skip="*.1.*"):
+        numbers = nano[tensor.name].numpy("f32").astype(np.float64)
+        assert tensor.shape == numbers.shape and tensor.type == "bf16" and tensor.elements == numbers.size
+        assert (tensor.min, tensor.max, tensor.zeros) == (numbers.min(), numbers.max(), (numbers == 0).sum())
+        expected = (numbers.mean(), numbers.std(), np.sqrt((numbers**2).mean()))
+        assert (tensor.mean, tensor.std, tensor.rms) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        channels = np.sqrt((numbers**2).mean(axis=1))
+        assert tensor.largest_channel == (channels.argmax(), pytest.approx(channels.max()))
+        low, high, counts = tensor.histogram
+        assert low < high and len(counts) == 8 and 0 < sum(counts) <= numbers.size
+    odd = poise.stats({"a": np.array([np.nan, np.inf], np.float32), "b": np.array([1 + 1j])})
+    assert odd[0].nans == odd[0].infinities == 1 and np.isnan(odd[0].mean) and odd[0].histogram is None
+    assert "complex" in odd[1].problem and odd[1].largest_channel is None
+    with pytest.raises(poise.BadArgumentError, match="no such"):
+        poise.stats(nano, only="no such")
+
+
+def test_report(nano, tmp_path):
+    page = tmp_path / "page.html"
+    size = poise.report(nano.path, page, against=nano.path)
+    assert size == page.stat().st_size and page.read_bytes().startswith(b"<!DOCTYPE html>")
+    with pytest.raises(FileExistsError):
+        poise.report(nano.path, page)
+    poise.report(nano.path, page, overwrite=True)
+    with pytest.raises(FileNotFoundError):
+        poise.report(nano.path, tmp_path / "b.html", against=tmp_path / "no model")
+    assert not (tmp_path / "b.html").exists()
+
+
 def test_diff(nano):
     left = {"a": np.array([1.0, 2, 3], np.float32), "b": b"x"}
     right = {"a": np.array([1.0, 2.5, 3], np.float32), "c": b"x"}
@@ -170,6 +200,8 @@ def test_progress(nano, tmp_path):
         lambda stop: poise.convert(nano.path, tmp_path / "b.zt", progress=stop),
         lambda stop: poise.verify(nano.path, progress=stop),
         lambda stop: poise.hash(nano, progress=stop),
+        lambda stop: poise.stats(nano, progress=stop),
+        lambda stop: poise.report(nano.path, tmp_path / "a.html", progress=stop),
         lambda stop: poise.diff(nano, tmp_path / "a.zt", progress=stop),
     ):
         with pytest.raises(poise.CancelledError):

@@ -1,0 +1,23 @@
+// The fields of ggml's blocks: scales, codes and their high bits, each an array of numbers within the block.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include <poise/dtype.hpp>
+
+#include "codec/block_type.hpp"
+
+namespace poise {
+
+struct BlockField {
+  std::string_view name;  // as in ggml's struct: "d" is a scale, "qs" are codes, "qh" high bits of codes
+  DType dtype;
+  std::size_t count;  // of numbers in a block
+};
+
+// Returns the fields in their order. They follow each other without padding.
+std::span<const BlockField> list_block_fields(const BlockType& type);
+
+}  // namespace poise
