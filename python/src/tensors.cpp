@@ -205,7 +205,7 @@ void give_back(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->int
 
 PyObject* get_item_for_c(PyObject* self, Py_ssize_t index) { return PyObject_CallMethod(self, "_item", "n", index); }
 
-// Makes C code that uses instances of a class as sequences call their _item() instead of __getitem__().
+// Sets the item function of a class for C code: PySequence_GetItem() then calls _item() instead of __getitem__().
 void give_items(const py::type& type) {
   if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
                         reinterpret_cast<PyTypeObject*>(py::type::of<Elements>().ptr())))

@@ -74,7 +74,8 @@ PyTokenizer read_tokenizer(const py::object& given) {
 
 PyTokenizer open_tokenizer(const py::object& given) {
   if (py::isinstance<OpenModel>(given)) return make_model_tokenizer(given.cast<Owner>());
-  if (py::hasattr(given, "_core")) return open_tokenizer(given.attr("_core"));  // poise.Model's
+  if (py::hasattr(given, "_core"))
+    return open_tokenizer(given.attr("_core"));  // a poise.Model, whose _core is an OpenModel
   return read_tokenizer(given);
 }
 

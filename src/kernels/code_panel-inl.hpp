@@ -48,7 +48,7 @@ struct CodePutter {
 
   HWY_INLINE Codes load(std::size_t at) const { return LoadRows(CodeTag(), rows, start + at); }
 
-  // Puts the i-th sixteen columns.
+  // Writes the codes of the i-th sixteen columns to their places in the panel.
   HWY_INLINE void put(Codes codes, std::size_t i) const {
     const hn::Repartition<std::uint32_t, CodeTag> words;
     std::uint8_t* const to = out + 16 * i * places->column_step;

@@ -24,14 +24,14 @@ using Bytes = const std::uint8_t*;
 using hn::LoadU;
 using hn::MulAdd;
 
-// Each loader makes a vector of float32 from a row's elements, beginning at an index; `bytes(n)` is the size of n
+// Each loader makes a vector of float32 from a row's elements, beginning at an index; `count_bytes(n)` is the size of n
 // elements.
 
 // Returns the last `count` elements of a row, padded with what zero bytes decode to.
 template <typename Loader>
 HWY_INLINE auto LoadTail(const Loader& loader, Bytes row, std::size_t i, std::size_t count) {
   HWY_ALIGN std::uint8_t buffer[4 * kMaxLanes] = {};
-  std::memcpy(buffer, row + Loader::bytes(i), Loader::bytes(count));
+  std::memcpy(buffer, row + Loader::count_bytes(i), Loader::count_bytes(count));
   return loader(buffer, 0);
 }
 
@@ -50,7 +50,7 @@ HWY_INLINE void DecodeElements(const Loader& loader, Bytes row, std::size_t begi
 template <typename Loader>
 void DecodeRows(const StoredRows& matrix, const DecodedPart& part) {
   const Loader loader(matrix);
-  const std::size_t row_bytes = Loader::bytes(matrix.columns);
+  const std::size_t row_bytes = Loader::count_bytes(matrix.columns);
   for (std::size_t r = part.first; r < part.last; ++r) {
     const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * row_bytes;
     DecodeElements(loader, row, part.begin, part.count, part.out + (r - part.first) * part.stride);
@@ -84,7 +84,7 @@ HWY_INLINE void SumProducts(const Loader& loader, const Bytes* rows, std::size_t
       for (std::size_t r = 0; r < kRows; ++r) sum[t][r] = MulAdd(weight[r], in, sum[t][r]);
     }
   };
-  const std::size_t step = Loader::bytes(lanes * ahead / 4);
+  const std::size_t step = Loader::count_bytes(lanes * ahead / 4);
   std::size_t i = begin;
   for (; i + lanes <= end; i += lanes) {
     next.prefetch_more(step);
@@ -106,7 +106,7 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
                     std::size_t stride) {
   const Loader loader(matrix);
   const std::size_t columns = matrix.columns;
-  const std::size_t row_bytes = Loader::bytes(columns);
+  const std::size_t row_bytes = Loader::count_bytes(columns);
   const std::size_t together = count_rows_of_few(in.tokens);
   for (std::size_t r = first; r < last; r += together) {
     const std::size_t count = std::min(together, last - r);
@@ -142,7 +142,7 @@ template <typename Loader>
 void AddRows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums) {
   const Loader loader(matrix);
   const std::size_t columns = matrix.columns;
-  const std::size_t row_bytes = Loader::bytes(columns);
+  const std::size_t row_bytes = Loader::count_bytes(columns);
   const std::size_t lanes = hn::Lanes(Floats());
   const auto add = [&](auto together, std::size_t r) HWY_ATTR {
     constexpr std::size_t kRows = together();
@@ -150,7 +150,7 @@ void AddRows(const StoredRows& matrix, std::size_t first, std::size_t last, cons
     NextRows next(rows);
     std::size_t i = 0;
     for (; i + lanes <= columns; i += lanes) {
-      next.prefetch(Loader::bytes(kRows * (i + lanes)));
+      next.prefetch(Loader::count_bytes(kRows * (i + lanes)));
       auto sum = Load(sums + i);
       for (std::size_t k = 0; k < kRows; ++k)
         sum = MulAdd(hn::Set(Floats(), x[r + k]), loader(rows + k * row_bytes, i), sum);
@@ -200,7 +200,7 @@ struct ColumnGroups {
 // Loads unsigned codes, one a byte.
 struct Codes8 {
   explicit Codes8(const StoredRows&) {}
-  static std::size_t bytes(std::size_t count) { return count; }
+  static std::size_t count_bytes(std::size_t count) { return count; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     const hn::RebindToSigned<Floats> integers;
     return hn::ConvertTo(Floats(), hn::PromoteTo(integers, LoadU(hn::Rebind<std::uint8_t, Floats>(), row + i)));
@@ -210,16 +210,16 @@ struct Codes8 {
 // Loads unsigned codes, two a byte.
 struct Codes4 {
   explicit Codes4(const StoredRows&) {}
-  static std::size_t bytes(std::size_t count) { return count / 2; }
+  static std::size_t count_bytes(std::size_t count) { return count / 2; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     const hn::RebindToSigned<Floats> integers;
     return hn::ConvertTo(Floats(), hn::PromoteTo(integers, LoadNibbles(row, i)));
   }
 };
 
-// Decodes rows of groups. `Numbers` makes float32 of stored numbers, from an element of a row on; bytes(n) is the size
-// of n elements. `Factors` has the first group of a row, the group of a column, counted from there, and the column at
-// which the group ends. It also gives the scale and the zero point of a group, in every lane. Groups and parts have
+// Decodes rows of groups. `Numbers` makes float32 of stored numbers, from an element of a row on; count_bytes(n) is the
+// size of n elements. `Factors` has the first group of a row, the group of a column, counted from there, and the column
+// at which the group ends. It also gives the scale and the zero point of a group, in every lane. Groups and parts have
 // whole vectors of columns.
 template <class Numbers, class Factors>
 void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
@@ -227,7 +227,7 @@ void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
   const Factors factors(matrix);
   const std::size_t lanes = hn::Lanes(Floats());
   for (std::size_t r = part.first; r < part.last; ++r) {
-    const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Numbers::bytes(matrix.columns);
+    const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Numbers::count_bytes(matrix.columns);
     const std::size_t first = factors.first_group(r);
     float* const out = part.out + (r - part.first) * part.stride;
     for (std::size_t i = 0; i < part.count;) {

@@ -50,7 +50,7 @@ struct Scaled {
 template <typename Code>
 struct Load8 : Scaled {
   using Scaled::Scaled;
-  static std::size_t bytes(std::size_t count) { return count; }
+  static std::size_t count_bytes(std::size_t count) { return count; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     return apply(LoadU(hn::Rebind<Code, Floats>(), reinterpret_cast<const Code*>(row + i)));
   }
@@ -59,7 +59,7 @@ struct Load8 : Scaled {
 template <bool kSigned>
 struct Load4Bytes : Scaled {
   using Scaled::Scaled;
-  static std::size_t bytes(std::size_t count) { return count; }
+  static std::size_t count_bytes(std::size_t count) { return count; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     const hn::Rebind<std::uint8_t, Floats> codes;
     return apply_to_nibbles<kSigned>(hn::And(LoadU(codes, row + i), hn::Set(codes, 15)));
@@ -70,7 +70,7 @@ struct Load4Bytes : Scaled {
 template <bool kSigned>
 struct Load4 : Scaled {
   using Scaled::Scaled;
-  static std::size_t bytes(std::size_t count) { return (count + 1) / 2; }
+  static std::size_t count_bytes(std::size_t count) { return (count + 1) / 2; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const { return apply_to_nibbles<kSigned>(LoadNibbles(row, i)); }
   // Returns a single element, with the same rounding as above.
   float element(Bytes data, std::size_t i) const {

@@ -19,28 +19,28 @@ namespace poise::HWY_NAMESPACE {
 
 struct LoadF32 {
   explicit LoadF32(const StoredRows&) {}
-  static std::size_t bytes(std::size_t count) { return 4 * count; }
+  static std::size_t count_bytes(std::size_t count) { return 4 * count; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
-    return LoadU(Floats(), reinterpret_cast<const float*>(row + bytes(i)));
+    return LoadU(Floats(), reinterpret_cast<const float*>(row + count_bytes(i)));
   }
 };
 
 struct LoadF16 {
   explicit LoadF16(const StoredRows&) {}
-  static std::size_t bytes(std::size_t count) { return 2 * count; }
+  static std::size_t count_bytes(std::size_t count) { return 2 * count; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     const hn::Rebind<std::uint16_t, Floats> halves;
-    return HalvesToFloats(Floats(), LoadU(halves, reinterpret_cast<const std::uint16_t*>(row + bytes(i))));
+    return HalvesToFloats(Floats(), LoadU(halves, reinterpret_cast<const std::uint16_t*>(row + count_bytes(i))));
   }
 };
 
 struct LoadBf16 {
   explicit LoadBf16(const StoredRows&) {}
-  static std::size_t bytes(std::size_t count) { return 2 * count; }
+  static std::size_t count_bytes(std::size_t count) { return 2 * count; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     const hn::Rebind<std::uint16_t, Floats> halves;
     const hn::RebindToUnsigned<Floats> words;
-    const auto codes = LoadU(halves, reinterpret_cast<const std::uint16_t*>(row + bytes(i)));
+    const auto codes = LoadU(halves, reinterpret_cast<const std::uint16_t*>(row + count_bytes(i)));
     return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(words, codes)));
   }
 };
@@ -51,7 +51,7 @@ void SplitF16(const StoredRows& matrix, const SplitRow& row) {
   const hn::RebindToUnsigned<Floats> words;
   const hn::Rebind<std::uint16_t, Floats> halves;
   const LoadF16 loader(matrix);
-  const Bytes from = reinterpret_cast<Bytes>(matrix.data) + LoadF16::bytes(row.row * matrix.columns + row.begin);
+  const Bytes from = reinterpret_cast<Bytes>(matrix.data) + LoadF16::count_bytes(row.row * matrix.columns + row.begin);
   const auto split = [&](auto number, std::uint16_t* first, std::uint16_t* second) HWY_ATTR {
     const auto rounded =
         hn::And(hn::Add(hn::BitCast(words, number), hn::Set(words, 0x8000)), hn::Set(words, 0xffff0000));
@@ -71,8 +71,8 @@ void SplitF16(const StoredRows& matrix, const SplitRow& row) {
 }
 
 void CopyBf16(const StoredRows& matrix, const SplitRow& row) {
-  std::memcpy(row.parts[0], matrix.data + LoadBf16::bytes(row.row * matrix.columns + row.begin),
-              LoadBf16::bytes(row.count));
+  std::memcpy(row.parts[0], matrix.data + LoadBf16::count_bytes(row.row * matrix.columns + row.begin),
+              LoadBf16::count_bytes(row.count));
 }
 
 #if HWY_TARGET <= HWY_AVX3 && POISE_HAVE_VNNI
@@ -114,14 +114,14 @@ HWY_INLINE void PutPairs(const std::int16_t (&integers)[4][kMostRoundedStep], st
 template <class Loader>
 void RoundRows(const StoredRows& matrix, const CodePart& part) {
   const Loader loader(matrix);
-  const std::size_t row_bytes = Loader::bytes(matrix.columns);
-  const std::size_t asked = Loader::bytes(part.count);
+  const std::size_t row_bytes = Loader::count_bytes(matrix.columns);
+  const std::size_t asked = Loader::count_bytes(part.count);
   alignas(64) std::int16_t integers[4][kMostRoundedStep] = {};
   for (std::size_t r = part.first; r < part.last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, part.last);
     // Prefetches what comes next: the same columns of the next panel, and the columns that follow these.
     for (const Bytes row : four.rows) {
-      const Bytes from = row + Loader::bytes(part.begin);
+      const Bytes from = row + Loader::count_bytes(part.begin);
       for (std::size_t i = 0; i < asked; i += 64) {
         __builtin_prefetch(from + kCodeRows * row_bytes + i, 0, 2);
         __builtin_prefetch(from + asked + i, 0, 3);

@@ -19,7 +19,7 @@ namespace poise::HWY_NAMESPACE {
 // Looks up numbers in the matrix's table. Two places in the table are a byte.
 struct OfCodebook {
   explicit OfCodebook(const StoredRows& matrix) { std::memcpy(table, matrix.table, sizeof table); }
-  static std::size_t bytes(std::size_t count) { return count / 2; }
+  static std::size_t count_bytes(std::size_t count) { return count / 2; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     const hn::RebindToSigned<Floats> integers;
     const auto places = hn::PromoteTo(integers, LoadNibbles(row, i));
@@ -41,7 +41,7 @@ struct OfCodebook {
 // is 256 times too small. All bits set is NaN.
 struct F8E4M3 {
   explicit F8E4M3(const StoredRows&) {}
-  static std::size_t bytes(std::size_t count) { return count; }
+  static std::size_t count_bytes(std::size_t count) { return count; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     const hn::Rebind<std::uint16_t, Floats> halves;
     const auto bits = hn::PromoteTo(halves, LoadU(hn::Rebind<std::uint8_t, Floats>(), row + i));
@@ -56,7 +56,7 @@ struct F8E4M3 {
 // Loads numbers that are the upper half of a float16 number.
 struct F8E5M2 {
   explicit F8E5M2(const StoredRows&) {}
-  static std::size_t bytes(std::size_t count) { return count; }
+  static std::size_t count_bytes(std::size_t count) { return count; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
     const hn::Rebind<std::uint16_t, Floats> halves;
     const auto bytes = LoadU(hn::Rebind<std::uint8_t, Floats>(), row + i);
@@ -113,7 +113,7 @@ HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, cons
                           const Bytes (&rows)[4], const std::size_t (&groups)[4], std::size_t begin, std::size_t end,
                           const float* x, std::size_t tokens, NextRows& next, FourSums* totals) {
   const std::size_t lanes = hn::Lanes(Floats());
-  const std::size_t step = Numbers::bytes(4 * lanes) * kTokens / tokens;  // of what comes next
+  const std::size_t step = Numbers::count_bytes(4 * lanes) * kTokens / tokens;  // of what comes next
   hn::Vec<Floats> sums[kTokens][4];
   for (auto& of_token : sums) {
     for (auto& sum : of_token) sum = hn::Zero(Floats());
@@ -154,7 +154,7 @@ void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t las
   constexpr std::size_t kMost = 1;
 #endif
   const Numbers numbers(matrix);
-  const std::size_t row_bytes = Numbers::bytes(matrix.columns);
+  const std::size_t row_bytes = Numbers::count_bytes(matrix.columns);
   const Factors factors(matrix);
   for (std::size_t r = first; r < last; r += 4) {
     Bytes rows[4];

@@ -135,8 +135,8 @@ std::optional<Model> merge_quantized_parts(const Model& model);
 // there are none. Throws what fold_matrices() throws.
 std::optional<Model> fold_scaled_fp8(const Model& model);
 
-// Undoes merge_quantized_parts(), except for tensors for which `stays` is true. Returns std::nullopt if that is all of
-// them.
+// Undoes merge_quantized_parts(), except for tensors for which `stays` is true. Returns std::nullopt if no tensor
+// changes.
 std::optional<Model> split_quantized_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays);
 
 // Removes the quantization_config of a scheme that can unfold. Returns a sentence about values that its usual_config()

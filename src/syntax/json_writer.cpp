@@ -46,7 +46,7 @@ std::size_t measure_plain(std::string_view text) {
   return length;
 }
 
-// Appends the escape of a byte that a JSON string cannot hold.
+// Appends the escape of a byte that a JSON string cannot hold, or U+FFFD for a byte of invalid UTF-8.
 void append_escaped(std::string& out, char front) {
   constexpr std::string_view kNamed = "\"\\\b\f\n\r\t";
   constexpr std::string_view kNames = "\"\\bfnrt";

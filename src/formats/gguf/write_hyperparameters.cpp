@@ -21,7 +21,8 @@ class HyperparameterWriter {
       : architecture_(architecture),
         typed_(model.config ? config_to_attributes(*model.config, model.card.model_type) : Attributes()),
         config_(whole_config(model)) {
-    rope_ = config_.get_if<Attributes>(find("rope_parameters") != nullptr ? "rope_parameters" : "rope_scaling");
+    rope_ = config_.get_if<Attributes>(find_config_value("rope_parameters") != nullptr ? "rope_parameters"
+                                                                                       : "rope_scaling");
     if (const auto* full = get_member<Attributes>(rope_, kFull)) rope_ = full;
   }
 
@@ -34,7 +35,8 @@ class HyperparameterWriter {
     result_.heads = {get_integer(find_entry("attention.head_count")),
                      get_integer(find_entry("attention.head_count_kv"))};
     if (result_.heads.keys == 0) result_.heads.keys = result_.heads.queries;
-    if (const Value* causal = find("is_causal"); causal != nullptr && *causal == Value(false)) add(kCausal, false);
+    if (const Value* causal = find_config_value("is_causal"); causal != nullptr && *causal == Value(false))
+      add(kCausal, false);
     write_head();
     write_windows();
     compare_rotated_layers();
@@ -60,12 +62,12 @@ class HyperparameterWriter {
 
   static const Value* skip_null(const Value* value) { return value == nullptr || *value == Value() ? nullptr : value; }
   // Finds a value of the configuration; null counts as missing.
-  const Value* find(std::string_view key) const { return skip_null(config_.find(key)); }
+  const Value* find_config_value(std::string_view key) const { return skip_null(config_.find(key)); }
 
   const Value* find_row_value(const KeyRow& row) const {
     // A family sets a key that has no effect to null.
     if (const Value* typed = typed_.find(row.config)) return skip_null(typed);
-    if (const Value* value = find(row.config)) return value;
+    if (const Value* value = find_config_value(row.config)) return value;
     return row.typed.empty() ? nullptr : skip_null(typed_.find(row.typed));
   }
 
@@ -106,14 +108,14 @@ class HyperparameterWriter {
     const std::uint64_t head = find_head_length();
     if (head == 0) return;
     if (architecture_.rotates) {
-      const Value* partial = find("partial_rotary_factor");
+      const Value* partial = find_config_value("partial_rotary_factor");
       if (partial == nullptr && rope_ != nullptr) partial = rope_->find("partial_rotary_factor");
       const double rotating = static_cast<double>(head) * convert_to_double(partial).value_or(1.0);
       if (rotating >= 0 && rotating <= static_cast<double>(head)) rotating_ = static_cast<std::uint64_t>(rotating);
       add(kRotating, rotating_);
     }
     if (architecture_.wide_scale_layers == 0) return;
-    const double scalar = convert_to_double(find("query_pre_attn_scalar")).value_or(kUsualScalar);
+    const double scalar = convert_to_double(find_config_value("query_pre_attn_scalar")).value_or(kUsualScalar);
     const bool wide = get_integer(find_entry("block_count")) == architecture_.wide_scale_layers;
     const std::uint64_t llama_cpp_scale =
         wide ? get_integer(find_entry("embedding_length")) / std::max<std::uint64_t>(1, result_.heads.queries) : head;
@@ -128,14 +130,14 @@ class HyperparameterWriter {
   std::optional<std::vector<bool>> find_windows() const {
     const std::uint64_t layers = get_integer(find_entry("block_count"));
     std::vector<bool> slides;
-    if (const Value* types = find("layer_types")) {
+    if (const Value* types = find_config_value("layer_types")) {
       const auto* list = types->get_if<Value::Array>();
       if (list == nullptr || list->size() != layers) return std::nullopt;
       for (const Value& type : *list) slides.push_back(type == Value(kSliding));
       return slides;
     }
-    const Value* key = find("sliding_window_pattern");
-    const std::uint64_t period = get_integer(key != nullptr ? key : find("_sliding_window_pattern"));
+    const Value* key = find_config_value("sliding_window_pattern");
+    const std::uint64_t period = get_integer(key != nullptr ? key : find_config_value("_sliding_window_pattern"));
     if (period == 0 || layers > kMaxPatternLayers) return std::nullopt;
     for (std::uint64_t i = 0; i < layers; ++i) slides.push_back(i % period + 1 < period);
     return slides;
@@ -177,7 +179,7 @@ class HyperparameterWriter {
         const bool is_rotated = (*layers)[i] != Value(0) && (*layers)[i] != Value(false);
         same = same && is_rotated == ((i + 1) % period != 0);
       }
-    } else if (const Value* interval = find("no_rope_layer_interval")) {
+    } else if (const Value* interval = find_config_value("no_rope_layer_interval")) {
       same = *interval == Value(period);
     }
     if (!same)
@@ -279,7 +281,7 @@ class HyperparameterWriter {
 
   void compare_fixed() {
     for (const FixedKey& fixed : architecture_.fixed) {
-      const Value* value = find(fixed.config);
+      const Value* value = find_config_value(fixed.config);
       if (value == nullptr && fixed.is_explicit)
         add_difference(fmt::format("llama.cpp assumes that {} is {}, which is not the default of the configuration",
                                    fixed.config, to_json(make_fixed_value(fixed))));

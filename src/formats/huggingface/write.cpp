@@ -377,7 +377,8 @@ class AdapterDirectory {
     if (auto card = make_other_card(model)) metadata.set(std::string(kCardKey), *std::move(card));
     return {std::move(tensors), std::move(metadata)};
   }
-  // Returns the card without the base model if the configuration has it; std::nullopt if that is all.
+  // Returns the JSON of the card, without a base model that adapter_config.json has already; std::nullopt if no other
+  // field is set.
   static std::optional<std::string> make_other_card(const Model& model) {
     Card card = model.card;
     const auto adapter = huggingface::read_peft_adapter(model, nullptr);

@@ -162,9 +162,10 @@ class ManifestParser2 {
     const std::uint64_t begin = in_.position();
     const std::string_view text = parse_type_name(in_);
     if (!is_digest(text)) {
-      in_.fail(fmt::format("expected xxh3: and 16 or sha256: and 64 lower-case hexadecimal digits, found \"{}\"",
-                           shorten_name(text)),
-               begin);
+      in_.fail(
+          fmt::format("expected \"xxh3:\" and 16 or \"sha256:\" and 64 lower-case hexadecimal digits, found \"{}\"",
+                      shorten_name(text)),
+          begin);
     }
     return text;
   }

@@ -91,8 +91,7 @@ struct Q3_KType : CodeBlock<256, 110, 16, false, 4> {
   }
 
  private:
-  // Returns the layout of a matrix that is multiplied as panels. Its step is 0 if this processor does not multiply it
-  // so.
+  // Returns scales of six bits less 32: `low` has their low four bits, `high` the others.
   static HWY_INLINE FourBytesEach factor(FourBytesEach low, FourBytesEach high) {
     const hn::Repartition<std::uint8_t, FourWords> bytes;
     return hn::BitCast(FourWords(), hn::Sub(hn::BitCast(bytes, hn::Or(low, high)), hn::Set(bytes, 32)));

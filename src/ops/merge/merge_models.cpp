@@ -98,7 +98,7 @@ class ModelMerge {
     }
     if (with != 0 && with != all) refuse_recipe(recipe_, "layer_range: some sources have one, and others have none");
     if (with == 0 && recipe_.slices.size() > 1)
-      refuse_recipe(recipe_, "layer_range: several slices need the layers of each source");
+      refuse_recipe(recipe_, "layer_range is missing: with several slices, each source needs one");
     return with > 0;
   }
 

@@ -15,8 +15,8 @@ namespace {
 
 std::uint32_t get_magnitude_bits(float number) { return std::bit_cast<std::uint32_t>(number) & 0x7fffffffU; }
 
-// Finds the magnitude of the k-th largest of an input's differences: magnitudes of float32 order as their bits do. Each
-// pass counts the values of half of the bits.
+// Finds the magnitude of the k-th largest of an input's differences. It compares magnitudes by their bits as float32,
+// which have the same order. Each of two passes counts the values of half of the bits.
 class Selection {
  public:
   Selection(const MergeInputs& inputs, std::size_t model, std::uint64_t count) : inputs_(inputs), model_(model) {

@@ -30,7 +30,7 @@ using NodeKind = YamlNode::Kind;
 
 std::string describe_node(const YamlNode& node) {
   switch (node.kind) {
-    case NodeKind::null: return "nothing";
+    case NodeKind::null: return "no value";
     case NodeKind::list: return "a list";
     case NodeKind::map: return "a map";
     case NodeKind::scalar: break;
@@ -58,8 +58,9 @@ class RecipeReader {
               {"dtype", [&](const YamlNode& node) { set_type(recipe, node, "dtype", false); }},
               {"out_dtype", [&](const YamlNode& node) { set_type(recipe, node, "out_dtype", true); }},
               {"name", [](const YamlNode&) {}}});
-    if (recipe.method.empty()) fail(root, "merge_method", "a method such as linear");
-    if ((models == nullptr) == (slices == nullptr)) fail(root, "models, slices", "one of them");
+    if (recipe.method.empty()) fail_missing(root, "merge_method", "name a method such as linear");
+    if (models == nullptr && slices == nullptr) fail_missing(root, "models", "list models to merge, or slices of them");
+    if (models != nullptr && slices != nullptr) fail_line(root, "both models and slices are given: keep one of them");
     if (models != nullptr) {
       recipe.slices.push_back({.sources = read_sources(*models, "models", false), .settings = {}});
     } else {
@@ -75,9 +76,13 @@ class RecipeReader {
   };
 
   [[noreturn]] void fail(const YamlNode& node, std::string_view key, std::string_view expected) const {
-    throw Error(ErrorKind::invalid_file,
-                fmt::format("line {}: {}: expected {}; found {}", node.line, key, expected, describe_node(node)),
-                path_);
+    fail_line(node, fmt::format("{}: expected {}; found {}", key, expected, describe_node(node)));
+  }
+  [[noreturn]] void fail_missing(const YamlNode& map, std::string_view key, std::string_view remedy) const {
+    fail_line(map, fmt::format("the key \"{}\" is missing: {}", key, remedy));
+  }
+  [[noreturn]] void fail_line(const YamlNode& node, std::string_view problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("line {}: {}", node.line, problem), path_);
   }
 
   void read_map(const YamlNode& node, std::string_view where, const std::vector<Key>& known) const {
@@ -109,7 +114,7 @@ class RecipeReader {
     read_map(node, key,
              {{"model", [&](const YamlNode& inner) { path = read_model(inner, "model"); }},
               {"path", [&](const YamlNode& inner) { path = read_text(inner, "path"); }}});
-    if (path.empty()) fail(node, key, "the path of a model");
+    if (path.empty()) fail_missing(node, "path", "give the path of a model");
     return path;
   }
 
@@ -157,7 +162,7 @@ class RecipeReader {
                    if (text.kind != NodeKind::null) row.filter = read_text(text, "filter");
                  }},
                 {"value", [&](const YamlNode& value) { row.numbers = read_numbers(value, key); }}});
-      if (row.numbers.empty()) fail(item, key, "filter and value");
+      if (row.numbers.empty()) fail_missing(item, "value", fmt::format("give the {} of these tensors", key));
     };
     if (node.kind == NodeKind::map) {
       read_case(node);
@@ -198,8 +203,8 @@ class RecipeReader {
       if (has_layers)
         keys.push_back({"layer_range", [&](const YamlNode& layers) { source.layers = read_layers(layers); }});
       read_map(item, key, keys);
-      if (source.model.empty()) fail(item, "model", "the path of a model");
-      if (has_layers && !source.layers) fail(item, "layer_range", "two numbers, such as [0, 16]");
+      if (source.model.empty()) fail_missing(item, "model", "give the path of a model");
+      if (has_layers && !source.layers) fail_missing(item, "layer_range", "give two numbers, such as [0, 16]");
     }
     return sources;
   }
@@ -211,7 +216,7 @@ class RecipeReader {
       read_map(item, "slices",
                {{"sources", [&](const YamlNode& sources) { slice.sources = read_sources(sources, "sources", true); }},
                 {"parameters", [&](const YamlNode& settings) { slice.settings = read_settings(settings); }}});
-      if (slice.sources.empty()) fail(item, "sources", "a list of models");
+      if (slice.sources.empty()) fail_missing(item, "sources", "list the models of the slice");
     }
   }
 

@@ -120,7 +120,8 @@ class DenormalizingDecoder final : public TextDecoder {
 
 std::vector<TokenDisplay> find_sentencepiece_displays(const Vocabulary& vocabulary) {
   std::vector<TokenDisplay> displays = find_token_displays(vocabulary);
-  // An unknown token that is found in texts decodes to its text, as other added tokens do.
+  // The unknown token decodes as other added tokens do if the file lists it among them: to its text, or to no text if
+  // it is special.
   for (const AddedToken& token : read_added_tokens(Fields(vocabulary.pipeline, "tokenizer"), vocabulary.size())) {
     TokenDisplay& display = displays[static_cast<std::size_t>(token.id)];
     if (display == TokenDisplay::unknown) display = token.special ? TokenDisplay::invisible : TokenDisplay::text;
