@@ -3,7 +3,8 @@
     run_ranks.py POISE POISE_MPI MPIRUN EXAMPLES RANKS|errors|ends
 
 RANKS: texts, scores and vectors of that many ranks. errors: what one rank refuses ends all with its message. ends: a
-rank that is killed, and Ctrl-C, end the job. Each rank has one thread. Exits with 77 (skipped) without Open MPI.
+rank that is killed, in chat and in a long run, and Ctrl-C, end the job. Each rank has one thread. Exits with 77
+(skipped) without Open MPI.
 """
 import json
 import os
@@ -193,6 +194,29 @@ class Runner:
             left = [rank for rank in ranks if self.is_running(rank)]
             self.expect(code != 0 and not left, f"{way} ends all", f"code {code}, ranks left {left}")
 
+    def end_run(self):
+        """Kills a rank of a long run, whose other ranks wait for its sums, at random moments."""
+        run = ["run", self.model, "-p", "Once", "-n", "-1", "--context", "30000", "--ignore-eos", "--threads", "1"]
+        command = [word for word in self.command(3, run) if word != "--quiet"]  # which hides mpirun's message
+        for _ in range(2):
+            started = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            )
+            ranks = self.wait_for_children(started.pid)
+            time.sleep(random.random())
+            os.kill(random.choice(ranks), signal.SIGKILL)
+            begin = time.monotonic()
+            try:
+                message = started.communicate(timeout=SECONDS)[1]
+            except subprocess.TimeoutExpired:
+                started.kill()
+                message = b""
+            seconds = time.monotonic() - begin
+            left = [rank for rank in ranks if self.is_running(rank)]
+            is_right = started.returncode != 0 and b"signal 9" in message and not left
+            detail = f"code {started.returncode}, ranks left {left}: {message}"
+            self.expect(is_right, f"a killed rank ends a run with a message after {seconds:.1f} s", detail)
+
     @staticmethod
     def is_running(process):
         try:
@@ -228,6 +252,7 @@ def main():
             runner.refuse(pathlib.Path(directory))
         elif what == "ends":
             runner.end()
+            runner.end_run()
         else:
             runner.compare(int(what), pathlib.Path(directory))
     sys.exit(runner.failures > 0)
