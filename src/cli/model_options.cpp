@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <poise/error.hpp>
+#include <poise/remote.hpp>
 #include <poise/sampling_defaults.hpp>
 
 #include "cli/advice.hpp"
@@ -248,11 +249,11 @@ SourcePtr read_pipe(const std::string& path) {
 
 }  // namespace
 
-bool is_stream(const std::string& path) { return path == "-" || is_pipe(path); }
+bool is_stream(const std::string& path) { return path == "-" || is_url(path) || is_pipe(path); }
 
 Input open_input(const std::string& path, const ReadOptions& options) {
   if (!is_stream(path)) return poise::open_input(path, options);
-  SourcePtr source = path == "-" ? read_standard_input() : read_pipe(path);
+  SourcePtr source = path == "-" ? read_standard_input() : is_url(path) ? open_url(path) : read_pipe(path);
   const std::filesystem::path name = source->name();
   return {name, std::move(source), false};
 }

@@ -16,6 +16,8 @@
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "formats/format.hpp"
+#include "ops/check_headers.hpp"
 #include "ops/check_hub.hpp"
 #include "ops/ranks.hpp"
 #include "ops/verify_input.hpp"
@@ -26,11 +28,25 @@ namespace {
 struct VerifyArguments {
   std::vector<std::string> paths;
   std::string sha256;  // the expected digest of the file; empty: unknown
+  bool headers = false;
   bool strict = false;
   bool json = false;
   ProgressOptions progress;
   ReadOptions read;
 };
+
+// Checks what the headers alone show.
+VerifyReport verify_headers(const Input& input, const ReadOptions& options) {
+  const Opened opened = open_despite_faults(input, options);
+  VerifyReport report;
+  report.format = opened.model.origin.format;
+  report.tensors = opened.model.size();
+  report.faults = opened.faults;
+  std::ranges::copy(opened.model.warnings, std::back_inserter(report.faults));
+  if (opened.faults.empty())
+    std::ranges::move(check_headers(opened.model, input.path, !options.raw), std::back_inserter(report.faults));
+  return report;
+}
 
 std::string describe_digests(const VerifyReport& report) {
   std::string text;
@@ -40,10 +56,14 @@ std::string describe_digests(const VerifyReport& report) {
   return text;
 }
 
-void print_report(const VerifyReport& report, const std::string& path, bool good) {
+void print_report(const VerifyReport& report, const std::string& path, bool good, bool headers) {
   fmt::print("{}: {}", make_printable(path),
              paint(good ? "ok" : "FAILED", good ? Color::green : Color::red, STDOUT_FILENO));
-  if (good && !report.has_digests) fmt::print(": structure and values; no digests, so changed bytes would not show");
+  if (headers) {
+    fmt::print(": headers only; the data was not read");
+  } else if (good && !report.has_digests) {
+    fmt::print(": structure and values; no digests, so changed bytes would not show");
+  }
   if (!report.format.empty()) {
     const std::string tensors = report.format == kHubCache ? "" : format_count(report.tensors, "tensor") + ", ";
     fmt::print(" ({}, {}{}{})", report.format, tensors, format_bytes(report.bytes), describe_digests(report));
@@ -79,10 +99,14 @@ class Verification {
     try {
       const Progress progress = make_progress(options_.progress, "verify");
       const bool has_stream = is_stream(path);
-      if (has_stream) require_one_rank("a model from a pipe");
+      if (has_stream || options_.headers) require_one_rank("a model from a pipe or a server, and --headers");
       const Input stream = has_stream ? open_input(path, options_.read) : Input();
-      report =
-          has_stream ? verify_input(stream, options_.read, progress) : verify(path, options_.read, progress, cluster());
+      if (options_.headers) {
+        report = verify_headers(has_stream ? stream : open_input(path, options_.read), options_.read);
+      } else {
+        report = has_stream ? verify_input(stream, options_.read, progress)
+                            : verify(path, options_.read, progress, cluster());
+      }
       if (!options_.sha256.empty() && cluster().rank() == 0)
         check_known_digest(has_stream ? stream.source : Source::open(path, options_.read.io), report);
     } catch (const Error& error) {
@@ -97,7 +121,7 @@ class Verification {
     if (options_.json) {
       add(report, path, good);
     } else if (!options_.progress.quiet || !report.faults.empty()) {
-      print_report(report, path, good);
+      print_report(report, path, good, options_.headers);
     }
   }
 
@@ -160,6 +184,8 @@ void add_verify(CLI::App& app) {
       ->required();
   add_parsed(*command, "--sha256", "HEX", "Expected SHA-256 of the file; for one PATH",
              [options](const std::string& text) { options->sha256 = parse_sha256(text); });
+  command->add_flag("--headers", options->headers, "Check only what the headers show: the data is not read")
+      ->excludes("--sha256");
   command->add_flag("--strict", options->strict, "Exit with 1 for warnings, too");
   command->add_flag("--json", options->json, "Print the findings as JSON");
   add_progress_options(*command, options->progress, "Report only files with faults or warnings; no progress");

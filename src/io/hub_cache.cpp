@@ -127,15 +127,20 @@ fs::path find_main_snapshot(const fs::path& repository, const std::string& name)
 
 }  // namespace
 
+fs::path find_hub_home() {
+  if (const std::string_view home = read_environment("HF_HOME"); !home.empty()) return expand_home(home);
+  if (const std::string_view cache = read_environment("XDG_CACHE_HOME"); !cache.empty())
+    return fs::path(cache) / "huggingface";
+  const std::string_view home = read_environment("HOME");
+  return home.empty() ? fs::path() : fs::path(home) / ".cache" / "huggingface";
+}
+
 fs::path find_hub_cache() {
   for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
     if (const std::string_view cache = read_environment(name); !cache.empty()) return expand_home(cache);
   }
-  if (const std::string_view home = read_environment("HF_HOME"); !home.empty()) return expand_home(home) / "hub";
-  if (const std::string_view cache = read_environment("XDG_CACHE_HOME"); !cache.empty())
-    return fs::path(cache) / "huggingface" / "hub";
-  const std::string_view home = read_environment("HOME");
-  return home.empty() ? fs::path() : fs::path(home) / ".cache" / "huggingface" / "hub";
+  const fs::path home = find_hub_home();
+  return home.empty() ? fs::path() : home / "hub";
 }
 
 bool is_hub_repository(const fs::path& path) {

@@ -15,6 +15,10 @@
 
 namespace poise {
 
+// Returns HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface: the folder of the cache and of the file
+// with the user's token. Empty if the environment has none of them.
+std::filesystem::path find_hub_home();
+
 // Returns HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub, as
 // huggingface_hub looks for it. Empty if the environment has none of them.
 std::filesystem::path find_hub_cache();

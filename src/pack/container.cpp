@@ -13,6 +13,7 @@
 #include "io/directory.hpp"
 #include "io/read_fully.hpp"
 #include "io/source_range.hpp"
+#include "pack/directory_source.hpp"
 #include "pack/zip.hpp"
 
 namespace poise {
@@ -140,7 +141,7 @@ bool begins_with(const Source& source, std::string_view magic) {
 }  // namespace
 
 std::optional<ContainerKind> find_container_kind(const SourcePtr& source) {
-  if (!source) return ContainerKind::directory;
+  if (!source || find_directory_source(source) != nullptr) return ContainerKind::directory;
   const bool is_empty_zip = begins_with(*source, "PK\x05\x06");
   const bool is_zip = is_empty_zip || begins_with(*source, "PK\x03\x04");
   return is_zip ? std::optional(ContainerKind::zip) : std::nullopt;
@@ -148,6 +149,7 @@ std::optional<ContainerKind> find_container_kind(const SourcePtr& source) {
 
 std::unique_ptr<const Container> open_container(ContainerKind kind, const fs::path& path, const SourcePtr& source,
                                                 IoMode io) {
+  if (const DirectorySource* directory = find_directory_source(source)) return directory->open_directory();
   if (kind == ContainerKind::directory) return std::make_unique<DirectoryContainer>(path, io);
   return std::make_unique<ZipContainer>(path, std::make_shared<const ZipFile>(source), std::string());
 }

@@ -1,0 +1,88 @@
+// HTTP requests by libcurl: with limits on time, length and redirects, and with retries.
+//
+// TLS certificates are verified. A token goes only to the origin that it belongs to, also after redirects.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bytes/function_ref.hpp"
+
+namespace poise::remote {
+
+struct HttpOptions {
+  std::string token;         // sent as "Authorization: Bearer TOKEN"; empty: none
+  std::string token_origin;  // as find_origin() returns it: requests to other origins have no token
+  int attempts = 6;          // of a request, before its error is reported
+  double first_delay = 0.5;  // seconds before the second attempt; each later one waits twice as long
+  double most_delay = 60;    // seconds; a server that asks for a longer wait is an error
+  long stall_seconds = 30;   // without a byte, before a connection counts as lost
+};
+
+struct HttpResponse {
+  int status = 0;
+  std::string url;                         // the last one, after redirects
+  std::string validator;                   // ETag, else Last-Modified; empty: neither
+  std::optional<std::uint64_t> length;     // Content-Length
+  std::optional<std::uint64_t> range_end;  // of Content-Range: one after its last byte
+  std::optional<std::uint64_t> range_begin;
+  std::optional<std::uint64_t> total;  // bytes of the whole file
+  bool is_encoded = false;             // Content-Encoding is not identity
+  double retry_after = -1;             // seconds; negative: not stated
+  std::string location;
+  std::string error_text;  // X-Error-Message, by which the hub explains a refusal
+};
+
+// Describes what to request of a file.
+struct RangeRequest {
+  std::string url;
+  std::string redirected = {};  // where an earlier request was sent to; `url` again if that has expired
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;                    // one after the last byte; the file may end before
+  bool as_whole = false;                    // send no Range: for texts that a program makes
+  std::string validator = {};               // that of an earlier reply, which must not have changed; empty: any
+  std::optional<std::uint64_t> total = {};  // the size that the file must have
+  std::uint64_t most_whole = std::uint64_t{64} << 20;  // bytes of a file that a server without ranges may send whole
+};
+
+// Receives the body, once the reply's header is known to fit the request. Pieces arrive in order, without gaps or
+// repetitions, whatever the number of attempts.
+using ReceiveBytes = FunctionRef<void(std::span<const std::byte> piece)>;
+
+class HttpClient {
+ public:
+  explicit HttpClient(HttpOptions options);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  // Gets a range of a file. Continues after a cut connection. Throws io for a server that fails or cannot be reached,
+  // not_found for 404, invalid_file for a file that changed or a reply that contradicts itself, unsupported for a
+  // server that sends no ranges of a file above `most_whole` bytes. A smaller file arrives whole, whatever the range;
+  // then the response has no range_begin. Thread-safe.
+  HttpResponse get_range(const RangeRequest& request, const ReceiveBytes& receive) const;
+  // Gets a text of at most `most_bytes`. Throws as get_range() does, and invalid_file for a longer text.
+  std::string get_text(const std::string& url, std::uint64_t most_bytes) const;
+
+  // Counts the requests that were sent, with those of redirects and retries.
+  std::uint64_t requests() const { return requests_; }
+  const HttpOptions& options() const { return options_; }
+
+ private:
+  class Connection;
+  class Transfer;
+
+  HttpOptions options_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Connection>> idle_;
+  mutable std::atomic<std::uint64_t> requests_ = 0;
+};
+
+}  // namespace poise::remote

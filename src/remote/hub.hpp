@@ -1,0 +1,58 @@
+// Models on the Hugging Face Hub, or on another server with its API: HF_ENDPOINT.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pack/container.hpp"
+#include "remote/http_source.hpp"
+#include "remote/url.hpp"
+
+namespace poise::remote {
+
+// Returns HF_ENDPOINT, by default https://huggingface.co, without a slash at its end.
+std::string find_endpoint();
+
+// Returns options with the user's token for the endpoint: HF_TOKEN, else the file that `hf auth login` writes. No other
+// server receives it.
+HttpOptions make_http_options();
+
+// Describes a file of a repository.
+struct HubFile {
+  std::string name;  // with / between folders: each part is a plain file name
+  std::optional<std::uint64_t> size;
+  std::string sha256;    // of a large file; else empty
+  std::string git_sha1;  // of a small file; empty if the server does not state it
+};
+
+struct HubRepository {
+  std::string endpoint;
+  HubName named;
+  std::string commit;  // 40 digits
+  std::vector<HubFile> files;
+
+  // Returns the URL of a file at the commit.
+  std::string make_url(std::string_view file) const;
+  // Returns null for a name that the repository does not have.
+  const HubFile* find(std::string_view file) const;
+};
+
+// Lists a repository with one request. Throws what HttpClient::get_text() throws, invalid_file for an answer without
+// the expected fields and for names that lead out of a directory.
+HubRepository list_hub_repository(const HttpClient& client, const HubName& name);
+
+// Opens the files of a repository, each once.
+class HubFiles;
+using HubFilesPtr = std::shared_ptr<const HubFiles>;
+
+HubFilesPtr make_hub_files(HttpSessionPtr session, HubRepository repository, std::string name);
+
+// Makes a directory of a repository's files, with that name in messages. Opening a member sends no request; its first
+// read does.
+std::unique_ptr<const Container> make_hub_directory(HubFilesPtr files, const std::string& name);
+
+}  // namespace poise::remote
