@@ -26,7 +26,7 @@
 
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
-#include "views/computed_blob.hpp"
+#include "views/dense.hpp"
 
 namespace poise::schemes::mlx {
 namespace {
