@@ -109,7 +109,7 @@ class Chat {
   }
 
  private:
-  // These show on a terminal who speaks.
+  // On a terminal, these show who speaks.
   static constexpr const char* kYou = "you> ";
   static constexpr std::string_view kModel = "model> ";
 

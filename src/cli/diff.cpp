@@ -65,8 +65,8 @@ void print_tensors(const DiffReport& report, const DiffArguments& options) {
   fmt::print("{}\n", table.text());
 }
 
-// Counts tensors that differ in their types alone.
-std::size_t count_other_types(const DiffReport& report) {
+// Counts tensors that differ only in their types: their numbers are equal.
+std::size_t count_type_differences(const DiffReport& report) {
   return static_cast<std::size_t>(std::ranges::count_if(report.tensors, has_equal_numbers));
 }
 
@@ -86,7 +86,7 @@ void print_report(const DiffReport& report, const DiffArguments& options) {
   for (const Finding& warning : report.warnings) print_note(warning);
   print_fields(report, options);
   print_tensors(report, options);
-  if (const std::size_t count = count_other_types(report); count > 0)
+  if (const std::size_t count = count_type_differences(report); count > 0)
     fmt::print("{} {} equal as numbers, in another type; --values compares numbers alone\n",
                format_count(count, "tensor"), count == 1 ? "is" : "are");
   fmt::print("{} and {} differ, {} {} equal{}\n", format_count(report.fields.size(), "field"),

@@ -356,7 +356,7 @@ class PromptsRun {
       ++summary_.kept;
       if (!line || reader_.parse_prompt(*line).compute_key() != *key) {
         writer_.refuse(
-            fmt::format("answer {} does not belong to that prompt of {}: remove the file, or choose another output",
+            fmt::format("answer {0} does not belong to prompt {0} of {1}: remove the file, or choose another output",
                         summary_.kept, options_.file));
       }
     }

@@ -116,7 +116,7 @@ struct FactorTable {
   HWY_INLINE void rescale(std::size_t) {}
 };
 
-// Puts the factors of blocks whose scales are bytes times a number (MultiplySuperBlocks).
+// Stores in `out` the factors of super blocks, whose scales are bytes times a float16 number of the block.
 template <class Type>
 HWY_INLINE void PutSuperFactors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, FactorTable& out) {
   constexpr std::size_t kScales = 256 / Type::kScaled;

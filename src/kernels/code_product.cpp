@@ -25,8 +25,8 @@ void MultiplyPanels(const StoredRows&, std::size_t, std::size_t, const KernelInp
 
 #else
 
-// Lanes are rows. Each code meets the x of all tokens; two vectors of rows and some tokens have their sums in
-// registers.
+// Lanes are rows. Each code is multiplied by the x of all tokens. The sums of two vectors of rows and of several tokens
+// stay in registers.
 using Ints = hn::ScalableTag<std::int32_t>;
 constexpr std::size_t kLanes = hn::MaxLanes(Ints());
 constexpr std::size_t kTwo = 2;         // vectors
@@ -389,11 +389,11 @@ CodeLayout make_code_layout(const StoredRows& matrix) {
   if (form.integers == PanelIntegers::rounded &&
       (get_tile_unit() != TileUnit::none || matrix.columns < kLeastRoundedColumns))
     return {};
-  // Codes of four bits have rounded weights more than 7 bits round x.
+  // Rounding x to 7 bits loses less than rounding the weights to codes of four bits did.
   const PanelIntegers integers =
       form.integers == PanelIntegers::words && form.largest <= 15 ? PanelIntegers::bytes : form.integers;
   const bool in_one = form.vnni && has_vnni();
-  constexpr unsigned kLargestInPairs = 129;  // twice 127 times that has 15 bits
+  constexpr unsigned kLargestInPairs = 129;  // 2 * 127 * 129 fits 15 bits
   if (!in_one && (integers != PanelIntegers::bytes || form.largest > kLargestInPairs)) return {};
   const std::size_t step = find_panel_step(matrix, find_most_step(integers));
   if (step == 0) return {};

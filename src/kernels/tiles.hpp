@@ -42,7 +42,7 @@ void choose_tile_unit(TileUnit unit);
 inline constexpr std::size_t kTileRows = 32;     // of weights, multiplied at once
 inline constexpr std::size_t kTileTokens = 16;   // of a tile
 inline constexpr std::size_t kTileColumns = 32;  // bfloat16 numbers in a row of a tile of weights
-inline constexpr std::size_t kTileBytes = 64;    // bytes in it
+inline constexpr std::size_t kTileBytes = 64;    // bytes in such a row
 inline constexpr std::size_t kMostTileParts = 3;
 inline constexpr std::size_t kTileSums = kTileRows * kTileTokens;  // of kTileRows rows and kTileTokens tokens
 

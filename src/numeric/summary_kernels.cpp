@@ -60,7 +60,8 @@ inline void add_number(float number, float smallest_normal, FarNumbers& far, Sum
   sums.squares += distance * distance;
 }
 
-// Collects the far numbers of a few, which may be extremes. Returns false when one is not finite.
+// Collects those of a few numbers that are far from the center; they may be extremes. Returns false when a number is
+// not finite.
 inline bool collect_far(std::span<const float> numbers, FarNumbers& far, Summary& summary) {
   bool are_finite = true;
   for (const float number : numbers) {
@@ -95,8 +96,8 @@ using DoubleVec = hn::Vec<decltype(kDoubles)>;
 const hn::RebindToSigned<FloatTag> kWords;
 const hn::Rebind<std::uint16_t, FloatTag> kSixteenBits;
 
-// Two vectors of float32 a step, which become four of float64. Six of these hold the sums; with more, there are too few
-// registers.
+// A step reads two vectors of float32, which become four of float64. Six vectors of float64 hold the sums; larger
+// steps would need more registers than there are.
 constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
 constexpr std::size_t kStep = 2 * kLanes;
 

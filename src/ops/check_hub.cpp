@@ -175,7 +175,7 @@ class HubChecker {
 
   void add_folder(const fs::path& folder, const fs::path& repository, int level) {
     if (level == kMostLevels)
-      return report(Severity::error, fmt::format("folders are nested deeper than {}", kMostLevels), folder);
+      return report(Severity::error, fmt::format("folders are nested deeper than {} levels", kMostLevels), folder);
     const std::vector<DirectoryEntry> entries = list_directory(folder);
     for (const DirectoryEntry& entry : entries) {
       const fs::path path = folder / entry.name;

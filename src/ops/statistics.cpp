@@ -97,8 +97,9 @@ struct Work {
   }
 };
 
-// Calls use(block, first) for the elements of [begin, end) in blocks that fit the first-level cache, and end with a row
-// or are whole short ones. use_stored(bytes, first) may return true instead, if the elements are mapped.
+// Calls use(block, first) for the elements of [begin, end), in blocks that fit the first-level cache. A block is a part
+// of one row, or several whole short rows. use_stored(bytes, first) may return true instead, if the elements are
+// mapped.
 template <typename Number, typename Use, typename UseStored>
 void read_blocks(const Work& work, std::uint64_t begin, std::uint64_t end, BlobStream* stream, const Use& use,
                  const UseStored& use_stored) {
@@ -139,7 +140,7 @@ class PieceSums {
     if (has_short_rows()) add_short_rows(block, first / work_.row_length);
   }
 
-  // Does the same for stored numbers. Returns false if they have to become numbers for that.
+  // Does the same for stored numbers. Returns false if they must be converted to numbers first.
   bool add_stored(std::span<const std::byte> stored, std::uint64_t first) {
     const TensorElements& elements = *work_.elements;
     if (stored.empty() || has_short_rows() || first == piece_.begin) return false;
@@ -186,7 +187,7 @@ class PieceSums {
     const Moments moments = summarize(block, 0, none).moments;
     const auto mean = static_cast<float>(moments.find_mean());
     const auto deviation = static_cast<float>(moments.find_deviation());
-    // Around 0 is faster; float64 has digits for that.
+    // Sums around 0 are faster, and float64 has enough digits for them if the mean is small.
     const bool is_around_zero = std::abs(mean) < kNearZero * deviation;
     piece_.far = {.center = is_around_zero ? 0 : mean,
                   .reach = kFarDeviations * deviation + (is_around_zero ? std::abs(mean) : 0),
@@ -317,7 +318,7 @@ struct Recount {
   double high;
 };
 
-// Counts outliers, and adds to `recounts` where another pass has to.
+// Counts outliers. Adds to `recounts` the parts of the tensor that another pass has to count.
 void count_outliers(const Sums& sums, TensorStatistics& result, std::vector<Recount>& recounts) {
   const double low = result.mean - kOutlierDeviations * result.deviation;
   const double high = result.mean + kOutlierDeviations * result.deviation;
@@ -431,7 +432,7 @@ class Statistics {
   }
 
  private:
-  // Leaves the tensors that this rank reads.
+  // Removes the tensors that other ranks read.
   void keep_own(const Communicator& ranks) {
     std::vector<std::uint64_t> sizes;
     for (const Waiting& waiting : waiting_) sizes.push_back(waiting.tensor->size_bytes());
@@ -531,7 +532,7 @@ class Statistics {
   std::vector<TensorDetails> details_;
   std::vector<Waiting> waiting_;
   std::optional<Meter> meter_;
-  // The place of cut() in the tensors.
+  // How far cut() has come: the next tensor, its work, and the place in it.
   std::size_t next_ = 0;
   std::shared_ptr<Work> work_;
   std::uint64_t at_ = 0;

@@ -108,8 +108,8 @@ class FileCheck final : public Visitor {
   Meter& meter_;
 };
 
-// Checks every part of a model, then every tensor; those that share their bytes once. Also reads files that have a
-// digest as a whole.
+// Checks every part of a model, then every tensor. Checks parts and tensors that share their bytes only once. Also
+// reads files that have a digest as a whole.
 class ModelCheck {
  public:
   // `hooks` are null for none, `ranks` for a single rank. Requires: one of them is null.
@@ -345,7 +345,7 @@ class ModelCheck {
   static constexpr std::uint64_t kHookBatchBytes = 2 * Scan::kBatchBytes;
 
   const CheckHooks* hooks_;  // null: none
-  Communicator* ranks_;      // null: one
+  Communicator* ranks_;      // null: a single rank
   std::vector<PartRef> parts_;
   std::vector<PartOutcome> outcomes_;  // of the parts
   SameBefore same_part_;               // the earlier part with the same outcome

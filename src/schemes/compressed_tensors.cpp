@@ -305,7 +305,7 @@ Part read_zeros(const MatrixParts& matrix, const Scales& scales, const Packing& 
       matrix.data(*zeros, {DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32});
   const BlockGrid each_group = {scales.shape[0], scales.shape[1], 1, scales.groups.size};
   const BlockGrid one = {1, 1, scales.shape[0], scales.shape[1] * scales.groups.size};
-  // Next to one scale for the matrix, zero points may be those of rows.
+  // If there is one scale for the matrix, each row may still have its own zero point.
   BlockGrid grid = scales.grid;
   const BlockGrid& packed_grid = grid.rows * grid.columns == 1 ? each_group : grid;
   const Shape packed = {packing.words(packed_grid.rows), packed_grid.columns};
@@ -531,7 +531,7 @@ std::vector<std::string> find_integer_doubts(const Model& model, const Quantizat
   }
   std::vector<std::string> doubts = find_name_doubts(model, config, matrices);
   add_doubt(doubts, without_index,
-            "actorder is group, but matrix {} has no weight_g_idx: its groups are read as those of neighbours");
+            "actorder is group, but matrix {} has no weight_g_idx: its groups are read as neighbouring columns");
   add_doubt(doubts, with_index, "actorder is not group, but weight_g_idx of matrix {} orders columns: it is used");
   add_doubt(doubts, with_zeros, "symmetric is true, but matrix {} has other zero points than 0: they are used");
   return doubts;

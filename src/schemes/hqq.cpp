@@ -207,7 +207,8 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   }
   const unsigned stored = round_bits(packing.bits);
   if (shape[1] * stored % 8 != 0)
-    refuse(matrix, fmt::format("a row of {} codes is not whole bytes, only such rows are supported", shape[1]));
+    refuse(matrix,
+           fmt::format("a row has {} codes of {} bits, only rows of whole bytes are supported", shape[1], stored));
   const Tensor& zeros = matrix.require(".zero");
   const Part& zero = zeros.require("data");
   return make_groups(

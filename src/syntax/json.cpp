@@ -42,7 +42,7 @@ std::string make_excerpt(std::string_view text) {
   return result;
 }
 
-// The largest average size of text in a large document's values: simdjson's index takes a multiple of it.
+// Longer texts need this many bytes for each item, on average: simdjson takes four bytes for each token.
 constexpr std::uint64_t kLargeTextBytes = 8 << 20;
 constexpr std::uint64_t kLeastBytesPerItem = 4;
 
@@ -282,7 +282,7 @@ class JsonParser {
   }
 
   void check_depth(std::size_t depth, const char* place) const {
-    if (depth == kMaxNesting) fail(fmt::format("nested deeper than {}", kMaxNesting), place);
+    if (depth == kMaxNesting) fail(fmt::format("nested deeper than {} levels", kMaxNesting), place);
   }
 
   // Calls visit(item) for the items of an array. Each item must be read or skipped before the next.

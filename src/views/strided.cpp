@@ -208,7 +208,7 @@ class Slabs {
     }
   }
 
-  static constexpr std::uint64_t kLeastBytes = 64 << 20;  // zeros shrink to a thousandth: 16 MB would take 60 passes
+  static constexpr std::uint64_t kLeastBytes = 64 << 20;  // 16 MB would take 60 passes over 1 GB of zeros, 1 MB stored
   static constexpr std::uint64_t kSharedBytes = 512 << 20;
   static constexpr std::uint64_t kFewPasses = 3;
 

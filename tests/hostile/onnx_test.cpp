@@ -153,7 +153,7 @@ TEST(HostileOnnx, Sparse) {
                },
                kInvalid, kAnywhere, "more than 2^64 elements"},
           Case{"there are dimensions", [] { return model_of(sparse(cells(number(1, 2), "\1\5"), "")); }, kInvalid,
-               kAnywhere, "has a dimension at least"},
+               kAnywhere, "expected at least one dimension"},
       });
 }
 

@@ -913,7 +913,7 @@ class Tester:
             require_warning(text, *with_weights(case, symmetric=True))
         text = f"actorder is not group, but weight_g_idx of matrix {first} orders columns: it is used"
         require_warning(text, *with_weights(packed_integers(order=True), actorder="weight"))
-        text = f"actorder is group, but matrix {first} has no weight_g_idx: its groups are read as those of neighbours"
+        text = f"actorder is group, but matrix {first} has no weight_g_idx: its groups are read as neighbouring columns"
         require_warning(text, *with_weights(packed_integers(), actorder="group"))
         require(
             not list_warnings(packed_integers(unset=np.int32)[0], *self.stored(packed_integers(unset=np.int32)[1])),

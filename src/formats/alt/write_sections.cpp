@@ -233,9 +233,9 @@ constexpr std::size_t kMaxTokens = 32000;  // of its C reader
 }
 
 void require_loadable(const Model& model) {
-  if (!model.config) refuse("its reader needs a configuration, and the model has none");
+  if (!model.config) refuse("the model has no configuration, which the dialect's reader needs");
   if (model.config->hidden_act.empty()) refuse("its reader refuses an empty hidden_act");
-  if (!model.vocabulary) refuse("its reader needs a vocabulary, and the model has none");
+  if (!model.vocabulary) refuse("the model has no vocabulary, which the dialect's reader needs");
   const Vocabulary& vocabulary = *model.vocabulary;
   if (vocabulary.size() == 0 || vocabulary.size() > kMaxTokens)
     refuse(fmt::format("its reader takes 1 to {} tokens, the vocabulary has {}", kMaxTokens, vocabulary.size()));

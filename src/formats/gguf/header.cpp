@@ -151,7 +151,8 @@ void HeaderReader::skip(ValueType type, std::size_t depth) {
   if (type == ValueType::text) {
     in_.skip(read_length("length"), "text");
   } else if (type == ValueType::array) {
-    if (depth == kMaxNesting) in_.fail("array", fmt::format("nested deeper than {}", kMaxNesting), in_.position());
+    if (depth == kMaxNesting)
+      in_.fail("array", fmt::format("nested deeper than {} levels", kMaxNesting), in_.position());
     const ValueType item = read_value_type("item type");
     skip_items(item, read_count("item count", count_least_bytes(item)), depth + 1);
   } else {
@@ -195,7 +196,7 @@ Value HeaderReader::read_tree(ValueType type, std::size_t depth) {
       return make_text_value(found);
     }
     case ValueType::array: {
-      if (depth == kMaxNesting) in_.fail("array", fmt::format("nested deeper than {}", kMaxNesting), at);
+      if (depth == kMaxNesting) in_.fail("array", fmt::format("nested deeper than {} levels", kMaxNesting), at);
       const ValueType item = read_value_type("item type");
       return read_items(item, read_count("item count", count_least_bytes(item)), depth + 1);
     }

@@ -194,8 +194,8 @@ class RunnableCheck {
 
   void require_architecture() const {
     if (!is_needed_ || find_family_architecture(model_.card.model_type) != nullptr) return;
-    refuse(fmt::format("Poise writes llama.cpp's names for {}, not for {} models", fmt::join(list_model_types(), ", "),
-                       model_.card.model_type),
+    refuse(fmt::format("Poise does not know llama.cpp's names for {} models, only for {}", model_.card.model_type,
+                       fmt::join(list_model_types(), ", ")),
            "; llama.cpp's own convert_hf_to_gguf.py may convert a Hugging Face directory");
   }
 

@@ -74,10 +74,10 @@ Attributes make_config_json(const Model& model) {
   Attributes config = whole_config(model);
   if (config.empty()) {
     if (!parse_adapter(model, nullptr))
-      throw Error(ErrorKind::unsupported, "a Hugging Face directory needs a configuration, and the model has none");
+      throw Error(ErrorKind::unsupported, "the model has no configuration, which a Hugging Face directory needs");
     throw Error(ErrorKind::unsupported,
-                "a Hugging Face directory needs a configuration, and this is an adapter whose names are not PEFT's, "
-                "which depend on the base model: merge it into the base model first")
+                "this adapter does not have PEFT's names, which a Hugging Face directory needs and which depend on the "
+                "base model: merge it into the base model first")
         .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
   }
   require_finite(config);
@@ -107,8 +107,8 @@ struct Described {
   std::vector<std::string> losses;
 };
 
-// Returns true for GGUF's entry that the file holds a model, which needs no attribute in a directory.
-bool is_model_type(std::string_view key, const Value& value) {
+// Returns true for GGUF's entry general.type = "model", which needs no attribute in a directory.
+bool is_general_type_model(std::string_view key, const Value& value) {
   return key == "general.type" && value == Value("model");
 }
 
@@ -133,7 +133,7 @@ Described separate_vocabulary(const Model& model) {
            });
   };
   for (const auto& [key, value] : found.attributes) {
-    if (!(generation && is_generation(key)) && key != kCardKey && !is_model_type(key, value))
+    if (!(generation && is_generation(key)) && key != kCardKey && !is_general_type_model(key, value))
       entries.emplace_back(key, value);
   }
   result.attributes = Attributes::from_unique(std::move(entries));
@@ -154,8 +154,8 @@ void require_whole(const Model& model) {
                           faults.size() == 1 ? "" : fmt::format(", and {} more faults", faults.size() - 1)));
 }
 
-// Makes parts of groups of codes. Does not if the model has parts of another scheme, because a directory has only one
-// quantization_config: then SafetensorsFile refuses the groups.
+// Converts groups of codes to parts of a scheme. Returns std::nullopt if the model has parts of another scheme, because
+// a directory has only one quantization_config; SafetensorsFile then refuses the groups.
 std::optional<UnfoldedModel> unfold_model_groups(const Model& model) {
   if (find_reversible_scheme(model.config_json) != nullptr) return std::nullopt;
   const Family& family = find_family_or_llama(model);

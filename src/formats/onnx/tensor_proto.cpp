@@ -500,7 +500,7 @@ SparseProto read_sparse_proto(Message message) {
 
 Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFiles& files) {
   if (!element_count(proto.dims)) fail(fmt::format("dims: {} has more than 2^64 elements", to_string(proto.dims)));
-  if (proto.dims.empty()) fail("dims: a sparse tensor has a dimension at least");
+  if (proto.dims.empty()) fail("dims: expected at least one dimension, found none");
   if (proto.values.type == kText) fail("values: texts are not numbers");
   const Tensor values = make_tensor(proto.values, source, files);
   if (values.shape.size() != 1) fail(fmt::format("values: expected one dimension, found {}", to_string(values.shape)));

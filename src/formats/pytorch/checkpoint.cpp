@@ -198,8 +198,8 @@ class Objects {
     }
   }
 
-  // Reads the state of a dict, which a pickle sets besides its entries. In a state dict these are the versions of its
-  // modules; version 1 is the default and not kept.
+  // Reads the state of a dict, which a pickle sets besides its entries. The state of a state dict holds the versions of
+  // its modules; version 1 is the default and not kept.
   void read_state(Id id, const std::string& name) {
     if (pickle_.kind(id) != Kind::call || !pickle_.call(id).state) return;
     const Id state = *pickle_.call(id).state;
@@ -343,8 +343,8 @@ constexpr std::array kScalars = std::to_array<Spelling<std::string_view>>({
 Values::Values(const pickle::Pickle& pickle, const std::string& path)
     : pickle_(pickle), path_(path), budget_(pickle.size()) {}
 
-// Returns key, value, key, value, ... of an argument: a dict, or a list of pairs, as which Python 2 stores an
-// OrderedDict. std::nullopt for others, and for lists that the pickle changes after the call.
+// Returns key, value, key, value, ... of an argument: a dict, or a list of pairs, which Python 2 stores for an
+// OrderedDict. Returns std::nullopt for others, and for lists that the pickle changes after the call.
 std::optional<std::vector<Id>> Values::find_argument_pairs(Id id, std::size_t place) const {
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
   if (arguments.size() <= place) return std::vector<Id>();

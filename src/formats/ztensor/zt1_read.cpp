@@ -322,7 +322,7 @@ std::uint64_t find_manifest_begin1(const Source& source) {
 ManifestRange find_manifest1(const Source& source) {
   const Ending ending = find_manifest(source);
   if (!ending.has_magic) {
-    throw Error(ErrorKind::unsupported, "files before zTensor 1.1 are read only", source.name())
+    throw Error(ErrorKind::unsupported, "files of zTensor 1.0 and older can be read, but not edited", source.name())
         .with({.kind = Remedy::Kind::convert, .value = "zt"});
   }
   return ending.manifest;

@@ -29,8 +29,8 @@ void require_name(std::string_view what, std::string_view name) {
   if (!name.empty() && name.size() <= kMaxNameBytes2 && name.find('\0') == std::string_view::npos && is_utf8(name))
     return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("names are 1 to {} bytes of UTF-8 without NUL: zTensor 2 cannot hold the {} \"{}\"",
-                          kMaxNameBytes2, what, name.substr(0, 100)));
+              fmt::format("zTensor 2 cannot hold the {} \"{}\": names are 1 to {} bytes of UTF-8 without NUL", what,
+                          name.substr(0, 100), kMaxNameBytes2));
 }
 
 std::size_t measure_depth(const Value& value) {

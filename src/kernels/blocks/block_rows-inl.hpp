@@ -136,14 +136,14 @@ HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors
 #endif
 }
 
-// Puts the scales of groups `at` to at + 3.
+// Passes the scales of groups `at` to at + 3 to the sink, as ScaleBytes() computes them.
 template <class Sink>
 HWY_INLINE void PutScales(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
   ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
     out.template scale<decltype(which)::value>(floats, at + i, numbers);
   });
 }
-// Puts the minimums of these groups.
+// Does the same for the minimums of these groups.
 template <class Sink>
 HWY_INLINE void PutMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
   ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {

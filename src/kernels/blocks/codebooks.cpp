@@ -143,7 +143,8 @@ struct Iq4_XsType : Iq4Numbers<256, 136> {
   }
 
  private:
-  // Puts scale kScale: 32 less than a number of six bits. `low` has four of them, `high` the other two.
+  // Passes scale kScale to the sink: a number of six bits, minus 32. `low` has its lower four bits, `high` the other
+  // two.
   template <int kScale, class Sink>
   static HWY_INLINE void put(hn::Vec<FourWords> low, hn::Vec<FourWords> high, hn::Vec<FourFloats> factor, Sink& out,
                              std::size_t at) {

@@ -19,7 +19,7 @@ namespace poise::HWY_NAMESPACE {
 // Describes a block of 256 codes.
 template <std::size_t kBlockBytes, std::size_t kGroup>
 struct GridBlock : CodeBlock<256, kBlockBytes, kGroup> {
-  // Puts eight scales, which are odd numbers: twice the halves of four bytes, plus 1.
+  // Passes eight scales to the sink: factor * (2 * half + 1) for each half (four bits) of four bytes.
   template <class Sink>
   static HWY_INLINE void put_odd_halves(FourBytesEach bytes, hn::Vec<FourFloats> factor, Sink& out, std::size_t at) {
     PutScales(Odd(HalvesOfBytes(bytes)), factor, out, at);

@@ -1,6 +1,7 @@
-// Sums of products: the rows of one vector times x of some tokens as integers, in the forms that types of blocks use.
-// Products of codes and x that share a scale are summed exactly, as integers; times the scale they are added in
-// float32. A row's sums have the same order on every processor and for any number of tokens.
+// Multiplies codes by x as integers: the codes of the rows that share a vector, for several tokens at once. Types of
+// blocks use WordSums or ByteSums, or extend them. Products that share a scale are summed exactly, as integers; the sum
+// is multiplied by the scale and added in float32. A row's sums have the same order on every processor and for any
+// number of tokens.
 #if defined(POISE_KERNELS_ROW_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ROW_SUMS
 #undef POISE_KERNELS_ROW_SUMS

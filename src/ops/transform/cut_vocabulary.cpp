@@ -70,7 +70,8 @@ const Attributes& find_text_keys(const Model& model) {
   return text != nullptr && text->find(kSize) != nullptr ? *text : model.config_json;
 }
 
-// Returns the tensors with an axis of tokens, all as long as the first one.
+// Returns the tensors that have an axis of tokens. Throws bad_argument if there are none. count_rows() checks that the
+// axes are equally long.
 std::vector<TokenAxis> find_token_axes(const Model& model, std::string_view option) {
   std::vector<TokenAxis> found = find_by_table(model, find_family_or_llama(model));
   if (!found.empty()) return found;

@@ -205,8 +205,8 @@ class Bpe::Encoder final : public PieceEncoder {
 
   void read_symbols(std::string_view word) {
     const bool affixes = !of_.prefix_.empty() || !of_.suffix_.empty();
-    // Hugging Face's library holds an unknown token back until the next character that is a token or unknown, or the
-    // end. Bytes of other characters go in front of it.
+    // Hugging Face's library adds an unknown token late: when a character with a token follows, or an unknown one that
+    // is not fused with it, or at the end. The byte tokens of characters in between come before it.
     bool waits = false;
     std::string text;
     std::size_t at = 0;

@@ -51,7 +51,7 @@ TEST(AltC, RefusesModelsThatItsReaderRefuses) {
   for (int i = 0; i < 32000; ++i) model.vocabulary->add(std::to_string(i), 0, TokenType::normal);
   EXPECT_THAT(refusal(model), HasSubstr("takes 1 to 32000 tokens, the vocabulary has 32006"));
   model.vocabulary.reset();
-  EXPECT_THAT(refusal(model), HasSubstr("needs a vocabulary"));
+  EXPECT_THAT(refusal(model), HasSubstr("the model has no vocabulary"));
 }
 
 TEST(AltC, NumbersThatReadersTakeInTheOtherOrderAreRefused) {

@@ -121,7 +121,7 @@ TEST(GgufWriter, RefusesAnArchitectureThatLlamaCppHasNoNameFor) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_THAT(error.message(),
                 testing::AllOf(HasSubstr("llama.cpp could not run the file"), HasSubstr("llama, mistral, mixtral"),
-                               HasSubstr(fmt::format("not for {} models", type)),
+                               HasSubstr(fmt::format("llama.cpp's names for {} models", type)),
                                HasSubstr("zt, safetensors and huggingface hold the model")));
   }
 }
