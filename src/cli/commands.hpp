@@ -44,6 +44,7 @@ void add_chat(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_imatrix_command(CLI::App& app);
 void add_completion(CLI::App& app);
 void add_help(CLI::App& app);
 

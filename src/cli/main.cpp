@@ -91,7 +91,7 @@ int run(int argc, char** argv) {
   app.formatter(make_help_formatter());
   for (auto* const add_command :
        {add_inspect, add_stats, add_show, add_verify, add_convert, add_merge, add_fetch, add_hash, add_diff, add_report,
-        add_edit, add_run, add_chat, add_embed, add_tokenize, add_bench, add_completion, add_help})
+        add_edit, add_run, add_chat, add_embed, add_tokenize, add_bench, add_imatrix_command, add_completion, add_help})
     add_command(app);
   app.footer(fmt::format("{}\n{}", list_formats(), kExamples));
   for (CLI::App* command : app.get_subcommands({})) {

@@ -1,5 +1,4 @@
-// Importance matrices: how much the output of a model depends on each column of its matrices, as llama-imatrix measures
-// it.
+// Importance matrices as weights for quantizing; read_imatrix() of <poise/imatrix.hpp> reads them.
 //
 // GGUF files have tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32
 // number of entries; for each entry i32 length, name, i32 calls, i32 number of values, f32 values. Newer files end with
@@ -34,11 +33,6 @@ class ImportanceMatrix {
   const Attributes& provenance() const { return provenance_; }
 
  private:
-  void read_gguf(const std::filesystem::path& path);
-  void read_older(const std::filesystem::path& path);
-  void add(std::string name, std::vector<float> weights);
-  void set_provenance(std::string_view dataset, std::uint64_t chunks);
-
   std::string path_;
   Attributes provenance_;
   std::map<std::string, std::shared_ptr<const std::vector<float>>, std::less<>> weights_;  // by GGUF's names

@@ -93,7 +93,7 @@ class PlannedTransformer final : public Transformer {
     if (ranks_.splits_matrices()) {
       multiply_share(x, rows.size(), memory, out);
     } else if (ranks_.rank() + 1 == ranks_.count()) {
-      multiply(weights_.output ? *weights_.output : *weights_.embedding, x, rows.size(), out, memory.precision);
+      multiply(weights_.output ? *weights_.output : *weights_.embedding, x, rows.size(), out, memory.products());
     }
     require_wanted();
     if (ranks_.splits_layers()) {
@@ -112,7 +112,7 @@ class PlannedTransformer final : public Transformer {
     const std::size_t all = rows * vocabulary_size();
     memory.share.resize(all + sizes[ranks_.rank()]);
     const auto own = std::span(memory.share).subspan(all);
-    multiply(*weights_.output, x, rows, own.data(), memory.precision);
+    multiply(*weights_.output, x, rows, own.data(), memory.products());
     require_wanted();
     const auto gathered = std::span(memory.share).first(all);
     ranks_.communicator->gather(own, sizes, gathered);
@@ -220,7 +220,7 @@ class PlannedTransformer final : public Transformer {
     const std::size_t width = plan_.kv_heads * plan_.head_size;
     const std::size_t q_width = plan_.heads * plan_.head_size;
     project(
-        layer.qkv, apply_norm(layer.attention_norm, count, memory), count, memory.precision,
+        layer.qkv, apply_norm(layer.attention_norm, count, memory), count, memory.products(),
         std::array{Target{memory.q.data(), q_width}, Target{memory.k.data(), width}, Target{memory.v.data(), width}},
         memory.fused);
     norm_heads(layer.q_norm, plan_.heads, true, count, memory.q.data(), memory);
@@ -240,7 +240,7 @@ class PlannedTransformer final : public Transformer {
     const bool is_float32 = layer.o.matrix->stored().storage == Storage::f32;
     attend(tokens, index, heads, is_float32 ? Precision::exact : memory.precision, memory.q.data(),
            memory.attended.data());
-    project(layer.o, pad_attended(layer, count, memory), count, memory.precision, memory.projected.data());
+    project(layer.o, pad_attended(layer, count, memory), count, memory.products(), memory.projected.data());
     add_projected(layer.attention_post_norm, count, memory);
   }
 
@@ -302,7 +302,7 @@ class PlannedTransformer final : public Transformer {
     if (layer.experts) {
       run_feed_forward(*layer.experts, x, count, memory, memory.projected.data());
     } else {
-      run_feed_forward(layer.mlp, x, count, memory.precision, memory.network, memory.projected.data());
+      run_feed_forward(layer.mlp, x, count, memory.products(), memory.network, memory.projected.data());
     }
     add_projected(layer.mlp_post_norm, count, memory);
   }

@@ -41,9 +41,10 @@ enum class Fused : std::uint8_t {
 
 // Projects x [tokens, inputs] into the parts: each with its own projection, or all with one. `scratch` is working
 // memory.
-void project(std::span<const Projection> projections, const float* x, std::size_t tokens, Precision precision,
+void project(std::span<const Projection> projections, const float* x, std::size_t tokens, const ProductOptions& options,
              std::span<const Target> parts, std::vector<float>& scratch, Fused fused = Fused::in_turn);
-void project(const Projection& projection, const float* x, std::size_t tokens, Precision precision, float* out);
+void project(const Projection& projection, const float* x, std::size_t tokens, const ProductOptions& options,
+             float* out);
 
 // Holds a network for all tokens of a layer, or an expert, which some tokens use.
 struct FeedForward {
@@ -64,7 +65,7 @@ struct Experts {
 };
 
 // Computes out [tokens, hidden] = down(activation(gate(x)) * up(x)).
-void run_feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
+void run_feed_forward(const FeedForward& network, const float* x, std::size_t tokens, const ProductOptions& options,
                       NetworkMemory& memory, float* out);
 
 // Computes the same for the experts with the token's best router scores, weighted by these scores. Reads no other

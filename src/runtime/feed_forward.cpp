@@ -65,14 +65,16 @@ void choose_experts(const Experts& experts, float* scores, std::size_t token, st
 void run_expert(const FeedForward& expert, std::span<const Choice> choices, const float* x, std::size_t tokens,
                 Workspace& memory, float* out) {
   const std::size_t hidden = expert.down.outputs();
-  // A single token is summed in another order: if the call has several tokens, no expert gets a single one.
-  const std::size_t count = tokens > 1 ? std::max<std::size_t>(2, choices.size()) : 1;
+  // A single token is summed in another order: if the call has several tokens, no expert gets a single one. An observer
+  // gets each token once.
+  const std::size_t least = tokens > 1 && memory.observer == nullptr ? 2 : 1;
+  const std::size_t count = std::max(least, choices.size());
   memory.gathered.resize(count * hidden);
   memory.expert_out.resize(count * hidden);
   for (std::size_t i = 0; i < count; ++i)
     std::copy_n(x + choices[std::min(i, choices.size() - 1)].token * hidden, hidden,
                 memory.gathered.data() + i * hidden);
-  run_feed_forward(expert, memory.gathered.data(), count, memory.precision, memory.network, memory.expert_out.data());
+  run_feed_forward(expert, memory.gathered.data(), count, memory.products(), memory.network, memory.expert_out.data());
   for (std::size_t i = 0; i < choices.size(); ++i) {
     float* const to = out + choices[i].token * hidden;
     for (std::size_t j = 0; j < hidden; ++j) to[j] += choices[i].weight * memory.expert_out[i * hidden + j];
@@ -86,7 +88,7 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
   memory.experts.resize(std::max(memory.experts.size(), choices.size()));
   memory.expert_out.resize(choices.size() * hidden);
   tbb::parallel_for(std::size_t{0}, choices.size(), [&](std::size_t i) {
-    run_feed_forward(experts.all[choices[i].expert], x, 1, memory.precision, memory.experts[i],
+    run_feed_forward(experts.all[choices[i].expert], x, 1, memory.products(), memory.experts[i],
                      memory.expert_out.data() + i * hidden);
   });
   for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -96,7 +98,7 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
 
 // Returns false, without computing, if the network cannot be computed a block at a time.
 bool run_in_blocks(const FeedForward& network, const Activation& activation, const float* x, std::size_t tokens,
-                   Precision precision, float* out) {
+                   const ProductOptions& options, float* out) {
   const auto has_bias = [](const Projection& projection) { return !projection.bias.empty(); };
   const bool is_one_matrix = network.in.size() == 1;
   if (!network.gated || (is_one_matrix && network.fused == Fused::by_turns) ||
@@ -106,7 +108,7 @@ bool run_in_blocks(const FeedForward& network, const Activation& activation, con
                          .up = {network.in.back().matrix.get(), is_one_matrix ? network.inner() : 0},
                          .combine = activation.product,
                          .down = network.down.matrix.get()},
-                        x, tokens, out, precision);
+                        x, tokens, out, options);
 }
 
 void add_bias(const std::vector<float>& bias, std::size_t tokens, float* y) {
@@ -131,27 +133,27 @@ void split(const float* from, std::span<const Target> parts, std::size_t t, Fuse
 
 }  // namespace
 
-void run_feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
+void run_feed_forward(const FeedForward& network, const float* x, std::size_t tokens, const ProductOptions& options,
                       NetworkMemory& memory, float* out) {
   const Activation& activation = get_activation(network.activation);
-  if (run_in_blocks(network, activation, x, tokens, precision, out)) return;
+  if (run_in_blocks(network, activation, x, tokens, options, out)) return;
   const std::size_t inner = network.inner();
   memory.gate.resize(tokens * inner);
   if (network.gated) memory.up.resize(tokens * inner);
   const std::array parts = {Target{memory.gate.data(), inner}, Target{memory.up.data(), inner}};
-  project(network.in, x, tokens, precision, std::span(parts).first(network.gated ? 2 : 1), memory.fused, network.fused);
+  project(network.in, x, tokens, options, std::span(parts).first(network.gated ? 2 : 1), memory.fused, network.fused);
   run_in_parallel(memory.gate.size(), kLeastNumbers, [&](std::size_t first, std::size_t last) {
     float* const gate = memory.gate.data() + first;
     if (network.gated) return activation.product(gate, memory.up.data() + first, last - first);
     activation.alone(gate, last - first);
   });
-  project(network.down, memory.gate.data(), tokens, precision, out);
+  project(network.down, memory.gate.data(), tokens, options, out);
 }
 
 void run_feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out) {
   const std::size_t count = experts.all.size();
   memory.scores.resize(tokens * count);
-  project(experts.router, x, tokens, memory.precision, memory.scores.data());
+  project(experts.router, x, tokens, memory.products(), memory.scores.data());
   std::vector<Choice> choices;
   std::vector<std::size_t> order;
   for (std::size_t t = 0; t < tokens; ++t) choose_experts(experts, memory.scores.data() + t * count, t, order, choices);
@@ -167,23 +169,24 @@ void run_feed_forward(const Experts& experts, const float* x, std::size_t tokens
   }
 }
 
-void project(std::span<const Projection> projections, const float* x, std::size_t tokens, Precision precision,
+void project(std::span<const Projection> projections, const float* x, std::size_t tokens, const ProductOptions& options,
              std::span<const Target> parts, std::vector<float>& scratch, Fused fused) {
   if (projections.size() == parts.size()) {
     std::vector<Product> products;
     for (std::size_t i = 0; i < parts.size(); ++i) products.push_back({projections[i].matrix.get(), parts[i].data});
-    multiply(products, x, tokens, precision);
+    multiply(products, x, tokens, options);
     for (std::size_t i = 0; i < parts.size(); ++i) add_bias(projections[i].bias, tokens, parts[i].data);
     return;
   }
   const Projection& all = projections.front();
   scratch.resize(tokens * all.outputs());
-  project(all, x, tokens, precision, scratch.data());
+  project(all, x, tokens, options, scratch.data());
   for (std::size_t t = 0; t < tokens; ++t) split(scratch.data() + t * all.outputs(), parts, t, fused);
 }
 
-void project(const Projection& projection, const float* x, std::size_t tokens, Precision precision, float* out) {
-  multiply(*projection.matrix, x, tokens, out, precision);
+void project(const Projection& projection, const float* x, std::size_t tokens, const ProductOptions& options,
+             float* out) {
+  multiply(*projection.matrix, x, tokens, out, options);
   add_bias(projection.bias, tokens, out);
 }
 

@@ -52,6 +52,13 @@ bool is_same(const Tokenizer& a, const Tokenizer& b, TokenId token) {
 
 }  // namespace
 
+std::optional<TokenId> find_first_token(const Weights& weights) {
+  if (!weights.has_tokenizer()) return std::nullopt;
+  const std::vector<TokenId> none = weights.tokenizer().encode_with_special("");
+  const bool has_bos = !none.empty() && none.front() == weights.tokenizer().vocabulary().bos_id;
+  return has_bos ? std::optional(none.front()) : std::nullopt;
+}
+
 void require_same_vocabulary(const Weights& model, const Weights& base) {
   if (model.vocabulary_size() != base.vocabulary_size()) {
     throw Error(ErrorKind::bad_argument,

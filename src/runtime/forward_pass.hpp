@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -38,6 +39,9 @@ class ForwardPass : public Computation {
   // vocabulary_size()]. Throws cancelled.
   void compute_logits(std::size_t first, std::size_t count, std::vector<float>& out, const std::stop_token& stop = {});
 
+  // Lets an observer see the inputs of all products with weights. Requires: it outlives the pass.
+  void observe_inputs(InputObserver& observer) { memory_.observer = &observer; }
+
   // Returns the largest number of positions of a text.
   std::size_t positions() const { return context_; }
 
@@ -48,6 +52,9 @@ class ForwardPass : public Computation {
   Sequence sequence_;
   std::span<const TokenId> tokens_;
 };
+
+// Returns the token that the vocabulary begins texts with.
+std::optional<TokenId> find_first_token(const Weights& weights);
 
 // Checks that the scores of two models are of the same tokens. Throws bad_argument, naming the difference, for other
 // numbers of scores, and for ids that are different texts in both. One of two vocabularies may be absent, or longer by

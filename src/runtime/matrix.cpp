@@ -19,9 +19,9 @@ namespace {
 
 class StoredMatrix final : public Matrix {
  public:
-  StoredMatrix(std::size_t rows, std::size_t columns, Orientation orientation, const StoredForm& form,
-               std::size_t paired_rows)
-      : Matrix(rows, orientation, form.rows, paired_rows, form.column_order),
+  StoredMatrix(const std::string& name, std::size_t rows, std::size_t columns, Orientation orientation,
+               const StoredForm& form, std::size_t paired_rows)
+      : Matrix({name}, rows, orientation, form.rows, paired_rows, form.column_order),
         data_(form.data),
         row_groups_(form.row_groups) {
     stored_.data = data_.bytes().data();
@@ -44,8 +44,9 @@ class StoredMatrix final : public Matrix {
 // Refers to some rows of a matrix in memory. Requires: they begin at a whole byte.
 class MatrixSlice final : public Matrix {
  public:
-  MatrixSlice(std::shared_ptr<const Matrix> all, std::size_t first, std::size_t rows, Orientation orientation)
-      : Matrix(rows, orientation, all->stored()), all_(std::move(all)) {
+  MatrixSlice(std::shared_ptr<const Matrix> all, Origin origin, std::size_t first, std::size_t rows,
+              Orientation orientation)
+      : Matrix(std::move(origin), rows, orientation, all->stored()), all_(std::move(all)) {
     const std::uint64_t elements = std::uint64_t{first} * stored_.columns;
     stored_.data += measure_elements(stored_, elements);
     if (stored_.scales == nullptr) return;
@@ -165,7 +166,8 @@ StoredForm cut_form(const Tensor& tensor, const StoredForm& form, std::size_t co
 // Stands for an empty part of a matrix.
 class EmptyMatrix final : public Matrix {
  public:
-  EmptyMatrix(const Box& box, Orientation orientation) : Matrix(box.rows.size(), orientation, {}) {
+  EmptyMatrix(const std::string& name, const Box& box, Orientation orientation)
+      : Matrix({name}, box.rows.size(), orientation, {}) {
     stored_.columns = box.columns.size();
   }
 };
@@ -185,7 +187,8 @@ std::size_t borrow_pairs(StoredForm& form, std::size_t rows) {
 // Loads some rows and columns of a tensor, whose elements are taken as a matrix [rows, last axis].
 std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const Box& box, Orientation orientation) {
   const std::size_t columns = tensor.shape.back();
-  if (box.rows.size() == 0 || box.columns.size() == 0) return std::make_unique<EmptyMatrix>(box, orientation);
+  if (box.rows.size() == 0 || box.columns.size() == 0)
+    return std::make_unique<EmptyMatrix>(tensor.name, box, orientation);
   StoredForm form = find_stored_form(tensor);
   // A matrix with columns in another order must have all its columns, and they must be inputs.
   if (!form.column_order.empty() && (orientation == Orientation::in_out || box.columns.size() != columns))
@@ -201,7 +204,8 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
   } else if (tensor.shape.size() == 2 && orientation == Orientation::out_in) {
     paired_rows = borrow_pairs(form, rows);
   }
-  return std::make_unique<StoredMatrix>(box.rows.size(), box.columns.size(), orientation, form, paired_rows);
+  return std::make_unique<StoredMatrix>(tensor.name, box.rows.size(), box.columns.size(), orientation, form,
+                                        paired_rows);
 }
 
 // Returns true if columns make outputs and are stored as rows.
@@ -251,7 +255,8 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
     refuse_weight(tensor, "its matrices do not begin at whole bytes");
   std::vector<std::unique_ptr<Matrix>> matrices;
   for (std::size_t i = 0; i < some.size(); ++i)
-    matrices.push_back(std::make_unique<MatrixSlice>(all, i * rows, rows, orientation));
+    matrices.push_back(
+        std::make_unique<MatrixSlice>(all, Matrix::Origin{tensor.name, some.first + i}, i * rows, rows, orientation));
   return matrices;
 }
 

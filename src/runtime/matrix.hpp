@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -50,18 +51,27 @@ class Matrix {
   // Returns which column of the matrix each column of stored rows is; empty: both have the same order.
   std::span<const std::uint32_t> column_order() const { return column_order_; }
 
+  // Names the tensor that has the matrix, and which of the tensor's matrices it is.
+  struct Origin {
+    std::string tensor = {};
+    std::size_t index = 0;
+  };
+  const Origin& origin() const { return origin_; }
+
   // Decodes rows [first, first + count) to float32: out [count, columns].
   void decode(std::size_t first, std::size_t count, float* out) const;
 
  protected:
-  Matrix(std::size_t rows, Orientation orientation, const StoredRows& stored, std::size_t paired_rows = 0,
-         std::vector<std::uint32_t> column_order = {})
-      : rows_(rows),
+  Matrix(Origin origin, std::size_t rows, Orientation orientation, const StoredRows& stored,
+         std::size_t paired_rows = 0, std::vector<std::uint32_t> column_order = {})
+      : origin_(std::move(origin)),
+        rows_(rows),
         orientation_(orientation),
         stored_(stored),
         paired_rows_(paired_rows),
         column_order_(std::move(column_order)) {}
 
+  Origin origin_;
   std::size_t rows_;
   Orientation orientation_;
   StoredRows stored_;
@@ -88,20 +98,44 @@ std::size_t find_part_step(const Tensor& tensor, Orientation orientation, Matrix
 // Returns all elements of a small tensor (a norm) as float32.
 std::vector<float> load_vector(const Tensor& tensor);
 
-// Computes y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena. A
-// token gets the same bits alone and among few (KernelInput::is_few()), and among any number of tokens whose x has the
-// same form (KernelInput::Form); with Precision::exact among any tokens. With Precision::apart each token gets the bits
-// that it gets alone with Precision::fast, and each weight still comes from memory once.
-void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y,
-              Precision precision = Precision::fast);
-
 // Names one of several products of the same x. Computing them at once keeps threads busier than one by one.
 struct Product {
   const Matrix* matrix = nullptr;
   float* y = nullptr;
 };
+
+// Sees what meets the matrices.
+class InputObserver {
+ public:
+  virtual ~InputObserver() = default;
+  InputObserver(const InputObserver&) = delete;
+  InputObserver& operator=(const InputObserver&) = delete;
+
+  // Gets x [tokens, inputs] of products before they are computed. Passes of one token may call this from several
+  // threads at once, for different experts.
+  virtual void observe(std::span<const Product> products, const float* x, std::size_t tokens) = 0;
+
+ protected:
+  InputObserver() = default;
+};
+
+// Says how products are computed.
+struct ProductOptions {
+  ProductOptions(Precision product_precision, InputObserver* input_observer = nullptr)
+      : precision(product_precision), observer(input_observer) {}
+
+  Precision precision;
+  InputObserver* observer;  // null: none
+};
+
+// Computes y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena. A
+// token gets the same bits alone and among few (KernelInput::is_few()), and among any number of tokens whose x has the
+// same form (KernelInput::Form); with Precision::exact among any tokens. With Precision::apart each token gets the bits
+// that it gets alone with Precision::fast, and each weight still comes from memory once.
+void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y,
+              const ProductOptions& options = Precision::fast);
 void multiply(std::span<const Product> products, const float* x, std::size_t tokens,
-              Precision precision = Precision::fast);
+              const ProductOptions& options = Precision::fast);
 
 // Names the matrices of a gated network. Its x meets two matrices, or the rows of one from `first` on; `combine`
 // combines their numbers, and the results meet a third matrix.
@@ -118,8 +152,10 @@ struct GatedProduct {
 
 // Computes y = down times combine(gate times x, up times x), with the same bits as three calls. The intermediate
 // results stay in the cache: a block of it goes from the first products to the form for the last ones. Returns false,
-// without products, for few tokens, and where rows or columns of a matrix are stored in another order.
-bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision);
+// without products, for few tokens, where rows or columns of a matrix are stored in another order, and for an observer,
+// which needs the intermediate results.
+bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y,
+                    const ProductOptions& options);
 
 // Holds a weight tensor in the form for kernels. The blobs hold the bytes for `rows`; scales and zeros are those of
 // groups.

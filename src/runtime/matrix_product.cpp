@@ -258,7 +258,9 @@ bool has_plain_rows(const Matrix& matrix, std::size_t tokens, Precision precisio
 
 }  // namespace
 
-void multiply(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision) {
+void multiply(std::span<const Product> products, const float* x, std::size_t tokens, const ProductOptions& options) {
+  const Precision precision = options.precision;
+  if (options.observer != nullptr) options.observer->observe(products, x, tokens);
   if (std::ranges::any_of(products, [](const Product& product) { return is_empty(*product.matrix); })) {
     std::vector<Product> others;
     for (const Product& product : products) {
@@ -276,12 +278,15 @@ void multiply(std::span<const Product> products, const float* x, std::size_t tok
   Work(products, x, tokens, precision).run();
 }
 
-void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y, Precision precision) {
+void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y, const ProductOptions& options) {
   const Product product = {&matrix, y};
-  multiply(std::span(&product, 1), x, tokens, precision);
+  multiply(std::span(&product, 1), x, tokens, options);
 }
 
-bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision) {
+bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y,
+                    const ProductOptions& options) {
+  if (options.observer != nullptr) return false;
+  const Precision precision = options.precision;
   const Matrix& gate = *product.gate.matrix;
   const Matrix& up = *product.up.matrix;
   const Matrix& down = *product.down;

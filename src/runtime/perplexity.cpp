@@ -209,14 +209,6 @@ class Perplexity::State {
     return all;
   }
 
-  // Returns the token that the vocabulary begins texts with.
-  static std::optional<TokenId> find_first_token(const Weights& weights) {
-    if (!weights.has_tokenizer()) return std::nullopt;
-    const std::vector<TokenId> none = weights.tokenizer().encode_with_special("");
-    const bool has_bos = !none.empty() && none.front() == weights.tokenizer().vocabulary().bos_id;
-    return has_bos ? std::optional(none.front()) : std::nullopt;
-  }
-
   // Adds the predictions of tokens from index `first_predicted` on, and calls `done` with the number of tokens that are
   // computed.
   template <typename Done>

@@ -35,6 +35,7 @@ struct NetworkMemory {
 // Holds a transformer's working memory. Callers keep one, so that it is not allocated for each token.
 struct Workspace {
   Precision precision = Precision::fast;  // of products with weights
+  InputObserver* observer = nullptr;      // of their inputs; null: none
 
   // The layer whose hidden states forward() keeps, from 0 (the embedding) to Transformer::layers() (the final norm);
   // and these, of the tokens computed last: [tokens, Transformer::hidden_size()].
@@ -59,6 +60,8 @@ struct Workspace {
   std::vector<float> expert_out;                      // and its output
   std::vector<NetworkMemory> experts;                 // of experts that run in parallel
   std::vector<std::vector<Rotation::Angles>> angles;  // [sequences, rotary embeddings]
+
+  ProductOptions products() const { return {precision, observer}; }
 
   // Computes x += y.
   void add(const std::vector<float>& y) {

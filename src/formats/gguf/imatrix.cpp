@@ -9,6 +9,7 @@
 
 #include <poise/error.hpp>
 #include <poise/format.hpp>
+#include <poise/imatrix.hpp>
 
 #include "bytes/byte_reader.hpp"
 #include "bytes/utf8.hpp"
@@ -24,6 +25,7 @@ constexpr std::string_view kSums = ".in_sum2";
 constexpr std::string_view kCounts = ".counts";
 constexpr std::string_view kDatasets = "imatrix.datasets";
 constexpr std::string_view kChunks = "imatrix.chunk_count";
+constexpr std::string_view kChunkSize = "imatrix.chunk_size";
 constexpr std::uint64_t kMostTimes =
     4;  // limit of the memory, in times the file's size: tensors may share bytes, or be codes
 
@@ -37,35 +39,20 @@ std::vector<float> read_floats(const Tensor& tensor, const std::string& path) {
   return numbers;
 }
 
-}  // namespace
-
-ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(path.string()) {
-  const auto start = read_first_bytes({path, Source::open(path, IoMode::map)}, gguf::kMagic.size());
-  if (std::ranges::equal(start, std::as_bytes(std::span(gguf::kMagic)))) {
-    read_gguf(path);
-  } else {
-    read_older(path);
-  }
-  if (weights_.empty()) throw Error(ErrorKind::invalid_file, "imatrix: the file contains no weights", path_);
+void require_weight(std::string_view name, double weight, const std::string& path) {
+  if (std::isfinite(weight) && weight >= 0) return;
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("imatrix: {}: expected finite weights of 0 or more, found {}", name, weight), path);
 }
 
-void ImportanceMatrix::set_provenance(std::string_view dataset, std::uint64_t chunks) {
-  provenance_.set("quantize.imatrix.file", std::filesystem::path(path_).filename().string());
-  if (!dataset.empty() && is_utf8(dataset)) provenance_.set("quantize.imatrix.dataset", std::string(dataset));
-  provenance_.set("quantize.imatrix.entries_count", std::uint64_t{weights_.size()});
-  if (chunks > 0) provenance_.set("quantize.imatrix.chunks_count", chunks);
+void add_entry(Imatrix& to, std::string name, std::vector<double> sums, std::vector<double> counts,
+               const std::string& path) {
+  for (const double sum : sums) require_weight(name, sum, path);
+  for (const double count : counts) require_weight(fmt::format("{}{}", name, kCounts), count, path);
+  to.entries.emplace(std::move(name), ImatrixEntry{std::move(sums), std::move(counts)});
 }
 
-void ImportanceMatrix::add(std::string name, std::vector<float> weights) {
-  for (const float weight : weights) {
-    if (!std::isfinite(weight) || weight < 0)
-      throw Error(ErrorKind::invalid_file,
-                  fmt::format("imatrix: {}: expected finite weights of 0 or more, found {}", name, weight), path_);
-  }
-  weights_.emplace(std::move(name), std::make_shared<const std::vector<float>>(std::move(weights)));
-}
-
-void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
+Imatrix read_gguf(const std::filesystem::path& path) {
   const Model model = open(path);
   std::uint64_t left = kMostTimes * Source::open(path, IoMode::map)->size() / sizeof(float);
   const auto read = [&](const Tensor& tensor) {
@@ -74,38 +61,43 @@ void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
       throw Error(
           ErrorKind::invalid_file,
           fmt::format("imatrix: {}: the weights take more than {} times the size of the file", tensor.name, kMostTimes),
-          path_);
+          path.string());
     }
     left -= count;
-    return read_floats(tensor, path_);
+    const std::vector<float> numbers = read_floats(tensor, path.string());
+    return std::vector<double>(numbers.begin(), numbers.end());
   };
+  Imatrix imatrix;
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.name.ends_with(kSums)) continue;
     std::string name(tensor.name.substr(0, tensor.name.size() - kSums.size()));
     const Tensor* counts = model.find(name + std::string(kCounts));
     if (counts == nullptr)
-      throw Error(ErrorKind::invalid_file, fmt::format("imatrix: tensor {}{} is missing", name, kCounts), path_);
-    std::vector<float> sums = read(tensor);
-    const std::vector<float> numbers = read(*counts);
+      throw Error(ErrorKind::invalid_file, fmt::format("imatrix: tensor {}{} is missing", name, kCounts),
+                  path.string());
+    std::vector<double> sums = read(tensor);
+    std::vector<double> numbers = read(*counts);
     if (numbers.empty() || sums.size() % numbers.size() != 0) {
       throw Error(ErrorKind::invalid_file,
                   fmt::format("imatrix: {}: expected a multiple of the {} counts, found {} sums", name, numbers.size(),
                               sums.size()),
-                  path_);
+                  path.string());
     }
-    // All columns of a matrix that was never used weigh the same.
-    const std::size_t columns = sums.size() / numbers.size();
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      sums[i] = numbers[i / columns] > 0 ? sums[i] / numbers[i / columns] : 1.0F;
-    add(std::move(name), std::move(sums));
+    add_entry(imatrix, std::move(name), std::move(sums), std::move(numbers), path.string());
   }
-  const auto* list = model.attributes.get_if<Value::Array>(kDatasets);
-  const auto* dataset = list == nullptr || list->empty() ? nullptr : list->front().get_if<std::string>();
-  const auto* count = model.attributes.get_if<std::uint64_t>(kChunks);
-  set_provenance(dataset == nullptr ? std::string_view() : *dataset, count == nullptr ? 0 : *count);
+  if (const auto* list = model.attributes.get_if<Value::Array>(kDatasets)) {
+    for (const Value& dataset : *list) {
+      if (const auto* text = dataset.get_if<std::string>()) imatrix.datasets.push_back(*text);
+    }
+  }
+  if (const auto* size = model.attributes.get_if<std::uint64_t>(kChunkSize); size != nullptr && *size > 0)
+    imatrix.chunk_size = *size;
+  if (const auto* count = model.attributes.get_if<std::uint64_t>(kChunks)) imatrix.stated_chunks = *count;
+  return imatrix;
 }
 
-void ImportanceMatrix::read_older(const std::filesystem::path& path) {
+// Such a file has mean squares times calls, each of a chunk whose size it does not state.
+Imatrix read_older(const std::filesystem::path& path) {
   const SourcePtr source = Source::open(path, IoMode::map);
   ByteReader in(*source, "imatrix");
   const auto length = [&](std::string_view field, std::uint64_t least_bytes) {
@@ -115,19 +107,55 @@ void ImportanceMatrix::read_older(const std::filesystem::path& path) {
       in.fail(field, fmt::format("{} do not fit the {} bytes that are left", found, in.remaining()), at);
     return static_cast<std::uint64_t>(found);
   };
+  Imatrix imatrix;
+  const auto chunk = static_cast<double>(imatrix.chunk_size);
   const std::uint64_t entries = length("entries", 12);
   for (std::uint64_t i = 0; i < entries; ++i) {
     const auto scope = in.open_scope("entry", static_cast<std::int64_t>(i));
     std::string name(in.text(length("name length", 1), "name"));
-    const std::int32_t calls = in.i32("calls");
-    std::vector<float> weights(static_cast<std::size_t>(length("values", sizeof(float))));
-    for (float& weight : weights) weight = calls > 0 ? in.f32("value") / static_cast<float>(calls) : in.f32("value");
-    add(std::move(name), std::move(weights));
+    const std::int32_t calls = std::max(1, in.i32("calls"));
+    std::vector<double> sums(static_cast<std::size_t>(length("values", sizeof(float))));
+    for (double& sum : sums) sum = chunk * static_cast<double>(in.f32("value"));
+    add_entry(imatrix, std::move(name), std::move(sums), {chunk * calls}, path.string());
   }
   const std::int32_t chunks = in.remaining() > 0 ? in.i32("chunks") : 0;
-  const std::string_view dataset =
-      in.remaining() > 0 ? in.text(length("data set's length", 1), "data set") : std::string_view();
-  set_provenance(dataset, chunks > 0 ? static_cast<std::uint64_t>(chunks) : 0);
+  if (chunks > 0) imatrix.stated_chunks = static_cast<std::uint64_t>(chunks);
+  if (in.remaining() > 0) {
+    if (const std::string_view dataset = in.text(length("data set's length", 1), "data set"); !dataset.empty())
+      imatrix.datasets.emplace_back(dataset);
+  }
+  return imatrix;
+}
+
+}  // namespace
+
+Imatrix read_imatrix(const std::filesystem::path& path) {
+  const auto start = read_first_bytes({path, Source::open(path, IoMode::map)}, gguf::kMagic.size());
+  const bool is_gguf = std::ranges::equal(start, std::as_bytes(std::span(gguf::kMagic)));
+  Imatrix imatrix = is_gguf ? read_gguf(path) : read_older(path);
+  if (imatrix.entries.empty())
+    throw Error(ErrorKind::invalid_file, "imatrix: the file contains no weights", path.string());
+  return imatrix;
+}
+
+ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(path.string()) {
+  const Imatrix imatrix = read_imatrix(path);
+  for (const auto& [name, entry] : imatrix.entries) {
+    // All columns of a matrix that was never used weigh the same.
+    const std::size_t columns = std::max<std::size_t>(1, entry.sums.size() / entry.counts.size());
+    std::vector<float> weights(entry.sums.size());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const double count = entry.counts[i / columns];
+      weights[i] = count > 0 ? static_cast<float>(entry.sums[i] / count) : 1.0F;
+      require_weight(name, static_cast<double>(weights[i]), path_);
+    }
+    weights_.emplace(name, std::make_shared<const std::vector<float>>(std::move(weights)));
+  }
+  provenance_.set("quantize.imatrix.file", path.filename().string());
+  if (!imatrix.datasets.empty() && is_utf8(imatrix.datasets.front()))
+    provenance_.set("quantize.imatrix.dataset", imatrix.datasets.front());
+  provenance_.set("quantize.imatrix.entries_count", std::uint64_t{weights_.size()});
+  if (imatrix.stated_chunks > 0) provenance_.set("quantize.imatrix.chunks_count", imatrix.stated_chunks);
 }
 
 std::shared_ptr<const std::vector<float>> ImportanceMatrix::find_weights(std::string_view tensor,

@@ -1,0 +1,155 @@
+// measure_imatrix(): runs a model over a text for an importance matrix.
+#include <poise/imatrix.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "formats/gguf/architectures.hpp"
+#include "runtime/forward_pass.hpp"
+#include "runtime/input_squares.hpp"
+#include "tokenizer/tokens/merge.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kLeastChunk = 16;  // llama-imatrix ignores fewer tokens
+constexpr std::size_t kRows = 64;        // of scores that are computed at a time
+
+// Names the place of a matrix's sums: an entry, and an expert.
+struct Place {
+  std::string entry;
+  std::size_t expert = 0;
+};
+
+// Describes a stack of all experts' matrices, and the modules of one expert that llama.cpp has instead.
+struct StackRow {
+  std::string_view ending;
+  std::vector<std::string_view> modules;
+};
+
+const std::array<StackRow, 2>& list_stacks() {
+  static const std::array<StackRow, 2> rows = {
+      {{".gate_up_proj", {"gate_proj", "up_proj"}}, {".down_proj", {"down_proj"}}}};
+  return rows;
+}
+
+// Finds the places of matrices by llama.cpp's names.
+class Places {
+ public:
+  explicit Places(const Model& model) : architecture_(gguf::find_family_architecture(model.card.model_type)) {
+    for (const Tensor& tensor : model.tensors()) {
+      const std::size_t matrices = tensor.shape.size() == 3 ? static_cast<std::size_t>(tensor.shape.front()) : 1;
+      for (const Place& place : find({tensor.name, 0})) {
+        std::size_t& count = experts_[place.entry];
+        count = std::max(count, place.expert + matrices);
+      }
+    }
+  }
+
+  std::vector<Place> find(const Matrix::Origin& origin) const {
+    if (const auto known = find_name(origin.tensor)) return {{known->entry, known->expert + origin.index}};
+    std::vector<Place> places;
+    for (const StackRow& row : list_stacks()) {
+      if (!origin.tensor.ends_with(row.ending)) continue;
+      const std::string list = origin.tensor.substr(0, origin.tensor.size() - row.ending.size());
+      for (const std::string_view module : row.modules) {
+        if (const auto known = find_name(fmt::format("{}.{}.{}.weight", list, origin.index, module)))
+          places.push_back({known->entry, origin.index});
+      }
+    }
+    if (places.empty()) places.push_back({origin.tensor, origin.index});
+    return places;
+  }
+
+  // Returns how many matrices the model has at that entry.
+  std::size_t count_experts(const std::string& entry) const { return experts_.at(entry); }
+
+ private:
+  std::optional<Place> find_name(std::string_view tensor) const {
+    const auto known = architecture_ == nullptr ? std::nullopt : gguf::find_gguf_name(*architecture_, tensor);
+    if (!known) return std::nullopt;
+    return Place{known->name, static_cast<std::size_t>(known->expert.value_or(0))};
+  }
+
+  const gguf::Architecture* architecture_;
+  std::map<std::string, std::size_t, std::less<>> experts_;
+};
+
+Imatrix make_imatrix(const InputSquares& squares, const Places& places, const ImatrixOptions& options) {
+  Imatrix result;
+  result.chunk_size = options.chunk_size;
+  if (!options.dataset.empty()) result.datasets = {options.dataset};
+  squares.visit([&](const Matrix::Origin& origin, const InputSquares::Sums& sums) {
+    for (const Place& place : places.find(origin)) {
+      ImatrixEntry& entry = result.entries[place.entry];
+      const std::size_t columns = sums.squares.size();
+      const std::size_t experts = places.count_experts(place.entry);
+      entry.sums.resize(experts * columns);
+      entry.counts.resize(experts);
+      std::ranges::copy(sums.squares, entry.sums.begin() + static_cast<std::ptrdiff_t>(place.expert * columns));
+      entry.counts[place.expert] = static_cast<double>(sums.tokens);
+    }
+  });
+  for (const auto& [name, entry] : result.entries) {
+    for (const double sum : entry.sums) {
+      if (!std::isfinite(sum)) refuse_non_finite(fmt::format("a sum of squared inputs of {}", name), sum);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Imatrix measure_imatrix(const Model& model, std::string_view text, const ImatrixOptions& options,
+                        const Progress& progress, const std::stop_token& stop) {
+  if (options.chunk_size < kLeastChunk) {
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("chunks of {} tokens are too short: expected {} or more", options.chunk_size, kLeastChunk));
+  }
+  const std::shared_ptr<const Weights> weights = load_weights(model);
+  SessionOptions session;
+  session.threads = options.threads;
+  session.context = options.chunk_size;
+  session.exact = options.exact;
+  ForwardPass pass(weights, session);
+  const EncodingStop stoppable(stop);
+  std::vector<TokenId> tokens = weights->tokenizer().encode_with_special(text);
+  const std::size_t all = tokens.size() / options.chunk_size;
+  const std::size_t left = all - std::min(all, options.skipped);
+  const std::size_t chunks = std::min(left, options.chunks.value_or(left));
+  if (all == 0) {
+    throw Error(ErrorKind::bad_argument, fmt::format("the text has {} tokens, fewer than a chunk of {} tokens",
+                                                     tokens.size(), options.chunk_size));
+  }
+  const std::optional<TokenId> bos = find_first_token(*weights);
+  const Places places(model);
+  InputSquares squares;
+  pass.observe_inputs(squares);
+  std::vector<float> scores;
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    if (progress && !progress({chunk, chunks, "chunks"})) throw_cancelled();
+    const auto part = std::span(tokens).subspan((options.skipped + chunk) * options.chunk_size, options.chunk_size);
+    if (bos) part.front() = *bos;
+    pass.begin(part);
+    while (const std::size_t count = pass.compute_next(stop)) {
+      for (std::size_t at = 0, rows = 0; options.output && at < count; at += rows) {
+        rows = Transformer::count_next(count - at, kRows);
+        pass.compute_logits(at, rows, scores, stop);
+      }
+    }
+    const std::size_t done = chunk + 1;
+    if (options.save && options.save_every > 0 && done % options.save_every == 0 && done < chunks)
+      options.save(make_imatrix(squares, places, options));
+  }
+  if (progress) progress({chunks, chunks, "chunks"});
+  return make_imatrix(squares, places, options);
+}
+
+}  // namespace poise
