@@ -146,6 +146,7 @@ class HttpClient::Transfer {
         receive_(receive),
         url_(request.redirected.empty() ? request.url : request.redirected),
         validator_(request.validator),
+        validator_url_(url_),
         total_(request.total),
         position_(request.begin) {}
 
@@ -212,8 +213,11 @@ class HttpClient::Transfer {
     add("Accept: */*");
     if (!client_.options_.token.empty() && find_origin(url_) == client_.options_.token_origin)
       add("Authorization: Bearer " + client_.options_.token);
-    if (validator_.starts_with('"')) add("If-Match: " + validator_);
-    if (validator_.starts_with(kLastModified)) add("If-Unmodified-Since: " + validator_.substr(kLastModified.size()));
+    // A server that redirects may name the same file by another ETag than the server that sends it.
+    const bool has_sent_it = url_ != request_.url || validator_url_ == request_.url;
+    if (has_sent_it && validator_.starts_with('"')) add("If-Match: " + validator_);
+    if (has_sent_it && validator_.starts_with(kLastModified))
+      add("If-Unmodified-Since: " + validator_.substr(kLastModified.size()));
     curl_easy_reset(curl_);
     const std::string range = fmt::format("{}-{}", position_, find_end() - 1);
     set(CURLOPT_URL, url_.c_str());
@@ -323,6 +327,7 @@ class HttpClient::Transfer {
       throw_changed(request_.url, fmt::format("it had {} bytes, and has {}", *total_, *response_.total));
     if (response_.total) total_ = response_.total;
     if (validator_.empty()) validator_ = response_.validator;
+    validator_url_ = url_;
     is_good_ = true;
   }
 
@@ -427,6 +432,7 @@ class HttpClient::Transfer {
   const ReceiveBytes& receive_;
   std::string url_;
   std::string validator_;
+  std::string validator_url_;  // of the server that has sent it
   std::optional<std::uint64_t> total_;
   std::uint64_t position_;  // of the next byte that the caller needs
   std::uint64_t body_position_ = 0;
