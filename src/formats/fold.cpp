@@ -130,7 +130,7 @@ Model fold_directory(Model model, const fs::path& path, std::string_view quantiz
 
 std::optional<Model> fold_for_numbers(const Model& model) {
   std::optional<Model> parts = merge_quantized_parts(model);
-  std::optional<Model> scaled = fold_scaled_fp8(parts ? *parts : model);
+  std::optional<Model> scaled = fold_comfy_ui(parts ? *parts : model);
   return scaled ? std::move(scaled) : std::move(parts);
 }
 

@@ -43,30 +43,11 @@ void require_known(const QuantizationConfig& config) {
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
-  const Tensor& weight = matrix.require(".qweight");
-  matrix.data(weight, kWordTypes);
-  matrix.require_rank(weight, 2);
-  const std::uint64_t in = weight.shape[0];
-  const std::uint64_t out = weight.shape[1] * 8;
-  const std::int64_t wanted = read_number(config, "group_size", "q_group_size");
-  const std::uint64_t group_size = wanted == -1 ? in : static_cast<std::uint64_t>(wanted);
-  if (in == 0 || in % group_size != 0)
-    matrix.fail(fmt::format("groups of {} do not divide its {} columns", group_size, in));
-  const std::uint64_t groups = in / group_size;
-  const Tensor& scales = matrix.require(".scales", kScaleTypes, {groups, out});
-  const Tensor& zeros = matrix.require(".qzeros", kWordTypes, {groups, weight.shape[1]});
-  const auto describe_codes = [&](const Tensor& tensor, std::uint64_t rows) {
-    const BlobPtr& words = tensor.require("data").blob;
-    return PackedCodes{.words = words, .rows = rows, .columns = out, .bits = kBits, .order = kPlaces};
-  };
-  return make_groups(
-      matrix, {.shape = {out, in},
-               .bits = kBits,
-               .group_size = group_size,
-               .codes = make_codes_blob(describe_codes(weight, in), MatrixOrder::transposed, kBits),
-               .scales = make_part("scales", scales.require("data").dtype, transpose_data(scales)),
-               .zeros = make_part("zeros", DType::f16,
-                                  make_code_numbers_blob(describe_codes(zeros, groups), MatrixOrder::transposed))});
+  const std::int64_t size = read_number(config, "group_size", "q_group_size");
+  return fold_words(matrix, {.weight = ".qweight",
+                             .scales = ".scales",
+                             .zeros = ".qzeros",
+                             .group_size = size == -1 ? 0 : static_cast<std::uint64_t>(size)});
 }
 
 // Returns a warning for zero points that contradict the configuration: AWQ's kernels use them anyway.
@@ -86,6 +67,36 @@ std::vector<std::string> find_doubts(const Model& model, const QuantizationConfi
 }
 
 }  // namespace
+
+Tensor fold_words(const MatrixParts& matrix, const WordParts& parts) {
+  const Tensor& weight = matrix.require(parts.weight);
+  matrix.data(weight, kWordTypes);
+  matrix.require_rank(weight, 2);
+  const std::uint64_t in = weight.shape[0];
+  const std::uint64_t out = weight.shape[1] * 8;
+  const std::uint64_t group_size = parts.group_size == 0 ? in : parts.group_size;
+  if (in == 0 || in % group_size != 0)
+    matrix.fail(fmt::format("groups of {} do not divide its {} columns", group_size, in));
+  const std::uint64_t groups = in / group_size;
+  const Tensor& scales = matrix.require(parts.scales, kScaleTypes, {groups, out});
+  const Tensor& zeros = matrix.require(parts.zeros, kWordTypes, {groups, weight.shape[1]});
+  const auto describe_codes = [&](const Tensor& tensor, std::uint64_t rows) {
+    return PackedCodes{.words = tensor.require("data").blob,
+                       .rows = rows,
+                       .columns = out,
+                       .bits = kBits,
+                       .order = parts.in_order ? std::span<const std::uint8_t>() : kPlaces,
+                       .add = parts.add};
+  };
+  return make_groups(
+      matrix, {.shape = {out, in},
+               .bits = kBits,
+               .group_size = group_size,
+               .codes = make_codes_blob(describe_codes(weight, in), MatrixOrder::transposed, kBits),
+               .scales = make_part("scales", scales.require("data").dtype, transpose_data(scales)),
+               .zeros = make_part("zeros", DType::f16,
+                                  make_code_numbers_blob(describe_codes(zeros, groups), MatrixOrder::transposed))});
+}
 
 const QuantizationScheme kAwq = {
     .title = "AWQ",

@@ -67,13 +67,15 @@ std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
 }
 
 // Names the version of the format. GPTQModel writes the key `checkpoint_format`; later versions read `format` instead.
+// AutoRound writes `packing_format` (auto_round.cpp).
+constexpr std::string_view kPacking = "packing_format";
 struct FormatName {
   std::string_view key;
   std::string name;
-  bool is_version_1() const { return name == "gptq"; }
+  bool is_version_1() const { return name == "gptq" || name == "auto_round:auto_gptq"; }
 };
 FormatName find_format_name(const QuantizationConfig& config) {
-  for (const std::string_view key : {"format", "checkpoint_format"}) {
+  for (const std::string_view key : std::initializer_list<std::string_view>{"format", "checkpoint_format", kPacking}) {
     if (auto name = config.text(key)) return {key, *std::move(name)};
   }
   return {"checkpoint_format", "gptq"};
@@ -83,7 +85,7 @@ void require_known(const QuantizationConfig& config) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorKind::unsupported, fmt::format("quantization_config: {}", what));
   };
-  if (const auto [key, name] = find_format_name(config); name != "gptq" && name != "gptq_v2")
+  if (const auto [key, name] = find_format_name(config); name != "gptq" && name != "gptq_v2" && key != kPacking)
     refuse(fmt::format("{} is {}, only gptq and gptq_v2 are supported", key, name));
   if (const std::string word = config.text("pack_dtype").value_or("int32"); word != "int32")
     refuse(fmt::format("pack_dtype is {}, only int32 is supported", word));

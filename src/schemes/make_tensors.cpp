@@ -102,7 +102,7 @@ std::vector<std::string> find_algorithm_doubts(const QuantizationConfig& config,
     doubts.push_back(fmt::format(
         "quant_algo is {}, but matrix {}{} is stored as {}: its parts are used", *algorithm, matrices.front(),
         matrices.size() == 1 ? "" : fmt::format(", with {} more,", matrices.size() - 1), algorithms.front()));
-  for (const std::string_view key : {"exclude_modules", "ignore"}) {
+  for (const std::string_view key : {"exclude_modules", "ignore", "exclude"}) {
     const Value* value = config.keys().find(key);
     const auto* patterns = value == nullptr ? nullptr : value->get_if<Value::Array>();
     if (patterns == nullptr) continue;

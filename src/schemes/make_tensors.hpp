@@ -29,9 +29,24 @@ std::string describe_left_out(std::string_view first, std::size_t count);
 void require_known_algorithm(const QuantizationConfig& config);
 
 // Returns warnings for QuantizationScheme::doubts: for a quant_algo other than these `algorithms`, and for matrices
-// that exclude_modules or ignore, two lists of patterns, name as not quantized.
+// that exclude_modules, ignore or exclude, lists of patterns, name as not quantized.
 std::vector<std::string> find_algorithm_doubts(const QuantizationConfig& config, std::span<const std::string> matrices,
                                                std::span<const std::string_view> algorithms);
+
+namespace awq {
+
+// Describes codes of four bits in words along the rows of a transposed matrix.
+struct WordParts {
+  std::string_view weight;       // the ending of i32 [in, out / 8]
+  std::string_view scales;       // [groups, out]
+  std::string_view zeros;        // i32 [groups, out / 8]
+  std::uint64_t group_size = 0;  // 0: a row is one group
+  bool in_order = false;         // codes follow each other from the low bits on, not in AWQ's order
+  unsigned add = 0;              // added to codes and zero points, modulo 16
+};
+Tensor fold_words(const MatrixParts& matrix, const WordParts& parts);
+
+}  // namespace awq
 
 namespace compressed_tensors {
 

@@ -1,4 +1,4 @@
-// MX numbers as compressed-tensors stores them. A matrix [out, in] has these parts:
+// MX numbers as compressed-tensors and AutoRound store them. A matrix [out, in] has these parts:
 //
 //   mxfp4-pack-quantized   weight_packed u8 [out, in / 2], two f4_e2m1 a byte, the even one in the low half
 //   mxfp8-quantized        weight f8_e4m3 [out, in]
@@ -47,29 +47,34 @@ Tensor fold_8_bits(const MatrixParts& matrix, const QuantizationConfig& config) 
   return make_mx_numbers(matrix, weight.shape, data, matrix.require(".weight_scale"));
 }
 
+constexpr QuantizationScheme make_4_bits(std::string_view title, std::string_view method) {
+  return {.title = title,
+          .method = method,
+          .marker = ".weight_packed",
+          .parts = k4BitParts,
+          .left_out = kNotOfWeights,
+          .holds = holds_4_bits,
+          .doubts = compressed_tensors::find_name_doubts,
+          .fold = fold_4_bits};
+}
+
+constexpr QuantizationScheme make_8_bits(std::string_view title, std::string_view method) {
+  return {.title = title,
+          .method = method,
+          .marker = ".weight_scale",
+          .parts = k8BitParts,
+          .left_out = kNotOfWeights,
+          .holds = holds_8_bits,
+          .code_types = k8BitCodes,
+          .doubts = compressed_tensors::find_name_doubts,
+          .fold = fold_8_bits};
+}
+
 }  // namespace
 
-const QuantizationScheme kCompressed4Bit = {
-    .title = "compressed-tensors mxfp4-pack-quantized",
-    .method = "compressed-tensors",
-    .marker = ".weight_packed",
-    .parts = k4BitParts,
-    .left_out = kNotOfWeights,
-    .holds = holds_4_bits,
-    .doubts = compressed_tensors::find_name_doubts,
-    .fold = fold_4_bits,
-};
-
-const QuantizationScheme kCompressed8Bit = {
-    .title = "compressed-tensors mxfp8-quantized",
-    .method = "compressed-tensors",
-    .marker = ".weight_scale",
-    .parts = k8BitParts,
-    .left_out = kNotOfWeights,
-    .holds = holds_8_bits,
-    .code_types = k8BitCodes,
-    .doubts = compressed_tensors::find_name_doubts,
-    .fold = fold_8_bits,
-};
+const QuantizationScheme kCompressed4Bit = make_4_bits("compressed-tensors mxfp4-pack-quantized", "compressed-tensors");
+const QuantizationScheme kCompressed8Bit = make_8_bits("compressed-tensors mxfp8-quantized", "compressed-tensors");
+const QuantizationScheme kAutoRound4Bit = make_4_bits("AutoRound MXFP4", kAutoRound);
+const QuantizationScheme kAutoRound8Bit = make_8_bits("AutoRound MXFP8", kAutoRound);
 
 }  // namespace poise::schemes::mx

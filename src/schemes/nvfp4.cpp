@@ -1,4 +1,4 @@
-// NVFP4, in the spellings of ModelOpt and of compressed-tensors. A matrix [out, in] has these parts:
+// NVFP4, in the spellings of ModelOpt, and of compressed-tensors and AutoRound. A matrix [out, in] has these parts:
 //
 //   ModelOpt             compressed-tensors
 //   weight               weight_packed           u8 [out, in / 2], two f4_e2m1 a byte, the even one in the low half
@@ -59,6 +59,16 @@ Tensor fold_compressed(const MatrixParts& matrix, const QuantizationConfig& conf
   return fold_parts(matrix, ".weight_packed", ".weight_global_scale", true);
 }
 
+constexpr QuantizationScheme make_compressed(std::string_view title, std::string_view method) {
+  return {.title = title,
+          .method = method,
+          .marker = ".weight_global_scale",
+          .parts = kCompressedParts,
+          .left_out = kNotOfWeights,
+          .doubts = compressed_tensors::find_name_doubts,
+          .fold = fold_compressed};
+}
+
 }  // namespace
 
 const QuantizationScheme kModelOpt = {
@@ -76,14 +86,7 @@ const QuantizationScheme kModelOpt = {
     .fold = fold_modelopt,
 };
 
-const QuantizationScheme kCompressed = {
-    .title = "compressed-tensors nvfp4-pack-quantized",
-    .method = "compressed-tensors",
-    .marker = ".weight_global_scale",
-    .parts = kCompressedParts,
-    .left_out = kNotOfWeights,
-    .doubts = compressed_tensors::find_name_doubts,
-    .fold = fold_compressed,
-};
+const QuantizationScheme kCompressed = make_compressed("compressed-tensors nvfp4-pack-quantized", "compressed-tensors");
+const QuantizationScheme kAutoRound = make_compressed("AutoRound NVFP4", poise::kAutoRound);
 
 }  // namespace poise::schemes::nvfp4

@@ -66,6 +66,9 @@ class MatrixParts {
   const QuantizationScheme& scheme_;
 };
 
+// The quant_method of AutoRound's directories, which several schemes have.
+inline constexpr std::string_view kAutoRound = "auto-round";
+
 // The types of words that hold several codes, and the types of scales.
 inline constexpr std::initializer_list<DType> kWordTypes = {DType::i32, DType::u32};
 inline constexpr std::initializer_list<DType> kScaleTypes = {DType::f16, DType::bf16, DType::f32};
@@ -131,9 +134,13 @@ bool is_folded(const Model& model);
 // if there are none. Throws what fold_matrices() throws.
 std::optional<Model> merge_quantized_parts(const Model& model);
 
-// Folds ComfyUI's matrices of f8 with a scale_weight, if the model has the tensor scaled_fp8. Returns std::nullopt if
-// there are none. Throws what fold_matrices() throws.
-std::optional<Model> fold_scaled_fp8(const Model& model);
+// Folds ComfyUI's matrices: those of f8 with a scale_weight, if the model has the tensor scaled_fp8, and those that the
+// file describes (comfy_ui.cpp). Returns std::nullopt if there are none. Throws what fold_matrices() throws.
+std::optional<Model> fold_comfy_ui(const Model& model);
+
+// Returns the model with a tensor comfy_quant for each module that ComfyUI's description names. Returns std::nullopt if
+// the file describes no module. Throws invalid_file (without path) for a description that is not JSON of this form.
+std::optional<Model> describe_comfy_modules(const Model& model);
 
 // Undoes merge_quantized_parts(), except for tensors for which `stays` is true. Returns std::nullopt if no tensor
 // changes.
@@ -148,13 +155,23 @@ std::optional<std::string> drop_quantization(Attributes& config_json);
 // The rows of the table of schemes. A file's namespace has its name, so that each file may use the natural names.
 namespace poise::schemes {
 
+namespace auto_round {
+extern const QuantizationScheme kFloats;
+extern const QuantizationScheme kCodes;
+}  // namespace auto_round
 namespace awq {
 extern const QuantizationScheme kAwq;
 }  // namespace awq
+namespace bitnet {
+extern const QuantizationScheme kBitNet;
+}  // namespace bitnet
 namespace bitsandbytes {
 extern const QuantizationScheme k4Bit;
 extern const QuantizationScheme k8Bit;
 }  // namespace bitsandbytes
+namespace comfy_ui {
+extern const QuantizationScheme kDescribed;
+}  // namespace comfy_ui
 namespace compressed_tensors {
 extern const QuantizationScheme kIntegers;
 extern const QuantizationScheme kInt8;
@@ -179,13 +196,19 @@ extern const QuantizationScheme kMlx;
 namespace mx {
 extern const QuantizationScheme kCompressed4Bit;
 extern const QuantizationScheme kCompressed8Bit;
+extern const QuantizationScheme kAutoRound4Bit;
+extern const QuantizationScheme kAutoRound8Bit;
 }  // namespace mx
 namespace mxfp4 {
 extern const QuantizationScheme kMxfp4;
 }  // namespace mxfp4
+namespace quark {
+extern const QuantizationScheme kQuark;
+}  // namespace quark
 namespace nvfp4 {
 extern const QuantizationScheme kModelOpt;
 extern const QuantizationScheme kCompressed;
+extern const QuantizationScheme kAutoRound;
 }  // namespace nvfp4
 
 }  // namespace poise::schemes

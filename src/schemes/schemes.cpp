@@ -16,12 +16,31 @@
 namespace poise {
 namespace {
 
-constexpr std::array kSchemes = std::to_array<const QuantizationScheme*>(
-    {&schemes::gptq::kGptq, &schemes::awq::kAwq, &schemes::nvfp4::kCompressed, &schemes::mx::kCompressed4Bit,
-     &schemes::mx::kCompressed8Bit, &schemes::compressed_tensors::kIntegers, &schemes::compressed_tensors::kInt8,
-     &schemes::compressed_tensors::kFloats, &schemes::fp8::kInverseScales, &schemes::fp8::kScales,
-     &schemes::fp8::kFbgemm, &schemes::nvfp4::kModelOpt, &schemes::fp8::kModelOpt, &schemes::bitsandbytes::k4Bit,
-     &schemes::bitsandbytes::k8Bit, &schemes::hqq::kHqq, &schemes::mlx::kMlx, &schemes::mxfp4::kMxfp4});
+constexpr std::array kSchemes = std::to_array<const QuantizationScheme*>({&schemes::gptq::kGptq,
+                                                                          &schemes::awq::kAwq,
+                                                                          &schemes::nvfp4::kCompressed,
+                                                                          &schemes::mx::kCompressed4Bit,
+                                                                          &schemes::mx::kCompressed8Bit,
+                                                                          &schemes::compressed_tensors::kIntegers,
+                                                                          &schemes::compressed_tensors::kInt8,
+                                                                          &schemes::compressed_tensors::kFloats,
+                                                                          &schemes::fp8::kInverseScales,
+                                                                          &schemes::fp8::kScales,
+                                                                          &schemes::fp8::kFbgemm,
+                                                                          &schemes::nvfp4::kModelOpt,
+                                                                          &schemes::fp8::kModelOpt,
+                                                                          &schemes::nvfp4::kAutoRound,
+                                                                          &schemes::mx::kAutoRound4Bit,
+                                                                          &schemes::mx::kAutoRound8Bit,
+                                                                          &schemes::auto_round::kFloats,
+                                                                          &schemes::auto_round::kCodes,
+                                                                          &schemes::bitnet::kBitNet,
+                                                                          &schemes::quark::kQuark,
+                                                                          &schemes::bitsandbytes::k4Bit,
+                                                                          &schemes::bitsandbytes::k8Bit,
+                                                                          &schemes::hqq::kHqq,
+                                                                          &schemes::mlx::kMlx,
+                                                                          &schemes::mxfp4::kMxfp4});
 
 constexpr std::size_t kMostFaults = 100;
 
@@ -246,7 +265,9 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
     // MLX reads its own object; the one under the usual key is a copy.
     const auto* mlx = config_json.get_if<Attributes>(kMlxKey);
     if (name == nullptr && row.method.empty() && mlx != nullptr && !mlx->empty()) continue;
-    return FoundQuantization{row.key, name != nullptr ? *name : std::string(row.method), object};
+    std::string method = name != nullptr ? *name : std::string(row.method);
+    if (method == "intel/auto-round") method = kAutoRound;  // as it was named before 2025
+    return FoundQuantization{row.key, std::move(method), object};
   }
   return std::nullopt;
 }
@@ -297,13 +318,16 @@ bool is_folded(const Model& model) {
          });
 }
 
-std::optional<Model> fold_scaled_fp8(const Model& model) {
+std::optional<Model> fold_comfy_ui(const Model& model) {
   constexpr std::string_view kMarker = "scaled_fp8";
   const auto is_marker = [&](const Tensor& tensor) {
     const std::string_view name = tensor.name;
     return name == kMarker || (name.ends_with(kMarker) && name[name.size() - kMarker.size() - 1] == '.');
   };
-  if (std::ranges::none_of(model.tensors(), is_marker)) return std::nullopt;
+  if (std::ranges::none_of(model.tensors(), is_marker)) {
+    const std::optional<Model> described = describe_comfy_modules(model);
+    return described ? Folding(*described, {}, {&schemes::comfy_ui::kDescribed}).fold() : std::nullopt;
+  }
   Model unmarked(model.header());
   for (const Tensor& tensor : model.tensors()) {
     if (!is_marker(tensor)) unmarked.add(tensor);

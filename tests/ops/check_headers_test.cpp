@@ -67,8 +67,8 @@ TEST(CheckHeaders, WhatRunRefusesIsReported) {
   for (const auto& [keys, message] : {
            std::pair(R"("logit_scale": 2, "rope_scaling": {"rope_type": "linear"})",
                      "logit_scale is 2, only 1 is supported"),
-           {R"("quantization_config": {"quant_method": "quark"})",
-            "quantization_config is {\"quant_method\":\"quark\"}, only null is supported"},
+           {R"("quantization_config": {"quant_method": "vptq"})",
+            "quantization_config is {\"quant_method\":\"vptq\"}, only null is supported"},
        }) {
     const auto found = findings({"llama", keys, ""});
     ASSERT_EQ(found.size(), 1U) << keys;

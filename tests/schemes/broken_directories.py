@@ -12,9 +12,19 @@ import sys
 import tempfile
 from pathlib import Path
 
+import auto_round_directories
+import mx_directories
+import packed_directories
+import quantized_directories
 from lora_merges import DOWN, Q, adapter, pair, thin
-from quantized_directories import CASES, FILES, HIDDEN, INNER, MATRICES, OTHERS, Failure, Tester, np, require, rng
+from quantized_directories import FILES, HIDDEN, INNER, MATRICES, OTHERS, Failure, Tester, np, require, rng
 
+CASES = {
+    **quantized_directories.CASES,
+    **mx_directories.CASES,
+    **auto_round_directories.CASES,
+    **packed_directories.CASES,
+}
 SCHEMES = (
     "gptq3-gptq",
     "gptq4-order",
@@ -41,6 +51,13 @@ SCHEMES = (
     "hqq3",
     "hqq4",
     "mlx4",
+    "ct-mxfp4",
+    "mlx-nvfp4",
+    "auto-awq",
+    "auto-fp8-rows",
+    "bitnet",
+    "quark-int4",
+    "quark-mxfp4",
 )
 WRONG = (None, -1, 0, 3, 2**31, 2**63, 0.5, "x", "", [], [0], {}, True)
 

@@ -1029,7 +1029,7 @@ class Tester:
             require(text in message, message)
             printed = self.poise("verify", path)
             require(f"Poise cannot run the model: {text}" in printed, printed)
-        path = self.make("scalars", {"quant_method": "quark"}, tensors)
+        path = self.make("scalars", {"quant_method": "vptq"}, tensors)
         printed = self.poise("verify", path)
         require("Poise cannot run the model: quantization_config is" in printed, printed)
 

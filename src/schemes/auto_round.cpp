@@ -1,0 +1,149 @@
+// AutoRound. The key packing_format, or `backend` in older directories, names the storage of another project:
+//
+//   auto_round:auto_gptq        GPTQ, whose zero points are stored minus 1
+//   auto_round,                 GPTQ, whose zero points are stored as they are
+//   auto_round:gptqmodel
+//   auto_round:auto_awq         AWQ
+//   auto_round:llm_compressor   the parts of compressed-tensors: MXFP4, MXFP8 and NVFP4
+//   auto_round:fp8_static       `weight` f8 and `weight_scale`, one number or one for each row
+//
+// extra_config gives some modules settings of their own, by names or by regular expressions. For expressions, the
+// shapes of the parts decide, as for `dynamic` of GPTQ.
+//
+// Sources: export_to_autoround of auto-round, and the INC configuration of vLLM.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "schemes/make_tensors.hpp"
+
+namespace poise::schemes::auto_round {
+namespace {
+
+constexpr std::array<std::string_view, 3> kCodeParts = {".scales", ".qzeros", ".g_idx"};
+constexpr std::array<std::string_view, 2> kFloatParts = {".weight", ".weight_zp"};
+constexpr std::array<DType, 2> kFloatCodes = {DType::f8_e4m3, DType::f8_e5m2};
+constexpr std::string_view kDefaultPacking = "auto_round:auto_gptq";
+
+enum class Storage : std::uint8_t { gptq, gptq_v2, awq, parts };
+
+// Returns how the directory's integers are stored. Throws unsupported (without path) for other names.
+Storage find_storage(const QuantizationConfig& config) {
+  std::string_view key = "packing_format";
+  std::optional<std::string> name = config.text(key);
+  if (!name) {
+    key = "backend";
+    name = config.text(key);
+    if (name && *name == "auto") name.reset();
+  }
+  std::string packing = name.value_or(std::string(kDefaultPacking));
+  std::ranges::replace(packing, '-', '_');
+  const auto has = [&](std::string_view part) { return packing.find(part) != std::string::npos; };
+  if (has("awq")) return Storage::awq;
+  if (has("gptqmodel")) return Storage::gptq_v2;
+  if (has("gptq")) return Storage::gptq;
+  if (has("llm_compressor") || has("fp8")) return Storage::parts;
+  if (packing == "auto_round" || has("exllama") || has("triton")) return Storage::gptq_v2;
+  throw Error(ErrorKind::unsupported, fmt::format("quantization_config: {} is {}, only storage of gptq, awq, "
+                                                  "llm_compressor and fp8_static is supported",
+                                                  key, *name));
+}
+
+void require_known(const QuantizationConfig& config) { (void)find_storage(config); }
+
+bool is_expression(std::string_view name) { return name.find_first_of("*+?^$()[]{}|\\") != std::string_view::npos; }
+
+// Returns the settings of a matrix in the words of GPTQ's and AWQ's configurations.
+Attributes describe_settings(const std::string& matrix, const QuantizationConfig& config, Storage storage) {
+  Attributes settings = {{"bits", Value()},
+                         {"group_size", Value()},
+                         {"sym", Value()},
+                         {"packing_format", storage == Storage::gptq ? "auto_round:auto_gptq" : "auto_round"}};
+  const auto copy_keys = [](const Attributes& from, Attributes& to) {
+    for (const std::string_view key : {"bits", "group_size", "sym"}) {
+      if (const Value* value = from.find(key)) to.set(std::string(key), *value);
+    }
+  };
+  copy_keys(config.keys(), settings);
+  if (storage == Storage::awq) settings.set("zero_point", !config.boolean("sym").value_or(false));
+  const Attributes* extra = config.object("extra_config");
+  if (extra == nullptr) return settings;
+  if (const auto* own = extra->get_if<Attributes>(matrix)) {
+    copy_keys(*own, settings);
+    return settings;
+  }
+  Attributes dynamic;
+  for (const auto& [name, value] : *extra) {
+    const auto* own = value.get_if<Attributes>();
+    if (own == nullptr || !is_expression(name)) continue;
+    Attributes keys;
+    copy_keys(*own, keys);
+    const auto* bits = keys.get_if<std::uint64_t>("bits");
+    if (bits == nullptr || *bits <= 8) dynamic.set(name, std::move(keys));  // others are not quantized
+  }
+  if (!dynamic.empty()) settings.set("dynamic", std::move(dynamic));
+  return settings;
+}
+
+Tensor fold_codes(const MatrixParts& matrix, const QuantizationConfig& config) {
+  const Storage storage = find_storage(config);
+  if (storage == Storage::parts) matrix.fail("it has codes in words, but packing_format states other parts");
+  const Attributes settings = describe_settings(matrix.name(), config, storage);
+  const QuantizationScheme& scheme = storage == Storage::awq ? awq::kAwq : gptq::kGptq;
+  const QuantizationConfig described(settings);
+  scheme.require_known(described);
+  return scheme.fold(matrix, described);
+}
+
+// Returns the warnings of GPTQ and AWQ about matrices, which may have several settings.
+std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig& config,
+                                     std::span<const std::string> matrices) {
+  const Storage storage = find_storage(config);
+  const QuantizationScheme& scheme = storage == Storage::awq ? awq::kAwq : gptq::kGptq;
+  std::map<std::string, std::pair<Attributes, std::vector<std::string>>> groups;  // by the settings as JSON
+  for (const std::string& matrix : matrices) {
+    Attributes settings = describe_settings(matrix, config, storage);
+    auto& group = groups[to_json(Value(settings))];
+    group.first = std::move(settings);
+    group.second.push_back(matrix);
+  }
+  std::vector<std::string> doubts;
+  for (const auto& [text, group] : groups) {
+    std::ranges::move(scheme.doubts(model, QuantizationConfig(group.first), group.second), std::back_inserter(doubts));
+  }
+  return doubts;
+}
+
+Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig&) {
+  if (matrix.find(".weight_zp") != nullptr) matrix.fail("floating-point numbers have no zero point");
+  return make_scaled_f8(matrix, ".weight_scale");
+}
+
+}  // namespace
+
+const QuantizationScheme kFloats = {
+    .title = "AutoRound fp8",
+    .method = kAutoRound,
+    .require_known = require_known,
+    .marker = ".weight_scale",
+    .parts = kFloatParts,
+    .left_out = kNotOfWeights,
+    .code_types = kFloatCodes,
+    .fold = fold_floats,
+};
+
+const QuantizationScheme kCodes = {
+    .title = "AutoRound",
+    .method = kAutoRound,
+    .require_known = require_known,
+    .marker = ".qweight",
+    .parts = kCodeParts,
+    .doubts = find_doubts,
+    .fold = fold_codes,
+};
+
+}  // namespace poise::schemes::auto_round

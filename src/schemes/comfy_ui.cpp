@@ -1,0 +1,118 @@
+// Files of ComfyUI that describe each quantized module X by JSON, as text in the tensor X.comfy_quant (u8), or for all
+// modules in the key _quantization_metadata of the file: {"layers": {"X": {"format": "float8_e4m3fn"}}}. Parts:
+//
+//   float8_e4m3fn, float8_e5m2   weight f8 [out, in]; weight_scale, one number or one for each row
+//   int8_tensorwise              weight i8 [out, in]; weight_scale, the same
+//
+// value = weight * weight_scale. Numbers of int8_tensorwise with "convrot" are rotated, and scales of nvfp4 and mxfp8
+// are in the order of a processor; these are refused.
+//
+// Source: convert_old_quants() of comfy/utils.py, and QUANTIZATION.md.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "schemes/make_tensors.hpp"
+#include "views/dense.hpp"
+
+namespace poise {
+namespace schemes::comfy_ui {
+namespace {
+
+constexpr std::string_view kMarker = ".comfy_quant";
+constexpr std::array<std::string_view, 2> kParts = {".weight", ".weight_scale"};
+constexpr std::uint64_t kMostBytes = 65536;  // of the JSON of a module
+
+Attributes read_description(const MatrixParts& matrix) {
+  const Tensor& tensor = matrix.require(kMarker);
+  const Part& data = matrix.data(tensor, {DType::u8});
+  if (data.blob->size() > kMostBytes)
+    matrix.fail(fmt::format("{} has {} bytes, expected at most {}", tensor.name, data.blob->size(), kMostBytes));
+  std::string text(static_cast<std::size_t>(data.blob->size()), '\0');
+  data.blob->read(0, std::as_writable_bytes(std::span(text)));
+  const Value value = parse_json(text, tensor.name);
+  const auto* keys = value.get_if<Attributes>();
+  if (keys == nullptr) matrix.fail(fmt::format("{}: expected a JSON object", tensor.name));
+  return *keys;
+}
+
+Tensor fold_int8(const MatrixParts& matrix) {
+  const Tensor& weight = matrix.require(".weight");
+  matrix.data(weight, {DType::i8});
+  matrix.require_rank(weight, 2);
+  const std::uint64_t rows = weight.shape[0];
+  const std::uint64_t columns = weight.shape[1];
+  if (rows == 0 || columns == 0) matrix.fail(fmt::format("{} has no elements", weight.name));
+  const Tensor& scales = matrix.require(".weight_scale");
+  matrix.data(scales, kScaleTypes);
+  const bool is_one = scales.elements() == 1;
+  if (!is_one && scales.shape != Shape{rows} && scales.shape != Shape{rows, 1})
+    matrix.fail(fmt::format("the shape of {} is {}, expected one number, or one for each of {} rows", scales.name,
+                            to_string(scales.shape), rows));
+  BlobPtr numbers = cast_to_f32(scales);
+  if (is_one)
+    numbers = repeat_blocks(std::move(numbers), DType::f32, {.rows = 1, .columns = 1, .down = rows}, {rows, 1});
+  return make_groups(matrix, {.shape = weight.shape,
+                              .bits = 8,
+                              .group_size = columns,
+                              .codes = remove_sign(weight),
+                              .scales = make_part("scales", DType::f32, std::move(numbers)),
+                              .zeros = make_part("zeros", DType::f16, repeat_f16(128, rows))});
+}
+
+Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
+  const Attributes description = read_description(matrix);
+  const QuantizationConfig keys(description);
+  const std::string format = keys.text("format").value_or("");
+  const auto refuse = [&](std::string_view problem) {
+    throw Error(ErrorKind::unsupported, fmt::format("matrix {}: ComfyUI: {}", matrix.name(), problem));
+  };
+  if (keys.has("convrot")) refuse("its numbers are rotated (convrot)");
+  if (format == "int8_tensorwise") return fold_int8(matrix);
+  if (format != "float8_e4m3fn" && format != "float8_e5m2")
+    refuse(fmt::format("its format is {}, only float8_e4m3fn, float8_e5m2 and int8_tensorwise are supported", format));
+  matrix.data(matrix.require(".weight"), {format == "float8_e5m2" ? DType::f8_e5m2 : DType::f8_e4m3});
+  return make_scaled_f8(matrix, ".weight_scale");
+}
+
+}  // namespace
+
+const QuantizationScheme kDescribed = {
+    .title = "ComfyUI",
+    .method = "",
+    .marker = kMarker,
+    .parts = kParts,
+    .left_out = kNotOfWeights,
+    .fold = fold,
+};
+
+}  // namespace schemes::comfy_ui
+
+std::optional<Model> describe_comfy_modules(const Model& model) {
+  constexpr std::string_view kKey = "_quantization_metadata";
+  const auto* text = model.attributes.get_if<std::string>(kKey);
+  const auto is_marker = [](const Tensor& tensor) { return tensor.name.ends_with(schemes::comfy_ui::kMarker); };
+  if (text == nullptr && std::ranges::none_of(model.tensors(), is_marker)) return std::nullopt;
+  Model result(model.header());
+  for (const Tensor& tensor : model.tensors()) result.add(tensor);
+  if (text == nullptr) return result;
+  const Value value = parse_json(*text, std::string(kKey));
+  const auto* layers = get_member<Attributes>(value.get_if<Attributes>(), "layers");
+  if (layers == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("{}: layers is not an object", kKey));
+  result.attributes.erase(kKey);
+  for (const auto& [name, description] : *layers) {
+    std::string marker = fmt::format("{}{}", name, schemes::comfy_ui::kMarker);
+    if (model.find(name + ".weight") == nullptr || model.find(marker) != nullptr) continue;
+    const std::string json = to_json(description);
+    const auto bytes = std::as_bytes(std::span(json));
+    result.add(make_dense(std::move(marker), {json.size()}, DType::u8,
+                          make_memory_blob({bytes.begin(), bytes.end()}, std::string(kKey))));
+  }
+  return result;
+}
+
+}  // namespace poise
