@@ -415,6 +415,25 @@ void write_gguf_tokenizer_seeds(SeedWriter& seeds) {
                  std::string(kSeparator) + "a");
 }
 
+// Writes two deltas of a part with 70,000 elements of two bytes: two changed elements, and all bytes.
+void write_delta_seeds(SeedWriter& seeds) {
+  ByteWriter sparse;
+  sparse.u32(1);
+  sparse.u32(1);
+  for (const int byte : {7, 2, 0, 0, 1, 3, 0, 0}) sparse.u8(static_cast<std::uint8_t>(byte));
+  const auto text = [](std::span<const std::byte> bytes) {
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  seeds.seed("delta", "sparse",
+             R"({"version":1,"base":"00","removed":["b"],"metadata":{"poise.card":"{\"author\":\"a\"}"}})" +
+                 std::string(kSeparator) + R"({"data":{"form":"sparse","word":2}})" + std::string(kSeparator) +
+                 text(sparse.bytes()));
+  seeds.seed("delta", "xor",
+             R"({"version":1,"base":"00","order":[1,0],"attributes":[["a",1]],"attribute_types":{"a":"u8"}})" +
+                 std::string(kSeparator) + R"({"data":{"form":"xor","word":2,"shuffled":true}})" +
+                 std::string(kSeparator) + std::string(140'000, '\x05'));
+}
+
 // Writes sums and counts as llama-imatrix does in GGUF, and in its older format.
 void write_importance_seeds(SeedWriter& seeds) {
   const auto floats = [](const std::string& name, Shape shape, const std::vector<float>& numbers) {
@@ -738,6 +757,8 @@ void write_dictionaries(const SeedWriter& seeds) {
   words["imatrix"].insert({"GGUF", ".in_sum2", ".counts", "imatrix.datasets", "imatrix.chunk_count",
                            make_number_word(INT32_MAX, 4), make_number_word(UINT32_MAX, 4), make_number_word(1, 8),
                            make_number_word(30, 4)});
+  words["delta"].insert({"\x1e", "\"version\":1", "\"removed\":", "\"order\":", "\"metadata\":", "\"attributes\":",
+                         "sparse", "xor", "\"word\":", "\"shuffled\":true", "poise.config", "poise.vocabulary"});
   words["edit"].insert({"\n", "!\n", "=", "-general.architecture\n", "general.name=", "general.alignment", "split.no",
                         "poise.config", "poise.card", "poise.vocabulary", "tokenizer.ggml.model", "llama.block_count=",
                         "GGUF", "ZTEN1000", "true", "-1", "1e400", make_number_word(4, 4), make_number_word(9, 4)});
@@ -872,6 +893,7 @@ int main(int count, char** arguments) {
     write_flax_seeds(seeds);
     write_text_seeds(seeds);
     write_importance_seeds(seeds);
+    write_delta_seeds(seeds);
     write_findings(seeds, arguments[2]);
     write_dictionaries(seeds);
     seeds.expect_all_formats();

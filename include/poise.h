@@ -707,12 +707,13 @@ typedef struct poise_convert_options {
   const poise_setting* set;  // new values of keys
   size_t set_count;
   uint64_t drop_rows;  // 1: leave out the rows that no token of the vocabulary has
+  const char* delta;   // a file of `poise delta`, which is applied to the input before everything else; NULL: none
 } poise_convert_options;
 // clang-format off
 #define POISE_CONVERT_OPTIONS_INIT                                                                          \
   { sizeof(poise_convert_options), NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0.5,      \
     POISE_DENSE, POISE_DTYPE_UNKNOWN, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0, NULL, NULL, 0,            \
-    NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0 }
+    NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0, NULL }
 // clang-format on
 
 typedef struct poise_convert_report {

@@ -83,8 +83,12 @@ struct ConvertOptions {
   std::filesystem::path vocab = {};
   std::filesystem::path merges = {};
 
-  // Adapters to merge into the input, in this order, before anything else (<poise/lora.hpp>). Sums are float32 until
-  // they get the type asked for; without one each matrix gets the type that it has in the input, codes included.
+  // A file of make_delta() to apply to the input, its base, before anything else (<poise/delta.hpp>). Empty: none.
+  std::filesystem::path delta = {};
+
+  // Adapters to merge into the input, in this order, after the delta and before anything else (<poise/lora.hpp>). Sums
+  // are float32 until they get the type asked for; without one each matrix gets the type that it has in the input,
+  // codes included.
   std::vector<LoraAdapter> lora = {};
 
   // Fields of the card that replace the input's; those left empty stay.

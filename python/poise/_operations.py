@@ -41,6 +41,7 @@ _STORAGE = """
     dtype: floating-point tensors become "f32", "f16" or "bf16". quantize: they become codes: "qint8", "qint4",
     "group8", "group4", "q4_k", ..., or the types of a recipe: "q4_k_m", ... (docs/quantization.md). group_size: codes
     of a group (default: 128). imatrix: a file of llama-imatrix that weighs the errors of blocks.
+    delta: a file of poise delta, which is applied to the model, its base, first (docs/deltas.md).
     lora: an adapter that is merged first (a directory of PEFT or a GGUF file), or {path: scale} for several.
     strip_prefix, rename, add_prefix: new names for tensors, {"a.*": "b.*", "re:(x+)": "$1"}. layers: those that stay,
     "0:12,16:32". vocab_size: the number of tokens that stay; drop_rows: drop rows without a token

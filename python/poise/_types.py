@@ -66,6 +66,7 @@ class SaveOptions(typing.TypedDict, total=False):
     quantize: "str | None"
     group_size: "int | None"
     imatrix: "Path | None"
+    delta: "Path | None"
     lora: "Path | typing.Mapping[Path, float] | None"
     strip_prefix: "str | None"
     rename: "typing.Mapping[str, str] | None"

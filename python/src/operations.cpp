@@ -146,6 +146,7 @@ constexpr std::array kOptions = std::to_array<Option<ConvertOptions>>({
      }},
     {"group_size", [](const Given& given, ConvertOptions& to) { set_group_size(given, to.quantize); }},
     {"imatrix", [](const Given& given, ConvertOptions& to) { to.imatrix = given.path(); }},
+    {"delta", [](const Given& given, ConvertOptions& to) { to.delta = given.path(); }},
     {"lora", add_lora},
     {"strip_prefix", [](const Given& given, ConvertOptions& to) { to.strip_prefix = given.text(); }},
     {"rename", &add_renames},

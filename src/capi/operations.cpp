@@ -69,6 +69,7 @@ poise::ConvertOptions read_convert_options(const poise_convert_options* given) {
   options.vocab = copy_optional_text(from.vocab).value_or("");
   options.merges = copy_optional_text(from.merges).value_or("");
   options.imatrix = copy_optional_text(from.imatrix).value_or("");
+  options.delta = copy_optional_text(from.delta).value_or("");
   for (const poise_lora& lora : view_items(from.lora, from.lora_count, "lora"))
     options.lora.push_back({std::string(require_text(lora.path, "lora.path")), lora.scale});
   options.strip_prefix = copy_optional_text(from.strip_prefix).value_or("");

@@ -77,6 +77,10 @@ void add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a model file or directory to another format");
   command->add_option("IN", options->input, "Model file or directory; - is standard input")->required();
   add_conversion_options(*command, *options, "OUT,-o,--output");
+  command
+      ->add_option("--delta", options->convert.delta,
+                   "Apply a delta to IN, the base that it was made from (poise delta), before anything else")
+      ->type_name("FILE");
   add_lora_option(*command, options->convert.lora);
   add_tokenizer_options(*command, options->tokenizer);
   command->callback([options] {

@@ -15,6 +15,7 @@
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "formats/adapter.hpp"
+#include "ops/delta/delta_parts.hpp"
 #include "views/dense.hpp"
 
 namespace poise::cli {
@@ -127,7 +128,10 @@ void print_interpreted(const Model& model) {
   print_map("config", whole_config(model));
   if (model.vocabulary) print_map("vocabulary", describe_vocabulary(*model.vocabulary));
   if (const auto adapter = parse_adapter(model, nullptr)) print_map("adapter", summarize_adapter(*adapter));
-  print_map("attributes", model.attributes);
+  print_map("delta", summarize_delta(model));
+  Attributes attributes = model.attributes;
+  attributes.erase(kDeltaKey);  // the summary has its fields; names and texts may be long
+  print_map("attributes", attributes);
   print_summary(model);
 }
 

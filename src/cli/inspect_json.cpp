@@ -2,6 +2,7 @@
 
 #include "cli/text.hpp"
 #include "formats/adapter.hpp"
+#include "ops/delta/delta_parts.hpp"
 #include "views/dense.hpp"
 
 namespace poise::cli {
@@ -48,6 +49,7 @@ class InspectionJson {
     out_->member("config", whole_config(model));
     out_->member("vocabulary", model.vocabulary ? Value(describe_vocabulary(*model.vocabulary)) : Value());
     if (const auto adapter = parse_adapter(model, nullptr)) out_->member("adapter", summarize_adapter(*adapter));
+    if (const Attributes delta = summarize_delta(model); !delta.empty()) out_->member("delta", delta);
     out_->member("attributes", model.attributes);
     out_.write_list("warnings", model.warnings, [this](const Finding& warning) { out_->value(describe(warning)); });
     if (keys) out_.write_list("keys", *keys, [this](const MetadataKey& key) { add(key); });

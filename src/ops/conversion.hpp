@@ -70,6 +70,8 @@ struct ConversionInput {
   // Returns true for tensors of these that the model is made of. Empty: there is one, whose tensors have the names that
   // they have in the model.
   std::function<bool(const Tensor&)> is_used = {};
+  // Checks what headers do not show, before anything is written. Empty: there is nothing to check.
+  std::function<void(const Progress&)> check = {};
 };
 
 // Plans the way from a model to the files of another format. `output` is empty if it is known only when the plan is

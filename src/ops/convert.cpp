@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/delta.hpp>
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
@@ -174,12 +175,23 @@ ConvertReport make_report(const RevisedModel& input, const Transformed& made, co
   return report;
 }
 
+// Applies a delta. The check of the base reads all of it, so that only the delta's digests are left to check.
+ConversionInput open_changed(const std::shared_ptr<const Model>& base, const ConvertOptions& options) {
+  const auto delta = std::make_shared<const Model>(open(options.delta, options.read));
+  const auto tuned = std::make_shared<const Model>(apply_delta(*base, *delta));
+  return {.merged = merge_adapters(tuned, options.lora),
+          .opened = {base, delta},
+          .is_used = [delta](const Tensor& tensor) { return delta->find(tensor.name) == &tensor; },
+          .check = [base, delta](const Progress& progress) { require_base(*base, *delta, progress); }};
+}
+
 // Opens the input unless there is a model already, and merges adapters before all other changes, which apply to the
 // sums.
 ConversionInput open_conversion(const Model* model, const fs::path& input, const ConvertOptions& options) {
   require_both_or_none(options);
   const auto opened = model == nullptr ? std::make_shared<const Model>(open(input, options.read))
                                        : std::shared_ptr<const Model>(std::shared_ptr<const Model>(), model);
+  if (!options.delta.empty()) return open_changed(opened, options);
   return {.merged = merge_adapters(opened, options.lora), .opened = {opened}};
 }
 
@@ -207,6 +219,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
   const auto carry_out = [=, &target](SavedOutput* given, const fs::path& place) {
     const auto own = given ? nullptr : make_saved_output(target, place, options.write.overwrite, inputs);
     SavedOutput& saved = given ? *given : *own;
+    if (input.check) input.check(options.write.progress);
     // Make tensors sparse: only their bytes show which have enough zeros.
     if (!made->perhaps_sparse.empty()) {
       make_sparse(*made, options);

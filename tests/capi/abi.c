@@ -242,6 +242,7 @@ int main(void) {
   FIELD(poise_convert_options, set);
   FIELD(poise_convert_options, set_count);
   FIELD(poise_convert_options, drop_rows);
+  FIELD(poise_convert_options, delta);
   STRUCT(poise_convert_report);
   FIELD(poise_convert_report, size);
   FIELD(poise_convert_report, format);

@@ -1,0 +1,67 @@
+// delta: a small file with what a model changes in another one, the base (docs/deltas.md).
+//
+//   poise::make_delta("base/", "tuned/", "step-100.zt");
+//   poise::convert("base/", "tuned-again/", {.delta = "step-100.zt"});
+//
+// The file is a zTensor 2 file. It has no tensor that both models have alike. Of the others it has the elements that
+// differ, the xor of the stored bytes, or the whole tensor, whichever is likely to be the smallest after compression.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <poise/format.hpp>
+#include <poise/model.hpp>
+
+namespace poise {
+
+struct DeltaOptions {
+  ReadOptions read = {};
+  // How parts are stored. Defaults: zstd_level 3, and the least alignment, since deltas have many small parts.
+  WriteOptions write = {};
+  // Computes the whole delta and its size, and writes no file.
+  bool dry_run = false;
+};
+
+// Describes a tensor that the delta changes.
+struct DeltaTensor {
+  std::string name;
+  std::string form;           // "sparse" or "xor", that of the tensor's first changed part; "whole"
+  std::uint64_t changed = 0;  // elements of parts that differ; all elements if the tensor is stored whole
+  std::uint64_t elements = 0;
+  std::uint64_t bytes = 0;  // of the tensor's parts in the delta, before compression
+};
+
+struct DeltaReport {
+  std::filesystem::path output;      // empty for a dry run
+  std::string base;                  // hash(base).model
+  std::size_t equal = 0;             // tensors
+  std::vector<DeltaTensor> changed;  // also new tensors, in the tuned model's order
+  std::vector<std::string> removed;  // names of tensors that only the base has
+  std::vector<std::string> fields;   // "card", "config", "vocabulary", "attributes", if they differ
+  std::uint64_t bytes_in = 0;        // the files of both models
+  std::uint64_t bytes_out = 0;       // the delta
+  double seconds = 0;                // of wall time
+};
+
+// Writes what makes `tuned` of `base`. Throws what open() throws; bad_argument when the output exists without
+// options.write.overwrite or is a file of an input; invalid_file for a wrong digest in an input; unsupported for a
+// tensor that zTensor 2 cannot hold; io; cancelled. After an exception there is no output.
+DeltaReport make_delta(const std::filesystem::path& base, const std::filesystem::path& tuned,
+                       const std::filesystem::path& output, const DeltaOptions& options = {});
+
+// Returns true if the model is a delta, which has to be applied to its base.
+bool is_delta(const Model& model);
+
+// Returns the tuned model, whose changed tensors are computed when they are read. Checks the delta's structure, and
+// reads none of the base's tensors: require_base() checks that the base is the right one. Throws invalid_file for a
+// delta that breaks a rule of the form or does not fit the base, and what reading the delta throws.
+Model apply_delta(const Model& base, const Model& delta);
+
+// Throws bad_argument, with both hashes, if `base` is not the model that the delta was made from. Reads all of it.
+void require_base(const Model& base, const Model& delta, const Progress& progress = {});
+
+}  // namespace poise

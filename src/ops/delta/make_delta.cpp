@@ -1,0 +1,263 @@
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/delta.hpp>
+#include <poise/error.hpp>
+#include <poise/hash.hpp>
+
+#include "bytes/checked.hpp"
+#include "formats/format.hpp"
+#include "formats/metadata.hpp"
+#include "io/meter.hpp"
+#include "io/sink.hpp"
+#include "ops/compare_numbers.hpp"
+#include "ops/delta/delta_parts.hpp"
+#include "ops/digest_check.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFormat = "zt";
+constexpr int kUsualLevel = 3;
+
+// Counts the bytes of a file that is not written.
+class CountedOutput final : public SavedOutput {
+ public:
+  Sink& main() override { return sink_; }
+  Sink& open_main(const std::string&) override { return sink_; }
+  Sink& open_sibling(const std::string&) override { return siblings_; }
+  std::string name() const override { return "delta.zt"; }
+  std::uint64_t bytes() const override { return sink_.position() + siblings_.position(); }
+  std::uint64_t padding() const override { return sink_.padding() + siblings_.padding(); }
+  std::vector<fs::path> paths() const override { return {}; }
+  void commit() override {}
+
+ private:
+  CountingSink sink_;
+  CountingSink siblings_;
+};
+
+bool have_same_layout(const Tensor& a, const Tensor& b) {
+  if (a.layout.name() != b.layout.name() || a.layout.is_ascending() != b.layout.is_ascending()) return false;
+  const AffineSource* const left = a.layout.affine();
+  const AffineSource* const right = b.layout.affine();
+  if (left == nullptr || right == nullptr) return left == right;
+  return left->get() == right->get() && left->ranged() == right->ranged();
+}
+
+// Returns true if the tensors differ in nothing but the bytes of their parts.
+bool have_same_form(const Tensor& a, const Tensor& b) {
+  const auto is_like = [](const Part& part, const Part& other) {
+    return part.role == other.role && part.dtype == other.dtype && part.type_name() == other.type_name() &&
+           part.blob->size() == other.blob->size();
+  };
+  return a.shape == b.shape && have_same_layout(a, b) && is_same_value(Value(a.attributes), Value(b.attributes)) &&
+         std::ranges::equal(a.parts, b.parts, is_like);
+}
+
+// Returns the attributes as a list of [key, value], which keeps their order in CBOR.
+Value list_attributes(const Attributes& attributes) {
+  Value::Array list;
+  for (const auto& [key, value] : attributes) list.emplace_back(Value::Array{Value(key), value});
+  return Value(std::move(list));
+}
+
+class DeltaMaker {
+ public:
+  DeltaMaker(const fs::path& base, const fs::path& tuned, const DeltaOptions& options)
+      : options_(options), base_(open(base, options.read)), tuned_(open(tuned, options.read)) {
+    for (const Model* model : {&base_, &tuned_}) {
+      if (is_delta(*model))
+        throw Error(ErrorKind::bad_argument, "this is a delta already; expected two models",
+                    model->origin.path.string());
+    }
+    if (!options_.write.zstd_level) options_.write.zstd_level = kUsualLevel;
+    if (!options_.write.align) options_.write.align = kLeastAlign;
+  }
+
+  DeltaReport make(const fs::path& path) {
+    const Format& format = find_format_by_name(kFormat);
+    std::vector<fs::path> inputs = base_.origin.files;
+    std::ranges::copy(tuned_.origin.files, std::back_inserter(inputs));
+    if (!options_.dry_run) require_possible_output(format, path, options_.write.overwrite, inputs);
+    report_.bytes_in = saturating_add(base_.origin.size, tuned_.origin.size);
+    report_.base = hash(base_, options_.write.progress).model;
+    pair_parts();
+    add_tensors();
+    add_header();
+    const PreparedFile file = prepare_file(delta_, format, options_.write);
+    if (!file.losses.empty())
+      throw Error(ErrorKind::unsupported, fmt::format("a delta cannot hold the model: {}", file.losses.front()),
+                  tuned_.origin.path.string());
+    const std::unique_ptr<SavedOutput> output =
+        options_.dry_run ? std::make_unique<CountedOutput>()
+                         : make_saved_output(format, path, options_.write.overwrite, std::move(inputs));
+    DigestCheck check({&tuned_}, [](const Tensor&) { return true; });
+    report_.bytes_out = check.run_checked(options_.write.progress, [&](const Progress& progress) {
+      file.write(*output, progress);
+      return output->bytes();
+    });
+    output->commit();
+    if (!options_.dry_run) report_.output = path;
+    return std::move(report_);
+  }
+
+ private:
+  static constexpr std::uint64_t kLeastAlign = 4096;
+
+  void pair_parts() {
+    std::uint64_t bytes = 0;
+    for (const Tensor& tensor : tuned_.tensors()) {
+      const Tensor* const own = base_.find(tensor.name);
+      if (own == nullptr || !have_same_form(*own, tensor)) continue;
+      for (std::size_t i = 0; i < tensor.parts.size(); ++i) {
+        const Part& part = tensor.parts[i];
+        pairs_.push_back({tensor.name, own->parts[i].blob, part.blob, choose_delta_word(part)});
+        bytes = saturating_add(bytes, part.blob->size());
+      }
+    }
+    Meter meter(options_.write.progress, bytes);
+    changes_ = compare_parts(pairs_, meter);
+  }
+
+  void add_tensors() {
+    std::size_t next = 0;  // in pairs_
+    for (const Tensor& tensor : tuned_.tensors()) {
+      const Tensor* const own = base_.find(tensor.name);
+      if (own == nullptr || !have_same_form(*own, tensor)) {
+        add_whole(tensor);
+      } else {
+        add_changed(tensor, next);
+        next += tensor.parts.size();
+      }
+    }
+    for (const Tensor& tensor : base_.tensors()) {
+      if (tuned_.find(tensor.name) == nullptr) report_.removed.push_back(tensor.name);
+    }
+  }
+
+  void add_whole(const Tensor& tensor) {
+    const bool has_narrow_indices =
+        (tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo) &&
+        std::ranges::any_of(tensor.parts, [](const Part& part) {
+          return part.role != "values" && part.dtype != DType::u64 && part.dtype != DType::u32;
+        });
+    if (has_narrow_indices)
+      throw Error(
+          ErrorKind::unsupported,
+          fmt::format("tensor {}: a delta stores it whole, which changes its type of indices: zTensor 2 has u32 "
+                      "and u64",
+                      tensor.name),
+          tuned_.origin.path.string());
+    report_.changed.push_back({tensor.name, "whole", tensor.elements(), tensor.elements(), tensor.size_bytes()});
+    delta_.add(tensor);
+  }
+
+  // Adds a tensor whose first part is the pair `first`.
+  void add_changed(const Tensor& tensor, std::size_t first) {
+    Tensor stored{tensor.name, tensor.shape, TensorLayout::other(std::string(kDeltaLayout)), {}, {}};
+    DeltaTensor row;
+    row.name = tensor.name;
+    row.elements = tensor.elements();
+    Attributes forms;
+    for (std::size_t i = 0; i < tensor.parts.size(); ++i) {
+      const PartPair& pair = pairs_[first + i];
+      const PartChange& change = changes_[first + i];
+      if (change.changed == 0) continue;
+      const std::string form = change.form.is_sparse ? "sparse" : "xor";
+      if (row.form.empty()) row.form = form;
+      row.changed += change.changed;
+      Attributes described{{"form", form}, {"word", std::uint64_t{change.form.word}}};
+      if (!change.form.is_sparse) described.set("shuffled", change.form.is_shuffled);
+      forms.set(tensor.parts[i].role, std::move(described));
+      stored.parts.push_back({.role = tensor.parts[i].role, .dtype = DType::u8, .blob = make_delta_blob(pair, change)});
+      row.bytes += stored.parts.back().blob->size();
+    }
+    if (stored.parts.empty()) {
+      ++report_.equal;
+      return;
+    }
+    stored.attributes.set("parts", std::move(forms));
+    report_.changed.push_back(std::move(row));
+    delta_.add(std::move(stored));
+  }
+
+  // Stores the hash of the base, and what differs outside of the tensors.
+  void add_header() {
+    Attributes header{{"version", std::uint64_t{1}}, {"base", report_.base}};
+    if (!report_.removed.empty()) {
+      Value::Array names;
+      for (const std::string& name : report_.removed) names.emplace_back(name);
+      header.set("removed", std::move(names));
+    }
+    add_order(header);
+    add_metadata(header);
+    if (!is_same_value(list_attributes(base_.attributes), list_attributes(tuned_.attributes))) {
+      header.set("attributes", list_attributes(tuned_.attributes));
+      report_.fields.emplace_back("attributes");
+    }
+    if (base_.origin.attribute_types != tuned_.origin.attribute_types) {
+      Attributes types;
+      for (const auto& [key, type] : tuned_.origin.attribute_types) types.set(key, type);
+      header.set("attribute_types", std::move(types));
+    }
+    delta_.attributes.set(std::string(kDeltaKey), std::move(header));
+  }
+
+  // Stores the order of the tensors, as their places in the sorted list of names, unless it is that list's.
+  void add_order(Attributes& header) const {
+    std::vector<std::string_view> names;
+    for (const Tensor& tensor : tuned_.tensors()) names.push_back(tensor.name);
+    if (std::ranges::is_sorted(names)) return;
+    std::vector<std::string_view> sorted = names;
+    std::ranges::sort(sorted);
+    Value::Array order;
+    for (const std::string_view name : names)
+      order.emplace_back(static_cast<std::uint64_t>(std::ranges::lower_bound(sorted, name) - sorted.begin()));
+    header.set("order", std::move(order));
+  }
+
+  // Stores card, configuration and vocabulary as the texts of zTensor's attributes; null: the base's is removed.
+  void add_metadata(Attributes& header) {
+    const Attributes before = make_metadata_attributes(base_);
+    const Attributes after = make_metadata_attributes(tuned_);
+    Attributes texts;
+    for (const std::string field : {"card", "config", "vocabulary"}) {
+      const std::string key = "poise." + field;
+      const std::string* const old_text = before.get_if<std::string>(key);
+      const std::string* const new_text = after.get_if<std::string>(key);
+      const bool is_same = old_text == nullptr || new_text == nullptr ? old_text == new_text : *old_text == *new_text;
+      if (is_same) continue;
+      texts.set(key, new_text == nullptr ? Value() : Value(*new_text));
+      report_.fields.push_back(field);
+    }
+    if (!texts.empty()) header.set("metadata", std::move(texts));
+  }
+
+  DeltaOptions options_;
+  Model base_;
+  Model tuned_;
+  Model delta_;
+  DeltaReport report_;
+  std::vector<PartPair> pairs_;
+  std::vector<PartChange> changes_;
+};
+
+}  // namespace
+
+DeltaReport make_delta(const fs::path& base, const fs::path& tuned, const fs::path& output,
+                       const DeltaOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  DeltaReport report = DeltaMaker(base, tuned, options).make(output);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+}  // namespace poise
