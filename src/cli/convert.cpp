@@ -43,7 +43,7 @@ struct StreamConversion {
 
 void show_plan(const ConvertArguments& options) {
   // The plan is never destroyed: freeing many tensors takes time, and the program ends here.
-  const bool has_stream = is_stream(options.input) || options.writes_stream();
+  const bool has_stream = is_stream_or_url(options.input) || options.writes_stream();
   static const Plan& planned = has_stream ? (new StreamConversion(options))->plan
                                           : *new Plan(plan(options.input, options.output, options.convert));
   if (options.json) {
@@ -60,7 +60,7 @@ ConvertReport convert_stream(const ConvertArguments& options) {
 
 void run_conversion(ConvertArguments& options) {
   options.convert.write.progress = make_progress(options.progress, "convert");
-  const ConvertReport report = is_stream(options.input) || options.writes_stream()
+  const ConvertReport report = is_stream_or_url(options.input) || options.writes_stream()
                                    ? convert_stream(options)
                                    : convert(options.input, options.output, options.convert);
   options.convert.write.progress = {};  // wipes the bar before the report is printed

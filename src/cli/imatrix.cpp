@@ -54,7 +54,7 @@ std::vector<std::filesystem::path> list_imatrix_inputs(const ImatrixArguments& o
   std::vector<std::filesystem::path> inputs(options.earlier.begin(), options.earlier.end());
   if (options.text.empty()) return inputs;
   if (options.text != "-") inputs.emplace_back(options.text);
-  if (!is_stream(options.model.path)) {
+  if (!is_stream_or_url(options.model.path)) {
     const auto files = options.model.files();
     inputs.insert(inputs.end(), files.begin(), files.end());
   }

@@ -31,7 +31,7 @@ namespace poise::cli {
 
 Model open_to_compute(const std::string& path, const ReadOptions& options, bool quiet) {
   Model model = cli::open_model(path, options);
-  if (model.config || is_stream(path)) return model;
+  if (model.config || is_stream_or_url(path)) return model;
   std::optional<Model> whole = open_with_directory(path, model.origin.format, options);
   if (!whole) return model;
   if (!quiet)
@@ -249,10 +249,10 @@ SourcePtr read_pipe(const std::string& path) {
 
 }  // namespace
 
-bool is_stream(const std::string& path) { return path == "-" || is_url(path) || is_pipe(path); }
+bool is_stream_or_url(const std::string& path) { return path == "-" || is_url(path) || is_pipe(path); }
 
 Input open_input(const std::string& path, const ReadOptions& options) {
-  if (!is_stream(path)) return poise::open_input(path, options);
+  if (!is_stream_or_url(path)) return poise::open_input(path, options);
   SourcePtr source = path == "-" ? read_standard_input() : is_url(path) ? open_url(path) : read_pipe(path);
   const std::filesystem::path name = source->name();
   return {name, std::move(source), false};

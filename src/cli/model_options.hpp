@@ -65,7 +65,7 @@ void check_generate_options(const GenerateOptions& options);
 // Reads models from a path, standard input or a pipe.
 
 // Returns true for "-", which is standard input, for pipes, and for URLs.
-bool is_stream(const std::string& path);
+bool is_stream_or_url(const std::string& path);
 
 // Returns the file or directory at a path, or the file in a stream. Throws what Source::open() throws, and bad_argument
 // for a terminal and for a second use of standard input.

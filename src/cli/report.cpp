@@ -36,7 +36,7 @@ struct ReportArguments {
 std::vector<std::filesystem::path> list_inputs(const ReportArguments& options) {
   std::vector<std::filesystem::path> inputs;
   for (const std::string& path : {options.path, options.against}) {
-    if (!path.empty() && !is_stream(path)) inputs.emplace_back(path);
+    if (!path.empty() && !is_stream_or_url(path)) inputs.emplace_back(path);
   }
   return inputs;
 }

@@ -46,7 +46,7 @@ class Tokenize {
  private:
   Vocabulary find_vocabulary() const {
     if (auto given = options_.tokenizer.read()) return *std::move(given);
-    if (!is_stream(options_.path)) {
+    if (!is_stream_or_url(options_.path)) {
       if (auto found = read_vocabulary(options_.path, options_.read.io)) return *std::move(found);
     }
     const Model model = open_to_compute(options_.path, options_.read, true);

@@ -98,8 +98,9 @@ class Verification {
     VerifyReport report;
     try {
       const Progress progress = make_progress(options_.progress, "verify");
-      const bool has_stream = is_stream(path);
-      if (has_stream || options_.headers) require_one_rank("a model from a pipe or a server, and --headers");
+      const bool has_stream = is_stream_or_url(path);
+      if (has_stream) require_one_rank("a model from a pipe or a server");
+      if (options_.headers) require_one_rank("--headers");
       const Input stream = has_stream ? open_input(path, options_.read) : Input();
       if (options_.headers) {
         report = verify_headers(has_stream ? stream : open_input(path, options_.read), options_.read);
