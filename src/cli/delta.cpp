@@ -90,7 +90,7 @@ void add_delta(CLI::App& app) {
   CLI::App* command = app.add_subcommand("delta", "Write a small file with what a model changes in its base");
   command->add_option("BASE", options->base, "Model file or directory that TUNED was made from")->required();
   command->add_option("TUNED", options->tuned, "Model file or directory with the changes")->required();
-  command->add_option("-o,--output", options->output, "File to write, in the format zt")->required()->type_name("FILE");
+  command->add_option("OUT,-o,--output", options->output, "File to write, in the format zt")->required();
   command->add_flag("--dry-run", options->delta.dry_run,
                     "Compute the delta and report its size; read everything and write nothing");
   command->add_flag("--json", options->json, "Print the report as JSON");
@@ -98,7 +98,7 @@ void add_delta(CLI::App& app) {
   add_storage_options(*command, options->delta.write);
   add_progress_options(*command, options->progress, "No progress and no report");
   add_read_options(*command, options->delta.read);
-  command->footer("poise convert BASE --delta FILE -o OUT makes TUNED again (docs/deltas.md).");
+  command->footer("poise convert BASE --delta FILE -o OUT makes TUNED again (docs/deltas.md).\n");
   command->callback([options] { run_delta(*options); });
 }
 

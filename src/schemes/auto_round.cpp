@@ -118,6 +118,9 @@ std::vector<std::string> find_doubts(const Model& model, const QuantizationConfi
   return doubts;
 }
 
+// Numbers of 4 bits have scales of the same name.
+bool holds_floats(const MatrixParts& matrix) { return matrix.find(".weight_packed") == nullptr; }
+
 Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig&) {
   if (matrix.find(".weight_zp") != nullptr) matrix.fail("floating-point numbers have no zero point");
   return make_scaled_f8(matrix, ".weight_scale");
@@ -132,6 +135,7 @@ const QuantizationScheme kFloats = {
     .marker = ".weight_scale",
     .parts = kFloatParts,
     .left_out = kNotOfWeights,
+    .holds = holds_floats,
     .code_types = kFloatCodes,
     .fold = fold_floats,
 };

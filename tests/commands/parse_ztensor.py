@@ -196,9 +196,14 @@ def group_error(dense_path, groups_path):
     return f"group{bits}: worst error {worst:.2f} of a scale"
 
 
-if sys.argv[1] == "--group-error":
-    print(group_error(*sys.argv[2:4]))
-else:
-    for path in sys.argv[1:]:
-        data = open(path, "rb").read()
-        print(f"{path}: {parse2(data) if data[:8] == MAGIC2 else parse1(data)}")
+def main():
+    if sys.argv[1] == "--group-error":
+        print(group_error(*sys.argv[2:4]))
+    else:
+        for path in sys.argv[1:]:
+            data = open(path, "rb").read()
+            print(f"{path}: {parse2(data) if data[:8] == MAGIC2 else parse1(data)}")
+
+
+if __name__ == "__main__":
+    main()

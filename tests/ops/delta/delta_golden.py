@@ -88,7 +88,6 @@ def read_ztensor(path, parse):
 
 def main():
     poise, parser = sys.argv[1:]
-    sys.argv = sys.argv[:1]  # the module reads the files that its arguments name
     spec = importlib.util.spec_from_file_location("parse_ztensor", parser)
     parse = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(parse)
