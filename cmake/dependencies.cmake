@@ -13,7 +13,7 @@ pkg_check_modules(simdjson REQUIRED IMPORTED_TARGET simdjson)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp)
-pkg_check_modules(curl REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(curl REQUIRED libcurl)  # for its headers: src/remote/curl.cpp loads it when a URL needs it
 
 pkg_check_modules(edit REQUIRED IMPORTED_TARGET libedit)  # only the command uses it
 # Only the command poise-mpi uses MPI, and it is built if MPI is found. Sanitizers would report memory that MPI does not
@@ -34,4 +34,4 @@ endif()
 set(POISE_DEPENDENCIES
   Threads::Threads fmt::fmt TBB::tbb hwy::hwy OpenSSL::Crypto
   PkgConfig::simdjson PkgConfig::zstd PkgConfig::zlib PkgConfig::libdeflate PkgConfig::xxhash PkgConfig::utf8proc
-      PkgConfig::pcre2 PkgConfig::yaml_cpp PkgConfig::curl)
+      PkgConfig::pcre2 PkgConfig::yaml_cpp)

@@ -40,11 +40,11 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poiseConfig.cmake ${CMAKE_CURRENT_BINA
 # --static` needs the dependencies. So they are in Libs.private: pkg-config requires packages of Requires in any case.
 if(POISE_SHARED_LIBRARY)
   set(POISE_PC_LIBRARIES "Libs: -L\${libdir} -lpoise
-Libs.private: -lfmt -ltbb -lhwy -lcrypto -lzstd -lz -ldeflate -lxxhash -lsimdjson -lutf8proc -lpcre2-8 -lyaml-cpp -lcurl \
+Libs.private: -lfmt -ltbb -lhwy -lcrypto -lzstd -lz -ldeflate -lxxhash -lsimdjson -lutf8proc -lpcre2-8 -lyaml-cpp \
 -lpthread -lstdc++ -lm")
 else()
   set(POISE_PC_LIBRARIES "Libs: -L\${libdir} -lpoise -lpthread -lstdc++ -lm
-Requires: fmt tbb libhwy libcrypto libzstd zlib libdeflate libxxhash simdjson libutf8proc libpcre2-8 yaml-cpp libcurl")
+Requires: fmt tbb libhwy libcrypto libzstd zlib libdeflate libxxhash simdjson libutf8proc libpcre2-8 yaml-cpp")
 endif()
 file(RELATIVE_PATH POISE_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/poise.pc.in ${CMAKE_CURRENT_BINARY_DIR}/poise.pc @ONLY)

@@ -88,7 +88,8 @@ const std::map<std::string, std::string> kPublic = {
     {"lora.hpp", "ops"},           {"batch.hpp", "runtime"},
     {"perplexity.hpp", "runtime"}, {"embedder.hpp", "runtime"},
     {"cache_type.hpp", "kernels"}, {"merge.hpp", "ops"},
-    {"report.hpp", "report"},      {"imatrix.hpp", "formats"}};
+    {"report.hpp", "report"},      {"delta.hpp", "ops"},
+    {"imatrix.hpp", "formats"}};
 
 fs::path root() { return poise::source_directory(); }
 

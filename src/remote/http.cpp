@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
@@ -16,6 +15,7 @@
 #include "bytes/number_text.hpp"
 #include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
+#include "remote/curl.hpp"
 #include "remote/url.hpp"
 
 namespace poise::remote {
@@ -27,13 +27,6 @@ constexpr std::size_t kMostShown = 200;              // bytes of a server's text
 constexpr long kConnectSeconds = 20;
 constexpr std::uint64_t kProgress = 64 << 10;  // an attempt that brings as many bytes does not count as failed
 constexpr std::string_view kLastModified = "Last-Modified: ";
-
-// Initializes libcurl once; later calls wait for the first.
-void initialize_curl() {
-  static const CURLcode result = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (result != CURLE_OK)
-    throw Error(ErrorKind::io, fmt::format("cannot start libcurl: {}", curl_easy_strerror(result)));
-}
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -85,7 +78,7 @@ bool parse_content_range(std::string_view text, HttpResponse& response) {
 // Returns the seconds that Retry-After states: as a number, or as a date.
 double parse_retry_after(const std::string& text) {
   if (const auto seconds = parse_number_text<std::uint64_t>(text)) return static_cast<double>(*seconds);
-  const std::time_t date = curl_getdate(text.c_str(), nullptr);
+  const std::time_t date = load_curl().getdate(text.c_str(), nullptr);
   return date < 0 ? -1 : std::max(0.0, std::difftime(date, std::time(nullptr)));
 }
 
@@ -114,19 +107,19 @@ double parse_retry_after(const std::string& text) {
   }
 }
 
-struct FreeHeaders {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-
 }  // namespace
+
+struct FreeHeaders {
+  void operator()(curl_slist* list) const { load_curl().slist_free_all(list); }
+};
 
 // A connection that can be used again. One thread uses it at a time.
 class HttpClient::Connection {
  public:
-  Connection() : curl_(curl_easy_init()) {
+  Connection() : curl_(load_curl().easy_init()) {
     if (curl_ == nullptr) throw std::bad_alloc();
   }
-  ~Connection() { curl_easy_cleanup(curl_); }
+  ~Connection() { load_curl().easy_cleanup(curl_); }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -204,7 +197,7 @@ class HttpClient::Transfer {
     header_bytes_ = 0;
     std::unique_ptr<curl_slist, FreeHeaders> headers;
     const auto add = [&](const std::string& line) {
-      curl_slist* list = curl_slist_append(headers.get(), line.c_str());
+      curl_slist* list = load_curl().slist_append(headers.get(), line.c_str());
       if (list == nullptr) throw std::bad_alloc();
       (void)headers.release();
       headers.reset(list);
@@ -218,7 +211,7 @@ class HttpClient::Transfer {
     if (has_sent_it && validator_.starts_with('"')) add("If-Match: " + validator_);
     if (has_sent_it && validator_.starts_with(kLastModified))
       add("If-Unmodified-Since: " + validator_.substr(kLastModified.size()));
-    curl_easy_reset(curl_);
+    load_curl().easy_reset(curl_);
     const std::string range = fmt::format("{}-{}", position_, find_end() - 1);
     set(CURLOPT_URL, url_.c_str());
     set(CURLOPT_HTTPHEADER, headers.get());
@@ -240,7 +233,7 @@ class HttpClient::Transfer {
     set(CURLOPT_WRITEFUNCTION, &Transfer::accept_body);
     set(CURLOPT_WRITEDATA, this);
     ++client_.requests_;
-    code_ = curl_easy_perform(curl_);
+    code_ = load_curl().easy_perform(curl_);
     if (code_ == CURLE_OK && !failure_ && response_.status >= 200 && response_.status < 300 && !is_good_)
       check_reply();  // its body is empty
     if (code_ == CURLE_OK && !failure_ && response_.status == 416) check_empty_file();
@@ -252,9 +245,9 @@ class HttpClient::Transfer {
 
   template <typename Value>
   void set(CURLoption option, Value value) {
-    const CURLcode code = curl_easy_setopt(curl_, option, value);
+    const CURLcode code = load_curl().easy_setopt(curl_, option, value);
     if (code != CURLE_OK)
-      throw Error(ErrorKind::internal, fmt::format("libcurl refuses an option: {}", curl_easy_strerror(code)));
+      throw Error(ErrorKind::internal, fmt::format("libcurl refuses an option: {}", load_curl().easy_strerror(code)));
   }
 
   static std::size_t accept_header(char* bytes, std::size_t one, std::size_t count, void* self) {
@@ -406,7 +399,7 @@ class HttpClient::Transfer {
       if (response_.status == 412) throw_changed(request_.url, "If-Match fails");
       throw_status(response_, request_.url);
     }
-    const std::string_view detail = detail_[0] != '\0' ? detail_.data() : curl_easy_strerror(code_);
+    const std::string_view detail = detail_[0] != '\0' ? detail_.data() : load_curl().easy_strerror(code_);
     throw Error(ErrorKind::io, fmt::format("cannot read from the server: {}", shorten(detail, kMostShown)),
                 hide_query(request_.url));
   }
@@ -447,7 +440,7 @@ class HttpClient::Transfer {
   bool has_returned_ = false;
 };
 
-HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)) { initialize_curl(); }
+HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)) { (void)load_curl(); }
 HttpClient::~HttpClient() = default;
 
 HttpResponse HttpClient::get_range(const RangeRequest& request, const ReceiveBytes& receive) const {

@@ -31,16 +31,16 @@ constexpr std::uint64_t kNear = 4 * kMostRun;  // blocks: several threads that g
 constexpr int kMostAhead = 3;                  // requests ahead of the readers of a file
 constexpr std::uint64_t kMostWholeFile = std::uint64_t{64} << 20;
 
-enum class BlockState : std::uint8_t { pending, ready, failed };
+}  // namespace
 
-struct Block {
+enum class CachedBlockState : std::uint8_t { pending, ready, failed };
+
+struct CachedBlock {
   std::vector<std::byte> bytes;
   std::exception_ptr failure;
-  BlockState state = BlockState::pending;
+  CachedBlockState state = CachedBlockState::pending;
 };
-using BlockPtr = std::shared_ptr<Block>;
-
-}  // namespace
+using CachedBlockPtr = std::shared_ptr<CachedBlock>;
 
 // Keeps the blocks that were used last. Sources lock `mutex` around each call, and for the state of a block.
 class BlockCache {
@@ -53,14 +53,14 @@ class BlockCache {
   std::condition_variable changed;
 
   // Returns null for a block that is not kept.
-  BlockPtr find(const Key& key) {
+  CachedBlockPtr find(const Key& key) {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return nullptr;
     order_.splice(order_.end(), order_, found->second.place);
     return found->second.block;
   }
   bool has(const Key& key) const { return entries_.contains(key); }
-  void add(const Key& key, BlockPtr block) {
+  void add(const Key& key, CachedBlockPtr block) {
     while (entries_.size() >= most_blocks_) erase(Key(order_.front()));
     order_.push_back(key);
     entries_.insert_or_assign(key, Entry{std::move(block), std::prev(order_.end())});
@@ -81,7 +81,7 @@ class BlockCache {
 
  private:
   struct Entry {
-    BlockPtr block;
+    CachedBlockPtr block;
     std::list<Key>::iterator place;
   };
 
@@ -119,7 +119,7 @@ class HttpSource final : public Source {
       const std::uint64_t index = offset / kBlock;
       const std::uint64_t begin = offset % kBlock;
       const std::uint64_t last = (offset + out.size() - 1) / kBlock;
-      const BlockPtr block = find_block(index, last - index + 1);
+      const CachedBlockPtr block = find_block(index, last - index + 1);
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), block->bytes.size() - begin));
       std::memcpy(out.data(), block->bytes.data() + begin, count);
       out = out.subspan(count);
@@ -132,9 +132,9 @@ class HttpSource final : public Source {
     redirected_ = response.url;
     validator_ = response.validator;
     const std::scoped_lock lock(cache_.mutex);
-    auto block = std::make_shared<Block>();
+    auto block = std::make_shared<CachedBlock>();
     block->bytes.assign(first.begin(), first.end());
-    block->state = BlockState::ready;
+    block->state = CachedBlockState::ready;
     cache_.add({id_, 0}, std::move(block));
     frontier_ = 1;
   }
@@ -142,7 +142,7 @@ class HttpSource final : public Source {
  private:
   struct Run {
     std::uint64_t first = 0;
-    std::vector<BlockPtr> blocks;
+    std::vector<CachedBlockPtr> blocks;
   };
   struct Worker {
     std::thread thread;
@@ -153,9 +153,9 @@ class HttpSource final : public Source {
   std::uint64_t measure_block(std::uint64_t index) const { return std::min(kBlock, size() - index * kBlock); }
 
   // Returns a block, which another thread may be getting. `needed`: how many blocks the read needs from there.
-  BlockPtr find_block(std::uint64_t index, std::uint64_t needed) const {
+  CachedBlockPtr find_block(std::uint64_t index, std::uint64_t needed) const {
     std::unique_lock lock(cache_.mutex);
-    BlockPtr block = cache_.find({id_, index});
+    CachedBlockPtr block = cache_.find({id_, index});
     if (block == nullptr) {
       Run run = claim_missing(index, needed);
       block = run.blocks.front();
@@ -166,8 +166,8 @@ class HttpSource final : public Source {
     } else {
       read_ahead(index);
     }
-    cache_.changed.wait(lock, [&] { return block->state != BlockState::pending; });
-    if (block->state == BlockState::failed) std::rethrow_exception(block->failure);
+    cache_.changed.wait(lock, [&] { return block->state != CachedBlockState::pending; });
+    if (block->state == CachedBlockState::failed) std::rethrow_exception(block->failure);
     return block;
   }
 
@@ -182,7 +182,7 @@ class HttpSource final : public Source {
   Run claim(std::uint64_t index, std::uint64_t count) const {
     Run run{index, {}};
     for (std::uint64_t i = index; i < std::min(index + count, count_blocks()) && !cache_.has({id_, i}); ++i) {
-      run.blocks.push_back(std::make_shared<Block>());
+      run.blocks.push_back(std::make_shared<CachedBlock>());
       cache_.add({id_, i}, run.blocks.back());
     }
     frontier_ = index + run.blocks.size();
@@ -248,10 +248,10 @@ class HttpSource final : public Source {
     }
   }
 
-  void finish_block(Block& block, std::vector<std::byte> bytes) const {
+  void finish_block(CachedBlock& block, std::vector<std::byte> bytes) const {
     const std::scoped_lock lock(cache_.mutex);
     block.bytes = std::move(bytes);
-    block.state = BlockState::ready;
+    block.state = CachedBlockState::ready;
     cache_.changed.notify_all();
   }
 
@@ -259,7 +259,7 @@ class HttpSource final : public Source {
   void fail_blocks(const Run& run, std::size_t done, const std::exception_ptr& failure) const {
     for (std::size_t i = done; i < run.blocks.size(); ++i) {
       run.blocks[i]->failure = failure;
-      run.blocks[i]->state = BlockState::failed;
+      run.blocks[i]->state = CachedBlockState::failed;
       cache_.erase({id_, run.first + i});
     }
     cache_.changed.notify_all();

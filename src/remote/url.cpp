@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <memory>
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
 #include "io/directory.hpp"
+#include "remote/curl.hpp"
 
 namespace poise::remote {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kHubScheme = "hf://";
 
 struct FreeUrl {
-  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+  void operator()(CURLU* url) const { load_curl().url_cleanup(url); }
 };
 using UrlPtr = std::unique_ptr<CURLU, FreeUrl>;
 
@@ -29,9 +29,9 @@ using UrlPtr = std::unique_ptr<CURLU, FreeUrl>;
 
 std::string read_part(CURLU* url, CURLUPart part, unsigned flags = 0) {
   char* text = nullptr;
-  if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return {};
+  if (load_curl().url_get(url, part, &text, flags) != CURLUE_OK) return {};
   std::string copy = text;
-  curl_free(text);
+  load_curl().free(text);
   return copy;
 }
 
@@ -39,11 +39,11 @@ std::string read_part(CURLU* url, CURLUPart part, unsigned flags = 0) {
 UrlPtr parse_url(const std::string& text, const std::string& base = {}) {
   const auto is_refused = [](char byte) { return static_cast<unsigned char>(byte) <= 0x20 || byte == 0x7F; };
   if (std::ranges::any_of(text, is_refused)) refuse_url(text, "a URL has no spaces and control characters");
-  UrlPtr url(curl_url());
+  UrlPtr url(load_curl().url());
   if (url == nullptr) throw std::bad_alloc();
-  if (!base.empty() && curl_url_set(url.get(), CURLUPART_URL, base.c_str(), 0) != CURLUE_OK)
+  if (!base.empty() && load_curl().url_set(url.get(), CURLUPART_URL, base.c_str(), 0) != CURLUE_OK)
     refuse_url(base, "this is not a valid URL");
-  if (curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
+  if (load_curl().url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
     refuse_url(text, "this is not a valid URL");
   const std::string scheme = read_part(url.get(), CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https")
@@ -124,10 +124,10 @@ HubName parse_hub_name(const std::string& text) {
       name.revision.replace(at, 3, "/");
     // The cache has a file of that name: refs/REVISION.
     for (std::string_view left = name.revision;;) {
-      const std::size_t slash = std::min(left.find('/'), left.size());
-      if (!is_plain_file_name(left.substr(0, slash))) refuse();
-      if (slash == left.size()) break;
-      left.remove_prefix(slash + 1);
+      const std::size_t part_end = std::min(left.find('/'), left.size());
+      if (!is_plain_file_name(left.substr(0, part_end))) refuse();
+      if (part_end == left.size()) break;
+      left.remove_prefix(part_end + 1);
     }
   }
   if (rest.starts_with('/')) rest.remove_prefix(1);

@@ -7,7 +7,7 @@
 // value = weight * weight_scale. Numbers of int8_tensorwise with "convrot" are rotated, and scales of nvfp4 and mxfp8
 // are in the order of a processor; these are refused.
 //
-// Source: convert_old_quants() of comfy/utils.py, and QUANTIZATION.md.
+// Source: convert_old_quants() of comfy/utils.py, and ComfyUI's page about quantization.
 #include <algorithm>
 #include <array>
 #include <utility>

@@ -487,7 +487,7 @@ FILES = {
     "memo.pt": lambda: checkpoint(b"}" + b"\x94" * 15_000_000),
     "pickle_bomb.pt": lambda: checkpoint(b"}(" + unicode("a") + b"](" + b"]" * 200_000_000 + b"eu", deflated_archive),
     "initializers.onnx": lambda: onnx(
-        b"".join(message(5, b"\x0a\x01\x00\x10\x01" + message(8, name.encode())) for name in distinct(125_000))
+        b"".join(message(5, b"\x0a\x01\x00\x10\x01" + message(8, name.encode())) for name in distinct(120_000))
     ),
     "inputs.onnx": lambda: onnx(message(11, b"") * 5_000_000),
     "pieces.onnx": lambda: onnx(message(5, b"\x10\x07\x38\x00" + b"\x38\x00" * 10_000_000)),

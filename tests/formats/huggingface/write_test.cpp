@@ -144,7 +144,7 @@ TEST(HuggingFaceWrite, RefusesIncompleteModels) {
   };
   Model bare;
   add_numbers(bare, "x", {1}, DType::f32);
-  EXPECT_THAT(refusal(bare), HasSubstr("needs a configuration"));
+  EXPECT_THAT(refusal(bare), HasSubstr("has no configuration"));
   Model empty;
   empty.card.model_type = "llama";
   empty.config = example().config;
