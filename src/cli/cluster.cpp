@@ -20,7 +20,7 @@ void use_cluster(std::unique_ptr<Communicator> communicator) { all_ranks = std::
 Communicator& cluster() { return *all_ranks; }
 
 bool is_run_by_all_ranks(std::string_view command) {
-  constexpr std::array<std::string_view, 8> kCommands = {"run",  "chat", "embed", "bench",
+  constexpr std::array<std::string_view, 9> kCommands = {"run",  "chat", "embed", "bench", "convert",
                                                          "hash", "diff", "stats", "verify"};
   return std::ranges::find(kCommands, command) != kCommands.end();
 }

@@ -5,10 +5,12 @@
 
 #include <poise/error.hpp>
 
+#include "cli/cluster.hpp"
 #include "cli/commands.hpp"
 #include "cli/conversion_options.hpp"
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
+#include "ops/ranks.hpp"
 
 namespace poise::cli {
 namespace {
@@ -59,10 +61,12 @@ ConvertReport convert_stream(const ConvertArguments& options) {
 }
 
 void run_conversion(ConvertArguments& options) {
+  if (options.writes_stream()) require_one_rank("standard output for the model");
+  if (is_stream_or_url(options.input)) require_one_rank("a model from a pipe or a server");
   options.convert.write.progress = make_progress(options.progress, "convert");
   const ConvertReport report = is_stream_or_url(options.input) || options.writes_stream()
                                    ? convert_stream(options)
-                                   : convert(options.input, options.output, options.convert);
+                                   : convert(options.input, options.output, options.convert, cluster());
   options.convert.write.progress = {};  // wipes the bar before the report is printed
   if (options.json) return print_report_json(report, options.input);
   const bool quiet = options.progress.quiet;

@@ -267,6 +267,27 @@ void AtomicFile::flush() {
   flushed_ = true;
 }
 
+std::filesystem::path AtomicFile::make_visible() {
+  // A file of a directory is outside of it until then, next to files of other directories.
+  std::string name = target_.filename().string();
+  if (directory_ != find_parent_directory(target_))
+    name = target_.parent_path().filename().string() + "." + std::move(name);
+  const auto claim = [this](const std::filesystem::path& path) {
+    return temporary_.empty() ? link_to_new(fd_, path) : rename_to_new(temporary_, path);
+  };
+  std::filesystem::path path = make_finished_name(directory_ / name);
+  ::flock(fd_.get(), LOCK_EX | LOCK_NB);  // held until the file is closed
+  remove_left(path);
+  if (claim(path)) {
+    temporary_ = std::move(path);
+  } else if (temporary_.empty()) {  // another save to the same target is running
+    path = make_temporary_name(directory_ / name);
+    if (!claim(path)) throw Error(ErrorKind::io, "no name is free for the unfinished file", directory_.string());
+    temporary_ = std::move(path);
+  }
+  return temporary_;
+}
+
 bool AtomicFile::claim_name() {
   return temporary_.empty() ? link_to_new(fd_, target_) : rename_to_new(temporary_, target_);
 }

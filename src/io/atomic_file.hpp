@@ -33,6 +33,10 @@ class AtomicFile final : public Sink {
   SourcePtr read_back() override;
   Sink* readable() override { return this; }
   const std::filesystem::path& target() const { return target_; }
+  int descriptor() const { return fd_.get(); }
+  // Gives the file a hidden name until commit(), by which other machines can open it, and returns its path. It is the
+  // same for every save, so that the next one that calls this removes the file of a killed process.
+  std::filesystem::path make_visible();
   // Hands buffered bytes to the system and waits until they are on the disk. Throws io.
   void flush();
   // Flushes, then names the file. Without `overwrite`, throws bad_argument if the target has appeared meanwhile, and

@@ -29,6 +29,11 @@ void Sink::pad(std::uint64_t count) {
   padding_ += count;
 }
 
+void Sink::skip(std::uint64_t count) {
+  do_skip(count);
+  position_ += count;
+}
+
 void Sink::do_pad(std::uint64_t count) {
   static constexpr std::array<std::byte, 4096> kZeros{};
   while (count > 0) {

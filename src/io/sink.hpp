@@ -31,6 +31,13 @@ class Sink {
   // Appends bytes [offset, offset + length) of a source, in the kernel where possible. Requires: the range is inside.
   void copy(const Source& source, std::uint64_t offset, std::uint64_t length);
 
+  // Several processes may write one file: each some parts of tensors, at their places. Begins a part, and returns true
+  // if this process writes it. Otherwise the caller skips the part.
+  virtual bool begin_part(std::uint64_t /*bytes*/) { return true; }
+  virtual void end_part() {}
+  // Goes over bytes that another process writes.
+  void skip(std::uint64_t count);
+
   std::uint64_t position() const { return position_; }
   // Returns how many of the written bytes are padding.
   std::uint64_t padding() const { return padding_; }
@@ -47,6 +54,8 @@ class Sink {
   // Writes zero bytes.
   virtual void do_pad(std::uint64_t count);
   virtual void do_copy(const Source& source, std::uint64_t offset, std::uint64_t length);
+  // Requires: begin_part() may return false.
+  virtual void do_skip(std::uint64_t /*count*/) {}
 
  private:
   std::uint64_t position_ = 0;
@@ -65,6 +74,8 @@ class Output {
   virtual Sink& open_sibling(const std::string& name) = 0;
   // Returns the name of the main file; siblings derive theirs from it.
   virtual std::string name() const = 0;
+  // Replaces each empty text, about a part that another process writes, by the text of that process.
+  virtual void complete(std::span<std::string> /*texts*/) {}
 };
 
 // Saves to the disk, or to a stream.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 
 namespace poise {
@@ -97,6 +99,25 @@ void measure_losses(Tensor& tensor, const Counted<Loss>& counted) {
   }
 }
 
+// Returns the totals of the tallies. Of several ranks, the one that wrote a tensor has read all of it, and others a
+// beginning at most, or all of it, too.
+template <typename Loss, typename Tallies>
+std::vector<Loss> add_up(const Tallies& tallies, Communicator* ranks) {
+  std::vector<Loss> totals;
+  for (const auto& entry : tallies) totals.push_back(entry.second->total());
+  if (ranks == nullptr) return totals;
+  static_assert(std::is_trivially_copyable_v<Loss>);
+  const std::string own(reinterpret_cast<const char*>(totals.data()), totals.size() * sizeof(Loss));
+  for (const std::string& message : ranks->gather(own)) {
+    for (std::size_t i = 0; i < std::min(totals.size(), message.size() / sizeof(Loss)); ++i) {
+      Loss other;
+      std::memcpy(&other, message.data() + i * sizeof(Loss), sizeof other);
+      if (other.values > totals[i].values) totals[i] = other;
+    }
+  }
+  return totals;
+}
+
 }  // namespace
 
 template <typename Loss>
@@ -113,8 +134,7 @@ MeasuredLosses::MeasuredLosses(Transformed& transformed) {
   if (transformed.casts.empty() && transformed.quantized.empty()) return;
   std::unordered_map<std::string_view, Counted<CastStats>> casts;
   for (const CastTensor& cast : transformed.casts) {
-    auto& tally = casts_[{cast.from, cast.to}];
-    if (!tally) tally = std::make_shared<Tally<CastStats>>();
+    const auto& tally = casts_.emplace_back(CastTypes{cast.from, cast.to}, std::make_shared<Tally<CastStats>>()).second;
     casts.emplace(cast.name, Counted<CastStats>{cast.blob, tally});
   }
   std::unordered_map<std::string_view, Counted<QuantizationError>> codes;
@@ -133,15 +153,21 @@ MeasuredLosses::MeasuredLosses(Transformed& transformed) {
   transformed.model = std::move(model);
 }
 
-void MeasuredLosses::add_to(ConvertReport& report) const {
-  for (const auto& [types, tally] : casts_) {
-    const CastStats stats = tally->total();
+void MeasuredLosses::add_to(ConvertReport& report, Communicator* ranks) const {
+  std::map<std::pair<DType, DType>, CastStats> casts;
+  const std::vector<CastStats> cast_losses = add_up<CastStats>(casts_, ranks);
+  for (std::size_t i = 0; i < casts_.size(); ++i)
+    casts[{casts_[i].first.from, casts_[i].first.to}].merge(cast_losses[i]);
+  for (const auto& [types, stats] : casts) {
     if (stats.values == 0) continue;  // the writer read no elements: only metadata, or codes that are float32 already
     report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal,
                             stats.not_finite, stats.worst_error});
   }
-  for (const auto& [tensor, tally] : quantized_)
-    report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, tally->total()});
+  const std::vector<QuantizationError> errors = add_up<QuantizationError>(quantized_, ranks);
+  for (std::size_t i = 0; i < quantized_.size(); ++i) {
+    const QuantizedTensor& tensor = quantized_[i].first;
+    report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, errors[i]});
+  }
 }
 
 Value::Array list_casts(const ConvertReport& report) {

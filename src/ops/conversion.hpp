@@ -13,6 +13,7 @@
 #include <poise/convert.hpp>
 #include <poise/value.hpp>
 
+#include "cluster/communicator.hpp"
 #include "formats/format.hpp"
 #include "io/sink.hpp"
 #include "numeric/cast_kernels.hpp"
@@ -51,11 +52,15 @@ class MeasuredLosses {
   // Counts the reads of the model's lossy blobs from now on.
   explicit MeasuredLosses(Transformed& transformed);
 
-  // Adds what was lost in the bytes that were read.
-  void add_to(ConvertReport& report) const;
+  // Adds what was lost in the bytes that were read, by any rank. `ranks` may be null.
+  void add_to(ConvertReport& report, Communicator* ranks) const;
 
  private:
-  std::map<std::pair<DType, DType>, std::shared_ptr<Tally<CastStats>>> casts_;
+  struct CastTypes {
+    DType from;
+    DType to;
+  };
+  std::vector<std::pair<CastTypes, std::shared_ptr<Tally<CastStats>>>> casts_;
   std::vector<std::pair<QuantizedTensor, std::shared_ptr<Tally<QuantizationError>>>> quantized_;
 };
 
@@ -76,8 +81,9 @@ struct ConversionInput {
 
 // Plans the way from a model to the files of another format. `output` is empty if it is known only when the plan is
 // carried out. Up to Plan::rest, headers alone are read. If `describes` is false, only Plan::rest is filled in.
+// Several ranks write the output together; `ranks` may be null.
 Plan plan_conversion(ConversionInput input, const std::filesystem::path& output, const Format& target,
-                     const ConvertOptions& options, bool describes);
+                     const ConvertOptions& options, bool describes, Communicator* ranks = nullptr);
 // Carries out a plan. Its seconds count from `start`.
 ConvertReport carry_out(const Plan& plan, SavedOutput* given, const std::filesystem::path& place,
                         std::chrono::steady_clock::time_point start);

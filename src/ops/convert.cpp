@@ -16,9 +16,12 @@
 #include "formats/format.hpp"
 #include "io/file_descriptor.hpp"
 #include "io/sink.hpp"
+#include "model/same_headers.hpp"
 #include "ops/conversion.hpp"
 #include "ops/digest_check.hpp"
 #include "ops/lora.hpp"
+#include "ops/ranked_output.hpp"
+#include "ops/ranks.hpp"
 #include "ops/shared_bytes.hpp"
 #include "ops/transform/revision.hpp"
 #include "tokenizer/files/files.hpp"
@@ -98,13 +101,13 @@ std::vector<const Model*> list_opened(const ConversionInput& input) {
 // Returns the check of the input's tensors that are written, by their names or as other tensors; of none unless
 // `verify`. `revised`: the input with other names. Requires: `input` outlives the check.
 DigestCheck make_digest_check(const ConversionInput& input, bool verify, const RevisedModel& revised,
-                              const Transformed& made, const PreparedFile& file) {
+                              const Transformed& made, const PreparedFile& file, const Communicator* ranks) {
   std::unordered_set<std::string_view> replaced;
   if (made.converted) replaced.insert(made.converted->replaced.begin(), made.converted->replaced.end());
   std::optional<bool> has_tensors;  // false for a file of metadata alone; asked only if there are digests
   const bool has_file_digests = std::ranges::any_of(
       input.opened, [](const std::shared_ptr<const Model>& model) { return !model->origin.file_digests.empty(); });
-  return DigestCheck(verify ? list_opened(input) : std::vector<const Model*>(), [&](const Tensor& tensor) {
+  const auto is_written = [&](const Tensor& tensor) {
     if (!has_file_digests && !has_digests(tensor)) return false;
     if (input.is_used) {
       if (!input.is_used(tensor)) return false;
@@ -114,7 +117,19 @@ DigestCheck make_digest_check(const ConversionInput& input, bool verify, const R
     }
     if (!has_tensors) has_tensors = !file.plan().tensor_bytes.empty();
     return *has_tensors;
-  });
+  };
+  return DigestCheck(verify ? list_opened(input) : std::vector<const Model*>(), is_written, ranks);
+}
+
+// Returns the output that a conversion writes at `place`: of rank 0, or of all ranks.
+std::unique_ptr<SavedOutput> make_output(const Format& target, const fs::path& place, const ConvertOptions& options,
+                                         const std::vector<fs::path>& inputs, const PreparedFile& file,
+                                         Communicator* ranks) {
+  if (ranks == nullptr) return make_saved_output(target, place, options.write.overwrite, inputs);
+  auto own = ranks->rank() == 0 ? make_saved_output(target, place, options.write.overwrite, inputs) : nullptr;
+  std::uint64_t bytes = 0;
+  for (const std::uint64_t tensor : file.plan().tensor_bytes) bytes = saturating_add(bytes, tensor);
+  return std::make_unique<RankedOutput>(std::move(own), bytes, *ranks);
 }
 
 // Returns the size of the model's files; of its tensors for a model made in memory.
@@ -198,7 +213,7 @@ ConversionInput open_conversion(const Model* model, const fs::path& input, const
 }  // namespace
 
 Plan plan_conversion(ConversionInput input, const fs::path& output, const Format& target, const ConvertOptions& options,
-                     bool describes) {
+                     bool describes, Communicator* ranks) {
   // Refuse an output that would replace the input, or anything else without permission.
   const std::vector<fs::path> inputs = list_inputs(*input.merged.model, options);
   const std::string replaces =
@@ -217,8 +232,6 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
   plan.format = target.info.name;
   if (!replaces.empty()) plan.warnings.push_back({Severity::warning, replaces, {}, std::nullopt});
   const auto carry_out = [=, &target](SavedOutput* given, const fs::path& place) {
-    const auto own = given ? nullptr : make_saved_output(target, place, options.write.overwrite, inputs);
-    SavedOutput& saved = given ? *given : *own;
     if (input.check) input.check(options.write.progress);
     // Make tensors sparse: only their bytes show which have enough zeros.
     if (!made->perhaps_sparse.empty()) {
@@ -226,9 +239,11 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
       *file = prepare_file(made->model, target, options.write);
     }
     // Check that it fits: a full disk is found before hours of work.
-    require_room(made->model, *file, place);
+    const auto own = given ? nullptr : make_output(target, place, options, inputs, *file, ranks);
+    SavedOutput& saved = given ? *given : *own;
+    if (ranks == nullptr || ranks->rank() == 0) require_room(made->model, *file, place);
     // Write, which computes the lazy tensors, and check the input's digests a batch ahead of the writer.
-    DigestCheck check = make_digest_check(input, options.verify, revised, *made, *file);
+    DigestCheck check = make_digest_check(input, options.verify, revised, *made, *file, ranks);
     const std::uint64_t bytes = check.run_checked(options.write.progress, [&](const Progress& progress) {
       file->write(saved, progress);
       return saved.bytes();
@@ -238,7 +253,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
     // Commit: all files appear.
     saved.commit();
     report.format = target.info.name;
-    losses->add_to(report);
+    losses->add_to(report, ranks);
     if (const std::string replaced = saved.describe_replacements(); !replaced.empty())
       report.warnings.push_back({Severity::warning, replaced, place.string(), std::nullopt});
     if (const auto unchecked = check.find_unchecked()) report.warnings.push_back(*unchecked);
@@ -298,6 +313,16 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
   return carry_out(
       plan_conversion(open_conversion(nullptr, input, options), output, find_target(output, options), options, false),
       nullptr, output, start);
+}
+
+ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options,
+                      Communicator& ranks) {
+  if (ranks.size() == 1) return convert(input, output, options);
+  const auto start = Clock::now();
+  ConversionInput opened = open_conversion(nullptr, input, options);
+  for (const auto& model : opened.opened) require_same_headers(*model, ranks);
+  const Format& target = find_target(output, options);
+  return carry_out(plan_conversion(std::move(opened), output, target, options, false, &ranks), nullptr, output, start);
 }
 
 }  // namespace poise

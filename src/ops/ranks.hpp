@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/convert.hpp>
 #include <poise/diff.hpp>
 #include <poise/hash.hpp>
 #include <poise/statistics.hpp>
@@ -22,6 +23,12 @@
 namespace poise {
 
 ModelHash hash(const Model& model, const Progress& progress, Communicator& ranks);
+
+// Ranks write their shares of tensors at their places in the same files, on a file system that all of them see. The
+// output is that of one rank. If a writer cannot divide it, for example compressed parts, rank 0 writes it, and the
+// others compute it, too.
+ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output,
+                      const ConvertOptions& options, Communicator& ranks);
 
 DiffReport diff(const Model& a, const Model& b, const DiffOptions& options, Communicator& ranks);
 

@@ -130,7 +130,9 @@ void borrow_chunks(std::span<const std::byte> all, Consume&& consume) {
 
 }  // namespace
 
-void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
+namespace {
+
+void write_blob(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
   const auto at = blob.raw();
   const bool in_file = at && at->source->descriptor() >= 0;
   if (hasher == nullptr && in_file) return copy_in_file(*at, sink, meter, item);
@@ -143,6 +145,24 @@ void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Has
   if (const auto all = blob.map()) return borrow_chunks(*all, consume);
   if (blob.seekable() && blob.size() > kChunkBytes) return compute_in_parallel(blob, consume);
   stream_serially(blob, consume);
+}
+
+}  // namespace
+
+bool pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
+  const bool is_here = sink.begin_part(blob.size());
+  if (is_here) {
+    write_blob(blob, sink, meter, item, hasher);
+  } else {
+    sink.skip(blob.size());
+    meter.advance(blob.size(), item);
+  }
+  sink.end_part();
+  return is_here;
+}
+
+void pump_whole(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher& hasher) {
+  write_blob(blob, sink, meter, item, &hasher);
 }
 
 void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume) {

@@ -17,8 +17,11 @@ namespace poise {
 
 // Writes a blob into a sink. The file system copies stored bytes where possible. All threads compute other bytes, a
 // bounded number of chunks ahead of the ordered writer. `hasher` (may be null) gets all bytes in order; `item` names
-// the blob for the meter. Throws what the blob and the sink throw.
-void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher = nullptr);
+// the blob for the meter. Returns false if another process writes the blob: `hasher` gets no bytes then. Throws what
+// the blob and the sink throw.
+bool pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher = nullptr);
+// Does so, and `hasher` always gets the bytes: what follows in the file depends on them.
+void pump_whole(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher& hasher);
 
 // Passes the decoded bytes to `consume`, in chunks and in order, on the calling thread.
 void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume);

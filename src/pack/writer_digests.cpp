@@ -47,15 +47,21 @@ Hasher* WriterDigests::begin(Sink* sink) {
   return hasher_.get();
 }
 
-std::size_t WriterDigests::end() {
+std::size_t WriterDigests::end(bool is_here) {
   const std::size_t digest = digests_.size();
-  digests_.push_back(hasher_ ? format_digest(algorithm_, hasher_->finish()) : std::string());
-  if (file_ == nullptr) return digest;
+  digests_.push_back(hasher_ && is_here ? format_digest(algorithm_, hasher_->finish()) : std::string());
+  if (file_ == nullptr || !is_here) return digest;
   const std::uint64_t length = file_->position() - begin_;
   waiting_.push_back({file_, begin_, length, digest});
   waiting_bytes_ += length;
   if (waiting_bytes_ >= Scan::kBatchBytes) start_batch();
   return digest;
+}
+
+std::vector<std::string> WriterDigests::finish(Output& output) {
+  std::vector<std::string> texts = finish();
+  if (algorithm_ != DigestAlgorithm::none) output.complete(texts);
+  return texts;
 }
 
 std::vector<std::string> WriterDigests::finish() {

@@ -30,8 +30,11 @@ class WriterDigests {
   // form of them. Returns the hasher to which the caller passes these bytes; null if it need not.
   Hasher* begin(Sink* sink);
   // Ends the part. Returns the index of its digest in the result of finish(). Throws io. Requires: begin() was called.
-  std::size_t end();
-  // Returns the texts of all digests, in order; empty for DigestAlgorithm::none. Throws io. Callers call it last.
+  // `is_here`: this process has written the part. Otherwise the text of the digest is empty.
+  std::size_t end(bool is_here = true);
+  // Returns the texts of all digests, in order; empty for DigestAlgorithm::none. `output` has those of parts that other
+  // processes write. Throws io. Callers call it last.
+  std::vector<std::string> finish(Output& output);
   std::vector<std::string> finish();
 
  private:
@@ -58,8 +61,10 @@ class WriterDigests {
 // Passes bytes on to another sink and to a hasher. Requires: both outlive this.
 class HashingSink final : public Sink {
  public:
-  HashingSink(Sink& to, Hasher& hasher) : to_(to), hasher_(hasher) {}
+  // `is_here`: this process writes the parts that follow.
+  HashingSink(Sink& to, Hasher& hasher, bool is_here = true) : to_(to), hasher_(hasher), is_here_(is_here) {}
   Sink* readable() override { return to_.readable(); }
+  bool begin_part(std::uint64_t /*bytes*/) override { return is_here_; }
 
  protected:
   void do_write(std::span<const std::byte> bytes) override {
@@ -78,9 +83,12 @@ class HashingSink final : public Sink {
     to_.pad(count);
   }
 
+  void do_skip(std::uint64_t count) override { to_.skip(count); }
+
  private:
   Sink& to_;
   Hasher& hasher_;
+  bool is_here_;
 };
 
 }  // namespace poise

@@ -2,14 +2,15 @@
 
     run_ranks.py POISE POISE_MPI MPIRUN EXAMPLES RANKS|errors|ends
 
-RANKS: texts, scores and vectors of that many ranks. errors: what one rank refuses ends all with its message. ends: a
-rank that is killed, in chat and in a long run, and Ctrl-C, end the job. Each rank has one thread. Exits with 77
-(skipped) without Open MPI.
+RANKS: texts, scores, vectors and conversions of that many ranks. errors: what one rank refuses ends all with its
+message. ends: a rank that is killed, in chat, in a long run and in a conversion, and Ctrl-C, end the job. Each rank has
+one thread. Exits with 77 (skipped) without Open MPI.
 """
 import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -111,7 +112,38 @@ class Runner:
             many = self.run(self.command(ranks, arguments))
             same = (one.stdout, one.returncode) == (many.stdout, many.returncode)
             self.expect(same, f"{ranks} ranks: {' '.join(arguments)}", many)
+        self.convert(ranks, directory, zt, gguf)
         self.compare_families(ranks, directory)
+
+    def convert(self, ranks, directory, zt, gguf):
+        """Expects the files and the report of one process. The paths end alike, and names of shards derive from it."""
+        cases = (
+            (self.model, "a.zt", ["--dtype", "f16"]),
+            (self.model, "b.zt", ["--digest", "sha256", "--quantize", "qint8"]),
+            (self.model, "c.zt", ["--shard-size", "300K"]),
+            (self.model, "d.zt", ["--compress", "zstd:3"]),
+            (self.model, "e.safetensors", ["--dtype", "bf16"]),
+            (self.model, "f/", ["--to", "huggingface", "--shard-size", "300K", "--dtype", "f16"]),
+            (self.model, "g.gguf", ["--quantize", "q4_k_m"]),
+            (gguf, "h.alt", []),
+            (zt, "i.npz", []),
+        )
+        for source, name, options in cases:
+            made = []
+            for way in ("one", "many"):
+                place = directory / f"{way}-converted"
+                place.mkdir(exist_ok=True)
+                arguments = ["convert", source, str(place / name), *options]
+                ran = self.run([self.poise, *arguments] if way == "one" else self.command(ranks, arguments))
+                files = {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+                text = re.sub(r", [0-9.]+ s, .*/s\n", "\n", ran.stdout).replace(str(place), "")
+                made.append((ran.returncode, text, files))
+                shutil.rmtree(place)
+            detail = [
+                (code, text, {file: len(content) for file, content in files.items()}) for code, text, files in made
+            ]
+            is_right = made[0] == made[1] and made[0][0] == 0 and made[0][2]
+            self.expect(is_right, f"{ranks} ranks: convert to {name} {' '.join(options)}", detail)
 
     def compare_families(self, ranks, directory):
         try:
@@ -164,6 +196,24 @@ class Runner:
         config = pathlib.Path(other[1]) / "config.json"
         config.write_text(config.read_text().replace("1e-05", "1e-06"))
         self.expect_refusal(apart(other), 1, "rank 2 has another model than rank 0", "one rank has another file")
+        there = directory / "there.zt"
+        there.write_text("old")
+        convert = ["convert", self.model, str(there)]
+        self.expect_refusal(self.command(3, convert), 2, "the output exists already", "an output that exists")
+        self.expect(there.read_text() == "old", "it stays")
+        new = str(directory / "new.zt")
+        apart_convert = [*self.command(2, ["convert", self.model, new]), ":", "-n", "1", self.poise_mpi, "convert"]
+        self.expect_refusal(
+            [*apart_convert, str(directory / "none"), new], 1, "none: cannot open", "convert: one rank has no file"
+        )
+        self.expect_refusal(
+            [*apart_convert, other[1], new], 1, "rank 2 has another model than rank 0", "convert: another file"
+        )
+        self.expect_refusal(
+            self.command(2, ["convert", self.model, "-", "--to", "zt"]), 2, "needs one process", "convert to a stream"
+        )
+        left = [path.name for path in directory.iterdir() if "new" in path.name]
+        self.expect(not left, "a refused conversion leaves no file", left)
         one = self.run([self.poise, "inspect", self.model])
         many = self.run(self.command(3, ["inspect", self.model]))
         self.expect(one.stdout == many.stdout, "rank 0 runs other commands alone", many)
@@ -194,9 +244,13 @@ class Runner:
             left = [rank for rank in ranks if self.is_running(rank)]
             self.expect(code != 0 and not left, f"{way} ends all", f"code {code}, ranks left {left}")
 
-    def end_run(self):
+    def end_run(self, directory):
         """Kills a rank of a long run, whose other ranks wait for its sums, at random moments."""
-        run = ["run", self.model, "-p", "Once", "-n", "-1", "--context", "30000", "--ignore-eos", "--threads", "1"]
+        model = directory / "long-context"
+        shutil.copytree(self.model, model)
+        config = json.loads((model / "config.json").read_text())
+        (model / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 30000}))
+        run = ["run", str(model), "-p", "Once", "-n", "-1", "--context", "30000", "--ignore-eos", "--threads", "1"]
         command = [word for word in self.command(3, run) if word != "--quiet"]  # which hides mpirun's message
         for _ in range(2):
             started = subprocess.Popen(
@@ -217,6 +271,55 @@ class Runner:
             detail = f"code {started.returncode}, ranks left {left}: {message}"
             self.expect(is_right, f"a killed rank ends a run with a message after {seconds:.1f} s", detail)
 
+    def end_conversion(self, directory):
+        """Kills a rank in the middle of a conversion, at random moments. Expects all of the output, or no file."""
+        try:
+            import numpy as np
+        except ImportError:
+            print("this Python has no NumPy: no large model")
+            return
+        large = str(directory / "large.npz")
+        noise = np.random.default_rng(7)
+        np.savez(large, **{f"w{i}": noise.standard_normal((1024, 1024), np.float32) for i in range(24)})
+        place = directory / "made"
+        place.mkdir()
+        output = place / "large.zt"
+        convert = ["convert", large, str(output), "--quantize", "q4_k"]
+        self.run([self.poise, *convert])
+        whole = output.read_bytes()
+        output.unlink()
+        command = [word for word in self.command(3, convert) if word != "--quiet"]  # which hides mpirun's message
+        for moment in (0.0, 0.1, 0.3, 0.7, 1.5):
+            delay = moment * random.uniform(0.5, 1.5)
+            started = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            )
+            ranks = self.wait_for_children(started.pid)
+            time.sleep(delay)
+            is_killed = bool(ranks)
+            try:
+                os.kill(random.choice(ranks), signal.SIGKILL)
+            except (ProcessLookupError, IndexError):
+                is_killed = False  # the conversion was faster
+            try:
+                message = started.communicate(timeout=SECONDS)[1].decode()
+            except subprocess.TimeoutExpired:
+                started.kill()
+                message = ""
+            left = list(place.iterdir())
+            is_right = not left or (left == [output] and output.read_bytes() == whole)
+            if is_killed and not left:
+                is_right = started.returncode != 0 and "signal 9" in message
+            if not is_killed:
+                is_right = is_right and bool(left) and started.returncode == 0
+            what = f"killed after {delay:.1f} s" if is_killed else "done"
+            detail = (started.returncode, message, left)
+            self.expect(is_right, f"a conversion {what}: {'the whole' if left else 'no'} output", detail)
+            output.unlink(missing_ok=True)
+        ran = self.run(self.command(3, convert))
+        is_right = ran.returncode == 0 and list(place.iterdir()) == [output] and output.read_bytes() == whole
+        self.expect(is_right, "the next conversion works", ran)
+
     @staticmethod
     def is_running(process):
         try:
@@ -227,12 +330,15 @@ class Runner:
 
     def wait_for_children(self, parent):
         end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            children = [
-                int(pid)
-                for pid in pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-                if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("poise-mpi")
-            ]
+        while time.monotonic() < end and Runner.is_running(parent):
+            try:
+                children = [
+                    int(pid)
+                    for pid in pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+                    if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("poise-mpi")
+                ]
+            except OSError:  # one has ended meanwhile
+                continue
             if len(children) == 3:
                 return children
             time.sleep(0.02)
@@ -252,7 +358,8 @@ def main():
             runner.refuse(pathlib.Path(directory))
         elif what == "ends":
             runner.end()
-            runner.end_run()
+            runner.end_run(pathlib.Path(directory))
+            runner.end_conversion(pathlib.Path(directory))
         else:
             runner.compare(int(what), pathlib.Path(directory))
     sys.exit(runner.failures > 0)

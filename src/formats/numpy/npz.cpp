@@ -187,7 +187,7 @@ void write_to(const Model& model, Sink& sink, Meter* meter) {
     sink.write(header.bytes());
     crc32.update(header.bytes());
     if (meter != nullptr) {
-      pump(data, sink, *meter, tensor.name, &crc32);
+      pump_whole(data, sink, *meter, tensor.name, crc32);
     } else {
       sink.pad(data.size());
     }

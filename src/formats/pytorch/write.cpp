@@ -175,7 +175,7 @@ void write_to(const Model& model, Sink& sink, Meter* meter) {
     const Blob& data = ahead[key];
     Crc32& crc32 = archive.begin(fmt::format("{}data/{}", kRoot, key), data.size());
     if (meter != nullptr) {
-      pump(data, sink, *meter, storages.first()[key]->name, &crc32);
+      pump_whole(data, sink, *meter, storages.first()[key]->name, crc32);
     } else {
       sink.pad(data.size());
     }

@@ -65,19 +65,20 @@ class ComponentWriter {
     component.dtype = spell_type(tensor, part);
     component.offset = sink_.position();
     Hasher* const hasher = digests_.begin(&sink_);
+    bool is_here = true;
     if (compressor_) {
       component.encoding = "zstd";
       compress(tensor, blob, hasher);
     } else {
-      pump(blob, sink_, meter_, tensor.name, hasher);
+      is_here = pump(blob, sink_, meter_, tensor.name, hasher);
     }
     component.length = sink_.position() - component.offset;
-    digests_.end();
+    digests_.end(is_here);
     return component;
   }
 
   // Returns the digests' texts in the order in which the parts were written.
-  std::vector<std::string> finish() { return digests_.finish(); }
+  std::vector<std::string> finish(Output& output) { return digests_.finish(output); }
 
  private:
   // Compresses a part. The digest covers the stored bytes: the compressed ones.
@@ -238,7 +239,7 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
     auto& written = components.emplace_back();
     for (const Part& part : tensor.parts) written.push_back(writer.write(tensor, part, ahead[next++]));
   }
-  std::vector<std::string> digests = writer.finish();
+  std::vector<std::string> digests = writer.finish(output);
   auto digest = digests.begin();
   for (auto& written : components) {
     for (StoredComponent& component : written) component.digest = std::move(*digest++);

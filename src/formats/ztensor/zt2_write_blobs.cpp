@@ -51,6 +51,10 @@ class ShardWriter {
 
   std::vector<Shard> finish() {
     if (hashing_) finish_shard();
+    std::vector<std::string> digests;
+    for (const Shard& shard : shards_) digests.push_back(shard.digest);
+    if (!shards_.empty()) output_.complete(digests);
+    for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i].digest = std::move(digests[i]);
     return std::move(shards_);
   }
 
@@ -63,14 +67,17 @@ class ShardWriter {
     shard.name = fmt::format("{:05}", shards_.size());
     const std::string file = make_shard_path(output_.name(), shard.name).string();
     hasher_ = make_hasher(shard_digest_);
-    hashing_.emplace(output_.open_sibling(file), *hasher_);
+    file_ = &output_.open_sibling(file);
+    is_here_ = file_->begin_part(*shard_size_);
+    hashing_.emplace(*file_, *hasher_, is_here_);
     write_magic2(*hashing_);
   }
 
   void finish_shard() {
     hashing_->write(make_footer(0, {}).bytes());
     shards_.back().size = hashing_->position();
-    shards_.back().digest = format_digest(shard_digest_, hasher_->finish());
+    if (is_here_) shards_.back().digest = format_digest(shard_digest_, hasher_->finish());
+    file_->end_part();
     hashing_.reset();
   }
 
@@ -78,8 +85,11 @@ class ShardWriter {
   std::optional<std::uint64_t> shard_size_;
   DigestAlgorithm shard_digest_;
   std::vector<Shard> shards_;
+  // Of the open shard.
+  Sink* file_ = nullptr;
+  bool is_here_ = true;  // this process writes it
   std::unique_ptr<Hasher> hasher_;
-  std::optional<HashingSink> hashing_;  // the open shard
+  std::optional<HashingSink> hashing_;
 };
 
 // Finds parts whose bytes have been written already. Compares only a few parts with equal size and an equal hash of the
@@ -132,21 +142,22 @@ class BlobWriter {
     reference.offset = sink.position();
     reference.shard = heap_.shard();
     Hasher* const hasher = digests_.begin(zstd_level_ ? nullptr : &sink);
+    bool is_here = true;
     if (zstd_level_) {
       reference.encoded = true;
       write_zstd_seekable(blob, *zstd_level_, sink, meter_, name, hasher);
     } else {
-      pump(blob, sink, meter_, name, hasher);
+      is_here = pump(blob, sink, meter_, name, hasher);
     }
     reference.length = sink.position() - reference.offset;
-    reference.digest = digests_.end();
+    reference.digest = digests_.end(is_here);
     return reference;
   }
 
   void skip(const std::string& name, const Blob& blob) { meter_.advance(blob.size(), name); }
 
   // Returns the texts of the digests by number, empty for none.
-  std::vector<std::string> finish() { return digests_.finish(); }
+  std::vector<std::string> finish(Output& output) { return digests_.finish(output); }
 
  private:
   ShardWriter& heap_;
@@ -194,7 +205,7 @@ WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const BlobSto
       }
     }
   }
-  written.digests = writer.finish();
+  written.digests = writer.finish(output);
   written.shards = heap.finish();
   return written;
 }

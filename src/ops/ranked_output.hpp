@@ -1,0 +1,60 @@
+// RankedOutput: files that several ranks write together, on a file system that all of them see.
+//
+// All ranks run the same writer. Each has an equal position in each file, and writes only its parts at their places;
+// rank 0 writes everything else, and makes the files appear when all ranks are done. A rank that dies before that
+// leaves no output. Where the ranks are processes of one machine, the files have no names until then. Otherwise they
+// have hidden names, which the next save of ranks to the same target removes.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/communicator.hpp"
+#include "io/file_descriptor.hpp"
+#include "io/sink.hpp"
+#include "pack/digest.hpp"
+
+namespace poise {
+
+class RankedOutput final : public SavedOutput {
+ public:
+  // `own`: the output of rank 0, whose files are AtomicFiles; null on other ranks. `bytes`: of all parts, about; their
+  // shares are dealt out by it. `has_names`: gives the files hidden names in any case. All ranks make one together.
+  RankedOutput(std::unique_ptr<SavedOutput> own, std::uint64_t bytes, Communicator& ranks, bool has_names = false);
+  ~RankedOutput() override;
+
+  // All ranks open the same files. Throw io on a rank that does not see the file.
+  Sink& main() override;
+  Sink& open_main(const std::string& name) override;
+  Sink& open_sibling(const std::string& name) override;
+  std::string name() const override { return name_; }
+  void complete(std::span<std::string> texts) override;
+  std::uint64_t bytes() const override;
+  std::uint64_t padding() const override;
+  // Gets the paths from rank 0: all ranks call it together.
+  std::vector<std::filesystem::path> paths() const override;
+  // Returns an empty text on other ranks than the first.
+  std::string describe_replacements() const override;
+  // Waits for all ranks. Throws invalid_file if they would write different files.
+  void commit() override;
+
+ private:
+  class File;
+  Sink& open(const std::function<Sink&()>& open_own);
+  // Returns true if this rank writes the next part.
+  bool deal(std::uint64_t bytes);
+
+  std::unique_ptr<SavedOutput> own_;
+  std::uint64_t bytes_;
+  Communicator& ranks_;
+  bool has_names_;
+  std::string name_;
+  std::uint64_t dealt_ = 0;
+  std::deque<File> files_;
+  File* main_ = nullptr;
+};
+
+}  // namespace poise
