@@ -11,7 +11,7 @@
 
 #include <poise/error.hpp>
 
-#include "formats/gguf/architectures.hpp"
+#include "formats/importance_matrix.hpp"
 #include "runtime/forward_pass.hpp"
 #include "runtime/input_squares.hpp"
 #include "tokenizer/tokens/merge.hpp"
@@ -21,12 +21,6 @@ namespace {
 
 constexpr std::size_t kLeastChunk = 16;  // llama-imatrix ignores fewer tokens
 constexpr std::size_t kRows = 64;        // of scores that are computed at a time
-
-// Names the place of a matrix's sums: an entry, and an expert.
-struct Place {
-  std::string entry;
-  std::size_t expert = 0;
-};
 
 // Describes a stack of all experts' matrices, and the modules of one expert that llama.cpp has instead.
 struct StackRow {
@@ -43,24 +37,26 @@ const std::array<StackRow, 2>& list_stacks() {
 // Finds the places of matrices by llama.cpp's names.
 class Places {
  public:
-  explicit Places(const Model& model) : architecture_(gguf::find_family_architecture(model.card.model_type)) {
+  explicit Places(const Model& model) : model_type_(model.card.model_type) {
     for (const Tensor& tensor : model.tensors()) {
       const std::size_t matrices = tensor.shape.size() == 3 ? static_cast<std::size_t>(tensor.shape.front()) : 1;
-      for (const Place& place : find({tensor.name, 0})) {
+      for (const ImportancePlace& place : find({tensor.name, 0})) {
         std::size_t& count = experts_[place.entry];
         count = std::max(count, place.expert + matrices);
       }
     }
   }
 
-  std::vector<Place> find(const Matrix::Origin& origin) const {
-    if (const auto known = find_name(origin.tensor)) return {{known->entry, known->expert + origin.index}};
-    std::vector<Place> places;
+  std::vector<ImportancePlace> find(const Matrix::Origin& origin) const {
+    if (const auto known = find_importance_place(origin.tensor, model_type_))
+      return {{known->entry, known->expert + origin.index}};
+    std::vector<ImportancePlace> places;
     for (const StackRow& row : list_stacks()) {
       if (!origin.tensor.ends_with(row.ending)) continue;
       const std::string list = origin.tensor.substr(0, origin.tensor.size() - row.ending.size());
       for (const std::string_view module : row.modules) {
-        if (const auto known = find_name(fmt::format("{}.{}.{}.weight", list, origin.index, module)))
+        if (const auto known =
+                find_importance_place(fmt::format("{}.{}.{}.weight", list, origin.index, module), model_type_))
           places.push_back({known->entry, origin.index});
       }
     }
@@ -72,13 +68,7 @@ class Places {
   std::size_t count_experts(const std::string& entry) const { return experts_.at(entry); }
 
  private:
-  std::optional<Place> find_name(std::string_view tensor) const {
-    const auto known = architecture_ == nullptr ? std::nullopt : gguf::find_gguf_name(*architecture_, tensor);
-    if (!known) return std::nullopt;
-    return Place{known->name, static_cast<std::size_t>(known->expert.value_or(0))};
-  }
-
-  const gguf::Architecture* architecture_;
+  std::string model_type_;
   std::map<std::string, std::size_t, std::less<>> experts_;
 };
 
@@ -87,7 +77,7 @@ Imatrix make_imatrix(const InputSquares& squares, const Places& places, const Im
   result.chunk_size = options.chunk_size;
   if (!options.dataset.empty()) result.datasets = {options.dataset};
   squares.visit([&](const Matrix::Origin& origin, const InputSquares::Sums& sums) {
-    for (const Place& place : places.find(origin)) {
+    for (const ImportancePlace& place : places.find(origin)) {
       ImatrixEntry& entry = result.entries[place.entry];
       const std::size_t columns = sums.squares.size();
       const std::size_t experts = places.count_experts(place.entry);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,15 @@
 #include <poise/value.hpp>
 
 namespace poise {
+
+// Names an entry of an importance matrix, and the matrix of one expert in it.
+struct ImportancePlace {
+  std::string entry;
+  std::size_t expert = 0;
+};
+
+// Returns llama.cpp's name of a tensor in a model of that type; std::nullopt if llama.cpp has none.
+std::optional<ImportancePlace> find_importance_place(std::string_view tensor, std::string_view model_type);
 
 class ImportanceMatrix {
  public:

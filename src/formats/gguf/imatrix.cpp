@@ -158,6 +158,13 @@ ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(pa
   if (imatrix.stated_chunks > 0) provenance_.set("quantize.imatrix.chunks_count", imatrix.stated_chunks);
 }
 
+std::optional<ImportancePlace> find_importance_place(std::string_view tensor, std::string_view model_type) {
+  const gguf::Architecture* architecture = gguf::find_family_architecture(model_type);
+  const auto known = architecture == nullptr ? std::nullopt : gguf::find_gguf_name(*architecture, tensor);
+  if (!known) return std::nullopt;
+  return ImportancePlace{known->name, static_cast<std::size_t>(known->expert.value_or(0))};
+}
+
 std::shared_ptr<const std::vector<float>> ImportanceMatrix::find_weights(std::string_view tensor,
                                                                          std::string_view model_type,
                                                                          std::size_t columns,

@@ -41,7 +41,7 @@ TEST(AltC, RefusesModelsThatItsReaderRefuses) {
   const auto refusal = [](const Model& model) {
     return std::string(error_of([&] { written(model, kAltV2, for_alt_c()); }).what());
   };
-  EXPECT_THAT(refusal(Model()), HasSubstr("needs a configuration"));
+  EXPECT_THAT(refusal(Model()), HasSubstr("has no configuration"));
   Model model = read(FileBuilder().v2());
   model.vocabulary->add("", 0, TokenType::normal);
   EXPECT_THAT(refusal(model), HasSubstr("token 5 is empty"));
