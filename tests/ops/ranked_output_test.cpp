@@ -140,7 +140,7 @@ TEST_P(RankedOutputTest, CompletesTheTextsOfOtherRanks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, RankedOutputTest, testing::Bool(),
-                         [](const auto& info) { return info.param ? "WithNames" : "WithoutNames"; });
+                         [](const auto& test) { return test.param ? "WithNames" : "WithoutNames"; });
 
 }  // namespace
 }  // namespace poise
