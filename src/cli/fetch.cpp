@@ -6,6 +6,7 @@
 
 #include <poise/fetch.hpp>
 
+#include "bytes/short_text.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"

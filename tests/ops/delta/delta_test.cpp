@@ -212,7 +212,7 @@ TEST_F(DeltaFiles, AnotherBaseIsRefused) {
 
 TEST_F(DeltaFiles, TheDeltaCombinesWithOtherOptions) {
   make_delta(path("base.zt"), path("tuned.zt"), path("d.zt"));
-  const ConvertOptions codes{.quantize = stored_type_from_name("q8_0"), .keep = {{"new*", DType::f32}}};
+  const ConvertOptions codes{.quantize = stored_type_from_name("q8_0"), .keep = {{"new*", {DType::f32}}}};
   ConvertOptions changed = codes;
   changed.delta = path("d.zt");
   convert(path("tuned.zt"), path("a.zt"), codes);
