@@ -62,7 +62,7 @@ std::optional<DraftOptions> open_draft(const std::string& draft, const ModelOpti
 // Throws bad_argument for invalid options, before any work.
 void check_generate_options(const GenerateOptions& options);
 
-// Reads models from a path, standard input or a pipe.
+// Reads models from a path, a URL, standard input or a pipe.
 
 // Returns true for "-", which is standard input, for pipes, and for URLs.
 bool is_stream_or_url(const std::string& path);

@@ -2,6 +2,7 @@
 // end the program when memory runs out.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -26,6 +27,16 @@ void remove_directory(const std::filesystem::path& path) noexcept;
 inline bool is_plain_file_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
+// Returns true for a relative path of such names, with / between them.
+inline bool is_plain_path(std::string_view path) {
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (!is_plain_file_name(path.substr(begin, end - begin))) return false;
+    begin = end + 1;
+  }
+  return true;
 }
 
 }  // namespace poise

@@ -25,11 +25,6 @@ constexpr std::array<std::string_view, 3> kRepositoryKinds = {"models--", "datas
 constexpr std::string_view kModels = "models--";
 constexpr std::string_view kDivider = "--";  // stands for the slash of "ORG/NAME"
 
-std::string_view read_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string_view() : std::string_view(value);
-}
-
 // Replaces "~" and "~/..." by the home directory, as Python's expanduser() does.
 fs::path expand_home(std::string_view path) {
   if (path != "~" && !path.starts_with("~/")) return path;
@@ -126,6 +121,11 @@ fs::path find_main_snapshot(const fs::path& repository, const std::string& name)
 }
 
 }  // namespace
+
+std::string_view read_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
 
 fs::path find_hub_home() {
   if (const std::string_view home = read_environment("HF_HOME"); !home.empty()) return expand_home(home);

@@ -15,6 +15,11 @@
 
 namespace poise {
 
+inline constexpr std::string_view kIncompleteEnding = ".incomplete";
+
+// Returns a variable of the environment; empty if it is not set.
+std::string_view read_environment(const char* name);
+
 // Returns HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface: the folder of the cache and of the file
 // with the user's token. Empty if the environment has none of them.
 std::filesystem::path find_hub_home();

@@ -31,7 +31,6 @@ namespace fs = std::filesystem;
 constexpr int kMostLevels = 32;  // of folders in a snapshot
 constexpr std::uint64_t kMostIndexBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMostRefBytes = 200;
-constexpr std::string_view kIncomplete = ".incomplete";
 constexpr std::string_view kIndex = ".index.json";
 
 // Names a file and the digest that it should have.
@@ -101,7 +100,7 @@ class HubChecker {
     if (is_directory(blobs)) {
       const fs::path real = fs::canonical(blobs);  // links are compared by their canonical paths
       for (const DirectoryEntry& blob : list_directory(blobs)) {
-        if (blob.name.ends_with(kIncomplete)) {
+        if (blob.name.ends_with(kIncompleteEnding)) {
           report_partial(blobs / blob.name);
         } else {
           add_file(blobs / blob.name, real / blob.name);

@@ -154,10 +154,9 @@ MeasuredLosses::MeasuredLosses(Transformed& transformed) {
 }
 
 void MeasuredLosses::add_to(ConvertReport& report, Communicator* ranks) const {
-  std::map<std::pair<DType, DType>, CastStats> casts;
+  std::map<CastTypes, CastStats> casts;
   const std::vector<CastStats> cast_losses = add_up<CastStats>(casts_, ranks);
-  for (std::size_t i = 0; i < casts_.size(); ++i)
-    casts[{casts_[i].first.from, casts_[i].first.to}].merge(cast_losses[i]);
+  for (std::size_t i = 0; i < casts_.size(); ++i) casts[casts_[i].first].merge(cast_losses[i]);
   for (const auto& [types, stats] : casts) {
     if (stats.values == 0) continue;  // the writer read no elements: only metadata, or codes that are float32 already
     report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal,

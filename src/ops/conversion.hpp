@@ -56,10 +56,7 @@ class MeasuredLosses {
   void add_to(ConvertReport& report, Communicator* ranks) const;
 
  private:
-  struct CastTypes {
-    DType from;
-    DType to;
-  };
+  using CastTypes = std::pair<DType, DType>;  // from, to
   std::vector<std::pair<CastTypes, std::shared_ptr<Tally<CastStats>>>> casts_;
   std::vector<std::pair<QuantizedTensor, std::shared_ptr<Tally<QuantizationError>>>> quantized_;
 };

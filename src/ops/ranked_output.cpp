@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -26,7 +25,25 @@ struct Meeting {
   std::string path;
   std::uint64_t inode = 0;
   std::uint64_t length = 0;  // chosen at random
+  std::string target;        // for messages
 };
+
+// Returns the meeting of rank 0 on all ranks.
+Meeting share_meeting(const Meeting& own, Communicator& ranks) {
+  std::string message;
+  append_text(message, own.path);
+  append_number(message, own.inode);
+  append_number(message, own.length);
+  append_text(message, own.target);
+  const std::string first = ranks.gather(message)[0];
+  std::string_view left = first;
+  Meeting meeting;
+  meeting.path = read_text(left);
+  meeting.inode = read_number(left);
+  meeting.length = read_number(left);
+  meeting.target = read_text(left);
+  return meeting;
+}
 
 // Opens the file, if this rank sees it. A server of files may take a moment to show a new name.
 FileDescriptor open_shared(const Meeting& meeting, std::chrono::milliseconds patience) {
@@ -84,7 +101,7 @@ class RankedOutput::File final : public Sink {
     if (!in_part_) common_->update(bytes);
     if (!writes_) return;
     if (buffer_begin_ + buffer_.size() != position() || buffer_.size() + bytes.size() > kBufferBytes) flush_buffer();
-    if (bytes.size() > kBufferBytes / 4) return write_at(position(), bytes);
+    if (bytes.size() > kBufferBytes / 4) return write_here(position(), bytes);
     if (buffer_.empty()) buffer_begin_ = position();
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   }
@@ -96,7 +113,7 @@ class RankedOutput::File final : public Sink {
     for (std::uint64_t done = 0; done < length && writes_;) {
       const auto piece = std::span(chunk).first(std::min<std::uint64_t>(chunk.size(), length - done));
       source.read(offset + done, piece);
-      write_at(position() + done, piece);
+      write_here(position() + done, piece);
       done += piece.size();
     }
   }
@@ -105,19 +122,14 @@ class RankedOutput::File final : public Sink {
   static constexpr std::size_t kBufferBytes = 1 << 20;
 
   void flush_buffer() {
-    write_at(buffer_begin_, buffer_);
+    write_here(buffer_begin_, buffer_);
     buffer_.clear();
   }
 
-  void write_at(std::uint64_t place, std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ::ssize_t count = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<::off_t>(place));
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) throw_system_error("write", path_);
-      has_written_ = true;
-      place += static_cast<std::uint64_t>(count);
-      bytes = bytes.subspan(static_cast<std::size_t>(count));
-    }
+  void write_here(std::uint64_t place, std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    write_at(fd_, place, bytes, path_);
+    has_written_ = true;
   }
 
   RankedOutput& all_;
@@ -168,13 +180,12 @@ Sink& RankedOutput::open(const std::function<Sink&()>& open_own) {
           ::fstat(own->descriptor(), &status) != 0)
         throw_system_error("write", own->target().string());
       meeting.inode = status.st_ino;
+      meeting.target = own->target().string();
       meeting.path = has_name ? std::filesystem::absolute(own->make_visible()).string()
                               : fmt::format("/proc/{}/fd/{}", ::getpid(), own->descriptor());
     }
-    meeting.path = ranks_.gather(meeting.path)[0];
-    meeting.inode = std::stoull(ranks_.gather(std::to_string(meeting.inode))[0]);
-    meeting.length = std::stoull(ranks_.gather(std::to_string(meeting.length))[0]);
-    target = ranks_.gather(own != nullptr ? own->target().string() : std::string())[0];
+    meeting = share_meeting(meeting, ranks_);
+    target = meeting.target;
     constexpr std::chrono::milliseconds kPatience{5000};
     if (own == nullptr) opened = open_shared(meeting, has_name ? kPatience : std::chrono::milliseconds(0));
     const std::vector<std::string> seen = ranks_.gather(own != nullptr || opened ? "seen" : "");

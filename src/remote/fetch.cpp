@@ -34,7 +34,6 @@ namespace {
 using namespace remote;
 namespace fs = std::filesystem;
 
-constexpr std::string_view kIncomplete = ".incomplete";
 constexpr std::size_t kMostParallel = 16;
 constexpr std::size_t kReadPiece = 1 << 20;
 
@@ -46,10 +45,8 @@ struct FetchedFile {
 };
 
 std::unique_ptr<Hasher> make_hasher(const HubFile& file) {
-  return file.sha256.empty() ? make_git_sha1(*file.size) : make_sha256();
+  return classify_blob_name(file.digest) == BlobName::git_sha1 ? make_git_sha1(*file.size) : make_sha256();
 }
-
-const std::string& find_digest(const HubFile& file) { return file.sha256.empty() ? file.git_sha1 : file.sha256; }
 
 void create_folders(const fs::path& path) {
   std::error_code error;
@@ -107,16 +104,16 @@ class Fetch {
     }
     for (const HubFile& file : repository_.files) {
       if (!is_wanted(file.name)) continue;
-      if (!file.size || find_digest(file).empty())
+      if (!file.size || file.digest.empty())
         throw Error(ErrorKind::unsupported,
                     fmt::format("the server states no size or digest of {}, so it cannot be checked", file.name), url_);
-      if (file.name.ends_with(kIncomplete))
+      if (file.name.ends_with(kIncompleteEnding))
         throw Error(ErrorKind::unsupported,
                     fmt::format("{} has the name of a file that is being fetched; leave it out", file.name), url_);
       if (cache_.empty()) {
         files_.push_back({&file, options_.output / file.name, {}});
       } else {
-        files_.push_back({&file, cache_ / "blobs" / find_digest(file), report_.directory / file.name});
+        files_.push_back({&file, cache_ / "blobs" / file.digest, report_.directory / file.name});
       }
     }
     if (files_.empty()) throw Error(ErrorKind::not_found, "the repository has no such file", url_);
@@ -159,7 +156,7 @@ class Fetch {
       report_.bytes_kept += *file.size;
       return;
     }
-    const fs::path partial = place.target.string() + std::string(kIncomplete);
+    const fs::path partial = place.target.string() + std::string(kIncompleteEnding);
     FileDescriptor fd(::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (!fd) throw_system_error("create", partial.string());
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
@@ -167,16 +164,28 @@ class Fetch {
     const auto hasher = make_hasher(file);
     const std::uint64_t kept = read_kept(fd, partial, *file.size, *hasher);
     receive(file, fd, partial, kept, *hasher);
-    if (hasher->finish() != find_digest(file)) {
+    if (hasher->finish() != file.digest) {
       ::unlink(partial.c_str());
       throw Error(ErrorKind::invalid_file,
                   fmt::format("the received bytes do not have the digest that the server states, {}; fetch it again",
-                              find_digest(file)),
+                              file.digest),
                   place.target.string());
     }
     sync_file(fd.get(), partial.string());
     if (::rename(partial.c_str(), place.target.c_str()) != 0) throw_system_error("rename", place.target.string());
     sync_directory(place.target.parent_path());
+  }
+
+  // Passes `size` bytes on the disk to the hasher. read(offset, piece) fills a piece.
+  template <typename Read>
+  void hash_bytes(Hasher& hasher, std::uint64_t size, const std::string& item, const Read& read) {
+    std::vector<std::byte> piece;
+    for (std::uint64_t at = 0; at < size; at += piece.size()) {
+      piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kReadPiece, size - at)));
+      read(at, std::span(piece));
+      hasher.update(piece);
+      report_progress(piece.size(), item);
+    }
   }
 
   // Returns true for a file that is there with the right content. Throws for another content, unless it may be
@@ -187,14 +196,9 @@ class Fetch {
     const SourcePtr source = Source::open(place.target, IoMode::read);
     if (source->size() == *place.file->size) {
       const auto hasher = make_hasher(*place.file);
-      std::vector<std::byte> piece;
-      for (std::uint64_t at = 0; at < source->size(); at += piece.size()) {
-        piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kReadPiece, source->size() - at)));
-        source->read(at, piece);
-        hasher->update(piece);
-        report_progress(piece.size(), place.file->name);
-      }
-      if (hasher->finish() == find_digest(*place.file)) return true;
+      hash_bytes(*hasher, source->size(), place.file->name,
+                 [&](std::uint64_t at, std::span<std::byte> piece) { source->read(at, piece); });
+      if (hasher->finish() == place.file->digest) return true;
     }
     // A blob of the cache is named by its digest, so that one with another content is damaged.
     if (options_.overwrite || !cache_.empty()) return false;
@@ -212,13 +216,8 @@ class Fetch {
       if (::ftruncate(fd.get(), 0) != 0) throw_system_error("truncate", partial.string());
       return 0;
     }
-    std::vector<std::byte> piece;
-    for (std::uint64_t at = 0; at < found; at += piece.size()) {
-      piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kReadPiece, found - at)));
-      read_at(fd.get(), at, piece, partial.string());
-      hasher.update(piece);
-      report_progress(piece.size(), partial.filename().string());
-    }
+    hash_bytes(hasher, found, partial.filename().string(),
+               [&](std::uint64_t at, std::span<std::byte> piece) { read_at(fd.get(), at, piece, partial.string()); });
     const std::scoped_lock lock(mutex_);
     report_.bytes_kept += found;
     return found;
@@ -258,7 +257,7 @@ class Fetch {
       const fs::path target = file.target.lexically_relative(file.link.parent_path());
       std::error_code ignored;
       if (fs::read_symlink(file.link, ignored) == target) continue;
-      const fs::path temporary = file.link.string() + std::string(kIncomplete);
+      const fs::path temporary = file.link.string() + std::string(kIncompleteEnding);
       ::unlink(temporary.c_str());
       if (::symlink(target.c_str(), temporary.c_str()) != 0 || ::rename(temporary.c_str(), file.link.c_str()) != 0)
         throw_system_error("link", file.link.string());
@@ -270,7 +269,7 @@ class Fetch {
   void write_reference(const fs::path& folder, const std::string& revision) {
     const fs::path path = folder / revision;
     create_folders(path.parent_path());
-    const fs::path temporary = path.string() + std::string(kIncomplete);
+    const fs::path temporary = path.string() + std::string(kIncompleteEnding);
     const FileDescriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (!fd) throw_system_error("create", temporary.string());
     write_at(fd.get(), 0, std::as_bytes(std::span(repository_.commit)), temporary.string());

@@ -27,17 +27,12 @@ constexpr std::uint64_t kMostListing = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMostToken = 4096;
 constexpr std::size_t kMostNameShown = 100;  // bytes of a name in a message
 
-std::string read_variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
 // Returns the token in the environment, else in the user's file; empty: none.
 std::string read_token() {
-  std::string token = read_variable("HF_TOKEN");
-  if (token.empty()) token = read_variable("HUGGING_FACE_HUB_TOKEN");
+  std::string token(read_environment("HF_TOKEN"));
+  if (token.empty()) token = read_environment("HUGGING_FACE_HUB_TOKEN");
   if (token.empty()) {
-    std::filesystem::path file = read_variable("HF_TOKEN_PATH");
+    std::filesystem::path file = read_environment("HF_TOKEN_PATH");
     if (file.empty() && !find_hub_home().empty()) file = find_hub_home() / "token";
     std::error_code ignored;
     if (!file.empty() && std::filesystem::is_regular_file(file, ignored)) {
@@ -54,24 +49,16 @@ std::string read_token() {
   return token;
 }
 
-bool is_digest(std::string_view text, std::size_t digits) {
-  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 // Returns true for a relative path whose parts are plain file names, without control characters.
 bool is_safe_name(std::string_view name) {
-  if (std::ranges::any_of(name, [](char byte) { return static_cast<unsigned char>(byte) < 0x20; })) return false;
-  for (;;) {
-    const std::size_t slash = std::min(name.find('/'), name.size());
-    if (!is_plain_file_name(name.substr(0, slash))) return false;
-    if (slash == name.size()) return true;
-    name.remove_prefix(slash + 1);
-  }
+  return is_plain_path(name) &&
+         std::ranges::none_of(name, [](char byte) { return static_cast<unsigned char>(byte) < 0x20; });
 }
 
-std::string read_digest(const Attributes& from, std::string_view key, std::size_t digits) {
+// Returns a digest of that kind; empty if there is none.
+std::string read_digest(const Attributes& from, std::string_view key, BlobName kind) {
   const auto* text = from.get_if<std::string>(key);
-  return text != nullptr && is_digest(*text, digits) ? *text : std::string();
+  return text != nullptr && classify_blob_name(*text) == kind ? *text : std::string();
 }
 
 HubFile parse_file(const Attributes& entry, const std::string& url) {
@@ -82,13 +69,13 @@ HubFile parse_file(const Attributes& entry, const std::string& url) {
                 fmt::format("the repository has a file whose name leads out of a directory: {}",
                             shorten(*name, kMostNameShown)),
                 url);
-  HubFile file{.name = *name, .size = {}, .sha256 = {}, .git_sha1 = {}};
+  HubFile file{.name = *name, .size = {}, .digest = {}};
   if (const auto* size = entry.get_if<std::uint64_t>("size")) file.size = *size;
   if (const auto* large = entry.get_if<Attributes>("lfs")) {
-    file.sha256 = read_digest(*large, "sha256", 64);
+    file.digest = read_digest(*large, "sha256", BlobName::sha256);
     if (const auto* size = large->get_if<std::uint64_t>("size")) file.size = *size;
   } else {
-    file.git_sha1 = read_digest(entry, "blobId", 40);
+    file.digest = read_digest(entry, "blobId", BlobName::git_sha1);
   }
   return file;
 }
@@ -164,7 +151,7 @@ class HubDirectory final : public Container {
 }  // namespace
 
 std::string find_endpoint() {
-  std::string endpoint = read_variable("HF_ENDPOINT");
+  std::string endpoint(read_environment("HF_ENDPOINT"));
   if (endpoint.empty()) return std::string(kDefaultEndpoint);
   while (endpoint.ends_with('/')) endpoint.pop_back();
   return endpoint;
@@ -195,7 +182,7 @@ HubRepository list_hub_repository(const HttpClient& client, const HubName& name)
   const auto* object = answer.get_if<Attributes>();
   const auto* siblings = object == nullptr ? nullptr : object->get_if<Value::Array>("siblings");
   if (siblings == nullptr) throw Error(ErrorKind::invalid_file, "expected a list of files: siblings", url);
-  repository.commit = read_digest(*object, "sha", 40);
+  repository.commit = read_digest(*object, "sha", BlobName::git_sha1);
   if (repository.commit.empty()) throw Error(ErrorKind::invalid_file, "expected the digits of a commit: sha", url);
   for (const Value& sibling : *siblings) {
     const auto* entry = sibling.get_if<Attributes>();

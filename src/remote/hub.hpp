@@ -25,8 +25,7 @@ HttpOptions make_http_options();
 struct HubFile {
   std::string name;  // with / between folders: each part is a plain file name
   std::optional<std::uint64_t> size;
-  std::string sha256;    // of a large file; else empty
-  std::string git_sha1;  // of a small file; empty if the server does not state it
+  std::string digest;  // SHA-256 of a large file, git's SHA-1 of a small one; empty if the server does not state it
 };
 
 struct HubRepository {

@@ -14,8 +14,6 @@
 namespace poise::remote {
 namespace {
 
-constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kHubScheme = "hf://";
 
 struct FreeUrl {
@@ -60,9 +58,8 @@ bool has_scheme(std::string_view text) {
   const std::size_t end = text.find("://");
   if (end == std::string_view::npos || end < 2) return false;
   const std::string_view scheme = text.substr(0, end);
-  return kLetters.find(scheme.front()) != std::string_view::npos && std::ranges::all_of(scheme, [](char byte) {
-           return kLetters.find(byte) != std::string_view::npos || kDigits.find(byte) != std::string_view::npos ||
-                  byte == '+' || byte == '-' || byte == '.';
+  return is_ascii_letter(scheme.front()) && std::ranges::all_of(scheme, [](char byte) {
+           return is_ascii_alphanumeric(byte) || byte == '+' || byte == '-' || byte == '.';
          });
 }
 
@@ -80,9 +77,7 @@ std::string resolve_redirect(const std::string& base, const std::string& target)
 std::string escape_path(std::string_view path) {
   std::string escaped;
   for (const char byte : path) {
-    const bool is_kept = kLetters.find(byte) != std::string_view::npos ||
-                         kDigits.find(byte) != std::string_view::npos ||
-                         std::string_view("-._~/").find(byte) != std::string_view::npos;
+    const bool is_kept = is_ascii_alphanumeric(byte) || std::string_view("-._~/").find(byte) != std::string_view::npos;
     escaped += is_kept ? std::string(1, byte) : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
   }
   return escaped;
@@ -102,8 +97,7 @@ HubName parse_hub_name(const std::string& text) {
   };
   const auto is_part = [](std::string_view part) {
     return !part.empty() && part != "." && part != ".." && std::ranges::all_of(part, [](char byte) {
-      return kLetters.find(byte) != std::string_view::npos || kDigits.find(byte) != std::string_view::npos ||
-             byte == '-' || byte == '_' || byte == '.';
+      return is_ascii_alphanumeric(byte) || byte == '-' || byte == '_' || byte == '.';
     });
   };
   if (!text.starts_with(kHubScheme)) refuse();
@@ -123,12 +117,7 @@ HubName parse_hub_name(const std::string& text) {
     for (std::size_t at = 0; (at = name.revision.find("%2F", at)) != std::string::npos;)
       name.revision.replace(at, 3, "/");
     // The cache has a file of that name: refs/REVISION.
-    for (std::string_view left = name.revision;;) {
-      const std::size_t part_end = std::min(left.find('/'), left.size());
-      if (!is_plain_file_name(left.substr(0, part_end))) refuse();
-      if (part_end == left.size()) break;
-      left.remove_prefix(part_end + 1);
-    }
+    if (!is_plain_path(name.revision)) refuse();
   }
   if (rest.starts_with('/')) rest.remove_prefix(1);
   name.file = rest;

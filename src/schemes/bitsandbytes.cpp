@@ -177,12 +177,7 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
     maxima->read(first * sizeof(float), std::as_writable_bytes(out));
     for (float& scale : out) scale /= kLargest;
   };
-  return make_groups(matrix, {.shape = weight.shape,
-                              .bits = 8,
-                              .group_size = weight.shape[1],
-                              .codes = remove_sign(weight),
-                              .scales = make_part("scales", DType::f32, compute_f32(weight.shape[0], divide)),
-                              .zeros = make_part("zeros", DType::f16, repeat_f16(128, weight.shape[0]))});
+  return make_signed_rows(matrix, weight, compute_f32(weight.shape[0], divide));
 }
 
 // Returns a warning for a quant_map that differs from bitsandbytes' own table for the type: bitsandbytes uses its

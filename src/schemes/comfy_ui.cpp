@@ -56,12 +56,7 @@ Tensor fold_int8(const MatrixParts& matrix) {
   BlobPtr numbers = cast_to_f32(scales);
   if (is_one)
     numbers = repeat_blocks(std::move(numbers), DType::f32, {.rows = 1, .columns = 1, .down = rows}, {rows, 1});
-  return make_groups(matrix, {.shape = weight.shape,
-                              .bits = 8,
-                              .group_size = columns,
-                              .codes = remove_sign(weight),
-                              .scales = make_part("scales", DType::f32, std::move(numbers)),
-                              .zeros = make_part("zeros", DType::f16, repeat_f16(128, rows))});
+  return make_signed_rows(matrix, weight, std::move(numbers));
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {

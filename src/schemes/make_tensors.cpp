@@ -339,6 +339,15 @@ std::array<std::uint64_t, 2> read_sides(const Value* value, std::string_view key
   return sides;
 }
 
+Tensor make_signed_rows(const MatrixParts& matrix, const Tensor& codes, BlobPtr scales) {
+  return make_groups(matrix, {.shape = codes.shape,
+                              .bits = 8,
+                              .group_size = codes.shape[1],
+                              .codes = remove_sign(codes),
+                              .scales = make_part("scales", DType::f32, std::move(scales)),
+                              .zeros = make_part("zeros", DType::f16, repeat_f16(128, codes.shape[0]))});
+}
+
 BlobPtr remove_sign(const Tensor& codes) {
   return make_codes_blob(
       {.words = codes.require("data").blob, .rows = codes.shape[0], .columns = codes.shape[1], .bits = 8, .add = 128},

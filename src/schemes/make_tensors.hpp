@@ -166,6 +166,10 @@ BlobPtr make_index(const MatrixParts& matrix, std::string_view ending, std::uint
 // Reads the rows and columns of a block: two positive integers, or "128x128". Throws invalid_file (without path).
 std::array<std::uint64_t, 2> read_sides(const Value* value, std::string_view key);
 
+// Makes a matrix of signed codes of one byte with a scale for each row. `scales`: float32. Requires: a dense matrix of
+// i8.
+Tensor make_signed_rows(const MatrixParts& matrix, const Tensor& codes, BlobPtr scales);
+
 // Makes signed codes of one byte unsigned, with zero in the middle. Requires: a dense matrix of i8.
 BlobPtr remove_sign(const Tensor& codes);
 

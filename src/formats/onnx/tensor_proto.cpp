@@ -297,12 +297,7 @@ BlobPtr open_elements(const TensorProto& proto, const OnnxType& type, const Sour
 // Returns true for a relative path of plain names; it may begin with "./".
 bool is_inside(std::string_view path) {
   if (path.starts_with("./")) path.remove_prefix(2);
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    if (!is_plain_file_name(path.substr(begin, end - begin))) return false;
-    begin = end + 1;
-  }
-  return true;
+  return is_plain_path(path);
 }
 
 }  // namespace
