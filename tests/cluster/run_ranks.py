@@ -256,7 +256,7 @@ class Runner:
             started = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
             )
-            ranks = self.wait_for_children(started.pid)
+            ranks = self.wait_for_children(started.pid, "model.safetensors")
             time.sleep(random.random())
             os.kill(random.choice(ranks), signal.SIGKILL)
             begin = time.monotonic()
@@ -294,7 +294,7 @@ class Runner:
             started = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
             )
-            ranks = self.wait_for_children(started.pid)
+            ranks = self.wait_for_children(started.pid, large)
             time.sleep(delay)
             is_killed = bool(ranks)
             try:
@@ -328,7 +328,11 @@ class Runner:
             return False
         return state not in "ZX"
 
-    def wait_for_children(self, parent):
+    def wait_for_children(self, parent, mapped=""):
+        """Returns the ranks once all have started and have mapped a file of that name; an empty list if they end first.
+
+        mpirun reports no signal of a rank that is killed before it has joined the others. Ranks that read the model have.
+        """
         end = time.monotonic() + SECONDS
         while time.monotonic() < end and Runner.is_running(parent):
             try:
@@ -336,6 +340,7 @@ class Runner:
                     int(pid)
                     for pid in pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
                     if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("poise-mpi")
+                    and mapped in pathlib.Path(f"/proc/{pid}/maps").read_text()
                 ]
             except OSError:  # one has ended meanwhile
                 continue
