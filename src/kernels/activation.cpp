@@ -37,8 +37,8 @@ HWY_INLINE V GeluTanh(V x) {
   return hn::Mul(hn::Mul(hn::Set(Floats(), 0.5F), x), hn::Add(hn::Set(Floats(), 1.0F), HyperbolicTangent(inner)));
 }
 
-// Returns the vector of `other` that belongs to the i-th of `count` numbers.
-HWY_INLINE hn::Vec<Floats> Other(const float* other, std::size_t i, std::size_t count) {
+// Loads a vector from other + i; `other` has `count` numbers. Pads the last vector with zeros.
+HWY_INLINE hn::Vec<Floats> LoadOther(const float* other, std::size_t i, std::size_t count) {
   return i + hn::Lanes(Floats()) <= count ? Load(other + i) : LoadTail(other + i, count - i);
 }
 
@@ -47,7 +47,8 @@ void Silu(float* x, std::size_t count) {
 }
 
 void SiluProduct(float* gate, const float* up, std::size_t count) {
-  Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR { return hn::Mul(Swish(x, 1.0F), Other(up, i, count)); });
+  Transform(gate, count,
+            [&](auto x, std::size_t i) HWY_ATTR { return hn::Mul(Swish(x, 1.0F), LoadOther(up, i, count)); });
 }
 
 void GeluTanhAll(float* x, std::size_t count) {
@@ -55,7 +56,7 @@ void GeluTanhAll(float* x, std::size_t count) {
 }
 
 void GeluTanhProduct(float* gate, const float* up, std::size_t count) {
-  Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR { return hn::Mul(GeluTanh(x), Other(up, i, count)); });
+  Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR { return hn::Mul(GeluTanh(x), LoadOther(up, i, count)); });
 }
 
 void ClampedSwiglu(float* gate, const float* up, std::size_t count) {
@@ -63,7 +64,7 @@ void ClampedSwiglu(float* gate, const float* up, std::size_t count) {
   Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR {
     // NaN stays: comparisons with it are false.
     const auto up_to_most = [&](auto number) HWY_ATTR { return hn::IfThenElse(hn::Gt(number, most), most, number); };
-    const auto clamped = up_to_most(Other(up, i, count));
+    const auto clamped = up_to_most(LoadOther(up, i, count));
     const auto other = hn::IfThenElse(hn::Lt(clamped, hn::Neg(most)), hn::Neg(most), clamped);
     return hn::Mul(Swish(up_to_most(x), kClampedGain), hn::Add(other, hn::Set(Floats(), 1.0F)));
   });

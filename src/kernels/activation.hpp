@@ -1,5 +1,5 @@
-// Functions of each number of a layer: norms, and activations between the products of a feed-forward network, of one
-// number or of two (gated).
+// Computes the activation functions and the norms of a layer. A gated activation combines two products of a
+// feed-forward network: f(gate) * up.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace poise {
 
-// Each gate_with_...() computes gate[i] = f(gate[i]) * up[i], where f is the function before it.
+// Each gate_with_...() computes gate[i] = f(gate[i]) * up[i], where f is the apply_...() above it.
 
 // Computes in place x / (1 + exp(-x)).
 void apply_silu(float* x, std::size_t count);
@@ -26,19 +26,21 @@ void gate_with_gelu(float* gate, const float* up, std::size_t count);
 void apply_relu(float* x, std::size_t count);
 void gate_with_relu(float* gate, const float* up, std::size_t count);
 
-// Computes, for gpt-oss, gate[i] = g / (1 + exp(-1.702 g)) * (u + 1), where g is gate[i] limited to at most 7 and u is
-// up[i] limited to -7 to 7.
+// The constants of apply_clamped_swiglu().
 inline constexpr float kClampedLimit = 7.0F;
 inline constexpr float kClampedGain = 1.702F;
+// Computes, for gpt-oss, gate[i] = g / (1 + exp(-1.702 g)) * (u + 1), where g is gate[i] limited to at most 7 and u is
+// up[i] limited to -7 to 7.
 void apply_clamped_swiglu(float* gate, const float* up, std::size_t count);
 
 // Computes in place cap * tanh(x / cap). NaN stays NaN.
 void apply_soft_cap(float* x, std::size_t count, float cap);
 
-// Computes out [tokens, weight.size()] = x / sqrt(mean(x^2) + eps) * weight
+// Computes the RMS norm of each row of x [tokens, weight.size()]: out = x / sqrt(mean(x^2) + eps) * weight.
 void compute_rms_norm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out);
 
-// Computes out [tokens, weight.size()] = (x - mean) / sqrt(variance + eps) * weight + bias
+// Computes the layer norm of each row of x [tokens, weight.size()]: out = (x - mean) / sqrt(variance + eps) * weight +
+// bias.
 void compute_layer_norm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
                         float eps, float* out);
 

@@ -1,4 +1,4 @@
-// Memory aligned for vectors: a vector that crossed cache lines would be read twice.
+// Containers whose memory begins at a cache line: a SIMD load that crosses cache lines reads memory twice.
 #pragma once
 
 #include <cstddef>

@@ -16,12 +16,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Returns the largest number: compares whole vectors first, then single numbers. It may ignore NaN.
+// Returns the largest of `count` numbers. A NaN may be ignored or returned. Requires: count > 0.
 float Largest(const float* data, std::size_t count) {
   const std::size_t lanes = hn::Lanes(Floats());
   auto largest = hn::Set(Floats(), data[0]);
   std::size_t i = 0;
-  // Four maximums do not wait for each other.
+  // Four independent accumulators hide the latency of Max().
   auto second = largest;
   auto third = largest;
   auto fourth = largest;
@@ -38,9 +38,9 @@ float Largest(const float* data, std::size_t count) {
 }
 
 double Exponentials(float* scores, std::size_t count, float scale, const float* sink) {
-  constexpr std::size_t kOfSum = 64;  // in float32, before they are added to the others
+  constexpr std::size_t kOfSum = 64;  // numbers that are summed in float32 before the sum is added to `total`
   const std::size_t lanes = hn::Lanes(Floats());
-  // The largest is subtracted before scaling: the largest difference is then 0, however large the scores are.
+  // The largest score is subtracted before scaling, so that no exponent is above 0, however large the scores are.
   const float of_sink = sink == nullptr ? -std::numeric_limits<float>::infinity() : *sink / scale;
   const float most = count == 0 ? of_sink : std::max(of_sink, Largest(scores, count));
   const auto factor = hn::Set(Floats(), scale);

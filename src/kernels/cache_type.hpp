@@ -1,10 +1,10 @@
-// The loops of attention, and cache types: how keys and values of positions are stored. A new type is a row of the
-// table in cache_type.cpp, and its kernels in cached_attention.cpp.
+// Computes attention over cached keys and values, and lists the types in which a cache stores them. To add a type, add
+// a row to the table in cache_type.cpp and its kernels to cached_attention.cpp.
 //
-// A block has kBlockPositions positions of one head of keys, or of values. Codes come first: of keys [size, positions],
-// so that a vector holds the same element of several keys and scores need no sums across lanes; of values [positions,
-// size]. Scales follow, each for `group` neighbours of a head: of keys [groups, positions], of values [positions,
-// groups].
+// A block stores the keys, or the values, of one head at kBlockPositions positions. Its codes come first. Codes of keys
+// are [size, positions], so that a vector loads the same element of several keys, and a score needs no sum across
+// lanes. Codes of values are [positions, size]. Then come the scales, one for each `group` neighbouring numbers of a
+// head: [groups, positions] for keys, [positions, groups] for values.
 #pragma once
 
 #include <cstddef>
@@ -23,18 +23,20 @@ struct FloatRows {
   std::size_t count = 0;
 };
 
-// How many queries share the loaded keys and values, at most.
+// At most this many queries are multiplied by a key or value while it is in registers.
 inline constexpr std::size_t kQueriesTogether = 8;
 
 // Computes in place exp(scale * scores[i] - max), where `max` is the largest of all scale * scores[i] and of the sink,
-// if there is one. Returns their sum, with the sink's exp(sink - max): NaN where a score is NaN or +infinity. A block
-// of 64 scores of -infinity leaves the sum as it is, wherever it stands among other blocks. Requires: scale > 0.
+// a learned score without a value, if there is one. Returns the sum of the results and of exp(sink - max), or NaN if a
+// score is NaN or +infinity. 64 scores of -infinity that begin at a multiple of 64 do not change the sum. Requires:
+// scale > 0.
 double compute_exponentials(float* scores, std::size_t count, float scale, const float* sink);
 
-// Computes in place exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all NaN.
+// Computes in place the softmax: exp(scores[i] - max), divided by the sum of these. If a score is NaN or +infinity, all
+// results are NaN.
 void apply_softmax(float* scores, std::size_t count);
-// Computes out[q * size + j] += sum over i of weights[q][i] * values[i][j]; each row of `weights` has an entry for each
-// value.
+// Computes out[q * size + j] += sum over i of weights[q][i] * values[i][j]. A row of `weights` has a number for each
+// row of `values`.
 void add_weighted_rows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out);
 
 inline constexpr std::size_t kBlockPositions = 64;
@@ -48,16 +50,16 @@ struct CachedRun {
   std::size_t next_bytes = 0;
 };
 
-// Holds the loops for heads of `size` numbers. Numbers become float32 one vector at a time; sums are float32. A row
-// gets the same bits among any others.
+// Holds the loops for one cache type; a head has `size` numbers. They convert stored numbers to float32 one vector at a
+// time, and sum in float32. The result of a query does not depend on the other queries of a call.
 struct CacheKernels {
   // Computes scores[q * stride + i] = scale * (row q of the queries times key i of the run).
   void (*scores)(const FloatRows& queries, const CachedRun& keys, std::size_t size, float scale, float* scores,
                  std::size_t stride);
   // Computes out[q * size + j] += sum over i of weights[q][i] * values[i][j], in the order of i.
   void (*add_values)(const FloatRows& weights, const CachedRun& values, std::size_t size, float* out);
-  // Decode all numbers of a block: of keys [size, kBlockPositions], of values [kBlockPositions, size]. They return
-  // whether all are finite.
+  // Decode all numbers of a block: keys to [size, kBlockPositions], values to [kBlockPositions, size]. Return true if
+  // all are finite.
   bool (*decode_keys)(const std::byte* block, std::size_t size, float* out);
   bool (*decode_values)(const std::byte* block, std::size_t size, float* out);
 };
@@ -66,7 +68,7 @@ struct CacheTypeRow {
   CacheType type;
   std::string_view name;
   DType code;
-  std::size_t group;  // neighbours of a head that share a scale; 0: there are no scales
+  std::size_t group;  // neighbouring numbers of a head that share a scale; 0: no scales
   // Stores `size` numbers of a head. Returns the index of the first number that the type does not hold, or `size`.
   std::size_t (*encode)(const float* numbers, std::size_t size, std::byte* codes, float* scales);
   const CacheKernels& (*kernels)();  // for the running processor
@@ -88,10 +90,10 @@ const CacheKernels& get_f32_cache_kernels();
 const CacheKernels& get_f16_cache_kernels();
 const CacheKernels& get_q8_cache_kernels();
 
-// Neighbours that share a scale in q8.
+// In q8, this many neighbouring numbers of a head share a scale.
 inline constexpr std::size_t kCodeGroup = 32;
-// Encodes each group of kCodeGroup numbers, the last perhaps shorter: scale = max(abs(x)) / 127, codes = x / scale to
-// the nearest even integer. A group with a number that is not finite gets a scale that is NaN.
+// Encodes each group of kCodeGroup numbers; the last group may be shorter. scale = max(abs(x)) / 127, code = x / scale,
+// rounded to the nearest integer, ties to even. If a number is not finite, the scale of its group is NaN.
 void encode_q8(const float* numbers, std::size_t size, std::int8_t* codes, float* scales);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// Attention over cached keys and values, by the type in which they are stored.
+// Computes attention over cached keys and values, for each type in which a cache stores them.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -32,8 +32,9 @@ HWY_INLINE auto LoadCodesTail(const Code* from, std::size_t count) {
   return LoadCodes(buffer);
 }
 
-// Reads a type's blocks. Keys: `load` gives element e of keys from `at` on; elements [e, group_end(e)) share scales,
-// and `add` adds their products to a sum. Values are as AddWeightedRows() takes them.
+// Each of these structs reads the blocks of one cache type. Keys::load() returns element e of the keys at positions
+// `at`, at + 1, ... Elements [e, group_end(e)) share a scale, and Keys::add() adds the sum of their products, times the
+// scale, to `sum`. values() returns a loader for AddWeightedRows().
 struct F32Blocks {
   struct Keys {
     const float* data;
@@ -120,11 +121,12 @@ struct Q8Blocks {
   }
 };
 
-// The number of vectors of keys that meet kCount queries: a sum is sequential, so at least four overlap.
+// The number of vectors of keys that are multiplied by kCount queries at a time: at least four independent sums hide
+// the latency of MulAdd().
 template <std::size_t kCount>
 constexpr std::size_t kKeyVectors = kCount == 1 ? 4 : 2;
 
-// Returns how many steps ScoreBlock() takes.
+// Returns how often ScoreBlock() calls ahead.fetch().
 template <std::size_t kCount>
 HWY_INLINE std::size_t ScoreSteps(std::size_t size) {
   return size * kBlockPositions / (kKeyVectors<kCount> * hn::Lanes(Floats()));
@@ -193,7 +195,7 @@ void AddValues(const FloatRows& weights, const CachedRun& run, std::size_t size,
                   BlockAhead(run.next, run.next_bytes, run.count), out);
 }
 
-// Finds out whether all numbers are finite: zero times any other is NaN.
+// Finds out whether all numbers are finite: 0 * x is NaN if x is infinite or NaN, and 0 otherwise.
 struct Finite {
   hn::Vec<Floats> products;
 
@@ -203,7 +205,7 @@ struct Finite {
     products = hn::MulAdd(hn::Zero(Floats()), numbers, products);
     return numbers;
   }
-  // Returns zero, or NaN.
+  // Returns 0 if all numbers were finite, and NaN otherwise.
   HWY_INLINE float sum() const { return Sum(products); }
 };
 
@@ -254,7 +256,7 @@ HWY_INLINE void EncodeGroup(const float* numbers, std::int8_t* codes, float* sca
   Finite seen;
   for (std::size_t i = 0; i < kCodeGroup; i += lanes) largest = hn::Max(largest, hn::Abs(seen(Load(numbers + i))));
   *scale = hn::GetLane(hn::MaxOfLanes(Floats(), largest)) / 127.0F + seen.sum();
-  if (!(*scale > 0)) {  // zeros, or so small that the scale is 0; or no numbers
+  if (!(*scale > 0)) {  // all numbers are 0 or so small that the scale is 0, or one is not finite
     std::memset(codes, 0, kCodeGroup);
     return;
   }

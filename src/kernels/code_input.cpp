@@ -1,4 +1,4 @@
-// This file converts the x of several tokens to integers for panels of codes.
+// Converts the x of several tokens to integers for panels of codes (code_panel.hpp).
 #include <cstring>
 
 #include "kernels/code_panel.hpp"
@@ -20,7 +20,8 @@ void ConvertToPanels(const InputPart&, KernelInput::Panels&) {}
 
 #else
 
-// Stores `count` bytes, a step of the n-th token, in its plane.
+// Stores a step (columns that share a scale) of token n of a group: `count` bytes. `plane` has the step of all tokens:
+// [kCodeTokens, count] if tiled, else [count / 4, kCodeTokens, 4].
 HWY_INLINE void StoreStep(const void* numbers, std::size_t count, bool tiled, std::size_t n, std::byte* plane) {
   if (tiled) {
     std::memcpy(plane + n * count, numbers, count);
@@ -30,7 +31,7 @@ HWY_INLINE void StoreStep(const void* numbers, std::size_t count, bool tiled, st
   for (std::size_t i = 0; i < count; i += 4) std::memcpy(plane + i * kCodeTokens + 4 * n, bytes + i, 4);
 }
 
-// Rounds a step of the n-th token, and stores its integers.
+// Rounds a step of token n of a group, and stores its integers. Returns their scale and sums.
 template <PanelIntegers kIntegers>
 HWY_INLINE RoundedStep ConvertStep(const float* x, const CodeLayout& layout, std::size_t n, std::byte* to) {
   constexpr bool kRounded = kIntegers == PanelIntegers::rounded;

@@ -1,5 +1,5 @@
-// How stored types become panels of codes (code_panel.hpp). The types are those of blocks/sums-inl.hpp: where these add
-// products, codes are put into a panel.
+// Unpacks stored types into panels of codes (code_panel.hpp). The Type classes are those of blocks/sums-inl.hpp: their
+// multiply() gets a CodeWriter, which stores the codes, in place of a class that sums products.
 #if defined(POISE_KERNELS_CODE_PANEL) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_CODE_PANEL
 #undef POISE_KERNELS_CODE_PANEL
@@ -15,8 +15,8 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET <= HWY_AVX2
 
-// Gives the places of a panel's codes, in bytes. A vector has 16 columns of each of its rows; their words, reordered,
-// make four pieces.
+// Computes where codes go in a panel, in bytes. A vector has 16 columns of each of its rows. Its 32-bit words, in
+// `order`, are four pieces, which go to four places.
 struct CodePlaces {
   std::size_t row_step;
   std::size_t column_step;
@@ -35,21 +35,22 @@ struct CodePlaces {
   }
 };
 
-// Takes the place of a class of sums: it puts the codes of a block into a panel, for the rows of one vector.
-struct CodePutter {
+// Stands in for a class of sums (blocks/row_sums-inl.hpp): stores the codes of a block in a panel, for the rows of one
+// vector.
+struct CodeWriter {
   struct Sum {
     static int total() { return 0; }
   };
 
   const Bytes* rows;
   std::size_t start;
-  std::uint8_t* out;  // where the first row's first four columns of the block go
+  std::uint8_t* out;  // the place of the first four codes of the first row
   const CodePlaces* places;
 
   HWY_INLINE Codes load(std::size_t at) const { return LoadRows(CodeTag(), rows, start + at); }
 
-  // Writes the codes of the i-th sixteen columns to their places in the panel.
-  HWY_INLINE void put(Codes codes, std::size_t i) const {
+  // Stores the codes of columns [16 i, 16 i + 16) of the block.
+  HWY_INLINE void write(Codes codes, std::size_t i) const {
     const hn::Repartition<std::uint32_t, CodeTag> words;
     std::uint8_t* const to = out + 16 * i * places->column_step;
     const auto ordered = hn::TableLookupLanes(hn::BitCast(words, codes), hn::SetTableIndices(words, places->order));
@@ -65,16 +66,16 @@ struct CodePutter {
       std::memcpy(to + k % 2 * places->to_second + k / 2 * places->to_third, pieces + 8 * k, 8);
 #endif
   }
-  HWY_INLINE void put_signed(Codes codes, std::size_t i) const { put(hn::Xor(codes, hn::Set(CodeTag(), 128)), i); }
+  HWY_INLINE void write_signed(Codes codes, std::size_t i) const { write(hn::Xor(codes, hn::Set(CodeTag(), 128)), i); }
 
-  HWY_INLINE void multiply16(Codes codes, std::size_t i) const { put(codes, i); }
+  HWY_INLINE void multiply16(Codes codes, std::size_t i) const { write(codes, i); }
   HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) const {
-    put(first, 2 * i);
-    put(second, 2 * i + 1);
+    write(first, 2 * i);
+    write(second, 2 * i + 1);
   }
   HWY_INLINE void multiply_signed32(Codes first, Codes second, std::size_t i) const {
-    put_signed(first, 2 * i);
-    put_signed(second, 2 * i + 1);
+    write_signed(first, 2 * i);
+    write_signed(second, 2 * i + 1);
   }
   template <std::size_t kAt>
   HWY_INLINE void multiply32(Codes first, Codes second) const {
@@ -84,12 +85,12 @@ struct CodePutter {
   HWY_INLINE void multiply_two16(Codes first, Codes second) const {
     multiply32(first, second, kAt);
   }
-  HWY_INLINE void add(Sum&, Codes codes, std::size_t i) const { put_signed(codes, i); }
+  HWY_INLINE void add(Sum&, Codes codes, std::size_t i) const { write_signed(codes, i); }
   HWY_INLINE void finish(int, std::size_t) const {}
 
  private:
 #if HWY_TARGET <= HWY_AVX3
-  // Stores a quarter of a vector. (GCC 12 warns of its own intrinsic.)
+  // Stores a quarter of a vector. (GCC 12 warns about its own intrinsic function for this.)
   template <int kQuarter>
   static HWY_INLINE void store(__m512i codes, std::uint8_t* to) {
     struct Four {
@@ -100,7 +101,7 @@ struct CodePutter {
 #endif
 };
 
-// Receives the factors of groups of columns, for four rows.
+// Stores the scales and minimums that Type::factors() computes, for four rows of each group of columns.
 struct FactorTable {
   float (*scales)[4];
   float (*mins)[4];
@@ -116,27 +117,27 @@ struct FactorTable {
   HWY_INLINE void rescale(std::size_t) {}
 };
 
-// Stores in `out` the factors of super blocks, whose scales are bytes times a float16 number of the block.
+// Stores the scales and minimums of super blocks (256 codes): a scale is a byte times a float16 number of the block.
 template <class Type>
-HWY_INLINE void PutSuperFactors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, FactorTable& out) {
+HWY_INLINE void StoreSuperFactors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, FactorTable& out) {
   constexpr std::size_t kScales = 256 / Type::kScaled;
   alignas(64) std::uint8_t bytes[4][16];
   const Bytes of_rows[4] = {bytes[0], bytes[1], bytes[2], bytes[3]};
   for (std::size_t b = 0; b < blocks; ++b, start += Type::kBytes) {
     for (std::size_t v = 0; v < kVectors; ++v)
-      hn::StoreU(Type::factors(CodePutter{rows + v * kRowsOfVector, start, nullptr, nullptr}), CodeTag(),
+      hn::StoreU(Type::factors(CodeWriter{rows + v * kRowsOfVector, start, nullptr, nullptr}), CodeTag(),
                  bytes[v * kRowsOfVector]);
-    const TurnedWords turned(of_rows, 0);
+    const TransposedWords transposed(of_rows, 0);
     const auto number = hn::Mul(FourHalves(rows, start + Type::kNumber), hn::Set(FourFloats(), Type::kUnit));
-    for (std::size_t i = 0; i < kScales / 4; ++i) PutScales(turned.words[i], number, out, b * kScales + 4 * i);
+    for (std::size_t i = 0; i < kScales / 4; ++i) PassScales(transposed.words[i], number, out, b * kScales + 4 * i);
     if constexpr (Type::kHasMins) {
       const auto min = hn::Neg(FourHalves(rows, start + Type::kMin));
-      for (std::size_t i = 0; i < 2; ++i) PutMins(turned.words[2 + i], min, out, b * kScales + 4 * i);
+      for (std::size_t i = 0; i < 2; ++i) PassMins(transposed.words[2 + i], min, out, b * kScales + 4 * i);
     }
   }
 }
 
-// Writes the factors of four rows into the panel.
+// Stores the scales and minimums of four rows in the panel.
 template <class Type>
 HWY_INLINE void ExpandFactors(const StoredRows& matrix, const CodePart& part, const FourBytes& four, std::size_t row,
                               std::size_t start) {
@@ -144,13 +145,14 @@ HWY_INLINE void ExpandFactors(const StoredRows& matrix, const CodePart& part, co
   alignas(64) float mins[kCodeBlock / kLeastStep][4];
   FactorTable table = {scales, mins};
   if constexpr (requires { Type::kNumber; }) {
-    PutSuperFactors<Type>(four.rows, start, part.count / 256, table);
+    StoreSuperFactors<Type>(four.rows, start, part.count / 256, table);
   } else if constexpr (requires { Type::kScalesApart; }) {
     Type::factors(matrix, {row, part.last, part.begin / Type::kScaled, part.count / Type::kScaled}, table);
   } else {
     Type::factors(four.rows, start, part.count / Type::kElements, table);
   }
-  const std::size_t steps = part.count / part.step;  // once: stores could change what `part` refers to
+  const std::size_t steps =
+      part.count / part.step;  // computed once, since the compiler assumes that stores may change `part`
   for (std::size_t s = 0; s < steps; ++s) {
     const std::size_t group = s * part.step / Type::kScaled;
     const std::size_t to = s * kCodeRows + row - part.first;
@@ -166,8 +168,8 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
   const std::size_t row_bytes = matrix.columns / kElements * Type::kBytes;
   const std::size_t blocks = part.count / kElements;
   const std::size_t start = part.begin / kElements * Type::kBytes;
-  // For the order for vectors this function prefetches the bytes that come next: the same columns of the rows of the
-  // next panel, and the columns that follow these.
+  // If the panel has the order for vectors, prefetches the bytes that are read next: the same columns of the rows of
+  // the next panel, and the next columns of these rows.
   const std::size_t asked = part.row_bytes == 0 ? blocks * Type::kBytes : 0;
   const CodePlaces places(part);
   for (std::size_t r = part.first; r < part.last; r += 4) {
@@ -179,13 +181,13 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
       }
     }
     for (std::size_t v = 0; v < kVectors && part.codes != nullptr; ++v) {
-      CodePutter putter = {four.rows + v * kRowsOfVector, start,
+      CodeWriter writer = {four.rows + v * kRowsOfVector, start,
                            part.codes + (r - part.first + v * kRowsOfVector) * places.row_step, &places};
       for (std::size_t i = 0; i < blocks; ++i) {
         if (i * kElements % CodePart::kLargestBlock == 0 && part.between != nullptr) part.between();
-        Type::multiply(putter);
-        putter.start += Type::kBytes;
-        putter.out += kElements * places.column_step;
+        Type::multiply(writer);
+        writer.start += Type::kBytes;
+        writer.out += kElements * places.column_step;
       }
     }
     if constexpr (!kOfMatrix) ExpandFactors<Type>(matrix, part, four, r, start);
@@ -201,7 +203,8 @@ constexpr NibblePlaces NibblesOf() {
   return {};
 }
 
-// Returns how a type becomes panels. Requires: no code is above kLargest. Codes with a sign are put with 128 added.
+// Describes how a type becomes panels. Codes with a sign are stored plus 128. Requires: no stored code is above
+// kLargest.
 template <class Type, std::uint8_t kLargest, bool kSigned = false>
 constexpr CodeForm CodeFormOf() {
 #if HWY_TARGET <= HWY_AVX2

@@ -1,4 +1,4 @@
-// Products of several tokens with codes, a panel of rows at a time.
+// Multiplies several tokens by codes, a panel of rows at a time.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -25,8 +25,8 @@ void MultiplyPanels(const StoredRows&, std::size_t, std::size_t, const KernelInp
 
 #else
 
-// Lanes are rows. Each code is multiplied by the x of all tokens. The sums of two vectors of rows and of several tokens
-// stay in registers.
+// A lane of a vector is a row. Each code is multiplied by the x of all tokens. The sums of two vectors of rows and of
+// several tokens stay in registers.
 using Ints = hn::ScalableTag<std::int32_t>;
 constexpr std::size_t kLanes = hn::MaxLanes(Ints());
 constexpr std::size_t kTwo = 2;         // vectors
@@ -40,9 +40,9 @@ constexpr std::size_t kTokensAtOnce = 8;  // 16 sums, of 32 registers
 constexpr std::size_t kTokensAtOnce = 4;
 #endif
 
-// Holds the input for the steps of a block.
+// Refers to the codes, x and sums of a block of columns, which is some steps (columns that share a scale).
 struct CodeTile {
-  const std::uint8_t* codes;  // two vectors of rows, from the first on
+  const std::uint8_t* codes;  // of the first row
   const float* scales;
   const float* mins;
   const std::byte* x;  // of the first token
@@ -52,16 +52,16 @@ struct CodeTile {
   float* sums;             // [tokens, kCodeRows]
 };
 
-// Returns four bytes in every lane.
-HWY_INLINE auto FourBytesOf(const std::byte* x) {
+// Returns a vector with the four bytes at x in every lane.
+HWY_INLINE auto BroadcastFourBytes(const std::byte* x) {
   std::int32_t four = 0;
   std::memcpy(&four, x, sizeof four);
   return hn::Set(Ints(), four);
 }
 
 #if POISE_HAVE_VNNI
-// Add products of two neighbouring words, and of four neighbouring bytes, to sums. (Highway has no names for the
-// instructions before Ice Lake.)
+// Add to each sum the products of two neighbouring words, or of four neighbouring bytes. (Highway offers these
+// instructions only from Ice Lake on.)
 HWY_INLINE void AddPairs(hn::Vec<Ints>& sum, __m512i words, __m512i x) {
   asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(words), "v"(x));
 }
@@ -70,7 +70,7 @@ HWY_INLINE void AddFours(hn::Vec<Ints>& sum, __m512i codes, __m512i x) {
 }
 #endif
 
-// Multiplies four codes of a row, or two rounded numbers, exactly, in one instruction.
+// Multiplies four codes of a row, or two rounded numbers, and adds the products exactly, in one instruction.
 template <bool kRounded>
 struct InOne {
   static constexpr std::size_t kBytesOfX = 1;  // for each byte of a row
@@ -84,7 +84,7 @@ struct InOne {
       const auto second = hn::LoadU(Ints(), reinterpret_cast<const std::int32_t*>(codes) + kLanes);
       HWY_UNROLL(8)
       for (std::size_t t = 0; t < kTokens; ++t) {
-        const auto four = FourBytesOf(x + 4 * t);
+        const auto four = BroadcastFourBytes(x + 4 * t);
         if constexpr (kRounded) {
           AddPairs(sums[t][0], first.raw, four.raw);
           AddPairs(sums[t][1], second.raw, four.raw);
@@ -98,7 +98,7 @@ struct InOne {
   }
 };
 
-// Multiplies two codes of a row with two words of x, exactly, in one instruction.
+// Multiplies two codes of a row by two words of x, and adds the products exactly, in one instruction.
 struct InOneOfWords {
   static constexpr std::size_t kBytesOfX = 2;
 
@@ -118,13 +118,13 @@ struct InOneOfWords {
       const auto next_odd = hn::ShiftRight<8>(second);
       HWY_UNROLL(8)
       for (std::size_t t = 0; t < kTokens; ++t) {
-        const auto pair = FourBytesOf(x + 4 * t);
+        const auto pair = BroadcastFourBytes(x + 4 * t);
         AddPairs(sums[t][0], even.raw, pair.raw);
         AddPairs(sums[t][1], next_even.raw, pair.raw);
       }
       HWY_UNROLL(8)
       for (std::size_t t = 0; t < kTokens; ++t) {
-        const auto pair = FourBytesOf(x + 4 * (kCodeTokens + t));
+        const auto pair = BroadcastFourBytes(x + 4 * (kCodeTokens + t));
         AddPairs(sums[t][0], odd.raw, pair.raw);
         AddPairs(sums[t][1], next_odd.raw, pair.raw);
       }
@@ -142,7 +142,7 @@ HWY_INLINE auto MultiplyPairs(hn::Vec<Ints> codes, hn::Vec<Ints> x) {
 #endif
 }
 
-// Multiplies in pairs; 16 bits hold the sum of kFours of them.
+// Multiplies without VNNI: an instruction sums pairs of products in 16 bits, which hold the sum of kFours pairs.
 template <std::size_t kFours>
 struct InPairs {
   static constexpr std::size_t kBytesOfX = 1;
@@ -160,7 +160,7 @@ struct InPairs {
         HWY_UNROLL(4)
         for (std::size_t k = 0; k < kFours; ++k) {
           const auto* const at = reinterpret_cast<const std::int32_t*>(codes + 4 * k * kCodeRows);
-          const auto four = FourBytesOf(x + 4 * (k * kCodeTokens + t));
+          const auto four = BroadcastFourBytes(x + 4 * (k * kCodeTokens + t));
           first = hn::Add(first, MultiplyPairs(hn::LoadU(Ints(), at), four));
           second = hn::Add(second, MultiplyPairs(hn::LoadU(Ints(), at + kLanes), four));
         }
@@ -180,7 +180,8 @@ struct InPairs {
   }
 };
 
-// Adds the products of a step, times their scale, to a vector of sums. `factors` are those of a token.
+// Adds the sums of products of a step, times their scales, to a vector of sums. `factors` are the numbers after the
+// integers of a token (CodeLayout::step_bytes()).
 template <bool kMins>
 HWY_INLINE auto AddStep(hn::Vec<Ints> products, hn::Vec<Floats> scale, const float* mins, const std::byte* factors,
                         hn::Vec<Floats> sum) {
@@ -203,7 +204,7 @@ HWY_INLINE void MultiplyCodeTile(const CodeTile& tile) {
     hn::Vec<Ints> sums[kTokens][kTwo];
     const std::byte* factors = x + integer_bytes;
     HWY_UNROLL(8)
-    for (std::size_t t = 0; t < kTokens; ++t) sums[t][0] = sums[t][1] = FourBytesOf(factors + 4 * t);
+    for (std::size_t t = 0; t < kTokens; ++t) sums[t][0] = sums[t][1] = BroadcastFourBytes(factors + 4 * t);
     How::add(codes, x, tile.row_bytes, sums);
     const float* const scales = tile.scales + s * kCodeRows;
     const float* const mins = tile.mins + s * kCodeRows;
@@ -222,7 +223,7 @@ HWY_INLINE void MultiplyCodeTile(const CodeTile& tile) {
   }
 }
 
-// Multiplies all rows of a panel with the first `tokens` tokens of a group.
+// Multiplies all rows of a panel by the first `tokens` tokens of a group.
 template <class How, bool kMins>
 void MultiplyCodeGroup(CodeTile tile, std::size_t tokens) {
   for (std::size_t v = 0; v < kCodeRows; v += kTwo * kLanes) {
@@ -247,7 +248,7 @@ void MultiplyCodeGroup(CodeTile tile, std::size_t tokens) {
   }
 }
 
-// Does the same for words; a matrix unit computes the sums of products.
+// Does the same for x of 15 bits; a matrix unit computes the sums of products.
 template <bool kMins>
 void MultiplyTiledGroup(CodeTile tile, std::size_t tokens) {
   constexpr std::size_t kOfStep = 2 * kTileTokens * kTileLanes;
@@ -265,9 +266,9 @@ void MultiplyTiledGroup(CodeTile tile, std::size_t tokens) {
       float* to = tile.sums + v;
       for (std::size_t t = 0; t < tokens; ++t, upper += kTileLanes, to += kCodeRows) {
         const auto lower = hn::LoadU(Ints(), upper + kCodeTokens * kTileLanes);
-        // 32 bits hold the sum of all three; an overflow on the way does not matter.
+        // 32 bits hold the sum of all three; an overflow of a partial sum does no harm.
         const auto sum =
-            hn::Add(hn::Add(hn::ShiftLeft<8>(hn::LoadU(Ints(), upper)), lower), FourBytesOf(factors + 4 * t));
+            hn::Add(hn::Add(hn::ShiftLeft<8>(hn::LoadU(Ints(), upper)), lower), BroadcastFourBytes(factors + 4 * t));
         hn::StoreU(AddStep<kMins>(sum, scale, tile.mins + s * kCodeRows + v, factors + 4 * t, Load(to)), Floats(), to);
       }
     }
@@ -289,13 +290,14 @@ MultiplyGroup ChooseGroup(const CodeForm& form, const CodeLayout& layout) {
   if (layout.integers == PanelIntegers::words) return ChooseByMins<InOneOfWords>(form.has_mins);
   if (has_vnni()) return ChooseByMins<InOne<false> >(form.has_mins);
 #endif
-  // 16 bits hold the sum of 32767 / (2 * 127 * largest) pairs.
+  // 16 bits hold the sum of 32767 / (2 * 127 * largest) pairs of products.
   if (form.largest <= 32) return ChooseByMins<InPairs<4> >(form.has_mins);
   if (form.largest <= 64) return ChooseByMins<InPairs<2> >(form.has_mins);
   return ChooseByMins<InPairs<1> >(form.has_mins);
 }
 
-// Holds a panel, and the sums of its rows for all tokens, [tokens, kCodeRows]. A thread keeps its memory.
+// Holds a panel, and the sums of its rows for all tokens, [tokens, kCodeRows]. Each thread has one, and reuses its
+// memory.
 struct PanelOfCodes {
   static PanelOfCodes& of_thread() {
     thread_local PanelOfCodes panel;
@@ -355,7 +357,7 @@ void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t
 
 namespace {
 
-// Returns how many columns share a scale of x, at most.
+// Returns the largest number of columns that may share a scale of x.
 std::size_t find_most_step(PanelIntegers integers) {
   switch (integers) {
     case PanelIntegers::bytes: return KernelInput::kByteBlock;
@@ -379,7 +381,7 @@ std::size_t find_panel_step(const StoredRows& matrix, std::size_t most) {
 
 CodeLayout make_code_layout(const StoredRows& matrix) {
   const CodeForm& form = find_stored_type(matrix).kernels().panels;
-  // Codes of 8 bits gain nothing from a matrix unit: reading them takes as long.
+  // Codes of 8 bits are not faster on a matrix unit, because most of the time goes into reading them.
   if (form.integers == PanelIntegers::words && get_tile_unit() != TileUnit::none &&
       find_stored_type(matrix).bits == 4) {
     const std::size_t step = find_panel_step(matrix, kMostTiledStep);

@@ -1,4 +1,4 @@
-// Products with matrices whose rows correspond to elements of x.
+// Multiplies by matrices that are stored as [in, out]: row r belongs to element r of x.
 #include <algorithm>
 #include <cstdint>
 

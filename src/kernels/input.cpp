@@ -10,19 +10,19 @@ namespace {
 
 std::size_t round_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-// Returns the number of columns for sums of x; 0: all.
+// Returns how many columns each sum of x has; 0: all columns.
 std::size_t choose_x_group(const StoredRows& matrix) {
   return matrix.blocks != nullptr ? find_stored_type(matrix).x_group : matrix.group_size;
 }
 
-// Returns the form for few tokens. Requires: takes_integers().
+// Returns the form of integer x for few tokens. Requires: has_integer_product().
 KernelInput::Form choose_integer_form(const StoredRows& matrix) {
   return find_stored_type(matrix).kernels().multiply_bytes != nullptr ? KernelInput::Form::bytes
                                                                       : KernelInput::Form::words;
 }
 
-// Returns true if the matrix becomes panels that meet x of 7 bits, four columns an instruction, or x of 15 bits on a
-// matrix unit.
+// Returns true if the matrix can become panels that AVX-512 VNNI multiplies by x of 7 bits, four columns an
+// instruction, or a matrix unit by x of 15 bits.
 bool has_fast_panels(const StoredRows& matrix) {
   const CodeLayout layout = make_code_layout(matrix);
   return layout.tiled || (layout.step > 0 && layout.integers == PanelIntegers::bytes &&
@@ -34,13 +34,14 @@ bool has_fast_panels(const StoredRows& matrix) {
 KernelInput::Form choose_input_form(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (precision == Precision::exact) return KernelInput::Form::floats;
   if (KernelInput::is_few(matrix, tokens, precision))
-    return takes_integers(matrix) ? choose_integer_form(matrix) : KernelInput::Form::floats;
+    return has_integer_product(matrix) ? choose_integer_form(matrix) : KernelInput::Form::floats;
   if (tokens <= KernelInput::kTokensOfPanels && has_fast_panels(matrix)) return KernelInput::Form::panels;
   if (get_tile_unit() != TileUnit::none) return KernelInput::Form::tiles;
   return make_code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
 }
 
-// Several tokens in exact float32 take the way of many, so that a token has the same result among any others.
+// With Precision::exact, several tokens are always multiplied like many, so that a token has the same result among any
+// others.
 bool KernelInput::is_few(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (tokens == 1) return true;
   if (precision == Precision::exact || tokens > kFewTokens) return false;

@@ -1,4 +1,4 @@
-// Converts x to integers.
+// Converts the x of few tokens to integers (KernelInput::Words and KernelInput::Bytes).
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -38,7 +38,7 @@ std::uint32_t LargestMagnitude(const float* x, std::size_t count) {
   return hn::GetLane(hn::MaxOfLanes(bits, largest));
 }
 
-// Distributes codes over planes: plane p gets every kPlanes-th code, from the p-th on.
+// Distributes integers over planes: plane p gets every kPlanes-th integer, from the p-th on.
 template <std::size_t kPlanes>
 void Deinterleave(const std::int16_t* codes, std::size_t count, std::int16_t* out) {
   const Words words;
@@ -58,7 +58,7 @@ void Deinterleave(const std::int16_t* codes, std::size_t count, std::int16_t* ou
   }
 }
 
-// Returns the scale of a block, and writes its codes in order.
+// Rounds a block of x to integers, which it writes to `codes`, padded with zeros. Returns their scale.
 float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int16_t* codes) {
   constexpr float kLargest = 32767;
   std::fill_n(codes, padded, std::int16_t{0});

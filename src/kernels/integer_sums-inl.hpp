@@ -1,7 +1,7 @@
-// Exact sums of products of codes and integers, for kernels with integer x.
+// Computes exact sums of products of codes and integers, for kernels with integer x.
 //
-// Codes are read 16 bits at a time: a vector of words holds 2 or 4 codes in each lane, and shifts move one after
-// another ("planes") into place as 16-bit numbers.
+// Codes are read 16 bits at a time: each lane of a vector is a word with 2 or 4 codes. Plane p of such a vector is the
+// p-th code of each word; shifts extract it as 16-bit numbers.
 #if defined(POISE_KERNELS_INTEGER_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_INTEGER_SUMS
 #undef POISE_KERNELS_INTEGER_SUMS
@@ -21,7 +21,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Says how many codes a word has, and extracts the p-th of each word.
+// Describes words of two codes of eight bits; plane() extracts code kPlane of each word.
 template <bool kSigned>
 struct EightBits {
   static constexpr std::size_t kPlanes = 2;
@@ -38,7 +38,7 @@ struct EightBits {
   }
 };
 
-// Consecutive codes are `kStep` bits apart.
+// Describes words of codes of four bits, which begin kStep bits apart.
 template <bool kSigned, int kStep>
 struct FourBits {
   static constexpr std::size_t kPlanes = 16 / kStep;
@@ -82,7 +82,7 @@ struct ExactSum {
   HWY_INLINE void add(V a, V b) {
 #if POISE_HAVE_VNNI
     if constexpr (kVnni) {
-      // Highway has no name for it before Ice Lake.
+      // Highway offers this instruction only from Ice Lake on.
       asm("vpdpwssd %2, %1, %0" : "+v"(even.raw) : "v"(a.raw), "v"(b.raw));
       return;
     }
@@ -116,8 +116,8 @@ HWY_INLINE hn::Vec<D> LoadWordsTail(D words, Bytes from, std::size_t bytes) {
   return hn::Load(words, reinterpret_cast<const std::int16_t*>(buffer));
 }
 
-// Refers to integers of some tokens in planes. A plane begins `run` integers after the one before, a token `stride`
-// integers after the one before.
+// Refers to the integer x of some tokens, in planes. The distance from a plane to the next is `run` integers, from a
+// token to the next `stride` integers.
 struct PlanesOfX {
   const std::int16_t* x;
   std::size_t run;
@@ -131,7 +131,7 @@ struct ExactSums {
 
   HWY_INLINE ExactSums() {}
 
-  // Adds the products of one plane of words, which begin with the i-th.
+  // Adds the products of plane kPlane of `words`, which are the words of each row from the i-th on.
   template <class Unpack, int kPlane>
   HWY_INLINE void add_plane(const hn::Vec<D> (&words)[kRows], const PlanesOfX& in, std::size_t i) {
     hn::Vec<D> codes[kRows];
@@ -154,7 +154,7 @@ struct ExactSums {
     }
   }
 
-  // Adds the products of `bytes` bytes of rows, which are `begin` bytes after their start.
+  // Adds the products of bytes [begin, begin + bytes) of each row.
   template <class Unpack>
   HWY_INLINE void add_bytes(const Bytes* rows, std::size_t bytes, NextRows& next, std::size_t begin,
                             const PlanesOfX& in) {
@@ -175,7 +175,7 @@ struct ExactSums {
   }
 };
 
-// Converts float16 numbers to float32, padded with zeros to a multiple of a vector.
+// Converts float16 numbers to float32. Fills the last vector with zeros: `out` has room for whole vectors.
 HWY_INLINE void Widen(const std::byte* halves, std::size_t count, float* out) {
   const hn::Rebind<std::uint16_t, Floats> narrow;
   const std::size_t lanes = hn::Lanes(Floats());
@@ -190,7 +190,8 @@ HWY_INLINE void Widen(const std::byte* halves, std::size_t count, float* out) {
   hn::Store(HalvesToFloats(Floats(), hn::Load(narrow, buffer)), Floats(), out + i);
 }
 
-// Holds the scales of the groups of some rows, and scale * zero; both [rows, stride]. Each thread keeps the memory.
+// Holds, for each group of some rows, the scale, and scale * zero point; both arrays are [rows, stride]. Each thread
+// has one, and reuses its memory.
 class GroupScales {
  public:
   static GroupScales& of_thread() {
@@ -198,7 +199,7 @@ class GroupScales {
     return scales;
   }
 
-  void take(const StoredRows& matrix, std::size_t first, std::size_t rows, std::size_t stride) {
+  void load(const StoredRows& matrix, std::size_t first, std::size_t rows, std::size_t stride) {
     const std::size_t groups = matrix.columns / matrix.group_size;
     const std::size_t lanes = hn::Lanes(Floats());
     if (rows * stride > capacity_) {
@@ -208,7 +209,7 @@ class GroupScales {
     }
     stride_ = stride;
     const std::size_t bytes = 2 * rows * groups;
-    for (std::size_t i = bytes; i < 2 * bytes; i += 64) {  // of the next rows
+    for (std::size_t i = bytes; i < 2 * bytes; i += 64) {  // those of the next rows
       hwy::Prefetch(matrix.scales + 2 * first * groups + i);
       hwy::Prefetch(matrix.zeros + 2 * first * groups + i);
     }
@@ -226,8 +227,9 @@ class GroupScales {
 
   const float* scales(std::size_t r) const { return scales_.get() + r * stride_; }
 
-  // Returns the sums minus those of zero points; `sums_of_x` are those of groups.
-  HWY_INLINE FourSums without_zeros(FourSums sums, const std::size_t (&rows)[4], const float* sums_of_x) const {
+  // Subtracts from the sum of each row what zero points contribute: the sum over groups of scale * zero * (sum of x in
+  // the group). `sums_of_x` has the sums of x.
+  HWY_INLINE FourSums subtract_zeros(FourSums sums, const std::size_t (&rows)[4], const float* sums_of_x) const {
     auto a = hn::Zero(Floats());
     auto b = a, c = a, d = a;
     for (std::size_t g = 0; g < stride_; g += hn::Lanes(Floats())) {

@@ -16,8 +16,8 @@ using FloatsOfDoubles = hn::Rebind<float, Doubles>;
 
 // Returns the sum of term(x[i]) in float64.
 template <class Term>
-HWY_INLINE double SumOf(const float* x, std::size_t count, const Term& term) {
-  constexpr std::size_t kSums = 4;  // a sum is sequential: several overlap
+HWY_INLINE double SumTerms(const float* x, std::size_t count, const Term& term) {
+  constexpr std::size_t kSums = 4;  // independent sums hide the latency of Add()
   const std::size_t lanes = hn::Lanes(Doubles());
   hn::Vec<Doubles> sums[kSums] = {hn::Zero(Doubles()), hn::Zero(Doubles()), hn::Zero(Doubles()), hn::Zero(Doubles())};
   const auto number = [&](std::size_t i)
@@ -36,7 +36,7 @@ HWY_INLINE double SumOf(const float* x, std::size_t count, const Term& term) {
 void RmsNorm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out) {
   const std::size_t size = weight.size();
   for (std::size_t t = 0; t < tokens; ++t, x += size, out += size) {
-    const double squares = SumOf(x, size, [](auto number) HWY_ATTR { return hn::Mul(number, number); });
+    const double squares = SumTerms(x, size, [](auto number) HWY_ATTR { return hn::Mul(number, number); });
     const auto factor =
         static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(size) + static_cast<double>(eps)));
     for (std::size_t i = 0; i < size; ++i) out[i] = x[i] * factor * weight[i];
@@ -47,9 +47,9 @@ void LayerNorm(const float* x, std::size_t tokens, std::span<const float> weight
                float eps, float* out) {
   const std::size_t size = weight.size();
   for (std::size_t t = 0; t < tokens; ++t, x += size, out += size) {
-    const double mean = SumOf(x, size, [](auto number) HWY_ATTR { return number; }) / static_cast<double>(size);
+    const double mean = SumTerms(x, size, [](auto number) HWY_ATTR { return number; }) / static_cast<double>(size);
     const auto mean_of_all = hn::Set(Doubles(), mean);
-    const double squares = SumOf(x, size, [&](auto number) HWY_ATTR {
+    const double squares = SumTerms(x, size, [&](auto number) HWY_ATTR {
       const auto deviation = hn::Sub(number, mean_of_all);
       return hn::Mul(deviation, deviation);
     });

@@ -1,4 +1,4 @@
-// Products of several tokens in float32, a panel of rows at a time.
+// Multiplies several tokens in float32, a panel of rows at a time.
 #include <algorithm>
 
 #include "kernels/product_kernels.hpp"
@@ -15,11 +15,12 @@ namespace poise::HWY_NAMESPACE {
 
 using hn::MulAdd;
 
-// Vectors hold several tokens. A panel of rows is converted to float32, block by block, and each of its weights is
-// multiplied with all tokens.
+// A lane of a vector is a token. A panel (a block of columns of kPanelRows rows) is converted to float32, and each of
+// its weights is multiplied by all tokens.
 constexpr std::size_t kTogether = KernelInput::kTogether;
-constexpr std::size_t kBlock = KernelInput::kFloatBlock;  // of a panel 64 KiB, of x 32
-constexpr std::size_t kPanelStride = kBlock + 16;         // a power of two as row distance would cause cache conflicts
+constexpr std::size_t kBlock =
+    KernelInput::kFloatBlock;                      // columns: a panel has 64 KiB, and the x of kTogether tokens 32 KiB
+constexpr std::size_t kPanelStride = kBlock + 16;  // rows a power of two apart would cause cache conflicts
 #if HWY_TARGET <= HWY_AVX3
 constexpr std::size_t kSumRows = 12;  // with two vectors of tokens 24 sums, which fit 32 registers
 #else
@@ -27,7 +28,7 @@ constexpr std::size_t kSumRows = 6;
 #endif
 static_assert(kPanelRows % kSumRows == 0);
 
-// Adds to sums [kSumRows, kTogether] the products of a tile's rows with some vectors of tokens.
+// Adds the products of kSumRows rows of a panel with kVectors vectors of tokens to `sums` [kSumRows, kTogether].
 template <std::size_t kVectors>
 HWY_INLINE void MultiplyTile(const float* panel, const float* x, std::size_t columns, float* sums) {
   const std::size_t lanes = hn::Lanes(Floats());
@@ -36,7 +37,7 @@ HWY_INLINE void MultiplyTile(const float* panel, const float* x, std::size_t col
   for (std::size_t r = 0; r < kSumRows; ++r) {
     for (std::size_t v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(Floats());
   }
-  constexpr std::size_t kAhead = 8;  // columns: from the second cache into the first, in time
+  constexpr std::size_t kAhead = 8;  // columns: x then comes from the second-level cache into the first in time
   for (std::size_t i = 0; i < columns; ++i) {
     hn::Vec<Floats> in[kVectors];
     for (std::size_t v = 0; v < kVectors; ++v) {
@@ -59,7 +60,7 @@ HWY_INLINE void MultiplyTile(const float* panel, const float* x, std::size_t col
 }
 
 // Holds a panel of float32 weights and the sums of its rows, [tokens / kTogether, kPanelRows, kTogether]. Each thread
-// keeps the memory.
+// has one, and reuses its memory.
 struct Panel {
   static Panel& of_thread() {
     thread_local Panel panel;
@@ -72,7 +73,8 @@ struct Panel {
     std::fill_n(sums.begin(), needed, 0.0F);
   }
 
-  // Adds the products of a block of `rows` rows with `tokens` tokens. Later rows of the same tile keep their numbers.
+  // Adds the products of `rows` rows with `tokens` tokens to `out`. It computes kSumRows rows at a time: where there
+  // are fewer, it also multiplies old weights, and no caller reads their sums.
   void multiply(std::size_t rows, std::size_t columns, const float* x, std::size_t tokens, float* out) const {
     const std::size_t lanes = hn::Lanes(Floats());
     for (std::size_t r = 0; r < rows; r += kSumRows) {
@@ -92,7 +94,7 @@ struct Panel {
   AlignedFloats sums;
 };
 
-// Prefetches the next block: `count` rows from the first on, from a column on.
+// Prefetches a block of columns, which begins with `column`, of rows [first, first + count).
 void PrefetchBlock(const StoredRows& matrix, std::size_t first, std::size_t count, std::size_t column) {
   constexpr std::size_t kLine = 64;
   const std::uint64_t bytes = measure_elements(matrix, std::min(kBlock, matrix.columns - column));

@@ -5,8 +5,8 @@
 
 namespace poise {
 
-// Lists features that processors with AVX-512 may lack. AVX-512 VNNI has exact sums of products of 16-bit numbers in
-// one instruction; AVX-512 BF16 rounds float32 numbers to bfloat16.
+// Lists features that processors with AVX-512 may lack. An instruction of AVX-512 VNNI multiplies 16-bit numbers and
+// sums the products exactly; AVX-512 BF16 rounds float32 numbers to bfloat16.
 struct ProcessorFeatures {
 #if HWY_ARCH_X86
   bool vnni = __builtin_cpu_supports("avx512vnni") != 0;
@@ -23,7 +23,7 @@ inline ProcessorFeatures& get_processor_features() {
 
 inline bool has_vnni() { return get_processor_features().vnni; }
 inline bool has_bfloat16() { return get_processor_features().bfloat16; }
-// Lets tests switch the feature off. Requires: `on` only where has_vnni() or has_bfloat16() has been true.
+// Lets tests switch a feature off and on again. Requires: the processor has the feature if `on` is true.
 inline void choose_vnni(bool on) { get_processor_features().vnni = on; }
 inline void choose_bfloat16(bool on) { get_processor_features().bfloat16 = on; }
 

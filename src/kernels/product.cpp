@@ -6,7 +6,8 @@
 namespace poise {
 namespace {
 
-// Multiplies few tokens. Rows without a direct product become float32 first.
+// Multiplies few tokens. If the stored type has no kernel that reads its bytes directly, converts a few rows at a time
+// to float32 first.
 void multiply_few(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& x, float* y,
                   std::size_t stride) {
   const TypeKernels& kernels = find_stored_type(matrix).kernels();
@@ -34,7 +35,7 @@ std::uint64_t measure_elements(const StoredRows& matrix, std::uint64_t elements)
 
 std::size_t measure_scale(const StoredRows& matrix) { return find_stored_type(matrix).scale_bytes; }
 
-bool takes_integers(const StoredRows& matrix) {
+bool has_integer_product(const StoredRows& matrix) {
   const TypeKernels& kernels = find_stored_type(matrix).kernels();
   if (kernels.multiply_words == nullptr && kernels.multiply_bytes == nullptr) return false;
   return matrix.group_size == 0 ||
@@ -45,10 +46,10 @@ RowsAtOnce choose_rows_at_once(const StoredRows& matrix, std::size_t tokens, Pre
   const auto rows = [](std::size_t count) { return RowsAtOnce{count, count}; };
   switch (choose_input_form(matrix, tokens, precision)) {
     case KernelInput::Form::floats:
-      return rows(KernelInput::is_few(matrix, tokens, precision) ? count_rows_of_few(tokens) : kPanelRows);
+      return rows(KernelInput::is_few(matrix, tokens, precision) ? choose_rows_for_few_tokens(tokens) : kPanelRows);
     case KernelInput::Form::words:
     case KernelInput::Form::bytes: return rows(4);
-    case KernelInput::Form::tiles: return {kTileRows, count_tiled_rows(tokens)};
+    case KernelInput::Form::tiles: return {kTileRows, choose_tiled_rows(tokens)};
     case KernelInput::Form::panels: return rows(kCodeRows);
   }
   return rows(kPanelRows);

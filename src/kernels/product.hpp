@@ -1,30 +1,35 @@
-// Products of weights with x, directly from their storage. Chosen for the processor at run time.
+// Multiplies a matrix of weights, in its stored form (StoredRows), by x: the input vectors of one or several tokens. x
+// is converted once (KernelInput), and then multiplied by each matrix that reads the same form. The kernels are chosen
+// for the processor at run time.
 //
-// Weights may be at any address. The order of each sum depends only on the columns, and on whether there are few tokens
-// or many, and on the form that x takes: the result is the same to the bit for any thread and any neighbours. Each of
-// few tokens (KernelInput::is_few()) is multiplied as one alone, with rows that are read and unpacked once for several.
+// Weights may be at any address. The order of a sum depends only on the number of columns, on the form of x, and on
+// whether there are few tokens or many. So a result has the same bits in any thread, and whatever other rows and tokens
+// are computed in the same call. Each of few tokens (KernelInput::is_few()) is multiplied like a single one, but rows
+// are read and unpacked once for several tokens.
 //
-// Weights are converted to float32, multiplied and summed in float32. On a processor with a matrix unit, products of
-// several tokens use tiles.hpp: with float32 weights they are within 2^-24 of each, float32's own rounding, with
-// bfloat16 weights within 2^-17, with float16 weights within 2^-15. Weights in groups or blocks of codes are rounded to
-// bfloat16, as x is: within 2^-7, rms 0.25 % at most, which is less than half of what integers of 7 bits cost (below).
-// Codes with one scale for all meet x as integers of 15 bits and a sign, with exact sums: half a step is
-// max(abs(x)) / 65278 of 512 columns. Up to kTokensOfPanels tokens take panels of codes instead, as below, where these
-// are faster: half a step is then max(abs(x)) / 65278 of at most 256 columns.
+// By default, weights are converted to float32, and products and sums are float32. On a processor with a matrix unit,
+// products of several tokens use tiles.hpp. Their error, relative to the product, is then at most 2^-24 with float32
+// weights (float32's own rounding), 2^-17 with bfloat16 weights, and 2^-15 with float16 weights. Weights in groups or
+// blocks of codes are rounded to bfloat16, and so is x: the error is at most 2^-7 (rms 0.25 %), less than half of the
+// error when x is integers of 7 bits (below). If all codes of a matrix share one scale, x becomes integers of 15 bits
+// and a sign, and sums are exact: half a step is max(abs(x)) / 65278, with the largest x of 512 columns. Up to
+// kTokensOfPanels tokens are multiplied by panels of codes (code_panel.hpp) where these are faster: half a step is then
+// max(abs(x)) / 65278 of at most 256 columns.
 //
-// Otherwise integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and x becomes
-// integers, too; products of codes that share a scale are summed exactly. x has 15 bits and a sign. For blocks of codes
-// of six bits and fewer, and for many tokens with any codes of four, it has 7 bits and a sign, with one scale for each
-// 32 columns: twice as many products an instruction, and far less error than such codes have themselves. That moves a
-// result by at most half a step for each weight, times that weight. For few tokens half a step is max(abs(x)) / 65534
-// of 1024 columns, or max(abs(x)) / 254 of 32. For many, where the processor has AVX2 or better (for 15 bits: AVX-512
-// VNNI) and rows are whole groups, it is max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32
-// (code_panel.hpp).
+// On other processors, integer codes stay integers (also those of the block types in the table of stored_blocks.cpp),
+// and x becomes integers, too. Products with codes that share a scale are summed exactly. x has 15 bits and a sign. It
+// has 7 bits and a sign, with one scale for each 32 columns, for blocks of codes of six bits and fewer, and for many
+// tokens with any codes of four bits: an instruction then makes twice as many products, and the error is far less than
+// that of such codes. Rounding x changes a result by at most half a step for each weight, times that weight. For few
+// tokens half a step is max(abs(x)) / 65534 of 1024 columns, or max(abs(x)) / 254 of 32. For many tokens it is
+// max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32 (code_panel.hpp), if the processor has
+// AVX2 or better (for 15 bits: AVX-512 VNNI) and rows are whole groups.
 //
-// With AVX-512 VNNI, many tokens and at least 1,024 columns, weights of float16 and bfloat16 become integers as x does.
-// Half a step of each is max(abs()) / 11584 of at most 64 columns. A result moves by half a step of x for each weight,
-// and by half a step of the weights for each x: for normal numbers rms 0.0002, less than the 0.0004 of llama.cpp's
-// float16 and the 0.0023 of one bfloat16 part. It takes half of the instructions.
+// With AVX-512 VNNI, many tokens and at least 1,024 columns, float16 and bfloat16 weights become integers, as x does.
+// Half a step of either is max(abs()) / 11584 of at most 64 columns. Rounding changes a result by half a step of x for
+// each weight, times that weight, and by half a step of the weights for each x, times that x. For normally distributed
+// numbers this is rms 0.0002, less than the 0.0004 of llama.cpp's float16 and the 0.0023 of one bfloat16 part. It takes
+// half as many instructions.
 #pragma once
 
 #include <cstddef>
@@ -39,31 +44,32 @@
 
 namespace poise {
 
-// Returns whether the product with few tokens takes x as integers: weights are codes, in groups (if any) that the
-// kernels know.
-bool takes_integers(const StoredRows& matrix);
+// Returns true if products with few tokens use x as integers: weights are codes, and the kernels support the size of
+// their groups, if they have groups.
+bool has_integer_product(const StoredRows& matrix);
 
-// Says how much a product may round.
+// Chooses how much rounding a product may add.
 enum class Precision : std::uint8_t {
   fast,   // as described above
-  exact,  // weights and x are float32 for any storage and processor; sums are float32
-  apart,  // as `fast` for one token, also for each of several
+  exact,  // weights, x and sums are float32, for any storage and processor
+  apart,  // each of several tokens is multiplied as `fast` multiplies a single one
 };
 
-// Holds x [tokens, columns] in the form for products, which is the same for all matrices of one storage, columns and
-// group size.
+// Holds x [tokens, columns], converted to the form that a product reads. All matrices with the same storage, columns
+// and group size read the same form.
 class KernelInput {
  public:
   enum class Form : std::uint8_t { floats, words, bytes, tiles, panels };  // the structs below, in their order
   static constexpr std::size_t kFloatBlock = 256;
-  static constexpr std::size_t kTogether = 32;  // tokens interleaved
+  static constexpr std::size_t kTogether = 32;  // tokens whose numbers are interleaved
   static constexpr std::size_t kIntegerBlock = 1024;
   static constexpr std::size_t kByteBlock = 32;
   static constexpr std::size_t kPadding = 128;  // integers are padded with zeros to a multiple of it
 
-  // Up to kFewTokens tokens are multiplied one by one; more tokens repay the unpacking of all weights. A matrix unit
-  // repays it earlier, and panels of codes earlier still where they meet x of 7 bits by AVX-512 VNNI, or of 15 bits on
-  // a matrix unit. Up to kTokensOfPanels such panels are faster than all other ways.
+  // Up to kFewTokens tokens are multiplied one by one; with more tokens it is faster to unpack all weights first. On a
+  // matrix unit this pays off above kFewTokensWithTiles tokens. Panels of codes pay off above kFewTokensWithPanels
+  // tokens, if AVX-512 VNNI multiplies them by x of 7 bits, or a matrix unit by x of 15 bits. Up to kTokensOfPanels
+  // tokens such panels are faster than everything else.
   static constexpr std::size_t kFewTokens = 16;
   static constexpr std::size_t kFewTokensWithTiles = 8;
   static constexpr std::size_t kFewTokensWithPanels = 6;
@@ -77,10 +83,10 @@ class KernelInput {
 
     std::size_t blocks() const { return (columns + kFloatBlock - 1) / kFloatBlock; }
     std::size_t groups() const { return (tokens + kTogether - 1) / kTogether; }
-    // Returns x of the t-th of few tokens, unchanged.
+    // Returns the x of token t, unchanged. Requires: is_few.
     const float* token(std::size_t t) const { return numbers.data() + t * columns; }
-    // Returns, for many tokens, a block of columns of the g-th kTogether tokens, [columns, kTogether]. Missing tokens
-    // are zeros.
+    // Returns a block of columns for the g-th kTogether tokens, [columns, kTogether], with zeros for missing tokens.
+    // Requires: !is_few.
     const float* group(std::size_t g, std::size_t block) const {
       return numbers.data() + (block * groups() + g) * kFloatBlock * kTogether;
     }
@@ -91,8 +97,9 @@ class KernelInput {
     AlignedFloats numbers;
   };
 
-  // Holds x of few tokens as integers of 15 bits and a sign. Those of a block are `planes` runs: the first has columns
-  // 0, planes, 2 * planes, ..., the second 1, planes + 1, ...: the order of a weight's codes in 16-bit words.
+  // Holds x of few tokens as integers of 15 bits and a sign. A 16-bit word of a row has `planes` codes. A block of x is
+  // stored as `planes` runs, in the order in which the codes of words are extracted: the first run has columns 0,
+  // planes, 2 * planes, ..., the second has columns 1, planes + 1, ...
   struct Words {
     Words(const StoredRows& matrix, std::size_t tokens);
     bool suits(const StoredRows& matrix) const;
@@ -107,9 +114,10 @@ class KernelInput {
       const std::size_t rest = columns - block * kIntegerBlock;
       return rest > kIntegerBlock ? kIntegerBlock : (rest + kPadding - 1) / kPadding * kPadding;
     }
-    // Returns the factor of a block's integers.
+    // Returns the scale of a block: x is integer * scale.
     float scale(std::size_t t, std::size_t block) const { return scales[t * blocks() + block]; }
-    // Returns the sum of x in each group of columns, padded with zeros to sums_stride; without groups one sum.
+    // Returns the sums of x over each group of columns, padded with zeros to sums_stride. Without groups, returns one
+    // sum over all columns.
     const float* get_sums(std::size_t t) const { return sums.data() + t * sums_stride; }
 
     std::size_t tokens;
@@ -123,17 +131,18 @@ class KernelInput {
   };
 
   // Holds x of few tokens as integers of 7 bits and a sign, in the order of columns. Each kByteBlock columns have a
-  // factor.
+  // scale.
   struct Bytes {
     Bytes(const StoredRows& matrix, std::size_t tokens);
     bool suits(const StoredRows& matrix) const;
     void convert_token(const float* x, std::size_t t);
 
     const std::int8_t* integers(std::size_t t) const { return numbers.data() + t * columns; }
-    // Return, for each group of columns, the factor of its integers, and the factor times their sum: each four times.
+    // Return, for each group of columns, the scale of its integers, and the scale times their sum. Each number is there
+    // four times, once for each of four rows.
     const float* get_scales(std::size_t t) const { return scales.data() + t * sums_stride; }
     const float* get_sums(std::size_t t) const { return sums.data() + t * sums_stride; }
-    // Return the same two for each kByteBlock columns, once.
+    // Return the same two numbers for each kByteBlock columns, once.
     const float* get_block_scales(std::size_t t) const { return block_scales.data() + t * (columns / kByteBlock); }
     const float* get_block_sums(std::size_t t) const { return block_sums.data() + t * (columns / kByteBlock); }
     // Returns the sums of the integers of each 16 columns.
@@ -151,7 +160,7 @@ class KernelInput {
     std::vector<std::int16_t> integer_sums;
   };
 
-  // Holds x of several tokens, in groups of as many tokens as the layout has side by side.
+  // Holds x of several tokens in the order of a layout, in which the tokens of a group are interleaved.
   template <class Layout>
   struct LaidOut {
     // Returns a block of columns of the g-th group.
@@ -170,7 +179,7 @@ class KernelInput {
     bool suits(const StoredRows& matrix) const;
     void convert(const InputPart& part);
 
-    // Requires: x is integers.
+    // Returns the factors of a group's integers. Requires: layout.parts is 0.
     const CodeFactors& factors(std::size_t g, std::size_t block) const {
       return *reinterpret_cast<const CodeFactors*>(group(g, block) + layout.number_bytes(block));
     }
@@ -183,7 +192,7 @@ class KernelInput {
     void convert(const InputPart& part);
   };
 
-  // Returns true if each of `tokens` tokens is multiplied as one alone.
+  // Returns true if each of `tokens` tokens is multiplied like a single one.
   static bool is_few(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
   // Requires: there is at least one token.
@@ -197,10 +206,12 @@ class KernelInput {
   void convert(const InputPart& part);
 
   std::size_t tokens() const { return tokens_; }
-  std::size_t groups() const { return (tokens_ + kTogether - 1) / kTogether; }  // of kTogether; the last may have fewer
-  std::size_t block_columns() const;                                            // of all blocks but the last, perhaps
+  std::size_t groups() const {
+    return (tokens_ + kTogether - 1) / kTogether;
+  }                                   // of kTogether tokens; the last may have fewer
+  std::size_t block_columns() const;  // of a block; the last may have fewer
   std::size_t blocks() const { return (columns_ + block_columns() - 1) / block_columns(); }
-  // Returns true if each token is multiplied as one alone.
+  // Returns true if each token is multiplied like a single one.
   bool is_few() const { return is_few_; }
 
   Form form() const { return static_cast<Form>(form_.index()); }
@@ -222,10 +233,10 @@ class KernelInput {
   AnyForm form_;
 };
 
-// Says how rows are divided into calls.
+// Describes how callers divide rows among calls of multiply_rows().
 struct RowsAtOnce {
   std::size_t least;  // calls that begin and end at multiples of it leave no lanes unused
-  std::size_t most;   // more rows in a call gain nothing
+  std::size_t most;   // more rows in a call are not faster
 };
 // Returns the division that suits the kernel for these rows and tokens.
 RowsAtOnce choose_rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
@@ -235,20 +246,20 @@ RowsAtOnce choose_rows_at_once(const StoredRows& matrix, std::size_t tokens, Pre
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
                    std::size_t stride);
 
-// Multiplies with a matrix whose rows correspond to elements of x, as in [in, out] weights: y[t * columns + c] is the
-// sum of x[t * rows + r] times element c of row r, for c in [first, last) and every token. Sums are always made row by
-// row. Requires: `first` is a multiple of 16.
+// Computes y = x W, where W is stored as [in, out]: y[t * columns + c] is the sum over r of x[t * rows + r] * W[r][c],
+// for c in [first, last) and every token. The sum is always in the order of rows. Requires: `first` is a multiple of
+// 16.
 void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x,
                       std::size_t tokens, float* y);
 
-// The best number of columns for one call, or a multiple of it.
+// Calls of multiply_columns() are fastest with this number of columns, or a multiple.
 inline constexpr std::size_t kColumnsAtOnce = 64;
 
-// Adds a part of that product, of one token: sums[c] += the sum of x[r] times element c of row r, for r in [first,
-// last) and all columns. It reads rows in the order of memory.
+// Adds a part of that product for one token: sums[c] += the sum over r in [first, last) of x[r] * W[r][c], for all
+// columns. Reads the rows in the order of memory.
 void add_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums);
 
-// The best number of rows for one call: their sums are added to the others.
+// Calls of add_rows() are fastest with this number of rows.
 inline constexpr std::size_t kRowsAdded = 128;
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-// Functions that the files of product kernels share, and the table of stored types: a row for each, with the kernels
-// for weights stored that way. A new type is a row and a file. Others use product.hpp.
+// Functions that the files with kernels for products share, and the table of stored types. The table has a row with
+// kernels for each way to store weights. To add a stored type, add a row and a file. Other modules include product.hpp.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace poise {
 
-// Returns how products take x.
+// Returns the form of x for products with the matrix.
 KernelInput::Form choose_input_form(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
 // Asks for columns [begin, begin + count) of rows [first, last) as float32, row r at out + (r - first) * stride.
@@ -47,25 +47,26 @@ void visit_float_rows(const StoredRows& matrix, std::size_t first, std::size_t l
 }
 
 // Splits numbers into sums of bfloat16 numbers (tiles.hpp): x[i] is about parts[0][i] + parts[1][i] + ... Requires:
-// there are parts, and count is a multiple of 32. Truncates numbers that bfloat16 would round to infinity; for
-// infinities and NaN, all parts but the first are zero.
+// there is at least one part, and count is a multiple of 32. Truncates numbers that bfloat16 would round to infinity;
+// for infinities and NaN, all parts but the first are zero.
 void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* const> parts);
 
-// Rows that products of few tokens in float32 take together: the more tokens, the more rows a block of x meets.
-inline constexpr std::size_t kRowsOfFew = 16;  // at most
-constexpr std::size_t count_rows_of_few(std::size_t tokens) { return tokens <= 2 ? 4 : kRowsOfFew; }
+// At most this many rows are multiplied together in float32 products of few tokens. With more tokens, x does not fit
+// the first-level cache, so each block of x is multiplied by more rows while it is there.
+inline constexpr std::size_t kRowsOfFew = 16;  // with more than two tokens
+constexpr std::size_t choose_rows_for_few_tokens(std::size_t tokens) { return tokens <= 2 ? 4 : kRowsOfFew; }
 
-// Returns how many rows products on a matrix unit take together: their sums stay near while their weights meet all
-// tokens, a block of columns after the other, and x of a block, which all of them take, stays in the second cache. With
-// few tokens rows are read from their beginning to their end.
-constexpr std::size_t count_tiled_rows(std::size_t tokens) {
+// Returns how many rows a matrix unit multiplies together, one block of columns after the other. Their sums, and the x
+// of the block, then stay in the second-level cache. With few tokens, rows are instead read from their beginning to
+// their end.
+constexpr std::size_t choose_tiled_rows(std::size_t tokens) {
   return tokens <= 2 * kTileTokens ? kTileRows : 8 * kTileRows;
 }
 
-// Rows that products of several tokens convert to float32 at a time.
+// multiply_panels() converts this many rows to float32 at a time.
 inline constexpr std::size_t kPanelRows = 60;
 
-// Do the work of multiply_rows() for several tokens, one for each form of x.
+// Each of these does the work of multiply_rows() for several tokens in one form of x.
 void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Floats& x,
                      float* y, std::size_t stride);
 void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& x,
@@ -84,8 +85,8 @@ template <class Input>
 using MultiplyFew = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y,
                              std::size_t stride);
 
-// Asks for columns [begin, begin + count) of a row as bfloat16 numbers: parts[p][i] are those whose sum is the i-th
-// number. Requires: `begin` is a multiple of 16.
+// Asks for columns [begin, begin + count) of a row as sums of bfloat16 numbers: the i-th number is parts[0][i] +
+// parts[1][i] + ... Requires: `begin` is a multiple of 16.
 struct SplitRow {
   std::size_t row;
   std::size_t begin;
@@ -96,34 +97,35 @@ struct SplitRow {
 // Lists the kernels of a stored type, for one kind of processor.
 struct TypeKernels {
   void (*decode)(const StoredRows& matrix, const DecodedPart& part) = nullptr;
-  // Takes x as floats, and reads the stored bytes directly. Null: rows become float32 first.
+  // Multiplies float32 x, and reads the stored bytes directly. Null: rows are converted to float32 first.
   MultiplyFew<FewFloats> multiply_floats = nullptr;
-  // Does the work of add_weighted_rows() for these rows, and reads the stored bytes directly. Null: rows become float32
-  // first.
+  // Does the work of add_rows() of product.hpp, and reads the stored bytes directly. Null: rows are converted to
+  // float32 first.
   void (*add_rows)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x,
                    float* sums) = nullptr;
-  // Take x as integers; at most one of these is set. Null: not supported.
+  // Multiply x as integers; at most one of these is set. Null: not supported.
   MultiplyFew<KernelInput::Words> multiply_words = nullptr;
   MultiplyFew<KernelInput::Bytes> multiply_bytes = nullptr;
-  std::size_t least_group = 0;  // the smallest group that these take
-  CodeForm panels = {};         // how many tokens meet it as codes
-  // Makes as many parts as the type's TileForm has, directly from the stored bytes. Null: numbers become float32 first.
+  std::size_t least_group = 0;  // the smallest group size that these two support
+  CodeForm panels = {};         // describes panels of the type's codes, for many tokens
+  // Splits a row into as many parts as the type's TileForm has, and reads the stored bytes directly. Null: numbers are
+  // converted to float32 first.
   void (*split)(const StoredRows& matrix, const SplitRow& row) = nullptr;
 };
 
-// Says which form weights take for a matrix unit (tiles.hpp).
+// Chooses the form of weights on a matrix unit (tiles.hpp).
 enum class TileForm : std::uint8_t {
-  rounded,      // to one bfloat16 number, x too: their codes have rounded them more
-  two_parts,    // as sums of two bfloat16 numbers, x too
-  three_parts,  // as sums of three, x too: float32 numbers keep all their bits
-  codes,        // codes with a scale for all meet integers of x. Rows that become no panels: two_parts
-  stored,       // as the bfloat16 numbers that they are; x has two parts
+  rounded,      // one bfloat16 number, and so is x; the codes are less precise than that
+  two_parts,    // a sum of two bfloat16 numbers, and so is x
+  three_parts,  // a sum of three, and so is x: float32 numbers keep all their bits
+  codes,        // codes that share one scale; x is integers. two_parts if rows cannot become panels
+  stored,       // bfloat16 numbers as they are stored; x has two parts
 };
 
 struct StoredTypeRow {
-  std::size_t bits = 0;     // of an element, without separate scales; 0: for blocks, whose type has the size
+  std::size_t bits = 0;     // of an element, without separate scales; 0 for blocks (see BlockType)
   std::size_t planes = 0;   // codes in a 16-bit word; 0: not codes
-  std::size_t x_group = 0;  // of blocks: columns in a sum of x as integers; 0: none
+  std::size_t x_group = 0;  // of blocks: columns in each sum of integer x; 0: products need no sums
   TileForm tiles = TileForm::rounded;
   const TypeKernels& (*kernels)() = nullptr;  // for the running processor
   std::size_t scale_bytes = 0;                // of a separate scale
@@ -131,7 +133,7 @@ struct StoredTypeRow {
 
 const StoredTypeRow& find_stored_type(const StoredRows& matrix);
 
-// Returns the same for blocks of a type; stored_blocks.cpp has their table.
+// Returns the row of a type of ggml's blocks, from the table in stored_blocks.cpp.
 const StoredTypeRow& find_stored_block_type(const BlockType& type);
 
 // Defines name(), which returns the kernels for the running processor, from a function for each kind of processor.
@@ -139,7 +141,7 @@ const StoredTypeRow& find_stored_block_type(const BlockType& type);
   HWY_EXPORT(Kernels);                      \
   const TypeKernels& name() { return HWY_DYNAMIC_DISPATCH(Kernels)(); }
 
-// Return the kernels for the running processor: of the plain types, and of ggml's blocks.
+// Return the kernels of a stored type for the running processor. The second declaration lists ggml's block types.
 using GetKernels = const TypeKernels&();
 GetKernels f32_kernels, f16_kernels, bf16_kernels, i8_kernels, u8_kernels, i4_kernels, u4_kernels, i4_bytes_kernels,
     u4_bytes_kernels, group8_kernels, group4_kernels, mx4_kernels, scaled8_kernels, scaled4_kernels, codebook4_kernels,
@@ -149,7 +151,7 @@ GetKernels q4_0_kernels, q4_1_kernels, q5_0_kernels, q5_1_kernels, q8_0_kernels,
     iq1_m_kernels, iq2_xxs_kernels, iq2_xs_kernels, iq2_s_kernels, iq3_xxs_kernels, iq3_s_kernels, q2_k_kernels,
     q3_k_kernels, q4_k_kernels, q5_k_kernels, q6_k_kernels, q8_k_kernels;
 
-// Decodes with the block type's own decoder.
+// Decodes with BlockType::decode. This is the fallback of block types without kernels.
 void decode_blocks(const StoredRows& matrix, const DecodedPart& part);
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-// Rotary embedding: rotates element i of the first half of a head's rotated part with element i of the second, by
-// position * frequency[i].
+// Rotary position embedding (RoPE). Of the numbers of a head that are rotated, element i of the first half and element
+// i of the second half are a pair. The pair is rotated by the angle position * frequency[i].
 //
 // A const Rotation is safe to use from many threads.
 #pragma once
@@ -24,7 +24,7 @@ class Rotation {
   // Computes the cosines and sines for positions [position, position + tokens).
   void compute_angles(std::size_t position, std::size_t tokens, Angles& angles) const;
 
-  // Rotates the `heads` heads at x, in place, to the t-th of the positions.
+  // Rotates the `heads` heads at x, in place, by the angles of the t-th of the positions in `angles`.
   void apply(const Angles& angles, std::size_t t, std::size_t heads, float* x) const;
 
  private:

@@ -1,4 +1,4 @@
-// How columns of x that share a scale become integers, once for each kind of processor.
+// Rounds a step of x (columns that share a scale) to integers; compiled for each kind of processor.
 #if defined(POISE_KERNELS_ROUND_STEP) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ROUND_STEP
 #undef POISE_KERNELS_ROUND_STEP
@@ -49,9 +49,10 @@ HWY_INLINE float FindLargest(const Load& load, std::size_t count) {
   return largest;
 }
 
-// Returns whether numbers up to the largest have a scale; else they are about zero, or one of them is not finite.
+// Returns true if numbers with this largest magnitude can be scaled to integers. Otherwise all are practically 0, or
+// one is not finite.
 HWY_INLINE bool HasScale(float largest) { return largest >= 1e-30F && largest <= std::numeric_limits<float>::max(); }
-// Returns the scale of such numbers, whose integers are zero.
+// Returns the scale of numbers for which HasScale() is false; their integers are 0.
 HWY_INLINE float ScaleOfZeros(float largest) { return largest < 1e-30F ? 0 : std::numeric_limits<float>::quiet_NaN(); }
 
 // Rounds `count` numbers, a multiple of sixteen, to integers up to kLargest.
@@ -78,8 +79,8 @@ HWY_INLINE RoundedStep RoundStepTo16Bits(const Load& load, std::size_t count, st
   return {largest / kLargest, sum_of_first, sum_of_first + hn::GetLane(hn::SumOfLanes(integers, rest))};
 }
 
-// Rounds `count` numbers, a multiple of sixteen: to 7 bits and a sign in `lower`, or, as words, to 15 bits and a sign,
-// which are 256 * upper + lower.
+// Rounds `count` numbers, a multiple of sixteen, to integers of 7 bits and a sign in `lower`, or (kWords) of 15 bits
+// and a sign, stored as 256 * upper + lower.
 template <bool kWords>
 HWY_INLINE RoundedStep RoundStep(const float* x, std::size_t count, std::int8_t* upper, std::int8_t* lower) {
   const StepFloats floats;

@@ -1,4 +1,6 @@
-// Rows of stored numbers as float32, and their products with one token; each stored type brings a loader.
+// Decodes rows of stored numbers to float32, and multiplies them by few tokens. Each stored type has a loader:
+// loader(row, i) returns a vector of float32 numbers from element i of a row on; count_bytes(n) is the size of n
+// elements.
 #if defined(POISE_KERNELS_ROWS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ROWS
 #undef POISE_KERNELS_ROWS
@@ -24,10 +26,8 @@ using Bytes = const std::uint8_t*;
 using hn::LoadU;
 using hn::MulAdd;
 
-// Each loader makes a vector of float32 from a row's elements, beginning at an index; `count_bytes(n)` is the size of n
-// elements.
-
-// Returns the last `count` elements of a row, padded with what zero bytes decode to.
+// Returns the last `count` elements of a row, which begin with element i. The vector is padded with the number that
+// zero bytes stand for.
 template <typename Loader>
 HWY_INLINE auto LoadTail(const Loader& loader, Bytes row, std::size_t i, std::size_t count) {
   HWY_ALIGN std::uint8_t buffer[4 * kMaxLanes] = {};
@@ -57,11 +57,11 @@ void DecodeRows(const StoredRows& matrix, const DecodedPart& part) {
   }
 }
 
-// Sums of products are summed within blocks, then the blocks are added: long sums lose precision in float32.
+// Products of this many columns are summed first, and then these sums are added: long sums lose precision in float32.
 constexpr std::size_t kOneBlock = 512;
 
 // Computes products of kRows rows with elements [begin, end) of some tokens; those of row r and token t go to
-// sums[t][at + r]. Prefetches `ahead` elements of the next rows while it reads four of each row.
+// sums[t][at + r]. For every four columns, it prefetches `ahead` elements of the next rows.
 template <std::size_t kRows, std::size_t kTokens, typename Loader>
 HWY_INLINE void SumProducts(const Loader& loader, const Bytes* rows, std::size_t begin, std::size_t end, const float* x,
                             std::size_t stride, NextRows& next, std::size_t ahead, hn::Vec<Floats> (&sums)[kTokens][4],
@@ -99,15 +99,16 @@ HWY_INLINE void SumProducts(const Loader& loader, const Bytes* rows, std::size_t
   }
 }
 
-// Multiplies few tokens, directly from the stored bytes. If there are fewer than four rows, the last is repeated. Where
-// x of all tokens is too large for the first cache, a block of it meets several groups of four rows.
+// Multiplies few tokens, directly from the stored bytes. If there are fewer than four rows, the last is repeated. If
+// the x of all tokens is too large for the first-level cache, each block of x is multiplied by several groups of four
+// rows while it is there.
 template <typename Loader>
 void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& in, float* y,
                     std::size_t stride) {
   const Loader loader(matrix);
   const std::size_t columns = matrix.columns;
   const std::size_t row_bytes = Loader::count_bytes(columns);
-  const std::size_t together = count_rows_of_few(in.tokens);
+  const std::size_t together = choose_rows_for_few_tokens(in.tokens);
   for (std::size_t r = first; r < last; r += together) {
     const std::size_t count = std::min(together, last - r);
     const Bytes start = reinterpret_cast<Bytes>(matrix.data) + r * row_bytes;
@@ -123,7 +124,7 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
           constexpr std::size_t kRows = RowsTogether(kTokens);
           hn::Vec<Floats> sums[kTokens][4];
           for (std::size_t i = 0; i < 4; i += kRows) {
-            // The next rows are prefetched in equal steps: each step is for these tokens and rows.
+            // Each of these calls prefetches an equal share of the next rows.
             SumProducts<kRows>(loader, rows + i, begin, end, in.x + t * columns, columns, next,
                                4 * kRows * kTokens / in.tokens, sums, i);
           }
@@ -137,7 +138,7 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
-// Adds rows times their x to sums of columns, four rows at a time.
+// Adds x[r] times row r to the sums of columns, four rows at a time.
 template <typename Loader>
 void AddRows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums) {
   const Loader loader(matrix);
@@ -172,7 +173,7 @@ void AddRows(const StoredRows& matrix, std::size_t first, std::size_t last, cons
 // Returns element i of packed nibbles.
 HWY_INLINE unsigned Nibble(Bytes data, std::size_t i) { return i % 2 == 0 ? data[i / 2] & 15U : data[i / 2] >> 4U; }
 
-// Returns packed nibbles from element i on, which is even unless vectors have one lane.
+// Returns a vector of packed nibbles, one a byte, from element i on. Requires: i is even, or vectors have one lane.
 HWY_INLINE auto LoadNibbles(Bytes row, std::size_t i) {
   const hn::Rebind<std::uint8_t, Floats> codes;
 #if HWY_TARGET == HWY_SCALAR
@@ -188,7 +189,7 @@ HWY_INLINE auto LoadNibbles(Bytes row, std::size_t i) {
 #endif
 }
 
-// Finds the groups of columns of rows.
+// Finds the group of a column, and the column at which a group ends.
 struct ColumnGroups {
   explicit ColumnGroups(const StoredRows& rows) : matrix(rows) {}
   std::size_t group(std::size_t column) const { return column / matrix.group_size; }
@@ -217,10 +218,9 @@ struct Codes4 {
   }
 };
 
-// Decodes rows of groups. `Numbers` makes float32 of stored numbers, from an element of a row on; count_bytes(n) is the
-// size of n elements. `Factors` has the first group of a row, the group of a column, counted from there, and the column
-// at which the group ends. It also gives the scale and the zero point of a group, in every lane. Groups and parts have
-// whole vectors of columns.
+// Decodes rows whose groups of columns have scales. `Numbers` is a loader. `Factors` returns the first group of a row
+// (first_group()), the group of a column, counted from there (group()), the column at which a group ends (group_end()),
+// and vectors with the group's scale() and zero() point. Requires: groups and parts are whole vectors of columns.
 template <class Numbers, class Factors>
 void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
   const Numbers numbers(matrix);

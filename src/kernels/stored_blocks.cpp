@@ -1,5 +1,5 @@
-// Weights stored as ggml's blocks. Each type that has its own products has one row, and all types that ggml decodes
-// have them.
+// Lists the kernels for weights that are stored as ggml's blocks. Every type that ggml decodes has a row and kernels of
+// its own.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -18,7 +18,7 @@ const TypeKernels& find_decoding_kernels() {
 
 struct BlockRow {
   std::string_view name;  // of the type
-  std::size_t x_group;    // columns that share a scale; 0: x has 15 bits, and no product takes sums of it
+  std::size_t x_group;    // columns in each sum of x, which has 7 bits; 0: x has 15 bits, and products need no sums
   const TypeKernels& (*kernels)();
 };
 
@@ -53,19 +53,19 @@ constexpr auto kBlockRows = std::to_array<BlockRow>({
 });
 // clang-format on
 
-// Returns true if the row belongs to a type that is decoded, with blocks of whole groups.
-constexpr bool is_of_a_type(const BlockRow& row) {
+// Returns true if the row names a type with a decoder, whose blocks are whole groups of x_group columns.
+constexpr bool is_valid_row(const BlockRow& row) {
   const std::size_t place = find_block_type_place(row.name);
   return place < kBlockTypes.size() && kBlockTypes[place].decode != nullptr &&
          (row.x_group == 0 || kBlockTypes[place].elements % row.x_group == 0);
 }
-static_assert(std::ranges::all_of(kBlockRows, is_of_a_type),
+static_assert(std::ranges::all_of(kBlockRows, is_valid_row),
               "a row names an unknown block type, or a group that does not divide its elements");
 
-constexpr bool comes_once(const BlockRow& row) {
+constexpr bool is_unique_row(const BlockRow& row) {
   return std::ranges::count(kBlockRows, row.name, &BlockRow::name) == 1;
 }
-static_assert(std::ranges::all_of(kBlockRows, comes_once), "two rows name the same block type");
+static_assert(std::ranges::all_of(kBlockRows, is_unique_row), "two rows name the same block type");
 
 // The rows are in the order of the types' table.
 constexpr auto kTypes = [] {
@@ -78,7 +78,7 @@ constexpr auto kTypes = [] {
 
 }  // namespace
 
-// Requires: the type is a row of the table, as every one that codec/block_type.hpp gives is.
+// Requires: `type` is an element of kBlockTypes, like all types that codec/block_type.hpp returns.
 const StoredTypeRow& find_stored_block_type(const BlockType& type) {
   return kTypes.at(static_cast<std::size_t>(&type - kBlockTypes.data()));
 }
@@ -90,7 +90,7 @@ void decode_blocks(const StoredRows& matrix, const DecodedPart& part) {
   const std::size_t skipped = part.begin % type.elements;
   const std::size_t blocks = (skipped + part.count + type.elements - 1) / type.elements;
   const bool whole = skipped == 0 && part.count % type.elements == 0;
-  thread_local std::vector<float> cut;  // the unneeded columns of a block are decoded, too
+  thread_local std::vector<float> cut;  // whole blocks, whose unneeded columns are cut off
   if (!whole) cut.resize(std::max(cut.size(), blocks * type.elements));
   for (std::size_t r = part.first; r < part.last; ++r) {
     const std::byte* const at = matrix.data + r * row_bytes + first * type.bytes;

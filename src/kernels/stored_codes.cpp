@@ -1,4 +1,4 @@
-// Weights stored as integer codes with one scale and offset for all.
+// Multiplies by weights that are stored as integer codes, with one scale and one offset for all codes of the matrix.
 #include <algorithm>
 #include <memory>
 
@@ -114,7 +114,7 @@ struct LowNibbleType;
 
 #else
 
-// Ends the sums of rows with one scale: the factor of x is code * scale + offset.
+// Turns the sums of codes times x of four rows into results: a weight is code * scale + offset.
 HWY_INLINE FourSums WithScale(const StoredRows& matrix, FourSums sums, const float* sum_of_x) {
   const FourSums::Tag tag;
   return FourSums(MulAdd(sums.lanes, hn::Set(tag, matrix.scale), hn::Set(tag, matrix.offset * sum_of_x[0])));
@@ -193,8 +193,8 @@ void MultiplyAnyWords(const StoredRows& matrix, std::size_t first, std::size_t l
 template <class Unpack>
 constexpr MultiplyFew<KernelInput::Words> kOfCodes = &MultiplyAnyWords<Unpack>;
 
-// Describes 32 columns as panels take them. Signed codes get something added, so that no code is below 0; the others
-// have an offset.
+// Describes 32 columns of codes for ExpandCodes(). kTaken is added to signed codes, so that none is below 0. Unsigned
+// codes have the matrix's offset as their minimum.
 template <std::size_t kStoredBytes, bool kMins, int kTaken>
 struct PlainCodes {
   template <std::size_t kTokens>

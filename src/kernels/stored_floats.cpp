@@ -1,4 +1,4 @@
-// Weights stored as floating-point numbers.
+// Multiplies by weights that are stored as floating-point numbers.
 #include <algorithm>
 #include <cstring>
 
@@ -45,8 +45,8 @@ struct LoadBf16 {
   }
 };
 
-// Two parts are exactly a float16 number: the first has its 11 bits rounded to 8, and the remainder has fewer. A number
-// half way is rounded away from zero. The second part of an infinity is NaN.
+// Splits float16 numbers into sums of two bfloat16 numbers, exactly: the first part is the number's 11 bits rounded to
+// 8, ties away from zero, and the remainder has fewer bits. The second part of an infinity is NaN.
 void SplitF16(const StoredRows& matrix, const SplitRow& row) {
   const hn::RebindToUnsigned<Floats> words;
   const hn::Rebind<std::uint16_t, Floats> halves;
@@ -77,9 +77,9 @@ void CopyBf16(const StoredRows& matrix, const SplitRow& row) {
 
 #if HWY_TARGET <= HWY_AVX3 && POISE_HAVE_VNNI
 
-// Puts a step of the integers of four rows into a panel, whose pairs of columns are `pair_bytes` apart.
-HWY_INLINE void PutPairs(const std::int16_t (&integers)[4][kMostRoundedStep], std::size_t step, std::uint8_t* to,
-                         std::size_t pair_bytes) {
+// Stores a step of the integers of four rows in a panel, in which pairs of columns are `pair_bytes` apart.
+HWY_INLINE void StorePairs(const std::int16_t (&integers)[4][kMostRoundedStep], std::size_t step, std::uint8_t* to,
+                           std::size_t pair_bytes) {
   const hn::FixedTag<std::uint32_t, 16> pairs;
   const hn::Repartition<std::uint64_t, decltype(pairs)> wide;
   const auto load = [&](std::size_t row, std::size_t i) HWY_ATTR {
@@ -110,7 +110,7 @@ HWY_INLINE void PutPairs(const std::int16_t (&integers)[4][kMostRoundedStep], st
   }
 }
 
-// Rounds rows to integers, as panels take them.
+// Rounds rows to integers, and stores them in a panel (PanelIntegers::rounded).
 template <class Loader>
 void RoundRows(const StoredRows& matrix, const CodePart& part) {
   const Loader loader(matrix);
@@ -119,7 +119,7 @@ void RoundRows(const StoredRows& matrix, const CodePart& part) {
   alignas(64) std::int16_t integers[4][kMostRoundedStep] = {};
   for (std::size_t r = part.first; r < part.last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, part.last);
-    // Prefetches what comes next: the same columns of the next panel, and the columns that follow these.
+    // Prefetches the bytes that are read next: the same columns of the next panel, and the next columns of these rows.
     for (const Bytes row : four.rows) {
       const Bytes from = row + Loader::count_bytes(part.begin);
       for (std::size_t i = 0; i < asked; i += 64) {
@@ -133,7 +133,7 @@ void RoundRows(const StoredRows& matrix, const CodePart& part) {
         const auto load = [&](std::size_t at) HWY_ATTR { return loader(four.rows[k], part.begin + i + at); };
         scales[k] = RoundStepTo16Bits<kLargestRounded>(load, part.step, integers[k]).scale;
       }
-      PutPairs(integers, part.step, part.codes + (i / 2 * kCodeRows + r - part.first) * 4, 4 * kCodeRows);
+      StorePairs(integers, part.step, part.codes + (i / 2 * kCodeRows + r - part.first) * 4, 4 * kCodeRows);
     }
   }
 }

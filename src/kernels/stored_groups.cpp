@@ -1,4 +1,4 @@
-// Weights stored as integer codes with a scale and a zero point for each group.
+// Multiplies by weights that are stored as integer codes with a scale and a zero point for each group of columns.
 #include <algorithm>
 
 #include "kernels/processor.hpp"
@@ -47,9 +47,9 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
     const std::size_t rows = std::min<std::size_t>(4, last - r);
-    std::size_t places[4];  // later ones get the last row's
+    std::size_t places[4];  // rows after the last one repeat it
     for (std::size_t i = 0; i < 4; ++i) places[i] = std::min(i, rows - 1);
-    scales.take(matrix, r, rows, in.sums_stride);
+    scales.load(matrix, r, rows, in.sums_stride);
     const float* group_scales[4];
     for (std::size_t i = 0; i < 4; ++i) group_scales[i] = scales.scales(places[i]);
     NextRows next(four.rows[0]);
@@ -83,11 +83,11 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
       });
     }
     for (std::size_t t = 0; t < in.tokens; ++t)
-      scales.without_zeros(totals[t], places, in.get_sums(t)).store(y + t * stride + (r - first), last - r);
+      scales.subtract_zeros(totals[t], places, in.get_sums(t)).store(y + t * stride + (r - first), last - r);
   }
 }
 
-// Multiplies with vectors of words no longer than a group.
+// Multiplies with vectors of words that are not longer than a group.
 template <bool kVnni, class Unpack>
 void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
                      float* y, std::size_t stride) {
@@ -109,7 +109,8 @@ void MultiplyAnyGroups(const StoredRows& matrix, std::size_t first, std::size_t 
   MultiplyGrouped<false, Unpack>(matrix, first, last, in, y, stride);
 }
 
-// Describes some columns as panels take them: minus the zero point times the scale is added.
+// Describes kColumns columns of codes for ExpandCodes(). (code - zero) * scale is code * scale plus the minimum -zero *
+// scale.
 template <std::size_t kColumns>
 struct GroupCodes {
   template <std::size_t kTokens>
@@ -172,7 +173,7 @@ const TypeKernels& Group4() {
 #if HWY_TARGET == HWY_SCALAR
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4, HalfFactors>};
 #else
-  // Groups of 8 words are a vector of every processor.
+  // A group of 32 codes has 8 words, which every processor can load as one vector.
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4, HalfFactors>,
                                            .multiply_words = &MultiplyAnyGroups<FourBits<false, 4> >,
                                            .least_group = 32,

@@ -1,4 +1,4 @@
-// Rows of weights as files store them, and their conversion to float32.
+// Describes rows of weights as files store them, and converts them to float32.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace poise {
 
 struct BlockType;  // codec/block_type.hpp
 
-// Names numbers, rows, ... [first, last).
+// Names a range [first, last) of rows, tokens or blocks.
 struct IndexRange {
   std::size_t first = 0;
   std::size_t last = 0;
@@ -16,7 +16,7 @@ struct IndexRange {
   std::size_t size() const { return last - first; }
 };
 
-// Says how a weight is stored.
+// Lists the ways in which weights are stored.
 enum class Storage : std::uint8_t {
   f32,
   f16,
@@ -29,13 +29,13 @@ enum class Storage : std::uint8_t {
   u4_bytes,
   group8,  // unsigned codes with a float16 scale and zero point for each group: (code - zero) * scale
   group4,  // the same, two codes a byte, the even element in the low nibble
-  mx4,  // numbers of E2M1, two a byte, the even element in the low nibble, times a power of two (E8M0) for each group
-        // of 32
-  // Numbers with float32 scales and, perhaps, zero points, one for each group of StoredRows::scale_rows rows:
-  // (number - zero) * scale.
+  mx4,     // numbers of E2M1, two a byte, the even element in the low nibble, times a power of two (E8M0), the scale of
+           // each group of 32
+  // Numbers with float32 scales and, perhaps, zero points: (number - zero) * scale. StoredRows::scale_rows rows share
+  // those of their groups of columns.
   scaled8,         // unsigned codes
   scaled4,         // the same, two codes a byte, the even element in the low nibble
-  codebook4,       // places in a table of 16 numbers, stored the same way
+  codebook4,       // indices into a table of 16 numbers, two a byte in the same order
   scaled_f8_e4m3,  // floating-point numbers
   scaled_f8_e5m2,
   // Unsigned codes with a float32 scale and, perhaps, zero point for each column, which the rows of a group share
@@ -45,33 +45,33 @@ enum class Storage : std::uint8_t {
   blocks,      // of a type of ggml's (StoredRows::blocks); rows are whole blocks
 };
 
-// Refers to a matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups are within rows;
-// their size divides the columns and is a multiple of 16, as the columns are.
+// Refers to a matrix whose rows are stored one after the other, without gaps. Integer codes stand for code * scale +
+// offset. Groups are within rows. Their size divides the number of columns; both are multiples of 16.
 struct StoredRows {
   Storage storage = Storage::f32;
   const std::byte* data = nullptr;
   std::size_t columns = 0;
   float scale = 1;
   float offset = 0;
-  std::size_t group_size = 0;         // 0: no groups. Where scales are float32, the last group of a row may be short
+  std::size_t group_size = 0;         // 0: no groups. If scales are float32, the last group of a row may be shorter
   const std::byte* scales = nullptr;  // one for each group, row by row
-  const std::byte* zeros = nullptr;   // the same. Null where scales are float32: all are `offset`
-  std::size_t scale_rows = 1;         // where scales are float32: rows that share them
+  const std::byte* zeros = nullptr;   // the same. If scales are float32, null means that all are `offset`
+  std::size_t scale_rows = 1;         // rows that share scales, if these are float32
   const std::byte* table = nullptr;   // of codebook4, float32
   const BlockType* blocks = nullptr;  // of blocks
   const std::uint32_t* row_groups = nullptr;  // of by_column8 and by_column4: the group of each row
 };
 
-// Refers to a part of x on its way into the form for products: some columns of some tokens. x[t * stride + c] is the
-// number of token t in column c of the first block.
+// Refers to a part of x that KernelInput converts: some blocks of columns of some tokens. x[t * stride + c] is column c
+// of token t, counted from the first column of the first block.
 struct InputPart {
   const float* x = nullptr;
   std::size_t stride = 0;
   IndexRange tokens;
-  IndexRange blocks;  // of columns, as many as the form of x has in one
+  IndexRange blocks;  // of KernelInput::block_columns() columns
 };
 
-// Returns the bytes of that many elements of rows without gaps, without separate scales. Requires: whole blocks.
+// Returns how many bytes `elements` elements take, without separate scales. Requires: they are whole blocks.
 std::uint64_t measure_elements(const StoredRows& matrix, std::uint64_t elements);
 
 // Returns the bytes of one of the matrix's scales; 0 if it has none.

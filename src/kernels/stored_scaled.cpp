@@ -1,5 +1,5 @@
-// Weights stored as codes or small floating-point numbers with float32 scales. A scale belongs to a group of columns
-// and of rows, or to a column of some rows.
+// Multiplies by weights that are stored as codes or small floating-point numbers with float32 scales. A scale belongs
+// to a group of columns of some rows, or to one column of some rows.
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Looks up numbers in the matrix's table. Two places in the table are a byte.
+// Looks up numbers in the matrix's table. A byte has two indices into the table.
 struct OfCodebook {
   explicit OfCodebook(const StoredRows& matrix) { std::memcpy(table, matrix.table, sizeof table); }
   static std::size_t count_bytes(std::size_t count) { return count / 2; }
@@ -37,8 +37,8 @@ struct OfCodebook {
   alignas(64) float table[16];
 };
 
-// Loads numbers of a sign, 4 bits of exponent and 3 of fraction, without infinities: the bits of a float16 number that
-// is 256 times too small. All bits set is NaN.
+// Loads numbers with a sign, 4 bits of exponent and 3 of fraction, without infinities. Their bits, moved to the places
+// of these fields in a float16 number, are that number divided by 256. NaN has all bits of exponent and fraction set.
 struct F8E4M3 {
   explicit F8E4M3(const StoredRows&) {}
   static std::size_t count_bytes(std::size_t count) { return count; }
@@ -64,7 +64,7 @@ struct F8E5M2 {
   }
 };
 
-// Gives the float32 scales of groups, and their zero points or the one zero point of all.
+// Loads the float32 scales of groups, and their zero points, or the one zero point of all.
 class FloatFactors : public ColumnGroups {
  public:
   explicit FloatFactors(const StoredRows& rows)
@@ -85,8 +85,8 @@ class FloatFactors : public ColumnGroups {
   std::size_t groups_;
 };
 
-// Gives the factors of columns. A vector of columns is a group whose lanes have factors of their own, which the rows of
-// a group of rows share.
+// Loads scales and zero points that belong to single columns. A group, as DecodeGroups() sees it, is a vector of
+// columns, and each lane has its own scale. Rows with the same entry in row_groups share the scales.
 class ColumnFactors {
  public:
   explicit ColumnFactors(const StoredRows& matrix)
@@ -113,7 +113,7 @@ HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, cons
                           const Bytes (&rows)[4], const std::size_t (&groups)[4], std::size_t begin, std::size_t end,
                           const float* x, std::size_t tokens, NextRows& next, FourSums* totals) {
   const std::size_t lanes = hn::Lanes(Floats());
-  const std::size_t step = Numbers::count_bytes(4 * lanes) * kTokens / tokens;  // of what comes next
+  const std::size_t step = Numbers::count_bytes(4 * lanes) * kTokens / tokens;  // bytes to prefetch
   hn::Vec<Floats> sums[kTokens][4];
   for (auto& of_token : sums) {
     for (auto& sum : of_token) sum = hn::Zero(Floats());
@@ -149,7 +149,7 @@ template <class Numbers, class Factors>
 void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& in, float* y,
                     std::size_t stride) {
 #if HWY_TARGET <= HWY_AVX3
-  constexpr std::size_t kMost = 4;  // tokens with sums in registers
+  constexpr std::size_t kMost = 4;  // tokens whose sums fit the registers
 #else
   constexpr std::size_t kMost = 1;
 #endif

@@ -1,4 +1,4 @@
-// This file converts the x of several tokens to tiles.
+// Converts the x of several tokens to tiles for a matrix unit.
 #include <algorithm>
 #include <limits>
 

@@ -1,5 +1,5 @@
-// The instructions of Intel's AMX as functions, a class for each way to run them: by the processor, or in ordinary code
-// on any machine, which also counts them. Both have eight tiles of 16 rows of 64 bytes.
+// Wraps the instructions of Intel's AMX in functions. AmxTiles runs them on the processor. PlainTiles emulates them in
+// ordinary code on any machine, and counts them. Both have eight tiles of 16 rows of 64 bytes.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 #define POISE_HAS_AMX 1
-// Marks functions that run the instructions. It does not make the compiler emit them elsewhere in the function.
+// Marks functions that contain the instructions. The compiler adds none of its own.
 #define POISE_AMX __attribute__((target("amx-tile,amx-int8,amx-bf16")))
 #else
 #define POISE_HAS_AMX 0
@@ -54,14 +54,15 @@ class PlainTiles {
     for (std::size_t r = 0; r < kRowsOfTile; ++r)
       std::memcpy(static_cast<std::byte*>(to) + r * stride, unit.tiles_[kTile].data() + r * kBytesOfRow, kBytesOfRow);
   }
-  // Adds to each float32 sum the products of two bfloat16 numbers in each of 16 rows of `x`.
+  // Adds to sum [m][n] the products of the 32 bfloat16 numbers in row m of the weights and 32 numbers of x: number 2 k
+  // + i of the row is multiplied by number 2 n + i of row k of x.
   template <int kSums, int kWeights, int kX>
   static void multiply_bfloat16() {
     const auto number = [](std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); };
     multiply<float, std::uint16_t, std::uint16_t>(kSums, kWeights, kX, number);
   }
-  // Adds to each int32 sum the products of four unsigned bytes of weights and four signed bytes of x, in each of 16
-  // rows.
+  // Adds to int32 sum [m][n] the products of the 64 unsigned bytes in row m of the weights and 64 signed bytes of x:
+  // byte 4 k + i of the row is multiplied by byte 4 n + i of row k of x.
   template <int kSums, int kWeights, int kX>
   static void multiply_bytes() {
     const auto number = [](auto byte) { return static_cast<std::int32_t>(byte); };
@@ -112,8 +113,8 @@ class PlainTiles {
 
 #if POISE_HAS_AMX
 
-// Runs the instructions by the processor. (They are written out: the compiler's functions for them take literals only,
-// and do not declare that they read the whole of a configuration.)
+// Runs the instructions on the processor. (They are inline assembly: the compiler's functions for them accept only
+// literal tile numbers, and do not declare that they read the whole of a configuration.)
 class AmxTiles {
  public:
   POISE_AMX static void begin() {

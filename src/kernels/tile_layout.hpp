@@ -1,4 +1,5 @@
-// How the x of several tokens is laid out for a matrix unit (tiles.hpp), and how a stored type's weights become tiles.
+// Describes how the x of several tokens is laid out for a matrix unit (tiles.hpp), and converts stored weights to
+// tiles.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +11,15 @@
 
 namespace poise {
 
-// Columns of a panel of weights, at most: as many as leave half of the first cache to x, which goes by.
+// A panel of weights has at most this many columns. The other half of the first-level cache is for x.
 inline constexpr std::size_t kTileBlock = 256;                 // bfloat16 numbers
 inline constexpr std::size_t kTileCodeBlock = 2 * kTileBlock;  // codes
 
 // Describes how the x of some tokens is laid out for the products with a matrix.
 struct TileLayout {
   std::size_t columns = 0;
-  std::size_t parts = 0;   // bfloat16 numbers in a number; 0: integers
-  std::int32_t taken = 0;  // with integers: subtracted from each code
+  std::size_t parts = 0;   // bfloat16 numbers whose sum is a number; 0: x is integers
+  std::int32_t taken = 0;  // the number that is subtracted from each code, if x is integers
 
   bool operator==(const TileLayout&) const = default;
 
@@ -38,7 +39,8 @@ struct TileLayout {
   }
   // Returns the bytes of a group of tokens in a block. CodeFactors follow integers.
   std::size_t group_bytes(std::size_t b) const;
-  // Returns where a block of the g-th kTileTokens tokens begins. If `b` is the number of blocks, this is the end.
+  // Returns the byte offset of block b for the g-th group of kTileTokens tokens. If b is blocks(), returns the size of
+  // all.
   std::size_t place(std::size_t g, std::size_t b, std::size_t tokens) const {
     const std::size_t before = b == 0 ? 0 : b * groups(tokens) * group_bytes(0);
     if (b < blocks()) return before + g * group_bytes(b);
@@ -61,23 +63,23 @@ inline std::size_t TileLayout::group_bytes(std::size_t b) const {
 // the largest integer times 128, which no code exceeds after the subtraction.
 TileLayout make_tile_layout(const StoredRows& matrix);
 
-// Rounds codes of a part of rows, times their scales, to bfloat16: out [kTileRows, stride]. NaN stays NaN, and an
-// infinite scale makes its numbers NaN. Expands the part, whose codes, scales and mins are working memory. A count that
-// is only a multiple of 16 is rounded up; the function reads codes and scales up to there, whatever they are.
+// Decodes a part of rows and rounds the numbers to bfloat16: out [kTileRows, stride]. NaN stays NaN, and an infinite
+// scale makes its numbers NaN. The codes, scales and mins of `part` are working memory. If part.count is not a multiple
+// of 32, the function also reads and writes up to the next multiple; those numbers are undefined.
 void round_codes(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
                  std::size_t stride);
 
-// Turns the words of four bytes of kTileTokens tokens, which are `stride` bytes apart, into out [words, kTileTokens].
-// Requires: `words` is a multiple of 16.
+// Transposes words of four bytes: `tokens` [kTileTokens, words], whose rows are `stride` bytes apart, becomes out
+// [words, kTileTokens]. Requires: `words` is a multiple of 16.
 void store_tile_words(const void* tokens, std::size_t stride, std::size_t words, void* out);
 
-// Puts two rows of bfloat16 numbers side by side: the i-th kTileTokens of both go to out + i * step. Requires: `count`
-// is a multiple of kTileTokens.
+// Interleaves two rows of bfloat16 numbers: out + i * step gets the i-th kTileTokens numbers of both, in pairs.
+// Requires: `count` is a multiple of kTileTokens.
 void store_tile_pairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
                       std::size_t step);
 
-// Adds the products for sums of codes and integers of tokens, without the weights' scale. Adds them to sums [kTileRows,
-// kTileTokens], or to zero if they are the first.
+// Computes sums [kTileRows, kTileTokens] += scale * (256 * upper + lower + start), with the scale and start of each
+// token. If is_first, sets the sums instead. The scale of the weights is applied later.
 void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, bool is_first,
                    float* sums);
 

@@ -17,10 +17,10 @@ namespace poise::HWY_NAMESPACE {
 
 static_assert(kCodeRows == kTileRows && kTileTokens == 16);
 
-// A vector has at most as many numbers as columns share a scale, and as a tile has tokens.
+// A vector has at most 16 lanes: at least 16 columns share a scale, and a tile has 16 tokens.
 using Numbers = hn::CappedTag<float, 16>;
 
-// Holds the factor of a row's codes, and the number that a code of 0 stands for.
+// Holds the scale of a row's codes, and the number that a code of 0 stands for.
 struct Factors {
   hn::Vec<Numbers> scale;
   hn::Vec<Numbers> start;
@@ -30,9 +30,9 @@ struct Factors {
         start(hn::Set(Numbers(), part.mins[step * kTileRows + row])) {}
 };
 
-// Sets `mins` to the numbers that codes of 0 stand for. Lanes are rows.
+// Sets part.mins to the numbers that codes of 0 stand for. A lane is a row.
 void PrepareFactors(const CodePart& part, const CodeForm& form) {
-  // The upper half of this NaN's bits is NaN, too, after an addition for rounding.
+  // Rounding to bfloat16 adds to the bits of a number and keeps the upper half. This NaN then stays NaN.
   const auto nan = hn::Set(Numbers(), std::numeric_limits<float>::quiet_NaN());
   const auto quiet = [&](auto number) HWY_ATTR { return hn::IfThenElse(hn::Eq(number, number), number, nan); };
   const auto taken = hn::Set(Numbers(), static_cast<float>(-form.offset));
@@ -55,7 +55,7 @@ HWY_INLINE auto DecodeNumbers(const std::uint8_t* codes, const Factors& factors)
                     factors.start);
 }
 
-// Turns two vectors of codes, each with its factors, into bfloat16.
+// Decodes two vectors of codes, each with its own factors, and rounds them to bfloat16 with integer instructions.
 struct InWords {
   Factors first;
   Factors second;
@@ -84,7 +84,8 @@ struct ByProcessor {
   }
 };
 
-// Does so by a table of the numbers of codes below 16: the table of the second vector follows that of the first.
+// Does the same for codes below 16, by a table of their numbers. The table of the second vector follows that of the
+// first.
 struct ByTable {
   __m512i tables;
 
@@ -101,7 +102,7 @@ struct ByTable {
 };
 #endif
 
-// Rounds rows. Two vectors have the factors of one step, or of a step each.
+// Decodes and rounds all rows of a part, two vectors at a time: both belong to one step, or each to a step of its own.
 template <class How>
 void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
   const std::size_t pair = 2 * hn::Lanes(Numbers());
@@ -123,7 +124,7 @@ void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
 }
 
 #if HWY_TARGET <= HWY_AVX3
-// Does what RoundRows<ByTable>() does, for codes of four bits, which stay in their blocks.
+// Does what RoundRows<ByTable>() does, for codes of four bits, which it reads from the matrix's blocks.
 template <std::size_t kTogether>
 void RoundNibbles(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
                   std::size_t stride) {
@@ -139,7 +140,7 @@ void RoundNibbles(const StoredRows& matrix, const CodePart& part, const CodeForm
     if (part.between != nullptr && r % 4 == 0) part.between();
     const auto put = [&](std::size_t column, auto halves) HWY_ATTR {
       const Factors factors(part, column / 32, r);
-      // The table has sixteen numbers twice: bits above the lower four do not count.
+      // The table has the same sixteen numbers twice, so bits above the lower four of an index do not matter.
       _mm512_storeu_si512(out + column, _mm512_permutexvar_epi16(halves.raw, ByTable(factors, factors).tables));
     };
     const std::uint8_t* block = row;
@@ -177,7 +178,7 @@ void RoundCodes(const StoredRows& matrix, CodePart part, const CodeForm& form, s
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Returns four words of each of as many rows as fill a vector. The rows are four apart; strides are in words.
+// Returns a vector with four words from each of several rows, which are four rows apart. `stride` is in words.
 template <class D>
 HWY_INLINE hn::Vec<D> EveryFourthRow(D tag, const std::uint32_t* from, std::size_t stride) {
   if constexpr (hn::MaxLanes(D()) == 4) {
@@ -190,8 +191,8 @@ HWY_INLINE hn::Vec<D> EveryFourthRow(D tag, const std::uint32_t* from, std::size
 }
 #endif
 
-// Turns 16 rows of 16 words. Strides are in words. Rows of the output are written whole, one after the other.
-void TurnWords(const std::uint32_t* from, std::size_t stride, std::uint32_t* to, std::size_t to_stride) {
+// Transposes 16 rows of 16 words. Strides are in words.
+void TransposeWords(const std::uint32_t* from, std::size_t stride, std::uint32_t* to, std::size_t to_stride) {
 #if HWY_TARGET == HWY_SCALAR
   for (std::size_t r = 0; r < 16; ++r) {
     for (std::size_t c = 0; c < 16; ++c) to[c * to_stride + r] = from[r * stride + c];
@@ -211,8 +212,9 @@ void TurnWords(const std::uint32_t* from, std::size_t stride, std::uint32_t* to,
       const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(words, a2, a3));
       const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(words, a0, a1));
       const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(words, a2, a3));
-      const auto put = [&](auto turned, std::size_t i)
-                           HWY_ATTR { hn::StoreU(hn::BitCast(words, turned), words, to + (c + i) * to_stride + r); };
+      const auto put = [&](auto transposed, std::size_t i) HWY_ATTR {
+        hn::StoreU(hn::BitCast(words, transposed), words, to + (c + i) * to_stride + r);
+      };
       put(hn::InterleaveLower(pairs, low01, low23), 0);
       put(hn::InterleaveUpper(pairs, low01, low23), 1);
       put(hn::InterleaveLower(pairs, high01, high23), 2);
@@ -222,8 +224,8 @@ void TurnWords(const std::uint32_t* from, std::size_t stride, std::uint32_t* to,
 #endif
 }
 
-void PutTilePairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
-                  std::size_t step) {
+void StoreTilePairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
+                    std::size_t step) {
 #if HWY_TARGET == HWY_SCALAR
   for (std::size_t i = 0; i < count; ++i) {
     std::uint16_t* const to = out + i / kTileTokens * step + i % kTileTokens * 2;
@@ -243,7 +245,7 @@ void PutTilePairs(const std::uint16_t* first, const std::uint16_t* second, std::
 #endif
 }
 
-// Lanes are tokens, here and below.
+// A lane is a token, here and below.
 void AddCodeSums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, bool is_first,
                  float* sums) {
   const Numbers numbers;
@@ -253,7 +255,7 @@ void AddCodeSums(const std::int32_t* upper, const std::int32_t* lower, const Cod
     const auto scale = hn::LoadU(numbers, factors.scales + t);
     for (std::size_t r = 0; r < kTileRows; ++r) {
       const std::size_t at = r * kTileTokens + t;
-      // 32 bits hold the sum of all three; an overflow on the way does not matter.
+      // 32 bits hold the sum of all three; an overflow of a partial sum does no harm.
       const auto sum =
           hn::Add(hn::Add(hn::ShiftLeft<8>(hn::LoadU(integers, upper + at)), start), hn::LoadU(integers, lower + at));
       const auto before = is_first ? hn::Zero(numbers) : hn::LoadU(numbers, sums + at);
@@ -281,8 +283,8 @@ HWY_AFTER_NAMESPACE();
 namespace poise {
 
 HWY_EXPORT(RoundCodes);
-HWY_EXPORT(TurnWords);
-HWY_EXPORT(PutTilePairs);
+HWY_EXPORT(TransposeWords);
+HWY_EXPORT(StoreTilePairs);
 HWY_EXPORT(AddCodeSums);
 HWY_EXPORT(ScaleSums);
 
@@ -294,13 +296,13 @@ void round_codes(const StoredRows& matrix, const CodePart& part, const CodeForm&
 void store_tile_words(const void* tokens, std::size_t stride, std::size_t words, void* out) {
   const auto* const from = static_cast<const std::uint32_t*>(tokens);
   auto* const to = static_cast<std::uint32_t*>(out);
-  const auto turn = HWY_DYNAMIC_DISPATCH(TurnWords);
-  for (std::size_t i = 0; i < words; i += 16) turn(from + i, stride / 4, to + i * kTileTokens, kTileTokens);
+  const auto transpose = HWY_DYNAMIC_DISPATCH(TransposeWords);
+  for (std::size_t i = 0; i < words; i += 16) transpose(from + i, stride / 4, to + i * kTileTokens, kTileTokens);
 }
 
 void store_tile_pairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
                       std::size_t step) {
-  HWY_DYNAMIC_DISPATCH(PutTilePairs)(first, second, count, out, step);
+  HWY_DYNAMIC_DISPATCH(StoreTilePairs)(first, second, count, out, step);
 }
 
 void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, bool is_first,
@@ -312,17 +314,17 @@ void scale_sums(float scale, const float* added, float* sums) { HWY_DYNAMIC_DISP
 
 void store_sums(const float* sums, std::size_t rows, std::size_t tokens, float* y, std::size_t stride) {
   constexpr std::size_t kWords = 16;
-  const auto turn = HWY_DYNAMIC_DISPATCH(TurnWords);
+  const auto transpose = HWY_DYNAMIC_DISPATCH(TransposeWords);
   for (std::size_t r = 0; r < rows; r += kWords) {
     const auto* const from = reinterpret_cast<const std::uint32_t*>(sums + r * kTileTokens);
     if (tokens == kTileTokens && rows - r >= kWords) {
-      turn(from, kTileTokens, reinterpret_cast<std::uint32_t*>(y + r), stride);
+      transpose(from, kTileTokens, reinterpret_cast<std::uint32_t*>(y + r), stride);
       continue;
     }
-    float turned[kTileTokens * kWords];
-    turn(from, kTileTokens, reinterpret_cast<std::uint32_t*>(turned), kWords);
+    float transposed[kTileTokens * kWords];
+    transpose(from, kTileTokens, reinterpret_cast<std::uint32_t*>(transposed), kWords);
     for (std::size_t t = 0; t < tokens; ++t)
-      std::copy_n(turned + t * kWords, std::min(kWords, rows - r), y + t * stride + r);
+      std::copy_n(transposed + t * kWords, std::min(kWords, rows - r), y + t * stride + r);
   }
 }
 

@@ -1,4 +1,4 @@
-// Products of several tokens on a matrix unit.
+// Multiplies several tokens on a matrix unit.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -9,7 +9,7 @@
 namespace poise {
 namespace {
 
-// Strides from row to row in a panel: in numbers (or codes of a byte each), and in bytes.
+// The distance from a row of a panel to the next: in bfloat16 numbers, and in bytes (codes take a byte each).
 constexpr std::size_t kRowStride = find_tile_row_stride(kTileBlock);
 constexpr std::size_t kRowBytes = 2 * kRowStride;
 static_assert(kRowBytes > kTileCodeBlock && kTileBlock % CodePart::kLargestBlock == 0);
@@ -37,14 +37,15 @@ struct TileWeights {
   const TypeKernels& kernels;
   const CodeForm& panels;
   TileForm form;
-  std::size_t step;  // columns of a panel of codes that share a scale; 0: they become no panel
+  std::size_t step;  // columns that share a scale in a panel of codes; 0: no panels of codes
 };
 
-// Holds a block of the columns of kTileRows rows, as tiles.
+// Holds a block of columns of kTileRows rows, in the form for tiles.
 class TilePanel {
  public:
-  // Takes up to kTileRows rows from a column on. Missing rows keep old numbers: a row's sums depend on that row only.
-  void take(const TileWeights& weights, const IndexRange& rows, std::size_t column) {
+  // Loads a block of columns, which begins with `column`, of up to kTileRows rows. Missing rows keep old numbers, which
+  // does no harm: a row's sums depend on that row only.
+  void load(const TileWeights& weights, const IndexRange& rows, std::size_t column) {
     const std::size_t count = std::min(weights.block(), weights.matrix.columns - column);
     CodePart part = {rows.first,    rows.last,      column,       count,     count,
                      codes_.data(), scales_.data(), mins_.data(), kRowBytes, &keep_tiles_awake};
@@ -58,7 +59,7 @@ class TilePanel {
     }
     for (std::size_t r = rows.first; r < rows.last; ++r) {
       if (r % 4 == 0) keep_tiles_awake();
-      take_row(weights, r, r - rows.first, column, count);
+      load_row(weights, r, r - rows.first, column, count);
     }
   }
 
@@ -73,7 +74,7 @@ class TilePanel {
   }
   static void pad(std::uint16_t* row, std::size_t columns) { std::fill(row + columns, row + whole_tiles(columns), 0); }
 
-  void take_row(const TileWeights& weights, std::size_t row, std::size_t place, std::size_t column, std::size_t count) {
+  void load_row(const TileWeights& weights, std::size_t row, std::size_t place, std::size_t column, std::size_t count) {
     std::uint16_t* places[kMostTileParts];
     for (std::size_t p = 0; p < kMostTileParts; ++p) places[p] = parts_.data() + p * kNumbers + place * kRowStride;
     if (weights.kernels.split != nullptr) {
@@ -91,7 +92,6 @@ class TilePanel {
   AlignedVector<std::uint8_t> codes_ = AlignedVector<std::uint8_t>(kTileRows * kRowBytes);  // [kTileRows, kRowBytes]
   AlignedVector<std::uint16_t> parts_ =
       AlignedVector<std::uint16_t>(kMostTileParts * kNumbers);  // each [kTileRows, kRowStride]
-  // Has the scales of the codes.
   AlignedVector<float> scales_ = AlignedVector<float>(kTileRows * kTileCodeBlock / kLeastStep);
   AlignedVector<float> mins_ = AlignedVector<float>(kTileRows * kTileCodeBlock / kLeastStep);
 };
@@ -122,7 +122,8 @@ void add_number_products(const TilePanel& panel, const TileWeights& weights, con
   multiply_tiles(tiles, sums);
 }
 
-// Returns the addend of the sums of codes times their scale, for each token of a group.
+// Returns, for each token of a group, `min` times the sum of its x: a weight is (code - weights.offset()) * scale +
+// min.
 std::array<float, kTileTokens> compute_code_addends(const TileWeights& weights, const KernelInput::Tiles& in,
                                                     std::size_t g) {
   const StoredRows& matrix = weights.matrix;
@@ -135,7 +136,7 @@ std::array<float, kTileTokens> compute_code_addends(const TileWeights& weights, 
   return added;
 }
 
-// Multiplies some rows. A thread keeps its memory.
+// Multiplies rows on the matrix unit. Each thread has one, and reuses its memory.
 class TiledRows {
  public:
   static TiledRows& of_thread() {
@@ -151,7 +152,7 @@ class TiledRows {
   void multiply(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& in,
                 const Output& out) {
     const TileWeights weights(matrix);
-    const std::size_t together = count_tiled_rows(in.tokens);
+    const std::size_t together = choose_tiled_rows(in.tokens);
     const std::size_t groups = TileLayout::groups(in.tokens);
     sums_.resize(std::max(sums_.size(), together / kTileRows * groups * kTileSums));
     const TileScope scope;
@@ -166,7 +167,7 @@ class TiledRows {
     for (std::size_t b = 0; b < in.layout.blocks(); ++b) {
       for (std::size_t row = rows.first; row < rows.last; row += kTileRows) {
         const IndexRange of_panel = {row, std::min(row + kTileRows, rows.last)};
-        panel_.take(weights, of_panel, b * weights.block());
+        panel_.load(weights, of_panel, b * weights.block());
         prefetch_next(weights, rows, row, b);
         float* const sums = get_sums(row - rows.first, 0, groups);
         if (weights.are_codes()) {
@@ -187,9 +188,9 @@ class TiledRows {
     }
   }
 
-  // Prefetches the panel that comes after that of a row and a block of columns. The next rows come first; after the
-  // last rows that are taken together, their first rows come with the next columns; after the last columns, the rows
-  // that follow.
+  // Prefetches the panel that multiply_together() loads after the one of `row` and `block`. That is the panel of the
+  // next rows. After the last of `rows`, it has the first of them and the next block of columns; after the last block,
+  // it has the rows that follow `rows`.
   static void prefetch_next(const TileWeights& weights, const IndexRange& rows, std::size_t row, std::size_t block) {
     const StoredRows& matrix = weights.matrix;
     std::size_t column = block * weights.block();

@@ -29,9 +29,10 @@ struct TilePair {
 };
 constexpr std::array<TilePair, 6> kPairsOfThree = {{{0, 2}, {1, 1}, {2, 0}, {0, 1}, {1, 0}, {0, 0}}};
 
-// Multiplies bfloat16 numbers. Tiles 0 and 1 hold the sums of the upper and the lower rows with the first tokens, 2 and
-// 3 those with the next tokens (kWide). 4 and 5 hold weights of the upper and the lower rows, 6 and 7 x of both: four
-// loads for four products. A tile is loaded right before the first product that takes it.
+// Multiplies bfloat16 numbers. Tiles 0 and 1 hold the sums of the upper and the lower rows with the first group of
+// tokens; with kWide, tiles 2 and 3 hold those with the next group. Tiles 4 and 5 hold weights of the upper and the
+// lower rows, 6 and 7 the x of both groups: four loads for four products. A tile is loaded right before the first
+// product that reads it.
 template <class Unit, bool kWide>
 struct NumberTiles {
   const TileBlock& block;
@@ -96,7 +97,7 @@ struct NumberTiles {
       begin<3>(sums + block.group_step + lower_offset());
     }
   }
-  // Stores the sums, and begins those of the next tokens: a tile that is stored is loaded at once.
+  // Stores the sums, and begins those of the next tokens. Each tile is loaded again right after it is stored.
   POISE_AMX void end_sums(float* sums, const float* next) const {
     end<0>(sums, next, 0);
     if constexpr (kWide) end<2>(sums, next, block.group_step);
@@ -109,7 +110,7 @@ struct NumberTiles {
   POISE_AMX void add_one_part(const std::uint16_t* weights, const std::uint16_t* x) const {
     for (std::size_t i = 0; i < block.columns; i += kTileColumns) multiply(weights, x, i);
   }
-  // Adds the products of two parts of x, and one or two of weights.
+  // Adds the products of two parts of x with one or two parts of weights.
   POISE_AMX void add_two_parts() const {
     for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
       multiply(block.weights[0], block.x[1], i);
@@ -118,7 +119,7 @@ struct NumberTiles {
     }
   }
 
-  // Returns how many float32 the sums of the lower rows are after those of the upper rows.
+  // Returns the distance, in float32 numbers, from the sums of the upper rows to those of the lower rows.
   POISE_AMX std::size_t lower_offset() const { return kRowsOfTile * block.row_step; }
 
   template <int kTile>
@@ -153,8 +154,9 @@ void add_numbers(const TileBlock& block, float* sums) {
   if (pairs < block.groups) add_groups<Unit, false>(block, pairs, block.groups, sums);
 }
 
-// Multiplies codes with integers. Tiles 0 and 1 hold the sums of the upper and the lower rows with the upper bytes, 2
-// and 3 those with the lower bytes. 4 and 5 hold codes of the upper and the lower rows, 6 and 7 both bytes of x.
+// Multiplies codes by integers. Tiles 0 and 1 hold the sums of the upper and the lower rows with the upper bytes of x,
+// 2 and 3 those with the lower bytes. Tiles 4 and 5 hold codes of the upper and the lower rows, 6 and 7 the upper and
+// the lower bytes of x.
 template <class Unit>
 POISE_AMX void sum_codes(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums) {
   Unit::template clear<0>();
@@ -177,9 +179,9 @@ POISE_AMX void sum_codes(const CodeTiles& block, std::int32_t* upper_sums, std::
   Unit::template store<3>(lower_sums + kSumsOfTile, kBytesOfRow);
 }
 
-// Multiplies codes in the order for vectors. Tiles 0 and 1 hold the sums of both halves of the rows, 4 x of tokens, 6
-// and 7 codes of both halves; 2, 3 and 5 hold the same for the columns that follow. A product waits for the one before
-// it in its tile: two pairs take turns.
+// Multiplies codes in the order for vectors. Tiles 0 and 1 hold the sums of both halves of the rows, 4 the x of tokens,
+// 6 and 7 the codes of both halves. With kTwo, tiles 2, 3 and 5 hold the sums and x for the next columns. A product
+// waits for the previous one in the same tile, so two pairs of tiles take turns.
 template <class Unit, bool kTwo>
 POISE_AMX void sum_panel(const PanelTiles& panel, std::int32_t* sums) {
   Unit::template clear<0>();
@@ -244,7 +246,7 @@ bool system_grants_tiles() {
 
 constexpr std::size_t kFirstColumns = 2 * kTileBytes;
 
-// Returns the result of `multiply` by one unit.
+// Returns the sums that `multiply` computes on one unit.
 template <class Unit, class Sum, class Multiply>
 std::vector<Sum> compute_first_sums(Multiply&& multiply) {
   std::vector<Sum> sums(2 * kTileSums, Sum{3});
@@ -254,8 +256,8 @@ std::vector<Sum> compute_first_sums(Multiply&& multiply) {
   return sums;
 }
 
-// Compares both units for small whole numbers, with exact sums in any order.
-bool first_numbers_are_right() {
+// Returns true if both units have equal results for small whole numbers, whose sums are exact in any order.
+bool are_first_numbers_right() {
   const auto numbers = [](std::size_t count, unsigned step) {
     std::vector<std::uint16_t> bits(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -285,8 +287,8 @@ bool first_numbers_are_right() {
   return true;
 }
 
-// Compares both units for all bytes: those of codes have no sign.
-bool first_codes_are_right() {
+// Returns true if both units have equal results for all bytes; bytes of codes have no sign.
+bool are_first_codes_right() {
   std::vector<std::uint8_t> codes(kTileRows * kFirstColumns);
   std::vector<std::int8_t> x(2 * kTileTokens * kFirstColumns);
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i * 37);
@@ -309,7 +311,7 @@ bool first_codes_are_right() {
 }
 
 TileUnit find_best_tile_unit() {
-  return processor_has_tiles() && system_grants_tiles() && first_numbers_are_right() && first_codes_are_right()
+  return processor_has_tiles() && system_grants_tiles() && are_first_numbers_right() && are_first_codes_right()
              ? TileUnit::amx
              : TileUnit::none;
 }

@@ -1,11 +1,13 @@
-// Sums of products on the matrix unit of a processor: Intel's AMX, whose registers are tiles of 16 rows of 64 bytes.
+// Computes sums of products on the matrix unit of a processor: Intel's AMX, whose registers are tiles of 16 rows of 64
+// bytes.
 //
-// The unit multiplies bfloat16 numbers with sums in float32, and bytes with exact sums in 32 bits. Of a product, which
-// has rows of weights and x of tokens, weights are the first factor: a tile has a row of weights in each row, as files
-// have them. Tiles of x have four bytes of neighbouring columns side by side, then those of the next token.
+// The unit multiplies bfloat16 numbers with sums in float32, and bytes with exact sums in 32 bits. Weights are the
+// first factor of a product: each row of a tile is a piece of a row of weights, in the order of files. x is the second
+// factor: a row of a tile has four bytes (of neighbouring columns) of the first token, then four of the next token, and
+// so on.
 //
-// As bfloat16, a number is a sum of parts: the first is the number rounded to bfloat16, the next the remainder,
-// rounded, too. The largest error of a product, relative to it:
+// A number becomes a sum of bfloat16 numbers, its parts: the first is the number rounded to bfloat16, the next is the
+// remainder, rounded, and so on. The largest error of a product, relative to the product:
 //
 //   one part each          2^-7: each is rounded once, by 2^-8 at most; rms 0.16 % each
 //   one, two of x          2^-17 if the weight is a bfloat16 number, so that its part is exact
@@ -33,7 +35,7 @@ enum class TileUnit : std::uint8_t {
 };
 
 // Returns the unit for products of several tokens: amx if the processor has it, the system lets this process use it,
-// and first products came out right; else none. (The OS grants it once per process, permanently; signal stacks must
+// and its first products are right; else none. (The system grants it once per process, permanently; signal stacks must
 // then hold 8 KiB more.)
 TileUnit get_tile_unit();
 // Lets tests choose the unit. Requires: `amx` only if get_tile_unit() has returned it.
@@ -41,13 +43,13 @@ void choose_tile_unit(TileUnit unit);
 
 inline constexpr std::size_t kTileRows = 32;     // of weights, multiplied at once
 inline constexpr std::size_t kTileTokens = 16;   // of a tile
-inline constexpr std::size_t kTileColumns = 32;  // bfloat16 numbers in a row of a tile of weights
-inline constexpr std::size_t kTileBytes = 64;    // bytes in such a row
+inline constexpr std::size_t kTileColumns = 32;  // bfloat16 numbers in a row of a tile
+inline constexpr std::size_t kTileBytes = 64;    // bytes in a row of a tile
 inline constexpr std::size_t kMostTileParts = 3;
 inline constexpr std::size_t kTileSums = kTileRows * kTileTokens;  // of kTileRows rows and kTileTokens tokens
 
-// Returns the distance, in numbers, of rows that become tiles: rows a power of two apart would share lines of the
-// cache.
+// Returns the distance, in numbers, from a row of a panel to the next: rows a power of two apart would share lines of
+// the cache.
 constexpr std::size_t find_tile_row_stride(std::size_t columns) { return columns + kTileColumns; }
 
 // Prepares the unit for this thread, and releases it.
@@ -59,31 +61,32 @@ class TileScope {
   TileScope& operator=(const TileScope&) = delete;
 };
 
-// Refers to the parts of some numbers, one array for each; null for missing ones. Arrays begin at whole cache lines: a
-// tile's row that crossed lines would be read twice.
+// Refers to the parts of some numbers: an array for each, or null for a missing one. Arrays begin at cache lines: a
+// tile's row that crosses lines would be read twice.
 using TileParts = std::array<const std::uint16_t*, kMostTileParts>;
 
-// Refers to some columns, a multiple of kTileColumns, of kTileRows rows and of some tiles of tokens, as bfloat16.
+// Refers to a block of columns as bfloat16 parts: kTileRows rows of weights, and some groups of tokens.
 struct TileBlock {
-  TileParts weights = {};  // each [kTileRows, stride]
-  std::size_t stride = 0;  // numbers
-  TileParts x = {};        // each [columns / 2, kTileTokens, 2]. As many parts as of weights, or two if these have one
-  std::size_t groups = 1;  // of kTileTokens tokens
-  std::size_t step = 0;    // numbers from the x of a group to that of the next
-  std::size_t columns = 0;
-  bool is_first = false;  // there are no sums yet: the numbers in their place do not count
+  TileParts weights = {};   // each [kTileRows, stride]
+  std::size_t stride = 0;   // numbers
+  TileParts x = {};         // each [columns / 2, kTileTokens, 2]. As many parts as of weights, or two if these have one
+  std::size_t groups = 1;   // of kTileTokens tokens
+  std::size_t step = 0;     // numbers from the x of a group to that of the next
+  std::size_t columns = 0;  // a multiple of kTileColumns
+  bool is_first = false;    // the sums are set, not added to
   // The numbers from one row's sums to the next row's, and from one group's sums to the next group's.
   std::size_t row_step = kTileTokens;
   std::size_t group_step = kTileSums;
 };
 
-// Adds the products of a block to sums [groups, kTileRows, kTileTokens], whose steps may be others. Where there are
-// three parts, it sums their products separately first, the smallest before the others: rounding then costs no more
-// than for whole numbers. Requires: a TileScope of this thread; the default steps where three parts are added to sums.
+// Adds the products of a block to sums [groups, kTileRows, kTileTokens], at the steps of the block. Three parts have
+// six products for each number. These are summed for the block alone, the smallest first, so that rounding costs no
+// more than for whole numbers. Requires: this thread has a TileScope; the steps are the default if three parts are
+// added to sums.
 void multiply_tiles(const TileBlock& block, float* sums);
 
-// Refers to columns for one tile of tokens, as codes and as the upper and the lower bytes of integers. `columns` is a
-// multiple of kTileBytes.
+// Refers to a block of columns: codes of kTileRows rows, and the integers of one tile of tokens, split into upper and
+// lower bytes. `columns` is a multiple of kTileBytes.
 struct CodeTiles {
   const std::uint8_t* codes = nullptr;  // [kTileRows, stride]
   std::size_t stride = 0;
@@ -95,27 +98,26 @@ struct CodeTiles {
 // Computes sums of products with both bytes, each [kTileRows, kTileTokens]: exact where 32 bits hold them.
 void multiply_code_tiles(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums);
 
-// Refers to some columns of a panel of codes in the order for vectors (code_panel.hpp), and of integers of half as many
-// tokens as a tile has. Here x is the first factor: the upper bytes of all tokens, then the lower ones.
+// Refers to some columns of a panel of codes in the order for vectors (code_panel.hpp), and to the integers of
+// kTileTokens / 2 tokens. Here x is the first factor: the upper bytes of all tokens, then the lower bytes.
 struct PanelTiles {
   const std::uint8_t* codes = nullptr;  // [columns / 4, kTileRows, 4]
   const std::int8_t* x = nullptr;       // [kTileTokens, columns]
   std::size_t columns = 0;              // a multiple of kTileBytes
-  // The number of bytes from x to the x of the same number of columns after these, which have sums of their own. 0:
-  // there are none.
+  // The distance in bytes to the x of the next `columns` columns, which get sums of their own. 0: there are no more.
   std::size_t next = 0;
 };
 
-// Computes sums of products [1 or 2, 2, kTileTokens, kTileRows / 2]: those of the first half of the rows come first.
-// Exact where 32 bits hold them.
+// Computes sums of products [1 or 2, 2, kTileTokens, kTileRows / 2]; the first half of the rows comes first. They are
+// exact where 32 bits hold them.
 void multiply_panel_tiles(const PanelTiles& panel, std::int32_t* sums);
 
-// Keeps a matrix unit ready. Callers call it between products, every hundred cycles or so: a unit that waits longer
-// begins slowly, with a product in 75 cycles instead of 16. Changes no sums that are in use. Requires: a TileScope of
-// this thread.
+// Keeps a matrix unit ready. Callers call this between products, every hundred cycles or so: after a longer pause, a
+// product takes 75 cycles instead of 16. Does not change sums that are in use. Requires: this thread has a TileScope.
 void keep_tiles_awake();
 
-// Counts the instructions of a matrix unit that this thread has emulated (TileUnit::plain). A real unit runs as many.
+// Counts the instructions of a matrix unit that this thread has emulated (TileUnit::plain). A real unit would run the
+// same number.
 struct TileCounts {
   std::uint64_t loads = 0;
   std::uint64_t stores = 0;

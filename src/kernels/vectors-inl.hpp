@@ -1,4 +1,4 @@
-// Helpers of kernels, once for each kind of processor.
+// Functions that most kernels use, compiled for each kind of processor.
 #if defined(POISE_KERNELS_VECTORS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_VECTORS
 #undef POISE_KERNELS_VECTORS
@@ -30,23 +30,24 @@ HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
   return hn::Load(Floats(), buffer);
 }
 
-// Prefetches the bytes after the current four rows, as one run of memory: four rows at a time are too short for the
-// hardware prefetcher. It prefetches far ahead into the second-level cache, which allows more misses at once than the
-// first, and later into the first. Addresses after the last row are harmless.
+// Prefetches the bytes after the current four rows as one run of memory, because four rows at a time are too short for
+// the hardware prefetcher. It prefetches far ahead into the second-level cache, which allows more misses at once than
+// the first, and later into the first. Addresses after the last row do no harm.
 class NextRows {
  public:
   explicit HWY_INLINE NextRows(const std::uint8_t* rows) : NextRows(rows, kToSecondCache, kToFirstCache) {}
-  // Serves rows that are read together, not one after the other: prefetches the bytes `ahead` bytes behind them.
+  // Prefetches the bytes `ahead` bytes after those that are read, for callers that read several rows at the same time.
   HWY_INLINE NextRows(const std::uint8_t* rows, std::size_t ahead) : NextRows(rows, ahead, 0) {}
 
-  // Prefetches the counterpart of the first `read` bytes of the rows, which are being read.
+  // Prefetches the bytes that the caller reads after the first `read` bytes of these rows; `read` grows from call to
+  // call.
   HWY_INLINE void prefetch(std::size_t read) {
     for (; prefetched_ < read; prefetched_ += 64) {
       __builtin_prefetch(rows_ + second_ + prefetched_, 0, 2);
       hwy::Prefetch(rows_ + first_ + prefetched_);
     }
   }
-  // Does so for the next `bytes` bytes.
+  // Does the same after the caller has read `bytes` more bytes.
   HWY_INLINE void prefetch_more(std::size_t bytes) { prefetch(read_ += bytes); }
 
  private:
@@ -62,8 +63,8 @@ class NextRows {
   std::size_t read_;
 };
 
-// Returns the numbers whose bits are in `halves`. (On processors without the instruction, Highway 1.0.3 makes finite
-// numbers of infinities.)
+// Returns, as float32, the float16 numbers whose bits are in `halves`. (On processors without the instruction, Highway
+// 1.0.3 makes finite numbers of infinities.)
 template <class D, class V>
 HWY_INLINE hn::Vec<D> HalvesToFloats(D floats, V halves) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
@@ -80,8 +81,8 @@ HWY_INLINE hn::Vec<D> HalvesToFloats(D floats, V halves) {
 #endif
 }
 
-// Returns the upper halves of words, rounded to the nearest, or to the even one: float32 numbers as bfloat16. Requires:
-// none is NaN with only lower bits.
+// Rounds float32 numbers, given by their bits, to bfloat16: returns the upper half of each word, rounded to the
+// nearest, ties to even. Requires: a NaN has a fraction bit in its upper half.
 template <class D, class V>
 HWY_INLINE V NearestUpperHalf(D words, V word) {
   const auto odd = hn::And(hn::ShiftRight<16>(word), hn::Set(words, 1));
@@ -89,8 +90,8 @@ HWY_INLINE V NearestUpperHalf(D words, V word) {
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-// Returns two vectors of float32 numbers as bfloat16. Numbers below the normal range become zero. (Highway has no name
-// for the instruction.) Requires: has_bfloat16().
+// Rounds two vectors of float32 numbers to bfloat16. Numbers below the normal range become zero. (Highway does not
+// offer the instruction.) Requires: has_bfloat16().
 HWY_INLINE hn::Vec512<std::uint16_t> RoundTwo(hn::Vec512<float> first, hn::Vec512<float> second) {
   hn::Vec512<std::uint16_t> halves;
   asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves.raw) : "v"(first.raw), "v"(second.raw));
@@ -98,9 +99,9 @@ HWY_INLINE hn::Vec512<std::uint16_t> RoundTwo(hn::Vec512<float> first, hn::Vec51
 }
 #endif
 
-constexpr std::size_t kFewTogether = 4;  // tokens
+constexpr std::size_t kFewTogether = 4;  // tokens by which a loaded weight is multiplied
 
-// Returns how many of four rows are taken together, so that the sums of some tokens stay in registers.
+// Returns how many of four rows are multiplied at once, so that their sums for `tokens` tokens stay in registers.
 constexpr std::size_t RowsTogether(std::size_t tokens) {
 #if HWY_TARGET <= HWY_AVX3
   constexpr std::size_t kMostSums = 16;  // half of the 32 registers
@@ -123,8 +124,8 @@ HWY_INLINE float Sum(V lanes) {
   return hn::GetLane(hn::SumOfLanes(Floats(), lanes));
 }
 
-// Holds four sums: the products of four rows. (The compiler generates implicit constructors without a target
-// processor.)
+// Holds four sums, one for each of four rows. (The constructors are written out, because the compiler would generate
+// them without the target's instructions.)
 struct FourSums {
 #if HWY_TARGET == HWY_SCALAR
   float lanes[4];
@@ -177,7 +178,7 @@ struct FourSums {
     return of(tag, rows[0], rows[1], rows[2], rows[3]);
   }
 
-  // Stores the first `count` sums alone, if these are fewer than four.
+  // Stores the first `count` sums, or all four if `count` is larger.
   HWY_INLINE void store(float* to, std::size_t count) const {
     if (count >= 4) return store(to);
     float buffer[4];

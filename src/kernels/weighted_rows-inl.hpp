@@ -1,4 +1,4 @@
-// Weighted sums of rows for several queries at once, whatever the rows are stored as.
+// Computes weighted sums of rows for several queries at once, for any type in which rows are stored.
 #if defined(POISE_KERNELS_WEIGHTED_ROWS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_WEIGHTED_ROWS
 #undef POISE_KERNELS_WEIGHTED_ROWS
@@ -20,13 +20,13 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET <= HWY_AVX3
-constexpr bool kManyRegisters = true;  // 32: 16 sums and what they are made of
+constexpr bool kManyRegisters = true;  // 32 registers hold 16 sums and their factors
 #else
 constexpr bool kManyRegisters = false;
 #endif
 
-// Calls f for groups of queries, with their number as a constant: of eight if there are registers for them, of four,
-// then of two and of one.
+// Calls f(q, n) for groups of n queries that begin with query q. n is a compile-time constant: 8 if there are registers
+// for 8, then 4, 2 and 1.
 template <typename F>
 HWY_INLINE void ForQueries(std::size_t count, const F& f) {
   static_assert(kQueriesTogether == 8);
@@ -42,11 +42,11 @@ HWY_INLINE void ForQueries(std::size_t count, const F& f) {
   if (q < count) f(q, std::integral_constant<std::size_t, 1>());
 }
 
-// Prefetches a block step by step while the caller computes with another one: into the second cache, which waits for
-// more lines at once than the first.
+// Prefetches a block step by step while the caller computes with another one. It prefetches into the second-level
+// cache, which can wait for more lines at once than the first.
 class BlockAhead {
  public:
-  BlockAhead() = default;  // nothing
+  BlockAhead() = default;  // prefetches no bytes
   // Requires: there are steps, or no bytes.
   BlockAhead(const std::byte* block, std::size_t bytes, std::size_t steps)
       : block_(block), step_(bytes == 0 ? 0 : (bytes + steps - 1) / steps) {}
@@ -61,8 +61,8 @@ class BlockAhead {
   std::size_t step_ = 0;
 };
 
-// Loads rows of float32 numbers. `load` gives a vector of row i from column `at` on, `load_tail` the last numbers of
-// the row, padded with zeros.
+// Loads rows of float32 numbers. load() returns a vector of row i from column `at` on; load_tail() returns the last
+// numbers of the row, padded with zeros.
 struct FloatValues {
   const float* data;
   std::size_t stride;
@@ -73,7 +73,8 @@ struct FloatValues {
   }
 };
 
-// Adds to vectors of each of kCount results; `weights` and `out` belong to the first.
+// Adds the weighted rows to kVectors vectors, from column `at` on, of the results of kCount queries. `weights` and
+// `out` belong to the first query.
 template <std::size_t kCount, std::size_t kVectors, typename Values>
 HWY_INLINE void AddToVectors(const FloatRows& weights, const Values& values, std::size_t rows, std::size_t size,
                              std::size_t at, const BlockAhead& ahead, float* out) {
@@ -97,7 +98,7 @@ HWY_INLINE void AddToVectors(const FloatRows& weights, const Values& values, std
   }
 }
 
-// Adds to the last numbers of one result, which do not fill a vector.
+// Adds the weighted rows to the last `count` numbers of one result, which do not fill a vector.
 template <typename Values>
 HWY_INLINE void AddToTail(const float* weights, const Values& values, std::size_t rows, std::size_t count,
                           std::size_t at, float* out) {

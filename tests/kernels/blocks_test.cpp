@@ -260,7 +260,7 @@ TEST_P(BlockProducts, TakeXInAsManyBitsAsTheirCodesDeserve) {
     if (type.decode == nullptr) continue;
     const StoredRows matrix = {.storage = Storage::blocks, .columns = 2 * type.elements, .blocks = &type};
     const bool eight_bits = type.name == "q8_0" || type.name == "q8_k";
-    if (!takes_integers(matrix)) continue;
+    if (!has_integer_product(matrix)) continue;
     EXPECT_EQ(KernelInput(matrix, 1).form(), eight_bits ? KernelInput::Form::words : KernelInput::Form::bytes)
         << type.name;
   }

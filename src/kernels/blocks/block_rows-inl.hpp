@@ -1,5 +1,5 @@
-// Rows of ggml's blocks in vectors: the factors of four rows, codes of few bits, and their products with x of 8 bits.
-// Sixteen bytes of a vector belong to one row; a vector has one, two or four rows.
+// Loads rows of ggml's blocks into vectors: the factors of four rows, and codes of few bits. Multiplies codes by x of 8
+// bits. Sixteen bytes of a vector belong to one row; a vector has one, two or four rows.
 #if defined(POISE_KERNELS_BLOCK_ROWS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_BLOCK_ROWS
 #undef POISE_KERNELS_BLOCK_ROWS
@@ -34,7 +34,7 @@ using FourWords = hn::FixedTag<std::uint32_t, 4>;
 constexpr std::size_t kRowsOfVector = hn::MaxLanes(CodeTag()) / 16;
 constexpr std::size_t kVectors = 4 / kRowsOfVector;
 
-// Returns a float16 number of each row.
+// Returns the float16 number at byte `at` of each row, as float32.
 HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at) {
   std::uint64_t halves = 0;
   for (std::size_t r = 0; r < 4; ++r) {
@@ -46,7 +46,7 @@ HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at
                                                   hn::Set(hn::FixedTag<std::uint64_t, 1>(), halves)));
 }
 
-// Returns sixteen bytes of each row in a vector.
+// Returns a vector with the sixteen bytes from byte `at` on of each row.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadRows(D tag, const Bytes* rows, std::size_t at) {
   if constexpr (hn::MaxLanes(D()) == 16) {
@@ -57,8 +57,8 @@ HWY_INLINE hn::Vec<D> LoadRows(D tag, const Bytes* rows, std::size_t at) {
   }
 }
 
-// Calls put(tag, i, numbers) with a float16 number of each row, of `count` blocks that begin at `at` and are `stride`
-// bytes apart: those of block i, in a vector of eight of the next one, too.
+// Reads a float16 number of each row from each of `count` blocks: that of block i is at byte at + i * stride. Calls
+// put(tag, i, numbers) with the four numbers of block i, or with the eight numbers of blocks i and i + 1.
 template <class Put>
 HWY_INLINE void ForHalves(const Bytes (&rows)[4], std::size_t at, std::size_t stride, std::size_t count, Put put) {
   std::size_t i = 0;
@@ -84,11 +84,11 @@ HWY_INLINE void ForHalves(const Bytes (&rows)[4], std::size_t at, std::size_t st
   for (; i < count; ++i, at += stride) put(FourFloats(), i, FourHalves(rows, at));
 }
 
-// Holds sixteen bytes of each row, turned: word r of the i-th vector is word i of row r.
-struct TurnedWords {
+// Holds sixteen bytes of each row, transposed: word r of the i-th vector is word i of row r.
+struct TransposedWords {
   hn::Vec<FourWords> words[4];
 
-  HWY_INLINE TurnedWords(const Bytes (&rows)[4], std::size_t at) {
+  HWY_INLINE TransposedWords(const Bytes (&rows)[4], std::size_t at) {
     const FourWords tag;
     const hn::Repartition<std::uint64_t, FourWords> pairs;
     const auto load = [&](std::size_t r)
@@ -104,8 +104,8 @@ struct TurnedWords {
   }
 };
 
-// Calls put(which, tag, i, numbers) for four rows. The numbers are factors[r] times the i-th byte of word r, a number
-// of at most 8 bits and a sign; a vector of eight has those of byte i + 1, too.
+// Calls put(which, tag, i, numbers) for four rows. Number r is factors[r] times the i-th byte of word r, which is
+// signed. A vector of eight numbers has those of byte i + 1, too.
 template <class Put>
 HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Put put) {
   using Zero = std::integral_constant<int, 0>;
@@ -114,15 +114,15 @@ HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors
   const hn::FixedTag<float, 8> eight;
   const hn::FixedTag<std::uint8_t, 16> all;
   const hn::FixedTag<std::int8_t, 8> half;
-  alignas(16) static constexpr std::uint8_t kTurned[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
-  const auto turned = hn::BitCast(hn::FixedTag<std::int8_t, 16>(),
-                                  hn::TableLookupBytes(hn::BitCast(all, bytes), hn::Load(all, kTurned)));
+  alignas(16) static constexpr std::uint8_t kTransposed[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+  const auto transposed = hn::BitCast(hn::FixedTag<std::int8_t, 16>(),
+                                      hn::TableLookupBytes(hn::BitCast(all, bytes), hn::Load(all, kTransposed)));
   const auto twice = hn::Combine(eight, factors, factors);
   const auto numbers = [&](auto eight_bytes) HWY_ATTR {
     return hn::Mul(twice, hn::ConvertTo(eight, hn::PromoteTo(hn::FixedTag<std::int32_t, 8>(), eight_bytes)));
   };
-  put(Zero(), eight, 0, numbers(hn::LowerHalf(half, turned)));
-  put(One(), eight, 2, numbers(hn::UpperHalf(half, turned)));
+  put(Zero(), eight, 0, numbers(hn::LowerHalf(half, transposed)));
+  put(One(), eight, 2, numbers(hn::UpperHalf(half, transposed)));
 #else
   const hn::RebindToSigned<FourWords> integers;
   const auto signed_bytes = hn::BitCast(integers, bytes);
@@ -138,21 +138,20 @@ HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors
 
 // Passes the scales of groups `at` to at + 3 to the sink, as ScaleBytes() computes them.
 template <class Sink>
-HWY_INLINE void PutScales(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
+HWY_INLINE void PassScales(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
   ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
     out.template scale<decltype(which)::value>(floats, at + i, numbers);
   });
 }
 // Does the same for the minimums of these groups.
 template <class Sink>
-HWY_INLINE void PutMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
+HWY_INLINE void PassMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
   ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
     out.template min<decltype(which)::value>(floats, at + i, numbers);
   });
 }
 
-// Names scales [first, first + count) of rows [row, row + 4). Row last - 1 stands in where rows from `last` on would
-// be.
+// Names scales [first, first + count) of rows [row, row + 4). Row last - 1 replaces rows from `last` on.
 struct ScalesApart {
   std::size_t row;
   std::size_t last;
@@ -164,7 +163,8 @@ struct ScalesApart {
 HWY_INLINE Codes LowHalf(Codes codes) { return hn::And(codes, hn::Set(CodeTag(), 15)); }
 HWY_INLINE Codes HighHalf(Codes codes) { return hn::ShiftRight<4>(codes); }
 
-// Multiplies 32 codes of four bits, which have one scale. A byte has two: the even column has the low half.
+// Multiplies 32 codes of four bits, which have one scale. A byte has two codes: that of the even column is the low
+// half.
 template <class Into>
 HWY_INLINE void MultiplyNibblePairs(Into& sums, Codes pairs) {
   const Codes low = LowHalf(pairs);
@@ -172,8 +172,8 @@ HWY_INLINE void MultiplyNibblePairs(Into& sums, Codes pairs) {
   sums.multiply32(hn::InterleaveLower(CodeTag(), low, high), hn::InterleaveUpper(CodeTag(), low, high), 0);
 }
 
-// Returns the bits of `mask` in each byte shifted by kBits, to the left if that is positive. Requires: they stay within
-// the byte.
+// Returns the bits of `mask` in each byte, shifted by kBits: to the left if kBits is positive, else to the right.
+// Requires: the bits stay within the byte.
 template <int kBits>
 HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
   const hn::Repartition<std::uint16_t, CodeTag> words;
@@ -183,8 +183,8 @@ HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
   if constexpr (kBits < 0) return hn::BitCast(CodeTag(), hn::ShiftRight<-kBits>(hn::BitCast(words, bits)));
 }
 
-// Returns 0xff in byte i of sixteen where bit i of two bytes is 1. Of the sixteen bytes of a row, these are bytes
-// kFirst and kSecond.
+// Spreads 16 bits of each row over 16 bytes: byte i is 0xff if bit i is 1, else 0. Bits 0 to 7 are in byte kFirst of
+// the row's sixteen bytes, bits 8 to 15 in byte kSecond.
 template <std::uint8_t kFirst, std::uint8_t kSecond>
 HWY_INLINE Codes SpreadBits(Codes bytes) {
   alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,
@@ -200,7 +200,7 @@ HWY_INLINE Codes SpreadBits(Codes bytes) {
 HWY_INLINE hn::Vec128<std::int16_t> MultiplyPairs(hn::Vec128<std::uint8_t> codes, hn::Vec128<std::int8_t> x) {
   return hn::Vec128<std::int16_t>{_mm_maddubs_epi16(codes.raw, x.raw)};
 }
-HWY_INLINE hn::Vec128<std::int8_t> TakeSigns(hn::Vec128<std::int8_t> x, hn::Vec128<std::int8_t> numbers) {
+HWY_INLINE hn::Vec128<std::int8_t> ChangeSigns(hn::Vec128<std::int8_t> x, hn::Vec128<std::int8_t> numbers) {
   return hn::Vec128<std::int8_t>{_mm_sign_epi8(x.raw, numbers.raw)};
 }
 #endif
@@ -208,7 +208,7 @@ HWY_INLINE hn::Vec128<std::int8_t> TakeSigns(hn::Vec128<std::int8_t> x, hn::Vec1
 HWY_INLINE hn::Vec256<std::int16_t> MultiplyPairs(hn::Vec256<std::uint8_t> codes, hn::Vec256<std::int8_t> x) {
   return hn::Vec256<std::int16_t>{_mm256_maddubs_epi16(codes.raw, x.raw)};
 }
-HWY_INLINE hn::Vec256<std::int8_t> TakeSigns(hn::Vec256<std::int8_t> x, hn::Vec256<std::int8_t> numbers) {
+HWY_INLINE hn::Vec256<std::int8_t> ChangeSigns(hn::Vec256<std::int8_t> x, hn::Vec256<std::int8_t> numbers) {
   return hn::Vec256<std::int8_t>{_mm256_sign_epi8(x.raw, numbers.raw)};
 }
 #endif
@@ -218,9 +218,9 @@ HWY_INLINE hn::Vec512<std::int16_t> MultiplyPairs(hn::Vec512<std::uint8_t> codes
 }
 #endif
 
-// Returns the products of unsigned codes and signed x of 8 bits, where those of two columns are added. Requires: these
-// come to 32767 at most.
-HWY_INLINE hn::Vec<CodeWords> PairProducts(Codes codes, hn::Vec<CodeSigned> x) {
+// Multiplies unsigned codes by signed x of 8 bits, and adds the products of two neighbouring columns. Requires: the
+// magnitude of such a sum is at most 32767.
+HWY_INLINE hn::Vec<CodeWords> MultiplyAddPairs(Codes codes, hn::Vec<CodeSigned> x) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
   return MultiplyPairs(codes, x);
 #else
@@ -231,10 +231,11 @@ HWY_INLINE hn::Vec<CodeWords> PairProducts(Codes codes, hn::Vec<CodeSigned> x) {
 #endif
 }
 
-// Returns x with its sign changed where a number is below 0; any x where it is 0. Requires: x is more than -128.
-HWY_INLINE hn::Vec<CodeSigned> WithSigns(hn::Vec<CodeSigned> x, hn::Vec<CodeSigned> numbers) {
+// Returns x with its sign changed where the number is below 0. Where the number is 0, the result may be x or 0.
+// Requires: x is more than -128.
+HWY_INLINE hn::Vec<CodeSigned> ApplySigns(hn::Vec<CodeSigned> x, hn::Vec<CodeSigned> numbers) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3 && HWY_TARGET > HWY_AVX3
-  return TakeSigns(x, numbers);
+  return ChangeSigns(x, numbers);
 #else
   const auto minus = hn::VecFromMask(CodeSigned(), hn::Lt(numbers, hn::Zero(CodeSigned())));
   return hn::Sub(hn::Xor(x, minus), minus);
@@ -242,7 +243,7 @@ HWY_INLINE hn::Vec<CodeSigned> WithSigns(hn::Vec<CodeSigned> x, hn::Vec<CodeSign
 }
 
 // Returns sums of neighbours: of words 0 and 1, of words 2 and 3 and so on, in any order.
-HWY_INLINE hn::Vec<CodeInts> SumsOfPairs(hn::Vec<CodeWords> words) {
+HWY_INLINE hn::Vec<CodeInts> SumPairs(hn::Vec<CodeWords> words) {
   auto odd = hn::Zero(CodeInts());
   const auto even =
       hn::ReorderWidenMulAccumulate(CodeInts(), words, hn::Set(CodeWords(), 1), hn::Zero(CodeInts()), odd);
@@ -250,7 +251,7 @@ HWY_INLINE hn::Vec<CodeInts> SumsOfPairs(hn::Vec<CodeWords> words) {
 }
 
 // Returns sums of products of neighbours: of words 0 and 1, of words 2 and 3 and so on.
-HWY_INLINE hn::Vec<CodeInts> NeighbourProducts(hn::Vec<CodeWords> a, hn::Vec<CodeWords> b) {
+HWY_INLINE hn::Vec<CodeInts> MultiplyAddNeighbours(hn::Vec<CodeWords> a, hn::Vec<CodeWords> b) {
 #if HWY_ARCH_X86
   auto none = hn::Zero(CodeInts());
   return hn::ReorderWidenMulAccumulate(CodeInts(), a, b, hn::Zero(CodeInts()),

@@ -1,6 +1,6 @@
-// Products with IQ4_NL, IQ4_XS, MXFP4, NVFP4: codes of four bits that name one of sixteen numbers.
-// codec/blocks/codebooks.cpp has the layouts. The file also multiplies with MX numbers of four bits, which have their
-// codes in one place and their scales in another.
+// Multiplies by IQ4_NL, IQ4_XS, MXFP4 and NVFP4: codes of four bits that are indices into a table of sixteen numbers.
+// codec/blocks/codebooks.cpp has the layouts. The file also multiplies by MX numbers of four bits, whose codes and
+// scales are in two arrays.
 #include <algorithm>
 #include <limits>
 
@@ -17,8 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// A scale is half of E8M0's value, since the numbers are twice E2M1's. (ggml's blocks have a number for 255, which is
-// NaN here.)
+// Maps a code of E8M0 to a scale: half of its value, since the numbers of the table are twice those of E2M1. (Code 255
+// is a number in ggml's blocks; here it is NaN.)
 constexpr auto kMxScaleOf = [] {
   std::array<float, 256> scales{};
   for (unsigned code = 0; code < 255; ++code) scales[code] = decode_mxfp4_scale(code);
@@ -51,7 +51,8 @@ HWY_INLINE void DecodeMxGroup(Bytes pairs, float factor, float* out) {
 }
 #endif
 
-// A byte has two codes of a row, the even element in the low half; a scale belongs to 32 of them.
+// Decodes MX numbers of four bits. A byte has two codes of a row, the even element in the low half; 32 codes share a
+// scale.
 void DecodeMx4(const StoredRows& matrix, const DecodedPart& part) {
   const std::size_t groups = matrix.columns / 32;
   for (std::size_t r = part.first; r < part.last; ++r) {
@@ -78,25 +79,26 @@ void DecodeMx4(const StoredRows& matrix, const DecodedPart& part) {
 
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup, int kTaken>
 struct NamedNumbers : CodeBlock<kBlockElements, kBlockBytes, kGroup, false, kTaken> {
-  static HWY_INLINE Codes named(const std::array<std::int8_t, 16>& book, Codes codes) {
+  static HWY_INLINE Codes look_up(const std::array<std::int8_t, 16>& book, Codes codes) {
     return hn::TableLookupBytes(hn::LoadDup128(CodeTag(), reinterpret_cast<const std::uint8_t*>(book.data())), codes);
   }
 };
 
-// Multiplies 32 numbers with one scale: the low halves of 16 bytes index the first, the high halves the others.
+// Multiplies 32 numbers that share a scale: the low halves of 16 bytes are the first 16 codes, the high halves the
+// others.
 template <std::size_t kBlockElements, std::size_t kBlockBytes>
 struct Iq4Numbers : NamedNumbers<kBlockElements, kBlockBytes, 32, 0> {
   template <class Into>
   static HWY_INLINE void multiply_pairs(Into& sums, Codes pairs, std::size_t group) {
-    sums.multiply_signed32(Iq4Numbers::named(kIq4Numbers, LowHalf(pairs)),
-                           Iq4Numbers::named(kIq4Numbers, HighHalf(pairs)), group);
+    sums.multiply_signed32(Iq4Numbers::look_up(kIq4Numbers, LowHalf(pairs)),
+                           Iq4Numbers::look_up(kIq4Numbers, HighHalf(pairs)), group);
   }
 };
 
 // Adds twelve to FP4 numbers, so that none is negative.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup>
 struct Fp4Numbers : NamedNumbers<kBlockElements, kBlockBytes, kGroup, 12> {
-  static HWY_INLINE Codes raised(Codes codes) { return Fp4Numbers::named(kRaised, codes); }
+  static HWY_INLINE Codes look_up_raised(Codes codes) { return Fp4Numbers::look_up(kRaised, codes); }
 
  private:
   static constexpr auto kRaised = [] {
@@ -122,8 +124,8 @@ struct Iq4_XsType : Iq4Numbers<256, 136> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
-      const TurnedWords all(rows, start);
-      // Bits 2 i and 2 i + 1 are the highest of scale i.
+      const TransposedWords all(rows, start);
+      // Bits 2 i and 2 i + 1 of `high` are the highest two bits of scale i.
       const auto high = hn::ShiftRight<16>(all.words[0]);
       const auto low = all.words[1];
       const auto factor = FourHalves(rows, start);
@@ -167,7 +169,7 @@ struct Mxfp4Type : Fp4Numbers<32, 17, 32> {
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
     const Codes pairs = sums.load(1);
-    sums.multiply32(raised(LowHalf(pairs)), raised(HighHalf(pairs)), 0);
+    sums.multiply32(look_up_raised(LowHalf(pairs)), look_up_raised(HighHalf(pairs)), 0);
   }
 };
 
@@ -188,8 +190,8 @@ struct Nvfp4Type : Fp4Numbers<64, 36, 16> {
       const Codes pairs = sums.load(4 + 16 * i);
       const auto low = hn::BitCast(eights, LowHalf(pairs));
       const auto high = hn::BitCast(eights, HighHalf(pairs));
-      sums.multiply16(raised(hn::BitCast(CodeTag(), hn::InterleaveLower(eights, low, high))), 2 * i);
-      sums.multiply16(raised(hn::BitCast(CodeTag(), hn::InterleaveUpper(eights, low, high))), 2 * i + 1);
+      sums.multiply16(look_up_raised(hn::BitCast(CodeTag(), hn::InterleaveLower(eights, low, high))), 2 * i);
+      sums.multiply16(look_up_raised(hn::BitCast(CodeTag(), hn::InterleaveUpper(eights, low, high))), 2 * i + 1);
     }
   }
 
@@ -219,8 +221,8 @@ struct Mx4Type : Fp4Numbers<32, 16, 32> {
     const Codes pairs = sums.load(0);
     const Codes low = LowHalf(pairs);
     const Codes high = HighHalf(pairs);
-    sums.multiply32(raised(hn::InterleaveLower(CodeTag(), low, high)),
-                    raised(hn::InterleaveUpper(CodeTag(), low, high)), 0);
+    sums.multiply32(look_up_raised(hn::InterleaveLower(CodeTag(), low, high)),
+                    look_up_raised(hn::InterleaveUpper(CodeTag(), low, high)), 0);
   }
 };
 

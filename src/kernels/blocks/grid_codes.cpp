@@ -1,5 +1,6 @@
-// Products with IQ1_S to IQ3_S: codes that name points of a grid, the coordinates of eight or four neighbours. Points
-// are fetched one by one; signs and scales are computed in vectors. codec/blocks/grid_codes.cpp has the layouts.
+// Multiplies by IQ1_S to IQ3_S: a code is an index into a table (the grid) whose entries, the points, are the
+// coordinates of eight or four neighbouring weights. Points are loaded one by one; signs and scales are computed in
+// vectors. codec/blocks/grid_codes.cpp has the layouts.
 #include "codec/blocks/grids.hpp"
 #include "kernels/product_kernels.hpp"
 
@@ -16,24 +17,25 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Describes a block of 256 codes.
+// Describes a block of 256 weights.
 template <std::size_t kBlockBytes, std::size_t kGroup>
 struct GridBlock : CodeBlock<256, kBlockBytes, kGroup> {
   // Passes eight scales to the sink: factor * (2 * half + 1) for each half (four bits) of four bytes.
   template <class Sink>
-  static HWY_INLINE void put_odd_halves(FourBytesEach bytes, hn::Vec<FourFloats> factor, Sink& out, std::size_t at) {
-    PutScales(Odd(HalvesOfBytes(bytes)), factor, out, at);
-    PutScales(Odd(HalvesOfBytes(hn::ShiftRight<16>(bytes))), factor, out, at + 4);
+  static HWY_INLINE void pass_odd_halves(FourBytesEach bytes, hn::Vec<FourFloats> factor, Sink& out, std::size_t at) {
+    PassScales(Odd(HalvesOfBytes(bytes)), factor, out, at);
+    PassScales(Odd(HalvesOfBytes(hn::ShiftRight<16>(bytes))), factor, out, at + 4);
   }
 };
 
-// Returns the products of points and x, in pairs; `minus` is 0xff for negative coordinates.
-HWY_INLINE hn::Vec<CodeWords> PairsWithSigns(hn::Vec<CodeSigned> x, Codes points, Codes minus) {
+// Multiplies the coordinates of points by x, and adds the products of neighbouring columns; `minus` is 0xff for
+// negative coordinates.
+HWY_INLINE hn::Vec<CodeWords> MultiplyWithSigns(hn::Vec<CodeSigned> x, Codes points, Codes minus) {
   const auto sign = hn::BitCast(CodeSigned(), minus);
-  return PairProducts(points, hn::Sub(hn::Xor(x, sign), sign));
+  return MultiplyAddPairs(points, hn::Sub(hn::Xor(x, sign), sign));
 }
 
-// Describes a block of 256 codes with a float16 number at its start, and odd integers as scales.
+// Describes a block of 256 weights with a float16 number at its start, and odd integers as scales.
 template <std::size_t kBlockBytes>
 struct OddScales {
   template <std::size_t kTokens>
@@ -46,14 +48,14 @@ struct OddScales {
   // Returns twice each byte, plus 1.
   static HWY_INLINE Codes odd(Codes bytes) { return hn::Or(hn::Add(bytes, bytes), hn::Set(CodeTag(), 1)); }
 
-  // Adds 32 columns of the kAt-th group. Bytes kSigns and the next three have the signs.
+  // Adds the products of the 32 columns of group kAt. Bytes kSigns to kSigns + 3 of `signs` have the signs.
   template <std::size_t kAt, std::uint8_t kSigns, class Into>
   static HWY_INLINE void add32(Into& sums, Codes first, Codes second, Codes signs) {
     const Codes minus = SpreadBits<kSigns, kSigns + 1>(signs);
     const Codes next_minus = SpreadBits<kSigns + 2, kSigns + 3>(signs);
     sums.template add32<kAt>([&](std::size_t t) HWY_ATTR {
-      return hn::Add(PairsWithSigns(sums.x_of(t, 2 * kAt), first, minus),
-                     PairsWithSigns(sums.x_of(t, 2 * kAt + 1), second, next_minus));
+      return hn::Add(MultiplyWithSigns(sums.x_of(t, 2 * kAt), first, minus),
+                     MultiplyWithSigns(sums.x_of(t, 2 * kAt + 1), second, next_minus));
     });
   }
 };
@@ -61,7 +63,7 @@ struct OddScales {
 struct Iq2_XxsType : OddScales<66> {
   static constexpr float kUnit = 0.125F;
 
-  // Every other word is a word of signs, and its highest four bits are a scale.
+  // Returns the scales. Every second word of the block has signs, and its highest four bits are a scale.
   template <class From>
   static HWY_INLINE Codes factors(const From& sums) {
     return odd(hn::Or(hn::Or(scales<0>(sums), scales<1>(sums)), hn::Or(scales<2>(sums), scales<3>(sums))));
@@ -115,14 +117,15 @@ struct SixteenScales : OddScales<kBlockBytes> {
     const Codes last = sums.load(kBlockBytes - 16);
     return Block::odd(hn::InterleaveUpper(CodeTag(), LowHalf(last), HighHalf(last)));
   }
-  // Adds groups 2 * kTwo and 2 * kTwo + 1. Four bytes, which begin with kSigns and are kStep apart, have the signs.
+  // Adds the products of groups 2 * kTwo and 2 * kTwo + 1. Their signs are in four bytes of `signs`: kSigns, kSigns +
+  // kStep, ...
   template <std::size_t kTwo, std::uint8_t kSigns, std::uint8_t kStep, class Into>
   static HWY_INLINE void add_two(Into& sums, Codes first, Codes second, Codes signs) {
     const Codes minus = SpreadBits<kSigns, kSigns + kStep>(signs);
     const Codes next_minus = SpreadBits<kSigns + 2 * kStep, kSigns + 3 * kStep>(signs);
     sums.template add_two16<kTwo>(
-        [&](std::size_t t) HWY_ATTR { return PairsWithSigns(sums.x_of(t, 2 * kTwo), first, minus); },
-        [&](std::size_t t) HWY_ATTR { return PairsWithSigns(sums.x_of(t, 2 * kTwo + 1), second, next_minus); });
+        [&](std::size_t t) HWY_ATTR { return MultiplyWithSigns(sums.x_of(t, 2 * kTwo), first, minus); },
+        [&](std::size_t t) HWY_ATTR { return MultiplyWithSigns(sums.x_of(t, 2 * kTwo + 1), second, next_minus); });
   }
 };
 
@@ -183,7 +186,7 @@ struct Iq2_SType : SixteenScales<82> {
 struct Iq3_XxsType : OddScales<98> {
   static constexpr float kUnit = 0.25F;
 
-  // Returns the highest four bits of the words of signs.
+  // Returns the scales: the highest four bits of each word of signs, times 2, plus 1.
   template <class From>
   static HWY_INLINE Codes factors(const From& sums) {
     alignas(16) static constexpr std::uint8_t kFirst[16] = {3,   7,   11,  15,  128, 128, 128, 128,
@@ -221,8 +224,8 @@ struct Iq3_SType : GridBlock<110, 32> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
-      const TurnedWords all(rows, start + 94);  // the scales are the last word
-      put_odd_halves(all.words[3], FourHalves(rows, start), out, b * kScales);
+      const TransposedWords all(rows, start + 94);  // the scales are the last word
+      pass_odd_halves(all.words[3], FourHalves(rows, start), out, b * kScales);
     }
   }
   template <class Into>
@@ -258,8 +261,8 @@ struct Iq3_SType : GridBlock<110, 32> {
     const Codes minus = SpreadBits<kSigns, kSigns + 1>(signs);
     const Codes next_minus = SpreadBits<kSigns + 2, kSigns + 3>(signs);
     sums.finish_each(group, [&](std::size_t t) HWY_ATTR {
-      return SumsOfPairs(hn::Add(PairsWithSigns(sums.x_of(t, 2 * group), first, minus),
-                                 PairsWithSigns(sums.x_of(t, 2 * group + 1), second, next_minus)));
+      return SumPairs(hn::Add(MultiplyWithSigns(sums.x_of(t, 2 * group), first, minus),
+                              MultiplyWithSigns(sums.x_of(t, 2 * group + 1), second, next_minus)));
     });
   }
   static HWY_INLINE Codes points(const Indices& indices, std::size_t at) {
@@ -275,7 +278,7 @@ struct Iq1_SType : GridBlock<50, 32> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
-      const TurnedWords all(rows, start + 34);
+      const TransposedWords all(rows, start + 34);
       const auto factor = FourHalves(rows, start);
       for (std::size_t i = 0; i < 4; ++i) {
         put(hn::ShiftRight<12>(all.words[i]), factor, out, b * kScales + 2 * i);
@@ -291,7 +294,8 @@ struct Iq1_SType : GridBlock<50, 32> {
   }
 
  private:
-  // Bits 0 to 2 make an odd scale, bit 3 is the sign of an eighth. The minimum takes the 1 off codes again.
+  // Computes the scale and the minimum of a group. Bits 0 to 2 are the scale, as 2 * bits + 1. Bit 3 is the sign of an
+  // eighth that is added to coordinates. The minimum also subtracts the 1 that was added to the codes.
   template <class Sink>
   static HWY_INLINE void put(FourBytesEach bits, hn::Vec<FourFloats> factor, Sink& out, std::size_t group) {
     const auto odd = hn::Or(hn::ShiftLeft<1>(hn::And(bits, hn::Set(FourWords(), 7))), hn::Set(FourWords(), 1));
@@ -301,7 +305,8 @@ struct Iq1_SType : GridBlock<50, 32> {
     out.template scale<0>(FourFloats(), group, scale);
     out.template min<0>(FourFloats(), group, hn::Mul(scale, hn::Sub(eighth, hn::Set(FourFloats(), 1.0F))));
   }
-  // Returns sixteen columns of a group; shifts the high bits of their first index up by kUp.
+  // Returns the codes of sixteen columns of a group. kUp is how far the high bits of the first index are shifted to the
+  // left.
   template <unsigned kUp, class From>
   static HWY_INLINE Codes codes(const From& sums, std::size_t group) {
     const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
@@ -313,14 +318,14 @@ struct Iq1_SType : GridBlock<50, 32> {
   }
 };
 
-// Coordinates are -1, 0 and 1, and an eighth is added or taken off. Codes are eight times that plus nine.
+// A weight is a coordinate (-1, 0 or 1) plus or minus an eighth. Its code is eight times that, plus nine.
 struct Iq1_MType : GridBlock<56, 16> {
   static constexpr float kOffset = 9;
 
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
-      const TurnedWords all(
+      const TransposedWords all(
           rows, start + 40);  // the scales are the last two words, whose halves have four bits of the factor each
       const auto& low = all.words[2];
       const auto& high = all.words[3];
@@ -329,10 +334,10 @@ struct Iq1_MType : GridBlock<56, 16> {
       const auto eighth =
           hn::Mul(HalvesToFloats(FourFloats(), hn::TruncateTo(hn::Rebind<std::uint16_t, FourWords>(), factor)),
                   hn::Set(FourFloats(), 0.125F));
-      PutScales(scales(low), eighth, out, b * kScales);
-      PutScales(scales(hn::ShiftRight<16>(low)), eighth, out, b * kScales + 4);
-      PutScales(scales(high), eighth, out, b * kScales + 8);
-      PutScales(scales(hn::ShiftRight<16>(high)), eighth, out, b * kScales + 12);
+      PassScales(scales(low), eighth, out, b * kScales);
+      PassScales(scales(hn::ShiftRight<16>(low)), eighth, out, b * kScales + 4);
+      PassScales(scales(high), eighth, out, b * kScales + 8);
+      PassScales(scales(hn::ShiftRight<16>(high)), eighth, out, b * kScales + 12);
     }
   }
   template <class Into>
@@ -360,7 +365,7 @@ struct Iq1_MType : GridBlock<56, 16> {
   static HWY_INLINE FourBytesEach bits(FourBytesEach words, std::uint32_t mask) {
     return hn::And(words, hn::Set(FourWords(), mask));
   }
-  // Returns numbers of three bits, four in each word, as bytes of odd numbers.
+  // Returns the scales 2 * n + 1 as bytes, where the numbers n are the four times three lowest bits of each word.
   static HWY_INLINE FourBytesEach scales(FourBytesEach words) {
     return Odd(hn::Or(hn::Or(bits(words, 7), bits(hn::ShiftLeft<5>(words), 0x700)),
                       hn::Or(bits(hn::ShiftLeft<10>(words), 0x70000), bits(hn::ShiftLeft<15>(words), 0x7000000))));

@@ -1,4 +1,5 @@
-// Points of a grid for several rows at once, and the signs and scales that are stored next to their codes.
+// Loads points of a grid (grid_codes.cpp) for several rows at once, and decodes the signs and scales that are stored
+// next to their indices.
 #if defined(POISE_KERNELS_GRID_POINTS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_GRID_POINTS
 #undef POISE_KERNELS_GRID_POINTS
@@ -18,7 +19,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Gathers at(row, 0) and at(row, 1), eight bytes each, of as many rows as a vector has.
+// Returns a vector with at(row, 0) and at(row, 1), eight bytes each, for each row of the vector.
 template <class D, class At>
 HWY_INLINE hn::Vec<D> GatherRows(D tag, std::size_t row, const At& at) {
   if constexpr (hn::MaxLanes(D()) == 16) {
@@ -31,7 +32,7 @@ HWY_INLINE hn::Vec<D> GatherRows(D tag, std::size_t row, const At& at) {
   }
 }
 
-// Gathers four values of four bytes each: *at(row, 0) to *at(row, 3).
+// Returns a vector with *at(row, 0) to *at(row, 3), four bytes each, for each row of the vector.
 template <class D, class At>
 HWY_INLINE hn::Vec<D> GatherFours(D tag, std::size_t row, const At& at) {
   if constexpr (hn::MaxLanes(D()) == 16) {
@@ -52,7 +53,7 @@ HWY_INLINE std::uint32_t Load16(Bytes from) {
   return number;
 }
 
-// Returns bytes of seven signs, with the eighth that makes the number of minuses even.
+// Adds to each byte of seven signs the eighth sign, which makes the number of minus signs even.
 HWY_INLINE Codes EvenSigns(Codes seven) {
   alignas(16) static constexpr std::uint8_t kEighth[16] = {0,   128, 128, 0,   128, 0,   0,   128,
                                                            128, 0,   0,   128, 0,   128, 128, 0};
@@ -62,7 +63,7 @@ HWY_INLINE Codes EvenSigns(Codes seven) {
   return hn::Or(seven, hn::TableLookupBytes(hn::LoadDup128(CodeTag(), kEighth), folded));
 }
 
-// Returns the same for words that each hold four times seven signs.
+// Does the same for words of 32 bits, whose lower 28 bits are four times seven signs.
 HWY_INLINE Codes EvenSignsOfWords(Codes four) {
   const hn::Repartition<std::uint32_t, CodeTag> tag;
   const auto words = hn::BitCast(tag, four);
@@ -74,7 +75,7 @@ HWY_INLINE Codes EvenSignsOfWords(Codes four) {
 
 using FourBytesEach = hn::Vec<FourWords>;  // four bytes of each of four rows
 
-// Returns the halves of the lower two bytes as bytes, the lower half first.
+// Returns the four halves (of four bits) of the lower two bytes of each word as four bytes, the lowest first.
 HWY_INLINE FourBytesEach HalvesOfBytes(FourBytesEach bytes) {
   const auto first = hn::And(bytes, hn::Set(FourWords(), 0x0000000f));
   const auto second = hn::And(hn::ShiftLeft<4>(bytes), hn::Set(FourWords(), 0x00000f00));

@@ -1,7 +1,7 @@
-// Multiplies codes by x as integers: the codes of the rows that share a vector, for several tokens at once. Types of
-// blocks use WordSums or ByteSums, or extend them. Products that share a scale are summed exactly, as integers; the sum
-// is multiplied by the scale and added in float32. A row's sums have the same order on every processor and for any
-// number of tokens.
+// Multiplies codes of the rows that share a vector by the integer x of several tokens. Types of blocks use WordSums or
+// ByteSums, or extend them. Products with codes that share a scale are summed exactly, as integers; the sum is
+// multiplied by the scale and added in float32. A row's sums have the same order on every processor and for any number
+// of tokens.
 #if defined(POISE_KERNELS_ROW_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ROW_SUMS
 #undef POISE_KERNELS_ROW_SUMS
@@ -23,13 +23,14 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Describes the form of x with 7 bits, or with 15.
+// The form of x with 7 bits (kBytes), or with 15.
 template <bool kBytes>
 using InputOf = std::conditional_t<kBytes, KernelInput::Bytes, KernelInput::Words>;
 
-// Receives the factors of groups of columns for four rows, and stores scales for multiply(). For one token with x of 8
-// bits, it multiplies them by the scales of x first. It multiplies minimums, or offsets of codes, by sums of x and adds
-// them up. A vector has the factors of one group or two.
+// Receives the scales and minimums of groups of columns for four rows, and stores the scales for multiply(). If there
+// is one token, with x of 8 bits, it first multiplies the scales by those of x. It multiplies minimums (or scales, if
+// an offset is subtracted from codes) by sums of x, and adds the products up. A vector has the factors of one group or
+// of two.
 template <class Type, std::size_t kTokens>
 struct FactorSink {
   using EightFloats = hn::CappedTag<float, 8>;
@@ -48,7 +49,7 @@ struct FactorSink {
     }
   }
 
-  // Begins with the columns of the b-th kBlock, for tokens from `first` on.
+  // Moves to the b-th kBlock columns, and to the tokens from `first` on.
   HWY_INLINE void begin(const InputOf<kBytes>& in, std::size_t first, std::size_t b) {
     if constexpr (kBytes) {
       constexpr std::size_t kOfBlock = 4 * (kBlock / Type::kScaled);
@@ -56,8 +57,8 @@ struct FactorSink {
       for (std::size_t t = 0; t < kTokens; ++t) x_sums[t] = in.get_sums(first + t) + b * kOfBlock;
     }
   }
-  // Receives the scales of the i-th group (in a vector of eight, also of the next). Vectors of even and odd kWhich are
-  // independent.
+  // Receives the scales of the i-th group (in a vector of eight, also of the next). kWhich chooses one of two
+  // independent sums.
   template <int kWhich, class D>
   HWY_INLINE void scale(D floats, std::size_t i, hn::Vec<D> factors) {
     if constexpr (Type::kOffset != 0) weigh<kWhich>(floats, i, factors);
@@ -91,13 +92,13 @@ struct FactorSink {
   }
 };
 
-// Holds the factors of a block and the results of some tokens, for the rows of one vector.
+// Holds the scales of a block, and the sums of some tokens for the rows of one vector.
 template <std::size_t kTokens>
 struct RowSums {
   const Bytes* rows;
   std::size_t start;         // of the block in a row
   const float (*scales)[4];  // of the block
-  std::size_t vector;        // which rows these are
+  std::size_t vector;        // the index of the vector among those of four rows
 
   HWY_INLINE RowSums() : rows(nullptr), start(0), scales(nullptr), vector(0) {
     for (std::size_t t = 0; t < kTokens; ++t) sum_[t] = before_[t] = hn::Zero(CodeSums());
@@ -105,7 +106,7 @@ struct RowSums {
 
   HWY_INLINE Codes load(std::size_t at) const { return LoadRows(CodeTag(), rows, start + at); }
 
-  // Ends the sums of products with a scale.
+  // Adds exact sums, times their scale, to the float32 sums of token t.
   HWY_INLINE void finish(std::size_t t, hn::Vec<CodeInts> total, hn::Vec<CodeSums> scale) {
     const auto next = MulAdd(hn::ConvertTo(CodeSums(), total), scale, before_[t]);
     before_[t] = sum_[t];
@@ -130,7 +131,7 @@ struct RowSums {
   }
 
  private:
-  // two sums alternate, to overlap
+  // Two sums alternate, so that additions overlap.
   hn::Vec<CodeSums> sum_[kTokens];
   hn::Vec<CodeSums> before_[kTokens];
 };
@@ -140,12 +141,12 @@ template <std::size_t kTokens>
 struct WordSums : RowSums<kTokens> {
   static constexpr bool kBytes = false;
   const std::int16_t* even;  // x of the block's even columns
-  const std::int16_t* odd;   // and of the odd ones
-  std::size_t x_stride;      // to those of the next token
+  const std::int16_t* odd;   // x of the odd columns
+  std::size_t x_stride;      // the distance to the x of the next token
 
   HWY_INLINE WordSums() : even(nullptr), odd(nullptr), x_stride(0) {}
 
-  // Goes to x of the b-th kBlock of columns; advance() goes on by kBlock columns.
+  // Moves to x of the b-th kBlock columns; advance() then moves on by some columns.
   HWY_INLINE void begin(const KernelInput::Words& in, std::size_t first, std::size_t b) {
     even = in.integers(first, b);
     odd = even + in.count_integers(b) / 2;
@@ -163,7 +164,7 @@ struct WordSums : RowSums<kTokens> {
     HWY_INLINE const Sum& total() const { return *this; }
   };
 
-  // Adds sixteen signed codes times x of the i-th sixteen columns.
+  // Adds the products of sixteen signed codes with x of columns [16 i, 16 i + 16).
   HWY_INLINE void add(Sum& scaled, Codes codes, std::size_t i) const {
     const auto words = hn::BitCast(CodeWords(), codes);
     const auto even_codes = EightBits<true>::plane<0>(words);
@@ -186,7 +187,7 @@ template <std::size_t kTokens, std::size_t kScaled>
 struct ByteSums : RowSums<kTokens> {
   static constexpr bool kBytes = true;
   const std::int8_t* x;  // of the block's columns
-  std::size_t x_stride;  // to that of the next token
+  std::size_t x_stride;  // the distance to the x of the next token
   const float* x_scales;
   std::size_t x_scale_stride;
 
@@ -203,20 +204,21 @@ struct ByteSums : RowSums<kTokens> {
     x_scales += 4 * (columns / kScaled);
   }
 
-  // Returns x of the i-th sixteen columns.
+  // Returns x of columns [16 i, 16 i + 16).
   HWY_INLINE hn::Vec<CodeSigned> x_of(std::size_t t, std::size_t i) const {
     return hn::LoadDup128(CodeSigned(), x + t * x_stride + 16 * i);
   }
-  // Returns the products of sixteen unsigned codes and x of the i-th sixteen columns, in pairs.
+  // Multiplies sixteen unsigned codes by x of columns [16 i, 16 i + 16), and adds the products of neighbouring columns.
   HWY_INLINE hn::Vec<CodeWords> pairs(std::size_t t, Codes codes, std::size_t i) const {
-    return PairProducts(codes, x_of(t, i));
+    return MultiplyAddPairs(codes, x_of(t, i));
   }
 
-  // Ends, for each token, the sums total(t) of products with the i-th scale.
+  // Adds, for each token, the exact sums total(t), times the i-th scale, to the float32 sums.
   template <class Total>
   HWY_INLINE void finish_each(std::size_t i, const Total& total) {
     const auto scale = this->scale(i);
-    if constexpr (kTokens == 1) return RowSums<kTokens>::finish(0, total(0), scale);  // FactorSink has multiplied it
+    if constexpr (kTokens == 1)
+      return RowSums<kTokens>::finish(0, total(0), scale);  // FactorSink has multiplied the scales by those of x
     HWY_UNROLL(4)
     for (std::size_t t = 0; t < kTokens; ++t) {
       const auto of_x = hn::Set(CodeSums(), x_scales[t * x_scale_stride + 4 * i]);
@@ -224,26 +226,26 @@ struct ByteSums : RowSums<kTokens> {
     }
   }
 
-  // Multiplies sixteen codes of the i-th scale. Requires: each is at most 128.
+  // Adds the products of sixteen codes with the i-th scale. Requires: each is at most 128.
   HWY_INLINE void multiply16(Codes codes, std::size_t i) {
-    finish_each(i, [&](std::size_t t) HWY_ATTR { return SumsOfPairs(pairs(t, codes, i)); });
+    finish_each(i, [&](std::size_t t) HWY_ATTR { return SumPairs(pairs(t, codes, i)); });
   }
-  // Multiplies 32 codes of the i-th scale. Requires: each is at most 64, so that 16 bits hold sums of four products.
+  // Adds the products of 32 codes with the i-th scale. Requires: each is at most 64, so that 16 bits hold sums of four
+  // products.
   HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) {
     finish_each(i, [&](std::size_t t)
-                       HWY_ATTR { return SumsOfPairs(hn::Add(pairs(t, first, 2 * i), pairs(t, second, 2 * i + 1))); });
+                       HWY_ATTR { return SumPairs(hn::Add(pairs(t, first, 2 * i), pairs(t, second, 2 * i + 1))); });
   }
-  // Multiplies 32 signed numbers. Requires: none is -128.
+  // Adds the products of 32 signed numbers with the i-th scale. Requires: none is -128.
   HWY_INLINE void multiply_signed32(Codes first, Codes second, std::size_t i) {
     const auto magnitude = [](Codes numbers)
                                HWY_ATTR { return hn::BitCast(CodeTag(), hn::Abs(hn::BitCast(CodeSigned(), numbers))); };
     const Codes codes[2] = {magnitude(first), magnitude(second)};
     const auto pairs_of = [&](std::size_t t, Codes numbers, std::size_t which) HWY_ATTR {
-      return PairProducts(codes[which], WithSigns(x_of(t, 2 * i + which), hn::BitCast(CodeSigned(), numbers)));
+      return MultiplyAddPairs(codes[which], ApplySigns(x_of(t, 2 * i + which), hn::BitCast(CodeSigned(), numbers)));
     };
-    finish_each(i, [&](std::size_t t) HWY_ATTR {
-      return hn::Add(SumsOfPairs(pairs_of(t, first, 0)), SumsOfPairs(pairs_of(t, second, 1)));
-    });
+    finish_each(i, [&](std::size_t t)
+                       HWY_ATTR { return hn::Add(SumPairs(pairs_of(t, first, 0)), SumPairs(pairs_of(t, second, 1))); });
   }
 };
 
@@ -253,12 +255,12 @@ template <std::size_t kTokens>
 struct ScaledSums : ByteSums<kTokens, 32> {
   const float* x_sums;             // of each 32 columns of the block, for the first token
   const std::int16_t* x_integers;  // the sums of x as integers, of each sixteen
-  hn::Vec<CodeWords> factors[2];   // 256 times eight each
-  hn::Vec<CodeInts> twice[4];      // each of them twice
+  hn::Vec<CodeWords> factors[2];   // 256 * factor, for eight factors each
+  hn::Vec<CodeInts> twice[4];      // the same, each factor twice
 
   HWY_INLINE ScaledSums() : x_sums(nullptr), x_integers(nullptr) {}
 
-  // Begins with the b-th 256 columns, for tokens from `first` on.
+  // Moves to the b-th 256 columns, and to the tokens from `first` on.
   HWY_INLINE void begin_block(const KernelInput::Bytes& in, std::size_t first, std::size_t b) {
     this->x = in.integers(first) + 256 * b;
     this->x_stride = in.columns;
@@ -269,7 +271,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
   }
 
   // Sets sixteen factors of each row, which the next products use.
-  HWY_INLINE void take_factors(Codes bytes) {
+  HWY_INLINE void set_factors(Codes bytes) {
     const auto zero = hn::Zero(CodeTag());
     const auto low = hn::BitCast(CodeWords(), hn::InterleaveLower(CodeTag(), zero, bytes));
     const auto high = hn::BitCast(CodeWords(), hn::InterleaveUpper(CodeTag(), zero, bytes));
@@ -280,25 +282,25 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     twice[2] = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), high, high));
     twice[3] = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), high, high));
   }
-  // Multiplies 32 codes of the kAt-th factor. Requires: each is at most 64.
+  // Adds the products of 32 codes with the kAt-th factor. Requires: each is at most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply32(Codes first, Codes second) {
     add32<kAt>([&](std::size_t t)
                    HWY_ATTR { return hn::Add(this->pairs(t, first, 2 * kAt), this->pairs(t, second, 2 * kAt + 1)); });
   }
-  // Multiplies sixteen codes of factor 2 * kAt and sixteen of the next. Requires: each is at most 64.
+  // Adds the products of sixteen codes with factor 2 * kAt, and of sixteen with the next. Requires: each is at most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply_two16(Codes first, Codes second) {
     add_two16<kAt>([&](std::size_t t) HWY_ATTR { return this->pairs(t, first, 2 * kAt); },
                    [&](std::size_t t) HWY_ATTR { return this->pairs(t, second, 2 * kAt + 1); });
   }
-  // Add sums of products that the caller computed for each token: of four products for the kAt-th factor, or of two for
-  // each of two factors.
+  // Add sums that the caller has computed for each token: sums of four products for the kAt-th factor, or sums of two
+  // products for each of two factors.
   template <std::size_t kAt, class Sums>
   HWY_INLINE void add32(const Sums& fours) {
     const auto factor = words<kAt>();
     HWY_UNROLL(4)
-    for (std::size_t t = 0; t < kTokens; ++t) add(t, NeighbourProducts(fours(t), factor), kAt);
+    for (std::size_t t = 0; t < kTokens; ++t) add(t, MultiplyAddNeighbours(fours(t), factor), kAt);
   }
   template <std::size_t kAt, class First, class Second>
   HWY_INLINE void add_two16(const First& first, const Second& second) {
@@ -306,14 +308,14 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     const auto next = words<2 * kAt + 1>();
     HWY_UNROLL(4)
     for (std::size_t t = 0; t < kTokens; ++t)
-      add(t, hn::Add(NeighbourProducts(first(t), factor), NeighbourProducts(second(t), next)), kAt);
+      add(t, hn::Add(MultiplyAddNeighbours(first(t), factor), MultiplyAddNeighbours(second(t), next)), kAt);
   }
   // Returns the sums of x times factors; each sixteen columns have a factor.
-  HWY_INLINE hn::Vec<CodeSums> of_factors(std::size_t t) const {
+  HWY_INLINE hn::Vec<CodeSums> sum_factors(std::size_t t) const {
     const std::size_t columns = this->x_stride;
     const auto products = [&](std::size_t i) HWY_ATTR {
       const auto x = hn::LoadDup128(CodeWords(), x_integers + t * (columns / 16) + 8 * i);
-      return hn::ConvertTo(CodeSums(), NeighbourProducts(factors[i], x));
+      return hn::ConvertTo(CodeSums(), MultiplyAddNeighbours(factors[i], x));
     };
     const float* const scales = this->x_scales + t * (columns / 32);
     return MulAdd(products(0), hn::LoadDup128(CodeSums(), scales),
@@ -323,7 +325,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
   HWY_INLINE hn::Vec<CodeSums> sums_of_x(std::size_t t, std::size_t i) const {
     return hn::LoadDup128(CodeSums(), x_sums + t * (this->x_stride / 32) + 4 * i);
   }
-  // Returns 256 times the sums of the block, before its number multiplies them.
+  // Returns 256 times the sums of the block, which its float16 number has not multiplied yet.
   HWY_INLINE hn::Vec<CodeSums> block(std::size_t t) const { return hn::Add(block_[t][0], block_[t][1]); }
 
  private:

@@ -1,4 +1,4 @@
-// Products with Q4_0 to Q8_0: 32 codes times a float16 scale of the block; Q4_1 and Q5_1 add a float16 minimum.
+// Multiplies by Q4_0 to Q8_0: 32 codes times a float16 scale of the block; Q4_1 and Q5_1 add a float16 minimum.
 // codec/blocks/scaled_codes.cpp has the layouts.
 #include "kernels/product_kernels.hpp"
 

@@ -1,4 +1,4 @@
-// Products with Q1_0, Q2_0, TQ1_0 and TQ2_0: codes of one or two bits or of one base 3 digit, times a float16 scale of
+// Multiplies by Q1_0, Q2_0, TQ1_0 and TQ2_0: codes of one or two bits, or of one base 3 digit, times a float16 scale of
 // the block. codec/blocks/small_codes.cpp has the layouts.
 #include "kernels/product_kernels.hpp"
 
@@ -14,7 +14,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Describes a block of small codes with one scale, at kScale. x has a scale for each 32.
+// Describes a block of small codes with one scale, at byte kScale. Each 32 columns of x have a scale.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kScale>
 struct SmallCodes : CodeBlock<kBlockElements, kBlockBytes, 32, false, 1> {
   template <class Sink>
@@ -38,7 +38,7 @@ struct Q1_0Type : SmallCodes<128, 18, 0> {
   }
 
  private:
-  // Returns 2 for each bit of two bytes that is set, else 0.
+  // Returns 2 for each bit of bytes kFirst and kFirst + 1 that is set, else 0.
   template <std::uint8_t kFirst>
   static HWY_INLINE Codes codes(Codes bytes) {
     return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 2));
@@ -81,8 +81,8 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
       first = thrice(first);
       second = thrice(second);
     }
-    // Sixteen bytes of five digits, then four bytes of four digits: the digits of a byte are sixteen columns apart, or
-    // four.
+    // The block goes on with sixteen bytes of five digits, whose digits are sixteen columns apart, and ends with four
+    // bytes of four digits, which are four columns apart.
     Codes bytes = sums.load(32);
     const Codes digit0 = first_digit(bytes);
     const Codes digit1 = first_digit(bytes = thrice(bytes));
@@ -96,7 +96,7 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
 
  private:
   static HWY_INLINE Codes thrice(Codes bytes) { return hn::Add(hn::Add(bytes, bytes), bytes); }
-  // Returns three times each byte, divided by 256.
+  // Returns the first base 3 digit of each byte: 3 * byte / 256, rounded down.
   static HWY_INLINE Codes first_digit(Codes bytes) {
     const auto least = [&](std::uint8_t number) HWY_ATTR {
       return hn::VecFromMask(CodeTag(), hn::Eq(hn::Max(bytes, hn::Set(CodeTag(), number)), bytes));  // 255 is -1

@@ -1,5 +1,5 @@
-// Products of rows of ggml's blocks with few tokens' x as integers. Each type of block gives the places of its codes
-// and scales.
+// Multiplies rows of ggml's blocks by the x of few tokens, as integers. Each type of block has a class, called Type in
+// templates, with the places of its codes and scales.
 #if defined(POISE_KERNELS_BLOCK_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_BLOCK_SUMS
 #undef POISE_KERNELS_BLOCK_SUMS
@@ -21,7 +21,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Gives the sizes of a block of codes that MultiplyFourRows() takes with x of 8 bits.
+// Describes blocks of codes that MultiplyFourRows() multiplies by x of 8 bits; classes of block types derive from it.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup, bool kMins = false, int kTaken = 0>
 struct CodeBlock {
   template <std::size_t kTokens>
@@ -45,18 +45,18 @@ constexpr std::size_t ElementsOf() {
 
 template <class Type>
 constexpr bool kTakesBytes = Type::template Sums<1>::kBytes;
-// Describes the form of x that a type takes.
+// The form of x that a type multiplies.
 template <class Type>
 using XOf = InputOf<kTakesBytes<Type>>;
 
-// Names rows [row, row + 4). Row last - 1 stands in where rows from `last` on would be.
+// Names rows [row, row + 4). Row last - 1 replaces rows from `last` on.
 struct FourRowsOf {
   FourBytes bytes;
   std::size_t row;
   std::size_t last;
 };
 
-// Returns the sums of the four rows of all vectors for the t-th token, times a factor.
+// Returns the sums of four rows for token t, times a factor. `total` has the sums of all vectors.
 template <std::size_t kTokens>
 HWY_INLINE FourSums SumsOfFourRows(const hn::Vec<CodeSums> (&total)[kVectors][kTokens], std::size_t t, float factor) {
   alignas(64) float lanes[16];
@@ -67,14 +67,14 @@ HWY_INLINE FourSums SumsOfFourRows(const hn::Vec<CodeSums> (&total)[kVectors][kT
 }
 
 // Multiplies rows of blocks whose Type has:
-//   Sums              how it takes x of some tokens
+//   Sums              the class that sums products with x of some tokens
 //   kElements, kBytes of a block
-//   kScaled           how many codes share a scale; with x of 8 bits 16 or 32
-//   kHasMins          whether something is added to codes times scale
-//   kOffset           what is taken off each code; multiply() does not do that
-//   factors()         gives a sink the factors of some blocks of four rows
+//   kScaled           how many codes share a scale: 16 or 32 with x of 8 bits
+//   kHasMins          true if a minimum is added to code * scale
+//   kOffset           the number to subtract from each code; multiply() does not do that
+//   factors()         passes the scales and minimums of some blocks of four rows to a sink
 //   multiply()        adds the products of a block
-//   kScalesApart      only where scales are those of the matrix, besides its codes
+//   kScalesApart      exists only if the matrix stores scales apart from codes
 template <class Type, std::size_t kTokens>
 void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, const XOf<Type>& in, std::size_t first,
                       NextRows& next, float* y, std::size_t stride) {
@@ -82,7 +82,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
   static_assert(kBlock % Type::kElements == 0 && (!Sums::kBytes || KernelInput::kByteBlock % Type::kScaled == 0));
   constexpr std::size_t kScales = Type::kElements / Type::kScaled;
   constexpr std::size_t kScalesOfBlock = kBlock / Type::kScaled;
-  alignas(64) float scales[kScalesOfBlock][4];  // not in the sink, which is then in registers
+  alignas(64) float scales[kScalesOfBlock][4];  // outside the sink, so that the sink fits registers
   hn::Vec<CodeSums> total[kVectors][kTokens];
   for (auto& of_vector : total) {
     for (auto& sum : of_vector) sum = hn::Zero(CodeSums());
@@ -98,7 +98,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
     } else {
       Type::factors(four_rows.bytes.rows, start, blocks, factors);
     }
-    // One token takes the vectors in turns, so that their sums overlap; several have enough sums of their own.
+    // With one token, the vectors take turns, so that their sums overlap. Several tokens have enough independent sums.
     constexpr std::size_t kTogether = kTokens == 1 ? kVectors : 1;
     for (std::size_t from = 0; from < kVectors; from += kTogether) {
       Sums sums[kTogether];
@@ -137,19 +137,19 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& four_rows, con
   }
 }
 
-// The same with ScaledSums, for blocks of 256 whose Type has:
+// Does the same with ScaledSums, for blocks of 256 codes whose Type has:
 //   kBytes            of a block
 //   kNumber           the offset of the float16 number that multiplies its scales
-//   kUnit             a power of two that multiplies them, too
+//   kUnit             a power of two that multiplies the scales, too
 //   kOffset           subtracted from each code, if each sixteen columns have a factor; multiply() does not do that
-//   kHasMins          whether minimums are subtracted: mins() gives them times sums of x, kMin is the offset of the
+//   kHasMins          true if minimums are subtracted: mins() returns them times sums of x, kMin is the offset of the
 //                     float16 number that multiplies them
-//   factors()         sixteen bytes of each row
+//   factors()         returns sixteen scales and minimums of each row, as bytes
 //   multiply()        adds the products of a block
 template <class Type, std::size_t kTokens>
 void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows, const KernelInput::Bytes& in,
                            std::size_t first, NextRows& next, float* y, std::size_t stride) {
-  constexpr std::size_t kAtOnce = 4;  // blocks whose numbers are made float32 together
+  constexpr std::size_t kAtOnce = 4;  // blocks whose float16 numbers are converted together
   const std::size_t blocks = matrix.columns / 256;
   alignas(64) float numbers[kAtOnce][4];
   alignas(64) float mins[kAtOnce][4];
@@ -175,7 +175,7 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
       sums.start = start;
       sums.vector = v;
       sums.begin_block(in, first, b);
-      sums.take_factors(Type::factors(sums));
+      sums.set_factors(Type::factors(sums));
       Type::multiply(sums);
       sums.scales = numbers + b % kAtOnce;
       const auto number = sums.scale(0);
@@ -183,7 +183,7 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
       for (std::size_t t = 0; t < kTokens; ++t) {
         auto block = sums.block(t);
         if constexpr (Type::kOffset != 0)
-          block = hn::NegMulAdd(hn::Set(CodeSums(), Type::kOffset), sums.of_factors(t), block);
+          block = hn::NegMulAdd(hn::Set(CodeSums(), Type::kOffset), sums.sum_factors(t), block);
         total[v][t] = MulAdd(number, block, total[v][t]);
       }
       if constexpr (Type::kHasMins) {
@@ -199,7 +199,7 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& four_rows
 }
 
 #if HWY_TARGET <= HWY_AVX2
-constexpr std::size_t kBlockTokens = 4;  // taken together
+constexpr std::size_t kBlockTokens = 4;  // multiplied together
 #else
 constexpr std::size_t kBlockTokens = 1;
 #endif

@@ -1,4 +1,4 @@
-// Products with Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a
+// Multiplies by Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a
 // small integer times a float16 number of the block. (Q8_K has one scale, a float32 number.)
 // codec/blocks/super_blocks.cpp has the layouts.
 #include "kernels/product_kernels.hpp"
@@ -21,8 +21,8 @@ HWY_INLINE FourBytesEach Masked(FourBytesEach bytes, std::uint32_t mask) {
   return hn::And(bytes, hn::Set(FourWords(), mask));
 }
 
-// Returns two bits of codes: a byte has those of one of 32 neighbours in bits 0 and 1, of one of the next 32 in bits 2
-// and 3, and so on. Takes pair kPair, and puts the lower bit at kBit.
+// Returns two bits of each code. A byte has four pairs of bits: pair 0 belongs to one of 32 neighbouring codes, pair 1
+// to one of the next 32, and so on. Extracts pair kPair, and moves it to bits kBit and kBit + 1.
 template <int kPair, int kBit>
 HWY_INLINE Codes TwoBits(Codes codes) {
   return MaskedShift<kBit - 2 * kPair>(codes, 3 << (2 * kPair));
@@ -32,13 +32,13 @@ struct Q2_KType : CodeBlock<256, 84, 16, true> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
-      const TurnedWords both(rows, start);
+      const TransposedWords both(rows, start);
       const auto scale = FourHalves(rows, start + 80);
       const auto min = hn::Neg(FourHalves(rows, start + 82));
       HWY_UNROLL(4)
       for (std::size_t i = 0; i < 4; ++i) {
-        PutScales(Masked(both.words[i], 0x0f0f0f0f), scale, out, b * kScales + 4 * i);
-        PutMins(Masked(hn::ShiftRight<4>(both.words[i]), 0x0f0f0f0f), min, out, b * kScales + 4 * i);
+        PassScales(Masked(both.words[i], 0x0f0f0f0f), scale, out, b * kScales + 4 * i);
+        PassMins(Masked(hn::ShiftRight<4>(both.words[i]), 0x0f0f0f0f), min, out, b * kScales + 4 * i);
       }
     }
   }
@@ -60,17 +60,17 @@ struct Q3_KType : CodeBlock<256, 110, 16, false, 4> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
-      const TurnedWords all(rows, start + 92);  // the factors are the last three words
+      const TransposedWords all(rows, start + 92);  // the factors are the last three words
       const auto scale = FourHalves(rows, start + 108);
       const auto& low = all.words[1];
       const auto& high = all.words[2];
       const auto& top = all.words[3];
       const std::size_t scales = b * kScales;
-      PutScales(factor(Masked(low, 0x0f0f0f0f), hn::ShiftLeft<4>(Masked(top, 0x03030303))), scale, out, scales);
-      PutScales(factor(Masked(high, 0x0f0f0f0f), hn::ShiftLeft<2>(Masked(top, 0x0c0c0c0c))), scale, out, scales + 4);
-      PutScales(factor(Masked(hn::ShiftRight<4>(low), 0x0f0f0f0f), Masked(top, 0x30303030)), scale, out, scales + 8);
-      PutScales(factor(Masked(hn::ShiftRight<4>(high), 0x0f0f0f0f), hn::ShiftRight<2>(Masked(top, 0xc0c0c0c0))), scale,
-                out, scales + 12);
+      PassScales(factor(Masked(low, 0x0f0f0f0f), hn::ShiftLeft<4>(Masked(top, 0x03030303))), scale, out, scales);
+      PassScales(factor(Masked(high, 0x0f0f0f0f), hn::ShiftLeft<2>(Masked(top, 0x0c0c0c0c))), scale, out, scales + 4);
+      PassScales(factor(Masked(hn::ShiftRight<4>(low), 0x0f0f0f0f), Masked(top, 0x30303030)), scale, out, scales + 8);
+      PassScales(factor(Masked(hn::ShiftRight<4>(high), 0x0f0f0f0f), hn::ShiftRight<2>(Masked(top, 0xc0c0c0c0))), scale,
+                 out, scales + 12);
     }
   }
   template <class Into>
@@ -91,7 +91,7 @@ struct Q3_KType : CodeBlock<256, 110, 16, false, 4> {
   }
 
  private:
-  // Returns scales of six bits less 32: `low` has their low four bits, `high` the others.
+  // Returns scales of six bits, minus 32: `low` has their low four bits, `high` the others.
   static HWY_INLINE FourBytesEach factor(FourBytesEach low, FourBytesEach high) {
     const hn::Repartition<std::uint8_t, FourWords> bytes;
     return hn::BitCast(FourWords(), hn::Sub(hn::BitCast(bytes, hn::Or(low, high)), hn::Set(bytes, 32)));
@@ -158,7 +158,7 @@ struct Q4_KType : SixBitFactors<144> {
   }
 
  private:
-  // Adds groups 2 * kTwo and 2 * kTwo + 1.
+  // Adds the products of groups 2 * kTwo and 2 * kTwo + 1.
   template <std::size_t kTwo, class Into>
   static HWY_INLINE void add_two(Into& sums) {
     const Codes first = sums.load(16 + 32 * kTwo);
@@ -182,8 +182,8 @@ struct Q5_KType : SixBitFactors<176> {
   }
 
  private:
-  // Adds groups 2 * kTwo and 2 * kTwo + 1. A byte of codes has four of the five bits; two bits of a byte of `bits` are
-  // the fifth bits for these groups.
+  // Adds the products of groups 2 * kTwo and 2 * kTwo + 1. A byte at 48 and after has four bits each for two codes; two
+  // bits of a byte of `bits` are their fifth bits.
   template <std::size_t kTwo, class Into>
   static HWY_INLINE void add_two(Into& sums, const Codes (&bits)[2]) {
     const Codes first = sums.load(48 + 32 * kTwo);
