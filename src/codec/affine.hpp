@@ -1,4 +1,4 @@
-// The codes of qint8 and qint4 tensors: their bytes, and the numbers they stand for.
+// Reads the codes of qint8 and qint4 tensors: unpacks them from bytes, and decodes them to numbers.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace poise {
 // Describes the codes of one tensor, without their scale.
 struct CodeFormat {
   unsigned bits;     // 4 or 8
-  bool is_unsigned;  // 0 to 15 or 255, for ranges; else two's complement
+  bool is_unsigned;  // 0 to 15, or 0 to 255, of a tensor with a range; else two's complement
   bool packed;       // two to a byte, the element with the even index in the low half
 
   // Returns the largest code of a symmetric tensor, 7 or 127: its negative is the smallest one used.
@@ -29,20 +29,21 @@ struct CodeFormat {
 // Requires: dtype is qint8 or qint4.
 CodeFormat get_code_format(DType dtype, const Affine& affine);
 
-// Unpacks codes [first, first + codes.size()) from `bytes`, which begin with the byte that holds the first one.
+// Unpacks codes [first, first + codes.size()). The first of `bytes` is the byte that holds code `first`.
 void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const std::byte> bytes,
                   std::span<std::int16_t> codes);
 
-// Decodes codes to numbers: q * delta or, for ranges, min + q * delta.
+// Decodes each code q to the number q * delta or, if the tensor has a range, min + q * delta.
 void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out);
 
-// Names the first code that takes a byte and does not fit four bits: its index, and the byte.
+// Names the first code that is stored in a byte of its own and does not fit four bits.
 struct BadCode {
   std::uint64_t element;
   std::byte byte;
 };
 std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const std::byte> bytes);
-// Returns "element 7: the code 200 does not fit 4 bits", for codes that begin with that element.
+// Returns a message such as "element 7: the code 200 does not fit 4 bits". `first` is the index of the first code that
+// was checked.
 std::string to_string(const BadCode& bad, std::uint64_t first);
 
 // Returns the faults of a scale in a file, a sentence each: "delta is nan, expected a finite number of at least 0".

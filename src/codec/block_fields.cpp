@@ -13,7 +13,7 @@ constexpr DType u8 = DType::u8;
 
 struct BlockFields {
   std::string_view type;
-  std::array<BlockField, 5> fields;  // unused ones have no numbers
+  std::array<BlockField, 5> fields;  // unused fields have a count of 0
 };
 
 constexpr auto kBlockFields = std::to_array<BlockFields>({

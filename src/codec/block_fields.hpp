@@ -1,4 +1,4 @@
-// The fields of ggml's blocks: scales, codes and their high bits, each an array of numbers within the block.
+// Lists the fields of ggml's blocks: scales, codes and their high bits. A field is an array of numbers in the block.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// The block types of ggml, as GGUF files store them: a block of a few bytes holds some neighbours of a row. Each type
-// has one row.
+// Describes the block types of ggml, as GGUF files store them: a block of a few bytes encodes some neighbours of a row.
 #pragma once
 
 #include <cstddef>
@@ -30,21 +29,21 @@ struct BlockType {
   std::size_t elements;   // of a block
   std::size_t bytes;      // of a block
 
-  // Decodes `count` blocks to `count` * elements numbers, equal to ggml's dequantize_row_*() bit by bit, except for the
-  // bits of NaN. Accepts any bytes. Null: ggml itself does not decode the type. Blocks are independent: a view decodes
-  // blocks [begin, end) from `blocks + begin * bytes`.
+  // Decodes `count` blocks to `count` * elements numbers, with the results of ggml's dequantize_row_*(), bit by bit
+  // except for the bits of NaN. Accepts any bytes. Null: ggml itself does not decode the type. Blocks are independent:
+  // a view decodes blocks [begin, end) from `blocks + begin * bytes`.
   void (*decode)(const std::byte* blocks, std::size_t count, float* out);
 
-  // Encodes rows, equal to ggml_quantize_chunk() byte by byte. Numbers that are not finite give undefined blocks, and
-  // do no other harm: callers reject them first. Null: Poise does not write the type.
+  // Encodes rows with the results of ggml_quantize_chunk(), byte by byte. Numbers that are not finite give undefined
+  // blocks, but no undefined behaviour: callers reject them first. Null: Poise does not write the type.
   void (*encode)(const BlockRows& rows, std::byte* out);
 
   // The offsets of 16-bit numbers in a block, which big-endian files byte-swap. std::nullopt: ggml defines no byte
   // order for the type.
   std::optional<std::span<const std::uint16_t>> swapped;
 
-  // llama-quantize's choice for rows that are not whole blocks (src/llama-quant.cpp, v0.5.0): the name of a type with
-  // smaller blocks. Empty: float16.
+  // The type that llama-quantize chooses for rows that are not whole blocks (src/llama-quant.cpp, v0.5.0): the name of
+  // a type with smaller blocks. Empty: float16.
   std::string_view fallback = {};
 };
 
@@ -57,8 +56,8 @@ const BlockType* find_numbered_block_type(std::uint32_t number);
 // Returns null if the type has no blocks. Throws bad_argument for unknown names.
 const BlockType* get_block_type(const StoredType& type);
 
-// Returns the type for rows of that length: the type itself if its blocks fill them, or its fallback if those do. Null:
-// float16.
+// Returns the type in which rows of that length are stored: the type itself if the rows are whole blocks, or else its
+// fallback if the rows are whole blocks of that. Null: float16.
 const BlockType* choose_block_type_for_rows(const BlockType& type, std::uint64_t row);
 
 // Swaps the bytes of blocks from a big-endian file, in place. Requires: type.swapped, whole blocks.

@@ -1,5 +1,5 @@
-// The table of block types: each has a row. Readers use block_type.hpp; tables with more columns are joined with this
-// one by name at compile time.
+// The table of block types. Other modules use block_type.hpp. Tables in other modules that have more about a type find
+// its row by name, at compile time.
 #pragma once
 
 #include <algorithm>

@@ -68,7 +68,7 @@ struct Losses {
   HWY_INLINE double largest() const { return static_cast<double>(hn::GetLane(hn::MaxOfLanes(Floats(), worst))); }
 };
 
-constexpr std::size_t kVectorsPerSum = 256;  // in float32, before they are added to the sums in double
+constexpr std::size_t kVectorsPerSum = 256;  // vectors that are summed in float32 before the sum is added in float64
 
 // Converts vectors of numbers to codes.
 struct Coder {
@@ -86,15 +86,16 @@ struct Coder {
     const hn::Rebind<std::uint8_t, Floats> bytes;
     const auto number = hn::LoadU(Floats(), in);
 #if HWY_NATIVE_FMA
-    // This quotient is rounded as in division (Markstein), by an estimate and its remainder. A division would take as
-    // long as everything else.
-    const auto enormous = hn::Set(Floats(), 0x1p30F);  // clamped at the end, but not infinity
+    // The quotient is rounded exactly like a division, from an estimate and its remainder (Markstein). A division would
+    // take as long as the rest of the loop.
+    const auto enormous = hn::Set(Floats(), 0x1p30F);  // large enough to be clamped at the end, but not infinite
     const auto guess = hn::Max(hn::Neg(enormous), hn::Min(enormous, hn::Mul(number, units)));
     const auto exact = hn::MulAdd(hn::NegMulAdd(guess, scale, number), units, guess);
 #else
     const auto exact = hn::Div(number, scale);
 #endif
-    // Numbers this large have no fraction: adding it rounds, ties to even, and leaves the code in the low bits.
+    // Adding this number rounds x to an integer, ties to even, because numbers this large have no fraction. The low
+    // bits are the code.
     const auto shift = hn::Set(Floats(), 0x1.8p23F);
     const auto shifted = hn::Add(hn::Max(lowest, hn::Min(highest, exact)), shift);
     const auto code = hn::Sub(shifted, shift);
@@ -160,7 +161,7 @@ std::size_t MeasureLoss(const float* in, const float* decoded, std::size_t count
   const std::size_t lanes = hn::Lanes(doubles);
   auto worst = hn::Zero(floats);
   auto errors0 = hn::Zero(doubles), errors1 = errors0, values0 = errors0,
-       values1 = errors0;  // two of each, to overlap
+       values1 = errors0;  // two sums of each, so that additions overlap
   const auto add = [&](std::size_t at, auto& errors, auto& values) HWY_ATTR {
     const auto number = hn::LoadU(floats, in + at);
     const auto lost = hn::Sub(number, hn::LoadU(floats, decoded + at));

@@ -1,4 +1,4 @@
-// The vector loops of views that quantize, chosen at run time for the processor.
+// Vector loops that quantize numbers, chosen at run time for the processor.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,10 @@ namespace poise {
 
 // Holds the numbers that determine the scale of a tensor.
 struct Extremes {
-  // The largest magnitude as bits, which sort like the magnitudes; the bits of numbers that are not finite come last.
+  // The bits of the largest magnitude. Bits of magnitudes are in the order of magnitudes; those of infinity and NaN
+  // come last.
   std::uint32_t largest = 0;
-  float min;  // undefined if something is not finite
+  float min;  // undefined if a number is not finite
   float max;
 
   void merge(const Extremes& other);
@@ -24,19 +25,19 @@ struct Extremes {
 // Requires: count is more than 0.
 Extremes find_extremes(const float* in, std::size_t count);
 
-// Holds the range of codes.
+// Describes codes: clamped to [lowest, highest], and then stored plus `zero`.
 struct CodeRange {
   int lowest = 0;
   int highest = 0;
   int zero = 0;  // added at the end
 };
 
-// Encodes code = round-half-even(x / delta), clamped to [lowest, highest], + zero: its low byte, one for each. Returns
-// the loss. Requires: x are finite, delta > 0.
+// Computes code = x / delta, rounded to nearest, ties to even, clamped to [lowest, highest], plus `zero`. Stores its
+// low byte. Returns the loss. Requires: x are finite, delta > 0.
 QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range,
                                   std::byte* codes);
 
-// Holds the least and the greatest number of a group; undefined if something is not finite.
+// Holds the least and the greatest number of a group; undefined if a number is not finite.
 struct Range {
   float min;
   float max;
@@ -46,7 +47,7 @@ struct Range {
 // Requires: in.size() is a multiple of ranges.size(), neither is zero.
 std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges);
 
-// Says how a group's numbers become codes from 0 on.
+// Describes how numbers of a group become codes: code = x / factor + zero.
 struct GroupFactor {
   float factor;
   int zero;
@@ -65,11 +66,11 @@ inline void add_loss(QuantizationError& error, double number, double lost) {
   error.squared_values += number * number;
 }
 
-// Measures the loss where other numbers replace `in`: differences are float32, squares and their sums float64.
+// Measures the loss when `decoded` replaces `in`. Differences are float32; their squares and sums are float64.
 QuantizationError measure_loss(const float* in, const float* decoded, std::size_t count);
 
-// Packs two codes to a byte, the even one in the low half; `out` may equal `codes`. An odd last code gets a zero as its
-// neighbour.
+// Packs two codes into a byte, the even one in the low half; `out` may be the same memory as `codes`. If the count is
+// odd, the last high half is 0.
 void pack_nibbles(const std::byte* codes, std::size_t count, std::byte* out);
 
 }  // namespace poise

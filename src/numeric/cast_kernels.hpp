@@ -1,4 +1,5 @@
-// Casts of spans: vector loops, one per pair of widths, chosen at run time for the processor, with statistics.
+// Converts arrays of numbers between float32 and 16-bit types, with statistics. The vector loops are chosen at run time
+// for the processor.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +7,12 @@
 
 namespace poise {
 
-// Counts of the values that a cast changed so far.
+// Counts the values that casts have changed so far.
 struct CastStats {
   std::uint64_t values = 0;
-  std::uint64_t to_zero = 0;       // became zero, and were not before
+  std::uint64_t to_zero = 0;       // became zero, but were not zero
   std::uint64_t to_subnormal = 0;  // are below the target's normal range (not counting zeros)
-  std::uint64_t not_finite = 0;    // infinite or NaN; they stay so
+  std::uint64_t not_finite = 0;    // infinite or NaN, which do not change
   double worst_error = 0;          // max |x - cast(x)| over finite values
 
   void merge(const CastStats& other);
@@ -21,8 +22,8 @@ struct CastStats {
 void widen_f16(const std::byte* in, float* out, std::size_t count);
 void widen_bf16(const std::byte* in, float* out, std::size_t count);
 
-// Convert float32 to elements, rounding to nearest even. Adds to `stats` except not_finite; returns the index of the
-// first finite value that overflows, or `count`.
+// Convert float32 to elements, rounded to nearest, ties to even. Add to `stats`, except to not_finite. Return the index
+// of the first finite value that overflows, or `count`.
 std::size_t narrow_f16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);
 std::size_t narrow_bf16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);
 

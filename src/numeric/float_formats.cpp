@@ -14,14 +14,14 @@ using Specials = FloatFormat::Specials;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Decodes a NaN of an IEEE format, which keeps its sign and payload and becomes quiet, as processors convert it.
+// Decodes a NaN of an IEEE format. It keeps its sign and payload and becomes quiet, as when a processor converts it.
 float decode_nan(bool negative, std::uint32_t mantissa, FloatFormat format) {
   return std::bit_cast<float>((negative ? 0x80000000U : 0U) | 0x7fc00000U | mantissa << (23 - format.mantissa_bits));
 }
 
 float decode_e8m0(std::uint32_t code) { return code == 0xff ? kNan : std::ldexp(1.0F, static_cast<int>(code) - 127); }
 
-// Returns a 16-bit format with IEEE specials, from the bits of a double: rounded once, ties to even.
+// Rounds the double once, ties to even, to a 16-bit format with infinities and NaN as in IEEE 754.
 std::uint16_t encode_16(double value, FloatFormat format) {
   constexpr int kMantissaBits = 52;
   constexpr int kBias = 1023;
@@ -32,7 +32,7 @@ std::uint16_t encode_16(double value, FloatFormat format) {
   if (std::isnan(value)) return static_cast<std::uint16_t>(sign | infinity | 1U << (format.mantissa_bits - 1));
   const int exponent = static_cast<int>(magnitude >> kMantissaBits) - kBias + format.bias;  // biased as in the format
   if (exponent >= (1 << format.exponent_bits) - 1) return static_cast<std::uint16_t>(sign | infinity);
-  // Below the smallest normal number the mantissa loses bits; far below, all of them.
+  // Below the smallest normal number the mantissa loses bits; far below, it loses all of them.
   const int dropped = kMantissaBits - static_cast<int>(format.mantissa_bits) + (exponent < 1 ? 1 - exponent : 0);
   if (dropped > kMantissaBits + 1) return sign;
   const std::uint64_t significand = (magnitude & ((std::uint64_t{1} << kMantissaBits) - 1)) | std::uint64_t{1}
@@ -41,7 +41,8 @@ std::uint16_t encode_16(double value, FloatFormat format) {
   const std::uint64_t rest = significand & ((std::uint64_t{1} << dropped) - 1);
   const std::uint64_t half = std::uint64_t{1} << (dropped - 1);
   const std::uint64_t rounded = kept + (rest > half || (rest == half && kept % 2 != 0) ? 1 : 0);
-  // The leading bit of a normal number is the lowest bit of the exponent; a carry raises it, up to infinity.
+  // `rounded` includes the leading 1 of a normal number. Adding it to the exponent field increases the exponent by 1,
+  // and a carry from rounding increases it once more, up to infinity.
   const std::uint64_t code =
       rounded + (exponent > 1 ? static_cast<std::uint64_t>(exponent - 1) << format.mantissa_bits : 0);
   return static_cast<std::uint16_t>(sign | code);
@@ -64,7 +65,8 @@ FloatFormat get_float_format(DType dtype) {
 
 float decode_float(DType dtype, std::uint32_t code) {
   if (dtype == DType::f8_e8m0) return decode_e8m0(code);
-  if (dtype == DType::bf16) return std::bit_cast<float>(code << 16);  // the upper half of a float32, NaN included
+  if (dtype == DType::bf16)
+    return std::bit_cast<float>(code << 16);  // bfloat16 is the upper half of a float32, also for NaN
   const FloatFormat format = get_float_format(dtype);
   const std::uint32_t mantissa = code & ((1U << format.mantissa_bits) - 1);
   const std::uint32_t exponent = code >> format.mantissa_bits & ((1U << format.exponent_bits) - 1);
@@ -93,7 +95,7 @@ double find_smallest_normal(DType dtype) {
   switch (dtype) {
     case DType::f64: return std::numeric_limits<double>::min();
     case DType::f32: return static_cast<double>(std::numeric_limits<float>::min());
-    case DType::f8_e8m0: return 0;  // powers of two
+    case DType::f8_e8m0: return 0;  // its numbers are powers of two
     default: return is_floating(dtype) ? std::ldexp(1, 1 - get_float_format(dtype).bias) : 0;
   }
 }

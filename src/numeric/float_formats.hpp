@@ -1,4 +1,4 @@
-// Small floating-point formats, bit by bit: the scalar reference for every faster conversion.
+// Converts small floating-point formats, bit by bit. Every faster conversion must have the results of these functions.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// Says how the codes of a format are read as numbers.
+// Describes how the codes of a format are read as numbers.
 struct FloatFormat {
   unsigned exponent_bits;
   unsigned mantissa_bits;
@@ -30,7 +30,7 @@ FloatFormat get_float_format(DType dtype);
 // Returns the exact number that a code stands for. f8_e8m0 is 2^(code - 127), 0xff NaN.
 float decode_float(DType dtype, std::uint32_t code);
 
-// Does the same for f16, faster.
+// Does what decode_float(DType::f16, code) does, but faster.
 float decode_f16(std::uint16_t code);
 
 inline constexpr double kLargestF16 = 65504;
@@ -42,7 +42,7 @@ double find_smallest_normal(DType dtype);
 std::uint16_t encode_f16(double value);
 std::uint16_t encode_bf16(double value);
 
-// Returns the double whose shortest spelling is the float's: 1e-05, not 9.999999747378752e-06.
+// Returns the double that is spelled like the float: 1e-05, not 9.999999747378752e-06.
 inline double convert_by_spelling(float value) { return parse_double(fmt::format("{}", value)).value(); }
 
 }  // namespace poise

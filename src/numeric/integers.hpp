@@ -1,4 +1,4 @@
-// Integers whose type is known only at run time.
+// Handles integers whose type is known only at run time.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// Calls `use` with an integer of the type: visit_integer(DType::u16, [](auto zero) { using T = decltype(zero); ... }).
+// Calls `use` with a zero of the type: visit_integer(DType::u16, [](auto zero) { using T = decltype(zero); ... }).
 // Requires: an integer type.
 template <typename Use>
 decltype(auto) visit_integer(DType dtype, Use&& use) {

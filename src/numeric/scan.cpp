@@ -5,10 +5,10 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kBlock = 128;  // elements; a counter of one byte holds that many
+constexpr std::size_t kBlock = 128;  // elements; a counter of one byte can count that many
 
-// Counts without branches, in counters as wide as the elements, so that the compiler vectorizes the loop; searches for
-// the first bad element only in a block that has one.
+// Finds bad elements. Counts them without branches, in counters as wide as the elements, so that the compiler
+// vectorizes the loop, and looks for the first one only in a block that has one.
 template <typename Word, typename Counter = Word, typename IsBad>
 BadValues find(std::span<const std::byte> bytes, IsBad is_bad) {
   const std::size_t count = bytes.size() / sizeof(Word);
@@ -68,7 +68,7 @@ BadValues find_bad_values(DType dtype, std::span<const std::byte> elements) {
     case DType::f8_e4m3: return find_bits(0x7f, elements);  // NaN; there are no infinities
     case DType::f8_e5m2: return find_bits(0x7c, elements);
     case DType::f8_e4m3fnuz:
-    case DType::f8_e5m2fnuz: return find_code(0x80, elements);  // where -0 would be
+    case DType::f8_e5m2fnuz: return find_code(0x80, elements);  // NaN has the code that -0 has in IEEE formats
     case DType::f8_e8m0: return find_code(0xff, elements);
     case DType::boolean: return find<std::uint8_t>(elements, [](std::uint8_t value) { return value > 1; });
     default: return {};

@@ -18,7 +18,7 @@ struct BadValues {
 // Returns a count of 0 for types that have no bad values. Requires: whole elements.
 BadValues find_bad_values(DType dtype, std::span<const std::byte> elements);
 
-// Describes such a value: "not finite" or "neither 0 nor 1".
+// Describes a bad value of the type: "not finite" or "neither 0 nor 1".
 const char* describe_bad_value(DType dtype);
 
 }  // namespace poise

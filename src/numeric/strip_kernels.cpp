@@ -11,9 +11,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using StripFloats = hn::CappedTag<float, 16>;
 constexpr std::size_t kStripLanes = hn::MaxLanes(StripFloats());
-constexpr std::size_t kSumsAtOnce = kStrip / kStripLanes < 4 ? kStrip / kStripLanes : 4;  // of a row, in registers
+constexpr std::size_t kSumsAtOnce =
+    kStrip / kStripLanes < 4 ? kStrip / kStripLanes : 4;  // vectors of a row whose sums are in registers
 
-// This file is compiled without contraction: a product and a sum are rounded each.
+// This file is compiled without contraction, so that the product and the sum are each rounded.
 template <std::size_t kRows>
 HWY_INLINE void AddStrip(float* const* out, const float* const* weights, std::size_t rank, const float* strip) {
   const StripFloats floats;

@@ -25,7 +25,7 @@
 #define POISE_FLOAT_SUMS
 namespace poise {
 
-inline constexpr std::size_t kPrefetchedBytes = 1024;  // ahead of the loop
+inline constexpr std::size_t kPrefetchedBytes = 1024;  // how far the loop prefetches
 
 // Holds sums over the finite numbers of a run.
 struct FloatSums {
@@ -144,8 +144,8 @@ HWY_INLINE DoubleVec WidenUpper(FloatVec numbers) {
 
 HWY_INLINE double AddUp(DoubleVec sums) { return hn::GetLane(hn::SumOfLanes(kDoubles, sums)); }
 
-// Adds whole steps; returns how many numbers these are. kCentered: sums are around far.center, else around 0. Most
-// steps take one branch: no magnitude is below the smallest normal number, and no distance beyond the reach.
+// Adds whole steps; returns how many numbers these are. kCentered: sums are around far.center if true, else around 0.
+// Most steps take one branch: no magnitude is below the smallest normal number, and no distance beyond the reach.
 // kHasExtremes: the piece has far numbers on both sides, so that no near number is an extreme.
 template <typename StoredType, bool kCentered, bool kHasExtremes>
 HWY_INLINE std::size_t AddSteps(const std::byte* in, std::size_t count, float smallest_normal, FarNumbers& far,
@@ -342,7 +342,7 @@ bool FarNumbers::covers(double low, double high) const {
 
 namespace {
 
-// Adds what vector loops left over, and makes the moments.
+// Adds the numbers that the vector loops left over, and computes the moments.
 Summary finish(std::span<const float> rest, float smallest_normal, FarNumbers& far, Summary summary, FloatSums sums) {
   collect_far(rest, far, summary);
   for (const float number : rest) add_number(number, smallest_normal, far, summary, sums);
@@ -414,7 +414,8 @@ Summary summarize(std::span<const double> numbers, double smallest_normal) {
 
 namespace {
 
-// Completes a sum of float32, which holds only squares of usual numbers. number_at(i) returns one as float64.
+// Returns the complete sum of squares. `begun` is a float32 sum of the first numbers; if it may have overflowed or
+// underflowed, starts again in float64. number_at(i) returns a number as float64.
 template <typename NumberAt>
 double finish_squares(const SquareSum& begun, std::size_t count, const NumberAt& number_at) {
   constexpr float kSmall = 1e-30F;

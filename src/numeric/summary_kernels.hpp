@@ -1,7 +1,7 @@
-// Summaries of numbers: counts, extremes, mean and standard deviation of a run, which can be added up.
+// Summarizes numbers: counts, extremes, mean and standard deviation. Summaries of pieces can be added up.
 //
-// Sums are float64. For float32 numbers, each lane of a vector has its own sums, and they are around a center, so that
-// a deviation that is small compared with the mean keeps its digits. Chan's formula merges the sums of pieces.
+// Sums are float64. For float32 numbers, each lane of a vector has its own sums of distances from a center, so that a
+// deviation that is small compared with the mean keeps its digits. Chan's formula merges the sums of pieces.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace poise {
 
-// Sums up the finite numbers of a run: their mean is mean * 2^exponent, the sum of their squared distances from it is
-// squares * 4^exponent. The exponent is 0 unless float64 could not hold the squares.
+// Describes the finite numbers of a run of numbers: their mean is mean * 2^exponent, the sum of their squared distances
+// from it is squares * 4^exponent. The exponent is 0 unless float64 could not hold the squares.
 struct Moments {
   std::uint64_t count = 0;
   double mean = 0;
@@ -42,31 +42,32 @@ struct Summary {
   void merge(const Summary& other);
 };
 
-// Collects the finite numbers of a piece that are further than `reach` from `center`: the only ones that may be
-// outliers, if the guess is good. Collects at most `most`. Each piece has its own: once it has far numbers on both
-// sides, its near numbers are not searched for extremes.
+// Collects the finite numbers of a piece that are further than `reach` from `center`: if `reach` is a good guess, all
+// outliers are among them. Collects at most `most`. Each piece has its own FarNumbers: once these have numbers on both
+// sides of the center, the other numbers of the piece cannot be extremes.
 struct FarNumbers {
   float center = 0;  // also the center of the sums
   float reach = std::numeric_limits<float>::max();
   std::size_t most = 0;
   std::vector<float> numbers = {};
   bool is_complete = true;
-  bool has_low = false;  // a number below the center, and one above
+  bool has_low = false;  // true if there is a number below the center, and one above
   bool has_high = false;
 
   // Returns true when every number of the run that is below `low` or above `high` is collected.
   bool covers(double low, double high) const;
 };
 
-// Numbers below `smallest_normal` that are not zero count as subnormal. Requires: at most 2^24 numbers.
+// Summarizes numbers. Those below `smallest_normal` that are not zero count as subnormal. Requires: at most 2^24
+// numbers.
 Summary summarize(std::span<const float> numbers, float smallest_normal, FarNumbers& far);
 // Does the same for numbers as they are stored, at twice the speed. Accepts only f16 and bf16, and distances from 0.
 std::optional<Summary> summarize_stored(DType dtype, std::span<const std::byte> numbers, float smallest_normal,
                                         FarNumbers& far);
 Summary summarize(std::span<const double> numbers, double smallest_normal);
 
-// Return the sum of the squares; NaN if a number is not finite. The sum of usual float32 numbers has the precision of
-// float32, since it is drawn, not printed.
+// Return the sum of the squares; NaN if a number is not finite. A sum over float32 numbers is float32 unless it
+// overflows or underflows; that is enough to draw it.
 double sum_squares(std::span<const float> numbers);
 double sum_squares(std::span<const double> numbers);
 // Does the same for numbers as they are stored: f16 or bf16.

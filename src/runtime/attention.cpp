@@ -17,14 +17,14 @@ IndexRange cut_to_block(const IndexRange& seen, std::size_t begin) {
   return {std::max(seen.first, begin), std::min(seen.last, begin + kBlockPositions)};
 }
 
-// Attends for one task. `queries` and `out` begin with the first token's first head.
+// Computes the attention of one task. `queries` and `out` begin with the first token's first head.
 void attend_to(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries, float* out) {
   thread_local std::vector<float> scores;
   const KvCache& cache = *task.tokens.front().cache;
   const CacheKernels& kernels = cache.type().kernels();
   const std::size_t begin = find_visible_positions(task.tokens.front(), heads.window).first;
   const std::size_t end = task.tokens.back().position + 1;
-  // Each token and head has a row: its scores from the first position on that it sees, and then the sink.
+  // Each token and head has a row of scores: from the first position that the task sees, and then the sink.
   const std::size_t stride = end - begin + 1;
   scores.resize(std::max(scores.size(), task.tokens.size() * task.count * stride));
   const std::size_t apart = heads.count * heads.size;  // numbers between two tokens
@@ -53,17 +53,17 @@ void attend_to(const AttentionTask& task, const AttentionHeads& heads, float sca
   });
 }
 
-// Says how tasks divide the tokens of a sequence and the query heads that share one head of keys and values.
+// Describes how tasks divide the tokens of a sequence and the query heads that share one head of keys and values.
 struct Division {
-  std::size_t tokens;  // of a task, at most
+  std::size_t tokens;  // the largest number in a task
   std::size_t heads;
   bool on_tiles;
 
   // Makes only enough tasks to keep all threads busy, so that few of them read the same keys.
   Division(std::size_t count, const AttentionHeads& all, bool are_on_tiles)
       : tokens(1), heads(all.count / all.kv_count), on_tiles(are_on_tiles) {
-    // The most rows of a task. It keeps the scores of all its rows or, on tiles, turns keys and values into tiles once
-    // for all of them.
+    // The largest number of rows of a task. A task keeps the scores of all its rows. On tiles, it converts keys and
+    // values once for all of them.
     const std::size_t rows = on_tiles ? 512 : 16;
     const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
     tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), 1, std::max<std::size_t>(1, rows / heads));

@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-// Shorter beginnings are recomputed: copying a cache or waiting for another text costs more.
+// Shorter common beginnings are recomputed, because copying a cache or waiting for another text costs more.
 constexpr std::size_t kLeastShared = 16;
 
 std::size_t count_common_beginning(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
@@ -50,7 +50,7 @@ class BatchGenerator::State : public Computation {
 
  private:
   struct Computed {
-    std::vector<TokenId> tokens;  // the sequence has computed the first of them
+    std::vector<TokenId> tokens;  // the sequence has computed the first ones
     Sequence sequence;
   };
 
@@ -74,11 +74,11 @@ class BatchGenerator::State : public Computation {
     std::size_t count;
   };
 
-  // Computes the parts, and chooses the next token of texts whose tokens are then all computed.
+  // Computes the parts. For texts whose tokens are then all computed, chooses the next token.
   void advance(const std::vector<Part>& parts, const std::stop_token& stop) {
     compute(parts, stop);
     std::vector<std::size_t> rows;
-    std::vector<BatchText*> next;  // the texts that these rows choose a token for
+    std::vector<BatchText*> next;  // the texts that get a token from these rows
     std::size_t row = 0;
     for (const Part& part : parts) {
       row += part.count;
@@ -114,7 +114,7 @@ class BatchGenerator::State : public Computation {
       prepare_long(text);
       if (text.sequence.position > 0 || !waits_for_beginning(text)) take(text);
     }
-    // Texts without room are the first of the next step.
+    // Texts that had no room come first in the next step.
     const auto is_waiting = [&](const BatchText& text) {
       return std::ranges::find(parts, &text, &Part::text) == parts.end();
     };
@@ -128,7 +128,7 @@ class BatchGenerator::State : public Computation {
     text.sequence.is_long = true;
   }
 
-  // Copies the beginning that the text shares with one that has computed it. Returns true if an earlier text will soon
+  // Copies the computed beginning that the text shares with another text. Returns true if an earlier text will soon
   // compute more of it.
   bool waits_for_beginning(BatchText& text) {
     const Computed* best = nullptr;
@@ -195,8 +195,8 @@ class BatchGenerator::State : public Computation {
   }
 
   std::size_t next_id_ = 0;
-  std::list<BatchText> texts_;    // stay where they are
-  std::vector<Finished> ended_;   // not returned yet
+  std::list<BatchText> texts_;    // a list, so that texts stay where they are
+  std::vector<Finished> ended_;   // finished, but not returned yet
   std::optional<Computed> last_;  // the text that ended last: others may share its beginning
 };
 

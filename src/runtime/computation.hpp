@@ -1,5 +1,5 @@
-// Computation: what sessions, batches and other users of a model's weights have in common: threads, the number of
-// positions of a text, and the memory that forward passes compute in.
+// Computation holds what sessions, batches and other users of a model's weights have in common: threads, the number of
+// positions of a text, and the memory of forward passes.
 #pragma once
 
 #include <algorithm>
@@ -44,8 +44,7 @@ class Computation {
   Workspace memory_;
 };
 
-// Throws cancelled. In a cancelled computation the loops of oneTBB that a call has started end early; their results
-// must not be used.
+// Throws cancelled. Loops of oneTBB end early in a cancelled computation, and their results must not be used.
 [[noreturn]] inline void throw_cancelled() { throw Error(ErrorKind::cancelled, "the computation was stopped"); }
 
 // Throws cancelled when the calling task's group is cancelled.
@@ -56,8 +55,8 @@ inline void require_wanted() {
 // Throws unsupported: "WHAT is NaN: the weights hold values that are not finite, or overflow". The path may be empty.
 [[noreturn]] void refuse_non_finite(const std::string& what, double value, const std::string& path = {});
 
-// Returns the logarithm of the sum of exponentials, which makes logarithms of probabilities of scores. Requires: there
-// is a score.
+// Returns log(sum over i of exp(scores[i])). A score minus this is the logarithm of a probability. Requires: there is a
+// score.
 inline double compute_log_sum(std::span<const float> scores) {
   const double best = static_cast<double>(*std::ranges::max_element(scores));
   double sum = 0;

@@ -22,7 +22,7 @@ std::string make_layer_name(std::size_t layer, std::string_view what) {
   return fmt::format("layers.{}.{}", layer, what);
 }
 
-// Throws for numbers that are not finite.
+// Throws an error if a number is not finite.
 void require_finite(std::string_view name, std::span<const float> numbers, ErrorKind kind, const std::string& path) {
   const auto bad = std::ranges::find_if(numbers, [](float number) { return !std::isfinite(number); });
   if (bad != numbers.end())
@@ -30,7 +30,7 @@ void require_finite(std::string_view name, std::span<const float> numbers, Error
                 path);
 }
 
-// Describes a tensor of a layer's cache: codes, or their scales where the cache has any.
+// Describes a tensor with a layer's cache: the codes of keys or values, or their scales, if the cache has scales.
 struct CachedPart {
   std::string_view name;
   Cached what;
@@ -56,7 +56,7 @@ class CachedRow {
     return part.is_scales ? std::as_writable_bytes(std::span(scales_)) : std::span(codes_);
   }
 
-  // Throws for numbers of a part that are not finite.
+  // Throws an error if a number of the part is not finite.
   void require_finite_part(const CachedPart& part, std::string_view name, ErrorKind kind,
                            const std::string& path) const {
     if (part.is_scales) return require_finite(name, scales_, kind, path);
@@ -72,7 +72,7 @@ class CachedRow {
   std::vector<float> scales_;
 };
 
-// Streams a part of a layer from a position on.
+// Streams a part of a layer's cache, from a position on.
 class CachedRows final : public Blob {
  public:
   CachedRows(const KvCache& cache, std::size_t layer, std::size_t first, std::size_t last, const CachedPart& part)
@@ -132,7 +132,7 @@ class Reader {
     read_tokens();
     const std::uint64_t position = read_count(*about, "position");
     if (position > text_.tokens.size())
-      fail(fmt::format("position: {} tokens are computed, of {}", position, text_.tokens.size()));
+      fail(fmt::format("position: {} is more than the {} tokens of the session", position, text_.tokens.size()));
     text_.sequence.position = static_cast<std::size_t>(position);
     if (about->find("pending") != nullptr) {
       text_.pending = require_known_token("pending", read_count(*about, "pending"));
@@ -155,7 +155,7 @@ class Reader {
                      value == nullptr ? "nothing" : to_json(*value)));
   }
 
-  // Files of programs that had only one type of cache lack this key.
+  // Files of older programs, which had only one type of cache, lack this key.
   void require_cache(const Attributes& about) const {
     const Value* value = about.find("cache");
     const std::string_view wanted = text_.sequence.cache.type().name;
@@ -168,7 +168,7 @@ class Reader {
                 path());
   }
 
-  // Returns the dense tensor with this name. Throws for another type or rank.
+  // Returns the dense tensor with this name. Throws an error if its type or rank is another one.
   const Tensor& require_dense(const std::string& name, DType dtype, std::size_t rank) {
     const Tensor* found = model_.find(name);
     if (found == nullptr) fail(fmt::format("tensor {} is missing", name));
@@ -198,7 +198,7 @@ class Reader {
     }
     std::vector<std::int32_t> ids(static_cast<std::size_t>(from.elements()));
     from.parts[0].blob->read(0, std::as_writable_bytes(std::span(ids)));
-    // A negative number becomes a large one.
+    // A negative number becomes a large one, which is then rejected.
     for (std::size_t i = 0; i < ids.size(); ++i)
       text_.tokens.push_back(
           require_known_token(fmt::format("tokens: number {}", i), static_cast<std::uint64_t>(ids[i])));
@@ -218,7 +218,7 @@ class Reader {
   void read_layers() {
     KvCache& cache = text_.sequence.cache;
     const std::size_t position = text_.sequence.position;
-    std::vector<std::vector<const Tensor*>> layers;  // of each the parts
+    std::vector<std::vector<const Tensor*>> layers;  // the parts of each layer
     for (std::size_t layer = 0; layer < cache.layers(); ++layer) {
       std::vector<const Tensor*>& parts = layers.emplace_back();
       for (const CachedPart& part : kCachedParts) {
@@ -230,7 +230,7 @@ class Reader {
       }
       cache.resume(layer, position - static_cast<std::size_t>(parts.front()->shape[0]), position);
     }
-    // This check comes before memory is reserved, so that tensors justify the memory.
+    // This check comes before memory is reserved, so that a small file cannot demand much memory.
     if (!transformer_.truncate(position, text_.sequence))
       fail(fmt::format("keys and values that {} tokens need are missing", position));
     cache.reserve(position);
@@ -271,7 +271,7 @@ class Reader {
   const Transformer& transformer_;
   std::size_t context_;
   ComputedText& text_;
-  std::size_t read_ = 0;  // tensors
+  std::size_t read_ = 0;  // the number of tensors that have been read
 };
 
 }  // namespace

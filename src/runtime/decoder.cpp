@@ -22,7 +22,7 @@ void scale(float* x, std::size_t count, float factor) {
 
 class PlannedTransformer final : public Transformer {
  public:
-  // Takes the plan of the whole model.
+  // `plan` is that of the whole model, also for one of several ranks.
   PlannedTransformer(DecoderPlan plan, DecoderWeights weights, const Ranks& ranks)
       : Transformer({.vocabulary = weights.vocabulary,
                      .hidden = plan.hidden,
@@ -55,7 +55,9 @@ class PlannedTransformer final : public Transformer {
   bool truncate(std::size_t position, Sequence& s) const override {
     for (std::size_t i = 0; i < plan_.layers.size(); ++i) {
       const std::size_t window = plan_.layers[i].window;
-      const std::size_t first = window == 0 ? 0 : position + 1 - std::min(position + 1, window);  // that is seen next
+      const std::size_t first =
+          window == 0 ? 0
+                      : position + 1 - std::min(position + 1, window);  // the first position that the next token sees
       if (s.cache.find_oldest(i) > first) return false;
     }
     s.position = position;
@@ -79,7 +81,7 @@ class PlannedTransformer final : public Transformer {
         for (const SequenceTokens& part : batch)
           part.sequence->cache.count_remote(index, part.sequence->position + part.tokens.size());
       }
-      hand_on(index, memory);
+      send_on(index, memory);
       keep(index + 1, tokens.size(), memory);
     }
     for (const SequenceTokens& part : batch) part.sequence->position += part.tokens.size();
@@ -105,7 +107,7 @@ class PlannedTransformer final : public Transformer {
   }
 
  private:
-  // Computes this rank's share of the scores, and gets those of the others.
+  // Computes this rank's share of the scores, and receives the shares of the others.
   void multiply_share(const float* x, std::size_t rows, Workspace& memory, float* out) const {
     std::vector<std::size_t> sizes;
     for (std::size_t rank = 0; rank < ranks_.count(); ++rank) sizes.push_back(rows * find_share_of_scores(rank).size());
@@ -130,8 +132,8 @@ class PlannedTransformer final : public Transformer {
     return {share.first * step, share.last * step};
   }
 
-  // Hands the hidden states to the rank that has the next layer. All ranks get them: each may want to keep them.
-  void hand_on(std::size_t layer, Workspace& memory) const {
+  // Sends the hidden states to all ranks: one has the next layer, and each may have to keep them.
+  void send_on(std::size_t layer, Workspace& memory) const {
     if (!ranks_.splits_layers()) return;
     const std::size_t owner = ranks_.find_owner(layer, layers());
     if (layer + 1 < layers() && ranks_.find_owner(layer + 1, layers()) == owner) return;
@@ -188,7 +190,8 @@ class PlannedTransformer final : public Transformer {
     memory.add(memory.projected);
   }
 
-  // Keeps the hidden states of a layer if the caller wants them. Those of the last layer are kept after the final norm.
+  // Keeps the hidden states of a layer if the caller has asked for them. After the last layer, keeps them after the
+  // final norm.
   void keep(std::size_t layer, std::size_t count, Workspace& memory) const {
     if (memory.kept_layer != layer) return;
     memory.kept.assign(memory.x.begin(), memory.x.begin() + static_cast<std::ptrdiff_t>(count * plan_.hidden));
@@ -244,7 +247,8 @@ class PlannedTransformer final : public Transformer {
     add_projected(layer.attention_post_norm, count, memory);
   }
 
-  // Returns the attended numbers with as many inputs as `o` has: zeros for other ranks' heads in the same blocks.
+  // Returns the attended numbers, padded with zeros to the inputs of `o`: o's first and last blocks may belong to heads
+  // of other ranks, too.
   const float* pad_attended(const DecoderLayer& layer, std::size_t count, Workspace& memory) const {
     const std::size_t from = plan_.heads * plan_.head_size;
     const std::size_t to = layer.o.matrix->inputs();
@@ -255,8 +259,8 @@ class PlannedTransformer final : public Transformer {
     return memory.padded.data();
   }
 
-  // Norms `heads` heads of each token: each by itself, or all together with those of other ranks. `counts`: of the
-  // ranks that have the same heads, this one adds them up.
+  // Applies a norm to `heads` heads of each token: to each head alone, or to all heads of all ranks together. `counts`
+  // is true for one of the ranks that share these heads: only that one adds their squares to the sum.
   void norm_heads(const Norm& norm, std::size_t heads, bool counts, std::size_t tokens, float* x,
                   Workspace& memory) const {
     const std::size_t width = heads * plan_.head_size;

@@ -1,4 +1,4 @@
-// The decoder that runs every family by its plan.
+// Declares the decoder, which computes every family by its plan.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace poise {
 
-// Returns one of several ranks, or the whole model. Requires: the plan of the model's family, and checked configuration
-// and tensors.
+// Returns the decoder, or the share of it for one of several ranks. Requires: `plan` is that of the model's family;
+// configuration and tensors have been checked.
 std::unique_ptr<const Transformer> make_decoder(const Model& model, DecoderPlan plan, const Ranks& ranks);
 
 // Holds a matrix and a bias.
@@ -33,20 +33,20 @@ struct Target {
   std::size_t width = 0;
 };
 
-// Says how one matrix for all parts orders their numbers.
+// Chooses the order of the outputs of one matrix that makes all parts.
 enum class Fused : std::uint8_t {
-  in_turn,   // those of the first part, then those of the next
-  by_turns,  // the first of each, then the second of each
+  in_turn,   // all of the first part, then all of the next
+  by_turns,  // the first number of each part, then the second of each
 };
 
-// Projects x [tokens, inputs] into the parts: each with its own projection, or all with one. `scratch` is working
-// memory.
+// Multiplies x [tokens, inputs] by the projections: each makes a part, or a single one makes all parts. `scratch` is
+// working memory.
 void project(std::span<const Projection> projections, const float* x, std::size_t tokens, const ProductOptions& options,
              std::span<const Target> parts, std::vector<float>& scratch, Fused fused = Fused::in_turn);
 void project(const Projection& projection, const float* x, std::size_t tokens, const ProductOptions& options,
              float* out);
 
-// Holds a network for all tokens of a layer, or an expert, which some tokens use.
+// Holds the network that computes all tokens of a layer, or an expert, which computes some tokens.
 struct FeedForward {
   std::vector<Projection> in;  // gate and up, in one matrix or two; or one without a gate
   Projection down;
@@ -77,10 +77,10 @@ struct Norm {
   float epsilon = 0;
   std::vector<float> weight = {};  // empty: no norm
   std::vector<float> bias = {};
-  std::size_t whole = 0;  // numbers that are normed together, some of them in other ranks; 0: those of the weight
+  std::size_t whole = 0;  // numbers that are normed together, if some are in other ranks; 0: as many as `weight` has
 
   explicit operator bool() const { return !weight.empty(); }
-  // Norms rows as long as the weight. `out` may be x. Requires: there is a weight.
+  // Applies the norm to rows that are as long as `weight`. `out` may be x. Requires: there is a weight.
   void apply(const float* x, std::size_t rows, float* out) const;
 };
 

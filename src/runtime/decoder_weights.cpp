@@ -22,10 +22,10 @@ std::vector<float> copy_range(const std::vector<float>& numbers, const IndexRang
           numbers.begin() + static_cast<std::ptrdiff_t>(range.last)};
 }
 
-// Returns the step of shares: 1 if the numbers are not whole steps, and then matrices become float32.
+// Returns the step of shares, or 1 if the numbers are not whole steps; matrices then become float32.
 std::size_t find_step(std::size_t numbers, std::size_t step) { return numbers % step == 0 ? step : 1; }
 
-// Describes one of the parts that a fused matrix has in turn: its length, and the share of a rank.
+// Describes one of the parts of a fused matrix, which follow each other: its length, and this rank's share.
 struct FusedPart {
   std::size_t width;
   IndexRange share;
@@ -71,15 +71,15 @@ class Loader {
   Projection load_projection(const std::string& prefix, const Linear& linear, Orientation orientation,
                              const MatrixPart& part = {}) const {
     Projection result = {load_matrix(get_tensor(make_weight_name(prefix, linear)), orientation, part)};
-    // In a sum over ranks only the first rank adds the bias.
-    if (!linear.bias || (part.of == MatrixPart::Of::inputs && ranks_.rank() > 0)) return result;
+    // If the results are summed over ranks, only the first rank adds the bias.
+    if (!linear.bias || (part.side == MatrixPart::Side::inputs && ranks_.rank() > 0)) return result;
     result.bias = load_vector(get_tensor(fmt::format("{}{}.bias", prefix, linear.module)));
-    if (part.of == MatrixPart::Of::outputs) result.bias = copy_range(result.bias, part.range);
+    if (part.side == MatrixPart::Side::outputs) result.bias = copy_range(result.bias, part.range);
     return result;
   }
 
-  // Returns the projections of modules that make the parts: each module makes its own part, or one module makes all of
-  // them in turn.
+  // Returns the projections for the parts: each module makes its own part, or one module makes all of them, one after
+  // the other.
   std::vector<Projection> load_projections(const std::string& prefix, const std::vector<Linear>& linears,
                                            const std::vector<FusedPart>& parts) const {
     std::vector<Projection> result;
@@ -90,7 +90,7 @@ class Loader {
     const bool fused = linears.size() < parts.size();
     std::size_t begin = 0;
     for (std::size_t p = 0; p < parts.size(); ++p) {
-      const MatrixPart part = {MatrixPart::Of::outputs, {begin + parts[p].share.first, begin + parts[p].share.last}};
+      const MatrixPart part = {MatrixPart::Side::outputs, {begin + parts[p].share.first, begin + parts[p].share.last}};
       result.push_back(load_projection(prefix, linears[fused ? 0 : p], orientation(), part));
       if (fused) begin += parts[p].width;
     }
@@ -99,7 +99,7 @@ class Loader {
 
   Projection make_summed_projection(const std::string& prefix, const Linear& linear, const IndexRange& inputs) const {
     if (!ranks_.splits_matrices()) return load_projection(prefix, linear, orientation());
-    return load_projection(prefix, linear, orientation(), {MatrixPart::Of::inputs, inputs});
+    return load_projection(prefix, linear, orientation(), {MatrixPart::Side::inputs, inputs});
   }
 
   std::vector<Projection> load_qkv(const std::string& prefix) const {
@@ -108,21 +108,21 @@ class Loader {
                             {{plan_.heads * plan_.head_size, find_head_numbers(share_.heads)}, keys, keys});
   }
 
-  // Loads the inputs from this rank's heads into the layer. They may begin and end within a block of the matrix: then
-  // the whole block is loaded, and the other numbers in it are zeros.
+  // Loads the columns of `o` for this rank's heads into the layer. They may begin and end within a block of the matrix.
+  // Then the whole block is loaded, and the inputs from other heads are zeros.
   void load_o(const std::string& prefix, DecoderLayer& layer) const {
     const Tensor& weight = get_tensor(make_weight_name(prefix, plan_.o));
     IndexRange inputs = find_head_numbers(share_.heads);
     if (inputs.size() > 0) {
       const std::size_t all = plan_.heads * plan_.head_size;
-      const std::size_t step = find_step(all, find_part_step(weight, orientation(), MatrixPart::Of::inputs));
+      const std::size_t step = find_step(all, find_part_step(weight, orientation(), MatrixPart::Side::inputs));
       inputs = {inputs.first / step * step, std::min(ceil_div(inputs.last, step) * step, all)};
     }
     layer.o = make_summed_projection(prefix, plan_.o, inputs);
     layer.o_skipped = share_.heads.first * plan_.head_size - inputs.first;
   }
 
-  // Returns the norm of each head, or the share of the norm of all heads together.
+  // Returns the norm of each head, or this rank's share of the norm over all heads.
   Norm load_head_norm(const std::string& prefix, std::string_view module, const IndexRange& heads) const {
     Norm result = load_module_norm(prefix, module);
     if (!ranks_.splits_matrices() || result.weight.size() <= plan_.head_size) return result;
@@ -201,14 +201,14 @@ class Loader {
       weights.output = load_matrix(output, orientation);
       return;
     }
-    weights.output_step = find_step(weights.vocabulary, find_part_step(output, orientation, MatrixPart::Of::outputs));
+    weights.output_step = find_step(weights.vocabulary, find_part_step(output, orientation, MatrixPart::Side::outputs));
     const IndexRange share = ranks_.find_share(weights.vocabulary / weights.output_step);
     weights.output =
         load_matrix(output, orientation,
-                    {MatrixPart::Of::outputs, {share.first * weights.output_step, share.last * weights.output_step}});
+                    {MatrixPart::Side::outputs, {share.first * weights.output_step, share.last * weights.output_step}});
   }
 
-  // Returns the divisors of the frequencies, if the model has them.
+  // Returns the divisors of RoPE's frequencies, or an empty vector if the model has none.
   std::vector<float> load_rope_divisors() const {
     if (plan_.rope_divisors.empty()) return {};
     const Tensor* tensor = model_.find(plan_.rope_divisors);
@@ -236,13 +236,13 @@ class Loader {
     return {heads.first * plan_.head_size, heads.last * plan_.head_size};
   }
 
-  // Returns this rank's share of the inner numbers. It consists of whole steps, which can be cut out of all matrices
-  // that give and take these numbers.
+  // Returns this rank's share of the inner numbers. The share is whole steps, which can be cut out of the rows and
+  // columns of all these matrices.
   IndexRange find_inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down) const {
     if (!ranks_.splits_matrices()) return {0, inner};
-    std::size_t step = find_part_step(down, orientation(), MatrixPart::Of::inputs);
+    std::size_t step = find_part_step(down, orientation(), MatrixPart::Side::inputs);
     for (const Tensor* const tensor : in)
-      step = std::lcm(step, find_part_step(*tensor, orientation(), MatrixPart::Of::outputs));
+      step = std::lcm(step, find_part_step(*tensor, orientation(), MatrixPart::Side::outputs));
     step = find_step(inner, step);
     const IndexRange share = ranks_.find_share(inner / step);
     return {share.first * step, share.last * step};

@@ -15,7 +15,7 @@ namespace {
 
 struct Activation {
   ActivationKind kind;
-  void (*alone)(float* x, std::size_t count);  // null: only gated
+  void (*alone)(float* x, std::size_t count);  // null if the activation exists only with a gate
   void (*product)(float* gate, const float* up, std::size_t count);
 };
 
@@ -38,7 +38,7 @@ struct Choice {
   float weight;
 };
 
-// Chooses the best `used` experts by a token's scores, with their weights.
+// Chooses the `used` experts with a token's best scores, and their weights.
 void choose_experts(const Experts& experts, float* scores, std::size_t token, std::vector<std::size_t>& order,
                     std::vector<Choice>& choices) {
   const std::size_t count = experts.all.size();
@@ -61,12 +61,12 @@ void choose_experts(const Experts& experts, float* scores, std::size_t token, st
     choices.push_back({*i, token, static_cast<float>(compute_exponential(*i) / sum)});
 }
 
-// Computes the tokens that chose one expert, and adds their results to `out`.
+// Computes an expert for the tokens that chose it, and adds the results to `out`.
 void run_expert(const FeedForward& expert, std::span<const Choice> choices, const float* x, std::size_t tokens,
                 Workspace& memory, float* out) {
   const std::size_t hidden = expert.down.outputs();
-  // A single token is summed in another order: if the call has several tokens, no expert gets a single one. An observer
-  // gets each token once.
+  // A single token is summed in another order than several. So if the call has several tokens, no expert computes a
+  // single one: a second one is added. An observer must see each token once, so this is not done for it.
   const std::size_t least = tokens > 1 && memory.observer == nullptr ? 2 : 1;
   const std::size_t count = std::max(least, choices.size());
   memory.gathered.resize(count * hidden);
@@ -81,7 +81,7 @@ void run_expert(const FeedForward& expert, std::span<const Choice> choices, cons
   }
 }
 
-// Computes the experts of one token in parallel: each is too little work for all threads.
+// Computes the experts of one token in parallel, because each is too little work for all threads.
 void run_experts(const Experts& experts, std::span<const Choice> choices, const float* x, Workspace& memory,
                  float* out) {
   const std::size_t hidden = experts.router.matrix->inputs();
@@ -96,7 +96,8 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
   }
 }
 
-// Returns false, without computing, if the network cannot be computed a block at a time.
+// Computes the network a block of inner numbers at a time (multiply_gated()). Returns false, without computing, if that
+// is not possible.
 bool run_in_blocks(const FeedForward& network, const Activation& activation, const float* x, std::size_t tokens,
                    const ProductOptions& options, float* out) {
   const auto has_bias = [](const Projection& projection) { return !projection.bias.empty(); };
@@ -118,7 +119,7 @@ void add_bias(const std::vector<float>& bias, std::size_t tokens, float* y) {
   }
 }
 
-// Splits one token's numbers into the parts.
+// Copies the numbers of token t to the parts.
 void split(const float* from, std::span<const Target> parts, std::size_t t, Fused fused) {
   for (std::size_t p = 0; p < parts.size(); ++p) {
     float* const to = parts[p].data + t * parts[p].width;

@@ -1,9 +1,9 @@
-// ForwardPass: computes whole texts, one after the other, with the scores after each of their tokens.
+// ForwardPass computes whole texts, one after the other, and the scores after each of their tokens.
 //
 //   pass.begin(tokens);
 //   while (const std::size_t count = pass.compute_next()) pass.compute_logits(0, count, out);
 //
-// One thread at a time uses it; it computes with several.
+// Only one thread at a time may use it. It computes with several threads.
 #pragma once
 
 #include <cstddef>
@@ -31,15 +31,15 @@ class ForwardPass : public Computation {
   // the tokens outlive the computation.
   void begin(std::span<const TokenId> tokens);
 
-  // Computes the next tokens of the text, at most Transformer::kMaxBatch. Returns how many; 0 at its end. Two passes
-  // over the same tokens take the same steps. Throws cancelled.
+  // Computes the next tokens of the text, at most Transformer::kMaxBatch. Returns how many; 0 at its end. Two objects
+  // with the same tokens divide them in the same way. Throws cancelled.
   std::size_t compute_next(const std::stop_token& stop = {});
 
   // Computes the scores after `count` tokens of the last compute_next(), from index `first` on: [count,
   // vocabulary_size()]. Throws cancelled.
   void compute_logits(std::size_t first, std::size_t count, std::vector<float>& out, const std::stop_token& stop = {});
 
-  // Lets an observer see the inputs of all products with weights. Requires: it outlives the pass.
+  // Calls the observer with the inputs of all products with weights. Requires: the observer outlives the pass.
   void observe_inputs(InputObserver& observer) { memory_.observer = &observer; }
 
   // Returns the largest number of positions of a text.
@@ -53,12 +53,12 @@ class ForwardPass : public Computation {
   std::span<const TokenId> tokens_;
 };
 
-// Returns the token that the vocabulary begins texts with.
+// Returns the token with which texts begin in this vocabulary, if there is one.
 std::optional<TokenId> find_first_token(const Weights& weights);
 
-// Checks that the scores of two models are of the same tokens. Throws bad_argument, naming the difference, for other
-// numbers of scores, and for ids that are different texts in both. One of two vocabularies may be absent, or longer by
-// names for rows that pad the embedding.
+// Checks that two models have scores for the same tokens. Throws bad_argument, which names the difference, if the
+// numbers of scores differ, or an id is another text. One of the vocabularies may be absent, or have additional names
+// for rows that only pad the embedding.
 void require_same_vocabulary(const Weights& model, const Weights& base);
 
 // Returns "\"token\" (17)".

@@ -1,4 +1,4 @@
-// InputSquares: sums of the squares of what meets each matrix, for importance matrices.
+// Sums up the squares of the inputs of each matrix, for importance matrices.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace poise {
 class InputSquares final : public InputObserver {
  public:
   struct Sums {
-    std::vector<double> squares;  // of each input
+    std::vector<double> squares;  // for each column of the matrix: the sum of squares of its input
     std::uint64_t tokens = 0;
   };
 
-  // One call at a time.
+  // Adds the squares of x. Not safe from several threads.
   void observe(std::span<const Product> products, const float* x, std::size_t tokens) override;
 
-  // Calls use(origin, sums) for each matrix that has met tokens, in no order.
+  // Calls use(origin, sums) for each matrix that has had inputs, in no particular order.
   void visit(const std::function<void(const Matrix::Origin&, const Sums&)>& use) const;
 
  private:

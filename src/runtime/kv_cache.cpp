@@ -14,7 +14,8 @@ std::size_t round_up_to_blocks(std::size_t positions) {
   return (positions + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
 }
 
-// Gives the places of a position's numbers in a block's codes or scales: the first, and the distance between two.
+// Gives the places of a position's numbers in the codes or scales of a block: the first, and the distance from one to
+// the next.
 struct Places {
   std::size_t first;
   std::size_t step;
@@ -37,7 +38,7 @@ void gather(const std::byte* block, const Places& from, std::size_t count, std::
     std::memcpy(to + i * sizeof(Code), block + (from.first + i * from.step) * sizeof(Code), sizeof(Code));
 }
 
-// Calls `f` with a number as wide as the codes of the type.
+// Calls `f` with an unsigned integer that is as wide as the codes of the type.
 template <typename F>
 void visit_code(const CacheTypeRow& type, const F& f) {
   switch (type.code_bytes()) {
@@ -59,7 +60,7 @@ KvCache::KvCache(CacheType type, const CachedHeads& heads, const std::vector<std
 }
 
 void KvCache::reserve(std::size_t end) {
-  // A growing ring has not wrapped yet, so every slot stays in place.
+  // A ring that can still grow has not wrapped yet, so every slot stays in place.
   for (Layer& layer : std::span(layers_).subspan(held_.first, held_.size())) {
     const std::size_t needed = std::min(round_up_to_blocks(end), layer.capacity);
     if (needed <= layer.reserved) continue;

@@ -1,7 +1,7 @@
-// KvCache: the keys and values of positions that later ones may attend to, stored in the form of a cache type.
+// KvCache stores the keys and values of positions, to which later positions attend, in the form of a cache type.
 //
-// A ring for each layer: position p is in slot p % capacity. kBlockPositions consecutive slots are a block for each
-// head of keys and of values (kernels/cache_type.hpp). Memory grows with the positions.
+// Each layer has a ring: position p is in slot p % capacity. kBlockPositions consecutive slots are a block for each
+// head of keys and of values (kernels/cache_type.hpp). Memory grows with the number of positions.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace poise {
 
 enum class Cached : std::uint8_t { keys, values };
 
-// Gives the size of a layer's cache for one position. It has the same number of heads of keys and of values.
+// Describes the heads of a layer. There are as many heads of keys as of values.
 struct CachedHeads {
   std::size_t count = 0;
   std::size_t size = 0;
@@ -31,12 +31,12 @@ struct CachedHeads {
 
 class KvCache {
  public:
-  // Takes the smallest number of positions that each layer must hold, and the layers that this rank has; std::nullopt:
-  // all.
+  // `positions` has the smallest number of positions that each layer must hold. `held` are the layers of this rank;
+  // std::nullopt: all.
   KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions,
           const std::optional<IndexRange>& held = {});
 
-  // Reserves memory for positions up to `end`. Callers do so before put() of new positions.
+  // Reserves memory for positions up to `end`. Requires: callers call this before put() of new positions.
   void reserve(std::size_t end);
 
   // Returns the first position that the layer still has; rings drop old ones.
@@ -52,7 +52,7 @@ class KvCache {
   // Makes room in an empty layer for positions [first, last), except those that do not fit; store() fills them in.
   void resume(std::size_t layer, std::size_t first, std::size_t last);
 
-  // Counts the positions up to `end` of a layer that another rank holds.
+  // Counts the positions up to `end` of a layer that another rank has, as if they were stored here.
   void count_remote(std::size_t layer, std::size_t end) { layers_[layer].end = std::max(layers_[layer].end, end); }
 
   // Stores a key and a value, [width] each. Throws unsupported for numbers that the type does not hold.
@@ -73,7 +73,7 @@ class KvCache {
   struct Layer {
     std::size_t capacity = 0;  // a multiple of kBlockPositions
     std::size_t reserved = 0;
-    std::size_t end = 0;  // after the last position
+    std::size_t end = 0;  // one more than the last position
     Bytes keys = {};      // [blocks, heads, block_bytes_]
     Bytes values = {};
   };
@@ -96,7 +96,7 @@ struct Sequence {
 
   KvCache cache;
   std::size_t position = 0;  // tokens computed so far; 0 starts over
-  bool is_long = false;      // computed as a sequence longer than Transformer::get_recompute_limit()
+  bool is_long = false;      // true if it was computed as a sequence longer than Transformer::get_recompute_limit()
 
   // Drops all tokens; keeps the memory.
   void clear() {

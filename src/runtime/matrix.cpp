@@ -60,10 +60,10 @@ class MatrixSlice final : public Matrix {
   std::shared_ptr<const Matrix> all_;
 };
 
-// Reads the same bytes of each of some consecutive rows, and joins them without gaps.
+// Reads the same range of bytes from each of some consecutive rows, and joins them without gaps.
 class RowParts final : public Blob {
  public:
-  // Takes `first`, the place where the first row's part begins.
+  // `first` is the byte offset of the first row's part.
   RowParts(BlobPtr blob, std::uint64_t first, std::uint64_t row_bytes, std::uint64_t part_bytes, std::size_t rows)
       : blob_(std::move(blob)), first_(first), row_bytes_(row_bytes), part_bytes_(part_bytes), rows_(rows) {}
 
@@ -93,36 +93,36 @@ struct Box {
   IndexRange columns;
 };
 
-// Returns true if the part consists of stored rows.
-bool is_of_rows(MatrixPart::Of of, Orientation orientation) {
-  return (of == MatrixPart::Of::outputs) == (orientation == Orientation::out_in);
+// Returns true if the part is some of the stored rows.
+bool is_some_rows(MatrixPart::Side side, Orientation orientation) {
+  return (side == MatrixPart::Side::outputs) == (orientation == Orientation::out_in);
 }
 
 // Returns the rows and columns of a part of a matrix [rows, columns].
 Box find_box(const MatrixPart& part, Orientation orientation, std::size_t rows, std::size_t columns) {
-  if (part.of == MatrixPart::Of::all) return {{0, rows}, {0, columns}};
-  return is_of_rows(part.of, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
+  if (part.side == MatrixPart::Side::all) return {{0, rows}, {0, columns}};
+  return is_some_rows(part.side, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
 }
 
 bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && measure_elements(rows, 2) < 2; }
 
-// Returns true for groups that may be as long as the row.
+// Returns true if the scales are float32. A group may then be a whole row.
 bool has_float_scales(const StoredRows& rows) { return measure_scale(rows) == sizeof(float); }
 
-// Returns how many neighbours in a row a cut must not separate.
+// Returns a step: columns may be cut only at multiples of it.
 std::size_t find_column_step(const StoredRows& rows, std::size_t columns) {
   if (rows.blocks != nullptr) return rows.blocks->elements;
-  constexpr std::size_t kScaledColumns = 16;  // that kernels take at a time
+  constexpr std::size_t kScaledColumns = 16;  // that kernels multiply at a time
   if (rows.group_size == 0) return has_half_bytes(rows) ? 2 : 1;
   return has_float_scales(rows) && rows.group_size >= columns ? kScaledColumns : rows.group_size;
 }
 
-// Returns how many neighbouring rows a cut must not separate.
+// Returns a step: rows may be cut only at multiples of it.
 std::size_t find_row_step(const StoredRows& rows, std::size_t count) {
   return rows.scale_rows < count ? rows.scale_rows : 1;
 }
 
-// Returns true if a part of a form keeps its storage.
+// Returns true if the box can be cut out of the form without decoding.
 bool is_cut_whole(const StoredForm& form, std::size_t rows, std::size_t columns, const Box& box) {
   if (!form.row_groups.empty() || (has_half_bytes(form.rows) && columns % 2 != 0)) return false;
   const auto is_at_step = [](const IndexRange& range, std::size_t step, std::size_t end) {
@@ -163,7 +163,7 @@ StoredForm cut_form(const Tensor& tensor, const StoredForm& form, std::size_t co
   return part;
 }
 
-// Stands for an empty part of a matrix.
+// Represents an empty part of a matrix.
 class EmptyMatrix final : public Matrix {
  public:
   EmptyMatrix(const std::string& name, const Box& box, Orientation orientation)
@@ -172,8 +172,8 @@ class EmptyMatrix final : public Matrix {
   }
 };
 
-// Borrows rows that are stored in pairs instead of copying them in halves. Returns the rows of a head, or 0 if it
-// borrows none.
+// Borrows rows that are stored in pairs (a row of the first half of a head, then one of the second), instead of copying
+// them in halves. Returns the rows of a head, or 0 if it does not borrow.
 std::size_t borrow_pairs(StoredForm& form, std::size_t rows) {
   const StoredAs* const stored = find_change(*form.data, StoredAs::Change::rows_interleaved);
   if (stored == nullptr || form.scales != nullptr || stored->row_bytes * rows != form.data->size() ||
@@ -184,7 +184,7 @@ std::size_t borrow_pairs(StoredForm& form, std::size_t rows) {
   return head_rows;
 }
 
-// Loads some rows and columns of a tensor, whose elements are taken as a matrix [rows, last axis].
+// Loads some rows and columns of a tensor as a matrix [rows, last axis].
 std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const Box& box, Orientation orientation) {
   const std::size_t columns = tensor.shape.back();
   if (box.rows.size() == 0 || box.columns.size() == 0)
@@ -208,7 +208,7 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
                                         paired_rows);
 }
 
-// Returns true if columns make outputs and are stored as rows.
+// Returns true if the matrix is to be read as [in, out], but the file stores its columns as rows.
 bool is_transposed(const Tensor& tensor, Orientation orientation) {
   if (orientation != Orientation::in_out || tensor.shape.size() != 2) return false;
   if (tensor.layout != Layout::dense) return get_block_direction(tensor.layout) == BlocksAlong::columns;
@@ -260,11 +260,11 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
   return matrices;
 }
 
-std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of) {
-  if (is_transposed(tensor, orientation)) return find_part_step(transpose_view(tensor), Orientation::out_in, of);
+std::size_t find_part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Side side) {
+  if (is_transposed(tensor, orientation)) return find_part_step(transpose_view(tensor), Orientation::out_in, side);
   const StoredForm form = find_stored_form(tensor);
   if (!form.row_groups.empty()) return 1;
-  if (is_of_rows(of, orientation)) return find_row_step(form.rows, tensor.shape.front());
+  if (is_some_rows(side, orientation)) return find_row_step(form.rows, tensor.shape.front());
   return form.column_order.empty() ? find_column_step(form.rows, tensor.shape.back()) : 1;
 }
 

@@ -1,4 +1,4 @@
-// Products with matrices, cut into units that threads share.
+// Multiplies by matrices. The outputs are divided into units, which threads share.
 #include <algorithm>
 #include <optional>
 
@@ -13,9 +13,9 @@
 namespace poise {
 namespace {
 
-// Holds x for kernels, with its elements in the order of stored columns.
+// Holds x in the form for kernels. Its elements are in the order of the stored columns.
 struct Input {
-  std::span<const std::uint32_t> order;  // empty: the order of x
+  std::span<const std::uint32_t> order;  // empty: the order of columns is that of x
   KernelInput x;
 
   bool suits(const Matrix& matrix) const {
@@ -45,7 +45,7 @@ Input take_input(const Matrix& matrix, const float* x, std::size_t tokens, Preci
   return input;
 }
 
-// Computes the products with one x, cut into units of outputs for threads.
+// Computes the products of several matrices with one x. The outputs are divided into units, which threads share.
 class Work {
  public:
   Work(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision)
@@ -57,7 +57,7 @@ class Work {
       input_of_.push_back(product.matrix->orientation() == Orientation::out_in ? take(*product.matrix) : 0);
     }
   }
-  // Takes x that already has the form for kernels. Requires: it suits the product's matrix, whose orientation is
+  // Multiplies x that already has the form for kernels. Requires: x suits the product's matrix, whose orientation is
   // out_in.
   Work(const Product& product, Input input, Precision precision)
       : products_(&product, 1), tokens_(input.x.tokens()), precision_(precision), outputs_(product.matrix->outputs()) {
@@ -67,20 +67,20 @@ class Work {
   }
 
   void run() {
-    // A thread keeps its memory. While it waits it may run another product, which gets new memory.
+    // Each thread reuses its memory. While a thread waits it may run another product, which gets new memory.
     thread_local AlignedFloats of_thread;
     if (summed_ > 0) sums_ = std::move(of_thread);
     begin();
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, units_, grain()),
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, units_, count_units_per_task()),
                       [&](const auto& range) { multiply_units(range.begin(), range.end()); });
     finish();
     if (summed_ > 0) of_thread = std::move(sums_);
   }
 
-  // These functions compute the same by pieces: begin(), all units in any order, finish().
+  // These functions do the same in steps: begin(), all units in any order, finish().
   std::size_t units() const { return units_; }
-  // Returns the number of units in a task. With fewer, a task would cost more to schedule than to run.
-  std::size_t grain() const {
+  // Returns the number of units in a task. A task with fewer would cost more to schedule than to run.
+  std::size_t count_units_per_task() const {
     constexpr std::size_t kProductsPerTask = 65536;
     const Matrix& first = *products_.front().matrix;
     const std::size_t unit_products =
@@ -111,8 +111,8 @@ class Work {
   }
 
  private:
-  // Returns true for a matrix whose rows correspond to elements of x: one token sums over ranges of rows, and then over
-  // the ranges.
+  // Returns true for a matrix [in, out] with one token: ranges of rows are multiplied separately, and then their sums
+  // are added.
   bool is_summed(const Matrix& matrix) const { return tokens_ == 1 && matrix.orientation() == Orientation::in_out; }
   std::size_t choose_unit(const Matrix& matrix) const {
     if (is_summed(matrix)) return kRowsAdded;
@@ -131,15 +131,15 @@ class Work {
     return is_summed(matrix) ? count_units(matrix) * matrix.outputs() : 0;
   }
 
-  // Returns the index of the input that the matrix takes; makes the input if it is missing.
-  std::size_t take(const Matrix& matrix) {
+  // Returns the index of the input with the form for the matrix; makes the input if it is missing.
+  std::size_t find_or_make_input(const Matrix& matrix) {
     const auto found = std::ranges::find_if(inputs_, [&](const Input& input) { return input.suits(matrix); });
     if (found != inputs_.end()) return static_cast<std::size_t>(found - inputs_.begin());
     inputs_.push_back(take_input(matrix, x_, tokens_, precision_));
     return inputs_.size() - 1;
   }
 
-  // Computes outputs, or inputs of a matrix whose rows are summed, in whole units.
+  // Computes whole units: [first, last) are outputs, or rows if is_summed().
   void multiply_part(const Product& product, std::size_t first, std::size_t last, float* sums) const {
     const Matrix& matrix = *product.matrix;
     if (is_summed(matrix)) {
@@ -169,7 +169,7 @@ class Work {
     }
   }
 
-  // Reorders outputs that were computed in the order of stored rows.
+  // Reorders outputs from the order of stored rows (in pairs) to the order of the matrix (in halves).
   void reorder_in_halves(const Product& product) const {
     const std::size_t outputs = product.matrix->outputs();
     const std::size_t head = product.matrix->paired_rows();
@@ -187,7 +187,7 @@ class Work {
   }
 
   static constexpr std::size_t kHeadsAtOnce = 256;
-  static constexpr std::size_t kUnitsOfThread = 4;  // so that all end at about the same time
+  static constexpr std::size_t kUnitsOfThread = 4;  // several, so that all threads end at about the same time
 
   std::span<const Product> products_;
   const float* x_ = nullptr;
@@ -199,7 +199,7 @@ class Work {
   std::size_t summed_ = 0;  // partial sums of all matrices
   AlignedFloats sums_;
   std::vector<Input> inputs_;          // one, unless matrices have different storage or orders of columns
-  std::vector<std::size_t> input_of_;  // of each product
+  std::vector<std::size_t> input_of_;  // the index of each product's input
 };
 
 // Multiplies a single token together with a copy of itself, since a token alone is summed in another order.
@@ -216,8 +216,8 @@ void multiply_with_copy(std::span<const Product> products, const float* x, Preci
     std::copy_n(sums[i].data(), products[i].matrix->outputs(), products[i].y);
 }
 
-// Multiplies each token as if it were alone. Rows are unpacked once for kFewTokens tokens; rows that are summed stay in
-// the cache until all tokens have used them.
+// Multiplies each token with the bits that it gets alone. Rows are unpacked once for kFewTokens tokens. Matrices [in,
+// out] stay in the cache until all tokens have used them.
 void multiply_apart(std::span<const Product> products, const float* x, std::size_t tokens) {
   const bool is_summed = std::ranges::any_of(
       products, [](const Product& product) { return product.matrix->orientation() == Orientation::in_out; });
@@ -237,7 +237,7 @@ void multiply_apart(std::span<const Product> products, const float* x, std::size
     for (Product& product : of_token[t]) product.y += t * product.matrix->outputs();
     works.emplace_back(of_token[t], x + t * products.front().matrix->inputs(), 1, Precision::fast).begin();
   }
-  const std::size_t grain = works.front().grain();
+  const std::size_t grain = works.front().count_units_per_task();
   tbb::parallel_for(tbb::blocked_range<std::size_t>(0, works.front().units(), grain), [&](const auto& range) {
     for (std::size_t unit = range.begin(); unit < range.end(); unit += grain) {
       for (Work& work : works) work.multiply_units(unit, std::min(unit + grain, range.end()));
@@ -246,10 +246,10 @@ void multiply_apart(std::span<const Product> products, const float* x, std::size
   for (const Work& work : works) work.finish();
 }
 
-// Returns true for the empty share of a rank.
+// Returns true for a matrix without inputs or outputs: the empty share of a rank.
 bool is_empty(const Matrix& matrix) { return matrix.inputs() == 0 || matrix.outputs() == 0; }
 
-// Returns true if the products are sums over rows in the order of x, for several tokens at once.
+// Returns true if multiply_rows() computes the product for several tokens at once, without reordering rows or columns.
 bool has_plain_rows(const Matrix& matrix, std::size_t tokens, Precision precision) {
   return !is_empty(matrix) && matrix.orientation() == Orientation::out_in && matrix.paired_rows() == 0 &&
          matrix.column_order().empty() && precision != Precision::apart &&
@@ -299,9 +299,9 @@ bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tok
   KernelInput of_down(down.stored(), tokens, precision);
   const std::size_t block = of_down.block_columns();
   const std::size_t stride = find_tile_row_stride(block);
-  const std::size_t size = 2 * tokens * stride;  // of the numbers of a block: from gate, and from up
-  // Computes columns [first, last) of down's x, which are rows of the other matrices. `numbers` begins with the first
-  // column of a block.
+  const std::size_t size = 2 * tokens * stride;  // the numbers of a block, of gate and of up
+  // Computes columns [first, last) of down's x: these are outputs, and so rows, of gate and up. `numbers` begins with
+  // the first column of a block.
   const auto multiply_part = [&](std::size_t first, std::size_t last, float* numbers) {
     float* const to = numbers + first % block;
     multiply_rows(gate.stored(), product.gate.first + first, product.gate.first + last, of_gate.x, to, stride);

@@ -1,4 +1,4 @@
-// SessionThreads: the threads of a session, and cancellation of their work.
+// Runs the work of a session on its threads, and cancels it.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ namespace poise {
 
 class SessionThreads {
  public:
-  // Begins with at most `threads` threads; 0: one for each processor. Throws bad_argument for an absurd number.
+  // Uses at most `threads` threads; 0: one for each processor. Throws bad_argument for an absurd number.
   explicit SessionThreads(unsigned threads);
-  // Begins with the same number of threads.
+  // Uses the same number of threads as `other`.
   SessionThreads(const SessionThreads& other) : count_(other.count_), arena_(count_) {}
 
   // Runs `work` on the threads. A stop request cancels the loops of the work; then throws cancelled. Safe from several
@@ -24,11 +24,11 @@ class SessionThreads {
 
  private:
   int count_;
-  mutable tbb::task_arena arena_;  // begins with the first work
+  mutable tbb::task_arena arena_;  // creates its threads for the first work
 };
 
 // Divides [0, count) into parts and calls use(first, last) for each, in parallel on the threads of the calling task
-// arena. A part has at least least / 2 items. If there is only one part, it runs on the calling thread.
+// arena. A part has at least least / 2 items. A single part runs on the calling thread.
 template <class Use>
 void run_in_parallel(std::size_t count, std::size_t least, const Use& use) {
   if (count <= least) return use(std::size_t{0}, count);

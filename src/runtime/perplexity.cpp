@@ -17,7 +17,7 @@
 
 namespace poise {
 
-// This namespace has a name because Perplexity::State, which has linkage, holds these types.
+// This namespace has a name because Perplexity::State, which other files can see, holds these types.
 namespace perplexity {
 
 // Computes the mean of a sample, and its variance, by Welford's algorithm.
@@ -47,7 +47,7 @@ class Mean {
 struct Prediction {
   double log_probability = 0;
   double of_base = 0;
-  double divergence = 0;  // in nats, of the model from the base
+  double divergence = 0;  // Kullback-Leibler divergence from the base to the model, in nats
   bool same_top = false;
 };
 
@@ -70,7 +70,8 @@ namespace {
 // The number of rows of scores that each model keeps at a time. A single row would be summed in another order.
 constexpr std::size_t kRows = 64;
 
-// Returns the sum of P ln(P / Q). p_sum and q_sum are compute_log_sum() of both.
+// Returns the Kullback-Leibler divergence, the sum of P ln(P / Q), from the logits p and q. p_sum and q_sum are
+// compute_log_sum() of these.
 double compute_divergence(std::span<const float> p, double p_sum, std::span<const float> q, double q_sum) {
   double sum = 0;
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -78,7 +79,7 @@ double compute_divergence(std::span<const float> p, double p_sum, std::span<cons
     const double share = std::exp(of_p);
     if (share > 0) sum += share * (of_p - (static_cast<double>(q[i]) - q_sum));
   }
-  return std::max(sum, 0.0);  // less than 0 by rounding alone
+  return std::max(sum, 0.0);  // rounding may make it less than 0
 }
 
 std::ptrdiff_t find_top(std::span<const float> scores) { return std::ranges::max_element(scores) - scores.begin(); }
@@ -108,7 +109,7 @@ class Perplexity::State {
     base_.emplace(std::move(base), options);
   }
 
-  // Encodes the text, with EOS after it or without.
+  // Encodes the text; appends EOS if `with_end` is true.
   std::vector<TokenId> encode(std::string_view text, bool with_end) const {
     std::vector<TokenId> tokens = encode(model_.weights(), text, with_end);
     if (base_ && base_->weights().has_tokenizer())
@@ -117,7 +118,7 @@ class Perplexity::State {
   }
 
   void add(std::span<const TokenId> tokens, const Progress& progress, const std::stop_token& stop) {
-    Sums sums = sums_;  // of the texts before, if this one fails
+    Sums sums = sums_;  // a copy: if this text fails, the sums of earlier texts stay
     compute(tokens, 1, sums, stop, [&](std::size_t done) {
       if (progress && !progress({done, tokens.size(), "tokens"})) throw_cancelled();
     });
@@ -178,11 +179,11 @@ class Perplexity::State {
     perplexity::Mean same_top;
   };
 
-  // Names tokens of a document that are computed by themselves.
+  // Names tokens of a document that are computed together, without those before.
   struct Window {
     std::size_t begin = 0;
     std::size_t size = 0;
-    std::size_t first_predicted = 1;  // the index in the window
+    std::size_t first_predicted = 1;  // the index in the window of the first token that is scored
   };
 
   std::vector<Window> make_windows(std::size_t tokens, const PerplexityWindows& windows) const {
@@ -209,8 +210,8 @@ class Perplexity::State {
     return all;
   }
 
-  // Adds the predictions of tokens from index `first_predicted` on, and calls `done` with the number of tokens that are
-  // computed.
+  // Adds the predictions of tokens from index `first_predicted` on, and calls `done` with the number of tokens computed
+  // so far.
   template <typename Done>
   void compute(std::span<const TokenId> tokens, std::size_t first_predicted, Sums& sums, const std::stop_token& stop,
                const Done& done) {

@@ -8,7 +8,7 @@ HeadShare Ranks::find_heads(std::size_t heads, std::size_t kv_heads) const {
     const IndexRange share = find_share(kv_heads);
     return {{share.first * sharing, share.last * sharing}, share};
   }
-  // Each head of keys and values belongs to a group of ranks, which divide its heads of queries.
+  // Each head of keys and values belongs to a group of ranks, which divide its query heads among them.
   const auto find_first_rank = [&](std::size_t head) { return head * count() / kv_heads; };
   std::size_t head = 0;
   while (find_first_rank(head + 1) <= rank()) ++head;

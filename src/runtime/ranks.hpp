@@ -1,12 +1,13 @@
-// Ranks: processes that compute one model together, each with a share of its weights.
+// Describes ranks: processes that compute one model together, each with a share of its weights.
 //
-// Split by heads, a rank has some heads of queries with their heads of keys and values, some inner numbers of each
-// feed-forward network, some experts, and some tokens of the output: rows of q, k, v, gate, up and the output, and the
-// columns of o and down that meet their results. The results of o and down are then parts of a sum over all ranks; the
-// first rank's has the bias. Embedding, norms and routers are whole in each rank, and so is the text: every rank
-// computes the same tokens. A share may be empty, and then counts as zeros.
+// If the matrices are split, a rank has some query heads with their heads of keys and values, some inner numbers of
+// each feed-forward network, some experts, and some tokens of the output. Of the matrices q, k, v, gate, up and output
+// it has rows, and of o and down it has the columns that multiply the results of these rows. The results of o and down
+// are then terms of a sum over all ranks; the bias is added by the first rank. Embedding, norms and routers are whole
+// in each rank. Every rank also computes the same tokens of the text. A share may be empty; its results are zeros.
 //
-// Split by layers, a rank has some layers and hands the hidden states on. The bits are those of one process.
+// If the layers are split, a rank has some layers, and sends the hidden states to the rank with the next layer. The
+// results have the same bits as those of one process.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +20,11 @@ namespace poise {
 
 enum class RankSplit : std::uint8_t { heads, layers };
 
-// Gives the heads of a rank. Ranks share a head of keys and values where there are more ranks than such heads.
+// Names the heads of a rank. Ranks share a head of keys and values if there are more ranks than such heads.
 struct HeadShare {
   IndexRange heads;
   IndexRange kv_heads;
-  bool is_first = true;  // of the ranks that have these heads of keys and values
+  bool is_first = true;  // true for the first of the ranks that share kv_heads
 };
 
 struct Ranks {
@@ -35,12 +36,12 @@ struct Ranks {
   bool splits_matrices() const { return count() > 1 && split == RankSplit::heads; }
   bool splits_layers() const { return count() > 1 && split == RankSplit::layers; }
 
-  // Returns a rank's share of what is split.
+  // Returns the share of a rank: a range of `units`.
   IndexRange find_share(std::size_t units, std::size_t rank) const {
     return {units * rank / count(), units * (rank + 1) / count()};
   }
 
-  // Return what this rank has: of the parts of matrices, and of layers.
+  // Return the shares of this rank: a range of the units of a matrix, or of layers.
   IndexRange find_share(std::size_t units) const {
     return splits_matrices() ? find_share(units, rank()) : IndexRange{0, units};
   }

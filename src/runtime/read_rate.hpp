@@ -1,4 +1,4 @@
-// Measures how fast a machine reads its memory: the limit of decoding, which reads all weights for each token.
+// Measures how fast the machine reads its memory. This limits decoding, which reads all weights for each token.
 #pragma once
 
 #include <cstddef>

@@ -141,8 +141,8 @@ TokenId Sampler::choose(std::span<const float> logits) {
   return draw(total_weight());
 }
 
-// Takes the guess with probability p / q: p is its probability here, q the one with which it was drawn. Otherwise draws
-// from the excess of p over q.
+// Accepts the guess with probability p / q, where p is its probability here, and q the one with which the draft drew
+// it. Otherwise draws from the excess of p over q.
 TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
   choose_candidates(logits);
   const double total = total_weight();
@@ -157,7 +157,7 @@ TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
   for (Candidate& candidate : candidates_)
     candidate.weight = std::max(0.0, candidate.weight / total - drawn[static_cast<std::size_t>(candidate.token)]);
   const double rest = total_weight();
-  // Only rounding rejected the guess if no weight is left.
+  // If no weight is left, only rounding has rejected the guess.
   return rest > 0 ? draw(rest) : guess.token;
 }
 
@@ -181,12 +181,12 @@ TokenId Sampler::draw(double total) {
   return last == candidates_.rend() ? candidates_.front().token : last->token;
 }
 
-// Chooses the tokens that top_k, top_p and min_p leave, in the order of their ids. Does not sort: a vocabulary may have
-// hundreds of thousands of tokens.
+// Chooses the tokens that top_k, top_p and min_p keep, in the order of ids. Does not sort, because a vocabulary may
+// have hundreds of thousands of tokens.
 void Sampler::choose_candidates(std::span<const float> logits) {
   const TokenId best_token = find_best_token(logits);
   const float best = logits[static_cast<std::size_t>(best_token)];
-  if (std::isinf(best)) {  // all of them are -inf
+  if (std::isinf(best)) {  // all scores are -infinity
     candidates_.assign({{best_token, best, 1}});
     return;
   }
@@ -215,8 +215,8 @@ void Sampler::choose_candidates(std::span<const float> logits) {
 void Sampler::keep_nucleus() {
   const double total = total_weight();
   double wanted = static_cast<double>(options_.top_p) * total;
-  // The tokens outside the nucleus may together weigh total - wanted. Tokens below an even share of that weigh less
-  // than that together, so none of them is in the nucleus.
+  // Tokens outside the nucleus may weigh at most total - wanted together. All tokens below an even share of that weigh
+  // less together, so none of them is in the nucleus.
   const double least = (total - wanted) / static_cast<double>(candidates_.size());
   ranked_.clear();
   std::ranges::copy_if(candidates_, std::back_inserter(ranked_),

@@ -15,7 +15,7 @@
 namespace poise {
 namespace {
 
-// Names a method that Sampler lacks, with the value that switches it off.
+// Names a key of a sampling method that Sampler lacks, and the value that switches the method off.
 struct UnknownKey {
   std::string_view key;
   double neutral;
@@ -81,7 +81,7 @@ class DefaultsReader {
     result_.ignored.push_back(fmt::format("{} {}", key, to_json(value)));
   }
 
-  // Returns std::nullopt for an absent key, null, and a value that Sampler refuses.
+  // Returns the number of a key. Returns std::nullopt if the key is absent or null, or if Sampler rejects the value.
   template <typename Number>
   std::optional<Number> read_valid(std::string_view key, Number SamplingOptions::*field) {
     const Value* const value = from_.find(key);

@@ -64,8 +64,8 @@ class Session::State : public Computation {
     text_.logits.clear();
   }
 
-  // Feeds tokens batch by batch. After each batch, calls `visit` with the index of its first token and the number of
-  // its tokens.
+  // Feeds tokens in batches. After each batch, calls `visit` with the index of its first token and the number of its
+  // tokens.
   template <typename Visit>
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop, const Progress& progress, Visit&& visit) {
     check(tokens);
@@ -85,7 +85,7 @@ class Session::State : public Computation {
     } catch (...) {
       text_.tokens.resize(text_.sequence.position);
       if (text_.sequence.is_long && !transformer_.is_long(text_.tokens.size())) text_.sequence.clear();
-      if (text_.logits.empty()) text_.pending.reset();  // otherwise none of these tokens were fed
+      if (text_.logits.empty()) text_.pending.reset();  // if logits are left, none of these tokens has been fed
       throw;
     }
     text_.pending.reset();
@@ -152,7 +152,7 @@ class Session::State : public Computation {
   }
 
  private:
-  // Makes passes keep the hidden states of a layer, as long as this object lives.
+  // Makes forward passes keep the hidden states of a layer, as long as this object lives.
   class KeptLayer {
    public:
     KeptLayer(Workspace& memory, std::size_t layer) : memory_(memory) { memory.kept_layer = layer; }

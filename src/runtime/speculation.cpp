@@ -24,7 +24,8 @@ void GuessPace::record_check(std::size_t guessed, std::size_t right) {
   } else if (2 * right < guessed) {
     size_ = std::min(most_, std::max(kLeast, size_ / 2));
   }
-  // A pass for several tokens takes as long as two or three passes for one token.
+  // Guesses pay off if a third of them is right: a pass for several tokens takes as long as two or three passes for one
+  // token.
   if (3 * right >= guessed) {
     next_pause_ = 1;
     return;
@@ -85,7 +86,7 @@ class ModelDraft final : public Draft {
   }
 
  private:
-  // Feeds the tokens of the text that the session lacks.
+  // Feeds the draft's session the tokens of the text that it does not have yet.
   void follow(std::span<const TokenId> tokens) {
     const std::span<const TokenId> known = session_.tokens();
     const auto differs = std::mismatch(tokens.begin(), tokens.end(), known.begin(), known.end()).first;
@@ -107,15 +108,15 @@ class LookupDraft final : public Draft {
     const std::size_t begin = find_place_after_same(tokens);
     std::vector<Guess> guesses;
     if (begin == 0) return guesses;
-    // Beyond the end of the text, the guesses repeat from their beginning.
+    // If the guesses reach the end of the text, they go on with the first guesses again.
     for (std::size_t i = begin; guesses.size() < most; ++i)
       guesses.push_back({i < tokens.size() ? tokens[i] : guesses[i - tokens.size()].token});
     return guesses;
   }
 
  private:
-  // Finds the longest earlier run of tokens with which the text ends, too, and returns the place after it; of equally
-  // long runs, the last one. Returns 0 if there is none.
+  // Finds the longest run of tokens that ends the text and also occurs earlier, and returns the place after the earlier
+  // occurrence; of equally long runs, the last one. Returns 0 if there is none.
   static std::size_t find_place_after_same(std::span<const TokenId> tokens) {
     constexpr std::size_t kLeast = 2;
     constexpr std::size_t kLongest = 8;
@@ -152,7 +153,8 @@ Speculation::Speculation(const Speculation& other)
 
 TokenId Speculation::sample(Sampler& sampler, std::span<const float> scores) {
   const TokenId token = ahead_.empty() ? sampler.sample(scores) : sampler.sample(scores, ahead_.front().guess);
-  // The draft draws the guesses after this token with random numbers of their own, apart from those of the text.
+  // The draft draws the guesses after this token with random numbers of their own, so that those of the text do not
+  // change.
   if (draws_ && (ahead_.empty() || ahead_.front().guess.token != token)) sampler_ = sampler.branch();
   return token;
 }
@@ -223,7 +225,7 @@ void Speculation::forget(ComputedText& text) {
 
 std::vector<Guess> Speculation::make_guesses(TokenId token, const ComputedText& text, std::size_t room) {
   std::size_t most = std::min(pace_.choose_next(), room - 1);
-  // A text that becomes long is computed again, without guesses.
+  // A text that exceeds the limit is computed again, without guesses.
   if (const std::size_t longest = transformer_.get_recompute_limit(); longest != 0 && !text.sequence.is_long) {
     const std::size_t size = text.tokens.size() + 1;
     most = std::min(most, longest - std::min(longest, size));

@@ -1,4 +1,5 @@
-// Draft: guesses of the tokens that follow a text. A session checks several in one pass of its model.
+// Speculative decoding: a Draft guesses the tokens that follow a text, and the session checks several guesses in one
+// pass of its model.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,8 @@ class Draft {
 
   virtual std::unique_ptr<Draft> copy() const = 0;
 
-  // Returns at most `most` tokens that may follow `tokens`, as `sampler` draws them; perhaps none. Throws what the
-  // draft's computation throws.
+  // Returns at most `most` guesses of the tokens that follow `tokens`, drawn with `sampler`; it may be none. Throws
+  // what the draft's computation throws.
   virtual std::vector<Guess> guess(std::span<const TokenId> tokens, std::size_t most, Sampler& sampler) = 0;
 
  protected:
@@ -32,14 +33,16 @@ class Draft {
   Draft(const Draft&) = default;
 };
 
-// Returns a draft from the text itself: the tokens that followed an earlier occurrence of the last tokens.
+// Returns a draft that looks into the text itself: it guesses the tokens that followed an earlier occurrence of the
+// last tokens.
 std::unique_ptr<Draft> make_lookup_draft();
-// Returns a draft from another model. Throws bad_argument, naming the difference, for one with another vocabulary.
+// Returns a draft that computes guesses with another, smaller model. Throws bad_argument, which names the difference,
+// if it has another vocabulary.
 std::unique_ptr<Draft> make_model_draft(const Weights& weights, const SessionOptions& options);
 
 // Decides how many tokens to guess: more after guesses that were right, fewer after wrong ones, and none for a while
-// after guesses that cost more than they saved. The number depends on these alone, so that a seed gives the same text
-// each time.
+// after guesses that cost more than they saved. The number depends only on earlier guesses, not on time, so that a seed
+// always gives the same text.
 class GuessPace {
  public:
   explicit GuessPace(std::size_t most) : most_(most), size_(std::min<std::size_t>(most, 8)) {}
@@ -52,23 +55,23 @@ class GuessPace {
   std::size_t most_;
   std::size_t size_;
   std::size_t pause_ = 0;       // passes without guesses
-  std::size_t next_pause_ = 1;  // the length of the next one
+  std::size_t next_pause_ = 1;  // the length of the next pause
 };
 
-// Holds the tokens that a session computes ahead of its text, on guesses of a draft.
+// Holds the tokens that a session has computed ahead of its text, because a draft guessed them.
 class Speculation {
  public:
-  // Throws bad_argument for options.draft that makes no sense. Requires: options.draft; the weights outlive this.
+  // Throws bad_argument for invalid options.draft. Requires: options.draft is set; the weights outlive this.
   Speculation(const Weights& weights, const SessionOptions& options);
-  // Copies for a text without the tokens that were computed ahead.
+  // Copies everything except the tokens that were computed ahead.
   Speculation(const Speculation& other);
 
   // Returns the next token by the scores of the text.
   TokenId sample(Sampler& sampler, std::span<const float> scores);
 
-  // Appends the pending token to a text with room for it: takes it from the tokens computed ahead, or computes it with
-  // guesses of the next ones. Returns false, with no token ahead, if there are no guesses. Throws cancelled, with the
-  // text as it was.
+  // Appends the pending token to a text that has room for it. Takes its scores from the tokens computed ahead, or
+  // computes it together with guesses of the next tokens. Returns false, without appending, if there are no guesses and
+  // no token ahead. Throws cancelled, with the text unchanged.
   bool feed(TokenId token, ComputedText& text, std::size_t room, SessionThreads& threads, Workspace& memory,
             const std::stop_token& stop);
 
@@ -81,15 +84,15 @@ class Speculation {
   struct Ahead {
     Guess guess;                      // of the next token
     std::vector<float> scores;        // after it
-    std::vector<float> hidden_state;  // that these are computed from
+    std::vector<float> hidden_state;  // the scores are computed from it
   };
   std::vector<Guess> make_guesses(TokenId token, const ComputedText& text, std::size_t room);
 
   const Weights& weights_;
   const Transformer& transformer_;
   std::unique_ptr<Draft> draft_;
-  bool draws_;                   // the draft draws its guesses
-  Sampler sampler_ = Sampler();  // for that, apart from the tokens of the text
+  bool draws_;                   // true if the draft draws its guesses at random
+  Sampler sampler_ = Sampler();  // draws the guesses; its random numbers are not those of the text
   GuessPace pace_;
   std::deque<Ahead> ahead_ = {};
   std::size_t round_ = 0;  // guesses of the last pass

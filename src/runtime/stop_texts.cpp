@@ -27,7 +27,7 @@ std::string StopTexts::add(std::string_view piece) {
     held_.resize(begin);
     return std::exchange(held_, {});
   }
-  // Finds the longest suffix that begins a stop text.
+  // Finds the longest suffix that may be the beginning of a stop text.
   std::size_t kept = 0;
   for (const std::string& stop : stops_) {
     for (std::size_t length = std::min(held_.size(), stop.size() - 1); length > kept; --length) {
@@ -44,8 +44,8 @@ std::string StopTexts::finish() { return found_ ? std::string() : std::exchange(
 ContinuationStream::ContinuationStream(const Tokenizer& tokenizer, std::span<const TokenId> before,
                                        const std::vector<std::string>& stops)
     : stream_(tokenizer), stops_(stops) {
-  // The last tokens decide on the space before the first word, and on a character's first bytes. Decoding this many
-  // takes less than a millisecond.
+  // Whether the text begins with a space, and the first bytes of a character, depend on the last tokens. Decoding this
+  // many takes less than a millisecond.
   constexpr std::size_t kLooksBack = 1024;
   for (const TokenId token : before.last(std::min(before.size(), kLooksBack))) {
     if (static_cast<std::size_t>(token) < tokenizer.vocabulary().size()) stream_.add(token);

@@ -1,6 +1,5 @@
-// StopTexts: cuts a text that arrives in pieces where a stop text begins. Of several stop texts the one that is
-// complete first counts; of several that end at the same place, the longest. The division into pieces makes no
-// difference.
+// StopTexts cuts a text, which arrives in pieces, where a stop text begins. Of several stop texts, the one that is
+// complete first counts; if several end at the same place, the longest. The result does not depend on the pieces.
 #pragma once
 
 #include <span>
@@ -17,10 +16,10 @@ class StopTexts {
   // Throws bad_argument for an empty text.
   explicit StopTexts(std::vector<std::string> stops);
 
-  // Returns the text that certainly precedes a stop text, after this piece: holds back a suffix that may begin one.
-  // Returns an empty text after it has found a stop text.
+  // Adds a piece. Returns the text that certainly comes before a stop text: holds back the end if it may begin a stop
+  // text. Returns an empty text after a stop text.
   std::string add(std::string_view piece);
-  // Returns the text held back, if it ends without a stop.
+  // Ends the text. Returns the text that was held back, if there was no stop text.
   std::string finish();
   bool has_found() const { return found_; }
 
@@ -30,18 +29,18 @@ class StopTexts {
   bool found_ = false;
 };
 
-// Makes the text of generated tokens, in pieces of whole characters, cut where a stop text begins.
+// Decodes generated tokens to text, in pieces of whole characters, cut where a stop text begins.
 class ContinuationStream {
  public:
-  // Takes `before`, the tokens that the text continues; padding of the embedding may be among them. Throws bad_argument
-  // for an empty stop text. Requires: the tokenizer outlives this.
+  // `before` has the tokens that the text continues; tokens that only pad the embedding are allowed. Throws
+  // bad_argument for an empty stop text. Requires: the tokenizer outlives this.
   ContinuationStream(const Tokenizer& tokenizer, std::span<const TokenId> before,
                      const std::vector<std::string>& stops);
 
-  // Returns the text that is certain after this token; empty after a stop text. Throws bad_argument for an id outside
+  // Adds a token. Returns the text that is now certain; empty after a stop text. Throws bad_argument for an id outside
   // the vocabulary.
   std::string add(TokenId token) { return stops_.add(stream_.add(token)); }
-  // Returns the text held back, if it ends without a stop text.
+  // Ends the text. Returns the text that was held back, if there was no stop text.
   std::string finish() { return stops_.add(stream_.finish()) + stops_.finish(); }
   // Returns true if a stop text was found.
   bool is_stopped() const { return stops_.has_found(); }

@@ -21,7 +21,7 @@
 namespace poise {
 namespace {
 
-// Names the kernels' form of an element type.
+// Maps an element type to the storage that kernels read.
 struct FloatForm {
   DType dtype;
   Storage storage;
@@ -42,7 +42,7 @@ constexpr AffineForm kAffineForms[] = {
     {DType::qint4, false, false, Storage::i4_bytes}, {DType::qint4, true, false, Storage::u4_bytes},
 };
 
-// Lists the storage of numbers with float32 scales.
+// Lists the storage of small floating-point numbers with float32 scales.
 constexpr FloatForm kScaledForms[] = {{DType::f4_e2m1, Storage::codebook4},
                                       {DType::f8_e4m3, Storage::scaled_f8_e4m3},
                                       {DType::f8_e5m2, Storage::scaled_f8_e5m2}};
@@ -88,7 +88,7 @@ std::optional<StoredForm> make_scaled_form(const Tensor& tensor, Storage storage
   const std::uint64_t columns = tensor.shape.back();
   const std::uint64_t group = std::min(shape.group, columns);
   if (columns % 16 != 0 || (group % 16 != 0 && group != columns)) return std::nullopt;
-  // Each of several matrices begins with a scale of its own.
+  // Each matrix of a tensor must begin with a scale of its own.
   if (tensor.shape.size() > 2 && tensor.shape[tensor.shape.size() - 2] % shape.rows != 0) return std::nullopt;
   const Part& scales = tensor.require("scales");
   const std::uint64_t rows = tensor.elements() / columns;
@@ -100,8 +100,8 @@ std::optional<StoredForm> make_scaled_form(const Tensor& tensor, Storage storage
   return form;
 }
 
-// Adds zero points next to float32 scales: zero points that are numbers, or one for all. Returns false for other zero
-// points.
+// Stores the zero points of a form with float32 scales: an array of numbers, or one number for all. Returns false if
+// they are stored in another way.
 bool store_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& scheme) {
   using Zeros = GroupScheme::Zeros;
   form.rows.offset = static_cast<float>(scheme.zero);
@@ -112,8 +112,8 @@ bool store_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& sche
   return true;
 }
 
-// Returns the form of groups of codes along rows, or of rows with a scale each. Zero points are numbers, or one for
-// all.
+// Returns the form for codes with float32 scales, in groups along rows or with one scale a row. Zero points are an
+// array of numbers, or one number for all.
 std::optional<StoredForm> make_scaled_group_form(const Tensor& tensor, const GroupScheme& scheme, Storage storage,
                                                  BlobPtr codes) {
   const bool is_row = scheme.group_size == 0 && scheme.axis == 0 && tensor.shape.size() == 2;
@@ -123,7 +123,8 @@ std::optional<StoredForm> make_scaled_group_form(const Tensor& tensor, const Gro
   return form && store_zeros(*form, tensor, scheme) ? std::move(form) : std::nullopt;
 }
 
-// Returns the codes of rows in that many bits each. Requires: they are packed without gaps, low bits first.
+// Returns the codes of all rows, stored with `bits` bits each. Requires: the tensor's codes are packed without gaps,
+// low bits first.
 BlobPtr make_stored_codes(unsigned bits, const Tensor& tensor, const GroupScheme& scheme) {
   BlobPtr codes = tensor.require("packed_weight").blob;
   if (bits == scheme.bits) return codes;
@@ -133,7 +134,7 @@ BlobPtr make_stored_codes(unsigned bits, const Tensor& tensor, const GroupScheme
       MatrixOrder::same, bits);
 }
 
-// Returns the row for codes that are whole bytes in the order of rows; null for others.
+// Returns the row of kGroupForms for codes that are stored as whole bytes in the order of rows; null for other codes.
 const GroupForm* find_group_form(const Tensor& tensor, const GroupScheme& scheme) {
   const std::size_t last = tensor.shape.size() - 1;
   const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
@@ -142,7 +143,7 @@ const GroupForm* find_group_form(const Tensor& tensor, const GroupScheme& scheme
   return form == std::end(kGroupForms) || !are_rows ? nullptr : form;
 }
 
-// Returns the form of groups along columns of a matrix; each row belongs to one group.
+// Returns the form for groups along columns of a matrix; groups_of_rows has the group of each row.
 std::optional<StoredForm> make_column_group_form(const Tensor& tensor, std::vector<std::uint32_t> groups_of_rows) {
   const GroupScheme& scheme = *get_group_scheme(tensor.layout);
   const GroupForm* const row = find_group_form(tensor, scheme);
@@ -153,7 +154,7 @@ std::optional<StoredForm> make_column_group_form(const Tensor& tensor, std::vect
   return store_zeros(form, tensor, scheme) ? std::optional(std::move(form)) : std::nullopt;
 }
 
-// Returns the form of groups along rows, or of rows with a scale each; std::nullopt for other schemes.
+// Returns the form for groups along rows, or for one scale a row; std::nullopt for other schemes.
 std::optional<StoredForm> make_group_form(const Tensor& tensor) {
   check_group_parts(tensor);
   const GroupScheme& scheme = *get_group_scheme(tensor.layout);
@@ -173,7 +174,7 @@ std::optional<StoredForm> make_group_form(const Tensor& tensor) {
                     zeros->blob};
 }
 
-// Returns the form of groups along columns, or of columns that are neighbours in another order.
+// Returns the form for groups along columns, or for groups of columns that are neighbours after a reordering.
 std::optional<StoredForm> make_indexed_form(const Tensor& tensor) {
   if (auto groups = read_row_groups(tensor)) return make_column_group_form(groups->groups, std::move(groups->index));
   auto sorted = sort_groups(tensor);
@@ -183,7 +184,7 @@ std::optional<StoredForm> make_indexed_form(const Tensor& tensor) {
   return form;
 }
 
-// Returns the form of codebooks. A block may be a part of a row, or some rows.
+// Returns the form for codebooks. A block, whose codes share a scale, may be a part of a row, or some rows.
 std::optional<StoredForm> make_codebook_form(const Tensor& tensor) {
   check_codebook(tensor);
   const std::uint64_t block = get_codebook_block(tensor);
@@ -195,7 +196,7 @@ std::optional<StoredForm> make_codebook_form(const Tensor& tensor) {
   return form;
 }
 
-// Returns the numbers of E2M1, which are a codebook of their own.
+// Returns the sixteen numbers of E2M1, as a codebook.
 BlobPtr make_e2m1_numbers() {
   std::vector<std::byte> numbers(16 * sizeof(float));
   for (std::size_t i = 0; i < 16; ++i) {
@@ -207,7 +208,7 @@ BlobPtr make_e2m1_numbers() {
   return make_memory_blob(std::move(numbers), "numbers of E2M1");
 }
 
-// Returns the form of numbers of 4 and 8 bits; std::nullopt for other types.
+// Returns the form for floating-point numbers of 4 or 8 bits with scales; std::nullopt for other types.
 std::optional<StoredForm> make_block_scaled_form(const Tensor& tensor) {
   check_block_scaled(tensor);
   const Part& data = tensor.require("data");
@@ -221,7 +222,7 @@ std::optional<StoredForm> make_block_scaled_form(const Tensor& tensor) {
   return form;
 }
 
-// Returns the form of MX numbers of four bits along rows; std::nullopt for other tensors.
+// Returns the form for MX numbers of four bits along rows; std::nullopt for other tensors.
 std::optional<StoredForm> make_mx_form(const Tensor& tensor) {
   check_mx_parts(tensor);
   const MxScheme& scheme = *get_mx_scheme(tensor.layout);
@@ -231,7 +232,7 @@ std::optional<StoredForm> make_mx_form(const Tensor& tensor) {
   return StoredForm{{.storage = Storage::mx4, .group_size = 32}, data.blob, tensor.require("scales").blob};
 }
 
-// Returns the form of blocks along rows; std::nullopt for others.
+// Returns the form for ggml's blocks along rows; std::nullopt for others.
 std::optional<StoredForm> make_block_form(const Tensor& tensor) {
   if (get_block_direction(tensor.layout) != BlocksAlong::rows) return std::nullopt;
   check_block_parts(tensor);
@@ -245,8 +246,8 @@ std::optional<StoredForm> make_dense_form(const Tensor& tensor) {
   return StoredForm{{.storage = form->storage}, data.blob};
 }
 
-// Names a layout that kernels read in stored form. Each function returns std::nullopt for tensors that they cannot
-// read.
+// Names a layout that kernels read in its stored form, and the function that returns the form: std::nullopt for tensors
+// that kernels cannot read.
 struct FormRow {
   const LayoutType* layout;
   std::optional<StoredForm> (*form)(const Tensor& tensor);

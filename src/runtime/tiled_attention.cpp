@@ -17,7 +17,8 @@ namespace {
 constexpr std::size_t kParts = 2;
 static_assert(kBlockPositions % (2 * kTileTokens) == 0 && kBlockPositions % kTileColumns == 0);
 
-// Refers to numbers as two parts. The second begins `apart` numbers after the first.
+// Refers to numbers as sums of two bfloat16 parts. The second part of a number is `apart` elements after its first
+// part.
 struct Parts {
   std::uint16_t* data;
   std::size_t apart;
@@ -26,7 +27,8 @@ struct Parts {
   TileParts at(std::size_t place) const { return {data + place, data + apart + place, nullptr}; }
 };
 
-// Stores two rows of numbers side by side. The i-th kTileTokens numbers of both go to out.get_from(i * step).
+// Splits two rows of numbers into parts, and interleaves the rows. The i-th kTileTokens numbers of both go to
+// out.get_from(i * step).
 void put_pairs(const float* first, const float* second, std::size_t count, const Parts& out, std::size_t step) {
   alignas(64) std::uint16_t parts[2][kParts][kBlockPositions];
   for (std::size_t from = 0; from < count; from += kBlockPositions) {
@@ -38,8 +40,8 @@ void put_pairs(const float* first, const float* second, std::size_t count, const
   }
 }
 
-// Turns scores, which are not yet multiplied by `scale`, into weights in place, but does not divide them by their sum.
-// Scores outside of `seen` become 0. Returns 1 / sum, the factor that makes them weights that add up to 1.
+// Computes weights from scores, in place: applies `scale`, and returns 1 / sum, the factor with which the weights add
+// up to 1. Scores outside of `seen` become weights of 0.
 float weigh_without_sum(float* scores, std::size_t count, const IndexRange& seen, float scale,
                         const AttentionHeads& heads, std::size_t head) {
   if (heads.cap != 0.0F) {
@@ -53,7 +55,7 @@ float weigh_without_sum(float* scores, std::size_t count, const IndexRange& seen
   return static_cast<float>(1.0 / compute_exponentials(scores, count, scale, sink));
 }
 
-// Attends with rows of queries, keys, values and weights as tiles. A thread keeps its memory.
+// Computes attention with queries, keys, values and weights as tiles. Each thread has one, and reuses its memory.
 class TiledAttention {
  public:
   static TiledAttention& get_of_thread() {
@@ -75,8 +77,9 @@ class TiledAttention {
   }
 
  private:
-  // Return the tiles of a position's keys and of a number's values. Keys are tiles of kTileTokens positions, [size / 2,
-  // kTileTokens, 2] for each part; values are tiles of kTileTokens numbers of a head, [positions / 2, kTileTokens, 2].
+  // Return the tiles with the keys of a position, and with one number of the values. Tiles of keys have kTileTokens
+  // positions, [size / 2, kTileTokens, 2] for each part; tiles of values have kTileTokens numbers of a head, [positions
+  // / 2, kTileTokens, 2].
   Parts get_keys(std::size_t position) {
     const std::size_t numbers = size_ * kTileTokens;
     return {keys_.data() + position / kTileTokens * kParts * numbers, numbers};
@@ -86,7 +89,7 @@ class TiledAttention {
     return {values_.data() + number / kTileTokens * kParts * numbers, numbers};
   }
 
-  // Loads keys and values as tiles. Slots without a position have zeros or older numbers, which get no weight.
+  // Loads keys and values as tiles. Slots without a position have zeros or older numbers; their weights are 0.
   bool load_cached(const AttentionTask& task, std::size_t end) {
     const KvCache& cache = *task.tokens.front().cache;
     const CacheKernels& kernels = cache.type().kernels();
@@ -119,7 +122,7 @@ class TiledAttention {
     const std::size_t apart = heads.count * size_;  // numbers between two tokens
     const auto find_row_place = [&](std::size_t row) { return row / task.count * apart + row % task.count * size_; };
     const auto get_token = [&](std::size_t row) -> const AttentionToken& { return task.tokens[row / task.count]; };
-    // These are the blocks that at least one of the rows sees.
+    // Blocks from `first` to `last` are visible to at least one of the rows.
     const std::size_t first = (find_visible_positions(get_token(rows.first), heads.window).first - begin_) /
                               kBlockPositions * kBlockPositions;
     const std::size_t last =
@@ -129,7 +132,8 @@ class TiledAttention {
     for (std::size_t row = rows.first; row < rows.last; ++row)
       copy_row(queries + find_row_place(row), size_, row - rows.first, of_queries);
     const std::size_t columns = last - first;
-    const std::size_t stride = columns + kTileTokens;  // not a power of two, which would share lines of the cache
+    const std::size_t stride =
+        columns + kTileTokens;  // not a power of two, so that rows do not share lines of the cache
     scores_.resize(std::max(scores_.size(), kTileRows * stride));
     multiply_tiles({.weights = of_queries.at(0),
                     .stride = find_tile_row_stride(size_),
@@ -181,7 +185,7 @@ class TiledAttention {
     split_floats(numbers, columns, std::array<std::uint16_t*, kParts>{to, to + out.apart});
   }
 
-  std::size_t begin_ = 0;      // the first position, that of a block
+  std::size_t begin_ = 0;      // the first position, at the beginning of a block
   std::size_t positions_ = 0;  // whole blocks
   std::size_t size_ = 0;
   AlignedVector<std::uint16_t> keys_;

@@ -42,22 +42,23 @@ void require_parts(const Model& model) {
   if (!missing.empty()) refuse(model, fmt::format("it has no {}", fmt::join(missing, " and no ")));
 }
 
-// Throws with the reasons, if there are any.
-void refuse_for(const Model& model, const std::vector<std::string>& reasons, ErrorKind kind = ErrorKind::unsupported) {
+// Throws an error that lists the reasons, if there are any.
+void refuse_if_any(const Model& model, const std::vector<std::string>& reasons,
+                   ErrorKind kind = ErrorKind::unsupported) {
   if (!reasons.empty()) refuse(model, fmt::format("{}", fmt::join(reasons, "; ")), kind);
 }
 
 }  // namespace
 
 std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks) {
-  // Empty if the file has none; the tensors' names and shapes decide then.
+  // The type is empty if the file does not name it; then the family follows from names and shapes of tensors.
   const std::string& type = model.card.model_type;
   if (!type.empty() && find_family(type) == nullptr)
     refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, list_known_families()));
   require_parts(model);
   const Family& family = find_family_or_llama(model);
-  refuse_for(model, list_ignored_effects(model));
-  refuse_for(model, check_consistency(model), ErrorKind::invalid_file);
+  refuse_if_any(model, list_ignored_effects(model));
+  refuse_if_any(model, check_consistency(model), ErrorKind::invalid_file);
   if (const auto refusal = find_run_refusal(model)) refuse(model, refusal->message(), refusal->kind());
   return make_decoder(model, family.plan(make_config_view(model)), ranks);
 }

@@ -1,5 +1,5 @@
-// Transformer: the weights of a model, and the computation of scores for the next token of a sequence. One interface
-// for all architectures.
+// Transformer computes the scores for the next token of a sequence from the weights of a model. It is one interface for
+// all architectures.
 //
 // A const Transformer is thread-safe; each thread needs its own sequence. The work runs on the threads of the calling
 // task arena.
@@ -37,12 +37,12 @@ struct Workspace {
   Precision precision = Precision::fast;  // of products with weights
   InputObserver* observer = nullptr;      // of their inputs; null: none
 
-  // The layer whose hidden states forward() keeps, from 0 (the embedding) to Transformer::layers() (the final norm);
-  // and these, of the tokens computed last: [tokens, Transformer::hidden_size()].
+  // The layer whose hidden states forward() keeps, from 0 (the embedding) to Transformer::layers() (the final norm).
+  // `kept` has these for the tokens that were computed last: [tokens, Transformer::hidden_size()].
   std::optional<std::size_t> kept_layer;
   std::vector<float> kept;
 
-  // Of the tokens computed last, each [tokens, width]. A transformer takes what it needs.
+  // Numbers of the tokens that were computed last, each [tokens, width]. A transformer uses those that it needs.
   std::vector<float> x;  // passed from layer to layer
   std::vector<float> normed;
   std::vector<float> projected;
@@ -51,13 +51,13 @@ struct Workspace {
   std::vector<float> v;
   std::vector<float> attended;
   std::vector<float> fused;    // the output of a matrix of several parts
-  std::vector<float> squares;  // summed by norms over the heads of all ranks
-  std::vector<float> padded;   // attended, with zeros for heads of other ranks
+  std::vector<float> squares;  // the sums of squares that norms add up over all ranks
+  std::vector<float> padded;   // `attended` with zeros for heads of other ranks
   std::vector<float> share;    // scores of all ranks, and then those of this one
   NetworkMemory network;
   std::vector<float> scores;                          // of experts
   std::vector<float> gathered;                        // the input of an expert
-  std::vector<float> expert_out;                      // and its output
+  std::vector<float> expert_out;                      // the output of an expert
   std::vector<NetworkMemory> experts;                 // of experts that run in parallel
   std::vector<std::vector<Rotation::Angles>> angles;  // [sequences, rotary embeddings]
 
@@ -88,8 +88,8 @@ class Transformer {
   // Returns false for a decoder that was saved without its output matrix: it has hidden states, and no scores.
   bool has_output() const { return sizes_.has_output; }
 
-  // Returns how many of the `left` tokens of a text are computed next, at most `most`. Never leaves the last token
-  // alone: a single token would be summed in another order. (So are the last few, KernelInput::Form.)
+  // Returns how many of the `left` tokens of a text are computed next, at most `most`. Never leaves a single last
+  // token, because a single token would be summed in another order. (So are a few tokens, see KernelInput::Form.)
   static std::size_t count_next(std::size_t left, std::size_t most = kMaxBatch) {
     return left == most + 1 ? most - 1 : std::min(most, left);
   }
@@ -97,25 +97,24 @@ class Transformer {
   // Returns the number of tokens beyond which callers recompute a sequence from the first token, with
   // Sequence::is_long; 0: they never do.
   virtual std::size_t get_recompute_limit() const = 0;
-  // Returns true if a sequence of that many tokens is long.
+  // Returns true if a sequence of `tokens` tokens has to be recomputed (get_recompute_limit()).
   bool is_long(std::size_t tokens) const { return get_recompute_limit() != 0 && tokens > get_recompute_limit(); }
 
   // Returns an empty sequence for up to `context` positions, whose keys and values are stored as that type.
   virtual Sequence begin(std::size_t context, CacheType cache) const = 0;
 
-  // Cuts a sequence back to its first `position` tokens, so that forward() continues from there, and returns true if it
-  // could: layers with a window drop positions that they no longer see. Requires: the sequence has that many tokens.
+  // Cuts a sequence to its first `position` tokens, so that forward() continues from there. Returns false if that is
+  // not possible, because layers with a window have dropped positions that they would need. Requires: the sequence has
+  // that many tokens.
   virtual bool truncate(std::size_t position, Sequence& sequence) const = 0;
 
-  // Appends tokens to sequences that begin() made, and multiplies the tokens of all of them by each weight once. Keeps
-  // the hidden states of Workspace::kept_layer, which is at most layers().
-  // Requires: different sequences, each with a token or more; 1 to kMaxBatch tokens in all, all known, and room for
-  // them. Throws cancelled, with the sequences as they were, when the calling task's group is cancelled meanwhile.
+  // Requires: the sequences differ, and each has a token or more; together they have 1 to kMaxBatch tokens, which are
+  // known and fit. Throws cancelled, with the sequences unchanged, if the calling task's group is cancelled meanwhile.
   virtual void forward(std::span<const SequenceTokens> batch, Workspace& memory) const = 0;
 
-  // Computes the scores after some tokens of the last forward() in this memory: out [rows, vocabulary_size()]. `rows`
-  // counts the tokens of all its sequences, in order. Their hidden states after the final norm are then in
-  // memory.normed, [rows, hidden_size()]. Throws cancelled likewise. Requires: has_output().
+  // Computes the scores after some tokens of the last forward() with this memory: out [rows, vocabulary_size()]. `rows`
+  // are indices of tokens in all its sequences, in order. Afterwards memory.normed has the hidden states of these
+  // tokens after the final norm, [rows, hidden_size()]. Throws cancelled, as forward() does. Requires: has_output().
   virtual void compute_logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const = 0;
 
  protected:
@@ -131,11 +130,9 @@ class Transformer {
   Sizes sizes_;
 };
 
-// Returns the transformer for a model's architecture. Borrows the tensors' mapped bytes; the model itself may be
-// destroyed. Throws unsupported, naming what is missing or what Poise does not run, and invalid_file listing every
-// disagreement between configuration and tensors.
-// As one of several ranks it holds its share of the weights; all ranks then make the same calls. When a call ends early
-// on one rank (cancelled, or a number that the cache does not hold), the others wait in it: the caller has to end them.
+// As one of several ranks it holds its share of the weights; all ranks then make the same calls. If a call ends early
+// on one rank (it is cancelled, or the cache cannot hold a number), the others wait in theirs: the caller has to end
+// them.
 std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks = {});
 
 }  // namespace poise

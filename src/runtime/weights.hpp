@@ -22,9 +22,9 @@ struct Weights::Parts {
   std::unique_ptr<const Transformer> transformer;
   std::optional<Tokenizer> tokenizer = {};
   std::size_t max_context = 0;
-  std::vector<TokenId> ends = {};  // each ends a text by default
+  std::vector<TokenId> ends = {};  // by default, each of these ends a text
   std::vector<Tensor> tensors = {};
-  Attributes config = {};  // all of it
+  Attributes config = {};  // the whole configuration
   LazyValue<const std::string> fingerprint = {};
 };
 
@@ -52,14 +52,14 @@ std::string find_fingerprint(const Weights& weights);
 // Throws bad_argument for a layer beyond the model's last one.
 void require_layer(const Weights& weights, std::size_t layer);
 
-// Returns the positions of a session with these options. Throws bad_argument for more than the model has.
+// Returns the number of positions of a session with these options. Throws bad_argument if the model has fewer.
 std::size_t find_context(const Weights& weights, const SessionOptions& options);
 
-// Returns how a session with these options keeps keys and values.
+// Returns the type of the cache of a session with these options.
 CacheType choose_cache_type(const SessionOptions& options);
 
-// Returns the scores of tokens with a text; an embedding may have more rows, as padding. Returns all scores if there is
-// no tokenizer.
+// Returns the scores of tokens that have a text: an embedding may have more rows, as padding. Returns all scores if
+// there is no tokenizer.
 std::span<const float> drop_padding_scores(const Weights& weights, std::span<const float> logits);
 
 // Returns a fingerprint of a model, whatever file it comes from: "xxh3:" and 16 digits. It covers names, shapes, types

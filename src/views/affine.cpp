@@ -15,7 +15,7 @@
 namespace poise {
 namespace {
 
-// Throws for a scale or a form of codes that no writer makes. verify() reports the same problems.
+// Throws an error if the scale or the codes are not valid. verify() reports the same problems.
 void require_sound(std::string_view tensor, const Affine& affine) {
   const auto problems = list_problems(affine);
   if (!problems.empty())
@@ -58,7 +58,7 @@ class DecodedBlob final : public FloatBlob {
   std::string name_;
   BlobPtr data_;
   DType dtype_;
-  TensorLayout layout_;  // owns the scale
+  TensorLayout layout_;  // keeps the scale alive
 };
 
 class PackedBlob final : public Blob {
@@ -114,7 +114,7 @@ std::vector<Finding> find_affine_faults(const Tensor& tensor) {
 ValueRules make_affine_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   if (part.role != "data") return rules;
-  // The scale itself may not yet be computed.
+  // This does not ask for the scale itself, which may not be computed yet.
   const AffineSource& affine = *tensor.layout.affine();
   if (part.dtype != DType::qint4) return rules;
   if (affine.packed()) {
@@ -130,8 +130,8 @@ std::string name_affine_type(const Tensor& tensor) {
                               tensor.layout.affine()->ranged() ? ScaleRule::range : ScaleRule::largest});
 }
 
-// Returns true if converting would keep all codes. Codes with and without clipping count as one type: the attributes do
-// not show which rule made their scale.
+// Returns true if a conversion to `type` would keep all codes. A scale with clipping counts as the same type as one
+// without, because attributes do not show how the scale was chosen.
 bool is_stored_as_affine(const Tensor& tensor, const StoredType& type) {
   return !type.grouped() && type.blocks.empty() && tensor.require("data").dtype == type.dtype &&
          tensor.layout.affine()->ranged() == (type.scale == ScaleRule::range);

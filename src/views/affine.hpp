@@ -1,4 +1,5 @@
-// Tensors of codes: affine ones, whose codes share one scale, decoded or packed; and floating-point tensors as codes.
+// Makes tensors of codes from floating-point tensors: affine codes, which share one scale, and ggml's blocks. Packs
+// affine codes.
 #pragma once
 
 #include <memory>
@@ -13,25 +14,25 @@
 
 namespace poise {
 
-// Returns a qint4 tensor that has one code a byte with two codes a byte instead. Reading throws invalid_file for a code
-// that does not fit four bits. Other tensors are returned unchanged.
+// Packs a qint4 tensor that has one code a byte: the result has two codes a byte. Reading throws invalid_file for a
+// code that does not fit four bits. Returns other tensors unchanged.
 Tensor pack_affine_codes(const Tensor& tensor);
 
-// Returns the same elements as an affine tensor, whose qint4 codes are packed, or as a tensor of groups. Lazy: the
-// first read of the scale or of a byte makes one pass over the elements to find the scale. That throws unsupported,
-// naming tensor and index, when an element is infinite or NaN. `codes`: gets the blob of the codes. Requires:
-// has_float_elements(tensor) and type.quantized().
+// Returns the same elements as an affine tensor, whose qint4 codes are packed, or as a tensor of groups. Computed when
+// read: the first read of the scale or of a byte makes one pass over the elements to find the scale. That throws
+// unsupported, naming tensor and index, when an element is infinite or NaN. `codes`, if not null, receives the blob of
+// the codes. Requires: has_float_elements(tensor) and type.quantized().
 Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
 // Holds a weight for the squared error of each element of a row: how much the model's output depends on it (llama.cpp's
 // imatrix).
 using Importance = std::shared_ptr<const std::vector<float>>;
 
-// Returns the same elements in blocks. Reading throws unsupported: naming tensor and index for an element that is not
-// finite, and naming the block when its numbers would decode to non-finite numbers, or nonzero ones to zeros.
+// Returns the same elements in blocks. Reading throws unsupported for an element that is not finite, naming tensor and
+// index. It throws unsupported, naming the block, if the numbers of a block would become infinite, NaN or all zeros.
 // `importance` is null, or has a finite weight of 0 or more for each element of a row; for stacked matrices, [matrices,
-// rows, columns], it may have that many for each matrix. `codes`: gets the blob of the blocks. Requires:
-// has_float_elements(tensor), type.encode, rows of whole blocks.
+// rows, columns], it may have that many for each matrix. `codes`, if not null, receives the blob of the blocks.
+// Requires: has_float_elements(tensor), type.encode, rows of whole blocks.
 Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance,
                           LossyBlobPtr<QuantizationError>* codes = nullptr);
 

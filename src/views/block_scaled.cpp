@@ -1,4 +1,4 @@
-// poise.block_scaled/1: floating-point numbers with a scale for each block of a matrix.
+// Decodes poise.block_scaled/1: floating-point numbers with a scale for each block of a matrix.
 //
 //   data     of any floating-point type but f64, in the tensor's shape [..., rows, columns]
 //   scales   f32, one a block: [..., rows / block rows, columns / block columns], both rounded up

@@ -20,7 +20,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kElementsAtOnce = 32768;  // encoded at a time, approximately
+constexpr std::size_t kElementsAtOnce = 32768;  // about this many elements are encoded at a time
 
 class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
  public:
@@ -57,7 +57,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     std::vector<float> decoded;
   };
 
-  // Streams whole rows from front to back: the stream of elements cannot go back by half a row.
+  // Streams whole rows from front to back, because the stream of elements cannot go back by a part of a row.
   class Rows final : public BlobStream {
    public:
     explicit Rows(const BlockEncodedBlob& blob) : blob_(blob), elements_(blob.elements_->stream()) {}
@@ -136,8 +136,8 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     refuse(fmt::format("element {} is not finite and cannot be quantized", first * row_ + bad.first));
   }
 
-  // Throws if the scale of a block cannot represent its numbers, or the search for it overflowed float32: the block
-  // would decode to non-finite numbers, or zeros.
+  // Throws an error if a block would decode to zeros, infinity or NaN, because its scale cannot represent its numbers,
+  // or the search for the scale has overflowed float32.
   void require_numbers(std::uint64_t first, std::size_t count, Memory& memory, const std::byte* blocks) const {
     memory.decoded.resize(count * row_);
     type_.decode(blocks, count * row_ / type_.elements, memory.decoded.data());
@@ -189,13 +189,14 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   std::string name_;
   BlobPtr elements_;
   const BlockType& type_;
-  std::size_t row_;        // elements
-  std::size_t row_bytes_;  // of its blocks
+  std::size_t row_;        // elements in a row
+  std::size_t row_bytes_;  // bytes of a row as blocks
   std::uint64_t rows_;
   Importance importance_;
 };
 
-constexpr std::size_t kElements = 8192;  // decoded at a time, approximately; they fit the first-level cache
+constexpr std::size_t kElements =
+    8192;  // about this many elements are decoded at a time; they fit the first-level cache
 
 class BlockDecodedBlob final : public Blob {
  public:
@@ -231,7 +232,7 @@ class BlockDecodedBlob final : public Blob {
 
 std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { return find_block_layout(name); }
 
-// Returns true for types that decode to numbers.
+// Returns true if Poise can decode blocks of the tensor's type.
 bool has_numbers(const Tensor& tensor) { return get_block_type(tensor.layout)->decode != nullptr; }
 
 BlobPtr make_block_elements(const Tensor& tensor) {

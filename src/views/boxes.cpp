@@ -33,18 +33,18 @@ class Grid {
         fail(fmt::format("the parts cover {} to {} of dimension {}, expected 0 to {}", edges_[d].front(),
                          edges_[d].back(), d, shape[d]));
     }
-    // A grid of n boxes has n cells; ranks with uneven shares make a few more.
+    // A regular grid of n boxes has n cells; uneven shares of ranks make a few more.
     constexpr std::uint64_t kCellsOfBox = 64;
     std::uint64_t cells = 1;
     for (const auto& edges : edges_) {
       cells = checked_mul(cells, edges.size() - 1).value_or(UINT64_MAX);
       if (cells > kCellsOfBox * boxes.size())
         throw Error(ErrorKind::unsupported,
-                    fmt::format("its {} parts form no grid, so that Poise cannot join them", boxes.size()));
+                    fmt::format("its {} parts do not form a grid, so Poise cannot join them", boxes.size()));
     }
     boxes_.assign(static_cast<std::size_t>(cells), kNoBox);
     for (std::size_t i = 0; i < boxes.size(); ++i) fill(boxes[i], static_cast<std::uint32_t>(i));
-    if (std::ranges::find(boxes_, kNoBox) != boxes_.end()) fail("its parts leave elements out");
+    if (std::ranges::find(boxes_, kNoBox) != boxes_.end()) fail("its parts do not cover all elements");
   }
 
   // Returns the box that has the element at these indices.
@@ -120,7 +120,7 @@ class BoxBlob final : public Blob {
   // Names bytes that follow each other in the tensor and in a box.
   struct Run {
     std::size_t box;
-    std::uint64_t offset;  // in the box
+    std::uint64_t offset;  // the byte offset in the box
     std::uint64_t bytes;
   };
 
@@ -133,12 +133,13 @@ class BoxBlob final : public Blob {
     }
     const std::size_t number = grid_.find(indices);
     const Box& box = boxes_[number];
-    // Up to the outermost dimension whose inner ones the box has whole, elements follow each other in both.
-    std::uint64_t at = 0;        // element of the box
-    std::uint64_t stride = 1;    // of this dimension in the box
+    // Elements are contiguous in the tensor and in the box within the innermost dimensions that the box has whole, and
+    // one more.
+    std::uint64_t at = 0;        // the index of the element in the box
+    std::uint64_t stride = 1;    // the distance of neighbours along this dimension, in the box
     std::uint64_t inner = 0;     // elements of the run's dimensions before `at`
     std::uint64_t elements = 1;  // from `at` to the end of the run
-    bool is_whole = true;        // the box has all inner dimensions whole
+    bool is_whole = true;        // true if the box has all inner dimensions whole
     for (std::size_t d = shape_.size(); d-- > 0;) {
       const std::uint64_t index = indices[d] - box.offsets[d];
       at += index * stride;
@@ -160,7 +161,7 @@ class BoxBlob final : public Blob {
   std::uint64_t size_;
 };
 
-// Throws for a box that lies outside of the tensor, and for a blob of another size.
+// Throws an error if a box lies outside of the tensor, or its blob has another size.
 void require_inside(const Shape& shape, const Box& box, unsigned item_bytes) {
   if (box.offsets.size() != shape.size() || box.sizes.size() != shape.size())
     fail(fmt::format("a part has {} dimensions, expected {}", box.offsets.size(), shape.size()));

@@ -1,5 +1,5 @@
-// A tensor assembled from boxes: each holds the elements of a range along every dimension, as the ranks that saved a
-// distributed checkpoint had them.
+// Assembles a tensor from boxes. A box holds the elements of a range along every dimension, as a rank saved it in a
+// distributed checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ struct Box {
 
 // Returns the row-major elements of the whole tensor. Elements are copied when they are read; one box that is the whole
 // tensor is returned as it is. Throws invalid_file (without path) for boxes that lie outside the shape, overlap or
-// leave elements out, and for blobs of another size; unsupported for boxes that form no grid: their edges would divide
-// the tensor into many more cells than there are boxes. Requires: item_bytes > 0; the tensor's bytes fit 63 bits.
+// leave elements out, and for blobs of another size; unsupported for boxes that do not form a grid: their edges would
+// divide the tensor into many more cells than there are boxes. Requires: item_bytes > 0; the tensor's bytes fit 63
+// bits.
 BlobPtr make_box_blob(const Shape& shape, std::vector<Box> boxes, unsigned item_bytes);
 
 }  // namespace poise

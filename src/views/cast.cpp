@@ -80,14 +80,14 @@ class CastBlob final : public LossyBlob<CastStats> {
     const std::size_t count = out.size() / sizeof(float);
     const std::uint64_t first = offset / sizeof(float);
     if (loss != nullptr) {
-      loss->values += count;  // the cast loses no bit
+      loss->values += count;  // the cast is exact
       loss->not_finite += count_not_finite(all.data() + locate_byte(first, from_bits_), count);
     }
     widen(from_, all.data() + locate_byte(first, from_bits_), std::span(reinterpret_cast<float*>(out.data()), count),
           find_place_in_byte(first));
   }
 
-  // Types with two elements a byte have only finite ones; elements of other types begin at a whole byte.
+  // All elements of types with two elements a byte are finite; elements of other types begin at a whole byte.
   std::uint64_t count_not_finite(const std::byte* elements, std::size_t count) const {
     return from_bits_ < 8 ? 0 : find_bad_values(from_, {elements, count * (from_bits_ / 8)}).count;
   }
@@ -164,7 +164,7 @@ class CastBlob final : public LossyBlob<CastStats> {
       return static_cast<double>(decode_float(blob_.to_, code));
     }
 
-    // `value` is float64, since it may not fit float32.
+    // Throws unsupported. `value` is float64, since it may not fit float32.
     [[noreturn]] void refuse_overflow(std::uint64_t element, double value) const {
       constexpr double kLargest = std::numeric_limits<float>::max();
       const bool is_single = std::abs(value) <= kLargest;
@@ -176,7 +176,7 @@ class CastBlob final : public LossyBlob<CastStats> {
     }
 
     const CastBlob& blob_;
-    bool counts_;  // whether to count numbers that are not finite
+    bool counts_;  // true to count numbers that are not finite
     std::vector<std::byte> source_;
     std::vector<float> floats_;
     std::vector<std::byte> result_;

@@ -52,7 +52,7 @@ class CheckedValues final : public Blob {
     std::uint64_t position_ = 0;
   };
 
-  // Throws for a wrong value. All of the checked values take a byte each.
+  // Throws an error for an invalid value. Every value that is checked takes one byte.
   void check(std::uint64_t offset, std::span<const std::byte> bytes) const {
     if (bytes.empty()) return;
     if (rules_.dtype == DType::boolean) {

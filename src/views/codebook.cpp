@@ -1,4 +1,4 @@
-// poise.codebook/1: codes of four bits, each an index into a codebook, with a scale for each block.
+// Decodes poise.codebook/1: codes of four bits, each an index into a codebook, with a scale for each block.
 //
 //   data       u8, two codes a byte, the element with the even index in the low half
 //   codebook   f32, 16 numbers
@@ -72,7 +72,7 @@ class CodebookBlob final : public FloatBlob {
   LazyValue<const Loaded> kept_;
 };
 
-// Returns the rules: the last high half is zero if the number of elements is odd.
+// Returns the rules for values: the last high half is zero if the number of elements is odd.
 ValueRules make_codebook_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   if (part.role == "data" && tensor.elements() % 2 != 0) rules.last_half = ValueRules::LastHalf::unused;

@@ -28,8 +28,8 @@ namespace poise {
 // together. It is even, so that a block of 4-bit codes begins at a whole byte.
 inline constexpr std::size_t kBlockSize = 4096;
 
-// Holds all bytes of a blob: borrowed, or copied where they cannot be borrowed. Throws unsupported when a compressed
-// blob would take more memory than its file justifies.
+// Holds all bytes of a blob: borrows them, or copies them if they cannot be borrowed. Throws unsupported when a
+// compressed blob would take more memory than its file justifies.
 class LoadedBlob {
  public:
   explicit LoadedBlob(BlobPtr blob) : blob_(require_justified_size(std::move(blob))) {}
@@ -45,7 +45,7 @@ class LoadedBlob {
   std::uint64_t index_at(std::uint64_t index) const {
     return static_cast<std::make_unsigned_t<T>>(at<T>(index));
   }
-  // Returns the same for a type known at run time.
+  // Returns the same for a type that is known only at run time.
   std::uint64_t index_at(DType type, std::uint64_t index) const {
     return visit_integer(type, [&](auto zero) { return index_at<decltype(zero)>(index); });
   }
@@ -64,8 +64,8 @@ class LoadedBlob {
   WholeBlob blob_;
 };
 
-// Copies bytes [offset, offset + out.size()) of numbers or blocks that take `unit` bytes each. make(first, count)
-// returns the bytes of `count` of them from `first` on; it is called for at most `most`.
+// Copies bytes [offset, offset + out.size()) of a sequence of units (numbers or blocks) of `unit` bytes each.
+// make(first, count) returns the bytes of `count` units from `first` on; count is at most `most`.
 template <typename Make>
 void read_units(std::uint64_t offset, std::span<std::byte> out, std::size_t unit, std::size_t most, const Make& make) {
   while (!out.empty()) {
@@ -101,7 +101,7 @@ class FloatBlob : public Blob {
  protected:
   // Computes the elements from `first` on, at most kBlockSize of them.
   virtual void make(std::uint64_t first, std::span<float> out) const = 0;
-  // Drops caches, because the last element has been read.
+  // Called when the last element has been read: drops caches.
   virtual void finish() const {}
 
  private:
@@ -136,7 +136,7 @@ BlobPtr make_finite_blob(std::string what, BlobPtr numbers, std::vector<Part> in
 // as they are, so that their bytes are copied as before.
 Tensor add_value_checks(const Tensor& tensor);
 
-// Returns true when a part of the tensor is checked.
+// Returns true if add_value_checks() would check a part of the tensor.
 bool has_checked_values(const Tensor& tensor);
 
 }  // namespace poise

@@ -36,7 +36,8 @@ void check_dense(const Tensor& tensor) {
   }
 }
 
-// Returns the rules: the last high half is zero if there are two elements a byte and their number is odd.
+// Returns the rules for values. With two elements a byte and an odd number of elements, the last high half must be
+// zero.
 ValueRules make_dense_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   const bool halves = part.dtype != DType::unknown && info(part.dtype).bits == 4;
@@ -53,14 +54,15 @@ bool is_stored_as_numbers(const Tensor& tensor, const StoredType& type) {
   return !type.quantized() && tensor.require("data").dtype == type.dtype;
 }
 
-// Returns true for layouts whose numbers are computed from scales in parts of their own.
+// Returns true if the numbers are computed from codes and from scales in separate parts.
 bool has_scales(const Tensor& tensor) {
   const auto is_float = [](const Part& part) { return is_floating(part.dtype); };
   return find_layout_type(tensor.layout).quantized && find_element_type(tensor) == DType::f32 &&
          std::ranges::any_of(tensor.parts, is_float);
 }
 
-// Returns the elements, computed when they are read. Reading throws for an infinite one if all scales are finite.
+// Returns the elements, computed when they are read. Reading throws for an element that is infinite although all scales
+// are finite.
 BlobPtr make_elements(const Tensor& tensor) {
   BlobPtr elements = find_layout_type(tensor.layout).elements(tensor);
   if (!has_scales(tensor)) return elements;
@@ -68,7 +70,8 @@ BlobPtr make_elements(const Tensor& tensor) {
                           {tensor.parts.begin(), tensor.parts.end()});
 }
 
-// Returns true for numbers whose product with another one, or with a code, may not fit float32.
+// Returns true if a number of the part is so large that its product with another number, or with a code, may overflow
+// float32.
 bool has_enormous_numbers(const Part& part) {
   constexpr float kEnormous = 1e12F;
   const bool may_have = part.dtype == DType::f32 || part.dtype == DType::bf16 || part.dtype == DType::f8_e8m0;

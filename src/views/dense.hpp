@@ -1,5 +1,5 @@
-// The elements of a tensor of any layout and type as a row-major run of one floating-point type, cast to another width
-// in chunks when they are read.
+// Returns the elements of a tensor of any layout and type as a row-major array of one floating-point type, cast in
+// chunks when they are read.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 
 namespace poise {
 
-// Reads `out.size()` elements as float32, from element `first` on; `in` points to element 0. Of two elements in a byte,
-// the one with the even index is in the low half. Requires: a floating dtype. `in` needs no alignment.
+// Reads `out.size()` elements as float32, from element `first` on; `in` points to element 0. If a byte has two
+// elements, the one with the even index is in the low half. Requires: a floating dtype. `in` needs no alignment.
 void widen(DType dtype, const std::byte* in, std::span<float> out, std::uint64_t first = 0);
 
 // Returns true for types whose numbers all fit float32: the floating types except f64.
 bool can_widen(DType dtype);
 
 // Returns the first `elements` elements of `data` (of type `from`, belonging to the tensor `name`) as `to` (f32, f16 or
-// bf16): computed, or `data` itself if that is its type. Reading throws unsupported, naming tensor and index, when a
-// finite value overflows `to`. `cast`: gets the computed blob, if there is one. Requires: can_widen(from) or f64;
-// `data` holds that many.
+// bf16): computed when read, or `data` itself if the types are equal. Reading throws unsupported, naming tensor and
+// index, when a finite value overflows `to`. `cast`, if not null, receives the computed blob, if there is one.
+// Requires: can_widen(from) or f64; `data` holds that many.
 BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to,
                        LossyBlobPtr<CastStats>* cast = nullptr);
 
@@ -34,8 +34,8 @@ bool has_float_elements(const Tensor& tensor);
 // Returns how elements are stored, for messages: "f64", "sparse_csr", "layout zt.foo/1".
 std::string describe_storage(const Tensor& tensor);
 
-// Returns the same in the notation of StoredType where there is one: "bf16", "q4_k", "qint8", "qint4:range",
-// "group4:128", "sparse_csr f16", "layout zt.foo/1".
+// Returns the same in the notation of StoredType, if it has one: "bf16", "q4_k", "qint8", "qint4:range", "group4:128",
+// "sparse_csr f16", "layout zt.foo/1".
 std::string describe_stored_type(const Tensor& tensor);
 
 // Returns the type of the elements without a cast: the type of a sparse tensor's values, f32 for codes and for sparse
@@ -47,7 +47,7 @@ DType find_element_type(const Tensor& tensor);
 Tensor make_dense_tensor(const Tensor& tensor);
 
 // Returns the elements as `to`: f32, f16 or bf16, computed when read. Reading throws unsupported, naming tensor and
-// index, when a finite value overflows `to`. `cast`: gets the same blob if that is a cast. Requires:
+// index, when a finite value overflows `to`. `cast`, if not null, receives the same blob if it is a cast. Requires:
 // has_float_elements(tensor).
 BlobPtr make_dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
 

@@ -16,7 +16,7 @@ bool is_without_gap(const Dimension& outer, const Dimension& inner) {
   return !__builtin_mul_overflow(static_cast<std::int64_t>(inner.count), inner.stride, &whole) && outer.stride == whole;
 }
 
-// Moves elements of one size from strided to contiguous places.
+// Copies elements of one size from strided to contiguous places.
 template <std::size_t kItem>
 struct Items {
   static void copy_row(const std::byte* from, const Dimension& row, std::byte* to) {
@@ -44,7 +44,7 @@ struct Items {
   }
 };
 
-// Copies elements in memory one dimension after another to `to`.
+// Copies the elements of a box to contiguous memory, dimension by dimension.
 template <std::size_t kItem>
 class BoxCopy {
  public:
@@ -78,7 +78,7 @@ class BoxCopy {
   std::size_t closest_;  // the dimension with the smallest stride
 };
 
-// Copies elements of sizes that have no loop of their own.
+// Copies elements whose size has no specialized loop.
 void copy_any(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte*& to) {
   if (box.empty()) {
     std::memcpy(to, from, item);

@@ -14,7 +14,7 @@ bool is_of_whole_bytes(const Tensor& tensor) {
   return tensor.layout == Layout::dense && info(tensor.require("data").dtype).bits % 8 == 0;
 }
 
-// Returns true if each part has the rows one after the other, all of the same number of whole bytes.
+// Returns true if each part stores the rows one after the other, and each row takes the same whole number of bytes.
 bool has_rows_in_order(const Tensor& tensor) {
   const bool is_matrix = tensor.shape.size() > 1;  // a vector's elements share blocks
   if (get_block_type(tensor.layout) != nullptr)

@@ -1,4 +1,4 @@
-// keep_first_rows: the beginning of a matrix, as a view.
+// Cuts a matrix to its first rows or columns, without copying where the file allows.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Decodes groups of codes, for every scheme that read_group_scheme() reads.
+// Decodes groups of codes for all schemes that read_group_scheme() reads.
 #include <algorithm>
 #include <array>
 
@@ -88,7 +88,7 @@ std::vector<float> read_numbers(const Part& part) {
     });
   }
   std::vector<float> numbers(loaded.bytes().size() * 8 /
-                             info(part.dtype).bits);  // one too many if the last byte is half empty
+                             info(part.dtype).bits);  // one more than there are, if the last byte is half empty
   widen(part.dtype, loaded.bytes().data(), numbers);
   return numbers;
 }
@@ -96,7 +96,7 @@ std::vector<float> read_numbers(const Part& part) {
 // Finds the scale, the zero point and the group of every element.
 class GroupNumbers {
  public:
-  // Takes `index`, u32, which gives each index along the axis its group; null when neighbours share a group.
+  // `index` (u32) has the group of each index along the axis; null if the elements of a group are neighbours.
   GroupNumbers(const Tensor& tensor, const GroupScheme& scheme, const BlobPtr& index) : scheme_(scheme) {
     const Part& scales = tensor.require("scales");
     scales_ = read_numbers(scales);
@@ -209,7 +209,7 @@ bool is_same_grouping(const Tensor& a, const Tensor& b) {
          have_same_meaning(*get_group_scheme(a.layout), *get_group_scheme(b.layout));
 }
 
-// Returns the meaning of a type: the sign of a word of codes has none.
+// Returns the meaning of a part's type. Signed and unsigned words of codes mean the same.
 std::optional<std::string> find_group_type_meaning(const Part& part) {
   if (part.role != "packed_weight" || !is_integer(part.dtype)) return std::nullopt;
   return fmt::format("{}", info(part.dtype).bits);

@@ -25,12 +25,13 @@ namespace {
 
 namespace tbb = oneapi::tbb;
 
-constexpr std::size_t kMostGroups = kBlockSize / 4;  // in a block: the smallest group is a word of codes
-constexpr std::size_t kGroupsPerTask = 512;          // per task of a thread
+constexpr std::size_t kMostGroups =
+    kBlockSize / 4;                          // groups in a block of elements: the smallest group is a word with 4 codes
+constexpr std::size_t kGroupsPerTask = 512;  // groups in a task of a thread
 constexpr std::uint32_t kInfinity = 0x7f800000;
 constexpr std::uint16_t kSmallestHalf = 1;  // 2^-24
 
-// Says how the numbers of a group become codes: code = round(number / factor) + zero.
+// Describes how the numbers of a group become codes: code = round(number / factor) + zero.
 struct GroupScale {
   std::uint16_t half;  // the stored factor: float16
   std::uint8_t zero;
@@ -48,13 +49,13 @@ class GroupScales {
   std::uint64_t count() const { return count_; }
   int largest_code() const { return (1 << groups_.bits) - 1; }
 
-  // Holds the scales so far; after release() they are computed again on demand.
+  // Holds the scales that have been computed; after release() they are computed again on demand.
   class Table {
    public:
     explicit Table(const GroupScales& scales) : scales_(scales), found_(static_cast<std::size_t>(scales.count_)) {}
 
-    // Gets the scales of groups from `first` on, whose numbers are given. Throws unsupported for a number that is not
-    // finite or too large.
+    // Returns the scales of groups from `first` on in `scales`. `numbers` has their numbers. Throws unsupported for a
+    // number that is not finite or too large.
     void get(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) {
       const auto found = std::span(found_).subspan(static_cast<std::size_t>(first), scales.size());
       bool all = true;
@@ -68,12 +69,12 @@ class GroupScales {
       for (std::size_t i = 0; i < found.size(); ++i) found[i].store(pack(scales[i]), std::memory_order_relaxed);
     }
 
-    // Gets a scale without the numbers.
+    // Returns the scale of a group; reads its numbers if necessary.
     GroupScale get(std::uint64_t g) {
       if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0)
         return unpack(bits);
       if (!scales_.elements_->seekable()) {
-        find_all();  // a stream cannot go back, only start over
+        find_all();  // a stream can only be read from its beginning
         return get(g);
       }
       const auto size = static_cast<std::size_t>(scales_.groups_.size);
@@ -116,7 +117,7 @@ class GroupScales {
     }
 
     const GroupScales& scales_;
-    std::vector<std::atomic<std::uint32_t>> found_;  // kKnown, zero point, factor; 0: not computed
+    std::vector<std::atomic<std::uint32_t>> found_;  // kKnown, zero point, factor; 0: not yet computed
     std::once_flag all_;
   };
 
@@ -185,7 +186,7 @@ class GroupNumbersBlob final : public Blob {
   bool seekable() const override { return scales_->seekable(); }
 
  private:
-  // Returns every zero point as float16.
+  // Returns a table of all zero points as float16.
   static std::array<std::uint16_t, 256> make_zeros() {
     std::array<std::uint16_t, 256> zeros{};
     for (std::size_t zero = 0; zero < zeros.size(); ++zero) zeros[zero] = encode_f16(static_cast<double>(zero));
@@ -304,7 +305,7 @@ std::optional<std::uint64_t> find_group_size(const Groups& groups, std::uint64_t
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<QuantizationError>* codes) {
   const auto size = find_group_size(groups, tensor.shape.back());
   if (!size) {
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} elements make no whole groups of {}",
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} elements are not whole groups of {}",
                                                     tensor.name, tensor.shape.back(), groups.size))
         .with({.kind = Remedy::Kind::keep, .value = "f16", .tensor = tensor.name});
   }

@@ -1,5 +1,5 @@
-// Tensors of numbers that share scales: in groups of codes, also with zero points, in blocks with a codebook, in blocks
-// of a matrix; floating-point tensors as groups, and back.
+// Makes and decodes tensors whose numbers share scales: in groups of codes, perhaps with zero points; in blocks with a
+// codebook; in blocks of a matrix.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@
 
 namespace poise {
 
-// Returns the group size for a row: `groups.size`, halved until the row is whole groups of whole words. std::nullopt if
-// no size fits.
+// Returns the group size for a row: `groups.size`, halved until the row is whole groups of whole words. Returns
+// std::nullopt if no size fits.
 std::optional<std::uint64_t> find_group_size(const Groups& groups, std::uint64_t row);
 
 // Returns the same elements as zTensor 1.1's quantized_group, rounded to nearest: scale = (max - min) / largest code in
-// float16, with min at most and max at least 0; zero = round(-min / scale). Lazy: a group's scale is computed when its
-// codes are first read, or in a separate pass when scales are read first, and kept (4 bytes a group) until the last of
-// the zeros has been read. Computing it throws unsupported, naming tensor and index, for an element that is not finite,
-// or too large for a float16 scale. Throws unsupported when no group size fits the rows. `codes`: gets the blob of the
-// codes. Requires: has_float_elements(tensor), rank >= 1.
+// float16, with min at most and max at least 0; zero = round(-min / scale). Computed when read: a group's scale is
+// computed when its codes are first read, or in a separate pass when scales are read first, and kept (4 bytes a group)
+// until the last of the zeros has been read. Computing it throws unsupported, naming tensor and index, for an element
+// that is not finite, or too large for a float16 scale. Throws unsupported when no group size fits the rows. `codes`,
+// if not null, receives the blob of the codes. Requires: has_float_elements(tensor), rank >= 1.
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
-// Returns the elements of a group-quantized tensor as float32, computed when read. `index`, u32, gives each index along
-// the axis its group; null when neighbours share a group. Reading throws what check_group_parts() throws, and
-// invalid_file for a group that the tensor does not have. Requires: Layout::quantized_group with a scheme.
+// Returns the elements of a group-quantized tensor as float32, computed when read. `index` (u32) has the group of each
+// index along the axis; null if the elements of a group are neighbours. Reading throws what check_group_parts() throws,
+// and invalid_file for a group that the tensor does not have. Requires: Layout::quantized_group with a scheme.
 BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index = nullptr);
 
 // Reads the index that make_group_decoded_blob() takes. Throws invalid_file for a group that the tensor does not have,
 // with the place if it is known. Requires: it has an element for each index along the axis.
 std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupScheme& scheme, const Blob& index);
 
-// Groups of codes that are not neighbours (indexed_groups.cpp describes the parts).
+// The layout of groups whose elements are not neighbours (indexed_groups.cpp describes the parts).
 
 inline constexpr std::string_view kIndexedGroups = "poise.quant_group_indexed/1";
 
@@ -47,11 +47,11 @@ TensorLayout make_indexed_groups_layout(const Tensor& tensor);
 // Holds the same numbers in groups of neighbours, with columns in the order of their groups.
 struct SortedGroups {
   Tensor groups;                     // of zt.quant_group/1
-  std::vector<std::uint32_t> order;  // which column of the matrix each of these columns is; empty: in order
+  std::vector<std::uint32_t> order;  // the column of the matrix for each of these columns; empty: in order
 };
 // Reads the index and sorts the groups. Returns std::nullopt for groups along columns, and for tensors that are not
-// matrices, or whose codes or zero points are packed in a way that the order of columns cannot change. Throws what
-// checking the parts throws.
+// matrices, or whose codes or zero points are packed so that columns cannot be reordered. Throws what checking the
+// parts throws.
 std::optional<SortedGroups> sort_groups(const Tensor& tensor);
 
 // Holds the same numbers in groups along columns.
@@ -72,7 +72,8 @@ Attributes make_codebook_attributes(std::uint64_t block);
 // Returns how many elements of the tensor share a scale. Requires: its layout is kCodebook.
 std::uint64_t get_codebook_block(const Tensor& tensor);
 
-// Throws invalid_file (without path) naming tensor and part where parts do not fit the shape. Requires: such a tensor.
+// Throws invalid_file (without path) naming tensor and part if parts do not fit the shape. Requires: the tensor has
+// this layout.
 void check_codebook(const Tensor& tensor);
 
 inline constexpr std::string_view kBlockScaled = "poise.block_scaled/1";
@@ -89,7 +90,8 @@ Attributes make_block_scaled_attributes(const BlockShape& shape);
 // Returns the shape of a block of the tensor. Requires: its layout is kBlockScaled.
 const BlockShape& get_block_scaled_shape(const Tensor& tensor);
 
-// Throws invalid_file (without path) naming tensor and part where parts do not fit the shape. Requires: such a tensor.
+// Throws invalid_file (without path) naming tensor and part if parts do not fit the shape. Requires: the tensor has
+// this layout.
 void check_block_scaled(const Tensor& tensor);
 
 }  // namespace poise

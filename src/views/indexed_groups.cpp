@@ -1,5 +1,6 @@
-// poise.quant_group_indexed/1: as zt.quant_group/1 (tensor/group_scheme.hpp), but an index gives each position along
-// the axis its group. Quantizers that order columns by their weight need it. Parts: data, scales, perhaps zeros, and
+// Reads poise.quant_group_indexed/1. It is like zt.quant_group/1 (tensor/group_scheme.hpp), but an index has the group
+// of each position along the axis. Quantizers that sort columns by their importance need it. The parts are data,
+// scales, perhaps zeros, and
 //
 //   group_index   u32, one for each index along the axis: less than the number of groups
 #include "views/groups.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::string_view kIndex = "group_index";
 
-// Returns the same codes in groups of neighbours. Requires: the types of all parts are known.
+// Returns the tensor as zt.quant_group/1, without the index. Requires: the types of all parts are known.
 Tensor make_neighbour_groups(const Tensor& tensor) {
   Tensor groups = tensor;
   groups.parts = {};
@@ -36,7 +37,7 @@ const GroupScheme& get_scheme(const Tensor& tensor) { return *tensor.layout.sche
 
 std::optional<TensorLayout> read_indexed(const Tensor& tensor, std::string_view name) {
   if (name != kIndexedGroups) return std::nullopt;
-  // Parts of unknown types have no sizes to check: such a tensor is carried.
+  // The sizes of parts with unknown types cannot be checked; such a tensor is only copied.
   return has_known_types(tensor) ? make_indexed_groups_layout(tensor) : TensorLayout::other(std::string(name));
 }
 
@@ -65,8 +66,7 @@ bool are_gapless_rows(const Tensor& groups, const GroupScheme& scheme) {
          std::ranges::all_of(groups.parts, [](const Part& part) { return info(part.dtype).bits % 8 == 0; });
 }
 
-// Returns the size of groups of neighbours, once columns are in the order of their groups. The groups may have
-// different sizes.
+// Returns the size that all groups have, so that they are groups of neighbours after the columns are sorted by group.
 std::uint64_t find_common_size(const std::vector<std::uint32_t>& index, std::uint64_t groups) {
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(groups));
   for (const std::uint32_t group : index) ++sizes[group];
@@ -117,7 +117,7 @@ std::optional<SortedGroups> sort_groups(const Tensor& tensor) {
   std::iota(order.begin(), order.end(), 0U);
   std::ranges::stable_sort(order, {}, [&](std::uint32_t column) { return index[column]; });
   scheme.group_size = find_common_size(index, groups);
-  std::vector<std::uint32_t> group_at;  // of those of neighbours
+  std::vector<std::uint32_t> group_at;  // the group of each column after sorting
   for (std::size_t i = 0; i < order.size(); i += static_cast<std::size_t>(scheme.group_size))
     group_at.push_back(index[order[i]]);
   result.groups.layout = make_group_layout(scheme);

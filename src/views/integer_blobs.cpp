@@ -34,7 +34,7 @@ void reverse_each(std::span<std::byte> bytes, unsigned width) {
   }
 }
 
-// Streams numbers, for blobs that can only be streamed.
+// Streams numbers with their bytes reversed, for blobs that can only be streamed.
 class SwappedStream final : public BlobStream {
  public:
   SwappedStream(std::unique_ptr<BlobStream> stream, unsigned width)
@@ -79,7 +79,7 @@ class SwappedStream final : public BlobStream {
 
   std::unique_ptr<BlobStream> stream_;
   unsigned width_;
-  std::vector<std::byte> number_;  // its last `left_` bytes are not read yet
+  std::vector<std::byte> number_;  // the current number; its last `left_` bytes have not been read yet
   unsigned left_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Blobs of integers that change when they are read, and codes of a matrix, repacked from the packing of quantized
-// directories to that of zTensor's groups.
+// Makes blobs that change integers when they are read. Repacks codes of a matrix from the form of quantized directories
+// to that of zTensor's groups.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct PackedCodes {
   Along along = Along::rows;
   // The position in the stream of each of the first neighbours; the pattern repeats. Empty: they are in order.
   std::span<const std::uint8_t> order = {};
-  unsigned add = 0;             // added to each code, modulo 2^bits
-  std::uint64_t row_bytes = 0;  // along rows: from one row to the next; 0: rows follow each other
+  unsigned add = 0;             // the number added to each code, modulo 2^bits
+  std::uint64_t row_bytes = 0;  // along rows: the distance of rows in bytes; 0: rows follow each other
   std::uint64_t per_word = 0;   // codes in 32 bits, whose other bits are unused; 0: the stream has no gaps
 };
 

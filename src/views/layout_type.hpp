@@ -1,4 +1,4 @@
-// LayoutType: describes one layout, a way in which parts make up a tensor's elements.
+// LayoutType describes one layout: a way in which parts hold a tensor's elements.
 //
 // layout_type.cpp has the table. A new layout is one file in views/ with its row, and its place in the table: inspect,
 // verify, convert, diff, run and zTensor 2 use the row. A format's own notation is in the format's folder; the row of
@@ -29,7 +29,8 @@ namespace poise {
 // layouts, types and encodings. Requires: a shape whose product fits 64 bits.
 void check_parts(const Tensor& tensor);
 
-// Checks the same, and that parts do not contradict each other: an index names existing groups. Reads the index.
+// Checks the same, and also that parts do not contradict each other: an index must name existing groups. Reads the
+// index.
 void check_content(const Tensor& tensor);
 
 // Several layouts use the checks below. Each throws invalid_file (without path) naming tensor and part.
@@ -38,22 +39,22 @@ void check_content(const Tensor& tensor);
 void require_roles(const Tensor& tensor, std::initializer_list<std::string_view> roles);
 // Throws unless the part has that type.
 void require_type(const Tensor& tensor, const Part& part, DType dtype);
-// Throws unless the part has that many elements of its type. std::nullopt stands for more than any part can have.
+// Throws unless the part has `elements` elements of its type; std::nullopt is more than any part can have.
 void require_elements(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> elements);
 // Returns the attribute. Throws unless it is a positive integer.
 std::uint64_t require_positive_attribute(const Tensor& tensor, std::string_view key);
 
 struct BlockType;
 
-// Says which values a part may hold, given its type and its tensor's layout.
+// Describes which values a part may hold, given its type and its tensor's layout.
 struct ValueRules {
   enum class LastHalf : std::uint8_t { used, unused, without_code };  // the high half of the last byte
-  enum class ByteCodes : std::uint8_t { any, signed4, unsigned4 };    // one a byte, for codes of four bits
+  enum class ByteCodes : std::uint8_t { any, signed4, unsigned4 };    // codes of four bits, one a byte
 
   DType dtype = DType::unknown;
   LastHalf last_half = LastHalf::used;
   ByteCodes codes = ByteCodes::any;
-  const BlockType* blocks = nullptr;  // of a type that decodes
+  const BlockType* blocks = nullptr;  // set if the part has blocks of a type that can be decoded
 
   friend auto operator<=>(const ValueRules&, const ValueRules&) = default;
 };
@@ -64,9 +65,9 @@ ValueRules get_value_rules(const Tensor& tensor, const Part& part);
 // Returns the format of the codes; std::nullopt for ByteCodes::any.
 std::optional<CodeFormat> get_code_format(ValueRules::ByteCodes codes);
 
-// Returns "element 7 is not finite".
+// Returns a message such as "element 7 is not finite".
 std::string describe_bad_element(DType dtype, std::uint64_t element);
-// Returns the fault of the last byte of a part, if it has one.
+// Returns the fault of a part's last byte, or std::nullopt if there is none.
 std::optional<std::string> find_problem_with_last(ValueRules::LastHalf half, std::byte last);
 
 // Describes one layout, as a row of the table. The comment of a column that may be null gives the default.
@@ -83,7 +84,7 @@ struct LayoutType {
   void (*check)(const Tensor& tensor) = nullptr;
   bool needs_known_parts = false;  // check() requires known types and sizes of all parts
   // Throws invalid_file naming tensor and part where the content of a part contradicts the others; reads that part.
-  // Null: none can. Requires: check() passes, and the types and sizes of all parts are known.
+  // Null: parts cannot contradict each other. Requires: check() passes, and the types and sizes of all parts are known.
   void (*check_content)(const Tensor& tensor) = nullptr;
   // Returns faults of the scheme itself, such as a scale that is not finite. Null: there are none.
   std::vector<Finding> (*scheme_faults)(const Tensor& tensor) = nullptr;
@@ -92,7 +93,7 @@ struct LayoutType {
 
   // Returns true when the elements are real floating-point numbers that elements() computes. Null: false.
   bool (*has_float_elements)(const Tensor& tensor) = nullptr;
-  // Returns the type that elements() gives. Null: f32.
+  // Returns the type of the blob from elements(). Null: f32.
   DType (*element_type)(const Tensor& tensor) = nullptr;
   // Returns all elements in row-major order, computed when read. Null: not available. Requires:
   // has_float_elements(tensor), or a layout whose elements may be of any type.
@@ -108,7 +109,7 @@ struct LayoutType {
   bool (*same_scheme)(const Tensor& a, const Tensor& b) = nullptr;
   // Returns true for attributes that describe the scheme. Null: false.
   bool (*spells_scheme)(std::string_view attribute) = nullptr;
-  // Returns the meaning of a part's type, where several types mean the same. std::nullopt, or null: the type itself.
+  // Returns the same text for types of a part that mean the same. std::nullopt, or null: each type has its own meaning.
   std::optional<std::string> (*type_meaning)(const Part& part) = nullptr;
 };
 
@@ -124,7 +125,7 @@ extern const LayoutType block_scaled;
 extern const LayoutType codebook;
 extern const LayoutType indexed_groups;
 extern const LayoutType blocks;  // ggml's, under many names
-extern const LayoutType other;   // carried only
+extern const LayoutType other;   // unknown layouts, which are only copied
 
 }  // namespace layouts
 

@@ -29,7 +29,7 @@ std::vector<float> transpose(const std::vector<float>& matrix, std::size_t rows,
 
 bool is_finite(float number) { return std::isfinite(number); }
 
-// Holds both thin matrices, the left one times the scale.
+// Holds both thin matrices, with the left one multiplied by the scale.
 class Factors {
  public:
   explicit Factors(const LowRank& change) : rank_(static_cast<std::size_t>(change.right.shape[0])) {
@@ -46,7 +46,7 @@ class Factors {
     cut(right);
   }
 
-  // Returns true when the row of the left matrix and the column of the right one hold finite numbers alone.
+  // Returns true if all numbers in the row of the left matrix and in the column of the right matrix are finite.
   bool has_finite_terms(std::size_t row, std::size_t column) const {
     return finite_rows_[row] && finite_columns_[column];
   }
@@ -64,7 +64,8 @@ class Factors {
   }
 
  private:
-  // Adds columns [column, column + count) of a row and, unless it is null, of the next row.
+  // Adds columns [column, column + count) of the product's row to out[0] and, unless it is null, those of the next row
+  // to out[1].
   void add_to_rows(std::size_t row, std::size_t column, std::size_t count, std::array<float*, 2> out) const {
     const std::array<const float*, 2> weights = {left_.data() + row * rank_, left_.data() + (row + 1) * rank_};
     const std::size_t rows = out[1] == nullptr ? 1 : 2;
@@ -91,7 +92,7 @@ class Factors {
     }
   }
 
-  // Stores the right matrix in strips. Requires: rank_ and columns_ are known.
+  // Stores the right matrix in strips of kStrip columns. Requires: rank_ and columns_ are known.
   void cut(const std::vector<float>& right) {
     strips_.resize((columns_ + kStrip - 1) / kStrip * rank_ * kStrip);
     for (std::size_t k = 0; k < rank_; ++k) {
@@ -112,13 +113,14 @@ class Factors {
 
   std::size_t rank_;
   std::size_t columns_ = 0;
-  std::vector<bool> finite_rows_;  // of the left matrix, before the scale
+  std::vector<bool>
+      finite_rows_;  // true for rows of the left matrix without infinity and NaN, before the scale is applied
   std::vector<bool> finite_columns_;
   std::vector<float> left_;    // [rows, rank]
-  std::vector<float> strips_;  // of the right one's columns: [rank, kStrip] each, the last filled up with zeros
+  std::vector<float> strips_;  // strips of kStrip columns of the right matrix: [rank, kStrip] each; zeros fill the last
 };
 
-// Adds a matrix's change and checks the sums, which are float32 or float64.
+// Adds the change to a matrix and checks the sums, which are float32 or float64.
 class LowRankSum {
  public:
   LowRankSum(const Tensor& matrix, LowRank change)
@@ -129,7 +131,7 @@ class LowRankSum {
     load_factors()->add(static_cast<std::size_t>(first / columns_), static_cast<std::size_t>(first % columns_), out);
   }
 
-  // Throws for a sum that is not finite. `own` are the matrix's elements from `first` on.
+  // Throws an error if a sum is not finite although its terms are. `own` has the matrix's elements from `first` on.
   template <typename Number>
   void check(std::uint64_t first, std::span<const Number> own, std::span<const Number> sums) const {
     for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -182,7 +184,7 @@ class LowRankBlob final : public FloatBlob {
   LowRankSum sum_;
 };
 
-// Computes sums of float64 numbers and float32 products.
+// Computes the sums for a float64 matrix; the products are float32.
 class LowRankBlob64 final : public Blob {
  public:
   LowRankBlob64(const Tensor& matrix, LowRank change)

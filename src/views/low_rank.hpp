@@ -1,4 +1,4 @@
-// A matrix plus a product of two thin matrices.
+// Adds a product of two thin matrices (LoRA) to a matrix, when it is read.
 #pragma once
 
 #include <poise/tensor.hpp>

@@ -17,10 +17,11 @@ namespace poise {
 
 inline constexpr std::uint64_t kMxfp4Block = 32;  // numbers that share a scale
 
-// Returns true for a tensor in the layout zt.mx/1 of four bits whose blocks of 32 run along the last axis.
+// Returns true if the layout is zt.mx/1 with four bits, and blocks of 32 run along the last axis.
 bool is_mxfp4(const Tensor& tensor);
 
-// Makes such a tensor of codes and scales in the order of gpt-oss. Requires: the last axis is a multiple of 32.
+// Makes a tensor of that kind from codes and scales in the order of gpt-oss. Requires: the last axis is a multiple of
+// 32.
 Tensor make_mxfp4(std::string name, Shape shape, BlobPtr codes, BlobPtr scales);
 
 // Convert a tensor to ggml's blocks, and back, with the same numbers. Requires: is_mxfp4(), or blocks along rows of
@@ -29,7 +30,7 @@ Tensor convert_mxfp4_to_blocks(const Tensor& tensor);
 Tensor convert_blocks_to_mxfp4(const Tensor& blocks);
 bool is_mxfp4_blocks(const Tensor& tensor);
 
-// Makes ggml's blocks of codes and scales. Requires: `codes` has 16 bytes for each byte of the scales.
+// Makes ggml's blocks from codes and scales. Requires: `codes` has 16 bytes for each byte of the scales.
 BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales);
 
 // Return the codes and the scales of blocks. Requires: whole blocks.

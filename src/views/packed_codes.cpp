@@ -22,7 +22,7 @@ std::uint64_t get_row_bytes(const PackedCodes& codes) {
   return codes.row_bytes != 0 ? codes.row_bytes : codes.columns * codes.bits / 8;
 }
 
-// Returns the place in its stream of the i-th code of a line.
+// Returns the place of code i of a line in the stream of the line.
 std::uint64_t find_place(const PackedCodes& codes, std::uint64_t i) {
   if (codes.order.empty()) return i;
   const std::uint64_t turn = codes.order.size();
@@ -46,7 +46,7 @@ class Codes {
         word_bytes_(codes.along == PackedCodes::Along::rows ? kWordBytes : codes.columns * kWordBytes),
         line_bytes_(codes.along == PackedCodes::Along::rows ? get_row_bytes(codes) : kWordBytes),
         loaded_(codes.words) {
-    // Places repeat after whole words and whole turns of the order.
+    // The pattern of places repeats after a whole number of words and of repetitions of codes.order.
     const std::uint64_t turn = std::max<std::uint64_t>(1, codes.order.size());
     const std::uint64_t period = std::lcm(turn, codes.per_word != 0 ? codes.per_word : std::uint64_t{8} * kWordBytes);
     const auto find_bit = [&](std::uint64_t place) {
@@ -64,7 +64,7 @@ class Codes {
     period_bytes_ = find_byte_place(find_bit(period) / 8);
   }
 
-  // Copies bytes of codes, each made of one byte of the words. Requires: make_byte_map() gave the map.
+  // Copies bytes of codes; each is made from one byte of the words. Requires: `map` is from make_byte_map().
   void copy_bytes(std::uint64_t first, const ByteMap& map, std::span<std::byte> out) const {
     const std::uint64_t width = width_ / (8 / bits_);
     std::uint64_t line = first / width;
@@ -91,8 +91,8 @@ class Codes {
   }
 
  private:
-  // Gives the place of a code, in bytes from the beginning of its period. If one byte has the code, both places are
-  // that byte.
+  // Describes the place of a code in its period: the one or two bytes that have it. If one byte has the whole code,
+  // `low` and `high` are the same.
   struct Place {
     std::uint64_t low;
     std::uint64_t high;
@@ -132,15 +132,15 @@ class Codes {
   unsigned add_;
   unsigned bits_;
   unsigned mask_;
-  std::uint64_t word_bytes_;  // from a word of a line to the next
-  std::uint64_t line_bytes_;  // from a line to the next
+  std::uint64_t word_bytes_;  // the distance of words in a line
+  std::uint64_t line_bytes_;  // the distance of lines
   std::uint64_t period_bytes_ = 0;
-  std::vector<Place> places_;  // of a period
+  std::vector<Place> places_;  // the places in a period
   LoadedBlob loaded_;
 };
 
-// Maps a byte of `words` to the byte of codes that is made of it alone. Returns std::nullopt if several bytes make
-// one.
+// Returns a map from each byte of codes to the byte of `words` that it is made from. Returns std::nullopt if a byte of
+// codes is made from several bytes.
 std::optional<ByteMap> make_byte_map(const PackedCodes& codes, MatrixOrder order, unsigned bits) {
   if (bits != codes.bits || !are_rows_of_streams(codes, order)) return std::nullopt;
   const std::size_t of_byte = 8 / bits;
@@ -184,7 +184,7 @@ class CodesBlob final : public Blob {
  public:
   static constexpr unsigned kNumbers = 16;
 
-  // Takes `map`, the result of make_byte_map() for these codes.
+  // `map` is the result of make_byte_map() for these codes.
   CodesBlob(PackedCodes codes, MatrixOrder order, unsigned bits, const std::optional<ByteMap>& map)
       : codes_(std::move(codes)),
         words_{.change = StoredAs::Change::codes, .blob = codes_.words},

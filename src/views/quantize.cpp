@@ -37,7 +37,7 @@ namespace {
 
 namespace tbb = oneapi::tbb;
 
-constexpr std::size_t kChunk = 1 << 16;  // per task of a thread
+constexpr std::size_t kChunk = 1 << 16;  // elements in a task of a thread
 constexpr std::uint32_t kMagnitude = 0x7fffffff;
 constexpr std::uint32_t kInfiniteBits = 0x7f800000;
 
@@ -47,7 +47,7 @@ constexpr std::size_t kBins = kInfiniteBits >> kBinShift;
 struct Summary {
   Extremes extremes = {0, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
   std::uint64_t bad = std::numeric_limits<std::uint64_t>::max();  // the first element that is not finite
-  std::vector<std::uint64_t> bins;                                // by magnitude; empty unless wanted
+  std::vector<std::uint64_t> bins;                                // counts by magnitude; empty if not wanted
 
   void add(std::uint64_t first, std::span<const float> values) {
     const Extremes found = find_extremes(values.data(), values.size());
@@ -181,7 +181,7 @@ Affine find_scale(const std::string& name, const Blob& elements, const StoredTyp
   const double largest = static_cast<double>(std::bit_cast<float>(summary.extremes.largest));
   const CodeFormat format = get_code_format(type.dtype, {});
   Affine affine = make_symmetric_scale(largest, format.largest());
-  // A range needs two different ends; a constant tensor uses the symmetric rule.
+  // A range needs different ends, so a constant tensor uses the symmetric rule.
   if (type.scale == ScaleRule::range && summary.extremes.min < summary.extremes.max) {
     const double delta =
         (static_cast<double>(summary.extremes.max) - static_cast<double>(summary.extremes.min)) / format.span();
@@ -215,7 +215,7 @@ class ScaleOfElements final : public AffineSource {
   mutable Affine affine_;
 };
 
-// Turns numbers into codes, one to a byte. Requires: the numbers are finite.
+// Encodes numbers as codes, one a byte. Requires: the numbers are finite.
 class Encoder {
  public:
   Encoder(DType dtype, const Affine& affine) : affine_(affine), format_(get_code_format(dtype, affine)) {}
@@ -291,7 +291,7 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
   }
 
  private:
-  // Throws, because the largest code times the scale overflows float32 although the number itself does not.
+  // Throws unsupported: the largest code times the scale overflows float32, although the number itself does not.
   [[noreturn]] void refuse(std::uint64_t element) const {
     throw Error(ErrorKind::unsupported, fmt::format("tensor {}: elements from {} on become codes of numbers that are "
                                                     "not finite, because they are as large as float32 allows",
@@ -311,7 +311,7 @@ constexpr std::uint64_t kPieceBytes = 64 << 10;  // bytes of codes that a thread
 
 // Returns why rows do not fit blocks of the type; empty if they do.
 std::string find_row_fault(const Shape& shape, const BlockType& type) {
-  if (shape.empty()) return "it has no rows, and blocks are made of them";
+  if (shape.empty()) return "it has no rows, and a block is a part of a row";
   if (shape.back() % type.elements == 0) return {};
   return fmt::format("its rows of {} elements are not whole blocks of {}, which {} has", shape.back(), type.elements,
                      type.name);
@@ -348,7 +348,8 @@ Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<Quant
   if (codes != nullptr) *codes = blob;
   Tensor quantized = make_dense(tensor.name, tensor.shape, type.dtype, blob);
   quantized.layout = std::shared_ptr<const AffineSource>(affine);
-  if (tensor.layout == Layout::dense) quantized.attributes = tensor.attributes;  // others describe codes
+  if (tensor.layout == Layout::dense)
+    quantized.attributes = tensor.attributes;  // the attributes of other layouts describe codes
   return quantized;
 }
 
@@ -363,12 +364,12 @@ Tensor quantized(const Tensor& tensor, const StoredType& type, const Progress& p
                        describe_storage(tensor)));
   if (const BlockType* blocks = get_block_type(type)) {
     if (blocks->encode == nullptr)
-      refuse(ErrorKind::bad_argument, fmt::format("{} is read, not made", to_string(type)));
+      refuse(ErrorKind::bad_argument, fmt::format("Poise reads {}, but cannot write it", to_string(type)));
     if (const std::string fault = find_row_fault(tensor.shape, *blocks); !fault.empty())
       refuse(ErrorKind::unsupported, fault);
   }
   if (type.grouped() && tensor.shape.empty())
-    refuse(ErrorKind::unsupported, "it has no rows, and groups are parts of them");
+    refuse(ErrorKind::unsupported, "it has no rows, and a group is a part of a row");
   Tensor codes = quantize(tensor, type);
   std::uint64_t total = 0;
   for (const Part& part : codes.parts) total += part.blob->size();

@@ -63,7 +63,7 @@ class RowOrderBlob final : public Blob {
   RowOrder to_;
 };
 
-// Copies the elements of a row in that order; a byte has several.
+// Copies the elements of a row in the given order; a byte has several elements.
 template <unsigned kBits>
 void gather_codes(const std::byte* row, const std::uint32_t* order, std::span<std::byte> out) {
   constexpr unsigned kPerByte = 8 / kBits;
@@ -128,7 +128,7 @@ bool has_whole_rows(const Tensor& tensor) {
   return is_mxfp4(tensor);
 }
 
-// Returns the part with other bytes.
+// Returns the part with another blob, and without its digest.
 Part replace_blob(const Part& part, BlobPtr blob) {
   Part result = part;
   result.blob = std::move(blob);
@@ -144,14 +144,14 @@ Tensor make_dense_float32(const Tensor& tensor) {
   return make_dense(tensor.name, tensor.shape, DType::f32, make_dense_blob(tensor, DType::f32));
 }
 
-// Names some rows: the strides between them along each axis, and the first, counted in rows.
+// Describes where rows are: the strides along each axis of `shape`, and the first row, all counted in rows.
 struct RowPlaces {
   Shape shape;
   std::vector<std::uint64_t> strides;
   std::uint64_t first = 0;
 };
 
-// Returns these rows, as [shape..., columns] in the shape `as`.
+// Returns the rows at these places as a tensor of shape `as`.
 Tensor make_row_view(const Tensor& stack, const RowPlaces& places, Shape as) {
   check_parts(stack);
   const std::uint64_t columns = stack.shape.size() == 2 ? 1 : stack.shape[2];
@@ -162,7 +162,7 @@ Tensor make_row_view(const Tensor& stack, const RowPlaces& places, Shape as) {
   result.shape = std::move(as);
   result.parts.clear();
   for (const Part& part : stack.parts) {
-    // Numbers are read one by one, so that a few of a row can be read; codes only as whole rows.
+    // Numbers are read one by one, so that a part of a row can be read; codes are read in whole rows.
     const std::uint64_t row_bytes = rows == 0 || columns == 0 ? 1 : part.blob->size() / rows;
     const std::uint64_t item = dense ? info(part.dtype).bits / 8 : row_bytes;
     if (item > UINT32_MAX)
@@ -193,7 +193,7 @@ class JoinedBlob final : public Blob {
   bool seekable() const override {
     return std::ranges::all_of(blobs_, [](const BlobPtr& blob) { return blob->seekable(); });
   }
-  // Returns the blobs' grain if they agree and no blob ends within it.
+  // Returns the grain of the blobs, if all have the same one and each blob is a multiple of it.
   std::uint64_t grain() const override {
     const std::uint64_t grain = blobs_.front()->grain();
     return std::ranges::all_of(blobs_,

@@ -1,4 +1,4 @@
-// The rows of matrices whose outputs are rotated in pairs, in either order that files have.
+// Reorders the rows of matrices whose outputs RoPE rotates in pairs. Files have the rows in one of two orders.
 //
 // A head has n rows. llama.cpp stores them in pairs, transformers in halves: row 2 j + t in pairs is row t * n / 2 + j
 // in halves (t: 0 or 1).
@@ -31,18 +31,18 @@ constexpr std::uint64_t find_row_in_halves(std::uint64_t row, std::uint64_t head
 // Returns how many rows a head has; std::nullopt if the rows do not divide into heads of an even number of rows.
 std::optional<std::uint64_t> count_head_rows(std::uint64_t rows, std::uint64_t heads);
 
-// Returns the rows in the order `to`; the blob has them in the other order. Rows in halves have stored_as(): to store
-// them in pairs again costs nothing. Requires: the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows is
-// even.
+// Returns the rows in the order `to`; the blob has them in the other order. A result in halves has stored_as(), so that
+// a writer can copy the rows in pairs. Requires: the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows
+// is even.
 BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to);
 
-// Returns rows whose i-th element is element order[i] of a row of `rows`, which has `columns` of them without gaps.
+// Returns rows whose i-th element is element order[i] of a row of `rows`, which has `columns` elements without gaps.
 // Computed when read. Requires: the order names columns; elements are of whole bytes, or of 2 or 4 bits, low bits of a
 // byte first; the blob is whole rows, and rows are whole bytes before and after.
 BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std::vector<std::uint32_t> order);
 
-// Tensors made of the rows of stacks, computed when they are read. A stack is [matrices, rows, columns], or [vectors,
-// rows]: rows of one number.
+// These functions make tensors from rows of a stack when they are read. A stack is [matrices, rows, columns], or
+// [vectors, rows] with rows of one number.
 
 // Returns the elements as a dense tensor of find_element_type(), or of float32 if that is smaller than a byte. Throws
 // invalid_file (without path) if they are not numbers.
@@ -58,17 +58,18 @@ Tensor convert_to_whole_rows(const Tensor& tensor);
 // made the stack; its rows are a multiple of `step`.
 Tensor select_rows(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step);
 
-// Returns [n * turns, rows, columns] as [n, rows * turns, columns]: row r of each of `turns` neighbouring matrices
-// comes before row r + 1 of any. Requires: convert_to_whole_rows() made the stack; its matrices are a multiple of
-// `turns`.
+// Interleaves the rows of each `turns` neighbouring matrices: [n * turns, rows, columns] becomes [n, rows * turns,
+// columns]. The rows r of these matrices come before their rows r + 1. Requires: convert_to_whole_rows() made the
+// stack; its matrices are a multiple of `turns`.
 Tensor interleave_rows(const Tensor& stack, std::uint64_t turns);
 
-// Returns [tensors, shape...]: of numbers or blocks, in their common layout; else dense numbers of their common type or
-// float32. Throws what make_dense_numbers() throws. Requires: one tensor or more, all of the same shape.
+// Stacks tensors to [tensors, shape...]. Numbers or blocks in one layout keep it; otherwise the result is dense numbers
+// of the common type or float32. Throws what make_dense_numbers() throws. Requires: one tensor or more, all of the same
+// shape.
 Tensor stack_tensors(const std::vector<Tensor>& tensors);
 
-// Returns all bytes of the first blob, then of the second, and so on: a range of their file if they are contiguous
-// there. Requires: at least one blob; their total size fits 64 bits.
+// Joins blobs: all bytes of the first, then of the second, and so on. The result is a range of their file if they are
+// contiguous there. Requires: at least one blob; their total size fits 64 bits.
 BlobPtr make_joined_blob(std::vector<BlobPtr> blobs);
 
 }  // namespace poise

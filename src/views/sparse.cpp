@@ -1,4 +1,4 @@
-// Checks the rules of sparse tensors: those that sizes show, and those that need a pass over all indices.
+// Checks the rules of sparse tensors. Some follow from sizes, others need a pass over all indices.
 #include "views/sparse.hpp"
 
 #include <algorithm>
@@ -150,7 +150,7 @@ void check_csr(const Tensor& tensor, SparseRules rules, const Report& report) {
   visit_integer(indptr_part.dtype, [&](auto pointer_zero) {
     using Pointer = decltype(pointer_zero);
     bool rising = true;
-    Pointer least = 0;  // of the next one; a wrong one is reported once
+    Pointer least = 0;  // the smallest valid next pointer; each wrong pointer is reported once
     const auto report_pointer = [&](std::uint64_t element, FunctionRef<std::string()> problem) {
       rising = false;
       report(indptr_part, element, problem);
@@ -287,8 +287,8 @@ void check_sparse(const Tensor& tensor) {
 
 bool has_float_values(const Tensor& tensor) { return is_floating(tensor.require("values").dtype); }
 
-// Returns true for floating-point numbers of less than a byte, which become float32 first, since densify() copies whole
-// bytes.
+// Returns true if the values are floating-point numbers of less than a byte. They are converted to float32 first, since
+// densify() copies whole bytes.
 bool has_narrow_values(const Tensor& tensor) {
   return has_float_values(tensor) && info(tensor.require("values").dtype).bits < 8;
 }
@@ -305,7 +305,7 @@ std::string name_sparse_type(const Tensor& tensor) {
   return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
 }
 
-// Returns the meaning of a type: that of indices does not affect the elements.
+// Returns the meaning of a part's type. All types of indices mean the same.
 std::optional<std::string> find_sparse_type_meaning(const Part& part) {
   return part.role == "values" ? std::nullopt : std::optional<std::string>("");
 }
@@ -460,7 +460,8 @@ BlobPtr densify(const Tensor& tensor) {
   if (!bytes)
     throw Error(ErrorKind::unsupported,
                 fmt::format("tensor {}: shape {} is too large to be made dense", tensor.name, to_string(tensor.shape)));
-  if (*bytes == 0) validate_sparse(tensor, get_sparse_rules(tensor));  // no later read would check it
+  if (*bytes == 0)
+    validate_sparse(tensor, get_sparse_rules(tensor));  // an empty tensor is never read, so it is checked here
   return std::make_shared<DensifiedBlob>(tensor, info(values.dtype).bits / 8);
 }
 

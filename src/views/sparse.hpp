@@ -1,4 +1,5 @@
-// Sparse tensors: compressed sparse rows (values, indices, indptr) and coordinate lists (values, coords).
+// Checks and converts sparse tensors. They are compressed sparse rows (values, indices, indptr) or coordinate lists
+// (values, coords).
 //
 //   csr   rank 2; row r holds the elements indptr[r] .. indptr[r + 1]; element i is in column indices[i]
 //   coo   element i is at (coords[i], coords[nnz + i], coords[2 nnz + i], ...): all of dimension 0 first
@@ -23,7 +24,7 @@ std::optional<std::string> find_sparse_structure_fault(const Tensor& tensor);
 
 enum class SparseRules {
   any_order,  // zTensor 1.x: the columns of a row may be in any order
-  ascending,  // zt.sparse_csr/1: they ascend
+  ascending,  // zt.sparse_csr/1: the columns of a row ascend
 };
 
 // Returns the rules of the format that a tensor was read from.
@@ -45,7 +46,7 @@ struct SparseFault {
 };
 struct SparseFaults {
   std::vector<SparseFault> first;
-  std::uint64_t count = 0;  // of all faults, also those that are not in `first`
+  std::uint64_t count = 0;  // the number of all faults, also those that are not in `first`
 };
 
 // Counts all faults of indices that validate_sparse() finds, and describes the first `most`. Throws what

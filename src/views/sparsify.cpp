@@ -1,4 +1,5 @@
-// From dense to sparse: one pass counts the nonzero elements of each block; reading the parts finds them again.
+// Converts dense tensors to sparse ones. One pass counts the nonzero elements of each block; reading the parts finds
+// them again.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -96,10 +97,10 @@ class Nonzeros {
   Shape shape_;
   std::uint64_t width_;
   BlobPtr data_;
-  std::vector<std::uint64_t> before_block_;  // nonzeros before each block, and the total
+  std::vector<std::uint64_t> before_block_;  // the number of nonzero elements before each block, and the total
 };
 
-// Makes one item of a fixed size for each nonzero, for all of them `repeats` times.
+// Makes an item of fixed size for each nonzero element; the list of all is repeated `repeats` times.
 class NonzeroBlob : public Blob {
  public:
   NonzeroBlob(std::shared_ptr<const Nonzeros> nonzeros, std::uint64_t item_bytes, std::uint64_t repeats)

@@ -9,11 +9,11 @@
 namespace poise {
 namespace {
 
-// Holds a part of the blob's bytes: elements that begin in [begin, end) are whole in it.
+// Holds some bytes of the blob. Elements that begin in [begin, end) are completely in it.
 struct Window {
   std::uint64_t begin;
   std::uint64_t end;
-  const std::byte* bytes;  // from `begin` on
+  const std::byte* bytes;  // the bytes from `begin` on
 
   bool holds(std::uint64_t first, std::uint64_t last) const { return first >= begin && last < end; }
 };
@@ -58,7 +58,7 @@ class Box {
       return;
     }
     const Axis& axis = axes_[d];
-    // These are the indices whose elements are in the window, at least in part.
+    // Indices from `index` to `end` are at least partly in the window.
     std::uint64_t index = 0;
     std::uint64_t end = axis.count;
     if (axis.stride == 0) {
@@ -125,7 +125,7 @@ void gather_from_stream(const Blob& blob, std::span<const PlacedBox> placed, std
   if (boxes.empty()) return;
   const std::unique_ptr<BlobStream> stream = blob.stream();
   std::vector<std::byte> bytes(kWindowBytes + item - 1);
-  std::size_t held = 0;  // from the last window: the beginning of an element that was not whole
+  std::size_t held = 0;  // bytes that the last window left: the beginning of an element
   for (std::uint64_t begin = 0; begin <= last;) {
     while (held < bytes.size()) {
       const std::size_t read = stream->read(std::span(bytes).subspan(held));

@@ -136,18 +136,18 @@ class Bands {
   Dimension rows_;
   std::size_t item_;
   std::uint64_t width_;
-  std::uint64_t owner_;  // unique: identifies whose band a thread has
+  std::uint64_t owner_;  // unique: shows which blob the band of a thread belongs to
 };
 
-// Holds consecutive elements of a blob that can only be read from front to back. It holds as many at a time as the
-// stored bytes justify, and more where that would take many passes over the blob and the memory for it is left. Each
-// time takes a pass over the blob. Elements stay in memory until every byte of them has been read once.
+// Holds consecutive elements (a slab) of a blob that can only be read from front to back. A slab is as large as the
+// stored bytes justify. It is larger if the blob would otherwise be read many times and there is memory left. Making a
+// slab takes a pass over the blob. A slab stays in memory until every byte of it has been read once.
 class Slabs {
  public:
   struct Slab {
     std::uint64_t begin = 0;  // the offset of its first byte in the view
     std::vector<std::byte> bytes;
-    std::uint64_t shared = 0;  // bytes of free_memory(), returned at the end
+    std::uint64_t shared = 0;  // bytes taken from free_memory(), and given back at the end
 
     Slab() = default;
     Slab(const Slab&) = delete;
@@ -155,7 +155,7 @@ class Slabs {
     ~Slab() { free_memory() += shared; }
   };
 
-  // `size`: of the view.
+  // `size` is the size of the view in bytes.
   Slabs(const Blob& blob, std::size_t item, std::uint64_t size) : size_(size) {
     const auto at = blob.stored();
     const std::uint64_t most = at ? std::max(kLeastBytes, compute_decoded_limit(at->length)) : size;
@@ -164,7 +164,7 @@ class Slabs {
 
   bool is_single() const { return slab_bytes_ == size_; }
 
-  // Copies from the slab that has the byte; returns how many bytes. make(begin, bytes) fills a slab.
+  // Copies bytes from the slab that has byte `offset`; returns how many. make(begin, bytes) fills a slab.
   template <typename Make>
   std::size_t read(std::uint64_t offset, std::span<std::byte> out, const Make& make) const {
     const std::shared_ptr<const Slab> slab = get(offset, make);
@@ -193,7 +193,7 @@ class Slabs {
     return slab_ = std::move(slab);
   }
 
-  // Returns the bytes that all views of the program may still take together, besides those that each may always take.
+  // Returns how many bytes all views of the program may still use together, besides those that each may always use.
   static std::atomic<std::uint64_t>& free_memory() {
     static std::atomic<std::uint64_t> bytes = kSharedBytes;
     return bytes;
@@ -208,12 +208,13 @@ class Slabs {
     }
   }
 
-  static constexpr std::uint64_t kLeastBytes = 64 << 20;  // 16 MB would take 60 passes over 1 GB of zeros, 1 MB stored
+  static constexpr std::uint64_t kLeastBytes =
+      64 << 20;  // with 16 MB, 1 GB of zeros, stored in 1 MB, would take 60 passes
   static constexpr std::uint64_t kSharedBytes = 512 << 20;
   static constexpr std::uint64_t kFewPasses = 3;
 
   std::uint64_t size_;
-  std::uint64_t slab_bytes_ = 0;  // of a slab, or more
+  std::uint64_t slab_bytes_ = 0;  // the bytes of a slab, at least
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Slab> slab_;
   mutable std::uint64_t unread_ = 0;
@@ -228,7 +229,7 @@ class StridedBlob final : public Blob {
         item_(layout.item_bytes),
         dimensions_(std::move(dimensions)),
         size_(size) {
-    // The whole blob is the matrix [columns, rows].
+    // In this case the whole blob is the transposed matrix [columns, rows].
     if (layout.shape.size() == 2 && layout.offset == 0 && layout.swapped == 0 && size_ == blob_->size() &&
         layout.strides == compute_column_major_strides(layout.shape, layout.item_bytes)) {
       matrix_ = StoredAs{.change = StoredAs::Change::transposed, .blob = blob_, .row_bytes = layout.shape[0] * item_};
@@ -244,7 +245,7 @@ class StridedBlob final : public Blob {
   bool seekable() const override { return !slabs_ || slabs_->is_single(); }
   bool decodable() const override { return blob_->decodable(); }
 
-  // Returns the range that the blob is made from; its encoding gives the strides.
+  // Returns the range of the file that the blob is made from; its encoding includes the strides.
   std::optional<Stored> stored() const override {
     auto at = blob_->stored();
     if (!at) return at;
@@ -282,7 +283,7 @@ class StridedBlob final : public Blob {
   }
 
  private:
-  // Returns the position where the matrix with that index begins.
+  // Returns the position of the matrix with this index.
   std::uint64_t find_matrix_position(std::uint64_t index) const {
     std::uint64_t position = first_;
     for (std::size_t d = dimensions_.size() - 2; d-- > 0;) {
@@ -385,7 +386,7 @@ std::vector<std::int64_t> compute_strides(const Shape& shape, unsigned item_byte
   return strides;
 }
 
-// Returns the stored elements, one by one.
+// Returns the elements as a contiguous blob.
 BlobPtr gather(BlobPtr blob, const Strided& layout) {
   const auto elements = element_count(layout.shape);
   const auto size = elements ? checked_mul(*elements, layout.item_bytes) : std::nullopt;

@@ -1,5 +1,5 @@
-// Elements spread over a blob, as row-major little-endian elements, computed when read; their places in the blob, and
-// copies of them to contiguous places.
+// Reads elements that are spread over a blob as contiguous row-major little-endian elements, and declares functions
+// that copy them.
 #pragma once
 
 #include <cstddef>
@@ -13,29 +13,29 @@
 
 namespace poise {
 
-// Gives the places of a tensor's elements in a blob.
+// Describes where the elements of a tensor are in a blob.
 struct Strided {
   Shape shape;
-  // In bytes, one for each dimension: from an element to the next along it. Negative for reversed order, 0 for a
-  // repeated element.
+  // Has the distance in bytes from an element to the next along each dimension. The distance is negative for reversed
+  // order, and 0 if an element is repeated.
   std::vector<std::int64_t> strides;
   std::uint64_t offset = 0;  // of the element whose indices are all 0
   unsigned item_bytes = 0;   // of an element
-  // Bytes of each number in an element that is big-endian, a divisor of item_bytes; 0: little-endian.
+  // The bytes of each big-endian number in an element, a divisor of item_bytes; 0: numbers are little-endian.
   unsigned swapped = 0;
 };
 
-// Returns the strides of contiguous elements with the last index fastest ("C order"), or the first one ("Fortran
-// order"). Requires: the elements' bytes fit 63 bits.
+// Return the strides of contiguous elements: the last index changes fastest ("C order"), or the first one does
+// ("Fortran order"). Requires: the elements' bytes fit 63 bits.
 std::vector<std::int64_t> compute_row_major_strides(const Shape& shape, unsigned item_bytes);
 std::vector<std::int64_t> compute_column_major_strides(const Shape& shape, unsigned item_bytes);
 
 // Returns the elements, contiguous: the blob itself, or a range of its file, if they are already. Takes constant
-// memory, except for blobs that can only be read from front to back. Of such a blob it keeps a run of elements, as long
-// as compute_decoded_limit() allows, but at least 64 MiB, and makes a pass over the blob for each run. If there are
-// several runs, the result can only be read from front to back, too. A whole blob whose elements are those of a
-// transposed matrix has stored_as(). Throws invalid_file (without path) for an element outside the blob, and when the
-// elements take 2^64 bytes or more. Requires: as many strides as dimensions; item_bytes > 0.
+// memory, except for blobs that can only be read from front to back. For such a blob it keeps consecutive elements (a
+// slab): as many as compute_decoded_limit() allows, but at least 64 MiB. It makes a pass over the blob for each slab.
+// If there are several slabs, the result can only be read from front to back, too. A whole blob whose elements are
+// those of a transposed matrix has stored_as(). Throws invalid_file (without path) for an element outside the blob, and
+// when the elements take 2^64 bytes or more. Requires: as many strides as dimensions; item_bytes > 0.
 BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout);
 
 // Transposes a matrix, or each matrix of a stack. Elements of a dense matrix move when they are read, unless the file
@@ -45,7 +45,7 @@ Tensor transpose_view(Tensor tensor);
 
 struct Dimension {
   std::uint64_t count;
-  std::int64_t stride;  // of the source, in bytes
+  std::int64_t stride;  // in bytes of the source
 };
 using Dimensions = std::vector<Dimension>;
 
@@ -53,8 +53,8 @@ inline std::uint64_t get_magnitude(std::int64_t stride) {
   return stride < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
 }
 
-// Returns a position moved by some steps. Positions wrap modulo 2^64, so strides of either sign add up. Positions of
-// elements are inside the blob.
+// Returns a position moved by some steps. Arithmetic is modulo 2^64, so negative strides work. Positions of elements
+// are inside the blob.
 inline std::uint64_t move_position(std::uint64_t position, std::uint64_t steps, std::int64_t stride) {
   return position + steps * static_cast<std::uint64_t>(stride);
 }
@@ -69,7 +69,7 @@ struct ElementRange {
   std::uint64_t size() const { return end - begin; }
 };
 
-// Returns the range of a blob that elements lie in; std::nullopt on overflow of 64 bits.
+// Returns the range of bytes with the elements; std::nullopt if it overflows 64 bits.
 std::optional<ElementRange> find_element_range(std::uint64_t first, std::span<const Dimension> dimensions,
                                                std::uint64_t item);
 
@@ -84,7 +84,7 @@ void copy_box(std::span<const Dimension> box, std::size_t item, const std::byte*
 void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::size_t item, std::byte* to,
                   std::size_t to_stride);
 
-// Names elements that go to contiguous places, in row-major order.
+// Names elements of a blob, and the memory to which they are copied in row-major order.
 struct PlacedBox {
   std::uint64_t position;  // of the first element in the blob
   Dimensions dimensions;

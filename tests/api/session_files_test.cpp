@@ -301,7 +301,7 @@ TEST_F(SessionFiles, ThatLieAreRefused) {
       {"", [](Model& to) { to.attributes.erase("poise.session"); }, "it is not a session"},
       {"", set("version", 2), "a session of version 2, expected 1"},
       {"", set("version", "one"), "version: expected a whole number, found \"one\""},
-      {"", set("position", 5), "position: 5 tokens are computed, of 4"},
+      {"", set("position", 5), "position: 5 is more than the 4 tokens of the session"},
       {"", set("position", -1), "position: expected a whole number, found -1"},
       {"", set("position", 3), "the last token is not computed"},
       {"", set("pending", 37), "pending: token 37, the model has 37 tokens"},
@@ -321,7 +321,7 @@ TEST_F(SessionFiles, ThatLieAreRefused) {
        [](Model& to) {
          to.add(ids({1, 2, 3}));
        },
-       "position: 4 tokens are computed, of 3"},
+       "position: 4 is more than the 3 tokens of the session"},
       {"tokens",
        [](Model& to) {
          to.add(ids({1, 2, 3, 4, 5}));

@@ -89,7 +89,7 @@ TEST(HostileLlama2c, Header) {
           Case{"groups have codes", [] { return version_2().i32("group size", 0); }, kInvalid, "group size",
                "group_size: 0"},
           Case{"groups are in a row", [] { return version_2().i32("group size", 4); }, kUnsupported, "group size",
-               "make no whole groups of 4"},
+               "are not whole groups of 4"},
           Case{"the header is whole", [] { return version_1().cut("padding", 3); }, kInvalid, kEndOfFile, "padding"},
           Case{"the arrays are whole", [] { return version_1().cut("data", 80); }, kInvalid, kEndOfFile,
                "the file is cut off"},

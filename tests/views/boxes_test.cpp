@@ -91,7 +91,8 @@ TEST(Boxes, RefuseBoxesThatMakeNoTensor) {
   const Box bottom = cut_box(shape, {2, 0}, {2, 2});
   EXPECT_THAT(find_problem(shape, {top}), testing::HasSubstr("cover 0 to 2 of dimension 0, expected 0 to 4"));
   EXPECT_THAT(find_problem(shape, {top, top, bottom}), testing::HasSubstr("overlap"));
-  EXPECT_THAT(find_problem(shape, {top, cut_box(shape, {2, 0}, {2, 1})}), testing::HasSubstr("leave elements out"));
+  EXPECT_THAT(find_problem(shape, {top, cut_box(shape, {2, 0}, {2, 1})}),
+              testing::HasSubstr("do not cover all elements"));
   EXPECT_THAT(find_problem(shape, {}), testing::HasSubstr("no parts"));
   EXPECT_THAT(find_problem(shape, {{{3, 0}, {2, 2}, top.elements}}), testing::HasSubstr("2 elements from 3 on"));
   EXPECT_THAT(find_problem(shape, {{{UINT64_MAX, 0}, {2, 2}, top.elements}}), testing::HasSubstr("dimension 0"));
@@ -100,7 +101,7 @@ TEST(Boxes, RefuseBoxesThatMakeNoTensor) {
   // 200 boxes on a diagonal have 40,000 cells.
   std::vector<Box> diagonal;
   for (std::uint64_t i = 0; i < 200; ++i) diagonal.push_back({{i, i}, {1, 1}, make_memory_blob({std::byte{1}}, "")});
-  EXPECT_THAT(find_problem({200, 200}, diagonal), testing::HasSubstr("form no grid"));
+  EXPECT_THAT(find_problem({200, 200}, diagonal), testing::HasSubstr("do not form a grid"));
 }
 
 }  // namespace

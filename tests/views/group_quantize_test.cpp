@@ -82,7 +82,7 @@ TEST(GroupQuantize, RowsTakeTheLargestHalvedSizeThatFits) {
   EXPECT_THAT(support::message_of([] {
                 quantize_groups(matrix({1, 12}, std::vector<float>(12)), {4, 128});
               }),
-              HasSubstr("tensor w: rows of 12 elements make no whole groups of 128"));
+              HasSubstr("tensor w: rows of 12 elements are not whole groups of 128"));
 }
 
 TEST(GroupQuantize, GroupsOfZerosAndOfTinyNumbers) {

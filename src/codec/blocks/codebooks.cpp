@@ -1,4 +1,4 @@
-// IQ4_NL, IQ4_XS, MXFP4, NVFP4: codes of four bits that index sixteen numbers.
+// Decodes IQ4_NL, IQ4_XS, MXFP4 and NVFP4, whose codes of four bits are indices into a table of sixteen numbers.
 #include "codec/blocks/codebooks.hpp"
 
 #include "codec/blocks/codecs.hpp"
@@ -13,7 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Looks up the numbers for 16 bytes of codes: first those of the low halves, then those of the high ones.
+// Looks up the numbers for 16 bytes of codes: first those of the low halves of the bytes, then those of the high
+// halves.
 HWY_INLINE void LookUp(Bytes16 book, const std::byte* from, std::int8_t* out) {
   const Bytes16 pairs = Bytes16::load(from);
   book.look_up(pairs & Bytes16::all(15)).store(out);
@@ -61,8 +62,8 @@ void DecodeMxfp4(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// A block has, by offset, 0: four scales; 4: 64 codes, 16 for each scale: of eight bytes first the low halves, then the
-// high ones.
+// A block has, by offset, 0: four scales; 4: 64 codes, 16 for each scale. Eight bytes have 16 codes: the low halves
+// come first, then the high halves.
 void DecodeNvfp4(const std::byte* block, std::size_t count, float* out) {
   const Bytes16 book = Bytes16::load(kFp4Numbers.data());
   HWY_ALIGN std::int8_t numbers[64];

@@ -1,4 +1,5 @@
-// The sixteen numbers that codes of IQ4_NL, IQ4_XS, MXFP4 and NVFP4 index, and the scales of the latter two.
+// The tables of sixteen numbers that codes of IQ4_NL, IQ4_XS, MXFP4 and NVFP4 are indices into, and the decoders of
+// MXFP4's and NVFP4's scales.
 #pragma once
 
 #include <array>
@@ -11,16 +12,16 @@ namespace poise {
 inline constexpr std::array<std::int8_t, 16> kIq4Numbers = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                             1,    13,   25,  38,  53,  69,  89,  113};
 
-// Twice the numbers of E2M1.
+// E2M1's numbers times 2, so that they are integers.
 inline constexpr std::array<std::int8_t, 16> kFp4Numbers = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-// Returns 2^(exponent - 128): half of E8M0's value, since the numbers are twice E2M1's. 255 is 2^127, not NaN.
+// Returns 2^(exponent - 128): half of E8M0's value, because kFp4Numbers are twice E2M1's numbers. 255 gives 2^127, not
+// NaN.
 constexpr float decode_mxfp4_scale(unsigned exponent) {
   return std::bit_cast<float>(exponent < 2 ? 0x00200000U << exponent : (exponent - 1) << 23);
 }
 
-// Returns half of E4M3's value, without a sign bit: exponents of 8 and more are those of seven bits and one. 0x7f is 0,
-// not NaN; 0xff is 240.
+// Returns half of the E4M3 value of the lower seven bits; the highest bit is ignored. 0x7f is 0, not NaN; 0xff is 240.
 constexpr float decode_nvfp4_scale(unsigned code) {
   if (code == 0x7f) return 0;
   const unsigned exponent = code >> 3 & 15U;

@@ -1,4 +1,4 @@
-// The functions that the rows of block_type_table.hpp name. block_type.hpp has their contract.
+// Declares the decoders and encoders of block_type_table.hpp. block_type.hpp describes what they do.
 #pragma once
 
 #include <cstddef>

@@ -59,7 +59,7 @@ class Bytes16 {
   HWY_INLINE Bytes16 shift_left() const {
     return each(*this, [](unsigned a, unsigned) { return a << kBits; });
   }
-  // Looks up bytes of this by `indices`, each below 16.
+  // Returns byte indices[i] of these sixteen bytes for each i. Requires: each index is below 16.
   HWY_INLINE Bytes16 look_up(const Bytes16& indices) const {
     return each(indices, [this](unsigned, unsigned index) { return unsigned{bytes_[index]}; });
   }
@@ -98,7 +98,7 @@ class Bytes16 {
     if constexpr (kBits == 0) return *this;
     return Bytes16(hn::ShiftLeft<kBits>(bytes_));
   }
-  // Looks up bytes of this by `indices`, each below 16.
+  // Returns byte indices[i] of these sixteen bytes for each i. Requires: each index is below 16.
   HWY_INLINE Bytes16 look_up(const Bytes16& indices) const {
     return Bytes16(hn::TableLookupBytes(bytes_, indices.bytes_));
   }
@@ -112,7 +112,7 @@ class Bytes16 {
 #endif
 };
 
-// Computes out = scales[group] * codes.
+// Computes out[i] = scales[i / kGroup] * codes[i].
 template <std::size_t kGroup, std::size_t kCount>
 HWY_INLINE void Scale(const std::int8_t* codes, const float* scales, float* out) {
   const hn::CappedTag<float, kGroup> floats;
@@ -127,8 +127,8 @@ HWY_INLINE void Scale(const std::int8_t* codes, const float* scales, float* out)
   }
 }
 
-// Computes out = scales[group] * codes + offsets[group] or, with kOffsetFirst, scales[group] * (codes +
-// offsets[group]), rounded twice.
+// Computes out[i] = scales[g] * codes[i] + offsets[g] or, with kOffsetFirst, scales[g] * (codes[i] + offsets[g]), where
+// g is i / kGroup. Both operations round.
 template <std::size_t kGroup, std::size_t kCount, bool kOffsetFirst = false>
 HWY_INLINE void ScaleAndAdd(const std::int8_t* codes, const float* scales, const float* offsets, float* out) {
   const hn::CappedTag<float, kGroup> floats;

@@ -18,14 +18,14 @@ constexpr std::size_t kGroup = 32;  // numbers that share a scale
 
 HWY_INLINE float FindIq4Middle(std::size_t i) { return 0.5F * static_cast<float>(kIq4Numbers[i] + kIq4Numbers[i + 1]); }
 
-// Returns the nearest number of the book; of two equally near numbers, the greater.
+// Returns the nearest number of the table; if two are equally near, the greater one.
 HWY_INLINE Numbers FindNearestIq4(Numbers x) {
   auto nearest = Set(kIq4Numbers[0]);
   for (std::size_t i = 0; i < 15; ++i)
     nearest = hn::IfThenElse(hn::Ge(x, Set(FindIq4Middle(i))), Set(kIq4Numbers[i + 1]), nearest);
   return nearest;
 }
-// Returns the code of that number.
+// Returns the code of the number that FindNearestIq4() returns.
 HWY_INLINE Codes FindIq4Code(Numbers x) {
   auto code = Zero();
   for (std::size_t i = 0; i < 15; ++i)
@@ -33,7 +33,8 @@ HWY_INLINE Codes FindIq4Code(Numbers x) {
   return hn::ConvertTo(Integers(), code);
 }
 
-// Returns the best scale, by least squares, of sixteen. They are near the scale that gives the peak the last code.
+// Tries sixteen scales near the one with which the number of largest magnitude gets the first code, and returns the
+// best one by least squares.
 HWY_INLINE Numbers FindIq4Scale(const float* x, const float* weights) {
   constexpr int kTries = 7;
   const auto lowest = static_cast<float>(kIq4Numbers[0]);
@@ -76,7 +77,7 @@ HWY_INLINE void WeighIq4(const LaneBlocks& block, std::size_t group, Numbers mea
   }
 }
 
-// Returns twice the mean square.
+// Returns twice the mean square of kElements numbers in each lane.
 template <std::size_t kElements>
 HWY_INLINE Numbers ComputeTwiceMeanSquare(const float* x) {
   auto sum = Zero();
@@ -130,7 +131,8 @@ void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
   });
 }
 
-// Returns ggml's exponent for a block with this peak, including its conversion to a byte below 0.
+// Returns the exponent that ggml chooses for a block with this largest magnitude; like ggml, it converts a negative
+// exponent to a byte.
 HWY_INLINE std::uint8_t ChooseMxfp4Exponent(float peak) {
   if (!(peak > 0) || !std::isfinite(peak)) return 0;
   return static_cast<std::uint8_t>(static_cast<int>(std::floor(std::log2(peak)) - 2 + 127));
@@ -149,7 +151,7 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
       peaks[lane] = decode_mxfp4_scale(exponent);
     }
     const auto scale = hn::Load(Floats(), peaks);
-    // A number beyond the middle between two numbers gets the code of the greater one.
+    // A number above the middle of two neighbours gets the code of the greater one.
     constexpr float kMiddles[7] = {0.5F, 1.5F, 2.5F, 3.5F, 5.0F, 7.0F, 10.0F};
     const auto code = [&](std::size_t i) HWY_ATTR {
       const auto x = At(block.x, i);

@@ -1,4 +1,5 @@
-// Encodes Q4_0 to Q8_0: the peak or the range of a block determines the scale; with an importance, a search does.
+// Encodes Q4_0 to Q8_0. The scale follows from the number of largest magnitude (the peak), or from the range, of a
+// block. With an importance matrix, a search finds it.
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +17,7 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 32;
 
-// Computes the weights of squared errors.
+// Computes weights of squared errors: importance * sqrt(row mean + x^2).
 HWY_INLINE void Weigh(const LaneBlocks& block, float* weights) {
   for (std::size_t i = 0; i < kElements; ++i) {
     const auto x = At(block.x, i);
@@ -45,7 +46,7 @@ HWY_INLINE void StoreFiveBits(const LaneOutput& out, std::size_t offset, Code co
   out.store_words(fifth, offset);
 }
 
-// Makes codes from 0 to 2 * kLargest - 1; 0 becomes kLargest.
+// Encodes numbers as codes from 0 to 2 * kLargest - 1; the number 0 becomes kLargest.
 template <int kLargest, typename Store>
 HWY_INLINE void EncodeSymmetric(const LaneBlocks& block, const LaneOutput& out, Store store) {
   if (block.importance != nullptr) {
@@ -67,7 +68,7 @@ HWY_INLINE void EncodeSymmetric(const LaneBlocks& block, const LaneOutput& out, 
   });
 }
 
-// Makes codes from 0 to kLargest; the least number becomes 0.
+// Encodes numbers as codes from 0 to kLargest; the least number becomes 0.
 template <int kLargest, typename Store>
 HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Store store) {
   if (block.importance != nullptr) {
@@ -96,8 +97,8 @@ HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Stor
   });
 }
 
-// Encodes blocks of one scale, without a search, in place: their numbers stay where they are, not one block in each
-// lane. Finds the scales of several blocks first, so that their divisions overlap.
+// Encodes blocks of one scale without a search. It leaves the numbers where they are, instead of moving a block to each
+// lane, and finds the scales of several blocks first, so that their divisions overlap.
 constexpr std::size_t kTogether = 16;
 
 using Words = hn::Rebind<std::int16_t, Floats>;
@@ -109,7 +110,7 @@ HWY_INLINE float FindLargestMagnitude(const float* x) {
   return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
 }
 
-// Returns the number of largest magnitude, the first of several; returns 0, not -0, if all are 0.
+// Returns the number of largest magnitude; of several, the first one. Returns 0, not -0, if all are 0.
 HWY_INLINE float FindPeak(const float* x) {
   auto least = Zero();
   auto greatest = Zero();
@@ -126,8 +127,8 @@ HWY_INLINE float FindPeak(const float* x) {
   return max > -min ? max : min;
 }
 
-// Calls encode(numbers, 1 / scale, out) for each block. The block begins with the scale: its peak, or for a positive
-// kDivisor the peak's magnitude, divided by kDivisor.
+// Calls encode(numbers, 1 / scale, out) for each block. The block begins with the scale: the peak (if kDivisor is
+// positive: its magnitude), divided by kDivisor.
 template <std::size_t kBytes, int kDivisor, typename Encode>
 HWY_INLINE void ForBlocks(const BlockRows& rows, std::byte* out, Encode encode) {
   const std::size_t total = rows.row_count * rows.row_length / kElements;

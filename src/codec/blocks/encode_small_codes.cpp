@@ -1,4 +1,4 @@
-// Encodes TQ1_0 and TQ2_0: -1, 0 or 1 times the largest magnitude of a block.
+// Encodes TQ1_0 and TQ2_0: an element is -1, 0 or 1 times the scale, which is the largest magnitude of the block.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE

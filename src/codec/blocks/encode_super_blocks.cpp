@@ -1,5 +1,5 @@
-// Encodes Q2_K to Q6_K: searches a scale and a minimum for each group, stores them as small integers times a float16
-// number, and then takes the nearest codes for the rounded scales.
+// Encodes Q2_K to Q6_K. Searches a scale and a minimum for each group, and stores them as small integers times a
+// float16 number. Then computes the nearest codes for the stored scales.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -25,7 +25,7 @@ HWY_INLINE Numbers SumSquares(const float* x, std::size_t count) {
   return sum;
 }
 
-// Writes the weights of squared errors, with an importance, and returns their sum.
+// Writes the weights of squared errors, if there is an importance matrix, and returns their sum.
 template <std::size_t kSize>
 HWY_INLINE Numbers WeighByImportance(const LaneBlocks& block, std::size_t group, Numbers mean, float* weights) {
   const float* const x = GetGroup<kSize>(block.x, group);
@@ -79,7 +79,7 @@ class RangeGroups {
     Put(min, mins_, group);
     lost_[group] = !hn::AllFalse(Floats(), hn::Eq(scale, Zero()));
   }
-  // Returns the nearest code now; the search's code if the scale has become 0.
+  // Returns the nearest code for the stored scale, or the code that the search found if that scale is 0.
   HWY_INLINE Codes code(std::size_t i) const {
     const std::size_t group = i / kSize;
     const auto x = At(x_, i);
@@ -99,8 +99,8 @@ class RangeGroups {
   HWY_ALIGN float starts_[kGroups * kMaxLanes];
 };
 
-// Turns positive numbers into codes times a factor: the largest number gets the code kTop. (Negative ones would become
-// whatever ggml makes of them.)
+// Finds codes and a factor so that positive numbers are about code * factor: the largest number gets the code kTop.
+// (Negative numbers become what ggml makes of them.)
 template <std::size_t kCount, int kTop>
 HWY_INLINE Numbers FindCodesOfLargest(const float* numbers, Codes* codes) {
   constexpr auto kLast = static_cast<float>(kTop);
@@ -259,7 +259,7 @@ class SymmetricGroups {
   HWY_INLINE const float* scales() const { return scales_; }
 
   HWY_INLINE void use(std::size_t group, Numbers scale) { Put(scale, scales_, group); }
-  // Returns the nearest code now; the search's code if the scale has become 0.
+  // Returns the nearest code for the stored scale, or the code that the search found if that scale is 0.
   HWY_INLINE Codes code(std::size_t i) const {
     const auto scale = At(scales_, i / kSize);
     const auto code = hn::Add(RoundAndClamp(hn::Div(At(x_, i), scale), -kLargest, kLargest - 1), SetCode(kLargest));

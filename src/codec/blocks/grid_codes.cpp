@@ -1,4 +1,4 @@
-// IQ1_S to IQ3_S: codes that index points of a grid, the coordinates of eight or four neighbours.
+// Decodes IQ1_S to IQ3_S, whose codes are indices into a table of points: the coordinates of eight or four neighbours.
 #include "codec/blocks/codecs.hpp"
 #include "codec/blocks/grids.hpp"
 
@@ -14,7 +14,7 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
 
-// The table turns eight signs, a bit each, into bytes: 1 is minus and becomes 0xff.
+// The table expands eight signs, a bit each, to bytes: bit 1 is minus and becomes 0xff.
 constexpr auto kSigns = [] {
   std::array<std::uint64_t, 256> signs{};
   for (std::size_t byte = 0; byte < 256; ++byte) {
@@ -23,7 +23,7 @@ constexpr auto kSigns = [] {
   return signs;
 }();
 
-// The table has seven signs, and the eighth that makes the number of minuses even.
+// The table does the same for seven signs; the eighth sign makes the number of minus signs even.
 constexpr auto kEvenSigns = [] {
   std::array<std::uint64_t, 128> signs{};
   for (std::size_t seven = 0; seven < 128; ++seven)
@@ -36,7 +36,7 @@ HWY_INLINE std::uint64_t ApplySigns(std::uint64_t point, std::uint64_t signs) {
   return (point ^ signs) + (signs & 0x0101010101010101U);
 }
 
-// Returns two points of four coordinates.
+// Joins two points of four coordinates.
 HWY_INLINE std::uint64_t JoinPoints(std::uint32_t first, std::uint32_t second) {
   return first | std::uint64_t{second} << 32;
 }
@@ -65,7 +65,7 @@ void DecodeIq2_Xxs(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// Computes the scales of sixteen groups of 16, of four bits each.
+// Computes the scales of sixteen groups from codes of four bits: factor * (0.5 + code) / 4.
 HWY_INLINE void ReadHalfStepScales(float factor, const std::byte* from, float* scales) {
   for (std::size_t i = 0; i < 8; ++i) {
     const auto pair = std::to_integer<unsigned>(from[i]);

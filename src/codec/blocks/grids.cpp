@@ -1,9 +1,9 @@
-// The grids of IQ1_S to IQ3_S: the points that codes of these types name. A point is 16 bits here, eight coordinates of
-// two bits or four of four bits, the first in the lowest bits. Each coordinate is an index into the grid's list of
-// possible coordinates.
+// The grids of IQ1_S to IQ3_S: tables of points, into which the codes of these types are indices. Here a point is 16
+// bits: eight coordinates of two bits or four of four bits, the first in the lowest bits. Each coordinate is an index
+// into the list of the grid's possible coordinates.
 //
 // These tables are data of ggml: ggml/src/ggml-common.h of llama.cpp v0.5.0, https://github.com/ggml-org/llama.cpp,
-// taken over number by number. Copyright (c) 2023-2026 The ggml authors, MIT License: docs/notices.md has its text.
+// copied number by number. Copyright (c) 2023-2026 The ggml authors, MIT License: docs/notices.md has its text.
 #include "codec/blocks/grids.hpp"
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-// Returns the points as grids.hpp declares them.
+// Unpacks the points to the form that grids.hpp declares: a byte for each coordinate.
 template <typename Point, std::size_t kPoints, std::size_t kCoordinates>
 constexpr std::array<Point, kPoints> unpack_points(const std::array<std::uint8_t, kCoordinates>& coordinates,
                                                    const std::array<std::uint16_t, kPoints>& packed) {

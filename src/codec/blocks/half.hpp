@@ -1,4 +1,4 @@
-// Fast conversions of the blocks' float16 scales: the same numbers as in numeric/float_formats.hpp.
+// Converts float16 scales of blocks fast, with the same results as numeric/float_formats.hpp.
 #pragma once
 
 #include <bit>
@@ -27,7 +27,8 @@ inline std::uint16_t float_to_half(float value) {
     half = 0x7e00;
   } else if (magnitude >= 0x47800000U) {
     half = 0x7c00;
-  } else if (magnitude < 0x38800000U) {  // below 2^-14: the unit of 0.5 + x is that of small float16 numbers
+  } else if (magnitude < 0x38800000U) {  // below 2^-14: the last bit of 0.5 + x has the value of float16's smallest
+                                         // subnormal number
     half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - std::bit_cast<std::uint32_t>(0.5F);
   } else {
     half = (magnitude - (112U << 23) + 0xfffU + (magnitude >> 13 & 1U)) >> 13;

@@ -1,5 +1,5 @@
-// Functions that encoders of blocks share, compiled once for each kind of processor: a block in each lane of a vector.
-// Each lane does what ggml does with one block, operation by operation, so that results are equal bit by bit.
+// Functions that encoders of blocks share, compiled for each kind of processor. Each lane of a vector encodes one
+// block. It does what ggml does, operation by operation, so that results are equal bit by bit.
 #if defined(POISE_BLOCK_LANES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_LANES
 #undef POISE_BLOCK_LANES
@@ -37,7 +37,7 @@ HWY_INLINE Numbers Zero() { return hn::Zero(Floats()); }
 HWY_INLINE Numbers At(const float* lanes, std::size_t i) { return hn::Load(Floats(), lanes + i * hn::Lanes(Floats())); }
 HWY_INLINE void Put(Numbers x, float* lanes, std::size_t i) { hn::Store(x, Floats(), lanes + i * hn::Lanes(Floats())); }
 
-// Adding this number leaves the nearest integer in the low bits. This is ggml's rounding, ties to even.
+// Adding this number to x leaves the integer nearest to x in the low bits, ties to even. ggml rounds in this way.
 constexpr float kShift = 0x1.8p23F;
 
 // Rounds to an integer and clamps. Requires: |x| <= 2^22, or the result does not matter.
@@ -73,7 +73,7 @@ HWY_INLINE Codes RoundHalvesAway(Numbers x) {
 // Returns 1 / x, or 0 for 0.
 HWY_INLINE Numbers InverseOrZero(Numbers x) { return hn::IfThenZeroElse(hn::Eq(x, Zero()), hn::Div(Set(1), x)); }
 
-// Names the output: a block for each lane, or fewer at the end.
+// Refers to the output: a block for each lane; `live` is smaller than the number of lanes at the end.
 struct LaneOutput {
   std::byte* blocks;
   std::size_t stride;
@@ -117,7 +117,7 @@ HWY_INLINE void StoreBytes(const LaneOutput& out, std::size_t offset, std::size_
   }
 }
 
-// Transposes: element i of block b goes to i * lanes + b. Requires: count is a multiple of 4.
+// Transposes blocks: element i of block b goes to lanes[i * (number of lanes) + b]. Requires: count is a multiple of 4.
 HWY_INLINE void ToLanes(const std::array<const float*, kMaxLanes>& blocks, std::size_t count, float* lanes) {
 #if HWY_TARGET == HWY_SCALAR
   std::memcpy(lanes, blocks[0], count * sizeof(float));
@@ -150,18 +150,18 @@ class RowMeans {
  public:
   explicit RowMeans(const BlockRows& rows) : rows_(rows) {}
 
-  // Returns the mean of a row. Requires: rows come in order, but the most recent ones may come again.
+  // Returns the mean of a row. Requires: calls are in the order of rows, but the most recent rows may be repeated.
   HWY_INLINE float operator()(std::size_t row) {
     if (row >= end_) advance(row);
     return means_[row % kAtOnce];
   }
 
  private:
-  static constexpr std::size_t kAtOnce =
-      2 * kMaxLanes;  // a vector of blocks from rows of one block each, and the vector before it
+  // If rows have one block each, the lanes of a vector need this many means at most, and so does the vector before it.
+  static constexpr std::size_t kAtOnce = 2 * kMaxLanes;
 
-  // Computes several rows at once if it can: the steps of one sum are sequential, but the steps of several sums
-  // overlap.
+  // Computes the means of several rows at once, if there are enough: the steps of one sum are sequential, but those of
+  // several sums overlap.
   HWY_INLINE void advance(std::size_t row) {
     constexpr std::size_t kSums = 8;
     const std::size_t length = rows_.row_length;
@@ -187,8 +187,8 @@ class RowMeans {
 // Holds the input: a block in each lane.
 struct LaneBlocks {
   const float* x;           // element i of each block
-  const float* importance;  // weights of these, or null
-  Numbers row_means;        // mean squares of the blocks' rows, with an importance, for types that use them
+  const float* importance;  // the weights of their squared errors, or null
+  Numbers row_means;        // mean squares of the blocks' rows; only set with an importance, for types with kRowMeans
 };
 
 // Calls encode(LaneBlocks, LaneOutput) for all blocks of the rows.
@@ -221,7 +221,7 @@ HWY_INLINE void ForLanes(const BlockRows& rows, std::byte* out, Encode encode) {
   }
 }
 
-// Finds the element of largest magnitude, the first of several.
+// Finds the element of largest magnitude; of several, the first one.
 struct Peak {
   Numbers magnitude, value;
 

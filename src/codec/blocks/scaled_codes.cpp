@@ -1,4 +1,4 @@
-// Q4_0 to Q8_0: 32 codes times a float16 scale of the block; Q4_1 and Q5_1 add a float16 minimum.
+// Decodes Q4_0 to Q8_0: 32 codes times a float16 scale of the block; Q4_1 and Q5_1 add a float16 minimum.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,7 +21,7 @@ struct Nibbles {
       : low(Bytes16::load(from) & Bytes16::all(15)), high(Bytes16::load(from).shift_right<4>()) {}
 };
 
-// Writes 16 to byte i if bit i of 32 is set, else 0.
+// Writes 16 to byte i if bit i of the 32 bits at `from` is set, else 0.
 HWY_INLINE void SpreadFifthBits(const std::byte* from, std::uint8_t* out) {
   static constexpr auto kSpread = [] {
     std::array<std::uint64_t, 256> spread{};

@@ -1,7 +1,7 @@
-// ggml's searches for scales with the least weighted loss, once for each kind of processor. Lanes are groups of
-// numbers.
+// Searches scales with the least weighted squared error, as ggml does; compiled for each kind of processor. A lane of a
+// vector is a group of numbers.
 //
-// Sums are in ggml's order, with each term rounded as there: w * x * code is (w * x) * code.
+// Sums are in ggml's order, and each term is rounded as in ggml: w * x * code is (w * x) * code.
 #if defined(POISE_BLOCK_SEARCHES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_SEARCHES
 #undef POISE_BLOCK_SEARCHES
@@ -20,11 +20,11 @@ constexpr float kNearlyZero = 1e-15F;  // groups of smaller numbers have the sca
 
 HWY_INLINE Choice Both(Choice a, Choice b) { return hn::And(a, b); }
 
-// Stands for x as about scale * (code - kLargest), with codes up to 2 * kLargest - 1.
+// Approximates x by scale * (code - kLargest), with codes up to 2 * kLargest - 1.
 struct SymmetricScale {
   Numbers scale;
   Numbers factor;  // code = RoundBetween(factor * x, -kLargest, kLargest - 1) + zero
-  Numbers zero;    // kLargest; 0 where all codes are 0
+  Numbers zero;    // kLargest, or 0 if all codes are 0
 
   template <int kLargest>
   HWY_INLINE Codes code(Numbers x) const {
@@ -32,7 +32,8 @@ struct SymmetricScale {
   }
 };
 
-// Returns the best scale, by least squares, of nineteen. They are near the scale that gives the peak the last code.
+// Tries nineteen scales near the one with which the number of largest magnitude gets the code 0, and returns the best
+// one by least squares.
 template <std::size_t kSize, int kLargest>
 HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weights) {
   const Peak peak(kSize, [x](std::size_t i) HWY_ATTR { return At(x, i); });
@@ -67,8 +68,8 @@ HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weight
           hn::IfThenZeroElse(nothing, Set(kTop))};
 }
 
-// Finds scales as in SymmetricScale for contiguous groups of kSize numbers, by changing codes one at a time. The
-// weights are the squares of the numbers. The steps of a group are sequential, and those of several groups overlap.
+// Finds the scales of contiguous groups of kSize numbers, as in SymmetricScale, by changing codes one at a time. The
+// weights are the squares of the numbers. The steps for a group are sequential, and those for several groups overlap.
 // Writes codes, as numbers, to `codes`, and scales to `scales`.
 template <std::size_t kSize, int kLargest, std::size_t kTogether>
 HWY_INLINE void FindCodes(const float* x, float* codes, float* scales) {
@@ -130,7 +131,7 @@ HWY_INLINE void FindCodes(const float* x, float* codes, float* scales) {
   }
 }
 
-// Stands for x as about scale * code + min, with codes up to kLargest.
+// Approximates x by scale * code + min, with codes up to kLargest.
 struct ScaleAndMin {
   Numbers scale;
   Numbers min;     // not above 0
@@ -173,7 +174,7 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
     return sum;
   };
 
-  // A range too small for a factor gives codes of 0, since ggml's rounding makes 0 of infinities.
+  // If the range is so small that the factor is infinite, all codes are 0, as in ggml.
   const auto finite = [](Numbers number) HWY_ATTR {
     return hn::IfThenElseZero(hn::Lt(hn::Abs(number), Set(std::numeric_limits<float>::infinity())), number);
   };
@@ -216,8 +217,8 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
           hn::IfThenZeroElse(nothing, factor), hn::IfThenZeroElse(nothing, start)};
 }
 
-// Finds codes from 0 to kLargest, which are bytes in ggml, so that x is about scale * code. Writes them to `codes`.
-// Returns the scale.
+// Finds codes from 0 to kLargest so that x is about scale * code. Writes them to `codes`, and returns the scale. (ggml
+// keeps them as bytes.)
 template <std::size_t kSize, int kLargest>
 HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes* codes) {
   constexpr auto kTop = static_cast<float>(kLargest);

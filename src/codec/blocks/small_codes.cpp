@@ -1,4 +1,5 @@
-// Q1_0, Q2_0, TQ1_0, TQ2_0: codes of one or two bits or of one base 3 digit, times a float16 scale of the block.
+// Decodes Q1_0, Q2_0, TQ1_0 and TQ2_0: codes of one or two bits or of one base 3 digit, times a float16 scale of the
+// block.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -46,8 +47,8 @@ void DecodeQ2_0(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// A byte is a fraction in base 3: it stands for byte / 256, rounded up. Its digit i is the integer part of 3^(i + 1)
-// times that, modulo 3. (Constexpr, so that the table below is, too.)
+// A byte is a fraction of five base 3 digits, times 256 and rounded up. Digit i is the integer part of byte / 256 *
+// 3^(i + 1), modulo 3. (The table is constexpr, so that tables below can be.)
 constexpr auto kDigits = [] {
   std::array<std::array<std::int8_t, 256>, 5> digits{};
   unsigned power = 1;
@@ -77,7 +78,7 @@ void DecodeTq1_0(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// A block has, by offset, 0: codes of two bits, -1 to 2, those of 32 neighbours in the same bits of 32 bytes; 64: a
+// A block has, by offset, 0: codes of two bits, -1 to 2, where 32 neighbours are in the same bits of 32 bytes; 64: a
 // scale.
 void DecodeTq2_0(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[256];

@@ -1,5 +1,5 @@
-// Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a small integer
-// times a float16 number of the block.
+// Decodes Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a small
+// integer times a float16 number of the block.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -14,8 +14,8 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
 
-// Reads codes of two bits: those of 32 neighbours are in bits 0 and 1 of 32 bytes, of the next 32 in bits 2 and 3 of
-// the same bytes, and so on. Calls use(i, the codes of elements [i, i + 16)).
+// Reads codes of two bits: 32 neighbours are in bits 0 and 1 of 32 bytes, the next 32 in bits 2 and 3 of the same
+// bytes, and so on. Calls use(i, the codes of elements [i, i + 16)).
 template <typename Use>
 HWY_INLINE void ForTwoBits(const std::byte* from, Use use) {
   const Bytes16 mask = Bytes16::all(3);
@@ -50,8 +50,8 @@ void DecodeQ2_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// A block has, by offset, 0: a third bit of the codes, those of 32 neighbours in the same bit of 32 bytes; 32: the low
-// two bits; 96: scales of 16 elements, six bits each; 108: the factor of the scales.
+// A block has, by offset, 0: the third bit of each code (32 neighbours have it in the same bit of 32 bytes); 32: the
+// low two bits; 96: scales of 16 elements, six bits each; 108: the factor of the scales.
 void DecodeQ3_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t high[kElements];
@@ -110,8 +110,8 @@ HWY_INLINE void ReadGroupScales(const std::byte* block, float* scales, float* of
   Scale<8, 8>(factors + 8, &min, offsets);
 }
 
-// A block has, at offset 16, codes of four bits: those of 32 neighbours in the low halves of 32 bytes, of the next 32
-// in the high halves.
+// A block has, at offset 16, codes of four bits: 32 neighbours are in the low halves of 32 bytes, the next 32 in the
+// high halves.
 void DecodeQ4_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -128,8 +128,8 @@ void DecodeQ4_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// A block has, by offset, 16: a fifth bit of the codes, those of 32 neighbours in the same bit of 32 bytes; 48: the low
-// four bits, as in Q4_K.
+// A block has, by offset, 16: the fifth bit of each code (32 neighbours have it in the same bit of 32 bytes); 48: the
+// low four bits, as in Q4_K.
 void DecodeQ5_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -158,9 +158,9 @@ void DecodeQ5_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// A block has, by offset, 0: the low four bits of the codes, those of 64 neighbours in the low halves of 64 bytes, of
-// the next 64 in the high halves; 128: the high two bits, as in Q2_K; 192: scales of 16 elements, eight bits each; 208:
-// the factor of the scales.
+// A block has, by offset, 0: the low four bits of the codes (64 neighbours are in the low halves of 64 bytes, the next
+// 64 in the high halves); 128: the high two bits, as in Q2_K; 192: scales of 16 elements, eight bits each; 208: the
+// factor of the scales.
 void DecodeQ6_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t high[kElements];
@@ -179,7 +179,8 @@ void DecodeQ6_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// A block has, by offset, 0: a float32 scale; 4: codes of eight bits; 260: their sums by sixteen, unused in decoding.
+// A block has, by offset, 0: a float32 scale; 4: codes of eight bits; 260: the sum of each sixteen codes, which
+// decoding does not need.
 void DecodeQ8_K(const std::byte* block, std::size_t count, float* out) {
   for (; count > 0; --count, block += 292, out += kElements) {
     const auto scale = load_le<float>(block);

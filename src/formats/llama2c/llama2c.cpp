@@ -79,7 +79,7 @@ Header read_header(ByteReader& reader) {
     for (const std::int64_t row : {header.config.hidden_size, header.config.intermediate_size}) {
       if (static_cast<std::uint64_t>(row) % header.group_size != 0)
         throw Error(ErrorKind::unsupported,
-                    fmt::format("llama2c: header: group_size: rows of {} elements make no whole groups of {}", row,
+                    fmt::format("llama2c: header: group_size: rows of {} elements are not whole groups of {}", row,
                                 header.group_size),
                     reader.path(), size_at);
     }
