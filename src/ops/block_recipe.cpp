@@ -45,16 +45,16 @@ constexpr std::array kUses = std::to_array<UseRow>({
 });
 
 Use find_use(std::string_view name) {
-  // attn_output.weight ends as output.weight does: longer endings come first.
+  // attn_output.weight also ends with output.weight, so longer endings come first.
   const auto* row = std::ranges::find_if(kUses, [&](const UseRow& use) { return name.ends_with(use.suffix); });
   return row == kUses.end() ? Use::other : row->use;
 }
 
-// Names of routers and of learned positions, which are small and sensitive.
+// The names of routers and of learned positions, which are small and sensitive to errors.
 constexpr auto kNeverBlocks = std::to_array<std::string_view>({"block_sparse_moe.gate.weight", "mlp.gate.weight",
                                                                "mlp.router.weight", "ffn_gate_inp.weight", "wpe.weight",
                                                                "position_embd.weight", "position_embedding.weight"});
-// Parts of names of other models' matrices that llama.cpp needs as numbers: norms, convolutions, decays over time.
+// Parts of names of other matrices that llama.cpp needs as numbers: norms, convolutions, decays over time.
 constexpr std::array kNeverParts = std::to_array<std::string_view>({
     "_norm.weight",
     "altup",
@@ -89,7 +89,7 @@ constexpr std::array kNeverParts = std::to_array<std::string_view>({
     "mm.a.code_embd",
 });
 
-// Returns the number that a GGUF file of an architecture without a family has for the key; 0 without one.
+// Returns the value of a key that a GGUF file has for an architecture that Poise does not know; 0 if it has none.
 std::uint64_t read_number_in_file(const Model& model, std::string_view key) {
   const auto* number = model.attributes.get_if<std::uint64_t>(fmt::format("{}.{}", model.card.model_type, key));
   return number == nullptr ? 0 : *number;
@@ -112,31 +112,31 @@ std::int64_t find_layer(std::string_view name) {
   return -1;
 }
 
-// Returns true for the first and last eighth of the layers, and every third between.
+// Returns true for layers in which errors count more: the first and last eighth, and every third between.
 bool is_weighty(std::int64_t layer, std::int64_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
 }  // namespace
 
-// Holds the types that a recipe gives to uses; empty: the base. `weighty` applies to layers that is_weighty() selects,
-// `early` to the first `early_of`-th of them.
+// Holds the types that a recipe chooses for uses of matrices; empty: the recipe's base type. `weighty` applies to
+// layers for which is_weighty() is true, `early` to the first 1 / early_of of the layers.
 struct BlockRecipe::Row {
   struct Choice {
     std::string_view all = {};
     std::string_view weighty = {};
     std::string_view early = {};
-    std::int64_t early_of = 0;     // 8: the first eighth of the layers
-    std::int64_t early_first = 0;  // or that many layers
+    std::int64_t early_of = 0;     // 8: `early` applies to the first eighth of the layers
+    std::int64_t early_first = 0;  // 4: `early` applies to the first 4 layers
   };
   std::string_view name;
   std::string_view base;
   Choice values = {};
   Choice down = {};
   std::string_view attention_output = {};
-  std::string_view values_of_many_queries = {};  // when 4 or more queries share a key
-  std::string_view down_with_importance = {};    // of the first eighth of the layers
-  bool attention_output_of_8_experts = false;    // is q5_k
+  std::string_view values_of_many_queries = {};  // if 4 or more query heads share a key head
+  std::string_view down_with_importance = {};    // in the first eighth of the layers, with an importance matrix
+  bool attention_output_of_8_experts = false;    // attention_output is q5_k in models with 8 experts
 };
 
 std::span<const BlockRecipe::Row> BlockRecipe::list_rows() {

@@ -1,4 +1,4 @@
-// Recipes: the ggml block type for each matrix of a model. Names and choices are those of llama-quantize.
+// Chooses the ggml block type for each matrix of a model by a recipe. Names and choices are those of llama-quantize.
 //
 // Source: llama.cpp's src/llama-quant.cpp, v0.5.0.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace poise {
 
-// Returns "q4_k_m", "q2_k:mix", ...
+// Returns the names of all recipes: "q4_k_m", "q2_k:mix", ...
 std::span<const std::string_view> list_block_recipes();
 bool is_block_recipe(std::string_view name);
 
@@ -25,8 +25,8 @@ class BlockRecipe {
   // Throws bad_argument for unknown names.
   BlockRecipe(std::string_view name, const Model& model);
 
-  // Returns the type for a matrix of the model; it may not fit its rows. `row_length`: elements of the rows that become
-  // blocks. `has_importance`: weights for errors are available.
+  // Returns the type for a matrix of the model; the rows need not be whole blocks of it. `row_length` is the number of
+  // elements of the rows that become blocks. `has_importance` is true if there is an importance matrix.
   const BlockType& choose_type(std::string_view tensor, std::uint64_t row_length, bool has_importance) const;
 
  private:

@@ -22,8 +22,7 @@
 namespace poise {
 namespace {
 
-// Collects the reasons for which a model cannot run: errors where the file is wrong, warnings where Poise lacks
-// something.
+// Collects the reasons why a model cannot run: errors if the file is wrong, warnings if Poise lacks something.
 class RunCheck {
  public:
   RunCheck(const Model& model, std::string path) : model_(model), path_(std::move(path)) {}
@@ -72,7 +71,7 @@ class RunCheck {
     check_rope_divisors(family.plan(make_config_view(model_)));
   }
 
-  // Adds an error for a tensor of the family that is not of numbers: the computation multiplies with them.
+  // Adds an error for each tensor of the family that does not hold numbers, because the computation multiplies by it.
   void check_weights(const Family& family) {
     for (const Tensor& tensor : model_.tensors()) {
       const std::string name = find_table_name(family, tensor.name);
@@ -114,7 +113,7 @@ std::vector<Finding> check_headers(const Model& model, const std::filesystem::pa
 std::vector<FileClaim> find_file_claims(const Model& model, const std::function<bool(const Tensor&)>& is_wanted) {
   std::vector<FileClaim> claims;
   if (model.origin.file_digests.empty()) return claims;
-  std::map<std::string, FileClaim> undigested;  // by path
+  std::map<std::string, FileClaim> undigested;  // the claims by path
   for (const Tensor& tensor : model.tensors()) {
     if (!is_wanted(tensor)) continue;
     for (const Part& part : tensor.parts) {

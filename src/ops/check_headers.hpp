@@ -1,4 +1,4 @@
-// The findings of verify() about the headers of a model: whether they agree.
+// Checks whether the headers of a model agree, for verify().
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@
 namespace poise {
 
 // Checks that configuration, vocabulary and shapes agree, and that there is a tokenizer for the vocabulary. With `runs`
-// also that a model of a known family can be run: what load_weights() refuses as invalid is an error; what Poise does
-// not implement is a warning. The findings name `path`.
+// also that a model of a known family can be run: a model that load_weights() refuses as invalid is an error; a model
+// that Poise does not support is a warning. The findings name `path`.
 std::vector<Finding> check_headers(const Model& model, const std::filesystem::path& path, bool runs = true);
 
-// Digests of whole files: they cover parts without a digest of their own.
+// Finds digests of whole files, which cover parts without a digest of their own.
 
 // Names a file with a digest of the whole file, and a part that only this digest covers.
 struct FileClaim {

@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostLevels = 32;  // of folders in a snapshot
+constexpr int kMostLevels = 32;  // levels of folders in a snapshot
 constexpr std::uint64_t kMostIndexBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMostRefBytes = 200;
 constexpr std::string_view kIndex = ".index.json";
@@ -39,7 +39,7 @@ struct NamedFile {
   fs::path blob;  // where its bytes are
   std::string digest;
   BlobName kind = BlobName::sha256;
-  bool is_blob = true;    // the digest is its name
+  bool is_blob = true;    // true if the digest is its name
   SourcePtr source = {};  // null: `blob` is opened
   std::uint64_t size = 0;
   std::optional<Finding> finding = {};
@@ -79,7 +79,7 @@ class FileVisitor final : public Visitor {
   std::unique_ptr<Hasher> sha1_;
 };
 
-// Stands for a file that cannot be opened.
+// Represents a file that cannot be opened.
 class Unreadable final : public Visitor {
  public:
   void update(std::span<const std::byte>) override {}
@@ -128,7 +128,7 @@ class HubChecker {
     files_.push_back({file->name(), file->name(), std::string(digits), BlobName::sha256, false, file});
   }
 
-  // Reads the files.
+  // Reads all files and compares them with their digests.
   HubCheck run() {
     std::vector<std::uint64_t> sizes;
     std::uint64_t total = 0;
@@ -212,7 +212,7 @@ class HubChecker {
     add_file(link, blob);
   }
 
-  // Checks that the shards that an index names are next to it.
+  // Checks that the shards that an index names are in its directory.
   void check_index(const fs::path& index, const std::vector<DirectoryEntry>& entries) {
     std::set<std::string> absent;
     try {
@@ -265,7 +265,7 @@ class HubChecker {
   IoMode io_;
   const Progress& progress_;
   std::vector<NamedFile> files_;
-  std::set<fs::path> seen_;  // blobs
+  std::set<fs::path> seen_;  // blobs that have been added
   std::vector<Finding> findings_;
 };
 

@@ -15,12 +15,12 @@ namespace poise {
 
 struct HubCheck {
   std::vector<Finding> findings;
-  std::size_t files = 0;  // compared with their digests
+  std::size_t files = 0;  // the number of files that were compared with their digests
   std::uint64_t bytes = 0;
 };
 
 // Checks all blobs and snapshots of a repository, or of a folder of repositories. Finds blobs whose bytes do not match
-// their names, partial downloads, links that lead nowhere, shards that an index names and that are absent, and branches
+// their names, partial downloads, links without a target, shards that an index names and that are absent, and branches
 // without their snapshot. Reads all bytes, on all threads. Throws io, cancelled. Requires: is_hub_cache() or
 // is_hub_repository().
 HubCheck check_hub_cache(const std::filesystem::path& path, IoMode io, const Progress& progress);

@@ -35,7 +35,7 @@ NumberKind describe_kind(const Tensor& tensor) {
 struct Run {
   BlobPtr blob;
   DType number = DType::unknown;  // f32, f64 or an integer type
-  unsigned numbers = 1;           // of an element
+  unsigned numbers = 1;           // the numbers in an element
 
   std::size_t count_element_bytes() const { return std::size_t{info(number).bits / 8} * numbers; }
 };
@@ -87,7 +87,8 @@ bool is_same(A a, B b) {
   }
 }
 
-// Sums up squares. Those of float64 numbers are in units of the largest one, so that they neither overflow nor vanish.
+// Sums up squares. For float64 numbers, squares are in units of the largest one, so that they neither overflow nor
+// underflow.
 class Squares {
  public:
   explicit Squares(bool of_doubles) : of_doubles_(of_doubles), largest_(of_doubles ? 0 : 1) {}
@@ -129,7 +130,7 @@ class Differences {
         signal_(a.number == DType::f64 || b.number == DType::f64),
         noise_(a.number == DType::f64 || b.number == DType::f64) {}
 
-  // Adds an element that is the same in both tensors. `magnitude` is that of the element.
+  // Adds an element that both tensors have, with this magnitude.
   void add(double magnitude) {
     if (std::isfinite(magnitude)) {
       signal_.add(magnitude);
@@ -138,7 +139,7 @@ class Differences {
     }
   }
 
-  // Adds two elements that differ. `magnitude` is that of the first tensor's element.
+  // Adds two elements that differ. `magnitude` is that of the first tensor's element, `distance` is |a - b|.
   void add(double magnitude, double distance) {
     add(magnitude);
     // NaN against a number, and infinities of opposite sign, count as infinitely far apart.
@@ -275,7 +276,7 @@ class StoredElements {
   std::vector<std::byte> bytes_;
 };
 
-// Compares stored elements. One that only one side stores is compared with zero.
+// Compares the stored elements of two sparse tensors. An element that only one of them stores is compared with zero.
 TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b, double tolerance,
                                         const std::function<void(std::uint64_t)>& compared) {
   static constexpr std::array<std::byte, 16> kZero{};

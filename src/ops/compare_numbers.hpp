@@ -1,4 +1,4 @@
-// compare_numbers: the distances between the elements of two tensors, in the precision of their types.
+// Measures the distances between the elements of two tensors, in the precision of their types.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace poise {
 // Returns true when the elements of both are real numbers, complex numbers, or integers (booleans are 0 and 1).
 bool have_like_numbers(const Tensor& a, const Tensor& b);
 
-// Gets the numbers of two tensors from element `first` on, where both are read as float32. Calls come in order.
+// Receives the numbers of two tensors from element `first` on, if both are read as float32. Calls come in order.
 using SeeFloats = std::function<void(std::uint64_t first, std::span<const float> a, std::span<const float> b)>;
 
 // Compares floating-point numbers as float64 if one of them is of that type, else as float32, which holds all others;
@@ -25,16 +25,17 @@ using SeeFloats = std::function<void(std::uint64_t first, std::span<const float>
 TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,
                                          const std::function<void(std::uint64_t)>& compared, const SeeFloats& see = {});
 
-// Returns what gets the numbers of a tensor while diff() compares them; empty: nothing does. Several threads call it.
+// Returns a function that receives the numbers of a tensor while diff() compares them, or an empty one. Several threads
+// call it.
 using ObserveTensor = std::function<SeeFloats(const Tensor& a)>;
 
-// Does what diff() does, and shows the numbers of tensors whose bytes differ.
+// Does what diff() does, and passes the numbers of tensors whose bytes differ to the observers.
 DiffReport diff_observed(const Model& a, const Model& b, const DiffOptions& options, const ObserveTensor& observe);
 
 // Does what == does, but NaN equals NaN.
 bool is_same_number(float a, float b);
 
-// is_same_value: equality of attribute values, independent of the order of keys in maps.
+// Compares attribute values, independent of the order of keys in maps.
 
 // Does what == does, but NaN equals NaN, and maps are equal when they have equal values under the same keys.
 bool is_same_value(const Value& a, const Value& b);

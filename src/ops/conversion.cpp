@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kBlock = 8 << 10;  // bytes that count together in seekable blobs: whole elements
+constexpr std::size_t kBlock = 8 << 10;  // the losses of this many bytes of a seekable blob are counted together
 constexpr std::size_t kBestRead = 256 << 10;
 
 template <typename Loss>
@@ -27,7 +27,7 @@ class MeasuredBlob final : public Blob {
   std::uint64_t grain() const override { return blob_->grain(); }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<WholeBlocks>(*this); }
 
-  // Reads a blob. A block counts as a whole when its first byte is first read.
+  // Reads a blob. The losses of a block are counted when its first byte is read for the first time.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     Loss loss;
     while (!out.empty()) {
@@ -70,7 +70,7 @@ class MeasuredBlob final : public Blob {
     return counted_[static_cast<std::size_t>(block)].exchange(1, std::memory_order_relaxed) == 0;
   }
 
-  // Reads the rest of a block whose beginning is wanted.
+  // Reads a whole block, to measure its losses, and returns the beginning.
   void read_more(std::uint64_t offset, std::size_t whole, std::span<std::byte> out, Loss& loss) const {
     std::vector<std::byte> block(whole);
     blob_->read_measured(offset, block, &loss);
@@ -83,14 +83,14 @@ class MeasuredBlob final : public Blob {
   mutable std::vector<std::atomic<std::uint8_t>> counted_;
 };
 
-// Holds a blob that loses something, and the tally of its losses. `blob` is null if nothing is lost.
+// Holds a blob with losses, and the tally of these; `blob` is null if there are no losses.
 template <typename Loss>
 struct Counted {
   LossyBlobPtr<Loss> blob;
   std::shared_ptr<Tally<Loss>> tally;
 };
 
-// Makes the part that has this blob count its losses.
+// Replaces the blob in the tensor by one that counts its losses.
 template <typename Loss>
 void measure_losses(Tensor& tensor, const Counted<Loss>& counted) {
   for (Part& part : tensor.parts) {
@@ -99,8 +99,8 @@ void measure_losses(Tensor& tensor, const Counted<Loss>& counted) {
   }
 }
 
-// Returns the totals of the tallies. Of several ranks, the one that wrote a tensor has read all of it, and others a
-// beginning at most, or all of it, too.
+// Returns the totals of the tallies. With several ranks, a tensor counts with the largest total, because the rank that
+// wrote it has read all of it, and others may have read a part.
 template <typename Loss, typename Tallies>
 std::vector<Loss> add_up(const Tallies& tallies, Communicator* ranks) {
   std::vector<Loss> totals;
@@ -158,7 +158,7 @@ void MeasuredLosses::add_to(ConvertReport& report, Communicator* ranks) const {
   const std::vector<CastStats> cast_losses = add_up<CastStats>(casts_, ranks);
   for (std::size_t i = 0; i < casts_.size(); ++i) casts[casts_[i].first].merge(cast_losses[i]);
   for (const auto& [types, stats] : casts) {
-    if (stats.values == 0) continue;  // the writer read no elements: only metadata, or codes that are float32 already
+    if (stats.values == 0) continue;  // the writer has read no elements
     report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal,
                             stats.not_finite, stats.worst_error});
   }

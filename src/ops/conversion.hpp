@@ -1,4 +1,4 @@
-// Conversion: makes a plan, carries it out, and measures what casts and codes lose while a writer reads them.
+// Makes the plan of a conversion, carries it out, and measures what casts and codes lose while a writer reads them.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@
 
 namespace poise {
 
-// MeasuredLosses: what the casts and codes of a conversion lose, counted while its writer reads them.
+// MeasuredLosses counts what casts and codes lose, while the writer reads them.
 
 // Adds up the losses of some blobs. Thread-safe.
 template <typename Loss>
@@ -43,7 +43,7 @@ class Tally {
   Loss total_;
 };
 
-// Returns the same bytes. Adds each loss to `tally` on the first read only. Requires: a LossyBlob.
+// Makes a blob with the same bytes that adds each loss to `tally`, on the first read only. Requires: a LossyBlob.
 template <typename Loss>
 BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<Loss>> blob, std::shared_ptr<Tally<Loss>> tally);
 
@@ -61,39 +61,39 @@ class MeasuredLosses {
   std::vector<std::pair<QuantizedTensor, std::shared_ptr<Tally<QuantizationError>>>> quantized_;
 };
 
-// Does the work of ConvertOptions::strict: throws the first warning as invalid_file, errors before others. Returns if
-// there are no warnings.
+// Implements ConvertOptions::strict: throws the first warning as invalid_file; faults of severity error come first.
+// Returns if there are no warnings.
 void refuse_warnings(const std::vector<Finding>& warnings);
 
 // Holds the model that a conversion begins with.
 struct ConversionInput {
   MergedModel merged;
   std::vector<std::shared_ptr<const Model>> opened;  // models whose digests are checked
-  // Returns true for tensors of these that the model is made of. Empty: there is one, whose tensors have the names that
-  // they have in the model.
+  // Returns true for tensors of `opened` that the model is made of. Empty: `opened` is one model, and its tensors have
+  // the same names in the result.
   std::function<bool(const Tensor&)> is_used = {};
-  // Checks what headers do not show, before anything is written. Empty: there is nothing to check.
+  // Makes checks that need more than headers, before anything is written. Empty: no checks.
   std::function<void(const Progress&)> check = {};
 };
 
-// Plans the way from a model to the files of another format. `output` is empty if it is known only when the plan is
-// carried out. Up to Plan::rest, headers alone are read. If `describes` is false, only Plan::rest is filled in.
-// Several ranks write the output together; `ranks` may be null.
+// Plans the conversion of a model to another format. `output` is empty if it is known only when the plan is carried
+// out. Reads only headers. If `describes` is false, fills in only Plan::rest. If `ranks` is not null, several ranks
+// write the output together.
 Plan plan_conversion(ConversionInput input, const std::filesystem::path& output, const Format& target,
                      const ConvertOptions& options, bool describes, Communicator* ranks = nullptr);
 // Carries out a plan. Its seconds count from `start`.
 ConvertReport carry_out(const Plan& plan, SavedOutput* given, const std::filesystem::path& place,
                         std::chrono::steady_clock::time_point start);
-// Returns the format that the options name, else that of the output's name.
+// Returns the format that the options name, or else the one that fits the output's name.
 const Format& find_target(const std::filesystem::path& output, const ConvertOptions& options);
 
 // Holds the part of a conversion that reads tensors' bytes.
 struct Plan::Rest {
-  // Writes into `given`, or into an output at `place` if that is null. Empty once it is called.
+  // Writes into `given` or, if that is null, into an output at `place`. Empty after it has been called.
   std::function<ConvertReport(SavedOutput* given, const std::filesystem::path& place)> carry_out;
 };
 
-// Return arrays for reports in JSON: list_casts() of objects, the others of texts.
+// Return arrays for reports in JSON: list_casts() returns objects, the others texts.
 Value::Array list_casts(const ConvertReport& report);
 Value::Array list_outputs(const ConvertReport& report);
 Value::Array list_messages(const std::vector<Finding>& findings);

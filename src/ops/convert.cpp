@@ -65,8 +65,8 @@ void replace_vocabulary(Model& model, const ConvertOptions& options) {
                                                *Source::open(options.merges, IoMode::read));
 }
 
-// Throws io when the file system cannot hold what will certainly be written. Holes and what may be shared with the
-// input do not count.
+// Throws io if the file system has no room for the bytes that will certainly be written. Holes, and bytes that may be
+// shared with the input, do not count.
 void require_room(const Model& model, const PreparedFile& file, const fs::path& output) {
   const auto room = measure_free_space(output);
   if (!room) return;
@@ -98,13 +98,13 @@ std::vector<const Model*> list_opened(const ConversionInput& input) {
   return models;
 }
 
-// Returns the check of the input's tensors that are written, by their names or as other tensors; of none unless
-// `verify`. `revised`: the input with other names. Requires: `input` outlives the check.
+// Returns the check of the input's tensors that are written, by their names or as other tensors; if `verify` is false,
+// checks no tensors. `revised` is the input with other names. Requires: `input` outlives the check.
 DigestCheck make_digest_check(const ConversionInput& input, bool verify, const RevisedModel& revised,
                               const Transformed& made, const PreparedFile& file, const Communicator* ranks) {
   std::unordered_set<std::string_view> replaced;
   if (made.converted) replaced.insert(made.converted->replaced.begin(), made.converted->replaced.end());
-  std::optional<bool> has_tensors;  // false for a file of metadata alone; asked only if there are digests
+  std::optional<bool> has_tensors;  // false for a file with metadata alone; computed only if there are digests
   const bool has_file_digests = std::ranges::any_of(
       input.opened, [](const std::shared_ptr<const Model>& model) { return !model->origin.file_digests.empty(); });
   const auto is_written = [&](const Tensor& tensor) {
@@ -132,7 +132,7 @@ std::unique_ptr<SavedOutput> make_output(const Format& target, const fs::path& p
   return std::make_unique<RankedOutput>(std::move(own), bytes, *ranks);
 }
 
-// Returns the size of the model's files; of its tensors for a model made in memory.
+// Returns the size of the model's files, or of its tensors if it was made in memory.
 std::uint64_t count_bytes(const Model& model) {
   if (model.origin.size > 0) return model.origin.size;
   std::uint64_t sum = 0;
@@ -190,7 +190,7 @@ ConvertReport make_report(const RevisedModel& input, const Transformed& made, co
   return report;
 }
 
-// Applies a delta. The check of the base reads all of it, so that only the delta's digests are left to check.
+// Applies a delta. The check of the base reads all of it, so only the delta's digests remain to be checked.
 ConversionInput open_changed(const std::shared_ptr<const Model>& base, const ConvertOptions& options) {
   const auto delta = std::make_shared<const Model>(open(options.delta, options.read));
   const auto tuned = std::make_shared<const Model>(apply_delta(*base, *delta));
@@ -200,8 +200,7 @@ ConversionInput open_changed(const std::shared_ptr<const Model>& base, const Con
           .check = [base, delta](const Progress& progress) { require_base(*base, *delta, progress); }};
 }
 
-// Opens the input unless there is a model already, and merges adapters before all other changes, which apply to the
-// sums.
+// Opens the input, unless a model is given. Merges adapters first: all other changes apply to the sums.
 ConversionInput open_conversion(const Model* model, const fs::path& input, const ConvertOptions& options) {
   require_both_or_none(options);
   const auto opened = model == nullptr ? std::make_shared<const Model>(open(input, options.read))
@@ -233,7 +232,7 @@ Plan plan_conversion(ConversionInput input, const fs::path& output, const Format
   if (!replaces.empty()) plan.warnings.push_back({Severity::warning, replaces, {}, std::nullopt});
   const auto carry_out = [=, &target](SavedOutput* given, const fs::path& place) {
     if (input.check) input.check(options.write.progress);
-    // Make tensors sparse: only their bytes show which have enough zeros.
+    // Make tensors sparse: only their bytes show whether they have enough zeros.
     if (!made->perhaps_sparse.empty()) {
       make_sparse(*made, options);
       *file = prepare_file(made->model, target, options.write);

@@ -121,7 +121,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
                    fmt::format("{} of {}", different, right.size())});
 }
 
-// Returns the meaning of a part's type; versions of zTensor spell an unknown type over bytes in two ways.
+// Returns the same text for types that mean the same: versions of zTensor spell an unknown type over bytes in two ways.
 std::string find_type_meaning(const Tensor& tensor, const Part& part) {
   const LayoutType& layout = find_layout_type(tensor.layout);
   if (layout.type_meaning != nullptr) {
@@ -131,7 +131,8 @@ std::string find_type_meaning(const Tensor& tensor, const Part& part) {
   return std::string(part.shown_type());
 }
 
-// Returns "quantized_group f16+i32 [8, 64]": layout, types of the parts, each spelled by `type_of`, and shape.
+// Returns a text such as "quantized_group f16+i32 [8, 64]": layout, types of the parts, which `type_of` spells, and
+// shape.
 template <typename TypeOf>
 std::string describe_kind(const Tensor& tensor, TypeOf&& type_of) {
   std::vector<const Part*> parts;
@@ -143,12 +144,12 @@ std::string describe_kind(const Tensor& tensor, TypeOf&& type_of) {
   return fmt::format("{}{}{} {}", layout, layout.empty() ? "" : " ", types, to_string(tensor.shape));
 }
 
-// Returns true for equal layout, element type and shape, in any spelling.
+// Returns true if layout, element type and shape are equal, in any spelling.
 bool have_same_kind(const Tensor& a, const Tensor& b) {
   return describe_kind(a, find_type_meaning) == describe_kind(b, find_type_meaning);
 }
 
-// Returns a tensor in diff's output: "q4_k [256, 512]".
+// Describes a tensor for the report: "q4_k [256, 512]".
 std::string describe(const Tensor& tensor) {
   return fmt::format("{} {}", describe_stored_type(tensor), to_string(tensor.shape));
 }
@@ -161,7 +162,7 @@ std::pair<std::string, std::string> describe_both(const Tensor& a, const Tensor&
   return {describe_kind(a, spell_type), describe_kind(b, spell_type)};
 }
 
-// Returns true when all parts, except the one with that role, hold the same.
+// Returns true if all parts are equal, except the one with the role `but`.
 bool have_same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   if (a.parts.size() != b.parts.size()) return false;
   return std::ranges::all_of(a.parts, [&](const Part& part) {
@@ -188,8 +189,8 @@ bool have_same_scheme(const Tensor& a, const Tensor& b) {
 
 enum class Equality : std::uint8_t { none, bytes, numbers, tolerance };
 
-// Returns the difference between two tensors of the same name; std::nullopt if they are equal. `equality` gets the way
-// in which they are equal. Equal bytes are not compared as numbers.
+// Returns the difference between two tensors of the same name; std::nullopt if they are equal. Sets `equality` to the
+// way in which they are equal. Tensors with equal bytes are not compared as numbers.
 std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const DiffOptions& options,
                                         Equality& equality, const std::function<void(std::uint64_t)>& compared,
                                         const ObserveTensor& observe) {
@@ -235,14 +236,14 @@ std::uint64_t count_compared_bytes(std::uint64_t elements) {
   return checked_mul(elements, sizeof(float)).value_or(UINT64_MAX);
 }
 
-// Returns the work for a tensor, in bytes.
+// Returns the number of bytes to read for a tensor, for the progress.
 std::uint64_t measure_work(const Tensor& tensor) {
   return is_sparse(tensor) ? tensor.size_bytes() : count_compared_bytes(tensor.elements());
 }
 
 // Returns the names of both models' tensors that `only` and `skip` select.
 std::vector<std::string> select_names(const Model& a, const Model& b, const DiffOptions& options) {
-  std::map<std::string, std::set<std::string>> names;  // by Poise's, those in the files, too
+  std::map<std::string, std::set<std::string>> names;  // by Poise's name: also the names in the files
   for (const Model* model : {&a, &b}) {
     for (const Tensor& tensor : model->tensors()) {
       auto& all = names[tensor.name];
@@ -268,7 +269,7 @@ std::vector<std::string> select_names(const Model& a, const Model& b, const Diff
   return selected;
 }
 
-// Holds what was found about one tensor.
+// Holds the result of comparing one tensor.
 struct Compared {
   std::optional<TensorDifference> difference;
   Equality equality = Equality::none;
@@ -307,7 +308,7 @@ Compared read_compared(std::string_view& message) {
   return compared;
 }
 
-// Gives each rank what the others have found. `dealt` has the rank of each tensor.
+// Sends each rank the results of the others. `dealt` has the rank of each tensor.
 void gather_compared(std::vector<Compared>& found, const std::vector<std::size_t>& dealt, Communicator& ranks) {
   std::string own;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -345,7 +346,8 @@ void compare_tensors(const Model& a, const Model& b, const std::vector<std::stri
           TensorDifference{ordered[i], what, describe_if_present(left), describe_if_present(right), std::nullopt};
       return;
     }
-    const bool sparse = is_sparse(*left);  // progress through its bytes does not give progress through its elements
+    const bool sparse = is_sparse(*left);  // sparse tensors count as done at once, because progress in bytes does not
+                                           // follow from progress in elements
     const auto compared = [&](std::uint64_t elements) {
       meter.advance(sparse ? 0 : count_compared_bytes(elements), ordered[i]);
     };

@@ -1,7 +1,7 @@
-// DigestCheck: checks a file's digests on all threads, while others work on the same bytes.
+// DigestCheck checks a file's digests on all threads, while other code works on the same bytes.
 //
-// It reads in file order, a batch ahead of the others' progress, so that the disk reads each byte once. Memory: a chunk
-// for each thread.
+// It reads in file order, a batch ahead of the other code, so that the disk reads each byte once. It uses memory for a
+// chunk on each thread.
 #pragma once
 
 #include <atomic>
@@ -36,14 +36,14 @@ class DigestCheck {
   DigestCheck(const std::vector<const Model*>& models, const Wanted& is_wanted, const Communicator* ranks = nullptr);
   DigestCheck(const DigestCheck&) = delete;
   DigestCheck& operator=(const DigestCheck&) = delete;
-  // Cancels what is being computed.
+  // Cancels checks that are still running.
   ~DigestCheck() = default;
 
   // Returns a finding about digests of unknown kinds, if there are any.
   std::optional<Finding> find_unchecked() const;
 
-  // Calls work(progress) with a Progress that forwards to `progress` (may be empty), and checks digests meanwhile.
-  // Throws what finish() throws, or else what `work` throws.
+  // Calls work(progress) with a Progress that forwards to `progress` (which may be empty), and checks digests
+  // meanwhile. Throws what finish() throws, or else what `work` throws.
   template <typename Work>
   auto run_checked(Progress progress, const Work& work) {
     try {
@@ -58,10 +58,10 @@ class DigestCheck {
   }
 
  private:
-  // Returns a Progress that checks on with each event and forwards it. It cancels when a digest is wrong or checking
-  // fails.
+  // Returns a Progress that continues the check at each event, and forwards the event. It cancels when a digest is
+  // wrong or checking fails.
   Progress make_tracking_progress(Progress progress);
-  // Checks the rest. Throws invalid_file, naming the tensor, for a wrong digest; io when a file has changed since the
+  // Checks the rest. Throws invalid_file, naming the tensor, for a wrong digest; io if a file has changed since the
   // constructor; and what reading throws.
   void finish();
   // Waits for the started batch. Throws as finish() does.
@@ -71,7 +71,7 @@ class DigestCheck {
     const Tensor* tensor;
     const Part* part;
     BlobPtr blob;            // the digested bytes
-    const FileDigest* file;  // the file that the digest covers; null: the part
+    const FileDigest* file;  // the file that the digest covers; null: the digest covers the part
 
     Digest digest() const { return file != nullptr ? file->digest : *part->digest; }
     std::string describe() const;  // "tensor a: data"
@@ -80,7 +80,7 @@ class DigestCheck {
   struct Batch {
     Batch(std::uint64_t begin_byte, std::span<const std::uint64_t> sizes, Scan::MakeVisit make_visit)
         : begin(begin_byte), scan(sizes, std::move(make_visit)) {}
-    std::uint64_t begin;  // bytes in earlier batches
+    std::uint64_t begin;  // the bytes in earlier batches
     Scan scan;
   };
 
@@ -88,7 +88,7 @@ class DigestCheck {
   void keep_share(const Communicator& ranks);
   void make_batches();
   void start_batch() { batches_[started_++].scan.start(); }
-  // Adds a share of work that the other workers have completed.
+  // Starts the next batch if the other code has done this share of its work.
   void advance(double share);
   void fail(std::size_t index, const Error& error);
 
@@ -102,7 +102,7 @@ class DigestCheck {
   std::size_t failed_item_ = 0;
   std::optional<Error> failure_;
   std::deque<Batch> batches_;
-  std::size_t started_ = 0;  // batches; the last one may be running
+  std::size_t started_ = 0;  // the number of batches; the last one may be running
 };
 
 }  // namespace poise

@@ -21,7 +21,7 @@
 namespace poise {
 namespace {
 
-// Returns the message, with the attribute that the error names instead of the file.
+// Returns the message of an error, with the name of the attribute instead of the file.
 std::string make_message(const Error& error, const std::string& path) {
   const std::string& named = error.path();
   const std::string prefix = path + ": ";
@@ -29,7 +29,7 @@ std::string make_message(const Error& error, const std::string& path) {
                                    : error.message();
 }
 
-// Opens the edited file before it is written. Throws bad_argument if that fails.
+// Reads the edited model before it is written. Throws bad_argument if it cannot be read.
 Model read_edited(const Format& format, const Input& edited) {
   try {
     return format.read(edited, {});
@@ -46,8 +46,8 @@ std::optional<Vocabulary> find_vocabulary(const Model& model) {
   return model.vocabulary ? model.vocabulary : make_described_vocabulary(model).made;
 }
 
-// Returns the first special token that the vocabulary no longer names. `may_change`: a change sets ids. Where an id is
-// deleted, readers of GGUF take a default, which may be another one.
+// Returns the first special token that the vocabulary no longer names. `may_change` is true if a change sets ids. If an
+// id is deleted, readers of GGUF use a default, which may be another id.
 std::string find_lost_token(const Vocabulary& before, const Vocabulary& after, bool may_change) {
   struct Special {
     std::string_view name;
@@ -74,7 +74,7 @@ std::vector<std::string> list_errors(const Model& model, const std::filesystem::
   return errors;
 }
 
-// Returns the first hyperparameter that changes: an absent key has a default.
+// Returns the first hyperparameter that would change; an absent key has a default.
 std::string find_changed_hyperparameter(const Model& before, const Model& after) {
   if (!before.config || !after.config || *before.config == *after.config) return {};
   const Attributes was = config_to_attributes(*before.config, before.card.model_type);
@@ -86,7 +86,7 @@ std::string find_changed_hyperparameter(const Model& before, const Model& after)
   return {};
 }
 
-// Returns the harm that the edit does to the model; empty if it does none.
+// Describes the harm that the edit would do to the model; empty if there is none.
 std::string find_harm(const Model& before, const Model& after, const AttributeChanges& changes,
                       const std::filesystem::path& path) {
   if (before.config && !after.config) return "the model would lose its configuration";
@@ -134,7 +134,7 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
   return ready;
 }
 
-// Throws unless the copy is next to the other files of the model, which the copy names.
+// Throws bad_argument unless the copy is next to the other files of the model, which the copy refers to.
 void require_whole(const Opened& opened, const std::filesystem::path& output) {
   const auto find_folder = [](const std::filesystem::path& path) {
     std::error_code ignored;
@@ -166,11 +166,11 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
   std::error_code unknown;
   std::filesystem::path path = named;
   if (std::filesystem::is_symlink(named, unknown)) path = std::filesystem::canonical(named, unknown);
-  if (unknown) path = named;  // opening it reports the reason
+  if (unknown) path = named;  // opening the path then reports the reason
   std::optional<FileLock> lock;
   if (!changes.dry_run) {
     lock.emplace(path);  // held from reading to writing
-    roll_back(path);     // an interrupted edit
+    roll_back(path);     // undoes an interrupted edit
   }
   // Other parts of the model are next to the link.
   const ReadyEdit ready = prepare_edit(named, changes);

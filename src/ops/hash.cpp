@@ -22,15 +22,15 @@
 namespace poise {
 namespace {
 
-// Names a part, or a whole file that holds it. If the model's files state its digest, that must be right, so that the
-// hash is not one of damaged bytes.
+// Names a part, or a whole file that holds parts. If the model's files have a digest of it, the digest must be right,
+// so that damaged bytes get no hash.
 struct Item {
   const Tensor* tensor;
   const Part* part;
   BlobPtr blob;
-  const FileDigest* file = nullptr;  // null: the part
-  std::string sha256 = {};           // of parts
-  bool is_other = false;             // another rank reads it
+  const FileDigest* file = nullptr;  // null: a part
+  std::string sha256 = {};           // the hash of a part
+  bool is_other = false;             // true if another rank reads it
 };
 
 // Divides the items among ranks.
@@ -41,13 +41,13 @@ void assign_items(std::vector<Item>& items, const Communicator& ranks) {
   for (std::size_t i = 0; i < items.size(); ++i) items[i].is_other = dealt[i] != ranks.rank();
 }
 
-// Gives each rank the digests of the others.
+// Sends each rank the digests of the others.
 void gather_digests(std::vector<Item>& items, Communicator& ranks) {
   std::string own;
   for (const Item& item : items) own += item.is_other ? "" : item.sha256 + "\n";
   std::string all;
   for (const std::string& text : ranks.gather(own)) all += text;
-  // Ranks have neighbours, so that the digests are in the order of the items.
+  // The items of a rank are neighbours, so the digests are in the order of the items.
   std::string_view left = all;
   for (Item& item : items) {
     const std::size_t end = left.find('\n');

@@ -14,7 +14,7 @@ std::uint64_t find_start(std::uint64_t cell, std::uint64_t count, std::uint64_t 
 
 CellGrid::CellGrid(const Shape& shape, std::size_t side) {
   const std::uint64_t elements = element_count(shape).value_or(0);
-  // Products of a row or a column with the cells fit 64 bits.
+  // This limit ensures that row * cells and column * cells fit 64 bits.
   if (elements == 0 || side == 0 || shape.empty() || elements > UINT64_MAX / (side * 4)) return;
   length_ = shape.back();
   height_ = elements / length_;

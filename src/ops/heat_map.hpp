@@ -1,7 +1,8 @@
-// HeatMap: a tensor in few cells. Each cell has the root mean square of the elements in neighbouring rows and columns.
+// A HeatMap shows a tensor in a few cells. Each cell has the root mean square of the elements in neighbouring rows and
+// columns.
 //
-// A tensor of more than two dimensions is a matrix of its last one, a vector is a matrix of one row. Column j of m is
-// in cell j * columns / m, rounded down; rows alike.
+// A tensor with more than two dimensions counts as a matrix whose columns are its last dimension; a vector is a matrix
+// of one row. Column j of m columns is in cell j * cells / m, rounded down, and likewise for rows.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +15,12 @@
 namespace poise {
 
 struct HeatMap {
-  std::size_t rows = 0;     // of cells; 0: there is no map
-  std::size_t columns = 0;  // of cells
-  std::vector<double> rms;  // row by row; NaN where a number is not finite
+  std::size_t rows = 0;     // rows of cells; 0: there is no map
+  std::size_t columns = 0;  // columns of cells
+  std::vector<double> rms;  // the cells, row by row; NaN if a number of a cell is not finite
 };
 
-// Sums up squares in rows of cells, from `first_row` on.
+// Holds sums of squares, for some rows of cells from `first_row` on.
 struct CellSums {
   std::size_t first_row = 0;
   std::vector<double> squares;
@@ -28,7 +29,8 @@ struct CellSums {
 // Divides the elements of a tensor into cells.
 class CellGrid {
  public:
-  // Makes no cells for a tensor without elements, or where `side` is 0. A vector gets a row of up to side * 4 cells.
+  // Divides the matrix into up to `side` * `side` cells, and a vector into up to side * 4. Makes no cells for a tensor
+  // without elements, or if `side` is 0.
   CellGrid(const Shape& shape, std::size_t side);
 
   bool empty() const { return columns_ == 0; }
@@ -66,8 +68,8 @@ class CellGrid {
   }
   std::size_t find_column(std::uint64_t column) const { return static_cast<std::size_t>(column * columns_ / length_); }
 
-  std::uint64_t height_ = 0;  // the matrix has that many rows
-  std::uint64_t length_ = 1;  // and that many columns
+  std::uint64_t height_ = 0;  // the rows of the matrix
+  std::uint64_t length_ = 1;  // the columns of the matrix
   std::size_t rows_ = 0;      // of cells
   std::size_t columns_ = 0;
   std::vector<std::uint64_t> starts_;  // the first column of each cell, and the end

@@ -1,4 +1,4 @@
-// Importance matrices: sums of several files, and writing them in both formats (formats/importance_matrix.hpp).
+// Adds up importance matrices of several files, and writes them in both formats (formats/importance_matrix.hpp).
 #include <poise/imatrix.hpp>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ std::int32_t convert_to_i32(std::string_view field, std::uint64_t number) {
   throw Error(ErrorKind::unsupported, fmt::format("imatrix: {} {} do not fit the older format", number, field));
 }
 
-// Appends an entry: mean squares times calls.
+// Appends an entry in the older format, which has mean squares times calls.
 void append_older_entry(ByteWriter& out, const std::string& name, const ImatrixEntry& entry, std::uint64_t chunk_size) {
   const double calls = std::ceil(std::ranges::max(entry.counts) / static_cast<double>(chunk_size));
   const std::size_t columns = std::max<std::size_t>(1, entry.sums.size() / entry.counts.size());
@@ -116,7 +116,7 @@ void add_imatrix(Imatrix& to, const Imatrix& other) {
     if (is_new) continue;
     ImatrixEntry& sum = found->second;
     for (std::size_t i = 0; i < sum.sums.size(); ++i) sum.sums[i] += entry.sums[i];
-    // A single count of an older file is that of each expert.
+    // An older file has a single count, which is the count of each expert.
     if (sum.counts.size() < entry.counts.size()) sum.counts.assign(entry.counts.size(), sum.counts.front());
     for (std::size_t i = 0; i < sum.counts.size(); ++i)
       sum.counts[i] += entry.counts.size() == 1 ? entry.counts.front() : entry.counts[i];

@@ -50,7 +50,8 @@ class Merging {
     if (tied_ != nullptr && adapter_.keeps_ties && !changes_embedding()) output_name_ = tied_->name;
   }
 
-  // Adds the types of the changed tensors to `types`, unless an earlier adapter has.
+  // Returns the merged model. Adds the types of the changed tensors to `types`, unless an earlier adapter has added
+  // them.
   Model merge(MergedTypes& types) {
     for (const Tensor& tensor : adapter_.whole) replace(tensor);
     std::vector<std::pair<const AdaptedMatrix*, Target>> targets;
@@ -111,7 +112,7 @@ class Merging {
   // Names a tensor that the adapter changes.
   struct Target {
     std::string name;
-    const Tensor* own;  // the model's; for the output matrix of a tied model the embedding
+    const Tensor* own;  // the model's tensor; for the output matrix of a tied model, the embedding
   };
 
   bool changes_embedding() const {
@@ -120,7 +121,7 @@ class Merging {
            std::ranges::any_of(adapter_.whole, is_embedding, &Tensor::name);
   }
 
-  // Returns std::nullopt after a fault.
+  // Finds the target of an adapter's tensor. Adds a fault and returns std::nullopt if the model has no such tensor.
   std::optional<Target> find(std::string_view name, std::string_view file_name, std::string_view kind) {
     if (const Tensor* own = find_weight(base_, family_, name)) return Target{own->name, own};
     if (tied_ != nullptr && name == family_.output) return Target{std::string(output_name_), tied_};
@@ -140,9 +141,9 @@ class Merging {
     return *target.own;
   }
 
-  // Separates a tied output matrix from the embedding if the adapter changes them apart, as PEFT does. Adds the output
-  // matrix if the adapter leaves it as it was, and returns a warning. Returns an empty text if the tie stays or the
-  // model has none.
+  // Unties the output matrix from the embedding if the adapter changes them differently, as PEFT does. If the adapter
+  // leaves the output matrix unchanged, adds it to `changed` and returns a warning. Returns an empty text if the tie
+  // stays, or there is no tie.
   std::string separate_output(std::map<std::string, Tensor>& changed) const {
     if (tied_ == nullptr) return {};
     const std::string input(tied_->name);
@@ -213,8 +214,8 @@ class Merging {
   Model file_;
   double scale_;
   Adapter adapter_;
-  std::map<std::string, Tensor> whole_;  // of the adapter, by the model's names
-  std::set<std::string> adapted_;        // names of tensors that its thin matrices change
+  std::map<std::string, Tensor> whole_;  // tensors that the adapter stores whole, by the model's names
+  std::set<std::string> adapted_;        // names of tensors that the adapter's thin matrices change
   std::vector<std::string> faults_;
 };
 

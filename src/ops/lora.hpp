@@ -1,4 +1,4 @@
-// lora: a model with adapters merged, for conversions.
+// Merges adapters into a model, for conversions.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,14 @@
 
 namespace poise {
 
-// Holds the type in which the model stores each tensor that adapters change, as describe_stored_type() spells it:
+// Maps each tensor that adapters change to the type in which the model stores it, as describe_stored_type() spells it:
 // "bf16", "q4_k".
 using MergedTypes = std::map<std::string, std::string, std::less<>>;
 
 struct MergedModel {
-  // Its changed matrices are float32 sums, or float64 where the model has float64.
+  // The merged model. Changed matrices are float32 sums, or float64 if the model has float64.
   std::shared_ptr<const Model> model;
-  MergedTypes types;  // of changed matrices, and of quantized ones that an adapter stores whole
+  MergedTypes types;  // the types of changed matrices, and of quantized ones that an adapter stores whole
 };
 
 // Returns the model with tied embeddings resolved and adapters merged; the same one if neither changes it. Throws what

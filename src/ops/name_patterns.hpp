@@ -1,4 +1,4 @@
-// NamePatterns: the patterns of an option like --only. Each has to match a tensor.
+// NamePatterns holds the patterns of an option like --only, and checks that each matches a tensor.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace poise {
 
 class NamePatterns {
  public:
-  // Takes `option`, its name in errors.
+  // `option` is the name of the option in errors.
   NamePatterns(std::string_view option, const std::vector<std::string>& patterns);
 
   bool empty() const { return patterns_.empty(); }
@@ -24,7 +24,7 @@ class NamePatterns {
 
  private:
   std::string_view option_;
-  std::vector<std::pair<std::string, bool>> patterns_;  // and whether it has matched
+  std::vector<std::pair<std::string, bool>> patterns_;  // true if the pattern has matched
 };
 
 // Returns the tensors that `only` (empty: all) and `skip` select by their names in Poise and in the file. Throws

@@ -1,4 +1,4 @@
-// Names of conversion options for the command and Python, and what errors list as expected.
+// Parses and lists the values of conversion options for the command and Python.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace poise {
 
-// Sets the type or recipe: "group4", "q4_k", "Q4_K_M", in either case. Returns false if the text names none.
+// Sets the type or recipe: "group4", "q4_k", "Q4_K_M", in either case. Returns false if the text is not one of these.
 bool set_quantization(ConvertOptions& options, std::string_view text);
 std::string list_quantization_choices();
 std::vector<std::string> list_quantization_names();
-// Returns the types among them, without recipes.
+// Returns the types that set_quantization() accepts, without recipes.
 std::string list_code_types();
 
 // Returns the floating-point types to which tensors are cast, by Poise's names and those of NumPy and PyTorch: "f16",

@@ -20,7 +20,8 @@
 namespace poise {
 namespace {
 
-// The file that the ranks write: where to open it, and marks that another machine's file with that path does not have.
+// Describes a file that all ranks write: the path to open, and an inode and length by which a rank recognizes the right
+// file.
 struct Meeting {
   std::string path;
   std::uint64_t inode = 0;
@@ -28,7 +29,7 @@ struct Meeting {
   std::string target;        // for messages
 };
 
-// Returns the meeting of rank 0 on all ranks.
+// Sends rank 0's description of the file to all ranks, and returns it.
 Meeting share_meeting(const Meeting& own, Communicator& ranks) {
   std::string message;
   append_text(message, own.path);
@@ -45,7 +46,7 @@ Meeting share_meeting(const Meeting& own, Communicator& ranks) {
   return meeting;
 }
 
-// Opens the file, if this rank sees it. A server of files may take a moment to show a new name.
+// Opens the file, if this rank sees it. Waits for it, because a file server may show a new name only after a moment.
 FileDescriptor open_shared(const Meeting& meeting, std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (true) {
@@ -61,7 +62,7 @@ FileDescriptor open_shared(const Meeting& meeting, std::chrono::milliseconds pat
 
 }  // namespace
 
-// Writes the parts of this rank, and on rank 0 also what is not in a part.
+// Writes the parts of this rank, and on rank 0 also the bytes outside of parts.
 class RankedOutput::File final : public Sink {
  public:
   File(RankedOutput& all, AtomicFile* own, FileDescriptor opened, std::string path)
@@ -89,11 +90,11 @@ class RankedOutput::File final : public Sink {
     flush_buffer();
     if (has_written_ && ::fsync(fd_) != 0) throw_system_error("write", path_);
   }
-  // Gives the file its length, which padding at its end has not reached.
+  // Sets the length of the file, because padding at its end has not been written.
   void end() const {
     if (::ftruncate(fd_, static_cast<::off_t>(position())) != 0) throw_system_error("write", path_);
   }
-  // Describes what all ranks have to write alike.
+  // Returns a text that must be equal on all ranks: it includes a hash of the bytes outside of parts.
   std::string describe() { return fmt::format("{} {} {}\n", path_, position(), common_->finish()); }
 
  protected:
@@ -140,7 +141,7 @@ class RankedOutput::File final : public Sink {
   bool writes_;
   bool in_part_ = false;
   bool has_written_ = false;
-  std::unique_ptr<Hasher> common_;  // of bytes outside of parts
+  std::unique_ptr<Hasher> common_;  // hashes the bytes outside of parts
   std::uint64_t buffer_begin_ = 0;
   std::vector<std::byte> buffer_;
 };
@@ -167,7 +168,7 @@ Sink& RankedOutput::open(const std::function<Sink&()>& open_own) {
   AtomicFile* const own = own_ ? &dynamic_cast<AtomicFile&>(open_own()) : nullptr;
   FileDescriptor opened;
   std::string target;
-  // First without a name: processes of this machine reach the file through rank 0.
+  // Tries without a name first: processes of this machine can open the file through rank 0's process.
   for (const bool has_name : {false, true}) {
     if (has_names_ && !has_name) continue;
     Meeting meeting;

@@ -1,9 +1,9 @@
-// RankedOutput: files that several ranks write together, on a file system that all of them see.
+// RankedOutput lets several ranks write files together, on a file system that all of them see.
 //
-// All ranks run the same writer. Each has an equal position in each file, and writes only its parts at their places;
+// All ranks run the same writer. All have the same position in each file. Each writes only its parts at their places;
 // rank 0 writes everything else, and makes the files appear when all ranks are done. A rank that dies before that
-// leaves no output. Where the ranks are processes of one machine, the files have no names until then. Otherwise they
-// have hidden names, which the next save of ranks to the same target removes.
+// leaves no output. If the ranks are processes of one machine, the files have no names until then. Otherwise they have
+// hidden names; the next save by ranks to the same target removes leftovers.
 #pragma once
 
 #include <deque>
@@ -21,8 +21,9 @@ namespace poise {
 
 class RankedOutput final : public SavedOutput {
  public:
-  // `own`: the output of rank 0, whose files are AtomicFiles; null on other ranks. `bytes`: of all parts, about; their
-  // shares are dealt out by it. `has_names`: gives the files hidden names in any case. All ranks make one together.
+  // `own` is the output of rank 0, whose files are AtomicFiles; null on other ranks. `bytes` is about the size of all
+  // parts, which are divided among the ranks by it. `has_names`: use hidden names in any case. All ranks call this
+  // together.
   RankedOutput(std::unique_ptr<SavedOutput> own, std::uint64_t bytes, Communicator& ranks, bool has_names = false);
   ~RankedOutput() override;
 
@@ -34,9 +35,9 @@ class RankedOutput final : public SavedOutput {
   void complete(std::span<std::string> texts) override;
   std::uint64_t bytes() const override;
   std::uint64_t padding() const override;
-  // Gets the paths from rank 0: all ranks call it together.
+  // Returns the paths of rank 0. All ranks call this together.
   std::vector<std::filesystem::path> paths() const override;
-  // Returns an empty text on other ranks than the first.
+  // Returns an empty text on ranks other than the first.
   std::string describe_replacements() const override;
   // Waits for all ranks. Throws invalid_file if they would write different files.
   void commit() override;

@@ -1,7 +1,7 @@
-// Work that several ranks share: each reads some of the bytes, and all get the results of all.
+// Declares work that several ranks (processes) share: each reads some of the bytes, and all get the same results.
 //
-// These throw what their counterparts for one rank throw, on the rank that finds it. Require: all ranks have the same
-// headers.
+// Each of these throws what its counterpart for one rank throws, on the rank that finds the fault. Requires: all ranks
+// have the same headers.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@ namespace poise {
 
 ModelHash hash(const Model& model, const Progress& progress, Communicator& ranks);
 
-// Ranks write their shares of tensors at their places in the same files, on a file system that all of them see. The
-// output is that of one rank. If a writer cannot divide it, for example compressed parts, rank 0 writes it, and the
-// others compute it, too.
+// Each rank writes its share of the tensors at its places in the same files, on a file system that all ranks see. The
+// output is that of one rank. If a writer cannot divide the output, for example compressed parts, rank 0 writes it, and
+// the others compute along.
 ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output,
                       const ConvertOptions& options, Communicator& ranks);
 
@@ -34,11 +34,11 @@ DiffReport diff(const Model& a, const Model& b, const DiffOptions& options, Comm
 
 ModelStatistics compute_statistics(const Model& model, const StatisticsOptions& options, Communicator& ranks);
 
-// Checks on the first rank alone what does not belong to a tensor: caches of the Hub, checksums, unused bytes, code.
+// Only the first rank checks what does not belong to a tensor: caches of the Hub, checksums, unused bytes, code.
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress,
                     Communicator& ranks);
 
-// Divides items among ranks by their bytes. Returns the rank of each; a rank gets neighbours.
+// Divides items among ranks by their bytes. Returns the rank of each item; the items of a rank are neighbours.
 std::vector<std::size_t> deal_by_bytes(std::span<const std::uint64_t> sizes, std::size_t ranks);
 
 // Append to a message between ranks: a number, a text with its length, findings, the measured numbers of a tensor.
@@ -46,7 +46,7 @@ void append_number(std::string& message, std::uint64_t number);
 void append_text(std::string& message, std::string_view text);
 void append_findings(std::string& message, std::span<const Finding> findings);
 void append_statistics(std::string& message, const TensorStatistics& statistics);
-// Read them back, and remove them from the front.
+// Read what the functions above have appended, and remove it from the front of the message.
 std::uint64_t read_number(std::string_view& message);
 std::string read_text(std::string_view& message);
 std::vector<Finding> read_findings(std::string_view& message);

@@ -10,7 +10,7 @@ namespace {
 
 bool has_place(const Part& part) { return part.blob->stored().has_value(); }
 
-// Holds everything that a check of a part's values depends on.
+// Identifies the bytes and rules of a part: a check of its values depends only on these.
 struct CheckedValues {
   CheckedValues(const Tensor& tensor, const Part& part) : bytes(part), rules(get_value_rules(tensor, part)) {}
   friend auto operator<=>(const CheckedValues&, const CheckedValues&) = default;
@@ -19,7 +19,7 @@ struct CheckedValues {
   ValueRules rules;
 };
 
-// Holds everything that a check of a sparse tensor's indices depends on: not its values.
+// Identifies a sparse tensor's indices and rules: a check of its indices depends only on these.
 struct CheckedIndices {
   // Requires: all parts have a location.
   explicit CheckedIndices(const Tensor& tensor)
@@ -102,7 +102,7 @@ Error copy_remedies(Error error, const Error& other) {
   return error;
 }
 
-// Names the part whose bytes hold the place of a decoder's error.
+// Adds the name of the part in whose bytes the error of a decoder is.
 Error name_part(const Error& error, const std::vector<const Model*>& models) {
   for (const Model* model : models) {
     for (const Tensor& tensor : model->tensors()) {
@@ -130,10 +130,10 @@ std::optional<Stored> find_place_in(const Tensor& tensor, std::string_view probl
   return first;
 }
 
-// Returns the place of the tensor that the message of a computation names.
+// Adds the place of the tensor that the message of a computation names.
 Error add_place(const Error& error, const std::vector<const Model*>& models) {
   const std::string_view message = std::string_view(error.message()).substr(kTensor.size());
-  const Tensor* found = nullptr;  // the longest matching name: names may contain anything that messages do
+  const Tensor* found = nullptr;  // the longest matching name, because a name may contain any text
   for (const Model* model : models) {
     for (const Tensor& tensor : model->tensors()) {
       if (!message.starts_with(tensor.name) || !message.substr(tensor.name.size()).starts_with(": ")) continue;

@@ -1,4 +1,5 @@
-// Parts that share their bytes: many tensors may name one range of a file; it is read once for all of them.
+// Finds parts that share their bytes. Many tensors may name one range of a file; the range is read once for all of
+// them.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 namespace poise {
 
-// Holds the decoded bytes of a part and its digest in the file: everything that a digest check of the part depends on.
+// Identifies the decoded bytes of a part and its digest in the file: a digest check of the part depends only on these.
 // Borrows the part.
 struct DigestedBytes {
   // Requires: the part has a location.
@@ -29,7 +30,7 @@ struct DigestedBytes {
   std::string encoding;
   unsigned swapped;
   std::uint64_t size;
-  std::string_view digest;  // its text; empty: none
+  std::string_view digest;  // the text of the digest; empty: none
   bool over_stored = false;
 };
 
@@ -59,13 +60,13 @@ SameBefore find_same_before(std::size_t count, std::vector<std::pair<Key, std::s
 
 // Finds parts with the same bytes and the same digest.
 SameBefore find_same_bytes_before(const std::vector<PartRef>& parts);
-// Finds parts whose values obey the same rules, too: verify() finds the same in them.
+// Finds parts with the same bytes, digest and rules for values, for which verify() finds the same faults.
 SameBefore find_same_values_before(const std::vector<PartRef>& parts);
 // Finds sparse tensors with the same indices under the same rules; their values may differ.
 SameBefore find_same_indices_before(const Model& model);
 
-// Completes errors with tensor, part and place: a decoder knows only the place in a file, casts and codes only the
-// tensor.
+// These functions add tensor, part and place to errors: a decoder knows only the place in a file; casts and codes know
+// only the tensor.
 
 // Returns the error with "tensor NAME: ROLE: " before its message, if it reports damage inside a part of one of the
 // models and names no tensor yet. If it names a tensor but no file, adds the place of the tensor's part. If tensors

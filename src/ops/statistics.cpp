@@ -1,4 +1,4 @@
-// compute_statistics: reads tensors in pieces of whole rows on all processors, and adds the pieces up in order.
+// Computes statistics: reads tensors in pieces of whole rows on all processors, and adds the pieces up in order.
 //
 // Outliers depend on mean and standard deviation, which are known at the end. Each piece guesses them from its first
 // numbers and collects those that are far from the mean: fewer than one of a hundred in most models. A piece whose
@@ -46,28 +46,28 @@ struct Piece {
   std::uint64_t end = 0;
   Summary summary = {};
   FarNumbers far = {};
-  Moments row = {};                                       // of that single row
-  std::optional<TensorStatistics::Channel> largest = {};  // of whole rows
-  std::vector<double> sample = {};                        // finite numbers
+  Moments row = {};                                       // the sums of a single row
+  std::optional<TensorStatistics::Channel> largest = {};  // the largest of the whole rows
+  std::vector<double> sample = {};                        // a sample of finite numbers
   CellSums cells = {};
 };
 
-// Ignores a channel without finite numbers, whose rms is NaN.
+// Keeps the channel with the larger rms. Ignores a channel without finite numbers, whose rms is NaN.
 void choose_larger(std::optional<TensorStatistics::Channel>& largest, TensorStatistics::Channel next) {
   if (std::isnan(next.rms)) return;
   if (!largest || next.rms > largest->rms) largest = next;
 }
 
-// Holds a tensor in work. Of a sparse one, the stored values are read, as if they were one row.
+// Holds a tensor that is being read. Of a sparse tensor, the stored values are read as if they were one row.
 struct Work {
   const Tensor& tensor;
-  std::size_t index;  // among the results
+  std::size_t index;  // the index among the results
   std::optional<Tensor> stored_values = {};
   std::optional<TensorElements> elements = {};
-  std::uint64_t count;                // of the elements that are read
-  std::uint64_t row_length = 1;       // elements
-  std::uint64_t step = 1;             // of the sample
-  std::optional<CellGrid> grid = {};  // no grid: no map is wanted
+  std::uint64_t count;                // the number of elements that are read
+  std::uint64_t row_length = 1;       // elements of a row
+  std::uint64_t step = 1;             // the distance of elements in the sample
+  std::optional<CellGrid> grid = {};  // std::nullopt: no map is wanted
 
   Work(const Tensor& given, std::size_t at) : tensor(given), index(at), count(given.elements()) {
     step = find_sample_step(count);
@@ -86,10 +86,11 @@ struct Work {
     return std::min(count, begin + kMostInPiece / row_length * row_length);
   }
   bool has_long_rows() const { return row_length > kMostInPiece; }
-  // Returns true if one thread reads all pieces: of a compressed stream, or with the places of stored values.
+  // Returns true if one thread reads all pieces, because a compressed stream, or the places of stored values, can only
+  // be read in order.
   bool is_whole() const { return stored_values || !elements->is_seekable(); }
 
-  // Returns the bytes of the tensor that stand for the elements before this one.
+  // Returns how many of the tensor's bytes count as read when the elements before this one are read.
   std::uint64_t find_bytes_before(std::uint64_t element) const {
     if (element == 0 || element == count) return element == 0 ? 0 : tensor.size_bytes();
     return static_cast<std::uint64_t>(static_cast<double>(tensor.size_bytes()) * static_cast<double>(element) /
@@ -98,8 +99,8 @@ struct Work {
 };
 
 // Calls use(block, first) for the elements of [begin, end), in blocks that fit the first-level cache. A block is a part
-// of one row, or several whole short rows. use_stored(bytes, first) may return true instead, if the elements are
-// mapped.
+// of one row, or several whole short rows. If the elements are mapped, calls use_stored(bytes, first) first, and use()
+// only if that returns false.
 template <typename Number, typename Use, typename UseStored>
 void read_blocks(const Work& work, std::uint64_t begin, std::uint64_t end, BlobStream* stream, const Use& use,
                  const UseStored& use_stored) {
@@ -250,7 +251,7 @@ std::optional<TensorStatistics::Channel> find_largest_sparse_row(const Work& wor
   const std::uint64_t length = tensor.elements() / tensor.shape[0];
   std::optional<TensorStatistics::Channel> largest;
   std::vector<double> row;
-  std::uint64_t first_unseen = 0;  // among the rows
+  std::uint64_t first_unseen = 0;  // the first row that has not been seen
   for (std::size_t i = 0; i < entries.size(); ++i) {
     row.push_back(values[static_cast<std::size_t>(entries[i].place)]);
     const std::uint64_t index = entries[i].cell / length;
@@ -293,13 +294,14 @@ struct Sums {
   }
 };
 
-// Counts the sample in the parts of a histogram. `zeros`: of a sparse tensor, which the sample lacks.
+// Counts the sample in the parts of a histogram. `zeros` is the number of a sparse tensor's zeros, which the sample
+// lacks.
 template <typename Counts>
 void count_sample(const TensorStatistics& result, const std::vector<double>& sample, std::uint64_t zeros,
                   Counts& histogram) {
   histogram.low = std::max(result.min, result.mean - kHistogramDeviations * result.deviation);
   histogram.high = std::min(result.max, result.mean + kHistogramDeviations * result.deviation);
-  const double half = histogram.high / 2 - histogram.low / 2;  // the whole may overflow
+  const double half = histogram.high / 2 - histogram.low / 2;  // computed from halves, because high - low may overflow
   const auto parts = static_cast<double>(histogram.counts.size());
   const auto count = [&](double number, std::uint64_t times) {
     const double place = half > 0 ? (number / 2 - histogram.low / 2) / half * parts : 0;
@@ -314,7 +316,7 @@ struct Recount {
   std::shared_ptr<Work> work;
   std::uint64_t begin;
   std::uint64_t end;
-  double low;  // of numbers that are not outliers
+  double low;  // the smallest number that is not an outlier
   double high;
 };
 
@@ -337,7 +339,8 @@ void count_outliers(const Sums& sums, TensorStatistics& result, std::vector<Reco
     result.outliers = 0;
     recounts.push_back({sums.work, 0, sums.work->count, low, high});
   }
-  if (0 < low || 0 > high) result.outliers += result.elements - sums.work->count;  // zeros of a sparse tensor
+  if (0 < low || 0 > high)
+    result.outliers += result.elements - sums.work->count;  // all zeros of a sparse tensor are outliers
 }
 
 // Completes the statistics of a tensor; `details` may be null.
@@ -367,7 +370,7 @@ void finish(Sums& sums, TensorStatistics& result, TensorDetails* details, std::v
   if (!is_constant) count_outliers(sums, result, recounts);
 }
 
-// Returns why a tensor has no numbers; an empty text if it has.
+// Returns why a tensor cannot be read as numbers; an empty text if it can.
 std::string find_problem(const Tensor& tensor) {
   for (const Part& part : tensor.parts) {
     if (part.blob->decodable()) continue;
@@ -386,7 +389,7 @@ class Statistics {
  public:
   using FindSide = std::function<std::size_t(const Tensor&)>;
 
-  // Without `find_side`, makes no details. `ranks` is null for a single rank.
+  // Makes details only if there is `find_side`. `ranks` is null for a single rank.
   Statistics(const std::vector<const Tensor*>& tensors, const Progress& progress, Communicator* ranks,
              FindSide find_side = {})
       : ranks_(ranks), find_side_(std::move(find_side)) {
@@ -532,11 +535,11 @@ class Statistics {
   std::vector<TensorDetails> details_;
   std::vector<Waiting> waiting_;
   std::optional<Meter> meter_;
-  // How far cut() has come: the next tensor, its work, and the place in it.
+  // The state of cut(): the next tensor, its work, and the place in it.
   std::size_t next_ = 0;
   std::shared_ptr<Work> work_;
   std::uint64_t at_ = 0;
-  // The sums of use().
+  // The state of use(): the sums of the current tensor.
   std::optional<Sums> sums_;
   std::vector<Recount> recounts_;
 };

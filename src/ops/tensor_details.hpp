@@ -1,4 +1,4 @@
-// compute_details: the statistics of tensors, with more than compute_statistics() returns, from the same reading.
+// Computes statistics of tensors, with more details than compute_statistics() returns, in the same pass.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace poise {
 
-// Counts a sample of the numbers as Histogram does, in more parts.
+// Counts a sample of the numbers, as Histogram does, with more bins.
 struct FineHistogram {
   double low = 0;
   double high = 0;
@@ -32,8 +32,8 @@ struct DetailedStatistics {
   std::vector<TensorDetails> details;  // one for each tensor
 };
 
-// Does what compute_statistics() does for some tensors of a model. `find_side`: the side of a tensor's map in cells; 0:
-// no map.
+// Does what compute_statistics() does for some tensors of a model. `find_side` returns the side of a tensor's map in
+// cells; 0: no map.
 DetailedStatistics compute_details(const Model& model, const std::vector<const Tensor*>& tensors,
                                    const std::function<std::size_t(const Tensor&)>& find_side,
                                    const Progress& progress);

@@ -1,4 +1,4 @@
-// TensorElements: the elements of a tensor as numbers, a block at a time.
+// TensorElements reads the elements of a tensor as numbers, a block at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace poise {
 
-// Gives elements as float32 numbers, or as float64 where float32 does not hold all of them.
+// Reads elements as float32 numbers, or as float64 numbers if float32 cannot hold all of them.
 class TensorElements {
  public:
-  // Returns false for complex numbers, and where type or layout is unknown. Requires: not sparse.
+  // Returns false for complex numbers, and if type or layout is unknown. Requires: not sparse.
   static bool has_numbers(const Tensor& tensor) { return find_kind(tensor) != Kind::none; }
 
   // Requires: has_numbers(tensor), not sparse.
@@ -23,14 +23,14 @@ class TensorElements {
 
   bool is_wide() const { return kind_ == Kind::doubles || kind_ == Kind::integers; }
   bool is_seekable() const { return blob_->seekable(); }
-  // Returns the number below which numbers are subnormal in the type in which dense elements are stored, or in float32.
-  // 0: there are none.
+  // Returns the smallest normal number of the type in which dense elements are stored, or of float32 for others. 0: the
+  // type has no subnormal numbers.
   double smallest_normal() const { return smallest_normal_; }
   // Returns a stream of the elements; null if is_seekable().
   std::unique_ptr<BlobStream> stream() const { return is_seekable() ? nullptr : blob_->stream(); }
 
-  // Reads elements from `first` on, or, if `stream` is not null, its next ones. `buffer`: of the caller, for stored
-  // bytes. Throws what reading the blob throws. Requires: float64 if and only if is_wide().
+  // Reads elements from `first` on or, if `stream` is not null, its next elements. `buffer` is the caller's memory for
+  // stored bytes. Throws what reading the blob throws. Requires: `out` is float64 if and only if is_wide().
   void read(BlobStream* stream, std::uint64_t first, std::span<float> out, std::vector<std::byte>& buffer) const;
   void read(BlobStream* stream, std::uint64_t first, std::span<double> out, std::vector<std::byte>& buffer) const;
 
@@ -38,7 +38,7 @@ class TensorElements {
   std::span<const std::byte> find_stored(std::uint64_t first, std::size_t count) const {
     return stored_.empty() ? stored_ : stored_.subspan(first * kStoredBytes, count * kStoredBytes);
   }
-  static constexpr std::size_t kStoredBytes = 2;  // of such an element
+  static constexpr std::size_t kStoredBytes = 2;  // bytes of an f16 or bf16 element
   float decode(std::span<const std::byte> stored) const;
   DType dtype() const { return dtype_; }
 

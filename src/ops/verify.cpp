@@ -48,7 +48,8 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
 }
 
 // Checks the parts of a tensor against each other: sparse indices inside the shape, codes with a usable scale and an
-// existing group, and numbers that fit float32. `known`: the parts' findings, which report what cannot be read.
+// existing group, and numbers that fit float32. `known` has the findings about the parts, which include parts that
+// cannot be read.
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
   std::vector<Finding> findings;
   try {
@@ -78,7 +79,7 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
   return findings;
 }
 
-// Adds a finding that refers to the findings elsewhere, if there are any.
+// Adds a finding that refers to the findings elsewhere, if there are any, with the worst severity of these.
 void add_reference(const std::vector<Finding>& elsewhere, std::string message, std::vector<Finding>& findings) {
   const auto worst = std::ranges::max_element(
       elsewhere, {}, [](const Finding& finding) { return finding.severity == Severity::error; });
@@ -167,7 +168,7 @@ class ModelCheck {
  private:
   struct TensorItem {
     const Tensor* tensor;
-    std::size_t first, last;  // its parts
+    std::size_t first, last;  // the indices of the tensor's parts
     std::vector<Finding> findings = {};
   };
 
@@ -189,10 +190,10 @@ class ModelCheck {
     return scan;
   }
 
-  // Reads everything at once, or with hooks in batches: while a batch is used, the next one is being read.
+  // Reads everything at once. With hooks, reads in batches: while a hook uses a batch, the next one is being read.
   void scan_all() {
     if (hooks_ == nullptr || !hooks_->after_batch) return start_scan(0, read_.size())->finish();
-    std::vector<const Tensor*> read;  // by the scan that is in work
+    std::vector<const Tensor*> read;  // the tensors that the current scan reads
     std::unique_ptr<Scan> scan;
     std::size_t item = 0;
     for (std::size_t t = 0; t < tensors_.size();) {
@@ -225,7 +226,7 @@ class ModelCheck {
     return own;
   }
 
-  // Gives each rank the outcomes of parts and files that the others have read.
+  // Sends each rank the outcomes of parts and files that the others have read.
   void exchange_outcomes() {
     std::string message;
     for (const std::size_t i : read_) {
@@ -253,7 +254,7 @@ class ModelCheck {
     }
   }
 
-  // Does the same for the tensors that each rank has checked.
+  // Does the same with findings about the tensors that each rank has checked.
   void exchange_findings(std::span<const std::size_t> checked) {
     std::string message;
     for (const std::size_t i : checked) {
@@ -347,26 +348,26 @@ class ModelCheck {
   const CheckHooks* hooks_;  // null: none
   Communicator* ranks_;      // null: a single rank
   std::vector<PartRef> parts_;
-  std::vector<PartOutcome> outcomes_;  // of the parts
+  std::vector<PartOutcome> outcomes_;  // the outcomes of the parts
   SameBefore same_part_;               // the earlier part with the same outcome
   SameBefore same_indices_;            // the tensor with the same indices
   std::vector<TensorItem> tensors_;
   std::vector<std::size_t> own_;   // parts that share no bytes with an earlier one
-  std::vector<FileItem> files_;    // with a digest that can be computed
-  std::vector<std::size_t> read_;  // by this rank: places in own_, and behind these in files_
+  std::vector<FileItem> files_;    // files with a digest that can be computed
+  std::vector<std::size_t> read_;  // indices of the parts that this rank reads, in own_, and then in files_
   std::vector<Finding> file_findings_;
-  std::uint64_t bytes_ = 0;           // of the parts that are read
-  std::vector<std::uint64_t> sizes_;  // of own_, then of files_
+  std::uint64_t bytes_ = 0;           // the bytes of the parts that are read
+  std::vector<std::uint64_t> sizes_;  // the sizes of own_, and then of files_
   std::optional<Meter> meter_;
 };
 
-// Reports code in a file that other programs take for a pickle, if the reader of its format does not look for code.
+// Reports code in a file that other programs load as a pickle, if the reader of its format does not look for code.
 void add_code(const SourcePtr& source, VerifyReport& report) {
   const std::vector<Finding> known = report.faults;
   std::ranges::move(find_code_in_file(source, known), std::back_inserter(report.faults));
 }
 
-// Does the same for a file that cannot be opened as a model: its user may load it elsewhere.
+// Does the same for a file that Poise cannot open as a model, because other programs may still load it.
 void add_code_if_readable(const Input& input, VerifyReport& report) {
   if (!input.source) return;
   try {
@@ -376,8 +377,8 @@ void add_code_if_readable(const Input& input, VerifyReport& report) {
   }
 }
 
-// Opens a model. Throws on all ranks if only some of them can open it, or if they fail for different reasons: a rank
-// that went on alone would wait for the others.
+// Opens a model. Throws on all ranks if only some of them can open it, or if they fail for different reasons, because a
+// rank that continued alone would wait for the others.
 Opened open_on_all_ranks(const Input& input, const ReadOptions& options, Communicator* ranks) {
   if (ranks == nullptr || ranks->size() == 1) return open_despite_faults(input, options);
   std::optional<Opened> opened;

@@ -1,4 +1,4 @@
-// verify() of a file or directory that is open already, such as a stream.
+// Verifies a file or directory that is open already, such as a stream.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,12 @@
 
 namespace poise {
 
-// Asks a check for more: the hashes of all parts, and calls that read the tensors while the page cache has their bytes.
+// Asks verify_input() for more: the hashes of all parts, and calls that read the tensors while the page cache still has
+// their bytes.
 struct CheckHooks {
-  // Gets the tensors whose parts the check has just read. The check goes on with the next ones meanwhile.
+  // Receives the tensors whose parts have just been read. Meanwhile the check goes on with the next ones.
   std::function<void(std::span<const Tensor* const>)> after_batch;
-  // Gets the hashes of the parts in the model's order, without those that could not be read.
+  // Receives the hashes of the parts in the model's order, without those that could not be read.
   std::vector<PartHash>* hashes = nullptr;
 };
 

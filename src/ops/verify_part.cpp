@@ -77,7 +77,7 @@ void PartCheck::report(Severity severity, std::string_view problem, std::optiona
 void PartCheck::report_values(bool complete) {
   std::vector<BadValue> bad;
   for (const auto& check : checks_) check->report(complete, bad);
-  checks_.clear();  // reported once
+  checks_.clear();  // faults are reported only once
   for (const BadValue& value : bad) report(value.severity, value.problem, value.byte);
 }
 
@@ -88,14 +88,14 @@ class BadElements {
  public:
   explicit BadElements(DType dtype) : dtype_(dtype) {}
 
-  // Looks at elements from `begin` on.
+  // Counts the bad ones among elements from `begin` on.
   void update(std::uint64_t begin, std::span<const std::byte> elements) {
     const BadValues bad = find_bad_values(dtype_, elements);
     if (bad.count > 0 && count_ == 0) first_ = begin + bad.first;
     count_ += bad.count;
   }
 
-  // Adds elements. `find_place` gives the place of an element.
+  // Adds a finding if there are bad elements. `find_place` returns the place of an element.
   template <typename PlaceOf>
   void report(const PlaceOf& find_place, std::vector<BadValue>& bad) const {
     if (count_ == 0) return;
@@ -123,7 +123,7 @@ class Elements final : public ValueCheck {
   }
 
  private:
-  std::uint64_t bits_;  // an element's
+  std::uint64_t bits_;  // the bits of an element
   BadElements bad_;
 };
 
@@ -205,7 +205,7 @@ class BlockNumbers final : public ValueCheck {
   const BlockType& type_;
   std::vector<float> numbers_;
   std::vector<std::byte> begun_;  // the beginning of a block that continues in the next bytes
-  std::uint64_t seen_ = 0;        // elements
+  std::uint64_t seen_ = 0;        // the number of elements seen so far
   BadElements bad_{DType::f32};
 };
 

@@ -1,4 +1,4 @@
-// The reading part of verify(): one pass over a part's bytes checks its digest and its values.
+// Declares the part of verify() that reads: one pass over a part's bytes checks its digest and its values.
 #pragma once
 
 #include <cstddef>
@@ -27,16 +27,16 @@ namespace poise {
 struct BadValue {
   Severity severity = Severity::error;
   std::string problem;     // "element 7 is not finite"
-  std::uint64_t byte = 0;  // where, in decoded bytes of the part
+  std::uint64_t byte = 0;  // the position, in decoded bytes of the part
 };
 
 class ValueCheck {
  public:
   virtual ~ValueCheck() = default;
-  // Looks at bytes [position, position + bytes.size()) of the part, which are whole elements. The calls come in order,
+  // Checks bytes [position, position + bytes.size()) of the part, which are whole elements. The calls come in order,
   // without gaps.
   virtual void update(std::uint64_t position, std::span<const std::byte> bytes) = 0;
-  // Adds the faults. `complete`: the check saw the whole part.
+  // Adds the faults. `complete` is true if the check has seen the whole part.
   virtual void report(bool complete, std::vector<BadValue>& bad) const = 0;
 };
 
@@ -54,7 +54,7 @@ Finding make_finding(const Error& error, std::string_view where = {});
 
 struct PartOutcome {
   bool checked_digest = false;
-  std::string sha256 = {};  // of the decoded bytes; empty: nobody asked, or the part could not be read
+  std::string sha256 = {};  // of the decoded bytes; empty if it is not wanted, or the part could not be read
   std::vector<Finding> findings;
 };
 
@@ -66,7 +66,7 @@ class PartCheck final : public Visitor {
   // part, outcome.
   PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance);
 
-  // Returns the visit for a scan. `wants_sha256`: the outcome gets the part's.
+  // Returns the visit for a scan. If `wants_sha256` is true, the outcome has the part's SHA-256.
   static Visit visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance,
                      bool wants_sha256 = false);
 

@@ -1,4 +1,5 @@
-// AutoRound. The key packing_format, or `backend` in older directories, names the storage of another project:
+// Reads AutoRound's directories. The key packing_format, or `backend` in older directories, names the storage of
+// another project:
 //
 //   auto_round:auto_gptq        GPTQ, whose zero points are stored minus 1
 //   auto_round,                 GPTQ, whose zero points are stored as they are
@@ -7,8 +8,8 @@
 //   auto_round:llm_compressor   the parts of compressed-tensors: MXFP4, MXFP8 and NVFP4
 //   auto_round:fp8_static       `weight` f8 and `weight_scale`, one number or one for each row
 //
-// extra_config gives some modules settings of their own, by names or by regular expressions. For expressions, the
-// shapes of the parts decide, as for `dynamic` of GPTQ.
+// The key extra_config has other settings for some modules, by names or by regular expressions. Where expressions could
+// decide, the shapes of the parts do, as for `dynamic` of GPTQ.
 //
 // Sources: export_to_autoround of auto-round, and the INC configuration of vLLM.
 #include <algorithm>
@@ -83,7 +84,7 @@ Attributes describe_settings(const std::string& matrix, const QuantizationConfig
     Attributes keys;
     copy_keys(*own, keys);
     const auto* bits = keys.get_if<std::uint64_t>("bits");
-    if (bits == nullptr || *bits <= 8) dynamic.set(name, std::move(keys));  // others are not quantized
+    if (bits == nullptr || *bits <= 8) dynamic.set(name, std::move(keys));  // with more bits, modules are not quantized
   }
   if (!dynamic.empty()) settings.set("dynamic", std::move(dynamic));
   return settings;
@@ -91,7 +92,7 @@ Attributes describe_settings(const std::string& matrix, const QuantizationConfig
 
 Tensor fold_codes(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Storage storage = find_storage(config);
-  if (storage == Storage::parts) matrix.fail("it has codes in words, but packing_format states other parts");
+  if (storage == Storage::parts) matrix.fail("it has codes in words, but packing_format names a storage without them");
   const Attributes settings = describe_settings(matrix.name(), config, storage);
   const QuantizationScheme& scheme = storage == Storage::awq ? awq::kAwq : gptq::kGptq;
   const QuantizationConfig described(settings);
@@ -104,7 +105,7 @@ std::vector<std::string> find_doubts(const Model& model, const QuantizationConfi
                                      std::span<const std::string> matrices) {
   const Storage storage = find_storage(config);
   const QuantizationScheme& scheme = storage == Storage::awq ? awq::kAwq : gptq::kGptq;
-  std::map<std::string, std::pair<Attributes, std::vector<std::string>>> groups;  // by the settings as JSON
+  std::map<std::string, std::pair<Attributes, std::vector<std::string>>> groups;  // matrices by their settings as JSON
   for (const std::string& matrix : matrices) {
     Attributes settings = describe_settings(matrix, config, storage);
     auto& group = groups[to_json(Value(settings))];
@@ -118,7 +119,7 @@ std::vector<std::string> find_doubts(const Model& model, const QuantizationConfi
   return doubts;
 }
 
-// Numbers of 4 bits have scales of the same name.
+// Returns true for floats of 8 bits. Numbers of 4 bits have scales with the same name, too.
 bool holds_floats(const MatrixParts& matrix) { return matrix.find(".weight_packed") == nullptr; }
 
 Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig&) {

@@ -1,4 +1,4 @@
-// AWQ, in the order of its gemm kernels. A matrix of `in` columns and `out` rows has these parts:
+// Reads AWQ, in the order of its gemm kernels. A matrix of `in` columns and `out` rows has these parts:
 //
 //   qweight   i32 [in, out / 8]; a word has the codes of eight neighbours of a column, in the order of kPlaces
 //   scales    f16, bf16 or f32 [groups, out]
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 2> kParts = {".scales", ".qzeros"};
 // A word holds neighbours 0, 2, 4, 6, 1, 3, 5, 7, from its low bits up.
 constexpr std::array<std::uint8_t, 8> kPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
 
-// Returns the number of a key. Older directories spell keys in AWQ's own way.
+// Returns the number of a key. Older directories use AWQ's own names of keys.
 std::int64_t read_number(const QuantizationConfig& config, std::string_view key, std::string_view older) {
   const auto found = config.optional_number(key);
   return found ? *found : config.number(older);

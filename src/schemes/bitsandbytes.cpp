@@ -1,4 +1,4 @@
-// bitsandbytes. A matrix with n elements in row-major order has these parts:
+// Reads bitsandbytes. A matrix with n elements in row-major order has these parts:
 //
 //   4 bits   weight u8 [n / 2, 1], two codes a byte, the even one in the high half; or the same bytes as numbers of
 //            another type (bnb_4bit_quant_storage)
@@ -180,7 +180,7 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
   return make_signed_rows(matrix, weight, compute_f32(weight.shape[0], divide));
 }
 
-// Returns a warning for a quant_map that differs from bitsandbytes' own table for the type: bitsandbytes uses its
+// Returns a warning if quant_map differs from bitsandbytes' own table for the type, because bitsandbytes uses its own
 // table.
 std::vector<std::string> find_doubts(const Model& model, const QuantizationConfig&,
                                      std::span<const std::string> matrices) {
@@ -190,7 +190,7 @@ std::vector<std::string> find_doubts(const Model& model, const QuantizationConfi
       0.0795803F, 0.1609302F,  0.2461123F,   0.33791524F,  0.44070983F,  0.562617F,    0.72295684F,  1.0F};
   static constexpr std::array<float, 8> kFp4 = {0.0F, 0.0625F / 12, 8.0F / 12, 1.0F, 4.0F / 12, 0.5F, 2.0F / 12, 0.25F};
   std::vector<std::string> others;
-  std::string type;  // of the first
+  std::string type;  // the type of the first matrix
   for (const std::string& name : matrices) {
     const MatrixParts matrix(model, name, k4Bit);
     const State state(matrix);

@@ -1,11 +1,12 @@
-// Files of ComfyUI that describe each quantized module X by JSON, as text in the tensor X.comfy_quant (u8), or for all
-// modules in the key _quantization_metadata of the file: {"layers": {"X": {"format": "float8_e4m3fn"}}}. Parts:
+// Reads files of ComfyUI that describe each quantized module X by JSON. The JSON is text in the tensor X.comfy_quant
+// (u8), or for all modules in the key _quantization_metadata of the file: {"layers": {"X": {"format":
+// "float8_e4m3fn"}}}. The parts are:
 //
 //   float8_e4m3fn, float8_e5m2   weight f8 [out, in]; weight_scale, one number or one for each row
 //   int8_tensorwise              weight i8 [out, in]; weight_scale, the same
 //
 // value = weight * weight_scale. Numbers of int8_tensorwise with "convrot" are rotated, and scales of nvfp4 and mxfp8
-// are in the order of a processor; these are refused.
+// are in an order for GPUs; Poise refuses these.
 //
 // Source: convert_old_quants() of comfy/utils.py, and ComfyUI's page about quantization.
 #include <algorithm>

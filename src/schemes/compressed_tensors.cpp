@@ -1,4 +1,4 @@
-// compressed-tensors, as llm-compressor writes it. A matrix [out, in] has these parts:
+// Reads compressed-tensors, as llm-compressor writes it. A matrix [out, in] has these parts:
 //
 //   pack-quantized    weight_packed i32 [out, in / n], rounded up: codes of 2 to 8 bits with 2^(bits - 1) added; a word
 //                     has n = 32 / bits of them, rounded down, from its low bits on. Versions from 2026 on leave no
@@ -50,7 +50,7 @@ struct WeightGroup {
   const ModuleList* targets;  // the modules; null: the object does not name any
 };
 
-// Returns the objects in an object's config_groups, with their names.
+// Returns the objects in config_groups of `object`, with their names.
 std::vector<std::pair<std::string_view, const Attributes*>> list_groups(const Attributes* object) {
   std::vector<std::pair<std::string_view, const Attributes*>> found;
   const auto* map = get_member<Attributes>(object, "config_groups");
@@ -72,7 +72,7 @@ std::vector<WeightGroup> list_weight_groups(const QuantizationConfig& config) {
   return found;
 }
 
-// Throws for rotations that change the inputs or the results of matrices. The stored weights include rotations of
+// Throws unsupported for rotations of the inputs or results of matrices. Rotations of weights are already in the stored
 // weights.
 void require_offline_transforms(const QuantizationConfig& config) {
   constexpr std::array<std::string_view, 2> kOffline = {"weight_input", "weight_output"};
@@ -124,8 +124,8 @@ ModuleList::Match match_target(const WeightGroup& group, const std::string& modu
 
 using Descriptions = std::vector<const Attributes*>;  // `weights` of groups
 
-// Returns the descriptions of the group that names a matrix best, as the library decides, among groups with one of
-// these widths. Returns several if groups have the same target, or if none names the matrix.
+// Returns the descriptions of the group that matches a matrix best, by the rules of the library, among groups with one
+// of these widths. Returns several if groups have the same target, or if none matches.
 Descriptions find_descriptions(const MatrixParts& matrix, const QuantizationConfig& config,
                                std::span<const unsigned> widths) {
   Descriptions found;
@@ -143,8 +143,8 @@ Descriptions find_descriptions(const MatrixParts& matrix, const QuantizationConf
   return found;
 }
 
-// Returns the number of bits of codes, one of the widths that fit the number of words; 0 if none does. If several fit,
-// such as 7 and 8, or 3 and 4 in few columns, the configuration decides. Throws unsupported if it does not.
+// Returns the number of bits of a code: one of the widths that fit the number of words, or 0 if none fits. If several
+// fit, such as 7 and 8, or 3 and 4 in few columns, the configuration decides. Throws unsupported if it does not.
 unsigned find_code_bits(const MatrixParts& matrix, const QuantizationConfig& config, std::span<const unsigned> widths) {
   std::set<unsigned> found;
   for (const Attributes* weights : find_descriptions(matrix, config, widths))
@@ -155,7 +155,7 @@ unsigned find_code_bits(const MatrixParts& matrix, const QuantizationConfig& con
   });
   if (!states_bits) {
     for (const unsigned bits : widths) {
-      if (std::has_single_bit(bits)) found.insert(bits);  // the usual ones
+      if (std::has_single_bit(bits)) found.insert(bits);  // the usual widths
     }
     if (found.empty()) found.insert(widths.begin(), widths.end());
   }
@@ -235,13 +235,13 @@ BlockGrid find_grid(const MatrixParts& matrix, const Tensor& scales, const Shape
 
 // Holds scales of groups along rows.
 struct Scales {
-  BlockGrid grid;  // of the stored scales
+  BlockGrid grid;  // the grid of the stored scales
   EvenGroups groups = {};
   Shape shape;  // [rows, groups]
   Part part;
 };
 
-// Repeats the stored numbers of a grid, so that each group gets its number.
+// Repeats the stored numbers of a grid, so that each group has a number.
 BlobPtr spread_numbers(BlobPtr numbers, DType type, const BlockGrid& grid, const Scales& scales) {
   if (Shape{grid.rows, grid.columns} == scales.shape) return numbers;
   const std::uint64_t columns = scales.shape[1] * scales.groups.size;
@@ -264,7 +264,7 @@ Scales read_scales(const MatrixParts& matrix, const Shape& shape, const Quantiza
 // Describes how neighbours along an axis share words of 32 bits.
 struct Packing {
   unsigned bits;
-  bool has_gaps;  // no code is split between two words
+  bool has_gaps;  // true if a word may have unused bits, because no code is split between two words
 
   std::uint64_t words(std::uint64_t codes) const {
     return has_gaps ? ceil_div(codes, 32 / bits) : ceil_div(codes * bits, 32);
@@ -430,7 +430,7 @@ Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) 
   return f8.make_scaled(grid.down, grid.across);
 }
 
-// Returns true if words hold packed codes. NVFP4 and MXFP4 have bytes instead.
+// Returns true if weight_packed has codes in words. In NVFP4 and MXFP4 it has bytes.
 bool is_packed(const MatrixParts& matrix) {
   const Tensor* weight = matrix.find(".weight_packed");
   return matrix.find(".weight_global_scale") == nullptr && !weight->parts.empty() &&
@@ -445,7 +445,7 @@ bool is_int8(const MatrixParts& matrix) {
   return is_plain(matrix) && weight != nullptr && weight->parts.size() == 1 && weight->parts[0].dtype == DType::i8;
 }
 
-// Adds a warning about these matrices, if there are any. `format` has {} for their names.
+// Adds a warning about these matrices, if there are any; {} in `format` is replaced by their names.
 void add_doubt(std::vector<std::string>& doubts, const std::vector<std::string_view>& names, std::string_view format) {
   if (!names.empty()) doubts.push_back(fmt::format(fmt::runtime(format), list_names(names, 1)));
 }

@@ -1,10 +1,9 @@
 // Numbers of eight bits with scales. A matrix [out, in] has some of these parts:
 //
-//   weight             f8_e4m3 or f8_e5m2 [out, in]; on processors by AMD f8_e4m3fnuz or f8_e5m2fnuz
-//   weight_scale_inv   [out / block, in / block], rounded up. weight_block_size gives the blocks; they have 128 rows
-//   and
-//                      columns if that key is missing. If it is null, the shapes are those of weight_scale. The scales
-//                      may be powers of two (f8_e8m0)
+//   weight             f8_e4m3 or f8_e5m2 [out, in]; for AMD's processors also f8_e4m3fnuz or f8_e5m2fnuz
+//   weight_scale_inv   [out / block, in / block], rounded up. weight_block_size gives the blocks; if the key is
+//                      missing, they have 128 rows and columns. If it is null, the shapes are those of weight_scale.
+//                      The scales may be powers of two (f8_e8m0)
 //   weight_scale       one number, or one for each row ([out, 1] or [out]); ModelOpt's FP8_PB_WO: one for each block of
 //                      128 rows and columns, [out / 128, 1, in / 128, 1], rounded up
 //   scale_weight       one number, in ComfyUI's files
@@ -40,7 +39,7 @@ Tensor fold_inverse(const MatrixParts& matrix, const QuantizationConfig& config)
   return f8.make_scaled(size[0], size[1]);
 }
 
-// Returns false if the weights are u8, as those of NVFP4 are.
+// Returns false if the weights are u8, as in NVFP4.
 bool may_be_f8(const MatrixParts& matrix) {
   const Tensor* weight = matrix.find(".weight");
   return weight == nullptr || weight->parts.empty() || weight->parts[0].dtype != DType::u8;
@@ -50,8 +49,8 @@ Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) {
   return make_scaled_f8(matrix, ".weight_scale");
 }
 
-// Folds a matrix of ModelOpt. The shape of the scales decides whether they are for blocks, because quant_algo may be
-// that of another matrix (MIXED_PRECISION).
+// Folds a matrix of ModelOpt. The shape of the scales decides whether they are for blocks, because quant_algo may
+// describe other matrices (MIXED_PRECISION).
 Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   matrix.require(".weight");
   if (matrix.require(".weight_scale").shape.size() != 4) return make_scaled_f8(matrix, ".weight_scale");
@@ -60,7 +59,7 @@ Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   return f8.make_scaled(kBlock, kBlock);
 }
 
-// Returns the row of a scheme whose matrices have the parts above.
+// Makes the row of a scheme whose matrices have the parts above.
 constexpr QuantizationScheme make_scheme(std::string_view title, std::string_view method, std::string_view marker,
                                          Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config)) {
   return {.title = title,
@@ -76,7 +75,7 @@ constexpr QuantizationScheme make_scheme(std::string_view title, std::string_vie
 
 const QuantizationScheme kInverseScales = make_scheme("fp8", "fp8", ".weight_scale_inv", fold_inverse);
 const QuantizationScheme kScales = make_scheme("fp8", "fp8", ".weight_scale", fold_scaled);
-// transformers' FbgemmFp8Config: a scale for each row.
+// The scheme of transformers' FbgemmFp8Config: a scale for each row.
 const QuantizationScheme kFbgemm = make_scheme("FBGEMM fp8", "fbgemm_fp8", ".weight_scale", fold_scaled);
 
 // ComfyUI's scheme, which no quantization_config describes. Source: convert_old_quants() in comfy/utils.py.

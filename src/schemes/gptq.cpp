@@ -2,9 +2,8 @@
 //
 //   qweight   i32 [in * bits / 32, out]; a column of words is the stream of a row's codes
 //   scales    f16, bf16 or f32 [groups, out]
-//   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream; version 1 of the format stores
-//   each
-//             less 1. With sym, all zero points are 2^(bits - 1). Some files named version 1 store them without
+//   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream. Version 1 of the format stores
+//             each minus 1. With sym, all zero points are 2^(bits - 1). Some files named version 1 store them without
 //             subtracting 1, which the numbers of the first group show
 //   g_idx     i32 or i64 [in], the group of each column. If it is missing, neighbours share a group. With desc_act,
 //             matrices of several groups need it
@@ -12,8 +11,9 @@
 // There are in / group_size groups, rounded up: the last one may be shorter. Then Poise splits all groups into smaller
 // ones of one size, which divides `in`, with the same scales.
 //
-// `dynamic` gives modules settings of their own, by regular expressions: {"+:.*down.*": {"bits": 8}, "-:.*up.*": {}}.
-// The shapes of qweight, scales and qzeros imply bits and group_size, which must be one of these settings.
+// The key `dynamic` has other settings for some modules, by regular expressions: {"+:.*down.*": {"bits": 8},
+// "-:.*up.*": {}}. The shapes of qweight, scales and qzeros imply bits and group_size, which must be one of these
+// settings.
 //
 // value = (code - zero) * scale. 32 codes of 3 bits take three words; Poise stores each in four bits.
 #include <algorithm>
@@ -39,7 +39,7 @@ struct GroupSettings {
   bool is_symmetric = false;
 };
 
-// Returns the settings of the directory, and then those that `dynamic` gives to some modules.
+// Returns the settings of the directory, and then those in `dynamic` for some modules.
 std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
   std::vector<GroupSettings> all = {{config.number("bits"), config.number("group_size"),
                                      config.boolean("desc_act").value_or(false),
@@ -66,8 +66,8 @@ std::vector<GroupSettings> read_all_settings(const QuantizationConfig& config) {
   return all;
 }
 
-// Names the version of the format. GPTQModel writes the key `checkpoint_format`; later versions read `format` instead.
-// AutoRound writes `packing_format` (auto_round.cpp).
+// Names the version of the format, and the key that has it. GPTQModel writes the key `checkpoint_format`; later
+// versions read `format` instead. AutoRound writes `packing_format` (auto_round.cpp).
 constexpr std::string_view kPacking = "packing_format";
 struct FormatName {
   std::string_view key;
@@ -128,9 +128,9 @@ GroupSettings find_settings(const MatrixParts& matrix, const QuantizationConfig&
 
 // Describes how the zero points of a matrix are stored.
 struct ZeroPointStorage {
-  unsigned add = 0;              // the number to add to each
-  bool contradict_name = false;  // they contradict the name of the format
-  bool contradict_sym = false;   // they are not the zero points of symmetric groups
+  unsigned add = 0;              // the number to add to each zero point
+  bool contradict_name = false;  // true if they contradict the name of the format
+  bool contradict_sym = false;   // true if they are not the zero points of symmetric groups
 };
 
 // Finds how zero points are stored. Requires: the shape of qzeros is [groups, out * bits / 32].
@@ -165,7 +165,7 @@ std::vector<std::string> find_doubts(const Model& model, const QuantizationConfi
   const FormatName format = find_format_name(config);
   std::vector<std::string> misnamed;
   std::vector<std::string> not_symmetric;
-  unsigned middle = 0;  // of the first that is misnamed
+  unsigned middle = 0;  // the zero point of the first matrix with a wrong format name
   for (const std::string& name : matrices) {
     const MatrixParts matrix(model, name, kGptq);
     const GroupSettings settings = find_settings(matrix, config);

@@ -1,5 +1,5 @@
-// HQQ, as transformers saves it (HQQLinear.state_dict(), with settings as small tensors). A matrix [out, in] has these
-// parts:
+// Reads HQQ, as transformers saves it (HQQLinear.state_dict(), with settings as small tensors). A matrix [out, in] has
+// these parts:
 //
 //   W_q          u8 or i32 [words, group_size]: codes [groups, group_size], several in a word; with axis 0
 //                [words, groups] of [group_size, groups]
@@ -11,7 +11,7 @@
 // value = (code - zero) * scale. With p codes in a word and s = groups / p, rounded up, a word in row r has the codes
 // of groups r, s + r, 2 s + r, ... from its high bits on. Poise stores codes of 3 bits in four bits each.
 //
-// Codes are in the matrix's row-major order. So with axis 0, a group has the codes of one column in the rows r,
+// In W_q, codes are in the matrix's row-major order. So with axis 0, a group has the codes of one column in the rows r,
 // out / group_size + r, 2 out / group_size + r, ...
 //
 // Source: Quantizer and BitPack of hqq 0.2.
@@ -48,7 +48,7 @@ constexpr std::array kPackings = std::to_array<HqqPacking>(
 // Converts HQQ's words to codes in row-major order, low bits of a byte first.
 class HqqCodes final : public Blob {
  public:
-  // `part`: the number of neighbouring codes that have the same place in their words.
+  // `part` is the number of neighbouring codes that have the same place in their words.
   HqqCodes(BlobPtr words, const HqqPacking& packing, unsigned bits, std::uint64_t count, std::uint64_t part)
       : words_(std::move(words)), packing_(packing), bits_(bits), count_(count), part_(part) {}
 
@@ -175,7 +175,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   const Shape shape = read_shape(matrix);
   const HqqPacking& packing = find_packing(matrix);
   if (const std::int64_t bits = read_setting(matrix, ".nbits"); bits != packing.bits)
-    matrix.fail(fmt::format("nbits is {}, the packing is {}", bits, packing.name));
+    matrix.fail(fmt::format("nbits is {}, which contradicts the packing {}", bits, packing.name));
   const std::int64_t axis = read_setting(matrix, ".axis");
   if (axis != 0 && axis != 1) matrix.fail(fmt::format("axis is {}, expected 0 or 1", axis));
   const std::uint64_t along = shape[static_cast<std::size_t>(axis)];
@@ -185,11 +185,11 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   if (size < 1 || !divides(shape[0] * shape[1]))
     matrix.fail(fmt::format("groups of {} do not divide its {} numbers", size, shape[0] * shape[1]));
   if (!divides(along))
-    refuse(matrix, fmt::format("groups of {} do not divide its {} {}, only those that do are supported", size, along,
-                               axis == 0 ? "rows" : "columns"));
+    refuse(matrix, fmt::format("its {1} {2} are not a multiple of the group size {0}, which is not supported", size,
+                               along, axis == 0 ? "rows" : "columns"));
   const auto group_size = static_cast<std::uint64_t>(size);
   const std::uint64_t groups = along / group_size * shape[axis == 0 ? 1 : 0];
-  const std::uint64_t lines = axis == 0 ? group_size : groups;  // of codes; a word has codes of several lines
+  const std::uint64_t lines = axis == 0 ? group_size : groups;  // lines of codes; a word has codes of several lines
   const std::uint64_t line = axis == 0 ? groups : group_size;
   const std::uint64_t rows = ceil_div(lines, packing.per_word);
   if (packing.word_bytes == 1 && lines % packing.per_word != 0)
@@ -207,8 +207,8 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   }
   const unsigned stored = round_bits(packing.bits);
   if (shape[1] * stored % 8 != 0)
-    refuse(matrix,
-           fmt::format("a row has {} codes of {} bits, only rows of whole bytes are supported", shape[1], stored));
+    refuse(matrix, fmt::format("a row has {} codes of {} bits, which are not whole bytes; this is not supported",
+                               shape[1], stored));
   const Tensor& zeros = matrix.require(".zero");
   const Part& zero = zeros.require("data");
   return make_groups(

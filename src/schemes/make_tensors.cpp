@@ -41,7 +41,7 @@ class ComputedBlob final : public FloatBlob {
 
 constexpr std::string_view kMixed = "MIXED_PRECISION";
 
-// Holds a list of modules: names and shell patterns.
+// Holds a list of modules, which are names or shell patterns.
 class ListedModules {
  public:
   explicit ListedModules(const Value::Array& list) {

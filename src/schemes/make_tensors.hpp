@@ -1,4 +1,4 @@
-// Makes tensors for the rows of the table of schemes.
+// Functions with which schemes make folded tensors from the parts of a matrix.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@
 
 namespace poise::schemes {
 
-// Suffixes of tensors that describe how inputs, outputs, attention and the cache of keys and values are quantized.
+// Suffixes of tensors that do not concern weights: they describe how inputs, outputs, attention and the cache of keys
+// and values are quantized.
 inline constexpr std::array kNotOfWeights = std::to_array<std::string_view>(
     {".input_scale",      ".input_scale_ub", ".input_zero_point",  ".input_global_scale",
      ".activation_scale", ".output_scale",   ".output_zero_point", ".output_global_scale",
@@ -117,10 +118,10 @@ struct GroupParts {
   unsigned bits = 0;
   std::uint64_t group_size = 0;
   BlobPtr codes;            // as make_codes_blob() packs them, in `bits` bits
-  Part scales;              // [rows, columns / group_size]; along columns [rows / group_size, columns]
-  Part zeros;               // the same
+  Part scales;              // [rows, columns / group_size]; for groups along columns: [rows / group_size, columns]
+  Part zeros;               // the same shape
   BlobPtr index = nullptr;  // u32, the group of each column (or row); null: groups of neighbours
-  std::size_t axis = 1;     // 0: along columns
+  std::size_t axis = 1;     // 0: groups run along columns
 };
 // Makes a tensor with value = (code - zero) * scale. Throws what the layouts' checks throw.
 Tensor make_groups(const MatrixParts& matrix, GroupParts parts);
@@ -129,16 +130,16 @@ Tensor make_groups(const MatrixParts& matrix, GroupParts parts);
 Tensor make_block_scaled(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
                          std::uint64_t columns);
 
-// Makes a tensor of MX numbers, whose last axis has groups of 32 with an exponent (E8M0): of zt.mx/1 for f4_e2m1, of
-// blocks with scales for f8. `exponents`: u8 or f8_e8m0, in the same shape with a 32nd of the last axis. Throws
-// invalid_file (without path) for other exponents, and for numbers that are not whole groups.
+// Makes a tensor of MX numbers, whose last axis has groups of 32 with an exponent (E8M0): in the layout zt.mx/1 for
+// f4_e2m1, and as blocks with scales for f8. `exponents`: u8 or f8_e8m0, in the same shape, except that the last axis
+// is divided by 32. Throws invalid_file (without path) for other exponents, and for numbers that are not whole groups.
 Tensor make_mx_numbers(const MatrixParts& matrix, const Shape& shape, const Part& numbers, const Tensor& exponents);
 
-// Does the same for a matrix of bytes with that ending, which have two f4_e2m1 each, the even one in the low half.
+// Does the same for the matrix of bytes with the suffix `codes`: a byte has two f4_e2m1, the even one in the low half.
 Tensor make_packed_mxfp4(const MatrixParts& matrix, std::string_view codes, std::string_view exponents);
 
-// Splits groups of `wanted` neighbours into groups of one size; the last wanted group may be shorter. Each becomes
-// `times` groups with its scale.
+// Describes how groups of `wanted` neighbours (the last may be shorter) are split into groups of equal size. Each part
+// of a group keeps its scale.
 struct EvenGroups {
   std::uint64_t wanted;
   std::uint64_t count;  // the number of wanted groups
@@ -150,7 +151,7 @@ EvenGroups split_evenly(std::uint64_t columns, std::uint64_t wanted);
 
 // Describes a grid of numbers, one for each block of a matrix; the blocks of the last row and column may be cut.
 struct BlockGrid {
-  std::uint64_t rows = 0;  // of numbers
+  std::uint64_t rows = 0;  // the number of blocks along this axis
   std::uint64_t columns = 0;
   std::uint64_t down = 1;    // rows of the matrix in a block
   std::uint64_t across = 1;  // columns of the matrix in a block
@@ -166,8 +167,8 @@ BlobPtr make_index(const MatrixParts& matrix, std::string_view ending, std::uint
 // Reads the rows and columns of a block: two positive integers, or "128x128". Throws invalid_file (without path).
 std::array<std::uint64_t, 2> read_sides(const Value* value, std::string_view key);
 
-// Makes a matrix of signed codes of one byte with a scale for each row. `scales`: float32. Requires: a dense matrix of
-// i8.
+// Makes a tensor from a matrix of signed codes of one byte, with a scale for each row; `scales` are float32. Requires:
+// a dense matrix of i8.
 Tensor make_signed_rows(const MatrixParts& matrix, const Tensor& codes, BlobPtr scales);
 
 // Makes signed codes of one byte unsigned, with zero in the middle. Requires: a dense matrix of i8.

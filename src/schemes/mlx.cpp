@@ -1,14 +1,14 @@
-// MLX. A matrix [out, in] has these parts:
+// Reads MLX. A matrix [out, in] has these parts:
 //
 //   weight    u32 [out, in * bits / 32]; the words of a row are the stream of its codes, of 2 to 8 bits
 //   scales    [out, in / group_size]
 //   biases    the same shape
 //
 // value = code * scale + bias, with the mode "affine". A zero point of -bias / scale is equivalent, except for float32
-// rounding; codes of 3 bits are stored here in 4 bits, those of 5 and 6 in 8.
+// rounding; Poise stores codes of 3 bits in 4 bits, and codes of 5 and 6 bits in 8.
 //
-// Other modes have numbers in the words, of 4 or 8 bits from the low bits on, and no biases. Stacks of experts have
-// three dimensions.
+// Other modes have floating-point numbers of 4 or 8 bits in the words, from the low bits on, and no biases. Stacks of
+// experts have three dimensions.
 //
 //   mode    number    columns of a group   scales, as bytes
 //   mxfp4   f4_e2m1   32                   exponents (E8M0)
@@ -34,7 +34,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kParts = {".weight", ".biases"};
 constexpr std::array<DType, 1> kCodes = {DType::u32};
 
-// Describes a mode, with the numbers that MLX uses where a setting is missing.
+// Describes a mode, with the settings that MLX uses if they are missing.
 struct Mode {
   std::string_view name;
   std::int64_t group_size;
@@ -46,7 +46,7 @@ constexpr std::array kModes = std::to_array<Mode>({{"affine", 64, 4},
                                                    {"mxfp8", 32, 8, DType::f8_e4m3},
                                                    {"nvfp4", 16, 4, DType::f4_e2m1}});
 
-// Returns the mode of settings. Throws unsupported (without path) for others.
+// Returns the mode that the settings name. Throws unsupported (without path) if it is not in the table.
 const Mode& find_mode(const QuantizationConfig& settings, std::string_view where) {
   const std::string name = settings.text("mode").value_or("affine");
   const auto found = std::ranges::find(kModes, name, &Mode::name);
@@ -92,7 +92,7 @@ QuantizationConfig find_settings(const MatrixParts& matrix, const QuantizationCo
   return keys == nullptr ? config : QuantizationConfig(*keys);
 }
 
-// Folds a matrix of a mode whose words hold numbers.
+// Folds a matrix of a mode with floating-point numbers in the words.
 Tensor fold_numbers(const MatrixParts& matrix, const Mode& mode, const QuantizationConfig& settings) {
   const auto require_number = [&](std::string_view key, std::int64_t expected) {
     if (const std::int64_t number = settings.optional_number(key).value_or(expected); number != expected)

@@ -1,4 +1,4 @@
-// MX numbers as compressed-tensors and AutoRound store them. A matrix [out, in] has these parts:
+// Reads MX numbers as compressed-tensors and AutoRound store them. A matrix [out, in] has these parts:
 //
 //   mxfp4-pack-quantized   weight_packed u8 [out, in / 2], two f4_e2m1 a byte, the even one in the low half
 //   mxfp8-quantized        weight f8_e4m3 [out, in]
@@ -23,7 +23,8 @@ bool has_type(const Tensor* tensor, std::initializer_list<DType> types) {
          std::ranges::find(types, tensor->parts[0].dtype) != types.end();
 }
 
-// NVFP4 has bytes of codes, too, but scales of f8_e4m3 and a scale of the matrix.
+// Returns true for numbers of 4 bits. NVFP4 also has weight_packed, but its scales are f8_e4m3, or it has a scale for
+// the matrix.
 bool holds_4_bits(const MatrixParts& matrix) {
   return has_type(matrix.find(".weight_packed"), {DType::u8}) && matrix.find(".weight_global_scale") == nullptr &&
          !has_type(matrix.find(".weight_scale"), {DType::f8_e4m3});

@@ -1,4 +1,5 @@
-// MXFP4, as published directories of gpt-oss store their experts. A stack X [experts, rows, columns] has these parts:
+// Reads MXFP4, as published directories of gpt-oss store their experts. A stack X [experts, rows, columns] has these
+// parts:
 //
 //   X_blocks   u8 [experts, rows, columns / 32, 16], two codes a byte, the even one in the low half
 //   X_scales   u8 [experts, rows, columns / 32], the exponents of their scales (E8M0)

@@ -1,4 +1,4 @@
-// NVFP4, in the spellings of ModelOpt, and of compressed-tensors and AutoRound. A matrix [out, in] has these parts:
+// Reads NVFP4 with the names of ModelOpt, or of compressed-tensors and AutoRound. A matrix [out, in] has these parts:
 //
 //   ModelOpt             compressed-tensors
 //   weight               weight_packed           u8 [out, in / 2], two f4_e2m1 a byte, the even one in the low half
@@ -23,8 +23,8 @@ constexpr std::array<std::string_view, 2> kAlgorithms = {"NVFP4", "W4A16_NVFP4"}
 constexpr std::array<DType, 1> kModelOptCodes = {DType::u8};
 constexpr std::array<std::string_view, 2> kCompressedParts = {".weight_packed", ".weight_scale"};
 
-// Folds numbers of f4_e2m1, two a byte, with a scale of f8_e4m3 for each group of 16 along rows, times a factor for the
-// whole matrix. Throws invalid_file (without path) for shapes that do not fit.
+// Folds numbers of f4_e2m1, two a byte, with an f8_e4m3 scale for each group of 16 along rows, and a factor for the
+// whole matrix. `divides`: the factor is a divisor. Throws invalid_file (without path) for shapes that do not fit.
 Tensor fold_parts(const MatrixParts& matrix, std::string_view weight, std::string_view factor, bool divides) {
   const Tensor& codes = matrix.require(weight);
   const Part& data = matrix.data(codes, {DType::u8});

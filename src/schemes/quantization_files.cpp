@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kExpression = "re:";
 constexpr std::string_view kLinear = "Linear";
-constexpr std::size_t kMostExpressions = 4096;  // of all lists
+constexpr std::size_t kMostExpressions = 4096;  // in all lists together
 constexpr std::chrono::seconds kLongest{5};     // for reading all expressions and for all matches
 
 // Returns true for names of Python's classes, which begin with a capital letter; names of modules do not.
@@ -85,7 +85,7 @@ bool ModuleList::matches(const Expression& expression, const std::string& module
   expression.matcher->begin(module);
   std::size_t begin = 0;
   std::size_t end = 0;
-  // No match begins before the first one.
+  // The expression has to match at the beginning: the first match shows whether it does.
   const bool found = expression.matcher->next(begin, end) && begin == 0;
   budget_->spend(ExpressionBudget::Clock::now() - start);
   return found;
@@ -111,7 +111,8 @@ std::optional<Attributes> convert_from_modelopt(const Attributes& file) {
   const auto* keys = inner == nullptr ? &file : inner->get_if<Attributes>();
   if (keys == nullptr) throw Error(ErrorKind::invalid_file, "quantization: expected an object");
   const Value* algorithm = keys->find("quant_algo");
-  if (algorithm == nullptr || *algorithm == Value()) return std::nullopt;  // the cache of keys and values alone
+  if (algorithm == nullptr || *algorithm == Value())
+    return std::nullopt;  // only the cache of keys and values is quantized
   if (algorithm->get_if<std::string>() == nullptr)
     throw Error(ErrorKind::invalid_file, "quantization: quant_algo: expected text");
   Attributes config = *keys;

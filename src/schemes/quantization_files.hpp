@@ -1,5 +1,6 @@
-// The modules that lists of a quantization_config name, as compressed-tensors matches them: by names, by "re:" and a
-// regular expression for the beginning of a name, and by classes. And the files that hold such a configuration.
+// Finds the modules that lists of a quantization_config name, in the way of compressed-tensors: by names, by "re:" and
+// a regular expression for the beginning of a name, and by classes. Also reads the files that hold such a
+// configuration.
 #pragma once
 
 #include <chrono>
@@ -21,21 +22,21 @@
 
 namespace poise {
 
-// Lists the ways in which a list names a module, the surest way last. Every matrix counts as one of the class Linear,
-// because files do not name classes.
+// Lists the ways in which a list names a module, the most specific one last. Every matrix counts as one of the class
+// Linear, because files do not name classes.
 enum class Naming : std::uint8_t { none, by_other_class, by_class, by_expression, by_name };
 
 // Limits the number and the time of all regular expressions in a configuration's lists.
 struct ExpressionBudget {
   using Clock = std::chrono::steady_clock;
 
-  // Each throws unsupported (without path): for more expressions than any real file has, and when they have taken
-  // longer than those of any real file.
+  // Each throws unsupported (without path): if there are more expressions than in any real file, or if they have taken
+  // longer than in any real file.
   void count();
   void spend(Clock::duration time);
 
   std::mutex matching;          // held by the thread that matches, because a matcher has a state
-  std::size_t expressions = 0;  // the number that was read
+  std::size_t expressions = 0;  // the number of expressions that were read
   Clock::duration spent{};
 };
 
@@ -44,11 +45,12 @@ class ModuleList {
  public:
   struct Match {
     Naming naming = Naming::none;
-    std::string_view target = {};  // the matching text of the list; of several expressions the first, sorted
+    std::string_view target =
+        {};  // the text of the list that matches; of several expressions the first in sorted order
   };
 
-  // Reads a list. Values other than texts name no module. Throws invalid_file (without path) for an invalid expression,
-  // and what ExpressionBudget throws.
+  // Reads a list. Ignores values other than texts. Throws invalid_file (without path) for an invalid expression, and
+  // what ExpressionBudget throws.
   ModuleList(const Value::Array& list, std::shared_ptr<ExpressionBudget> budget);
 
   // Finds how the list names a module. Throws what ExpressionBudget::spend() throws.
@@ -80,8 +82,8 @@ struct ModuleLists {
   explicit ModuleLists(const Attributes& config);
 };
 
-// Files next to config.json that describe the quantization. Quantizing programs wrote them before config.json had
-// quantization_config, or write both.
+// Names a file next to config.json that describes the quantization. Quantizing programs wrote such files them before
+// config.json had quantization_config, or write both.
 //
 // Sources: ModelOpt's export of Hugging Face checkpoints (hf_quant_config.json); BaseQuantizeConfig of AutoGPTQ
 // (quantize_config.json); AutoAWQ before it wrote config.json (quant_config.json, with AWQ's own spellings of keys).

@@ -1,4 +1,4 @@
-// AMD's Quark. A matrix [out, in] has these parts:
+// Reads AMD's Quark. A matrix [out, in] has these parts:
 //
 //   fp8            weight f8 [out, in]; weight_scale, one number or one for each row
 //   fp4            weight u8 [out, in / 2], two f4_e2m1 a byte, the even one in the low half; weight_scale u8
@@ -8,7 +8,7 @@
 //
 // value = number * weight_scale, or (code - zero) * weight_scale. The configuration describes the weights of all
 // matrices in global_quant_config, and of some in layer_quant_config, by names and patterns: if the descriptions of
-// integers differ, a matrix needs its name there, because Poise matches no patterns.
+// integers differ, a matrix needs its name there, because Poise does not match patterns.
 //
 // Source: realquantizer.py and pack.py of quark.torch.
 #include <array>
@@ -36,7 +36,7 @@ struct Integers {
   friend auto operator<=>(const Integers&, const Integers&) = default;
 };
 
-// Reads the description of the weights of a layer. Returns std::nullopt for numbers and for codes of other widths.
+// Reads how the weights of a layer are stored. Returns std::nullopt if they are not codes of four bits in groups.
 std::optional<Integers> read_integers(const Value* layer) {
   const auto* keys = layer == nullptr ? nullptr : layer->get_if<Attributes>();
   const auto* weight = get_member<Attributes>(keys, "weight");

@@ -1,7 +1,7 @@
-// Schemes: how quantizing programs store the matrices of a Hugging Face directory, each as several tensors.
+// Describes schemes: how quantizing programs store the matrices of a Hugging Face directory, each as several tensors.
 //
-// A scheme serves all families. It is a file with a row of the table in schemes.cpp. fold() makes one tensor of each
-// matrix, with its logical shape and the same codes, before the family's table is used.
+// A scheme works with all families. It is a file with a row of the table in schemes.cpp. fold() makes one tensor from
+// the parts of each matrix, with its logical shape and the same codes, before the family's table is used.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class QuantizationConfig : public Fields {
  public:
   explicit QuantizationConfig(const Attributes& keys) : Fields(keys, "quantization_config") {}
 
-  // Each throws invalid_file (without path) for a value of another type, number() also for a missing key.
+  // Each throws invalid_file (without path) for a value of another type; number() also does for a missing key.
   std::optional<std::int64_t> optional_number(std::string_view key) const;
   std::int64_t number(std::string_view key) const;
   // Returns true if the key has a value other than null, false or empty.
@@ -57,7 +57,7 @@ class MatrixParts {
   void require_shape(const Tensor& tensor, const Shape& shape) const;
   void require_rank(const Tensor& tensor, std::size_t rank) const;
 
-  // Throws invalid_file (without path) naming matrix and scheme.
+  // Throws invalid_file (without path) with the names of the matrix and the scheme, and the problem.
   [[noreturn]] void fail(std::string_view problem) const;
 
  private:
@@ -66,7 +66,7 @@ class MatrixParts {
   const QuantizationScheme& scheme_;
 };
 
-// The quant_method of AutoRound's directories, which several schemes have.
+// The quant_method of AutoRound's directories, which has several schemes.
 inline constexpr std::string_view kAutoRound = "auto-round";
 
 // The types of words that hold several codes, and the types of scales.
@@ -75,34 +75,34 @@ inline constexpr std::initializer_list<DType> kScaleTypes = {DType::f16, DType::
 
 struct QuantizationScheme {
   std::string_view title;   // for people: "GPTQ"
-  std::string_view method;  // the quant_method of quantization_config
+  std::string_view method;  // the value of quant_method in quantization_config
   // Throws unsupported (without path) for variants that fold() does not know. Null: there are none.
   void (*require_known)(const QuantizationConfig& config) = nullptr;
 
-  // The suffix of a tensor that every matrix of the scheme has, and no other matrix.
+  // The suffix of a tensor that every matrix of the scheme has, and that no other matrix has.
   std::string_view marker;
-  std::span<const std::string_view> parts;          // suffixes of the other tensors that fold() takes
-  std::span<const std::string_view> left_out = {};  // suffixes of tensors that do not concern weights
-  std::string_view folded = ".weight";              // suffix of the folded tensor
+  std::span<const std::string_view> parts;  // suffixes of the other tensors that fold() reads
+  std::span<const std::string_view> left_out =
+      {};                               // suffixes of tensors that are dropped, because they do not concern weights
+  std::string_view folded = ".weight";  // suffix of the folded tensor
   // Returns true if a matrix with the marker belongs to the scheme. Null: all do.
   bool (*holds)(const MatrixParts& matrix) = nullptr;
   // A matrix "X.weight" of one of these types has codes, which mean numbers only together with the other parts of X.
   std::span<const DType> code_types = {};
-  // Returns warnings about contradictions between these matrices of the scheme and the configuration. Null: there are
-  // none.
+  // Returns warnings if these matrices of the scheme contradict the configuration. Null: they cannot.
   std::vector<std::string> (*doubts)(const Model& model, const QuantizationConfig& config,
                                      std::span<const std::string> matrices) = nullptr;
   // Returns the matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path).
   Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config);
 
-  // Undoes fold(): returns the parts of a folded matrix, with their whole names; empty for a tensor that fold() does
-  // not make. Null: matrices stay folded, and the folded model has no quantization_config.
+  // Undoes fold(): returns the parts of a folded matrix, with their full names; empty if the tensor is not one that
+  // fold() makes. Null: matrices stay folded, and the folded model has no quantization_config.
   std::vector<Tensor> (*unfold)(const Tensor& matrix) = nullptr;
-  // Returns the quantization_config that directories usually have. Set with `unfold`.
+  // Returns the quantization_config that directories of this scheme usually have. Set if `unfold` is set.
   Attributes (*usual_config)() = nullptr;
 };
 
-// Holds the quantization_config of a model.
+// Names the quantization_config of a model.
 struct FoundQuantization {
   std::string_view key;
   std::string method;
@@ -111,7 +111,7 @@ struct FoundQuantization {
 // Returns std::nullopt for a model that is not quantized.
 std::optional<FoundQuantization> find_quantization(const Attributes& config_json);
 
-// Returns true if the table has schemes of that quant_method.
+// Returns true if the table has a scheme with that quant_method.
 bool is_known_method(std::string_view method);
 
 // Folds the matrices of a model whose config.json names a scheme of the table, and removes quantization_config unless

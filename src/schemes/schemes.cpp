@@ -60,7 +60,7 @@ std::vector<const QuantizationScheme*> find_schemes(std::string_view method) {
   return found;
 }
 
-// Throws unsupported for variants that these schemes do not read.
+// Throws unsupported for variants that none of these schemes reads.
 void require_all_known(std::span<const QuantizationScheme* const> schemes, const QuantizationConfig& config) {
   for (const QuantizationScheme* scheme : schemes) {
     if (scheme->require_known != nullptr) scheme->require_known(config);
@@ -146,7 +146,7 @@ class Folding {
     std::ranges::for_each(scheme.parts, claim);
   }
 
-  // Returns true for a tensor that does not concern weights, and records it. It need not belong to a matrix:
+  // Returns true for a tensor that does not concern weights, and records it. Such a tensor may belong to no matrix:
   // self_attn.k_scale scales the cache of keys and values.
   bool leaves_out(const Tensor& tensor) {
     const bool is_left_out = !matrices_.empty() && std::ranges::any_of(schemes_, [&](const QuantizationScheme* scheme) {
@@ -163,13 +163,13 @@ class Folding {
       Tensor tensor = matrix.scheme->fold(parts, config_);
       tensor.name = matrix.name + std::string(matrix.scheme->folded);
       if (result.find(tensor.name) != nullptr)
-        parts.fail(fmt::format(
-            "its parts make {}, and the model has a tensor of that name already: remove one of the two", tensor.name));
+        parts.fail(fmt::format("its parts make the tensor {}, which the model already has: remove one of the two",
+                               tensor.name));
       result.add(std::move(tensor));
     });
   }
 
-  // Reports a fault for a tensor that belongs to no matrix if it looks like a part of one.
+  // Reports a fault if a tensor looks like a part of a matrix, but the matrix is incomplete.
   void require_whole(const Tensor& tensor) {
     const QuantizationScheme* first = nullptr;
     std::string_view name;
@@ -216,7 +216,7 @@ class Folding {
 
   void throw_faults() const {
     if (faults_.empty()) return;
-    require_all_known(schemes_, config_);  // first, since parts of an unknown variant may look like faulty ones
+    require_all_known(schemes_, config_);  // first, since the parts of an unknown variant may look faulty
     if (faults_.size() == 1) throw Error(ErrorKind::invalid_file, faults_.front());
     throw Error(ErrorKind::invalid_file,
                 fmt::format("{}{} faults:\n  {}", faults_.size(), faults_.size() == kMostFaults ? " or more" : "",
@@ -227,7 +227,7 @@ class Folding {
   QuantizationConfig config_;
   std::vector<const QuantizationScheme*> schemes_;
   std::vector<Matrix> matrices_;
-  std::map<std::string_view, std::size_t> of_tensor_;  // the index of the matrix, by the name of a part
+  std::map<std::string_view, std::size_t> of_tensor_;  // maps the name of a part to the index of its matrix
   std::set<std::size_t> made_;
   std::vector<std::string> faults_;
   std::vector<std::string> left_out_;
@@ -266,7 +266,7 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
     const auto* mlx = config_json.get_if<Attributes>(kMlxKey);
     if (name == nullptr && row.method.empty() && mlx != nullptr && !mlx->empty()) continue;
     std::string method = name != nullptr ? *name : std::string(row.method);
-    if (method == "intel/auto-round") method = kAutoRound;  // as it was named before 2025
+    if (method == "intel/auto-round") method = kAutoRound;  // its name before 2025
     return FoundQuantization{row.key, std::move(method), object};
   }
   return std::nullopt;

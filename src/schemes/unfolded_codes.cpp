@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-// Names the parts in which programs store a matrix: codes and scales.
+// Names two parts in which programs store a matrix: codes and scales.
 struct PartNames {
   std::string_view codes;
   std::string_view scales;
@@ -82,7 +82,7 @@ NearbyScales::NearbyScales(const Model& model) {
     const std::string last = to_lower_ascii(name.substr(module.empty() ? 0 : module.size() + 1));
     if (last.find("scale") == std::string::npos) continue;
     std::vector<const Tensor*>& scales = scales_[module];
-    if (scales.size() < 2) scales.push_back(&tensor);  // two, because one may be the tensor that find() gets
+    if (scales.size() < 2) scales.push_back(&tensor);  // two, because one may be the argument of find()
   }
 }
 

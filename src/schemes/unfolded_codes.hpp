@@ -1,4 +1,4 @@
-// Codes that no scheme has folded. The scales next to them show that they are not ordinary numbers.
+// Finds codes that no scheme has folded: the scales next to them show that they are not ordinary numbers.
 #pragma once
 
 #include <optional>

@@ -42,7 +42,7 @@ bool is_code(float number, unsigned bits) {
   return number >= 0 && number < static_cast<float>(1U << bits) && number == std::floor(number);
 }
 
-// Returns true for zero points that may be codes: integers, and float16 numbers that all are codes.
+// Returns true if the zero points may be codes: they are integers, or float16 numbers that are all codes.
 bool may_be_codes(const Part& zeros, unsigned bits) {
   constexpr std::uint64_t kMost = 32 << 10;
   if (is_integer(zeros.dtype)) return true;
@@ -59,7 +59,7 @@ bool may_be_codes(const Part& zeros, unsigned bits) {
   return true;
 }
 
-// Packs zero points [rows, groups] as codes: neighbours in a column share a word.
+// Packs zero points [rows, groups] as codes: neighbours along a column share a word.
 class ZeroWords final : public Blob {
  public:
   ZeroWords(const Tensor& tensor, unsigned bits, std::uint64_t groups)
@@ -91,7 +91,7 @@ class ZeroWords final : public Blob {
     for (const float number : numbers) {
       if (!is_code(number, bits_)) {
         throw Error(ErrorKind::unsupported,
-                    fmt::format("tensor {}: the zero point {} is not a code of {} bits, which compressed-tensors has",
+                    fmt::format("tensor {}: the zero point {} is not a code of {} bits, as compressed-tensors requires",
                                 name_, number, bits_))
             .with({.kind = Remedy::Kind::dtype, .value = "f16"});
       }
@@ -110,7 +110,7 @@ class ZeroWords final : public Blob {
 
 // Returns why the codes of a tensor become float32 numbers; empty if compressed-tensors' parts can hold them.
 std::string_view explain_float_fallback(const Tensor& tensor, std::string_view embedding) {
-  if (tensor.name == embedding) return "an embedding has no codes there";
+  if (tensor.name == embedding) return "compressed-tensors has no codes for embeddings";
   const GroupScheme* scheme = get_group_scheme(tensor.layout);
   if (scheme == nullptr) return "a type of its parts is not known";
   check_parts(tensor);

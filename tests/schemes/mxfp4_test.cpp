@@ -154,7 +154,7 @@ TEST(Mxfp4, KeepDoesNotChangeParts) {
     const Error error = error_of([&] { keep("safetensors", pattern); });
     EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
     EXPECT_THAT(error.message(),
-                HasSubstr("matches parts of quantized matrices alone, such as x_blocks, and safetensors "
+                HasSubstr("matches only parts of quantized matrices, such as x_blocks, and safetensors "
                           "files hold these matrices by their parts"));
     EXPECT_EQ(error.remedies().size(), 1U);
   }

@@ -12,11 +12,10 @@ FilePlan plan(const Model& model, const WriteOptions& options);
 void write(const Model& model, Output& output, const WriteOptions& options);
 std::vector<std::string> list_losses(const Model& model, const WriteOptions& options);
 
-// A file of torch.save() from before version 1.6 (or with _use_new_zipfile_serialization=False):
+// The older format of torch.save(), before version 1.6 (or with _use_new_zipfile_serialization=False):
 //
-//   five pickles     a magic number; 1001, the version; sizes of the machine's types; the objects, in which storages
-//   are
-//                    persistent objects; a list of the storages' keys
+//   five pickles     a magic number; 1001, the version; sizes of the machine's types; the objects, in which
+//                    storages are persistent objects; a list of the storages' keys
 //   for each key     i64 count of elements, then their bytes
 
 // Returns true if the first bytes of a file are those of the magic number, in a pickle of any protocol.

@@ -43,7 +43,7 @@ void visit_changes(std::span<const std::byte> bytes, std::size_t word, const Use
   }
 }
 
-// Holds the base's bytes xor the tuned ones of a range.
+// Computes the xor of the base's and the tuned model's bytes in a range.
 class XorPiece {
  public:
   std::span<const std::byte> read(const PartPair& pair, std::uint64_t first, std::uint64_t count) {
@@ -66,8 +66,8 @@ class XorPiece {
   std::vector<std::byte> base_;
 };
 
-// Copies the part of `plane`, which begins at `at` of some bytes, that falls into `out`, which begins at `offset` of
-// them. make(i) returns the i-th byte of the plane.
+// Copies the bytes that a plane and `out` have in common. The plane is bytes [at, at + length) of a part, and `out`
+// begins at byte `offset` of it. make(i) returns byte i of the plane.
 template <typename Make>
 void copy_overlap(std::uint64_t at, std::uint64_t length, std::uint64_t offset, std::span<std::byte> out,
                   const Make& make) {
@@ -127,7 +127,7 @@ class XorBlob final : public Blob {
   bool is_shuffled_;
 };
 
-// Appends planes of changed elements: gaps, then the bytes of their changes.
+// Collects the planes of changed elements: their gaps, then the bytes of their changes.
 class SparsePlanes {
  public:
   explicit SparsePlanes(std::size_t word) : planes_(2 + word) {}

@@ -1,4 +1,4 @@
-// Parts of a delta: how the bytes of a part differ from those of the base, as bytes of their own.
+// Makes and applies the parts of a delta. They describe how the bytes of a part differ from those of the base.
 //
 // An element is `word` bytes of a part (1, 2, 4, 8 or 16): a number, or a byte of codes. Blocks have 2^16 elements and
 // groups 2^22; the last ones may be shorter.
@@ -35,14 +35,14 @@ inline constexpr std::uint64_t kDeltaGroup = std::uint64_t{1} << 22;
 // Describes how a part's change is stored.
 struct DeltaForm {
   bool is_sparse = false;
-  bool is_shuffled = false;  // of xor
+  bool is_shuffled = false;  // if it is xor
   std::size_t word = 1;
 
   friend bool operator==(const DeltaForm&, const DeltaForm&) = default;
 };
 
-// Returns fields of a delta for people: its base's hash, and numbers of tensors that it changes, has whole and removes.
-// Empty for other models.
+// Returns fields that describe a delta: the hash of its base, and how many tensors it changes, stores whole and
+// removes. Empty for other models.
 Attributes summarize_delta(const Model& delta);
 
 bool is_delta_word(std::uint64_t word);
@@ -50,7 +50,7 @@ bool is_delta_word(std::uint64_t word);
 // Returns the size of a part's elements in a delta.
 std::size_t choose_delta_word(const Part& part);
 
-// Holds the parts of a tensor that both models have, with equal sizes.
+// Holds a part that both models have, with equal sizes.
 struct PartPair {
   std::string tensor;
   BlobPtr base;
@@ -59,20 +59,20 @@ struct PartPair {
 };
 
 struct PartChange {
-  std::uint64_t changed = 0;          // elements; 0: the parts are equal
-  DeltaForm form = {};                // the smallest of a sample
-  std::vector<std::uint32_t> counts;  // of changed elements, by block
+  std::uint64_t changed = 0;          // the number of changed elements; 0: the parts are equal
+  DeltaForm form = {};                // the form that is the smallest for a sample
+  std::vector<std::uint32_t> counts;  // the number of changed elements in each block
 };
 
 // Compares parts on all processors, in pieces. Throws what reading them throws, and cancelled.
 std::vector<PartChange> compare_parts(std::span<const PartPair> pairs, Meter& meter);
 
-// Returns the bytes that a delta has for the change, computed when they are read. Reading throws io if the inputs
-// change.
+// Returns the bytes that a delta stores for the change, computed when they are read. Reading throws io if the inputs
+// have changed.
 BlobPtr make_delta_blob(const PartPair& pair, const PartChange& change);
 
-// Returns the tuned part's bytes, computed when they are read. Throws invalid_file (without path), with `where`, when
-// the delta's size or counts do not fit; reading throws it for gaps that do not fit. Requires: is_delta_word().
+// Returns the tuned part's bytes, computed when they are read. Throws invalid_file (without path, naming `where`) if
+// the delta's size or counts do not fit; reading does so if gaps do not fit. Requires: is_delta_word().
 BlobPtr apply_delta_blob(const std::string& where, BlobPtr base, BlobPtr delta, const DeltaForm& form);
 
 }  // namespace poise

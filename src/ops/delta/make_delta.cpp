@@ -52,7 +52,7 @@ bool have_same_layout(const Tensor& a, const Tensor& b) {
   return left->get() == right->get() && left->ranged() == right->ranged();
 }
 
-// Returns true if the tensors differ in nothing but the bytes of their parts.
+// Returns true if the tensors differ only in the bytes of their parts.
 bool have_same_form(const Tensor& a, const Tensor& b) {
   const auto is_like = [](const Part& part, const Part& other) {
     return part.role == other.role && part.dtype == other.dtype && part.type_name() == other.type_name() &&
@@ -128,7 +128,7 @@ class DeltaMaker {
   }
 
   void add_tensors() {
-    std::size_t next = 0;  // in pairs_
+    std::size_t next = 0;  // an index in pairs_
     for (const Tensor& tensor : tuned_.tensors()) {
       const Tensor* const own = base_.find(tensor.name);
       if (own == nullptr || !have_same_form(*own, tensor)) {
@@ -189,7 +189,7 @@ class DeltaMaker {
     delta_.add(std::move(stored));
   }
 
-  // Stores the hash of the base, and what differs outside of the tensors.
+  // Stores the hash of the base, and the differences outside of the tensors.
   void add_header() {
     Attributes header{{"version", std::uint64_t{1}}, {"base", report_.base}};
     if (!report_.removed.empty()) {
@@ -211,7 +211,7 @@ class DeltaMaker {
     delta_.attributes.set(std::string(kDeltaKey), std::move(header));
   }
 
-  // Stores the order of the tensors, as their places in the sorted list of names, unless it is that list's.
+  // Stores the order of the tensors, unless they are sorted by name: their indices in the sorted list of names.
   void add_order(Attributes& header) const {
     std::vector<std::string_view> names;
     for (const Tensor& tensor : tuned_.tensors()) names.push_back(tensor.name);
@@ -224,7 +224,8 @@ class DeltaMaker {
     header.set("order", std::move(order));
   }
 
-  // Stores card, configuration and vocabulary as the texts of zTensor's attributes; null: the base's is removed.
+  // Stores changes of card, configuration and vocabulary, as the texts of zTensor's attributes; null removes that of
+  // the base.
   void add_metadata(Attributes& header) {
     const Attributes before = make_metadata_attributes(base_);
     const Attributes after = make_metadata_attributes(tuned_);

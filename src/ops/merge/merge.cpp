@@ -13,11 +13,11 @@
 namespace poise {
 namespace {
 
-// Takes the recipe's type if no option asks for one.
+// Uses the recipe's type if no option asks for another one.
 ConvertOptions complete_options(const MergeRecipe& recipe, ConvertOptions options) {
   const auto refuse = [](std::string_view option) {
     throw Error(ErrorKind::bad_argument,
-                fmt::format("{}: a merge does not take it; convert its result, or an input, with it", option));
+                fmt::format("{}: merges do not support this option; convert the result, or an input, with it", option));
   };
   if (!options.lora.empty()) refuse("lora");
   if (!options.vocab.empty()) refuse("vocab");

@@ -46,12 +46,13 @@ bool has_gradient(const MergeRecipe& recipe) {
 // Describes where a tensor of the result belongs: the slice, its position there, and its layer if it has one.
 struct Place {
   const MergeSlice* slice;
-  double position = 0;            // of the layer in the slice, from 0 to 1
+  double position = 0;            // the place of the layer in the slice, from 0 to 1
   std::uint64_t layer = 0;        // counted from the first layer of the slice
-  std::optional<LayerName> name;  // in the reference
+  std::optional<LayerName> name;  // its name in the reference model
 };
 
-// Returns the place of a layer among `count`, from 0 for the first to 1 for the last; 1 for the only one, and beyond.
+// Returns the place of a layer among `count` layers: 0 for the first, 1 for the last; 1 for a single layer, and for
+// layers beyond.
 double find_position(std::uint64_t layer, std::uint64_t count) {
   return count <= 1 ? 1 : std::min(1.0, static_cast<double>(layer) / static_cast<double>(count - 1));
 }
@@ -85,7 +86,7 @@ class ModelMerge {
   }
 
  private:
-  // Opening the models.
+  // These functions open the models.
 
   bool find_ranges() const {
     std::size_t with = 0;
@@ -120,7 +121,7 @@ class ModelMerge {
     reference_ = recipe_.base.empty() ? &get_model(recipe_.slices.front().sources.front()) : &*models_.at(recipe_.base);
   }
 
-  // Gives models with tied embeddings an output matrix of their own if another model has one.
+  // Adds an output matrix to models with tied embeddings, if another model has one.
   void store_outputs() {
     const auto has_output = [](const auto& entry) {
       const Family& family = find_family_or_llama(*entry.second);
@@ -163,7 +164,7 @@ class ModelMerge {
     }
   }
 
-  // Merging the tensors.
+  // These functions merge the tensors.
 
   void add_tensors() {
     bool has_layers = false;
@@ -188,7 +189,7 @@ class ModelMerge {
     add(tensor.name, tensor.name, {&slice, is_last ? 1.0 : 0.0, 0, std::nullopt});
   }
 
-  // Returns the layer of the reference that a layer of the slice is described by.
+  // Returns the layer of the reference model whose configuration describes a layer of the slice.
   std::uint64_t find_reference_layer(const MergeSlice& slice, std::uint64_t layer) const {
     const auto own =
         std::ranges::find_if(slice.sources, [&](const auto& source) { return &get_model(source) == reference_; });
@@ -222,7 +223,7 @@ class ModelMerge {
     }
   }
 
-  // Returns the tensor that takes part for a source; null, with a fault, if its model lacks it.
+  // Returns the tensor of a source that is merged. If its model lacks the tensor, adds a fault and returns null.
   const Tensor* find(const Model& model, const std::string& name) {
     const Tensor* tensor = model.find(name);
     if (tensor == nullptr)
@@ -243,7 +244,7 @@ class ModelMerge {
                                    place.name->rest));
   }
 
-  // Adds a tensor of the result. `described`: its name in the reference.
+  // Adds a tensor of the result. `described` is its name in the reference model.
   void add(std::string name, const std::string& described, const Place& place) {
     const std::vector<const MergeSource*> sources = list_inputs(recipe_, *place.slice, method_);
     std::vector<const Tensor*> inputs;
@@ -286,7 +287,7 @@ class ModelMerge {
     return own == sources.end() ? find(*reference_, described) : find_for(*own, described, place);
   }
 
-  // Returns true if the inputs can be merged to the tensor; else adds faults. `sources`: of the inputs.
+  // Returns true if the inputs can be merged to the tensor; else adds faults. `sources` has the source of each input.
   bool check_inputs_fit(const std::string& name, const Tensor& own, const std::vector<const Tensor*>& inputs,
                         const std::vector<const MergeSource*>& sources) {
     bool fits = true;
@@ -306,7 +307,7 @@ class ModelMerge {
     return fits;
   }
 
-  // Making the header.
+  // These functions make the header.
 
   void count_layers() {
     LayerCut cut{*list_, kept_};
@@ -347,7 +348,8 @@ class ModelMerge {
     }
   }
 
-  // Returns false for a model that gives the configuration alone, and for those of inner slices.
+  // Returns true if all layers of the model may be merged: false for a model that has only the configuration, and for
+  // models of inner slices.
   bool takes_all(const Model& model) const {
     const auto is_it = [&](const MergeSource& source) { return &get_model(source) == &model; };
     return std::ranges::any_of(recipe_.slices.front().sources, is_it) &&
@@ -361,8 +363,8 @@ class ModelMerge {
   std::map<fs::path, ModelPtr> models_;  // by the recipe's paths
   const Model* reference_ = nullptr;     // its names, order, configuration and vocabulary are those of the result
   std::map<const Model*, LayerList> lists_;
-  const LayerList* list_ = nullptr;  // of the reference; null: layers do not matter
-  std::vector<std::uint64_t> kept_;  // for each layer of the result, the reference's that describes it
+  const LayerList* list_ = nullptr;  // the layers of the reference; null: layers do not matter
+  std::vector<std::uint64_t> kept_;  // for each layer of the result, the layer of the reference that describes it
 
   Model made_;
   MergedTypes types_;

@@ -1,4 +1,5 @@
-// The table of methods, and the formulas of those whose result is a sum. docs/merging.md has them with their sources.
+// Has the table of methods, and the formulas of methods whose result is a sum. docs/merging.md has them with their
+// sources.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,7 +25,8 @@ constexpr double kAny = 1e6;  // a magnitude that no useful weight has
 constexpr MergeParameter kWeight = {"weight", Kind::number, 1, -kAny, kAny, true};
 constexpr MergeParameter kDensity = {"density", Kind::number, 1, 0, 1, true};
 constexpr MergeParameter kLambda = {"lambda", Kind::number, 1, -kAny, kAny};
-constexpr MergeParameter kInt8Mask = {"int8_mask", Kind::flag, 0, 0, 1};  // mergekit's way to save memory: no effect
+constexpr MergeParameter kInt8Mask = {"int8_mask", Kind::flag, 0, 0,
+                                      1};  // saves memory in mergekit; has no effect here
 
 constexpr MergeParameter make_normalize_parameter(double usual) { return {"normalize", Kind::flag, usual, 0, 1}; }
 constexpr MergeParameter kRescale = {"rescale", Kind::flag, 1, 0, 1};
@@ -57,14 +59,15 @@ std::vector<double> get_weights(const ParameterValues& values) {
   return weights;
 }
 
-// Returns w_i, or w_i / sum(w).
+// Returns w_i, or w_i / sum(w) if the weights are normalized.
 std::vector<double> compute_linear_shares(const ParameterValues& values, const InnerProducts*) {
   std::vector<double> weights = get_weights(values);
   if (values.get("normalize") == 0) return weights;
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (std::abs(sum) < kNoDivisor)
-    throw Error(ErrorKind::bad_argument,
-                "the weights of linear add up to 0, and cannot be normalized; other weights, or normalize: false");
+    throw Error(
+        ErrorKind::bad_argument,
+        "the weights of linear add up to 0, so they cannot be normalized: change the weights, or set normalize: false");
   for (double& weight : weights) weight /= sum;
   return weights;
 }
@@ -79,7 +82,7 @@ std::vector<double> compute_task_shares(const ParameterValues& values, const Inn
 
 std::vector<double> compute_scale(const ParameterValues& values, const InnerProducts*) { return {values.get("scale")}; }
 
-// Returns sin((1 - t) o) / sin(o) and sin(t o) / sin(o), with o the angle.
+// Returns sin((1 - t) a) / sin(a) and sin(t a) / sin(a), where a is the angle.
 std::vector<double> compute_arc_shares(double cosine, double t) {
   const double angle = std::acos(cosine);
   return {std::sin((1 - t) * angle) / std::sin(angle), std::sin(t * angle) / std::sin(angle)};
@@ -136,8 +139,8 @@ std::vector<double> compute_stock_shares(const ParameterValues&, const InnerProd
   return std::vector<double>(count, cosine / divisor);
 }
 
-// Computes the Karcher mean of the inputs' directions on the unit sphere. It stays a sum of the inputs, so that inner
-// products of these suffice: `mean` has the shares of the unit vectors.
+// Computes the Karcher mean of the inputs' directions on the unit sphere. The mean is always a sum of unit vectors,
+// whose factors are in `mean`, so that inner products of the inputs suffice.
 class KarcherMean {
  public:
   KarcherMean(const InnerProducts& products, double tolerance) : tolerance_(tolerance) {
@@ -206,7 +209,7 @@ class KarcherMean {
 
   double tolerance_;
   double scale_ = 0;               // the mean norm of all inputs
-  std::vector<std::size_t> used_;  // inputs with a direction
+  std::vector<std::size_t> used_;  // inputs that are not 0
   std::vector<std::vector<double>> cosines_;
 };
 

@@ -1,7 +1,7 @@
-// The parts of a merge: the numbers of its inputs, its methods and their parameters, the settings of a recipe, and the
-// model that it makes. methods.cpp has the table of methods.
+// Declares the parts of a merge: the numbers of its inputs, methods and their parameters, the settings of a recipe, and
+// the merged model. methods.cpp has the table of methods.
 //
-// A method is one of two kinds. The result of the first is a sum of its inputs, each times a share, which may follow
+// There are two kinds of methods. The first computes a sum of the inputs, each multiplied by a share, which may follow
 // from their inner products. The second changes each model's differences from the base before it adds them.
 #pragma once
 
@@ -31,7 +31,7 @@
 
 namespace poise {
 
-// Holds tensors of one shape as float32 numbers. With a base, each counts by its differences from that.
+// Holds tensors of one shape as float32 numbers. With a base, the numbers are differences from it.
 class MergeInputs {
  public:
   // Requires: floating-point elements, and equal shapes.
@@ -42,11 +42,11 @@ class MergeInputs {
   std::uint64_t row_elements() const { return row_elements_; }  // the size of the last axis
   bool has_base() const { return base_ != nullptr; }
   bool seekable() const { return seekable_; }
-  std::vector<Part> parts() const;  // of all tensors
+  std::vector<Part> parts() const;  // the parts of all tensors
 
   // Requires: has_base().
   void read_base(std::uint64_t first, std::span<float> out) const;
-  // Reads the numbers of the i-th tensor, less those of `base`, which read_base() gives; empty: there is no base.
+  // Reads the numbers of the i-th tensor, minus `base`, which is from read_base(); empty: there is no base.
   void read(std::size_t i, std::uint64_t first, std::span<const float> base, std::span<float> out) const;
 
   static constexpr std::uint64_t kChunk = 1 << 16;  // elements that one thread visits: whole blocks
@@ -87,7 +87,7 @@ struct MergeParameter {
 
   std::string_view name;
   Kind kind = Kind::number;
-  double usual = 0;  // without a setting
+  double usual = 0;  // the value without a setting
   double least = 0;
   double most = 0;
   bool of_model = false;      // each model has its own value
@@ -110,7 +110,7 @@ class ParameterValues {
 
   std::span<const MergeParameter> parameters_;
   std::size_t models_;
-  std::vector<double> values_;  // for each parameter, of each model
+  std::vector<double> values_;  // for each parameter, for each model
 };
 
 // Holds the inner products of the inputs, or of their differences from the base, as float64.
@@ -145,7 +145,7 @@ struct PrunedInput {
   const MergeInputs& inputs;
   std::size_t model;
   const ParameterValues& values;
-  std::uint64_t key;  // of random numbers
+  std::uint64_t key;  // the key of its random numbers
 };
 
 enum class Products : std::uint8_t { none, whole, by_rows };
@@ -160,32 +160,34 @@ struct MergeMethod {
   std::size_t least = 1;  // models besides the base; with Base::first, it is one of them
   std::size_t most = SIZE_MAX;
   std::span<const MergeParameter> parameters = {};
-  // Returns why values that are in their ranges do not fit each other; an empty text if they do. Null: they always do.
+  // Returns why values do not fit each other, although each is in its range; an empty text if they fit. Null: they
+  // always fit.
   std::string (*fault)(const ParameterValues& values) = nullptr;
 
-  // Says which inner products shares() gets. Null: none.
+  // Returns which inner products shares() needs. Null: none.
   Products (*products)(const ParameterValues& values) = nullptr;
-  // Returns each input's share of the sum; with a base, of its difference from that. Null: the second kind.
+  // Returns each input's share of the sum; with a base, of its difference from the base. Null: the second kind.
   std::vector<double> (*shares)(const ParameterValues& values, const InnerProducts* products) = nullptr;
 
-  // Returns what prunes an input, which it may read for that; null if nothing is pruned. Null function: nothing is
-  // pruned.
+  // Makes the pruning of an input, which it may read for that; returns null if the input is not pruned. Null function:
+  // inputs are not pruned.
   std::unique_ptr<const Pruning> (*make_pruning)(const PrunedInput& input) = nullptr;
   bool elects_signs = false;
 };
 
 std::span<const MergeMethod> get_merge_methods();
 
-// Returns the method of that name, short or not, in either case. Throws bad_argument listing the names.
+// Returns the method with that name, in its short or long form, in upper or lower case. Throws bad_argument listing the
+// names.
 const MergeMethod& find_merge_method(std::string_view name);
 
 // Describes the merge of one tensor.
 struct TensorMerge {
   std::string name;
-  std::vector<Tensor> inputs;       // of equal shapes, with floating-point elements
-  std::optional<Tensor> base;       // the same
-  ParameterValues values;           // checked
-  std::vector<std::uint64_t> keys;  // of random numbers, one for each input
+  std::vector<Tensor> inputs;       // equal shapes, with floating-point elements
+  std::optional<Tensor> base;       // same shape, with floating-point elements
+  ParameterValues values;           // has been checked
+  std::vector<std::uint64_t> keys;  // the key of the random numbers of each input
 };
 
 // Returns float32 numbers, computed when they are read. Reading throws unsupported, naming the tensor, for a number
@@ -219,14 +221,15 @@ void check_recipe(const MergeRecipe& recipe, const MergeMethod& method);
 std::vector<const MergeSource*> list_inputs(const MergeRecipe& recipe, const MergeSlice& slice,
                                             const MergeMethod& method);
 
-// Returns the values for a tensor. `position`: of its layer in the slice, from 0 to 1. Requires: check_recipe().
+// Returns the values for a tensor. `position` is the place of its layer in the slice, from 0 to 1. Requires:
+// check_recipe().
 ParameterValues resolve_settings(const MergeRecipe& recipe, const MergeMethod& method, const MergeSlice& slice,
                                  std::string_view tensor, double position);
 
 struct MergedModels {
-  MergedModel merged;  // the types are those of the base's tensors, else of the first source's
+  MergedModel merged;  // its types are those of the base's tensors, or else of the first source's
   std::vector<std::shared_ptr<const Model>> inputs;
-  std::unordered_set<const Tensor*> used;  // of the inputs
+  std::unordered_set<const Tensor*> used;  // tensors of the inputs that are merged
 };
 
 // Reads headers alone, and with tied embeddings what resolve_tied_output() reads. Throws what merge() throws.

@@ -1,4 +1,4 @@
-// Prunings of TIES, DARE and DELLA. docs/merging.md has the formulas with their sources.
+// Prunes differences as TIES, DARE and DELLA do. docs/merging.md has the formulas with their sources.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -16,7 +16,7 @@ namespace {
 std::uint32_t get_magnitude_bits(float number) { return std::bit_cast<std::uint32_t>(number) & 0x7fffffffU; }
 
 // Finds the magnitude of the k-th largest of an input's differences. It compares magnitudes by their bits as float32,
-// which have the same order. Each of two passes counts the values of half of the bits.
+// which have the same order. Two passes each count the values of one half of the bits.
 class Selection {
  public:
   Selection(const MergeInputs& inputs, std::size_t model, std::uint64_t count) : inputs_(inputs), model_(model) {
@@ -30,8 +30,8 @@ class Selection {
 
   std::uint32_t magnitude() const { return magnitude_; }
 
-  // Returns the last element of that magnitude that is among the k largest: of equal ones, the first ones count as
-  // larger.
+  // Returns the last element with that magnitude that is among the k largest; of equal magnitudes, earlier elements
+  // count as larger.
   std::uint64_t find_last() const {
     if (wanted_ == equal_) return inputs_.elements();
     std::vector<std::uint32_t> chunks(
@@ -47,7 +47,7 @@ class Selection {
       left -= count;
       first += MergeInputs::kChunk;
     }
-    std::vector<std::uint64_t> found;  // in the chunk, in order: one thread visits it
+    std::vector<std::uint64_t> found;  // the elements of the chunk, in order, because one thread visits it
     visit([&](Counts&, std::uint64_t begin, std::span<const float> differences) {
       if (begin < first || begin >= first + MergeInputs::kChunk) return;
       for (std::size_t i = 0; i < differences.size(); ++i) {
@@ -79,7 +79,7 @@ class Selection {
     });
   }
 
-  // Counts the values that value_of() returns with true.
+  // Counts how often value_of() returns each value, if it returns true with it.
   template <typename ValueOf>
   Counts count_values(const ValueOf& value_of) const {
     oneapi::tbb::enumerable_thread_specific<Counts> locals([] { return Counts(kLow + 1); });
@@ -104,7 +104,7 @@ class Selection {
   const MergeInputs& inputs_;
   std::size_t model_;
   std::uint32_t magnitude_ = 0;
-  std::uint64_t equal_ = 0;   // the differences of that magnitude
+  std::uint64_t equal_ = 0;   // the number of differences with that magnitude
   std::uint64_t wanted_ = 0;  // how many of these stay
 };
 
@@ -121,7 +121,7 @@ class KeepLargest final : public Pruning {
 
  private:
   std::uint32_t magnitude_;
-  std::uint64_t last_;  // the last element of that magnitude that stays
+  std::uint64_t last_;  // the last element with that magnitude that stays
 };
 
 class DropAtRandom final : public Pruning {

@@ -38,7 +38,7 @@ std::string describe_node(const YamlNode& node) {
   return fmt::format("\"{}\"", shorten(node.text, kShownText));
 }
 
-// Reads one document. Errors name file, line and key.
+// Reads one YAML document. Errors name file, line and key.
 class RecipeReader {
  public:
   explicit RecipeReader(std::string path) : path_(std::move(path)) {}

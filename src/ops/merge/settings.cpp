@@ -29,7 +29,7 @@ std::string describe_range(const MergeParameter& parameter) {
   return fmt::format("{} from {} to {}", is_count ? "a whole number" : "a number", parameter.least, parameter.most);
 }
 
-// Throws for a number that the parameter does not take.
+// Throws bad_argument for a number that the parameter does not allow.
 void check_setting(const MergeRecipe& recipe, const MergeParameter& parameter, const MergeSetting& setting) {
   for (const MergeSetting::Case& row : setting.cases) {
     if (row.numbers.empty()) refuse_recipe(recipe, fmt::format("parameter {}: the gradient is empty", parameter.name));
@@ -61,7 +61,7 @@ void check_number_of_models(const MergeRecipe& recipe, const MergeMethod& method
                                     method.base == MergeMethod::Base::required ? " besides the base" : "", count));
 }
 
-// Returns the number for a tensor; std::nullopt if no filter fits.
+// Returns the value of a setting for a tensor; std::nullopt if no filter matches.
 std::optional<double> evaluate(const MergeSetting& setting, std::string_view tensor, double position) {
   for (const MergeSetting::Case& row : setting.cases) {
     const bool fits = row.filter.empty() || row.filter == "*" || tensor.find(row.filter) != std::string_view::npos;

@@ -1,5 +1,5 @@
-// Sums of tensors, each times a share. Shares that follow from inner products take a pass over the inputs before the
-// first number is computed.
+// Computes sums of tensors, each multiplied by a share. If shares follow from inner products, a pass over the inputs
+// comes before the first number.
 #include <cmath>
 #include <utility>
 
@@ -16,7 +16,7 @@ namespace {
 // Holds shares of the inputs: one for all elements, or for each row.
 struct Shares {
   std::vector<float> numbers;  // [rows, inputs]
-  std::uint64_t row_elements;  // the elements of a row, which have the same shares
+  std::uint64_t row_elements;  // the elements of a row, which share a share
 
   const float* get_row(std::uint64_t row, std::size_t count) const {
     return numbers.data() + static_cast<std::size_t>(row) * count;
@@ -93,7 +93,7 @@ class SumBlob final : public FloatBlob {
     return made;
   }
 
-  // Reads all inputs.
+  // Computes the shares from inner products, which reads all inputs.
   Shares find_shares() const {
     const bool by_rows = products_ == Products::by_rows;
     const std::uint64_t unit = by_rows ? inputs_.row_elements() : MergeInputs::kChunk;
@@ -138,7 +138,7 @@ class SumBlob final : public FloatBlob {
   const MergeMethod& method_;
   ParameterValues values_;
   Products products_;
-  std::shared_ptr<const Shares> fixed_;  // null: they follow from inner products
+  std::shared_ptr<const Shares> fixed_;  // null: the shares follow from inner products
   LazyValue<const Shares> kept_;
 };
 

@@ -1,4 +1,4 @@
-// The base plus a weighted sum of the models' differences from it, after a pruning drops some.
+// Computes the base plus a weighted sum of the models' differences from it. A pruning may first drop some differences.
 #include <cmath>
 #include <deque>
 #include <mutex>
@@ -12,7 +12,7 @@ namespace {
 
 using Prunings = std::vector<std::unique_ptr<const Pruning>>;
 
-// Keeps the rows that were computed last: blocks of the result end inside rows. Thread-safe.
+// Keeps the rows that were computed last, because blocks of the result end inside rows. Thread-safe.
 class RowCache {
  public:
   using Row = std::shared_ptr<const std::vector<float>>;
@@ -130,7 +130,7 @@ class TaskBlob final : public FloatBlob {
   ParameterValues values_;
   std::vector<std::uint64_t> keys_;
   std::vector<float> weights_;
-  float sum_ = 0;  // of the weights
+  float sum_ = 0;  // the sum of the weights
   LazyValue<const Prunings> kept_;
   RowCache rows_;
 };

@@ -1,4 +1,4 @@
-// Cast: converts elements to another floating-point type. A sparse tensor that stays sparse has its values cast.
+// The step that casts elements to another floating-point type. A sparse tensor that stays sparse has its values cast.
 #include <algorithm>
 #include <span>
 
@@ -39,7 +39,7 @@ std::unique_ptr<Step> make_cast_step(const Conversion& conversion) {
   });
 }
 
-// Quantize: converts elements to codes; an importance matrix may weigh the errors.
+// The step that quantizes elements. An importance matrix may weigh the errors.
 
 namespace {
 
@@ -86,18 +86,18 @@ class Quantize final : public Step {
         matrix_->find_weights(plan.tensor.name, model_type_, static_cast<std::size_t>(shape.back()), matrices);
     is_used_ = is_used_ || weights != nullptr;
     if (weights == nullptr) {
-      plan.warn("the importance matrix has no weights for it, so it is quantized without");
+      plan.warn("the importance matrix has no weights for it, so it is quantized without weights");
       return weights;
     }
     return replace_zero_matrices(plan, std::move(weights), static_cast<std::size_t>(shape.back()));
   }
 
-  // Replaces weights that are zeros for a whole matrix: no error of it would count, and all codes would be zeros.
-  // Weights so small that their products with squares of numbers underflow count as zeros.
+  // Replaces the weights of a matrix that are all zeros: errors would not count, and all codes would become zeros.
+  // Weights count as zeros if they are so small that products with squares underflow.
   static Importance replace_zero_matrices(TensorPlan& plan, Importance weights, std::size_t columns) {
     const auto has_weight = [](float weight) { return weight > 0x1p-100F; };
     if (std::ranges::none_of(*weights, has_weight)) {
-      plan.warn("the importance matrix has only zeros for it, so it is quantized without");
+      plan.warn("the importance matrix has only zeros for it, so it is quantized without weights");
       return nullptr;
     }
     auto changed = std::make_shared<std::vector<float>>(*weights);
@@ -128,8 +128,8 @@ std::unique_ptr<Step> make_quantize_step(const Conversion& conversion) {
   return std::make_unique<Quantize>(conversion);
 }
 
-// Sparsify: makes dense tensors with enough zeros sparse. Counting zeros needs their bytes: the step marks candidates,
-// and make_sparse() decides.
+// The step that makes dense tensors with enough zeros sparse. Counting zeros needs their bytes: the step marks
+// candidates, and make_sparse() decides.
 
 std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion) {
   const std::optional<Layout> layout = conversion.options.sparse;
@@ -166,8 +166,8 @@ void make_sparse(Transformed& transformed, const ConvertOptions& options) {
   transformed.perhaps_sparse.clear();
 }
 
-// Transpose: blocks are made of rows. A matrix that needs them along its columns is transposed before it becomes
-// blocks, and the blocks are transposed back.
+// The steps that transpose a matrix and its blocks: blocks encode neighbours in a row. A matrix that needs blocks along
+// its columns is transposed before it is quantized, and the blocks are transposed back.
 
 namespace {
 
@@ -198,7 +198,7 @@ std::unique_ptr<Step> make_transpose_back_step(const Conversion&) {
   });
 }
 
-// Fit the layout: makes a tensor dense if the target lacks its layout. MXFP4 keeps its bits in formats with ggml's
+// The step that makes a tensor dense if the target lacks its layout. MXFP4 keeps its bits in formats with ggml's
 // blocks.
 
 std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion) {

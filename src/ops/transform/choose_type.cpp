@@ -1,5 +1,5 @@
-// Choose a type: sets the type of floating-point tensors by dtype, quantize, recipe and keep, and by what the target
-// supports.
+// The step that chooses a type for each floating-point tensor, by dtype, quantize, recipe and keep, and by what the
+// target supports.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -97,7 +97,7 @@ class ChooseType final : public Step {
       const std::string& pattern = options_.keep[i].pattern;
       if (keep_parts_[i].empty()) refuse_pattern("keep", pattern);
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("keep: the pattern \"{}\" matches parts of quantized matrices alone, such as {}, and "
+                  fmt::format("keep: the pattern \"{}\" matches only parts of quantized matrices, such as {}, and "
                               "{} files hold these matrices by their parts: {}",
                               pattern, keep_parts_[i], target_.info.name, kAllAtOnce))
           .with({.kind = Remedy::Kind::dtype, .value = "bf16"});
@@ -105,7 +105,7 @@ class ChooseType final : public Step {
   }
 
  private:
-  // Throws for codes that something next to them scales: as numbers they would be wrong.
+  // Throws unsupported for codes that a tensor next to them scales: as numbers they would be wrong.
   void require_numbers(const Tensor& tensor) const {
     const Tensor* scale = find_scale_of_codes(conversion_.input, tensor);
     if (scale == nullptr) scale = scales_.find(tensor);
@@ -158,7 +158,7 @@ class ChooseType final : public Step {
     auto type = kept ? kept : find_requested_type(plan, row_length);
     if (!type && always_f32 && becomes_dense(tensor) && find_element_type(tensor) != DType::f64) type = StoredType{};
     if (!type) return std::nullopt;
-    // Vectors (norms, mostly) are sensitive and small, so they are not quantized.
+    // Vectors (most are norms) are small and sensitive to errors, so they are not quantized.
     const bool is_small = tensor.shape.size() < 2 || (!type->blocks.empty() && !kept && is_never_blocks(tensor.name));
     if (kept && kept->quantized() && is_small) {
       plan.warn("vectors are not quantized, so it is f32");
@@ -181,13 +181,14 @@ class ChooseType final : public Step {
     }
     if (options_.dtype) return StoredType{*options_.dtype};
     if (const auto own = find_own_type(plan)) return own;
-    // ALT's canonical types have no bf16 (it is an extension, written when asked for by name). f16 has a smaller range.
+    // bf16 is not a canonical type of ALT, which Poise writes only if it is asked for by name. f16 has a smaller range,
+    // so f32 replaces it.
     const bool is_replaced = becomes_dense(tensor) && find_element_type(tensor) == DType::bf16 && !target_.holds_bf16;
     return is_replaced ? std::optional(StoredType{}) : std::nullopt;
   }
 
-  // Returns the type of a matrix before adapters changed it; std::nullopt for others, and where the target cannot hold
-  // that type.
+  // Returns the type that a matrix had before adapters changed it; std::nullopt for other tensors, and if the target
+  // cannot hold that type.
   std::optional<StoredType> find_own_type(TensorPlan& plan) const {
     if (conversion_.merged == nullptr) return std::nullopt;
     const auto own = conversion_.merged->find(plan.tensor.name);
@@ -206,7 +207,7 @@ class ChooseType final : public Step {
     return tensor.layout == Layout::dense || !has_layout_for(target_, tensor);
   }
 
-  // Returns true when it keeps its type although a change was asked for.
+  // Returns true if the tensor keeps its type although another one was asked for.
   static bool keeps_type_against_request(const TensorPlan& plan) {
     if (is_sparse(plan.tensor)) return plan.type && plan.type->quantized();
     const bool is_unknown = plan.tensor.layout == Layout::dense && plan.tensor.require("data").dtype == DType::unknown;
@@ -221,7 +222,7 @@ class ChooseType final : public Step {
   std::optional<BlockRecipe> recipe_;
   std::vector<bool> keep_used_;
   std::vector<std::string> keep_parts_;  // for each pattern the first part of a quantized matrix that it matches
-  bool matches_part_ = false;            // the tensor is such a part
+  bool matches_part_ = false;            // true if the tensor is such a part
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Cut layers: keeps some layers of a model, numbers them from 0, and changes the keys of its configuration that count
-// or list layers.
+// The revision that keeps some layers of a model, numbers them from 0, and changes the keys of the configuration that
+// count or list layers.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -23,16 +23,16 @@
 namespace poise {
 namespace {
 
-// Keys of the configuration.
+// Tables of keys of the configuration.
 
-// Lists of ids, names or numbers, which never have an item for each layer.
+// Keys with lists of ids, names or numbers, which never have an item for each layer.
 constexpr std::array<std::string_view, 6> kOtherLists = {"architectures", "bos_token_id",    "eos_token_id",
                                                          "pad_token_id",  "suppress_tokens", "begin_suppress_tokens"};
-// Lists of the numbers of layers.
+// Keys with lists of layers' numbers.
 constexpr std::array<std::string_view, 9> kNumberLists = {
     "mlp_only_layers",       "moe_layers",         "moe_layer_indices",      "full_attn_idxs", "attn_layer_indices",
     "full_attention_layers", "global_attn_layers", "cross_attention_layers", "dense_layers"};
-// Keys that count layers from the first one.
+// Keys whose values count layers from the first one.
 constexpr std::array<std::string_view, 17> kPositions = {
     "sliding_window_pattern",   "max_window_layers",         "no_rope_layer_interval",
     "decoder_sparse_step",      "first_k_dense_replace",     "moe_layer_freq",
@@ -98,7 +98,7 @@ class LayerKeyCut {
   std::vector<std::string> changed_;
 };
 
-// Changes the names of layers' modules in any value. Lists lose the names of layers that are left out.
+// Renumbers the names of layers' modules in any value. Removes the names of layers that are left out from lists.
 std::optional<Value> rename_modules(const Value& value, const LayerCut& cut) {
   if (const auto* text = value.get_if<std::string>()) {
     const auto split = cut.list.split(*text);
@@ -125,7 +125,7 @@ std::optional<Value> rename_modules(const Value& value, const LayerCut& cut) {
 struct LayerKeys {
   std::string_view key;
   Value (*describe)(const std::vector<LayerPlan>& layers);
-  std::string_view period = {};  // a key whose 1 leaves the decision to the first key; empty: none
+  std::string_view period = {};  // a key that is set to 1, so that `key` decides; empty: none
 };
 
 Value describe_windows(const std::vector<LayerPlan>& layers) {
@@ -164,8 +164,8 @@ Attributes replace_object(Attributes config, const std::string& object, Attribut
   return config;
 }
 
-// Adds keys that describe what each layer computes, if that followed from its place in the model: every second layer of
-// a Gemma 2 has a window. Returns the added keys. Throws unsupported if no key can describe it.
+// If what a layer computes depends on its place in the model (every second layer of a Gemma 2 has a window), adds keys
+// that describe it for each layer. Returns the added keys. Throws unsupported if no key can describe it.
 std::vector<std::string> keep_computation(Model& model, const LayerList& list, const std::vector<LayerPlan>& wanted,
                                           const std::string& path) {
   std::vector<std::string> added;
@@ -186,8 +186,8 @@ std::vector<std::string> keep_computation(Model& model, const LayerList& list, c
     if (*now == wanted) return added;
   }
   throw Error(ErrorKind::unsupported,
-              "layers: what a layer computes depends on its place in the model, and no key of the configuration says "
-              "it for the layers that stay",
+              "layers: what a layer computes depends on its place in the model, and no key of the configuration can "
+              "describe this for the layers that stay",
               path);
 }
 
@@ -207,7 +207,7 @@ void warn_of_positions(Model& model, const LayerCut& cut) {
                             {}});
 }
 
-// Returns the changed keys.
+// Changes the configuration. Returns the changed keys.
 std::vector<std::string> cut_config(Model& model, const LayerCut& cut) {
   const LayerList& list = cut.list;
   const std::string path = model.origin.path.string();
@@ -233,7 +233,7 @@ std::vector<std::string> cut_config(Model& model, const LayerCut& cut) {
   return changed;
 }
 
-// Cuts GGUF's keys for architectures that Poise does not know: numbers of layers, and lists with an item for each
+// Changes GGUF's keys of architectures that Poise does not know: numbers of layers, and lists with an item for each
 // layer.
 std::vector<std::string> cut_attributes(Model& model, const LayerCut& cut) {
   const std::string architecture = fmt::format("{}.", model.card.model_type);
@@ -255,7 +255,7 @@ std::vector<std::string> cut_attributes(Model& model, const LayerCut& cut) {
   return changed;
 }
 
-// Returns "4 to 7, 9".
+// Returns the numbers of the layers that are left out, such as "4 to 7, 9".
 std::string list_left_out(const LayerCut& cut) {
   std::vector<std::string> runs;
   std::uint64_t begin = 0;

@@ -1,4 +1,5 @@
-// Cut the vocabulary: keeps the first rows of the embedding and of the output matrix, and the tokens that have them.
+// The revision that cuts the vocabulary: it keeps the first rows of the embedding and of the output matrix, and their
+// tokens.
 //
 // For a family that Poise knows these are the tensors whose shape in its table has the vocabulary's size. For other
 // models they are the tensors outside the layers whose first dimension is the configuration's vocab_size.
@@ -32,7 +33,7 @@ namespace {
 
 constexpr std::string_view kSize = "vocab_size";  // an option, and a key of the configuration
 constexpr std::string_view kDropRows = "drop_rows";
-constexpr std::size_t kMostSpecial = 8;  // in a message
+constexpr std::size_t kMostSpecial = 8;  // the most tokens that a message lists
 
 // Describes a tensor with a row, or a column, for each token.
 struct TokenAxis {
@@ -99,7 +100,7 @@ std::uint64_t count_rows(const Model& model, const std::vector<TokenAxis>& axes,
   return rows;
 }
 
-// Counts the tokens without unused ones at the end, which fill up rows.
+// Counts the tokens, without unused ones at the end that only pad rows.
 std::uint64_t count_used_tokens(const Vocabulary& vocabulary) {
   std::size_t size = vocabulary.size();
   while (size > 0 && vocabulary.type(size - 1) == TokenType::unused) --size;
@@ -118,9 +119,9 @@ void move_described_vocabulary(Model& model, std::string_view option) {
   model.attributes = std::move(described.attributes);
 }
 
-// Special tokens: a model without them runs differently, or not at all.
+// These functions find special tokens: a model without them runs differently, or not at all.
 
-// Returns a text for each special token whose row is left out. A model cannot use ids without a row.
+// Describes each special token whose row would be left out. A model cannot use ids without a row.
 std::vector<std::string> find_special_tokens(const Model& model, std::uint64_t size, std::uint64_t rows) {
   std::vector<std::string> found;
   const auto add_ids = [&](const Attributes& map, std::string_view where) {

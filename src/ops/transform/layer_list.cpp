@@ -18,7 +18,7 @@
 namespace poise {
 namespace {
 
-constexpr std::string_view kLayers = "layers";  // the option
+constexpr std::string_view kLayers = "layers";  // the name of the option
 
 // Names layers [begin, end).
 struct LayerRange {
@@ -27,7 +27,8 @@ struct LayerRange {
 };
 
 struct LayerRanges {
-  std::optional<std::string> list;  // before the number, with its dot, if it has one; nullopt: the model's layers
+  std::optional<std::string>
+      list;  // the name before the number, with a dot if it has one; std::nullopt: the model's layers
   std::vector<LayerRange> ranges;
 };
 
@@ -85,7 +86,7 @@ std::vector<std::uint64_t> keep_layers(const std::vector<LayerRange>& ranges, st
   return kept;
 }
 
-// Lists of layers.
+// These functions find the lists of layers of a model.
 
 std::optional<LayerName> split_name(std::string_view name, std::string_view prefix) {
   if (!name.starts_with(prefix)) return std::nullopt;
@@ -104,7 +105,7 @@ std::optional<LayerName> split_name(std::string_view name, const std::vector<std
   return std::nullopt;
 }
 
-// Returns the family's prefix in all spellings.
+// Returns the prefix of the family's layers in all spellings.
 std::vector<std::string> spell_prefixes(const Family& family) {
   std::vector<std::string> prefixes = {std::string(family.tensors.layers)};
   for (const auto& [canonical, other] : family.spellings) {
@@ -114,7 +115,7 @@ std::vector<std::string> spell_prefixes(const Family& family) {
   return prefixes;
 }
 
-// Returns, for each prefix before the first number of a name, the numbers.
+// Returns the numbers of layers by prefix: the part of a tensor's name before its first number.
 std::map<std::string, std::set<std::uint64_t>> find_lists(const Model& model) {
   std::map<std::string, std::set<std::uint64_t>> lists;
   for (const Tensor& tensor : model.tensors()) {
@@ -130,7 +131,7 @@ std::map<std::string, std::set<std::uint64_t>> find_lists(const Model& model) {
   return lists;
 }
 
-// Names keys that have the number of layers, by a word in the names of these.
+// Names the keys that have the number of layers of a list, by a word in the list's name.
 struct CountKeys {
   std::string_view word;  // empty: any
   std::array<std::string_view, 4> keys;
@@ -184,7 +185,8 @@ std::uint64_t find_last_number(const Model& model, const std::vector<std::string
 std::string find_longest(const Model& model, const Attributes& config) {
   const auto lists = find_lists(model);
   if (lists.empty()) refuse_option(kLayers, "no tensor's name has a number, so there are no layers");
-  constexpr std::size_t kMostLists = 1000;  // that are compared with the configuration, which may have many keys
+  constexpr std::size_t kMostLists =
+      1000;  // at most this many lists are compared with the configuration, which may have many keys
   std::vector<std::string> best;
   const auto choose = [&](auto&& matches) {
     best.clear();
@@ -206,7 +208,7 @@ std::string find_longest(const Model& model, const Attributes& config) {
   if (first.empty()) {
     best.front() = "names that begin with the number";
   } else {
-    first.pop_back();  // the dot
+    first.pop_back();  // removes the dot
   }
   refuse_option(kLayers, fmt::format("the model has several lists of {} layers: {}; name one, as in {}=0:{}", most,
                                      list_names(best), first, most));
@@ -241,7 +243,7 @@ LayerList find_layers(const Model& model, const std::optional<std::string>& name
   return list;
 }
 
-// Finds the same. Throws where the tensors cannot be of that many layers, which bounds the work after it.
+// Does what find_layers() does. Throws bad_argument if there are fewer tensors than layers, which bounds later work.
 LayerList find_checked_layers(const Model& model, const std::optional<std::string>& named) {
   LayerList list = find_layers(model, named);
   const std::uint64_t numbers = find_last_number(model, list.prefixes) + 1;

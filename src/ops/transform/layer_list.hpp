@@ -1,7 +1,7 @@
-// LayerList: the layers of a model of any family, by the names of its tensors: PREFIX.NUMBER.REST.
+// LayerList describes the layers of a model of any family, by the names of its tensors: PREFIX.NUMBER.REST.
 //
-// For a family that Poise knows, PREFIX is that of its table, in any of its spellings. For other models it is the list
-// of the configuration's number of layers, or else the longest one.
+// For a family that Poise knows, PREFIX is in the family's table, in several spellings. For other models it is the
+// prefix of the list that has as many layers as the configuration states, or else of the longest list.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace poise {
 
 // Holds a name with the number of a layer.
 struct LayerName {
-  std::string_view prefix;  // with its dot
+  std::string_view prefix;  // ends with a dot
   std::uint64_t number;
   std::string_view rest;  // begins with a dot, or is empty
 };
 
 struct LayerList {
   std::vector<std::string> prefixes;
-  std::uint64_t count = 0;         // layers; no more than the model has tensors
-  const Family* family = nullptr;  // null: an unknown one, or a list outside the family's table
-  std::string object;              // of the configuration that describes it; empty: the configuration itself
+  std::uint64_t count = 0;         // the number of layers; not more than the model has tensors
+  const Family* family = nullptr;  // null: the family is unknown, or the list is not in its table
+  std::string object;  // the object of the configuration that describes the list; empty: the configuration itself
 
   std::optional<LayerName> split(std::string_view name) const;
 };
@@ -35,11 +35,11 @@ struct LayerList {
 // Holds the layers of a list that stay.
 struct LayerCut {
   LayerList list;
-  std::vector<std::uint64_t> kept;  // their numbers
-  bool is_ascending = true;         // false: a merge puts them in another order, or takes some twice
+  std::vector<std::uint64_t> kept;  // the numbers of these layers
+  bool is_ascending = true;         // false if a merge has them in another order, or some of them twice
 
-  // Returns the new number of a layer; std::nullopt if it is left out. Layers after the last one, which predict further
-  // tokens, stay behind the others.
+  // Returns the new number of a layer; std::nullopt if it is left out. Layers beyond `count`, which predict further
+  // tokens, stay after the others.
   std::optional<std::uint64_t> find_new_number(std::uint64_t layer) const;
 };
 
@@ -53,7 +53,7 @@ std::vector<std::string> cut_layer_keys(Model& model, const LayerCut& cut);
 // Returns the object of a configuration that describes a list.
 const Attributes& find_layer_keys(const Attributes& config, const LayerList& list);
 
-// Returns true for a key that has the number of layers of the list.
+// Returns true if the key has the number of layers of the list.
 bool counts_layers(std::string_view key, const LayerList& list);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// Rename: gives tensors other names, by patterns, regular expressions and prefixes.
+// The revision that renames tensors, by patterns, regular expressions and prefixes.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -23,17 +23,17 @@ namespace poise {
 namespace {
 
 constexpr std::string_view kRegex = "re:";
-constexpr std::string_view kRename = "rename";  // the options
+constexpr std::string_view kRename = "rename";  // names of options
 constexpr std::string_view kStripPrefix = "strip_prefix";
 constexpr std::size_t kMostNames = 20;  // in a message
 
-// Holds a piece of a new name: text, and then a group of the match.
+// Holds a piece of a new name: text, followed by a group of the match.
 struct Piece {
   std::string text;
   std::optional<std::size_t> group = std::nullopt;  // 0: the whole match
 };
 
-// Returns the pieces of a name whose k-th star stands for the k-th star of the pattern.
+// Splits a new name at its stars: the k-th star is replaced by the match of the k-th star of the pattern.
 std::vector<Piece> split_at_stars(std::string_view name) {
   std::vector<Piece> pieces(1);
   for (const char c : name) {
@@ -62,7 +62,7 @@ std::optional<std::size_t> parse_group(std::string_view& text) {
   return number;
 }
 
-// Returns the pieces of a name with the groups "$1", "${12}" and "\1"; "$$" and "\\" are a "$" and a "\".
+// Splits a new name at the groups "$1", "${12}" and "\1"; "$$" and "\\" are a "$" and a "\".
 std::vector<Piece> split_at_groups(std::string_view name, std::string_view option) {
   std::vector<Piece> pieces(1);
   while (!name.empty()) {
@@ -88,7 +88,7 @@ std::vector<Piece> split_at_groups(std::string_view name, std::string_view optio
 // Holds one of the options: a pattern, and the name that it gives.
 class Renaming {
  public:
-  // Compiles the pattern. `bytes`: of all names that apply() gets.
+  // Compiles the pattern. `bytes` is the size of all names that are passed to apply().
   Renaming(const ConvertOptions::Rename& given, std::size_t bytes)
       : shown_(fmt::format("{}={}", given.pattern, given.name)), pattern_(given.pattern) {
     if (pattern_.empty()) refuse_option(kRename, fmt::format("\"{}\" has no pattern", shown_));
@@ -165,7 +165,7 @@ class Renaming {
   std::string shown_;
   std::string pattern_;
   std::vector<Piece> pieces_;
-  std::unique_ptr<const Regex> regex_;  // null: a shell pattern
+  std::unique_ptr<const Regex> regex_;  // null if the pattern is a shell pattern
   std::optional<RegexMatcher> matcher_;
   bool is_used_ = false;
 };
@@ -176,7 +176,7 @@ struct NewName {
   std::string_view option = {};
 };
 
-// Changes one name after the other.
+// Computes the new names of tensors, one after the other.
 class NewNames {
  public:
   NewNames(const Model& model, const ConvertOptions& options) : strip_(options.strip_prefix), add_(options.add_prefix) {
@@ -225,13 +225,13 @@ class NewNames {
   bool has_stripped_ = false;
 };
 
-// Names the tensors that get one name.
+// Lists the tensors that would get the same name.
 struct NameSources {
   std::vector<std::string> tensors;
-  bool is_renamed = false;  // one of them, by a pattern
+  bool is_renamed = false;  // true if a pattern has renamed one of them
 };
 
-// Throws for names that several tensors would have.
+// Throws bad_argument if several tensors would get the same name.
 void require_distinct(const std::map<std::string, NameSources>& sources) {
   std::vector<std::string> collisions;
   std::string_view option = kStripPrefix;

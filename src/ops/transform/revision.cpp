@@ -13,8 +13,8 @@
 namespace poise {
 namespace {
 
-// In order. Each revision gets the results of those before it: names become those of the family before a cut looks for
-// them.
+// The revisions in order. Each gets the results of those before it: tensors have the names of the family before layers
+// or rows are cut.
 constexpr std::array<Revise, 4> kRevisions = {rename_tensors, cut_layers, cut_vocabulary, set_keys};
 
 bool has_revisions(const ConvertOptions& options) {

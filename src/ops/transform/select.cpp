@@ -1,4 +1,4 @@
-// Select: chooses which tensors are written.
+// The step that chooses which tensors are written.
 #include <algorithm>
 #include <iterator>
 
@@ -49,7 +49,7 @@ class Select final : public Step {
 
 std::unique_ptr<Step> make_select_step(const Conversion& conversion) { return std::make_unique<Select>(conversion); }
 
-// Keep other parts: a dense tensor that stays dense keeps the parts besides its elements.
+// The step that keeps parts besides the elements: a dense tensor that stays dense keeps them.
 
 std::unique_ptr<Step> make_keep_other_parts_step(const Conversion&) {
   return make_step([](TensorPlan& plan) {

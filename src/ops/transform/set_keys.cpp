@@ -1,4 +1,4 @@
-// Set keys: gives fields of the card, keys of the configuration and attributes other values.
+// The revision that sets fields of the card, keys of the configuration, and attributes.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -23,12 +23,12 @@
 namespace poise {
 namespace {
 
-constexpr std::string_view kSet = "set";  // the option
+constexpr std::string_view kSet = "set";  // the name of the option
 constexpr std::string_view kCardPrefix = "card.";
 constexpr std::string_view kConfigPrefix = "config.";
-// The prefix of attributes that writers make of card, configuration and vocabulary.
+// The prefix of the attributes in which writers store card, configuration and vocabulary.
 constexpr std::string_view kOwnPrefix = "poise.";
-constexpr std::string_view kTemplate = "tokenizer.chat_template";  // as GGUF has it
+constexpr std::string_view kTemplate = "tokenizer.chat_template";  // the key in GGUF
 constexpr std::size_t kMostValue = 60;                             // bytes of a value in a message
 
 // Returns null for a name that the card does not have.
@@ -45,8 +45,8 @@ struct FoundKey {
   std::string name;
 };
 
-// Finds a key. A prefix names the place. Without one it is where the model has the name: an attribute, a field of the
-// card, a key of the configuration; else a new attribute.
+// Finds where a key is. A prefix names the place. Without a prefix, it is the place where the model has the key: an
+// attribute, a field of the card, a key of the configuration; otherwise it is a new attribute.
 FoundKey find_key(const Model& model, const std::string& key) {
   if (model.attributes.find(key) != nullptr) return {KeyPlace::attributes, key};
   if (key == kTemplate && model.vocabulary) return {KeyPlace::chat_template, key};
@@ -55,7 +55,7 @@ FoundKey find_key(const Model& model, const std::string& key) {
   const bool is_field = key.starts_with(kCardPrefix) || find_field(key) != nullptr;
   if (is_field) {
     std::string name = key.starts_with(kCardPrefix) ? key.substr(kCardPrefix.size()) : key;
-    const bool is_type = name == "model_type" && !config.empty();  // the card's follows
+    const bool is_type = name == "model_type" && !config.empty();  // the card's model_type is set from it
     return {is_type ? KeyPlace::config : KeyPlace::card, std::move(name)};
   }
   const bool has_key =
@@ -90,8 +90,8 @@ std::string_view describe_kind(ValueKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-// Converts text to a value of the old one's type. Where there is no old value, a configuration takes it as JSON, and
-// other places as text.
+// Converts text to a value of the same type as the old value. If there is no old value, text for the configuration is
+// read as JSON, and other text stays as it is.
 Value convert_text(const std::string& key, const Value& given, const Value* before, KeyPlace place) {
   const auto* text = given.get_if<std::string>();
   const ValueKind kind = before == nullptr ? ValueKind::none : find_kind(*before);
@@ -125,7 +125,7 @@ class KeyChanges {
     }
   }
 
-  // Parses the configuration again, with all changes.
+  // Reads the configuration again after all changes.
   void finish() {
     if (config_.empty()) return;
     try {

@@ -74,7 +74,7 @@ std::unique_ptr<Step> make_step(std::function<void(TensorPlan& plan)> apply) {
 
 namespace {
 
-// In order. Each step gets the results of the steps before it.
+// The steps in order. Each gets the results of the steps before it.
 constexpr std::array kSteps = {
     make_select_step,     make_choose_type_step,    make_rows_for_blocks_step,  make_cast_step,     make_quantize_step,
     make_fit_layout_step, make_transpose_back_step, make_keep_other_parts_step, make_sparsify_step,
@@ -116,7 +116,7 @@ void replace_fields(Card& card, const Card& with) {
   }
 }
 
-// Reads the configuration of an unknown family, which may have all keys that another family needs.
+// Reads the configuration of an unknown family as one of `model_type`, if it has the keys for that.
 void read_config_as(Model& model, const std::string& model_type) {
   if (model.config || model.config_json.empty() || find_family(model_type) == nullptr) return;
   Attributes map = std::move(model.config_json);
@@ -134,7 +134,7 @@ void count_decoded(const TensorPlan& plan, DecodedTensors& decoded) {
   decoded.bytes_out = saturating_add(decoded.bytes_out, plan.tensor.size_bytes());
 }
 
-// Returns `merged` by the names of `model`, whose reader may spell them in another way than the input.
+// Returns `merged` with the names that tensors have in `model`, which may differ from those in the input.
 MergedTypes rename_types(const MergedTypes& merged, const Model& input, const Model& model) {
   MergedTypes renamed;
   const Family& family = find_family_or_llama(input);
@@ -143,7 +143,7 @@ MergedTypes rename_types(const MergedTypes& merged, const Model& input, const Mo
   return renamed;
 }
 
-// Counts a matrix that adapters changed by the type that it got. True if that is its own.
+// Counts a matrix that adapters changed, by its new type. Returns true if that is the type it had before.
 bool count_merged(const Tensor& tensor, const std::string& own, std::vector<MergedMatrices>& merged) {
   const std::string type = describe_stored_type(tensor);
   auto row = std::ranges::find(merged, type, &MergedMatrices::type);
@@ -165,7 +165,7 @@ void collect(TensorPlan plan, Transformed& result) {
   result.model.add(std::move(plan.tensor));
 }
 
-// Holds a model that takes several changes.
+// Applies several changes to a model, one after the other.
 class WeightChanges {
  public:
   explicit WeightChanges(const Model& model) : model_(model) {}
@@ -180,7 +180,7 @@ class WeightChanges {
     result_ = std::move(next);
   }
 
-  // Tensors that are not in the next model are replaced.
+  // Replaces the model by the next one. Records tensors that the next one lacks as replaced.
   void change(Model next) {
     std::vector<std::string> replaced;
     for (const Tensor& tensor : get_model().tensors()) {

@@ -1,4 +1,4 @@
-// Step: one thing that a conversion does to each tensor, using headers alone.
+// A step is a change that a conversion makes to each tensor, based on headers alone.
 //
 // transform.cpp has the list, in order. A new step is one file in this folder, its line among the declarations below,
 // and its row in the list.
@@ -23,11 +23,11 @@ namespace poise {
 
 // Describes the whole conversion, as steps see it.
 struct Conversion {
-  const Model& input;      // its weights in the form that the target's readers need
+  const Model& input;      // the input, with weights in the form that the target's readers need
   const Model& described;  // the card, configuration and attributes to be written; no tensors
   const Format& target;
   const ConvertOptions& options;
-  const MergedTypes* merged = nullptr;  // of the input's tensors that adapters changed; null: none
+  const MergedTypes* merged = nullptr;  // the types of the input's tensors that adapters changed; null: none
 };
 
 // Names a tensor that is cast, or whose values are cast.
@@ -35,7 +35,7 @@ struct CastTensor {
   std::string name;
   DType from;
   DType to;
-  LossyBlobPtr<CastStats> blob = nullptr;  // of the part that is cast; null: its bytes stay
+  LossyBlobPtr<CastStats> blob = nullptr;  // the blob of the part that is cast; null: its bytes stay
 };
 
 struct QuantizedTensor {
@@ -43,7 +43,7 @@ struct QuantizedTensor {
   StoredType type;
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
-  LossyBlobPtr<QuantizationError> codes = nullptr;  // the blob of the part that holds them
+  LossyBlobPtr<QuantizationError> codes = nullptr;  // the blob of the part with the codes
 };
 
 // Holds one tensor on its way through the steps.
@@ -60,7 +60,7 @@ struct TensorPlan {
 
   const Tensor* input;
   Tensor tensor;                   // the result of the steps so far; lazy
-  bool is_skipped = false;         // by `only` and `skip`
+  bool is_skipped = false;         // true if `only` or `skip` leave it out
   std::optional<StoredType> type;  // the type for its elements; std::nullopt: unchanged
   bool is_transposed = false;      // `tensor` has the rows of the input as columns
   bool may_become_sparse = false;  // make_sparse() counts its zeros
@@ -79,7 +79,7 @@ class Step {
   virtual void finish(Model& /*made*/) {}
 };
 
-// Makes a step without an end. Requires: what `apply` refers to outlives the step.
+// Makes a step that only changes plans. Requires: everything that `apply` refers to outlives the step.
 std::unique_ptr<Step> make_step(std::function<void(TensorPlan& plan)> apply);
 
 // Makes a step. Throws bad_argument for options that contradict each other or that the target does not support.
@@ -88,16 +88,16 @@ using MakeStep = std::unique_ptr<Step> (*)(const Conversion& conversion);
 
 std::unique_ptr<Step> make_select_step(const Conversion& conversion);           // only, skip
 std::unique_ptr<Step> make_choose_type_step(const Conversion& conversion);      // dtype, quantize, recipe, keep
-std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion);  // transposes where blocks need it
+std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion);  // transposes if blocks need it
 std::unique_ptr<Step> make_cast_step(const Conversion& conversion);             // to other floating-point types
 std::unique_ptr<Step> make_quantize_step(const Conversion& conversion);         // to codes
-std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion);  // dense, where the target lacks the layout
+std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion);  // to dense, if the target lacks the layout
 std::unique_ptr<Step> make_transpose_back_step(const Conversion& conversion);    // undoes make_rows_for_blocks_step
 std::unique_ptr<Step> make_keep_other_parts_step(const Conversion& conversion);  // parts next to the elements
 std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion);          // sparse, min_sparsity
 
-// Returns true when the target's files can hold the tensor's layout. Tensors without numbers count as held; the writer
-// may reject them.
+// Returns true when the target's files can hold the tensor's layout. Returns true for tensors without numbers, which
+// the writer may reject.
 bool has_layout_for(const Format& target, const Tensor& tensor);
 
 // Returns true when blocks of the matrix would run along its columns.
@@ -118,12 +118,12 @@ void warn_of_new_faults(const Model& input, Model& made, std::string_view proble
 
 inline constexpr std::string_view kLostParts = "its parts besides data are lost, because it becomes dense";
 
-// transform: the middle of a conversion. Makes a model of lazy tensors from another one, step by step.
+// These functions are the middle of a conversion: they make a model of lazy tensors from another model, step by step.
 
 struct Transformed {
   Model model;
-  std::optional<ConvertedWeights> converted;       // set if its weights have another form than the input's
-  std::vector<std::string> skipped;                // names
+  std::optional<ConvertedWeights> converted;       // set if the weights have another form than in the input
+  std::vector<std::string> skipped;                // names of tensors that are left out
   std::unordered_set<std::string> perhaps_sparse;  // dense tensors whose zeros make_sparse() counts
   std::vector<CastTensor> casts;
   std::vector<QuantizedTensor> quantized;
@@ -132,14 +132,13 @@ struct Transformed {
 };
 
 // Stores weights as the readers of the target expect them (Family::convert_weights()). A matrix of a reversible
-// quantization scheme becomes its parts if the target does not hold its layout. With `numbers`, codes become numbers
-// where a later cast cannot decode them. std::nullopt if the model stays as it is. Throws what
+// quantization scheme becomes its parts if the target does not hold its layout. With `numbers`, codes become numbers if
+// a later cast could not decode them. Returns std::nullopt if the model stays as it is. Throws what
 // Family::convert_weights() throws.
 std::optional<ConvertedWeights> convert_convention(const Format& target, const Model& model, bool numbers);
 
-// Throws bad_argument when a pattern matches nothing, a type is not a target type, or options contradict each other.
-// Reads no tensor's bytes. Tensors that are to be sparse stay dense until make_sparse().
-// `merged`: the types that adapters' matrices get where no other type is asked for; null: there are none.
+// Applies all steps. Throws bad_argument if a pattern does not match any tensor, a type is not a target type, or
+// options contradict each other. Reads no tensor's bytes. Tensors that are to be sparse stay dense until make_sparse().
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options,
                       const MergedTypes* merged = nullptr);
 

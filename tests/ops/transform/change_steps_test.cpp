@@ -91,7 +91,7 @@ TEST(QuantizeStep, WeightsOfZerosCountAsNone) {
     const TensorPlan plan = quantized(matrix, std::vector<float>(64, least));
     EXPECT_EQ(values_of(plan.tensor), without) << least;
     EXPECT_THAT(warnings_of(plan),
-                ElementsAre("m: the importance matrix has only zeros for it, so it is quantized without"));
+                ElementsAre("m: the importance matrix has only zeros for it, so it is quantized without weights"));
   }
   // One of two stacked matrices: its columns weigh the same, as those that llama.cpp has never seen.
   const Tensor stack = matrix_of(values, {2, 1, 64});
