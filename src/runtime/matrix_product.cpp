@@ -54,7 +54,8 @@ class Work {
     for (const Product& product : products) {
       units_ += count_units(*product.matrix);
       summed_ += count_sums(*product.matrix);
-      input_of_.push_back(product.matrix->orientation() == Orientation::out_in ? take(*product.matrix) : 0);
+      input_of_.push_back(product.matrix->orientation() == Orientation::out_in ? find_or_make_input(*product.matrix)
+                                                                               : 0);
     }
   }
   // Multiplies x that already has the form for kernels. Requires: x suits the product's matrix, whose orientation is

@@ -1,6 +1,6 @@
-// Tiny Llama's byte pair encoding (docs/formats/tiny-llama.md): converts ASCII letters to lower case, and tabs and
-// newlines to spaces. Every white-space byte is a separate piece; between them bytes merge by lowest rank. A piece that
-// is not a token becomes the unknown token. Decoding concatenates the tokens' texts.
+// Implements Tiny Llama's byte pair encoding (docs/formats/tiny-llama.md): converts ASCII letters to lower case, and
+// tabs and newlines to spaces. Every white-space byte is a separate piece; between them bytes merge, the lowest rank
+// first. A piece that is not a token becomes the unknown token. Decoding concatenates the tokens' texts.
 #include <unordered_map>
 
 #include <fmt/format.h>

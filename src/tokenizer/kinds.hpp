@@ -1,4 +1,4 @@
-// There is a row for each kind of vocabulary.
+// Declares the table of kinds of vocabularies, and functions that find its rows.
 #pragma once
 
 #include <memory>

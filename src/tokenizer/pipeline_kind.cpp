@@ -18,7 +18,7 @@
 namespace poise {
 namespace {
 
-// Holds the buffers and caches for encoding. Texts reuse it, so that its cache of words stays.
+// Holds the buffers and caches for encoding. Texts reuse a worker, so that its cache of words stays.
 class Worker final : public PieceSink {
  public:
   Worker(const PieceModel& model, const PreTokenizer& pre_tokenizer) : encoder_(model.make_encoder()) {
@@ -44,7 +44,7 @@ class Worker final : public PieceSink {
   std::vector<TokenId> tokens_;
 };
 
-// Keeps idle workers for any thread.
+// Keeps idle workers, which any thread may borrow.
 class Workers {
  public:
   std::unique_ptr<Worker> borrow() {
@@ -83,7 +83,7 @@ class Pipeline final : public TokenScheme {
 
   std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const override {
     if (is_utf8(text)) return encode_well_formed(text, input);
-    // Replaces invalid bytes first: no token contains them, so they may count as input.
+    // Replaces invalid bytes first. No token contains them, so all bytes may count as input.
     const std::string mended = unicode::make_well_formed(text);
     return encode_well_formed(mended, std::string(mended.size(), '\1'));
   }
@@ -131,7 +131,7 @@ class Pipeline final : public TokenScheme {
     return tokens;
   }
 
-  // `input`: as in AddedTokenFinder::for_each().
+  // `input` is as in AddedTokenFinder::for_each().
   std::vector<TokenId> encode_well_formed(std::string_view text, std::string_view input = {}) const {
     const AddedTokenFinder& raw = input.empty() ? raw_ : spelled_raw_;
     const AddedTokenFinder& normalized = input.empty() ? normalized_ : spelled_normalized_;
@@ -189,7 +189,7 @@ class Pipeline final : public TokenScheme {
   };
 
   TokenIndex ids_;
-  std::unique_ptr<const Normalizer> normalizer_;  // null: none, as below
+  std::unique_ptr<const Normalizer> normalizer_;  // null: none; the same holds for the steps below
   std::vector<AddedToken> added_;
   std::unordered_map<TokenId, const AddedToken*> by_id_;
   AddedTokenFinder raw_;

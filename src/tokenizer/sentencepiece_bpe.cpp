@@ -1,4 +1,4 @@
-// SentencePiece's byte pair encoding of a normalized text (sentencepiece/encoder.hpp), step by step:
+// Implements SentencePiece's byte pair encoding of a normalized text (sentencepiece/encoder.hpp), step by step:
 //
 //   1. Cut into characters; user-defined tokens are cut out whole, the longest first, and never merge.
 //   2. Merge neighbours whose concatenation is a token, the highest score first. Unused tokens take part, too.
@@ -74,7 +74,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
   }
 
   void merge(std::string_view normalized, Output& output) const {
-    // Holds, for each unused token, the length of the left one of the two that it was last merged from.
+    // Maps each unused token to the length of the left one of the two tokens that it was last merged from.
     std::unordered_map<std::string_view, std::size_t> splits;
     const auto priority = [&](std::string_view left, std::string_view right) -> std::optional<double> {
       const std::string_view joined(left.data(), left.size() + right.size());
@@ -125,7 +125,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
   }
 
   TokenBoundaries boundaries_;
-  bool whole_ = false;  // texts are not cut
+  bool whole_ = false;  // true if texts must not be cut at boundaries
 };
 
 }  // namespace

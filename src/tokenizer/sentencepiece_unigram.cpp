@@ -1,8 +1,9 @@
-// SentencePiece's unigram model of a normalized text (sentencepiece/encoder.hpp): finds the tokens with the largest sum
-// of scores. Skips unused tokens; user-defined ones always win.
+// Implements SentencePiece's unigram model of a normalized text (sentencepiece/encoder.hpp): finds the tokens with the
+// largest sum of scores. Skips unused tokens; user-defined ones always win.
 //
-// Sums round as in SentencePiece (unigram_model.cc, EncodeOptimized), so that equal sums tie as there: kept as float32,
-// added as float64. The pipeline's Unigram is Hugging Face's, which keeps float64 and finds unknown tokens differently.
+// Sums are kept as float32 and added as float64, as in SentencePiece (unigram_model.cc, EncodeOptimized), so that the
+// same sums are equal. The Unigram of pipelines is Hugging Face's, which keeps float64 and finds unknown tokens
+// differently.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -18,7 +19,7 @@
 namespace poise {
 namespace {
 
-constexpr float kUnknownPenalty = 10;  // below the worst token
+constexpr float kUnknownPenalty = 10;  // an unknown token's score is this much below the worst token's
 
 class SentencePieceUnigram final : public SentencePieceEncoder {
  public:
@@ -68,7 +69,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
           place = {static_cast<float>(sum), static_cast<std::uint32_t>(at), id};
       };
       const std::size_t character = std::min(find_announced_length(text[at]), text.size() - at);
-      bool alone = false;  // the character is a token by itself
+      bool alone = false;  // true if the character is a token by itself
       trie_.for_each_prefix(text.substr(at), [&](std::size_t length, TokenId id) {
         if (type(id) == TokenType::unused) return;
         alone = alone || length == character;
@@ -80,7 +81,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
     return places;
   }
 
-  // Considers an unknown character as the next step of a path. Computes in float32 throughout, as SentencePiece does.
+  // Considers an unknown character as the next step of a path. Computes in float32 throughout, like SentencePiece.
   void reach_unknown(std::vector<Place>& places, std::size_t at, std::size_t character) const {
     Place& place = places[at + character];
     const float sum = unknown_score_ + places[at].score;

@@ -137,8 +137,9 @@ struct Transformed {
 // Family::convert_weights() throws.
 std::optional<ConvertedWeights> convert_convention(const Format& target, const Model& model, bool numbers);
 
-// Applies all steps. Throws bad_argument if a pattern does not match any tensor, a type is not a target type, or
-// options contradict each other. Reads no tensor's bytes. Tensors that are to be sparse stay dense until make_sparse().
+// Applies all steps. `merged` has the types for matrices that adapters changed, if no other type is asked for; null:
+// there are none. Throws bad_argument if a pattern does not match any tensor, a type is not a target type, or options
+// contradict each other. Reads no tensor's bytes. Tensors that are to be sparse stay dense until make_sparse().
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options,
                       const MergedTypes* merged = nullptr);
 

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kSpecial = {"<unk>", "<pad>", "<bos>", "<eos>"};
 constexpr std::array<TokenType, 4> kSpecialTypes = {TokenType::unknown, TokenType::pad, TokenType::bos, TokenType::eos};
-constexpr std::uint64_t kIdsPerLine = 16;  // ids may have gaps, but the file's size must justify the memory
+constexpr std::uint64_t kIdsPerLine =
+    16;  // ids may have gaps, but there may be at most this many ids for each line of the file
 
 bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 
@@ -61,7 +62,7 @@ class Lines {
 struct Entry {
   std::string_view token;
   std::optional<std::uint64_t> id;
-  bool negative = false;  // the id would be negative
+  bool negative = false;  // true if the id would be negative
 };
 
 // Parses "token", or "token", white space and digits. The token itself may contain white space.
@@ -84,7 +85,7 @@ class VocabularyReader {
     for (const std::string_view token : kSpecial) place(token, tokens_.size());
   }
 
-  // Returns the texts by id; an empty one stands for no token. They live as long as this.
+  // Returns the texts by id; an empty text means that there is no token. The texts live as long as this.
   const std::vector<std::string_view>& read() {
     std::uint64_t next = kSpecial.size();
     std::string_view line;

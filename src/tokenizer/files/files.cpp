@@ -50,14 +50,14 @@ class Files {
   const std::vector<std::string>& additional_templates() const { return templates_; }
 
   std::string read_config(std::string_view name) const { return read_config_text(*open(name)); }
-  // Reads a file of any text; refuses a Git LFS pointer.
+  // Reads a file as text; refuses a Git LFS pointer.
   std::string read_any_text(std::string_view name) const {
     const SourcePtr source = open(name);
     refuse_git_lfs_pointer(*source);
     return read_config_text(*source);
   }
 
-  // Returns empty if the file is missing.
+  // Reads a JSON object. Returns an empty one if the file is missing.
   JsonFile read_object(std::string_view name) const {
     const std::string path = (directory_ / name).string();
     if (!has(name)) return {path};
@@ -73,7 +73,7 @@ class Files {
     const auto has_row = [&](const Value& token) {
       return read_listed_id(token) < std::max<std::uint64_t>(rows_, size);
     };
-    const auto end = std::ranges::find_if_not(tokens, has_row);  // they are sorted by id
+    const auto end = std::ranges::find_if_not(tokens, has_row);  // the tokens are sorted by id
     for (auto token = end; token != tokens.end(); ++token) left_out_.push_back(read_listed_text(*token));
     tokens.erase(end, tokens.end());
     return tokens;
@@ -96,8 +96,8 @@ class Files {
   std::vector<std::string> left_out_;
 };
 
-// Sets everything but the tokens from `config`, which is tokenizer_config.json, and from special_tokens_map.json.
-// `bos`: the text of BOS if neither names one; "": none.
+// Sets everything but the tokens from `config`, which is tokenizer_config.json, and from special_tokens_map.json. `bos`
+// is the text of BOS if neither names one; "": none.
 void parse_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
                   std::string_view bos = {}) {
   Attributes named = add_special_names(config, special_map);
@@ -107,8 +107,9 @@ void parse_config(Vocabulary& vocabulary, const Attributes& config, const Attrib
   vocabulary.tokenizer_config.erase("chat_template");
 }
 
-// Keeps files for other formats to carry, and the templates among them: those of newer models, and chat_template.json
-// of multimodal models. Includes tokenizer_config.json if its values alone do not reproduce it.
+// Keeps files in the vocabulary, so that other formats can store them, and reads the templates among them: those of
+// newer models, and chat_template.json of multimodal models. Keeps tokenizer_config.json only if its values alone do
+// not reproduce it.
 void read_other_files(Vocabulary& vocabulary, const Files& files) {
   const auto keep = [&](std::string_view name) {
     if (files.has(name)) vocabulary.files.set(std::string(name), files.read_any_text(name));
@@ -190,7 +191,7 @@ Vocabulary read_gpt2_files(Files& files, std::string_view name) {
   if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
   options.added = files.list_other_tokens(config, options.special, 0);
   const SourcePtr merges = files.open("merges.txt");
-  refuse_git_lfs_pointer(*merges);  // lines of two texts, as a merge is
+  refuse_git_lfs_pointer(*merges);  // its lines look like a merge: two texts
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *merges, options);
   parse_config(vocabulary, config.object, special_map.object, row.bos);
   if (read_flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);
@@ -258,8 +259,8 @@ std::vector<std::string> list_tokenizer_files() {
 
 namespace {
 
-// Returns true for a tokenizer.model that is a list of OpenAI's tiktoken, as Llama 3 has it: "IQ== 0" a line, a token
-// in base64 and its rank.
+// Returns true if a tokenizer.model is a list in the format of OpenAI's tiktoken, as in Llama 3: "IQ== 0" a line, a
+// token in base64 and its rank.
 bool is_tiktoken(const Source& source) {
   constexpr std::uint64_t kMostBytes = 1024;
   const std::string start = read_text(source, std::min(source.size(), kMostBytes));

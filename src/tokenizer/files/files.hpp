@@ -48,14 +48,14 @@ std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directo
 // Reads files that are open already; ignores other names.
 std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const DirectoryFile> files, std::uint64_t rows);
 
-// Describes how transformers' tokenizers of vocab.json and merges.txt cut texts: neither file has it. There is a row
-// for each "tokenizer_class" of tokenizer_config.json.
+// Describes how transformers' tokenizers with vocab.json and merges.txt cut texts, which neither file states. There is
+// a row for each "tokenizer_class" of tokenizer_config.json.
 
 struct TokenizerClass {
-  std::string_view name;        // without "Fast"; "": no class given
-  std::string_view normalizer;  // its type; "": none
+  std::string_view name;        // without "Fast"; "": the file names no class
+  std::string_view normalizer;  // the type of the normalizer; "": none
   std::string_view pre;  // cuts words: the row of list_gguf_pre_tokenizers() with only that expression; "": GPT-2's
-  std::string_view bos;  // if no file names one; "": none
+  std::string_view bos;  // the text of BOS if no file names one; "": none
 };
 
 // Returns null for a class without a row.
@@ -68,7 +68,7 @@ const TokenizerClass* find_tokenizer_class(std::string_view name);
 //    "special_tokens": [{"rank": 0, "token_str": "<unk>", "is_control": true}, ...]}
 //
 // Ids 0 to S-1 are special tokens; the first N-S tokens of "vocab" follow by rank. Two tokens merge if their
-// concatenation is a token, the one of the lowest rank first.
+// concatenation is a token, the pair with the lowest rank first.
 
 // Throws invalid_file, naming the place.
 Vocabulary read_tekken(const Source& source);
@@ -100,10 +100,10 @@ bool looks_like_tokenizer_json(const Source& source);
 
 // Holds what vocab.json and merges.txt do not have: how to cut text, and the special tokens.
 struct Gpt2Options {
-  bool add_prefix_space = false;          // puts a space in front of a text
-  std::string_view normalizer = "";       // its type; "": none
+  bool add_prefix_space = false;          // true to put a space in front of a text
+  std::string_view normalizer = "";       // the type of the normalizer; "": none
   std::string_view expression = "";       // cuts words; "": GPT-2's
-  std::vector<std::string> special = {};  // texts of special tokens; those in vocab.json count
+  std::vector<std::string> special = {};  // texts of special tokens; only those in vocab.json count
   Value::Array added = {};                // as tokenizer.json lists "added_tokens"
 };
 // Reads GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the first merge on top. Throws

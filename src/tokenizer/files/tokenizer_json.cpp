@@ -58,7 +58,7 @@ class TokenizerJsonReader {
     return std::move(vocabulary_);
   }
 
-  // Reads for read_vocab_and_merges().
+  // Implements read_vocab_and_merges().
   Vocabulary read_with_merges(const Source& merges, const Gpt2Options& options) {
     kind_ = "vocab.json";
     walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) {
@@ -107,12 +107,12 @@ class TokenizerJsonReader {
 
  private:
   struct Token {
-    std::uint32_t begin;  // of its text, in texts_
+    std::uint32_t begin;  // where the token's text begins in texts_
     std::uint32_t length;
     std::uint32_t id;
-    std::uint32_t position;  // in the file
+    std::uint32_t position;  // the position in the file
   };
-  static constexpr std::uint32_t kAddedOnly = UINT32_MAX;  // instead of a place in tokens_
+  static constexpr std::uint32_t kAddedOnly = UINT32_MAX;  // used instead of an index into tokens_
   std::string_view get_text(const Token& token) const {
     return std::string_view(texts_).substr(token.begin, token.length);
   }
@@ -131,12 +131,12 @@ class TokenizerJsonReader {
       fail("model.merges: expected a list", value.position());
   }
 
-  // Returns the number of the file's bytes from a value on. It bounds the number of items to reserve; reserved memory
-  // that is never touched costs nothing.
+  // Returns the number of bytes in the file from a value on. This bounds how many items to reserve; reserved memory
+  // that is not used costs no time.
   std::size_t count_bytes_left(const JsonValue& value) const {
     return text_->text().size() - static_cast<std::size_t>(value.position());
   }
-  static constexpr std::size_t kUsualBytes = 16;  // of a token and its id, or a merge
+  static constexpr std::size_t kUsualBytes = 16;  // the usual bytes of a token and its id, or of a merge
 
   // Reads {"token": id}, or [["token", score]].
   void read_vocab(JsonValue& value) {
@@ -194,7 +194,7 @@ class TokenizerJsonReader {
     const std::uint64_t position = item.position();
     if (merges.size() == kMaxMerges) fail(fmt::format("model.merges: more than {} merges", kMaxMerges), position);
     if (const auto line = item.text()) {
-      if (line->starts_with("#version")) return;  // of merges.txt; the library passes it over in this form alone
+      if (line->starts_with("#version")) return;  // a comment of merges.txt, which the library skips only in this form
       const std::size_t space = std::min(line->find(' '), line->size());
       if (space == line->size() || line->find(' ', space + 1) != std::string_view::npos) {
         fail("model.merges: expected two tokens with a space between them", position);
@@ -300,7 +300,7 @@ class TokenizerJsonReader {
     auto texts = std::make_shared<const TokenTexts>(vocabulary_);
     KeySet twice;  // texts of the model's tokens that an added token has, too
     for (const auto& [id, first] : texts->duplicates()) {
-      if (scored_) break;  // a list may have them
+      if (scored_) break;  // a list with scores may have duplicates
       const std::uint32_t here = by_id[static_cast<std::size_t>(id)];
       const std::uint32_t before = by_id[static_cast<std::size_t>(first)];
       const std::string_view text = vocabulary_.text(static_cast<std::size_t>(id));
@@ -331,12 +331,12 @@ class TokenizerJsonReader {
   std::string_view kind_ = "tokenizer.json";
   std::string name_;
   std::optional<JsonText> text_;
-  std::string texts_;  // of the tokens, in their order in the file
+  std::string texts_;  // the texts of the tokens, in the order of the file
   std::vector<Token> tokens_;
-  std::vector<double> scores_;  // where they are listed with scores
+  std::vector<double> scores_;  // the scores, if tokens are listed with scores
   bool has_vocab_ = false;
   bool has_merges_ = false;
-  bool scored_ = false;  // tokens are listed with scores
+  bool scored_ = false;  // true if tokens are listed with scores
   Attributes model_;
   Vocabulary vocabulary_;
 };

@@ -46,7 +46,8 @@ Attributes make_added_token(const AddedToken& token) {
           {"special", token.special}};
 }
 
-// Adds "pair", which the library requires next to "single": the same list, with Sequence B after Sequence A.
+// Adds "pair", which Hugging Face's library requires next to "single". It is the same list, with Sequence B after
+// Sequence A.
 Value add_missing_pair(const Value& post) {
   const auto* map = post.get_if<Attributes>();
   if (map == nullptr) return post;
@@ -260,7 +261,7 @@ Attributes make_fresh_config(const Vocabulary& vocabulary) {
   return config;
 }
 
-// Updates the file that a vocabulary was read with where the vocabulary differs.
+// Updates the file that a vocabulary was read with, where the vocabulary now differs.
 class KeptConfig {
  public:
   KeptConfig(const Vocabulary& vocabulary, const Attributes& made) : vocabulary_(vocabulary), made_(made) {
@@ -342,7 +343,7 @@ class KeptConfig {
   const Vocabulary& vocabulary_;
   const Attributes& made_;
   Attributes special_map_;                                  // special_tokens_map.json
-  std::unordered_map<std::string_view, std::int32_t> ids_;  // for a text of several tokens, the first
+  std::unordered_map<std::string_view, std::int32_t> ids_;  // if several tokens have a text, the first one
 };
 
 }  // namespace

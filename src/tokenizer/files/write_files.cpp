@@ -79,7 +79,7 @@ class TokenizerFilesWriter {
     result_.files.push_back({"tokenizer.model", std::move(bytes)});
   }
 
-  // Returns steps that remove superfluous spaces; one of those in front of a run stays.
+  // Returns steps that remove superfluous spaces. One of the spaces in front of a run stays.
   static Attributes make_space_removal() {
     return {
         {"type", "Sequence"},

@@ -20,8 +20,8 @@ namespace {
 
 using gguf_forms::FormBuilder;
 
-// Converts BPE of tokenizer.json: of bytes like GPT-2's, or of characters like SentencePiece's.
-std::string form_bpe(FormBuilder& builder) {
+// Converts BPE of tokenizer.json, whose tokens are bytes as in GPT-2, or characters as in SentencePiece.
+std::string make_bpe_form(FormBuilder& builder) {
   const Fields model = *builder.pipeline.map("model");
   if (!model.text("continuing_subword_prefix", "").empty() || !model.text("end_of_word_suffix", "").empty()) {
     return "whose tokens have a prefix or a suffix by their place in a word";
@@ -31,7 +31,7 @@ std::string form_bpe(FormBuilder& builder) {
   const std::vector<Fields> cuts = gguf_forms::collect_steps(builder.pipeline, "pre_tokenizer", "pretokenizers");
   const bool byte_level =
       std::ranges::any_of(cuts, [](const Fields& step) { return step.text("type", "") == "ByteLevel"; });
-  if (std::string why_not = byte_level ? form_gpt2(builder, model, cuts) : form_llama(builder, model, cuts);
+  if (std::string why_not = byte_level ? make_gpt2_form(builder, model, cuts) : make_llama_form(builder, model, cuts);
       !why_not.empty())
     return why_not;
   builder.convert_special_tokens();
@@ -41,15 +41,15 @@ std::string form_bpe(FormBuilder& builder) {
 
 struct Algorithm {
   VocabularyKind kind;
-  std::string_view model;  // of tokenizer.json; empty: from another file
+  std::string_view model;  // the model in tokenizer.json; empty: the vocabulary is from another file
   std::string (*form)(FormBuilder& builder);
 };
 constexpr std::array<Algorithm, 5> kAlgorithms = {{
-    {VocabularyKind::sentencepiece_bpe, "", gguf_forms::form_sentencepiece_bpe},
-    {VocabularyKind::sentencepiece_unigram, "", gguf_forms::form_sentencepiece_unigram},
-    {VocabularyKind::pipeline, "BPE", form_bpe},
-    {VocabularyKind::pipeline, "Unigram", gguf_forms::form_unigram},
-    {VocabularyKind::pipeline, "WordPiece", gguf_forms::form_word_piece},
+    {VocabularyKind::sentencepiece_bpe, "", gguf_forms::make_sentencepiece_bpe_form},
+    {VocabularyKind::sentencepiece_unigram, "", gguf_forms::make_sentencepiece_unigram_form},
+    {VocabularyKind::pipeline, "BPE", make_bpe_form},
+    {VocabularyKind::pipeline, "Unigram", gguf_forms::make_unigram_form},
+    {VocabularyKind::pipeline, "WordPiece", gguf_forms::make_word_piece_form},
 }};
 
 std::string choose_form(FormBuilder& builder) {
@@ -100,11 +100,11 @@ namespace {
 
 std::optional<std::int32_t> drop_absent_id(std::int32_t id) { return id < 0 ? std::nullopt : std::optional(id); }
 
-// Returns where Metaspace puts U+2581 in front: "always", "first" (of a text), "never".
-std::string prepend_scheme(const Fields& metaspace) {
+// Returns where Metaspace puts U+2581 in front: "always", "first" (only of a text), or "never".
+std::string read_prepend_scheme(const Fields& metaspace) {
   return metaspace.text("prepend_scheme", metaspace.boolean("add_prefix_space", true) ? "always" : "never");
 }
-bool puts_prefix(const Fields& metaspace) { return prepend_scheme(metaspace) != "never"; }
+bool has_space_prefix(const Fields& metaspace) { return read_prepend_scheme(metaspace) != "never"; }
 
 // Appends the steps of a part, which may be a Sequence, in order.
 void append_steps(const Fields& part, std::string_view list, std::vector<Fields>& steps) {
@@ -123,7 +123,7 @@ std::vector<std::string> describe_decoder(const Fields& pipeline) {
       text = describe_step(text, {step.text("content", " "), std::to_string(step.unsigned_integer("start", 0)),
                                   std::to_string(step.unsigned_integer("stop", 0))});
     } else if (text == "Metaspace") {
-      text = describe_step(text, {step.text("replacement", kSpaceSymbol), puts_prefix(step) ? "prefix" : ""});
+      text = describe_step(text, {step.text("replacement", kSpaceSymbol), has_space_prefix(step) ? "prefix" : ""});
     } else if (text == "WordPiece") {
       text = describe_step(text, {step.text("prefix", "##"), step.boolean("cleanup", true) ? "cleanup" : ""});
     }
@@ -177,7 +177,7 @@ void FormBuilder::name_unused_tokens() {
 }
 
 void FormBuilder::convert_prefix(const Fields& metaspace) {
-  const std::string scheme = prepend_scheme(metaspace);
+  const std::string scheme = read_prepend_scheme(metaspace);
   gguf.add_space_prefix = scheme != "never";
   scheme == "first" ? report_space_in_runs() : report_second_space();
 }

@@ -25,7 +25,7 @@ struct GgufForm {
 GgufForm make_gguf_form(const Vocabulary& vocabulary, const std::string& general_name = {});
 
 // Converts a vocabulary of tokenizer.json with the form "llama" to SentencePiece's BPE, for formats of tokens and
-// scores: without added tokens and special tokens around a text. std::nullopt for all others.
+// scores: without added tokens and special tokens around a text. Returns std::nullopt for all others.
 std::optional<Vocabulary> make_sentencepiece_form(const Vocabulary& vocabulary);
 
 }  // namespace poise
@@ -43,22 +43,22 @@ struct FormBuilder {
   }
   // Sets the tokens' texts, scores and types, the special ids and the chat template.
   void convert_tokens();
-  // Names tokens without a text: llama.cpp needs one for each id.
+  // Names tokens without a text, because llama.cpp needs one for each id.
   void name_unused_tokens();
   // Sets add_space_prefix. SentencePiece puts a space in front of each text and of each run between added tokens;
   // Metaspace does so unless there is a space already.
   void convert_prefix(const Fields& metaspace);
   void convert_special_tokens();
 
-  // These report losses. `same`: the steps of llama.cpp's decoder, as describe_step() describes them.
+  // These report losses. `same` has the steps of llama.cpp's decoder, as describe_step() describes them.
   void check_spaces();
   void check_decoder(const std::vector<std::string>& same);
-  // Checks added tokens. llama.cpp finds tokens in a prompt by their types, and only a Phi-3's consume white space
-  // (consumes_space_in_gguf()).
+  // Checks added tokens. llama.cpp finds tokens in a prompt by their types, and lets only tokens of a Phi-3 consume
+  // white space (consumes_space_in_gguf()).
   void check_added_tokens();
 
   const Vocabulary& vocabulary;
-  Fields pipeline;  // of tokenizer.json
+  Fields pipeline;  // the pipeline of tokenizer.json
   GgufTokenizer gguf;
   std::vector<std::string> losses;
 
@@ -69,15 +69,15 @@ struct FormBuilder {
 
 // Each converts vocabularies of one algorithm. Returns why GGUF cannot hold the vocabulary, as the end of a sentence,
 // "a vocabulary ..."; empty if it can.
-std::string form_sentencepiece_bpe(FormBuilder& builder);
-std::string form_sentencepiece_unigram(FormBuilder& builder);
+std::string make_sentencepiece_bpe_form(FormBuilder& builder);
+std::string make_sentencepiece_unigram_form(FormBuilder& builder);
 // These convert vocabularies of tokenizer.json. Requires: its model has the type in the function's name.
-std::string form_unigram(FormBuilder& builder);
-std::string form_word_piece(FormBuilder& builder);
+std::string make_unigram_form(FormBuilder& builder);
+std::string make_word_piece_form(FormBuilder& builder);
 
 // These convert BPE of tokenizer.json. Requires: the tokens are converted.
-std::string form_gpt2(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
-std::string form_llama(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
+std::string make_gpt2_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
+std::string make_llama_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts);
 
 // Returns the steps, in order, of a part of tokenizer.json, which may be a Sequence with the list `list`.
 std::vector<Fields> collect_steps(const Fields& pipeline, std::string_view key, std::string_view list);
@@ -92,13 +92,14 @@ std::string describe_step(std::string_view type, const std::vector<std::string>&
 
 namespace poise {
 
-// llama.cpp finds tokens by their texts, and aborts if two tokens of a file have the same text.
+// These functions rename repeated tokens: llama.cpp finds tokens by their texts, and aborts if two tokens of a file
+// have the same text.
 
-// Gives each token whose text an earlier one has an unused name, "[PAD17]"; returns their ids, ascending. llama.cpp
-// itself names empty tokens: they stay.
+// Renames each token whose text an earlier token has to an unused name, "[PAD17]". Returns the ids of these tokens,
+// ascending. Keeps empty tokens, which llama.cpp names itself.
 std::vector<std::size_t> name_repeated_tokens(std::vector<std::string>& tokens);
 
-// Returns a sentence that reports these tokens. Requires: `ids` is not empty.
+// Returns a sentence that reports the renamed tokens. Requires: `ids` is not empty.
 std::string describe_repeated_tokens(const std::vector<std::size_t>& ids);
 
 }  // namespace poise

@@ -27,7 +27,8 @@ bool is_added(const FormBuilder& builder, TokenId id) {
   return type == TokenType::control || type == TokenType::user_defined;
 }
 
-// Scores a token by the rank of the first merge that makes it. llama.cpp then also merges other pairs that make it.
+// Scores each token by the rank of the first merge that makes it. llama.cpp then also merges other pairs that make the
+// token.
 void rank_by_merges(FormBuilder& builder) {
   const TokenIndex ids(builder.vocabulary, {});
   constexpr float kNever = -1e9F;
@@ -101,8 +102,8 @@ bool convert_steps(FormBuilder& builder, const std::vector<Fields>& cuts) {
 
 }  // namespace
 
-// Makes a "llama" vocabulary. SentencePiece merges any pair that makes a token, the highest score first.
-std::string form_llama(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
+// Makes a "llama" vocabulary, in which any pair that makes a token merges, the highest score first.
+std::string make_llama_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
   builder.set_model("llama");
   if (!model.boolean("byte_fallback", false) || !convert_steps(builder, cuts)) {
     return "whose steps are neither those of byte-level BPE nor those of SentencePiece";
@@ -115,7 +116,7 @@ std::string form_llama(FormBuilder& builder, const Fields& model, const std::vec
   return {};
 }
 
-std::string form_sentencepiece_bpe(FormBuilder& builder) {
+std::string make_sentencepiece_bpe_form(FormBuilder& builder) {
   builder.set_model("llama");
   builder.convert_tokens();
   builder.gguf.add_space_prefix = builder.vocabulary.add_dummy_prefix;
@@ -132,7 +133,7 @@ std::string form_sentencepiece_bpe(FormBuilder& builder) {
   return {};
 }
 
-// Byte-level BPE becomes "gpt2", with the name of an equivalent pre-tokenizer.
+// These functions convert byte-level BPE to "gpt2", with the name of an equivalent pre-tokenizer.
 
 namespace {
 
@@ -155,15 +156,15 @@ std::string unescape_characters(std::string_view expression) {
   return text += expression;
 }
 
-// Both spellings of a pair match the same text: no character of a possessive part can follow it, and white space up to
-// the last newline ends at the same place with one newline or several.
+// Each row has two spellings of an expression that match the same text: no character of a possessive part can follow
+// it, and white space up to the last newline ends at the same place with one newline or several.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
     {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
     {R"([^\r\n\p{L}\p{N}]?+\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)"},
     {R"([^\s\p{L}\p{N}]++[\r\n]*)", R"([^\s\p{L}\p{N}]+[\r\n]*)"},
 }};
 
-// Spells an expression as rows do, with literal characters.
+// Spells an expression as the rows of list_gguf_pre_tokenizers() do, but with literal characters.
 std::string spell_as_rows(std::string_view expression) {
   std::string text = unescape_characters(expression);
   for (const auto& [from, to] : kSpellings) {
@@ -231,7 +232,7 @@ void convert_merges(FormBuilder& builder, const Fields& model) {
 
 }  // namespace
 
-std::string form_gpt2(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
+std::string make_gpt2_form(FormBuilder& builder, const Fields& model, const std::vector<Fields>& cuts) {
   builder.set_model("gpt2");
   builder.gguf.scores.clear();
   name_pre_tokenizer(builder, model, cuts);
@@ -244,7 +245,8 @@ std::string form_gpt2(FormBuilder& builder, const Fields& model, const std::vect
   return {};
 }
 
-// BERT's WordPiece becomes "bert". GGUF marks the tokens that begin a word, tokenizer.json the others.
+// These functions convert BERT's WordPiece to "bert". GGUF marks the tokens that begin a word; tokenizer.json marks the
+// other tokens.
 
 namespace {
 
@@ -261,7 +263,7 @@ void convert_separator(FormBuilder& builder) {
 
 }  // namespace
 
-std::string form_word_piece(FormBuilder& builder) {
+std::string make_word_piece_form(FormBuilder& builder) {
   const Fields model = *builder.pipeline.map("model");
   const std::vector<Fields> cuts = collect_steps(builder.pipeline, "pre_tokenizer", "pretokenizers");
   const std::string prefix = model.text("continuing_subword_prefix", "##");
@@ -301,7 +303,7 @@ std::string form_word_piece(FormBuilder& builder) {
   return {};
 }
 
-// Unigram of SentencePiece and tokenizer.json becomes "t5".
+// These functions convert Unigram of SentencePiece and tokenizer.json to "t5".
 
 namespace {
 
@@ -323,7 +325,7 @@ void report_unigram_losses(FormBuilder& builder) {
 
 }  // namespace
 
-std::string form_sentencepiece_unigram(FormBuilder& builder) {
+std::string make_sentencepiece_unigram_form(FormBuilder& builder) {
   builder.set_model("t5");
   builder.convert_tokens();
   builder.gguf.add_space_prefix = builder.vocabulary.add_dummy_prefix;
@@ -340,7 +342,7 @@ std::string form_sentencepiece_unigram(FormBuilder& builder) {
 }
 
 // Converts Unigram of tokenizer.json with the steps that llama.cpp has.
-std::string form_unigram(FormBuilder& builder) {
+std::string make_unigram_form(FormBuilder& builder) {
   const Fields model = *builder.pipeline.map("model");
   if (model.find("unk_id") == nullptr) return "of the model Unigram without an unknown token";
   builder.convert_tokens();

@@ -1,4 +1,4 @@
-// The pre-tokenizers that GGUF files name, a row for each way to cut texts.
+// Lists the pre-tokenizers that GGUF files name, a row for each way to cut texts.
 #pragma once
 
 #include <array>
@@ -9,11 +9,11 @@ namespace poise {
 
 struct GgufPreTokenizer {
   std::array<std::string_view, 19> names;         // the first is the one to write; unused places are empty
-  std::span<const std::string_view> expressions;  // each cuts the pieces of the one before
+  std::span<const std::string_view> expressions;  // each cuts the pieces of the previous one
   bool ignore_merges = false;
   bool adds_bos = false;    // unless the file sets it
   bool always_bos = false;  // whatever the file sets
-  bool byte_level = true;   // else U+2581 for spaces, and bytes as <0x00>
+  bool byte_level = true;   // false: U+2581 for spaces, and bytes as <0x00>
 };
 
 // Returns all rows. The first of several rows with the same expressions is the one to write.

@@ -10,13 +10,14 @@
 
 namespace poise {
 
-inline constexpr std::string_view kGgufChatTemplate = "tokenizer.chat_template";    // and ".NAME" after it
-inline constexpr std::string_view kGgufChatTemplates = "tokenizer.chat_templates";  // the names
+inline constexpr std::string_view kGgufChatTemplate =
+    "tokenizer.chat_template";  // other templates have ".NAME" after it
+inline constexpr std::string_view kGgufChatTemplates = "tokenizer.chat_templates";  // the names of the other templates
 inline constexpr std::string_view kGgufTokenizerConfig = "poise.tokenizer_config";
 inline constexpr std::string_view kGgufTokenizerFiles = "poise.tokenizer_files";
 
-// Returns a chat template in llama.cpp's keys: the text. For a list: the template named "default", the others under
-// their names, with "_" for everything but letters and digits, and the array of these names.
+// Stores a chat template in llama.cpp's keys: its text. A list is stored as the template named "default", the others
+// under their names (with "_" for everything but letters and digits), and the array of these names.
 Attributes make_gguf_chat_template(const Value& chat_template);
 
 // Returns the text of kGgufTokenizerConfig: the keys of tokenizer_config.json, and the chat template if

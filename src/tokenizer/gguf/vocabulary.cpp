@@ -21,7 +21,7 @@ namespace poise {
 namespace {
 
 constexpr std::string_view kLlama = "llama";
-constexpr std::string_view kDefaultPre = "default";  // the pre-tokenizer of files that name none
+constexpr std::string_view kDefaultPre = "default";  // the pre-tokenizer of files that do not name one
 
 [[noreturn]] void refuse(ErrorKind kind, const std::string& problem) { throw Error(kind, "tokenizer.ggml." + problem); }
 
@@ -39,7 +39,8 @@ Attributes describe_byte_level() {
   return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
 }
 
-// Describes a decoder of U+2581 to spaces and <0x00> to bytes; `prefix`: encoding puts a space in front.
+// Describes a decoder that turns U+2581 into spaces and <0x00> into bytes. `prefix` is true if encoding puts a space in
+// front.
 Attributes describe_space_decoder(bool prefix) {
   Value::Array steps = {describe_replace(kSpaceSymbol, " "), Attributes{{"type", "ByteFallback"}},
                         Attributes{{"type", "Fuse"}}};
@@ -84,7 +85,7 @@ class Maker {
                    {"strip_accents", nullptr},
                    {"lowercase", gguf_.lowercase.value_or(true)}};
     pre_tokenizer_ = {{"type", "BertPreTokenizer"}};
-    // GGUF marks the tokens that begin a word, tokenizer.json the others.
+    // GGUF marks the tokens that begin a word; tokenizer.json marks the other tokens.
     for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
       std::string& token = gguf_.tokens[id];
       const bool control =
@@ -149,7 +150,7 @@ class Maker {
     }
   }
 
-  // Puts special tokens before and after a text.
+  // Sets the special tokens that go before and after a text.
   void set_around(std::optional<std::int32_t> before, std::optional<std::int32_t> after) {
     for (const auto& id : {before, after}) {
       if (id) require_id("a special token", *id);
@@ -164,7 +165,7 @@ class Maker {
            fmt::format("tokens: {} has the id {}, but there are {} tokens", what, id, gguf_.tokens.size()));
   }
 
-  // Sets an absent id to its default. A default without a token counts as absent.
+  // Sets an absent id to its default, if the vocabulary has a token with the default id.
   void set_default(std::optional<std::int32_t>& id, std::int32_t usual) {
     if (!id && usual >= 0 && static_cast<std::size_t>(usual) < gguf_.tokens.size()) id = usual;
   }
@@ -196,7 +197,7 @@ class Maker {
   Attributes normalizer_;
   Attributes pre_tokenizer_;
   Attributes model_;
-  SpecialAround around_;  // tokens that the post-processor puts around texts
+  SpecialAround around_;  // special tokens around texts
   Attributes decoder_;
   MergeList merges_;
 };

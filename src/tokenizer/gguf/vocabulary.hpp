@@ -19,7 +19,7 @@ namespace poise {
 // is empty.
 struct GgufTokenizer {
   std::string model;         // "llama", "gpt2", "bert", "t5", "gemma4"
-  std::string pre;           // "llama-bpe", "qwen2", ...; of gpt2
+  std::string pre;           // "llama-bpe", "qwen2", ...; used by gpt2
   std::string general_name;  // decides which special tokens of a Phi-3 consume the white space to their right
   std::vector<std::string> tokens;
   std::vector<float> scores;  // none, or one for each token
@@ -36,8 +36,8 @@ struct GgufTokenizer {
   std::optional<bool> add_eos_token = {};
   std::optional<bool> add_space_prefix = {};
   std::optional<bool> remove_extra_whitespaces = {};
-  std::optional<bool> lowercase = {};     // "normalizer.lowercase"; of bert
-  std::string precompiled_charsmap = {};  // bytes; of t5
+  std::optional<bool> lowercase = {};     // "normalizer.lowercase"; used by bert
+  std::string precompiled_charsmap = {};  // bytes; used by t5
   Value chat_template = {};
   Attributes tokenizer_config = {};  // the other keys of tokenizer_config.json
   Attributes files = {};             // Vocabulary::files
@@ -61,8 +61,8 @@ inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>(
 // store with them.
 bool is_gguf_tokenizer_key(std::string_view key);
 
-// Returns the ids of special tokens that llama.cpp takes for a vocabulary of that algorithm ("llama", ...) and
-// pre-tokenizer whose file names none. -1: none.
+// Returns the ids of special tokens that llama.cpp assumes for this algorithm ("llama", ...) and pre-tokenizer if the
+// file does not name them. -1: none.
 SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre);
 
 // Returns true when llama.cpp finds texts of tokens of this type anywhere in a prompt: control, user-defined and
@@ -70,14 +70,14 @@ SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre);
 bool is_found_in_prompts(std::optional<TokenType> type);
 
 // Returns true when a token for which is_found_in_prompts() is true consumes the white space to its right. GGUF does
-// not store this: most tokens of a model whose `general_name` is Phi-3 do.
+// not store this; most tokens of a model do if its `general_name` is Phi-3.
 bool consumes_space_in_gguf(std::string_view text, const std::string& general_name);
 
 // Returns the tokens of a vocabulary for which is_found_in_prompts() is true, as tokenizer.json lists "added_tokens".
 // `general_name`: see consumes_space_in_gguf().
 Value::Array find_gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name);
 
-// Returns the model's vocabulary, else one that its attributes describe, else std::nullopt.
+// Returns the model's vocabulary, or else the one that its attributes describe, or else std::nullopt.
 std::optional<Vocabulary> make_vocabulary(const Model& model);
 
 // Converts a GGUF tokenizer. Throws unsupported for an unknown algorithm or pre-tokenizer, naming it; invalid_file for

@@ -1,5 +1,5 @@
-// Added tokens are texts that are always tokens. They are found before a text is cut, the longest at the leftmost place
-// first.
+// Finds added tokens: texts that are always tokens. They are found before a text is cut, the leftmost first, and of
+// several at one place the longest.
 #pragma once
 
 #include <string>
@@ -38,10 +38,10 @@ class AddedTokenFinder {
   // Finds the tokens for normalized text, or all others. Requires: the tokens outlive this.
   AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized);
 
-  // Calls visit(run, id) for the whole text, from front to back; the id is -1 for text between tokens. Like Hugging
-  // Face's library, searches white space that a token consumes for further tokens: their runs overlap. But a token with
-  // `lstrip` needs some white space of its own. `input` is empty, or has a byte for each byte of the text; no special
-  // token is found where one of these bytes is not 0.
+  // Calls visit(run, id) for all runs of the text, from front to back; the id is -1 for text between tokens. As in
+  // Hugging Face's library, white space that a token consumes is searched for further tokens, so runs may overlap. But
+  // a token with `lstrip` needs some white space of its own. `input` is empty, or has a byte for each byte of the text;
+  // no special token is found where one of these bytes is not 0.
   template <typename Visit>
   void for_each(std::string_view text, Visit&& visit, std::string_view input = {}) const {
     std::size_t done = 0;
@@ -66,8 +66,8 @@ class AddedTokenFinder {
   };
   // Moves `at` to the next place where a token may begin. Returns false if there is none.
   bool find_candidate(std::string_view text, std::size_t& at) const;
-  // Returns the token at `at`, if any. `space_end`: the end of the last consumed white space, so that it is measured
-  // once.
+  // Returns the token at `at`, if any. `space_end` is the end of the last consumed white space, so that it is measured
+  // only once.
   Found find_token_at(std::string_view text, std::string_view input, std::size_t at, std::size_t done,
                       std::size_t& space_end) const;
 

@@ -1,7 +1,7 @@
-// Byte pair encoding by a list of merges works as in tokenizer.json:
+// Implements byte pair encoding by a list of merges, as in tokenizer.json:
 //
 //   1. Cut the piece into characters; each is a token, or its bytes are (byte_fallback), or it is unknown.
-//   2. Merge neighbours, the pair of the lowest rank first, of equal ones the leftmost, until no pair merges.
+// 2. Merge neighbours, the pair of the lowest rank first, the leftmost of equal ones first, until no pair merges.
 //
 // Pairs are looked up once in merges.hpp and cached.
 //
@@ -70,7 +70,7 @@ class Bpe final : public PieceModel {
     return number == nullptr ? 0 : *number;
   }
 
-  // Finds the ids of characters below U+0800, the most frequent ones.
+  // Finds the ids of characters below U+0800, which are the most frequent ones.
   void read_characters() {
     characters_.fill(kNoToken);
     std::string text;
@@ -108,8 +108,8 @@ class Bpe final : public PieceModel {
     return true;
   }
 
-  // Returns true when tokens are spelled in the alphabet of bytes. Boundaries are right either way, but a wrong answer
-  // finds few. Large vocabularies of characters have all letters of the alphabet, too.
+  // Returns true when tokens are spelled in the alphabet of bytes. Boundaries are correct in any case, but a wrong
+  // answer means that few are found. Large vocabularies of characters have all letters of the alphabet, too.
   bool is_byte_level() const {
     constexpr std::size_t kStep = 16;
     std::size_t spelled = 0;
@@ -121,7 +121,8 @@ class Bpe final : public PieceModel {
     return spelled > others;
   }
 
-  // Returns the places where a piece may be cut, because neither side depends on the other. Finds them on first use.
+  // Returns the places where a piece may be cut, because the tokens on each side do not depend on the other. Finds the
+  // places on first use.
   const TokenBoundaries& find_boundaries() const {
     std::call_once(boundaries_found_, [this] {
       boundaries_.emplace(is_byte_level() ? TokenBoundaries::Unit::bytes : TokenBoundaries::Unit::characters);
@@ -146,8 +147,8 @@ class Bpe final : public PieceModel {
   bool unknown_named_ = false;
   std::array<TokenId, 256> bytes_{};
   std::array<TokenId, 0x800> characters_{};
-  bool cuts_ = false;    // pieces may be cut at boundaries
-  bool vanish_ = false;  // some characters have no token
+  bool cuts_ = false;    // true if pieces may be cut at boundaries
+  bool vanish_ = false;  // true if characters without a token are left out
   mutable std::once_flag boundaries_found_;
   mutable std::optional<TokenBoundaries> boundaries_;
 };
@@ -171,10 +172,10 @@ class Bpe::Encoder final : public PieceEncoder {
   }
 
  private:
-  // Shorter pieces rarely have boundaries.
+  // The length in bytes from which pieces are cut, because shorter pieces rarely have boundaries.
   static constexpr std::size_t kWord = 24;
 
-  // Encodes a word. With `whole`, a word that is a token stays that token, whatever merges make of it.
+  // Encodes a word. With `whole`, a word that is a token becomes this token, even if merges would not make it.
   void encode_word(std::string_view word, bool whole, WordCache& cache, std::vector<TokenId>& tokens) {
     EncodingStop::check();
     const bool short_word = word.size() <= WordCache::kLongestWord;
@@ -257,7 +258,7 @@ class Bpe::Encoder final : public PieceEncoder {
     return merge;
   }
 
-  // Scans all pairs for each merge: fastest for words.
+  // Merges by scanning all pairs for each merge, which is fastest for words.
   void merge_few() {
     std::array<MergeTable::Merge, kFew> pairs;
     std::size_t size = symbols_.size();
@@ -280,7 +281,7 @@ class Bpe::Encoder final : public PieceEncoder {
     }
   }
 
-  // Keeps pairs in a heap, by rank and place. An entry is valid while the pair at its place has that rank.
+  // Merges with a heap of pairs, by rank and place. An entry is valid while the pair at its place has that rank.
   void merge_many() {
     constexpr std::uint32_t kNone = UINT32_MAX;
     if (symbols_.size() >= kNone) throw Error(ErrorKind::unsupported, "the text is too long");
@@ -325,7 +326,7 @@ class Bpe::Encoder final : public PieceEncoder {
   struct Node {
     std::uint32_t previous;
     std::uint32_t next;
-    MergeTable::Merge pair;  // with the next symbol
+    MergeTable::Merge pair;  // the pair with the next symbol
   };
 
   const Bpe& of_;

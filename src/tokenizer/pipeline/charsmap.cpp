@@ -115,8 +115,8 @@ std::string CharsMap::apply_to_graphemes(std::string_view text) const {
   return result;
 }
 
-// Hugging Face's library replaces character by character. If the replacement is longer, its last characters are added
-// ones; if it is shorter, its last character stands for the missing ones. If the first characters have an empty
+// Hugging Face's library replaces character by character. If the replacement is longer, its last characters count as
+// added. If it is shorter, its last character also stands for the missing ones. If the first characters have an empty
 // replacement, the next character takes their place.
 std::size_t CharsMap::measure_front(std::string_view text, std::size_t front) const {
   if (empty()) return front;
@@ -139,7 +139,7 @@ std::size_t CharsMap::measure_front(std::string_view text, std::size_t front) co
     return made.size() < kLooks;
   });
   std::size_t result = 0;
-  std::size_t at = 0;  // in the text
+  std::size_t at = 0;  // the place in the text
   const auto skip_character = [&] { at += at < text.size() ? unicode::decode(text, at).bytes : 0; };
   for (const Made& part : made) {
     if (part.change > 0 ? at > front : at >= front) break;

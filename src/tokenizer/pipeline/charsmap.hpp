@@ -1,8 +1,9 @@
-// SentencePiece's precompiled normalization is a table of texts and their replacements.
+// Applies SentencePiece's precompiled normalization (charsmap): a table of texts and their replacements.
 //
-// The bytes: u32 size of the trie, the trie (a double array of u32 units), and the replacements, each with a final NUL.
-// A unit has its label in bits 0-7; bit 8 is set if the node has a value; bits 10-30 are the offset to its children
-// (times 256 if bit 9 is set). The value, the offset of the replacement, is in the unit at the offset, bits 0-30.
+// It consists of a u32 with the size of the trie, the trie (a double array of u32 units), and the replacements, each
+// with a final NUL. A unit has its label in bits 0-7; bit 8 is set if the node has a value; bits 10-30 are the offset
+// to its children (times 256 if bit 9 is set). The value is the offset of the replacement; it is in bits 0-30 of the
+// unit at the node's offset.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +31,16 @@ class CharsMap {
   };
   std::optional<Match> find_longest(std::string_view text) const;
 
-  // Replaces as Hugging Face's library does: graphemes of less than 6 bytes, then characters, by the shortest prefix
-  // that has a replacement.
+  // Replaces as Hugging Face's library does: first graphemes of less than 6 bytes, then characters, each by the
+  // replacement of its shortest prefix that has one.
   std::string apply_to_graphemes(std::string_view text) const;
-  // Hugging Face's library attributes each byte of a result to a character of the text. Returns how many bytes at the
-  // front of the result of apply_to_graphemes() belong to the first `front` bytes of the text.
+  // Returns how many bytes at the front of the result of apply_to_graphemes() belong to the first `front` bytes of the
+  // text: Hugging Face's library assigns each byte of a result to a character of the text.
   std::size_t measure_front(std::string_view text, std::size_t front) const;
 
  private:
-  // Calls visit(part, replacement) for the parts in order, until it returns false. A part without a replacement stays.
+  // Calls visit(part, replacement) for the parts of the text in order, until it returns false. A part without a
+  // replacement stays as it is.
   template <typename Visit>
   void visit_graphemes(std::string_view text, Visit&& visit) const;
   // Calls visit(length, value) for the prefixes of `text` that have a value, the shortest first, until it returns

@@ -64,7 +64,8 @@ class Replace final : public WholeTokens {
   }
 
  private:
-  // The largest growth of a text, in bytes: a chain of steps could turn one letter into a text of any length.
+  // The largest growth of a text in bytes. Without a limit, a chain of steps could turn one letter into a text of any
+  // length.
   static constexpr std::size_t kMostGrowth = std::size_t{16} << 20;
 
   void accept_token(std::string_view text) override {
@@ -199,7 +200,7 @@ class Strip final : public DecodeSink {
  private:
   Options options_;
   DecodeSink& next_;
-  std::uint64_t left_ = 0;  // how many may still be removed from the front
+  std::uint64_t left_ = 0;  // how often `content` may still be removed from the front
   std::uint64_t held_ = 0;
   bool begun_ = false;
 };
@@ -219,7 +220,7 @@ class ByteLevel final : public WholeTokens {
   }
 
  private:
-  // Decodes a token. One with a character outside the alphabet stands for itself.
+  // Decodes a token. A token with a character outside the alphabet stays as it is.
   void accept_token(std::string_view text) override {
     const std::size_t before = bytes_.size();
     bool plain = false;
@@ -236,7 +237,7 @@ class ByteLevel final : public WholeTokens {
     begun_ = true;
   }
 
-  std::string bytes_;  // an incomplete character
+  std::string bytes_;  // the bytes of an incomplete character
   bool begun_ = false;
 };
 
@@ -346,7 +347,7 @@ class Bpe final : public WholeTokens {
   }
 
   Options options_;
-  std::optional<std::string> held_;  // may be the last token
+  std::optional<std::string> held_;  // the text of the last token so far, without its suffix
 };
 
 class Ctc final : public WholeTokens {

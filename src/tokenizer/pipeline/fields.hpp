@@ -1,4 +1,4 @@
-// Helpers of all parts of a pipeline: they find types by name, count steps, and read patterns.
+// Functions for all parts of a pipeline: they find types by name, count steps, and read patterns.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ const auto& find_row(const Rows& rows, const Fields& fields) {
   throw_unknown_type(fields, type);
 }
 
-// Counts one more step of a part. Throws when there are too many, which also bounds how deep sequences nest.
+// Counts one more step of a part. Throws unsupported if there are too many, which also bounds how deep sequences nest.
 void count_step(const Fields& fields, std::size_t& steps);
 
 // Holds a text or a regular expression, {"String": "..."} or {"Regex": "..."}.
@@ -56,7 +56,7 @@ class PatternMatcher {
     if (matcher_) matcher_->start_time_limit(bytes);
   }
 
-  // Calls visit(run, is_match) for the whole text, from front to back; the text between matches makes runs, too.
+  // Calls visit(run, is_match) for all runs of the text, from front to back: matches, and the text between them.
   template <typename Visit>
   void for_each(std::string_view text, Visit&& visit) {
     if (text.empty()) return;

@@ -123,8 +123,8 @@ void Merges::refuse(const Fields& model, std::size_t rank) const {
                                                                                 : joined));
 }
 
-// Returns true if the merge is this pair. Both make the same token, so that comparing lengths suffices without a
-// prefix.
+// Returns true if the merge is this pair. Requires: both make the same token. So without a prefix, equal lengths
+// suffice.
 bool Merges::is_pair(std::uint32_t rank, std::string_view left, std::string_view right) const {
   const auto [first, second] = vocabulary_.merges[rank];
   return first.size() == left.size() && (prefix_.empty() || second == right);
@@ -148,8 +148,8 @@ bool Merges::is_byte(std::string_view text) const {
   return text.size() == kBytePiece && parse_byte_piece(text) && ids_.find(text);
 }
 
-// Returns the token that a merge makes. Most files list tokens in the order of their merges, so that it first looks at
-// `last`, the token of the merge before, and at the token after it.
+// Returns the token that a merge makes. Most files list tokens in the order of their merges, so it first looks at
+// `last`, the token of the previous merge, and at the token after that.
 TokenId Merges::find_merged_token(std::size_t rank, TokenId last) const {
   if (!prefix_.empty()) {
     const auto [left, right] = vocabulary_.merges[rank];
@@ -240,7 +240,7 @@ class Splitter {
 
   const Vocabulary& vocabulary_;
   const TokenIndex& ids_;
-  std::array<bool, kLongestMergedToken> is_length_{};  // of tokens that merge; avoids useless look-ups
+  std::array<bool, kLongestMergedToken> is_length_{};  // true for lengths of tokens that merge; avoids useless look-ups
 };
 
 }  // namespace
@@ -256,7 +256,7 @@ void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
   const std::vector<Ranked> tokens = rank_tokens(vocabulary, ids);
   const Splitter splitter(vocabulary, ids, tokens);
   constexpr std::size_t kAtOnce = 1024;
-  std::array<std::vector<ScoreMerge>, 16> merges;  // by batches of tokens, so that not all exist at a time
+  std::array<std::vector<ScoreMerge>, 16> merges;  // in batches of tokens, so that not all merges exist at a time
   for (std::span<const Ranked> rest = tokens; !rest.empty();) {
     const std::span<const Ranked> now = rest.first(std::min(rest.size(), kAtOnce * merges.size()));
     rest = rest.subspan(now.size());

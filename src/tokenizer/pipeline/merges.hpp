@@ -1,4 +1,4 @@
-// Byte pair encoding's merges: listed ones, those that follow from scores, and a cache of pairs.
+// Finds the merges of byte pair encoding: listed ones, and those that follow from scores. Caches pairs.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@
 
 namespace poise {
 
-// Caches for pairs of tokens how early they merge, and into which token, or that they do not merge.
+// Caches, for pairs of tokens, how early they merge, and into which token, or that they do not merge.
 class MergeTable {
  public:
   struct Merge {
-    std::uint32_t rank = UINT32_MAX;  // lowest first; UINT32_MAX: they do not merge
+    std::uint32_t rank = UINT32_MAX;  // the lowest rank merges first; UINT32_MAX: the pair does not merge
     TokenId merged = -1;
   };
 
-  // Drops all pairs when there are too many. Requires: the pair is unknown.
+  // Adds a pair; drops all others first if there are too many. Requires: the pair is unknown.
   void add(TokenId left, TokenId right, Merge merge);
 
   // Prefetches the memory for find().
@@ -81,8 +81,8 @@ class Merges {
  public:
   // Uses the vocabulary's list; if the model has "merge_by_score", two tokens merge when their concatenation is a
   // token, the highest score first. Throws invalid_file for a merge that makes no token, except with
-  // "skip_unknown_merges", which GGUF files need. `prefix` is that of tokens inside a word. Requires: vocabulary and
-  // ids outlive this.
+  // "skip_unknown_merges", which GGUF files need. `prefix` is the prefix of tokens inside a word. Requires: vocabulary
+  // and ids outlive this.
   Merges(const Fields& model, const Vocabulary& vocabulary, const TokenIndex& ids, std::string_view prefix);
 
   // Returns how two tokens merge. `buffer` is scratch space. Requires: `ids` finds both tokens.
@@ -110,13 +110,14 @@ class Merges {
   std::size_t longest_ = 0;  // bytes of the longest token
   bool by_score_;
   bool has_bytes_ = false;
-  // `ranks_`, by token: with scores, its rank; else the rank of the last merge that makes it. `before_`, by rank of a
-  // merge: the previous merge that makes the same token.
+  // ranks_[token] is the token's rank if merges follow from scores, or else the rank of the last merge that makes the
+  // token. before_[rank] is the previous merge that makes the same token as the merge of this rank.
   std::vector<std::uint32_t, HugePages<std::uint32_t>> ranks_;
   std::vector<std::uint32_t, HugePages<std::uint32_t>> before_;
 };
 
-// Two tokens merge by scores if their concatenation is a token, the highest score first.
+// These functions find merges that follow from scores: two tokens merge if their concatenation is a token, the highest
+// score first.
 
 // The largest token that merges may make, in bytes: finding its parts takes quadratic time.
 inline constexpr std::size_t kLongestMergedToken = 4096;
@@ -136,8 +137,8 @@ std::vector<std::uint32_t> rank_merges(const Vocabulary& vocabulary, const Token
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
                           FunctionRef<void(const ScoreMerge&)> visit);
 
-// Returns the pairs of for_each_score_merge() as left and right texts. Among the pairs for one token, those with the
-// longer left part come first: a list has no equal ranks.
+// Returns the pairs of for_each_score_merge() as left and right texts. Pairs that make the same token are sorted by the
+// length of their left part, the longest first, because a list has no equal ranks.
 std::vector<std::pair<std::string_view, std::string_view>> list_score_merges(const Vocabulary& vocabulary,
                                                                              const TokenIndex& ids);
 

@@ -1,4 +1,4 @@
-// Models turn the pieces of a text into token ids.
+// Declares models, which encode the pieces of a text as token ids.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace poise {
 
-// Encodes pieces with a model. It has its own caches, so that each thread uses its own encoder.
+// Encodes pieces with a model. An encoder has its own caches, so each thread needs its own encoder.
 class PieceEncoder {
  public:
   virtual ~PieceEncoder() = default;
@@ -45,8 +45,8 @@ struct ModelContext {
 // Throws invalid_file. Requires: the vocabulary outlives it.
 TokenIndex index_model_tokens(const Vocabulary& vocabulary);
 
-// Selects a row of models.cpp by the field's "type". Throws invalid_file and unsupported. Requires: the context's parts
-// outlive it.
+// Selects a row of models.cpp by the field's "type". Throws invalid_file and unsupported. Requires: the parts of the
+// context outlive the model.
 std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const ModelContext& context);
 
 std::unique_ptr<const PieceModel> make_bpe(const Fields& fields, const ModelContext& context);
@@ -78,12 +78,12 @@ class TokenScheme {
       : vocabulary_(vocabulary), around_(find_special_around(vocabulary)) {}
   virtual ~TokenScheme() = default;
 
-  // Does what Tokenizer::encode() promises.
+  // Implements Tokenizer::encode().
   virtual std::vector<TokenId> encode(std::string_view text) const = 0;
-  // Does what Tokenizer::encode(ChatText) promises. Kinds that never find special tokens in texts encode them as any
-  // text.
+  // Implements Tokenizer::encode(ChatText). Kinds that never find special tokens in texts encode the text like any
+  // other.
   virtual std::vector<TokenId> encode_chat(std::string_view text, std::string_view) const { return encode(text); }
-  // Puts the special tokens around a text's tokens (special_around.hpp).
+  // Adds the special tokens around a text's tokens (special_around.hpp).
   std::vector<TokenId> add_special(std::vector<TokenId> tokens) const {
     tokens.insert(tokens.begin(), around_.before.begin(), around_.before.end());
     tokens.insert(tokens.end(), around_.after.begin(), around_.after.end());
@@ -120,7 +120,7 @@ class WordCache {
     return {ids_.data() + slot.ids, slot.count};
   }
 
-  // Stores the tokens of the last word that find() was called with. Requires: at most kLongestWord bytes and tokens.
+  // Stores the tokens of the word that find() was last called with. Requires: at most kLongestWord bytes and tokens.
   void keep(std::string_view word, std::span<const TokenId> tokens) {
     if (tokens.empty()) return;
     if (slots_.empty() || text_.size() + word.size() > kMaxText || ids_.size() + tokens.size() > kMaxText) {

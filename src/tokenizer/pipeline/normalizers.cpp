@@ -16,7 +16,7 @@ namespace {
 
 using Made = std::unique_ptr<const Normalizer>;
 
-// Normalizers may make a text larger by this factor; more growth is an attack.
+// A normalizer may enlarge a text at most by this factor; more growth is an attack.
 constexpr std::size_t kMostGrowth = 64;
 constexpr std::size_t kAlwaysAllowed = 1 << 20;
 
@@ -54,7 +54,7 @@ class Simple final : public Normalizer {
   Function function_;
 };
 
-// Converts to a normal form. Characters combine and split; Hugging Face's library then counts them from the front.
+// Converts to a normal form. When characters combine or split, Hugging Face's library counts them from the front.
 class NormalForm final : public Normalizer {
  public:
   explicit NormalForm(unicode::Form form) : form_(form) {}
@@ -169,7 +169,7 @@ class Strip final : public Normalizer {
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(const Fields& fields) : prefix_(fields.require_text("prepend")) {}
-  // Adds text, which belongs to the character after it.
+  // Adds text in front, which belongs to the character after it.
   void apply(FrontedText& text) const override {
     if (text.text.empty()) return;
     text.text.insert(0, prefix_);

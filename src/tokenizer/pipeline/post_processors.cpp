@@ -23,7 +23,7 @@ TokenId read_id(const Fields& fields, std::string_view key, const Value& value, 
   return static_cast<TokenId>(*id);
 }
 
-// Puts tokens before and after those that other steps have put there.
+// Adds tokens before and after those that other steps have added.
 void add_around(SpecialAround& around, const std::vector<TokenId>& before, const std::vector<TokenId>& after) {
   around.before.insert(around.before.begin(), before.begin(), before.end());
   around.after.insert(around.after.end(), after.begin(), after.end());
@@ -74,7 +74,7 @@ struct Row {
 
 constexpr std::array kRows = std::to_array<Row>({
     {"TemplateProcessing", add_template},
-    {"ByteLevel", add_nothing},  // it only changes offsets in the text
+    {"ByteLevel", add_nothing},  // this step only changes offsets in the text
     {"BertProcessing", add_cls_and_sep},
     {"RobertaProcessing", add_cls_and_sep},
 });
@@ -127,7 +127,7 @@ void leave_out_added_tokens(Attributes& pipeline, std::size_t rows) {
   pipeline.set("added_tokens", std::move(left));
 }
 
-// Leaves out ids of "added_only", and scores.
+// Removes the ids from `rows` on from "added_only", and their scores.
 void leave_out_model_tokens(Attributes& pipeline, std::size_t rows) {
   const auto* model = pipeline.get_if<Attributes>("model");
   if (model == nullptr) return;

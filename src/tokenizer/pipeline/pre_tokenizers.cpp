@@ -12,7 +12,7 @@
 namespace poise::pre_tokenizers {
 namespace {
 
-// How the matches of a pattern become pieces.
+// Chooses how the matches of a pattern become pieces.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 struct BehaviorRow {
@@ -35,7 +35,7 @@ Behavior parse_behavior(const Fields& fields, std::string_view missing) {
   return row->behavior;
 }
 
-// Joins runs of a text according to a behavior. Runs are consecutive.
+// Joins consecutive runs of a text according to a behavior.
 class Joiner {
  public:
   Joiner(Behavior behavior, PieceSink& next) : behavior_(behavior), next_(next) {}
@@ -128,7 +128,7 @@ PreTokenizer make_pattern_split(Pattern pattern, Behavior behavior, bool invert)
 
 using IsKind = bool (*)(char32_t code);
 
-// Cuts at characters of a kind; each is a match.
+// Cuts at the characters of a kind; each is a match by itself.
 class CharacterCutter final : public Cutter {
  public:
   CharacterCutter(IsKind is_kind, Behavior behavior, PieceSink& next) : is_kind_(is_kind), joiner_(behavior, next) {}
@@ -178,7 +178,7 @@ PreTokenizer join(std::vector<PreTokenizer> steps) {
   return [all = std::move(steps)](PieceSink& next) { return std::make_unique<Chain>(all, next); };
 }
 
-// GPT-2 uses this expression.
+// The expression of GPT-2.
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // Maps bytes to characters.
@@ -236,7 +236,7 @@ class Metaspace final : public Cutter {
     explicit Options(const Fields& fields)
         : replacement(fields.text("replacement", kSpaceSymbol)),
           split(fields.boolean("split", true)),
-          // Older files have add_prefix_space.
+          // Older files have add_prefix_space instead of prepend_scheme.
           scheme(fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never")) {
       if (scheme != "always" && scheme != "never" && scheme != "first")
         fields.fail("prepend_scheme", "expected always, never or first");
@@ -244,7 +244,7 @@ class Metaspace final : public Cutter {
     }
     std::string replacement;
     bool split;
-    std::string scheme;  // where the replacement is put in front
+    std::string scheme;  // "always", "never" or "first": when the replacement is put in front of a piece
   };
   Metaspace(const Options& options, PieceSink& next) : options_(options), next_(next) {}
   void accept(Piece piece) override {
@@ -263,7 +263,7 @@ class Metaspace final : public Cutter {
     }
     const Piece whole{buffer_, front};
     if (!options_.split) return next_.accept(whole);
-    // Each mark begins a piece.
+    // Each space symbol begins a piece.
     const std::string_view text = buffer_;
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end =
@@ -334,14 +334,14 @@ PreTokenizer make_whitespace_split(const Fields&) {
   return make_character_split(unicode::is_white_space, Behavior::removed);
 }
 
-// Makes pieces of words, and of runs that are neither word nor space.
+// Cuts into words, and runs that are neither words nor spaces.
 PreTokenizer make_whitespace(const Fields& fields) {
   constexpr std::string_view kExpression =
       R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\s\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+)";
   return make_pattern_split(Pattern::compile(kExpression, fields.where()), Behavior::removed, true);
 }
 
-// Drops spaces before the first run, as Hugging Face's library does.
+// Cuts into runs of one script. Drops spaces before the first run, as Hugging Face's library does.
 PreTokenizer make_scripts(const Fields& fields) {
   return make_pattern_split(Pattern::compile(make_script_runs(), fields.where()), Behavior::removed, true);
 }

@@ -1,5 +1,5 @@
-// The special tokens that a vocabulary puts around a text: those of its post-processor; without one, BOS in front for
-// SentencePiece and Tiny Llama, none for others.
+// Finds and sets the special tokens that a vocabulary puts around a text. They are those of its post-processor. Without
+// one, SentencePiece and Tiny Llama put BOS in front, and others put none.
 #pragma once
 
 #include <cstddef>

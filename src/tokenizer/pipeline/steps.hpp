@@ -54,8 +54,8 @@ class DecodeSink {
   virtual void finish() = 0;
 };
 
-// Makes the sink that decodes one text and passes the result to `next`. An empty function means that there is no
-// decoder. Requires: this and `next` outlive the result.
+// Makes the sink that decodes one text and passes the result to `next`. Empty: there is no decoder. Requires: this and
+// `next` outlive the result.
 using Decoder = std::function<std::unique_ptr<DecodeSink>(DecodeSink& next)>;
 
 // Selects a row of decoders.cpp by the field's "type". Throws invalid_file and unsupported.
@@ -104,24 +104,24 @@ class PieceSink {
   virtual void accept(Piece piece) = 0;
 };
 
-// Cuts texts as a running pre-tokenizer: accepts pieces, and passes smaller ones on.
+// Cuts texts for a pre-tokenizer: accepts pieces, and passes smaller pieces to the next sink.
 class Cutter : public PieceSink {
  public:
   // Begins a text of that many bytes, which limits the work on it (RegexMatcher::start_time_limit()).
   virtual void start_time_limit(std::size_t /*bytes*/) {}
 };
 
-// Makes the cutter that passes its pieces to `next`. An empty function means that there is no pre-tokenizer. Requires:
-// this and `next` outlive the result.
+// Makes the cutter that passes its pieces to `next`. Empty: there is no pre-tokenizer. Requires: this and `next`
+// outlive the result.
 using PreTokenizer = std::function<std::unique_ptr<Cutter>(PieceSink& next)>;
 
 // Selects a row of pre_tokenizers.cpp by the field's "type". Throws invalid_file and unsupported.
 PreTokenizer make_pre_tokenizer(const Fields& fields);
 
-// Makes a vocabulary for a model whose embedding has fewer rows than it has tokens. It keeps the tokens with ids below
-// `rows`, and leaves out merges, added tokens, special ids and tokens around texts that need others. Encoding with it
-// yields no id from `rows` on. Returns the same vocabulary if it has no more tokens. Throws what find_special_around()
-// throws.
+// Makes a vocabulary for a model whose embedding has fewer rows than the vocabulary has tokens. It keeps the tokens
+// with ids below `rows`, and leaves out merges, added tokens, special ids and tokens around texts that need other
+// tokens. Encoding with it yields no id from `rows` on. Returns the same vocabulary if it has no more tokens. Throws
+// what find_special_around() throws.
 Vocabulary keep_first_tokens(Vocabulary vocabulary, std::size_t rows);
 
 }  // namespace poise

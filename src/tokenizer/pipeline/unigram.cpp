@@ -1,4 +1,4 @@
-// Unigram: cuts a piece into the tokens with the largest sum of scores.
+// Implements Unigram: cuts a piece into the tokens with the largest sum of scores.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -15,7 +15,7 @@
 namespace poise {
 namespace {
 
-constexpr double kUnknownPenalty = 10;  // below the worst token
+constexpr double kUnknownPenalty = 10;  // an unknown token's score is this much below the worst token's
 
 class Unigram final : public PieceModel {
  public:
@@ -109,7 +109,7 @@ class Unigram::Encoder final : public PieceEncoder {
       EncodingStop::check();
       const double here = places_[at].score;
       const std::size_t character = unicode::decode(piece, at).bytes;
-      bool alone = false;  // the character is a token by itself
+      bool alone = false;  // true if the character is a token by itself
       const auto reach = [&](std::size_t length, double score, TokenId id) {
         Place& place = places_[at + length];
         if (place.from == UINT32_MAX || here + score > place.score)
@@ -147,7 +147,7 @@ class Unigram::Encoder final : public PieceEncoder {
       append(piece.substr(cut->begin, cut->end - cut->begin), cut->id, tokens);
   }
 
-  // Appends the tokens of a run. The text of a run of unknown characters may be a token all the same.
+  // Appends the tokens of a run. A run of unknown characters may be a token as a whole.
   void append(std::string_view text, TokenId id, std::vector<TokenId>& tokens) const {
     if (id != of_.unknown_) return tokens.push_back(id);
     if (const TokenId found = of_.find_token(text); found >= 0) return tokens.push_back(found);

@@ -1,4 +1,4 @@
-// WordPiece and WordLevel find words in a list.
+// Implements WordPiece and WordLevel, which look up words in the vocabulary.
 
 #include <poise/error.hpp>
 
@@ -9,7 +9,7 @@
 namespace poise {
 namespace {
 
-// Encodes pieces. The model needs no cache.
+// Encodes pieces with a model that needs no cache.
 template <typename Model>
 class WordEncoder final : public PieceEncoder {
  public:
@@ -20,8 +20,8 @@ class WordEncoder final : public PieceEncoder {
   const Model& model_;
 };
 
-// Takes the longest token first, then the longest continuation, and so on; if a rest remains, the whole word is
-// unknown.
+// Finds the longest token at the beginning of a word, then the longest continuation, and so on. If a rest remains, the
+// whole word is unknown.
 class WordPiece final : public PieceModel {
  public:
   WordPiece(const Fields& fields, const ModelContext& context)

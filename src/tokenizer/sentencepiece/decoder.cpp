@@ -1,4 +1,5 @@
-// Decodes as SentencePiece does, for any of its algorithms. A denormalizer, if there is one, then changes the text.
+// Implements SentencePiece's decoding, for all of its algorithms. A denormalizer, if there is one, then changes the
+// text.
 //
 // Byte tokens are bytes, and invalid ones become U+FFFD; U+2581 is a space; the space that encoding puts in front is
 // dropped.
@@ -91,10 +92,10 @@ class SentencePieceDecoder final : public TextDecoder {
   const Vocabulary& vocabulary_;
   const std::vector<TokenDisplay>& displays_;
   SpecialTokens special_;
-  std::string bytes_;         // byte tokens of an incomplete character
-  bool any_text_ = false;     // some text has been decoded
-  bool at_start_ = true;      // the next token may lose its leading space
-  bool space_taken_ = false;  // the last token lost its leading space
+  std::string bytes_;         // the bytes of an incomplete character
+  bool any_text_ = false;     // true if some text has been decoded
+  bool at_start_ = true;      // true if the next token may lose its leading space
+  bool space_taken_ = false;  // true if the last token has lost its leading space
 };
 
 // Changes the result of another decoder as a whole, because the replacement of a text may depend on the text after it.

@@ -1,6 +1,6 @@
-// The encoding that SentencePiece's algorithms share:
+// Implements the part of the encoding that SentencePiece's algorithms share:
 //
-//   1. Normalize (normalizer.hpp): replace what the charsmap lists, the longest prefix first, malformed bytes by U+FFFD
+//   1. Normalize (normalizer.hpp): replace texts of the charsmap, the longest prefix first, malformed bytes by U+FFFD
 //      and spaces by U+2581; put one more U+2581 in front; remove superfluous spaces if the vocabulary asks for it.
 //      User-defined tokens stay as they are.
 //   2. Cut the text into pieces. The derived classes do this.
@@ -82,11 +82,11 @@ class SentencePieceEncoder : public TokenScheme {
   std::vector<TokenDisplay> displays_;
   std::optional<SentencePieceNormalizer> denormalizer_;
   TokenIndex pieces_;
-  TokenIndex reserved_;  // tokens that no text contains
+  TokenIndex reserved_;  // tokens that are never found in texts
   std::size_t longest_piece_ = 0;
   std::vector<AddedToken> added_;
   AddedTokenFinder finder_;
-  std::vector<AddedToken> spelled_;  // added_, and control tokens, whose texts chat templates contain
+  std::vector<AddedToken> spelled_;  // added_, and also control tokens, whose texts are in chat templates
   AddedTokenFinder spelled_finder_;
   PrefixTrie user_defined_;
   SentencePieceNormalizer normalizer_;

@@ -49,7 +49,7 @@ struct Piece {
   std::uint64_t offset = 0;
 };
 
-// Returns true for types that SentencePiece looks up by name before all others: a normal piece may have the same text.
+// Returns true for types whose pieces SentencePiece looks up first: a normal piece may have the same text.
 bool is_reserved(TokenType type) {
   return type == TokenType::control || type == TokenType::unknown || type == TokenType::byte;
 }
@@ -179,7 +179,7 @@ class SentencePieceReader {
                 pieces_[id].offset);
   }
 
-  // Finds the control piece of that name, and gives it the type `type`.
+  // Finds the control piece with that name, and sets its type to `type`. Returns its id, or -1.
   std::int32_t mark_special(const std::string& name, TokenType type) {
     const auto found = std::find_if(pieces_.begin(), pieces_.end(),
                                     [&](const Piece& piece) { return is_control(piece.type) && piece.text == name; });
@@ -237,7 +237,7 @@ class SentencePieceReader {
 
 Vocabulary read_sentencepiece(const Source& source) {
   if (source.mapped()) return SentencePieceReader(source).read();
-  // Every message gets its own reader, which must not read from the file again.
+  // Every message has its own reader. The bytes are in memory, so that these do not read the file again.
   std::vector<std::byte> bytes(source.size());
   source.read(0, bytes);
   return SentencePieceReader(*Source::from_memory(std::move(bytes), source.name())).read();

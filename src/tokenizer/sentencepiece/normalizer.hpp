@@ -25,7 +25,7 @@ namespace poise {
 
 // Holds the rules of a normalizer. The defaults are SentencePiece's, except for the charsmap.
 struct NormalizerRules {
-  std::string charsmap;  // its bytes; empty: no replacements
+  std::string charsmap;  // the bytes of the charsmap; empty: no replacements
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
@@ -35,8 +35,8 @@ struct NormalizerRules {
   friend bool operator==(const NormalizerRules&, const NormalizerRules&) = default;
 };
 
-// These throw unsupported for other normalizers than SentencePiece's, and invalid_file for invalid base64 and wrong
-// types.
+// Read the rules of a vocabulary. They throw unsupported if the normalizer is not SentencePiece's, and invalid_file for
+// invalid base64 and wrong types.
 NormalizerRules read_normalizer_rules(const Vocabulary& vocabulary);
 std::optional<NormalizerRules> read_denormalizer_rules(const Vocabulary& vocabulary);
 
@@ -51,12 +51,12 @@ bool has_space_rules(const NormalizerRules& rules);
 
 class SentencePieceNormalizer {
  public:
-  // `kept`: texts that stay as they are, or null. Throws invalid_file for an invalid charsmap. Requires: `kept`
+  // `kept` has texts that stay as they are, or is null. Throws invalid_file for an invalid charsmap. Requires: `kept`
   // outlives this.
   SentencePieceNormalizer(const NormalizerRules& rules, const PrefixTrie* kept);
 
   bool has_replacements() const { return !charsmap_.empty(); }
-  // Normalizes a text, or a run of it; `first`: the first run.
+  // Normalizes a text, or a run of it; `first` is true for the first run.
   std::string normalize(std::string_view text, bool first = true) const;
 
  private:
@@ -66,7 +66,7 @@ class SentencePieceNormalizer {
     std::string_view text;
   };
   Chunk find_first_chunk(std::string_view text) const;
-  // Returns true if a space is put in front. `removed` says that there were superfluous spaces.
+  // Returns true if a space is put in front. `removed` is true if superfluous spaces have been removed.
   bool puts_space(std::string_view text, bool first, bool removed) const;
   void append_chunk(std::string_view chunk, bool& after_space, std::string& out) const;
 

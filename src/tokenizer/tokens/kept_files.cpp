@@ -28,7 +28,7 @@ std::string_view get_template_name(std::string_view file) {
   return file;
 }
 
-// Returns std::nullopt if the text is not a JSON object.
+// Parses a JSON object; returns std::nullopt if the text is not one.
 std::optional<Attributes> parse_object(const std::string& text, std::string_view name) {
   try {
     Value value = parse_json(text, std::string(name));
@@ -82,7 +82,7 @@ class KeptFiles {
   // Returns special_tokens_map.json without tokens that have changed.
   std::string make_special_map(const std::string& text) const {
     const auto map = parse_object(text, kSpecialTokensMap);
-    if (!map || vocabulary_.kind != VocabularyKind::pipeline) return text;  // Poise takes no token's id from it
+    if (!map || vocabulary_.kind != VocabularyKind::pipeline) return text;  // Poise does not read ids of tokens from it
     Attributes left = *map;
     for (const NamedToken& named : kNamedTokens) {
       const std::string* token = find_named_text(*map, named.key);

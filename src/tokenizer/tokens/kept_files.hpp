@@ -1,5 +1,5 @@
-// Vocabulary::files holds a tokenizer's files as they were read. Other formats store them, so that a conversion back to
-// a directory restores them.
+// Reads and checks Vocabulary::files, which has a tokenizer's files as they were read. Other formats store them, so
+// that a conversion back to a directory restores them.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ inline constexpr std::string_view kChatTemplate = "chat_template.jinja";
 inline constexpr std::string_view kChatTemplateJson = "chat_template.json";
 inline constexpr std::string_view kSpecialTokensMap = "special_tokens_map.json";
 inline constexpr std::string_view kTokenizerConfig = "tokenizer_config.json";
-inline constexpr std::string_view kAdditionalTemplates = "additional_chat_templates";  // a folder of them
+inline constexpr std::string_view kAdditionalTemplates = "additional_chat_templates";  // a folder of chat templates
 
 struct TokenizerFile {
   std::string name;
@@ -24,8 +24,8 @@ struct TokenizerFile {
 // Returns true for "additional_chat_templates/NAME.jinja".
 bool is_additional_template(std::string_view name);
 
-// Returns a sentence about why these are not valid Vocabulary::files, whose names become paths; empty if they are
-// valid.
+// Returns a sentence that explains why these are not valid Vocabulary::files, whose names become paths; empty if they
+// are valid.
 std::string find_problem_with_files(const Attributes& files);
 
 // Returns the JSON object in a kept file; empty if the file is missing.

@@ -18,7 +18,8 @@ namespace {
 constexpr std::array<std::string_view, 8> kNames = {
     "bos_token", "eos_token", "unk_token",  "sep_token",
     "pad_token", "cls_token", "mask_token", "additional_special_tokens"};
-constexpr std::string_view kExtra = "extra_special_tokens";  // an object by names; since transformers 5 also a list
+constexpr std::string_view kExtra =
+    "extra_special_tokens";  // an object with names as keys; since transformers 5 also a list
 
 [[noreturn]] void fail(const JsonFile& file, const std::string& problem) {
   throw Error(ErrorKind::invalid_file, problem, file.path);
@@ -76,8 +77,8 @@ void add_tokens_by_text(const JsonFile& added, const std::vector<std::string>& s
 
 constexpr float kScore = -1000;  // llama.cpp's converter uses the same
 
-// Returns the type that a token gets because it is listed. BOS, the unknown token and similar ones keep theirs; a byte
-// token with another text loses its type.
+// Returns the type of a token that is listed. BOS, the unknown token and similar ones keep their types; a byte token
+// with another text does not.
 TokenType choose_listed_type(const Value& token, TokenType before) {
   const bool replaced = before == TokenType::normal || before == TokenType::unused ||
                         before == TokenType::user_defined || before == TokenType::byte;

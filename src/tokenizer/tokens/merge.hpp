@@ -1,4 +1,4 @@
-// The core of byte pair encoding merges neighbouring symbols, the best pair first, until no pair merges.
+// Implements the core of byte pair encoding: merges neighbouring symbols, the best pair first, until no pair merges.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace poise {
 
-// While it exists, its stop token stops encodings of this thread: loops over a text call check(). A token that can
-// never stop leaves that of an outer EncodingStop in force. Requires: the token outlives this.
+// Lets a stop token stop the encodings of this thread while this object exists: loops over a text call check(). If the
+// token can never stop, the one of an outer EncodingStop stays in force. Requires: the token outlives this.
 class EncodingStop {
  public:
   explicit EncodingStop(const std::stop_token& stop) : before_(current()) {
@@ -42,12 +42,12 @@ class EncodingStop {
 // Holds a run of the text. It is empty after it has merged into its left neighbour.
 struct Symbol {
   std::string_view text;
-  bool frozen = false;  // never merges
+  bool frozen = false;  // true if it never merges
 };
 
-// Merges `symbols`, which are contiguous in one text, and returns the remaining ones. `priority(left, right)` is a
-// number, larger is better, or std::nullopt when the two do not merge. Of equal pairs the leftmost merges first. Calls
-// it O(n log n) times.
+// Merges `symbols`, which are contiguous in one text, and returns the remaining ones. `priority(left, right)` returns a
+// number, or std::nullopt if the two do not merge. The pair with the largest number merges first; of equal pairs, the
+// leftmost. Calls `priority` O(n log n) times.
 template <typename Priority>
 std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priority&& priority) {
   constexpr std::size_t kNone = SIZE_MAX;
@@ -55,7 +55,7 @@ std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priorit
     double priority;
     std::size_t left;
     std::size_t right;
-    std::size_t bytes;  // of both; another sum shows that one of them has merged since
+    std::size_t bytes;  // the bytes of both; if their sum differs now, one of them has merged since
 
     bool operator<(const Pair& other) const {
       return priority < other.priority || (priority == other.priority && left > other.left);

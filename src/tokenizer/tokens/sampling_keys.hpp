@@ -1,4 +1,4 @@
-// Keys that state how to sample, in GGUF's metadata and in generation_config.json.
+// Lists the keys with which GGUF's metadata and generation_config.json state how to sample.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@ namespace poise {
 struct SamplingKey {
   enum class Kind { text, integer, number };
   std::string_view gguf;    // after "general.sampling."
-  std::string_view config;  // in generation_config.json; llama.cpp's name where transformers has none
+  std::string_view config;  // in generation_config.json; llama.cpp's name if transformers has none
   Kind kind;
 };
 

@@ -21,7 +21,7 @@ bool TokenBoundaries::is_spelled_in_bytes(std::string_view token) {
 void TokenBoundaries::add_bytes(std::string_view token) {
   if (!byte_level::decode(token, bytes_)) return;
   const std::string_view text = bytes_;
-  std::size_t begin = 0;  // of the character, or of its part before `at`
+  std::size_t begin = 0;  // where the character begins
   for (std::size_t at = 1; at < text.size(); ++at) {
     if (is_trail(text[at])) continue;
     if (is_ascii(text[at]) && is_ascii(text[at - 1])) {
@@ -34,7 +34,7 @@ void TokenBoundaries::add_bytes(std::string_view token) {
     const std::string_view left = text.substr(begin, at - begin);
     const std::string_view right = text.substr(at, end - at);
     begin = at;
-    if (left.size() > 4 || right.size() > 4) continue;  // such a character is invalid
+    if (left.size() > 4 || right.size() > 4) continue;  // characters with more bytes are invalid
     if (is_trail(left.front())) add_part(make_part(left));
     if (end == text.size() && right.size() < find_announced_length(right.front())) add_part(make_part(right));
     add_pair(make_part(left), make_part(right));
@@ -46,7 +46,7 @@ bool TokenBoundaries::is_spanned(std::string_view left, std::string_view right) 
   const Part whole_left = make_part(left);
   const Part whole_right = make_part(right);
   if (has_pair(whole_left, whole_right)) return true;
-  // These are parts with which tokens begin or end. Most characters have few.
+  // `lefts` and `rights` are the parts of these characters with which tokens begin or end. Most characters have few.
   std::array<Part, 4> lefts{whole_left};
   std::array<Part, 4> rights{whole_right};
   std::size_t left_count = 1;

@@ -1,5 +1,5 @@
-// Finds places that no token spans, where a text may be cut. Byte pair encoding gives the same tokens for
-// the runs between boundaries as for the whole text, since every merge makes a token.
+// Finds places in a text that no token spans, so that the text may be cut there. Byte pair encoding gives the same
+// tokens for the runs between these boundaries as for the whole text, since every merge makes a token.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class TokenBoundaries {
   // Returns true when all characters of a token are in the alphabet of bytes. "a" is a character and a byte.
   static bool is_spelled_in_bytes(std::string_view token);
 
-  // Ignores invalid UTF-8, and text outside the alphabet: no text can contain such a token.
+  // Adds a token. Ignores tokens of invalid UTF-8 or outside the alphabet, because no text can contain them.
   void add(std::string_view token) { unit_ == Unit::bytes ? add_bytes(token) : add_characters(token); }
 
   // Calls visit(run) for the runs of a text, from front to back. A text of invalid UTF-8, or of bytes outside the
@@ -95,7 +95,7 @@ class TokenBoundaries {
     std::string decoded;
     if (!byte_level::decode(text, decoded) || !is_utf8(decoded)) return false;
     const std::string_view bytes = decoded;
-    std::size_t begin = 0;  // of the run, in the text
+    std::size_t begin = 0;  // where the run begins in the text
     std::size_t here = 0;
     std::string_view before;
     for (std::size_t at = 0; at < bytes.size(); at += before.size()) {
@@ -115,8 +115,9 @@ class TokenBoundaries {
   std::vector<std::uint64_t>
       pairs_;  // a bit for each hash of two neighbouring units of a token; false positives only cost boundaries
   std::array<std::uint64_t, 256> parts_{};  // the same for the parts of characters with which tokens begin or end
-  std::array<bool, 128 * 128> ascii_{};     // pairs of two ASCII bytes, the most frequent ones
-  std::string bytes_;                       // scratch space
+  std::array<bool, 128 * 128>
+      ascii_{};        // true for pairs of two ASCII bytes that a token contains, which are the most frequent pairs
+  std::string bytes_;  // scratch space
 };
 
 }  // namespace poise

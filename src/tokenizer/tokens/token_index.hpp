@@ -1,4 +1,4 @@
-// Indexes of a vocabulary's tokens by their text.
+// Finds tokens of a vocabulary by their text.
 #pragma once
 
 #include <array>
@@ -23,13 +23,13 @@ class TokenTexts {
  public:
   explicit TokenTexts(const Vocabulary& vocabulary);
 
-  // Returns the index of the vocabulary. Null if there is none, or tokens were added since.
+  // Returns the index of the vocabulary. Null if there is none, or if tokens have been added since it was made.
   static const std::shared_ptr<const TokenTexts>& get(const Vocabulary& vocabulary) { return vocabulary.index_.texts; }
   static void set(Vocabulary& vocabulary, std::shared_ptr<const TokenTexts> texts) {
     vocabulary.index_.texts = std::move(texts);
   }
 
-  // Returns the first token with that text. Requires: the vocabulary, or a copy.
+  // Returns the first token with that text. Requires: the index is of this vocabulary, or of a copy.
   std::optional<TokenId> find(const Vocabulary& vocabulary, std::string_view text) const;
   // Finds many texts; -1 if missing.
   void find_many(const Vocabulary& vocabulary, std::span<const std::string_view> texts, std::span<TokenId> ids) const;
@@ -58,8 +58,8 @@ class TokenIndex {
  public:
   // Starts without tokens. Requires: the vocabulary outlives this.
   explicit TokenIndex(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-  // Indexes all tokens except hidden ones. Uses the table that the vocabulary carries, if it has one. `hidden`: by id;
-  // empty: none.
+  // Indexes all tokens except hidden ones. Uses the table that the vocabulary carries, if it has one. `hidden` is by
+  // id; empty: no token is hidden.
   TokenIndex(const Vocabulary& vocabulary, std::vector<bool> hidden);
 
   // Requires: the index started empty.
@@ -91,7 +91,7 @@ class TokenIndex {
 
  private:
   const Vocabulary& vocabulary_;
-  std::shared_ptr<const TokenTexts> texts_;  // null: all are in `own_`
+  std::shared_ptr<const TokenTexts> texts_;  // null: all tokens are in `own_`
   std::vector<bool> hidden_;
   std::vector<bool> passed_;  // hidden tokens and duplicates: find() never returns them
   TextTable own_;             // tokens that were added, or have the text of a hidden one
@@ -172,7 +172,7 @@ class PrefixTrie {
 
   std::uint64_t seed_ = choose_hash_seed();
   std::array<Node, 256> first_{};
-  std::vector<std::uint64_t> slots_;  // key and child; open addressing, at most half full
+  std::vector<std::uint64_t> slots_;  // a hash table of keys and child nodes, with open addressing, at most half full
   std::size_t mask_ = 0;
   std::size_t taken_ = 0;
   std::vector<std::int32_t> values_;

@@ -57,7 +57,7 @@ Attributes read_generation_config(const Model& model) {
   return map != nullptr ? *map : read_kept_object(model.attributes, kGenerationConfig);
 }
 
-// Makes generation_config.json. transformers samples only where do_sample is true.
+// Makes generation_config.json. transformers samples only if do_sample is true.
 Attributes make_generation_config(const Attributes& attributes) {
   Attributes generation;
   for (const SamplingKey& row : kSamplingKeys) {

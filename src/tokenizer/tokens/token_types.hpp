@@ -21,15 +21,15 @@ std::optional<TokenType> find_token_type(std::uint64_t number);
 // Returns the number of a type. BOS, EOS and padding are control tokens.
 std::int32_t find_token_type_number(TokenType type);
 
-// Returns the type. For a control token, returns the first of BOS, EOS and padding whose id in the vocabulary is this
-// token's, else control.
+// Returns `type`, except for a control token whose id is that of BOS, EOS or padding in the vocabulary: then returns
+// the first of these types.
 TokenType choose_special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
 
-// Returns a token's type as ALT stores it: the token at an id of BOS, EOS or padding has the first of these types,
-// whatever its own is, unless it is a byte or the unknown token.
+// Returns a token's type as ALT stores it. The token at the id of BOS, EOS or padding has the first of these types,
+// whatever its own type is, unless it is a byte token or the unknown token.
 TokenType choose_type_by_id(const Vocabulary& vocabulary, std::size_t id);
 
-// Returns the same tokens with the types that `type_of` gives their ids.
+// Returns the same tokens with the types that `type_of` returns for their ids.
 template <typename TypeOf>
 Vocabulary change_types(const Vocabulary& tokens, TypeOf&& type_of) {
   Vocabulary vocabulary(tokens.settings());
@@ -37,12 +37,12 @@ Vocabulary change_types(const Vocabulary& tokens, TypeOf&& type_of) {
   return vocabulary;
 }
 
-// The attribute that holds a Hugging Face directory's generation_config.json.
+// The name of the attribute with a Hugging Face directory's generation_config.json.
 inline constexpr std::string_view kGenerationConfig = "generation_config";
 
-// Returns the tokens that end a text: `eos`, which is the vocabulary's (-1: none), eos_token_id of config.json and
-// generation_config.json (a number or a list), and GGUF's ends of a turn and of a message: each once, if below
-// `tokens`.
+// Returns the tokens that end a text, each once, if below `tokens`: `eos`, which is the vocabulary's (-1: none),
+// eos_token_id of config.json and generation_config.json (a number or a list), and GGUF's ends of a turn and of a
+// message.
 std::vector<TokenId> find_end_tokens(const Model& model, TokenId eos, std::size_t tokens);
 
 // Returns generation_config.json, which the model stores as a map or as text; empty if it has none.
@@ -51,7 +51,7 @@ Attributes read_generation_config(const Model& model);
 // Returns the keys "general.sampling.*" of a GGUF file in the form of a generation_config.json; empty if it has none.
 Attributes make_generation_config(const Attributes& attributes);
 
-// How a token appears in text, by its type.
+// Lists how a token appears in text, by its type.
 enum class TokenDisplay : std::uint8_t { invisible, unknown, byte, text };
 
 // Returns the display of each token. Throws invalid_file for a byte token whose text names no byte.

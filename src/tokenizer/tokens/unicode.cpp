@@ -113,7 +113,7 @@ std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end)
       bytes.remove_prefix(length);
       continue;
     }
-    // This is the length of the longest prefix that may begin a character.
+    // `begun` is the length of the longest prefix that may begin a character.
     std::size_t begun = std::min<std::size_t>(bytes.size(), 3);
     while (begun > 1 && measure_incomplete_tail(bytes.substr(0, begun)) != begun) --begun;
     if (begun == bytes.size() && measure_incomplete_tail(bytes) == bytes.size() && !at_end) return bytes.size();
@@ -182,7 +182,7 @@ std::string to_lower_case(std::string_view text) {
 std::string to_normal_form(std::string_view text, Form form) {
   std::string result;
   std::size_t done = 0;
-  std::size_t before = 0;  // where the last character begins: what follows may combine with it
+  std::size_t before = 0;  // where the last character begins, because the following characters may combine with it
   for (std::size_t i = 0; i < text.size();) {
     const Character next = decode(text, i);
     if (is_inert(next.code, form)) {

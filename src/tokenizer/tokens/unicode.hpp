@@ -1,4 +1,4 @@
-// Properties of characters, and normal forms. Texts here are well-formed UTF-8.
+// Finds properties of characters, and computes normal forms. Texts here are well-formed UTF-8.
 #pragma once
 
 #include <cstddef>
