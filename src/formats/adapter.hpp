@@ -1,4 +1,4 @@
-// Adapter: low-rank changes of a model's matrices (LoRA), which files of some formats hold instead of a model.
+// An Adapter has low-rank changes of a model's matrices (LoRA), which files of some formats hold instead of a model.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ Model open_adapter(const std::filesystem::path& path);
 
 // Describes the change of one matrix. Both thin matrices hold numbers, and their ranks agree.
 struct AdaptedMatrix {
-  std::string file_name;  // as the file calls the matrix, for messages
-  std::string name;       // of the model's tensor, in the spelling of its family's table
+  std::string file_name;  // the file's name of the matrix, for messages
+  std::string name;       // the name of the model's tensor, in the spelling of its family's table
   LowRank change;
 
   std::uint64_t rank() const { return change.right.shape[0]; }
@@ -49,8 +49,8 @@ struct Adapter {
   std::vector<std::string> deviations;  // differences from other programs, or within the file
 };
 
-// Returns the adapter in a file; std::nullopt if the file is a model. `base`: the model to change, whose names and
-// order of rows the adapter gets; null: it keeps the file's.
+// Returns the adapter in a file; std::nullopt if the file is a model. `base` is the model to change: the adapter gets
+// its names and order of rows. Null: the adapter keeps those of the file.
 std::optional<Adapter> parse_adapter(const Model& file, const Model* base);
 
 // Returns a summary for people and scripts: {"kind": "lora", "rank": 8, "alpha": 16.0, "targets": ["q_proj"],

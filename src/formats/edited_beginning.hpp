@@ -1,4 +1,4 @@
-// EditedBeginning: an edit that replaces a file's header and keeps the data after it.
+// EditedBeginning is an edit that replaces a file's header and keeps the data after it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class EditedBeginning : public PreparedEdit {
 
  private:
   bool is_in_place() const;
-  // Returns the part of the new header that is not the same in the file; empty if all of it is.
+  // Returns the part of the new header that differs from the file; empty if they are equal.
   std::span<const std::byte> find_changed() const;
 
   Input input_;

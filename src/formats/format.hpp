@@ -1,4 +1,5 @@
-// Format: the functions and properties of one file format. Each folder has one constant, and registry.cpp a row for it.
+// A Format has the functions and properties of one file format. Each folder has one constant, and registry.cpp has a
+// row for it.
 #pragma once
 
 #include <cstdint>
@@ -61,8 +62,8 @@ struct FilePlan {
 
 // Describes the files of weights in a Hugging Face directory, next to its config.json.
 struct WeightFiles {
-  std::span<const std::string_view> names;  // of the file that holds all tensors, the usual one first
-  std::string_view index;                   // of the file that maps tensors to several files; empty: there is none
+  std::span<const std::string_view> names;  // names of the file that holds all tensors, the usual name first
+  std::string_view index;  // the name of the file that maps tensors to several files; empty: there is none
   // Calls `add_tensor` with each tensor of a file, and returns the file's other metadata. Errors of `add_tensor` get
   // the tensor's offset if they have none. Throws what Format::read throws.
   Attributes (*read)(const SourcePtr& source, FunctionRef<void(Tensor)> add_tensor, std::vector<Finding>& warnings);
@@ -74,7 +75,7 @@ struct PreparedFile {
   // Returns the sizes of the files that write() makes. Reads no tensor's bytes. Throws what write() throws, except for
   // errors that only these bytes show.
   std::function<FilePlan()> plan;
-  std::vector<std::string> losses;  // what the file loses, one sentence each
+  std::vector<std::string> losses;  // what the file cannot hold, one sentence each
   std::function<void(Output& output, const Progress& progress)> write;
   // Returns the name of the file to open, for an output called `name`. Empty: the output's own name.
   std::function<std::string(const std::string& name)> main_name = {};
@@ -99,7 +100,7 @@ PreparedFile prepare_with(const Model& model, const WriteOptions& options) {
 // Holds an edit of attributes that is about to be written.
 class PreparedEdit {
  public:
-  // `added`: the new keys, as in EditReport.
+  // `added` has the new keys, as in EditReport.
   explicit PreparedEdit(std::vector<std::string> added) : added_(std::move(added)) {}
   virtual ~PreparedEdit() = default;
   // Returns the file after the edit.
@@ -216,7 +217,7 @@ Opened open_despite_faults(Input input, const ReadOptions& options);
 // has none.
 std::vector<MetadataKey> list_metadata_keys(const Opened& opened);
 
-// Returns true if Format::transposes does for any format.
+// Returns true if Format::transposes returns true for any format.
 bool has_blocks_along_columns(const Model& model, std::string_view tensor);
 
 // Returns Format::find_content_digest of the model's original format; std::nullopt if it has none.
@@ -228,7 +229,8 @@ void complete_card(const Model& model, const Format& target, Card& card);
 // Returns Format::name_unknown_type of any format, else the spelling itself.
 std::string_view name_unknown_type(std::string_view spelled);
 
-// Returns true if files of the format can hold tensors of that layout. Dense and carried layouts always fit.
+// Returns true if files of the format can hold tensors of that layout. Dense tensors, and unknown layouts, which are
+// only copied, always fit.
 bool holds_layout(const Format& format, const LayoutType& type);
 
 // Returns the findings of Format::find_dangerous_code of all formats, except those in `known`. An error of a format's

@@ -1,4 +1,4 @@
-// Metadata as text: a model's card, configuration and vocabulary in formats with text attributes only.
+// Stores a model's card, configuration and vocabulary as text, in formats with text attributes only.
 //
 // Three attributes hold JSON: "poise.card", "poise.config" (config.json's keys) and "poise.vocabulary"
 // (docs/formats/ztensor.md).

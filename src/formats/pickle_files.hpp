@@ -1,4 +1,4 @@
-// Pickles in any file: those that Python programs load besides a checkpoint itself.
+// Checks pickles in any file: those that Python programs load besides a checkpoint itself.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ inline constexpr std::size_t kLegacyPickles = 5;
 // Describes bytes that may be pickles, and how findings name them.
 struct PickleFile {
   BlobPtr bytes;
-  std::string name;                    // of the file or member; by its ending, programs decide whether it is a pickle
-  std::string path;                    // Finding::path
-  std::string prefix = {};             // of messages: "evil.pkl: " in an archive
-  std::optional<std::uint64_t> begin;  // where the bytes are in the file; std::nullopt if they are decoded
+  std::string name;         // the name of the file or member; programs decide by its ending whether it is a pickle
+  std::string path;         // Finding::path
+  std::string prefix = {};  // the beginning of messages, such as "evil.pkl: " in an archive
+  std::optional<std::uint64_t> begin;        // where the bytes are in the file; std::nullopt if they are decoded
   std::optional<std::uint64_t> header = {};  // Finding::offset of decoded bytes
 };
 
@@ -41,14 +41,14 @@ struct PickleFile {
 // Python can import. So text, images and raw weights give no errors. Throws io.
 std::vector<Finding> check_pickles(const PickleFile& file);
 
-// Does the same for bytes that certainly are pickles, such as the data of NumPy's object arrays.
+// Does the same for bytes that are certainly pickles, such as the data of NumPy's object arrays.
 std::vector<Finding> check_certain_pickles(const PickleFile& file);
 
 // Returns the errors of check_pickles() for each member of an archive, and of archives in it, except members for which
 // `skip` is true.
 std::vector<Finding> check_members(const ZipArchive& archive, FunctionRef<bool(std::string_view name)> skip);
 
-// Returns true for a function that pickles of checkpoints may call. `name`: a result of canonicalize_name().
+// Returns true for a function that pickles of checkpoints may call. `name` is a result of canonicalize_name().
 bool is_allowed_function(std::string_view name);
 
 // Returns the full name of the function that a call calls; empty for objects that are not calls, and for a function
@@ -57,7 +57,7 @@ std::string name_called_function(const pickle::Pickle& pickle, pickle::Id id);
 
 // Returns an error for each call that ordinary checkpoints do not make, even if they may name its function: a call of
 // an object or type that the pickle makes; an argument that is called, and that torch's weights_only does not call;
-// items or a state that the object's class does not take; a state of a NumPy type under which NumPy takes bytes for
+// items or a state that the object's class does not accept; a state of a NumPy type that makes NumPy use bytes as
 // addresses.
 std::vector<Finding> find_unsafe_calls(const pickle::Pickle& pickle, const std::string& path);
 

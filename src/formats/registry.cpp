@@ -1,4 +1,4 @@
-// The table of formats, and the way from a path to its format: by content first, then by extension.
+// Has the table of formats, and finds the format of a path: by content first, then by extension.
 #include "formats/registry.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ const auto& make_infos() {
   return table;
 }
 
-// Compares the extension in lower or upper case.
+// Returns true if the format has this extension, in upper or lower case.
 bool has_extension(const Format& format, const std::string& found) {
   const std::string extension = to_lower_ascii(found);
   return !extension.empty() && (format.info.extension == extension ||
@@ -80,8 +80,8 @@ Model read_despite_faults(const Format& format, const Input& input, const ReadOp
   }
 }
 
-// Returns the format of a file that begins with no magic, by its extension: the one that it ends like, else the first.
-// Null: no format has the extension.
+// Returns the format of a file without a magic, by its extension. If several formats have the extension, returns the
+// one whose matches_end() accepts the file, or else the first. Null: no format has the extension.
 const Format* find_by_extension(const Input& input, const std::string& extension) {
   const Format* first = nullptr;
   for (const Format* format : kFormats) {
@@ -109,7 +109,7 @@ Opened read_input(Input input, const ReadOptions& options, IfFaulty if_faulty = 
     }
     return {format, std::move(input), std::move(model), std::move(faults)};
   }
-  // Not recognized by content: the format of its extension reports what is wrong.
+  // The content is not recognized, so the format of the extension reports what is wrong.
   if (const Format* format = input.source ? find_by_extension(input, extension) : nullptr) {
     try {
       Model model = read(*format);

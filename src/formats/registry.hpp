@@ -1,11 +1,11 @@
-// The formats, a row each of the table in registry.cpp. docs/formats/ describes them.
+// Declares the formats. Each is a row of the table in registry.cpp, and has a page in docs/formats/.
 #pragma once
 
 #include "formats/format.hpp"
 
 namespace poise {
 
-// Versions 2 and 1 share the extension .alt; writing a file of that name means version 2.
+// Versions 2 and 1 share the extension .alt; files with that name are written in version 2.
 extern const Format kAltV2;
 extern const Format kAltV1;
 extern const Format kDistributedCheckpoint;

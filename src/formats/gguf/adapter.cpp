@@ -171,7 +171,7 @@ class Reading {
 
   const Model& file_;
   const Model* base_;
-  const Architecture* architecture_ = nullptr;  // of the base; null: names stay
+  const Architecture* architecture_ = nullptr;  // the architecture of the base; null: names stay
   Heads heads_;
   Adapter adapter_;
   std::map<std::string, ThinMatrices> pairs_;

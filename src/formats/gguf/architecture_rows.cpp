@@ -1,4 +1,4 @@
-// llama.cpp's names of tensors and keys, for each architecture.
+// Lists llama.cpp's names of tensors and keys, for each architecture.
 #include "formats/gguf/architectures.hpp"
 
 namespace poise::gguf::architectures {

@@ -1,5 +1,5 @@
-// The names that llama.cpp gives to architectures, tensors and hyperparameters, next to those of transformers, which
-// Poise uses: a row for each architecture.
+// Lists llama.cpp's names of architectures, tensors and hyperparameters, next to those of transformers, which Poise
+// uses: a row for each architecture.
 //
 // Source: llama.cpp's src/llama-arch.cpp and conversion/ (v0.5.0), and the modeling files of transformers.
 #pragma once

@@ -1,4 +1,4 @@
-// llama.cpp's changes to tensors, and their inverses: lazy views.
+// Makes llama.cpp's changes to tensors, and undoes them, as lazy views.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ constexpr std::size_t kMostShown = 100;  // bytes of a value in a message
 struct Entry {
   std::string key;
   EntryType type = {};
-  std::uint64_t begin = 0;  // in the file, with its key
+  std::uint64_t begin = 0;  // where the entry begins in the file, with its key
   std::uint64_t end = 0;
   std::string replaced = {};  // new bytes of key, type and value; empty: those in the file
 };
@@ -56,9 +56,9 @@ struct Header {
   std::uint64_t metadata_end = 0;
   std::uint64_t end = 0;
   std::uint64_t alignment = kUsualAlignment;
-  std::uint64_t split_number = 0;  // of a split model: the file's number
+  std::uint64_t split_number = 0;  // the number of the file in a split model
   std::uint64_t split_count = 0;
-  std::optional<std::uint64_t> tokens;  // of the vocabulary
+  std::optional<std::uint64_t> tokens;  // the number of tokens in the vocabulary
 };
 
 Header read_header(const Source& source) {
@@ -157,7 +157,7 @@ std::string encode_entry(const std::string& key, const std::optional<EntryType>&
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Returns the type of a key of llama.cpp; std::nullopt for others. `architecture`: the first word of the keys of
+// Returns the type of a key of llama.cpp; std::nullopt for others. `architecture` is the first word of the keys of
 // hyperparameters; empty: unknown.
 std::optional<EntryType> find_new_type(std::string_view key, std::string_view architecture) {
   if (key.starts_with(kGeneral)) return find_general_type(key.substr(kGeneral.size()));
@@ -240,7 +240,8 @@ void require_first(const Header& header, const Input& input) {
 
 class EditedHeader final : public EditedBeginning {
  public:
-  // `has_config`: the header has poise.config. `problem`: why a change has no effect; empty if all have one.
+  // `has_config` is true if the header has poise.config. `problem` is why a change has no effect; empty if all have
+  // one.
   EditedHeader(const Input& input, const ByteWriter& header, std::uint64_t old_data, const AttributeChanges& changes,
                std::vector<std::string> added, bool has_config, std::string problem)
       : EditedBeginning(input, header.bytes(), old_data, std::move(added)), problem_(std::move(problem)) {
@@ -270,7 +271,7 @@ class EditedHeader final : public EditedBeginning {
 
  private:
   std::string problem_;
-  bool may_be_covered_ = false;  // poise.config may have the value of a changed key, too
+  bool may_be_covered_ = false;  // true if poise.config may also have the value of a changed key
 };
 
 // Refuses keys that the writer derives from the model.

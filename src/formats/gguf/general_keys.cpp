@@ -109,8 +109,8 @@ class GeneralWriter {
     write_sources("dataset", find_values({"datasets", "dataset", "dataset_sources"}));
     write_list("tags", {"tags", "pipeline_tag"});
     write_list("languages", {"languages", "language"});
-    // Readers keep the keys above as attributes, which are written first the next time. Fields of the card follow them
-    // here, too, so that the order stays.
+    // Readers keep the keys above as attributes, which a writer writes first. So fields of the card are written after
+    // them, here too, and the order stays.
     write_text("author", card_.author);
     write_license();
     write_text("uuid", card_.uuid);
@@ -153,8 +153,8 @@ class GeneralWriter {
     }
   }
 
-  // Writes names, version and size. Each is from the card, else from the name in config.json, else from the name of the
-  // directory or file.
+  // Writes names, version and size. Each comes from the card, or else from the name in config.json, or else from the
+  // name of the directory or file.
   void write_identity() {
     std::vector<NameParts> names;
     const auto* text = model_.config_json.get_if<std::string>("_name_or_path");
@@ -190,7 +190,8 @@ class GeneralWriter {
     write_text("size_label", label.empty() ? make_size_label(count_) : label);
   }
 
-  // Returns a token that llama.cpp needs for a model with such a name, and that the vocabulary lacks.
+  // Returns a token that llama.cpp needs for a model with such a name, but that the vocabulary lacks; empty if there is
+  // none.
   std::string_view find_missing_token(const std::string& name) const {
     const std::string small = to_lower_ascii(name);
     if (!model_.vocabulary || (small.find("phi-3") == std::string::npos && small.find("phi3") == std::string::npos))
@@ -212,7 +213,8 @@ class GeneralWriter {
     write_text("license", is_same ? fmt::format("{}", fmt::join(licenses, ",")) : card_.license);
   }
 
-  // Returns the base models of the front matter, if the first is card.base_model, else card.base_model.
+  // Returns the base models in the front matter of the model card, if the first one is card.base_model, and else
+  // card.base_model alone.
   std::vector<std::string> find_base_models() const {
     std::vector<std::string> models = find_values({"base_model", "base_models", "base_model_sources"});
     const auto without_site = [](std::string_view id) { return id.starts_with(kSite) ? id.substr(kSite.size()) : id; };
@@ -262,7 +264,7 @@ class GeneralWriter {
 
   const Model& model_;
   const Card& card_;
-  FrontMatter front_matter_;  // of the model card
+  FrontMatter front_matter_;  // the front matter of the model card
   Count count_;
   KeyValues& out_;
   std::string name_;

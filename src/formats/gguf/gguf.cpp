@@ -86,7 +86,8 @@ class FileAudit {
  private:
   static constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 
-  // Warns of tokens with the same text: llama.cpp exits when it reads them. It gives names to empty ones.
+  // Warns of tokens with the same text, because llama.cpp exits when it reads them. Empty texts are allowed, because
+  // llama.cpp names such tokens itself.
   void check_tokens(MetadataValue& value) {
     std::unordered_map<std::string, std::size_t> first_with;
     std::size_t id = 0;
@@ -134,7 +135,7 @@ class FileAudit {
     std::map<std::uint64_t, const TensorInfo*> first_at;
     const TensorInfo* early = nullptr;
     std::size_t more = 0;
-    std::uint64_t end = 0;  // of the tensors so far
+    std::uint64_t end = 0;  // the end of the tensors so far
     for (const TensorInfo& info : tensors_) {
       const std::uint64_t bytes = count_tensor_bytes(info);
       const auto [other, is_first] = bytes > 0 ? first_at.emplace(info.offset, &info) : std::pair(first_at.end(), true);
@@ -160,7 +161,7 @@ class FileAudit {
   std::vector<Finding>& findings_;
   std::uint64_t alignment_ = kUsualAlignment;
   std::vector<TensorInfo> tensors_;
-  std::vector<std::uint64_t> offsets_;  // of the tensors, ascending
+  std::vector<std::uint64_t> offsets_;  // the offsets of the tensors, ascending
   std::uint64_t header_end_ = 0;
   std::uint64_t data_begin_ = 0;
 };
@@ -173,7 +174,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
   std::vector<Finding> findings;
   for (const std::filesystem::path& path : model.origin.files)
     FileAudit(path == input.path ? input.source : Source::open(path, IoMode::read), findings).run();
-  // Types that ggml removed or added later, and blocks without a known byte order.
+  // Warns of types that ggml removed or added later, and of blocks without a known byte order.
   warn_of_unknown_types(model, is_known_layout, findings);
   std::ranges::move(check_adapter(model), std::back_inserter(findings));
   return findings;

@@ -43,12 +43,12 @@ PreparedFile prepare(const Model& model, const WriteOptions& options);
 
 struct WrittenMetadata {
   KeyValues entries;
-  std::vector<std::string> losses;  // what the entries leave out, one sentence each
+  std::vector<std::string> losses;  // what the entries cannot hold, one sentence each
 };
 
-// Converts a model's card, configuration, vocabulary and attributes to GGUF's metadata. `hyperparameters`: those of the
-// architecture. `file_type`: llama.cpp's number for the types of most tensors, if it has one. `tensors`: all tensors of
-// the file.
+// Converts a model's card, configuration, vocabulary and attributes to GGUF's metadata. `hyperparameters` are those of
+// the architecture. `file_type` is llama.cpp's number for the types of most tensors, if it has one. `tensors` are all
+// tensors of the file.
 WrittenMetadata make_metadata(const Model& model, const Architecture* architecture,
                               const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
                               const std::vector<CountedTensor>& tensors);

@@ -1,9 +1,9 @@
-// The header of a GGUF file, read from front to back: metadata, then descriptions of tensors.
+// Reads the header of a GGUF file from front to back: metadata, then descriptions of tensors.
 //
 //   "GGUF" | u32 version | counts | metadata: key, type, value ... | tensors: name, dimensions, type, offset ... |
 //     padding | data
 //
-// Versions 2 and 3 hold counts and lengths in 64 bits, version 1 in 32. All numbers are little-endian, or all
+// Versions 2 and 3 have counts and lengths of 64 bits, version 1 in 32. All numbers are little-endian, or all
 // big-endian: the version, a small number, decides. Source: the GGUF specification of ggml, and ggml's own reader for
 // the rest.
 #pragma once
@@ -56,12 +56,13 @@ class MetadataValue {
   ValueType item_type() const { return item_type_; }
   std::uint64_t count() const { return count_; }
 
-  // Each reads the value; std::nullopt if it is of another kind. A text is valid until the next call on the reader.
+  // Read the value; they return std::nullopt if it is of another kind. A text is valid until the next call on the
+  // reader.
   std::optional<std::string_view> text();
-  std::optional<std::uint64_t> unsigned_integer();  // of any integer type
+  std::optional<std::uint64_t> unsigned_integer();  // of any integer type that is not negative
   // Reads a number of any type but text and arrays; float32 as the double of the same shortest spelling.
   std::optional<double> number();
-  // Each calls the function with every item of an array; false for a value of another kind.
+  // Call the function with every item of an array; they return false for a value of another kind.
   bool visit_texts(FunctionRef<void(std::string_view text)> add_text);
   bool visit_numbers(FunctionRef<void(double number)> add_number);
   // Reads the whole value. Throws unsupported if values exceed the budget.
@@ -140,9 +141,9 @@ inline constexpr std::size_t kMaxWrittenName = 63;  // ggml's limit for tensors'
 inline constexpr std::size_t kMaxNameBytes = 1024;  // Poise's limit for tensors' names in files that it reads
 inline constexpr std::size_t kMaxKeyBytes = 65535;  // the specification's limit
 inline constexpr std::size_t kMaxKeys = 1'000'000;  // metadata
-inline constexpr std::size_t kMaxNesting = 8;       // of arrays
+inline constexpr std::size_t kMaxNesting = 8;       // the depth of arrays
 inline constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 30;
-inline constexpr std::uint64_t kLeastAlignment = 32;    // of written files: llama.cpp stops if the data begin elsewhere
+inline constexpr std::uint64_t kLeastAlignment = 32;    // in written files; llama.cpp stops if the data begin elsewhere
 inline constexpr std::uint64_t kMaxExperts = 4096;      // in a stacked tensor
 inline constexpr std::uint64_t kLeastExpertBytes = 64;  // so that a small file cannot make millions of tensors
 inline constexpr std::uint64_t kMaxPatternLayers = 65536;  // in a model with a rule for windows

@@ -1,4 +1,4 @@
-// Hyperparameters: keys of config.json as GGUF's entries and tensors, both ways.
+// Converts hyperparameters: keys of config.json to GGUF's entries and tensors, and back.
 #pragma once
 
 #include <algorithm>
@@ -80,7 +80,7 @@ struct RopeFactors {
 };
 
 struct RopeFactorRow {
-  std::string_view gguf;  // the tensor
+  std::string_view gguf;  // the name of the tensor
   std::vector<float> RopeFactors::*factors;
   bool for_any_context;
 };

@@ -27,7 +27,7 @@ constexpr std::string_view kDatasets = "imatrix.datasets";
 constexpr std::string_view kChunks = "imatrix.chunk_count";
 constexpr std::string_view kChunkSize = "imatrix.chunk_size";
 constexpr std::uint64_t kMostTimes =
-    4;  // limit of the memory, in times the file's size: tensors may share bytes, or be codes
+    4;  // the limit of memory, as a multiple of the file's size: tensors may share bytes, or be codes
 
 std::vector<float> read_floats(const Tensor& tensor, const std::string& path) {
   if (!has_float_elements(tensor))
@@ -96,7 +96,8 @@ Imatrix read_gguf(const std::filesystem::path& path) {
   return imatrix;
 }
 
-// Such a file has mean squares times calls, each of a chunk whose size it does not state.
+// Reads a file in the older format, which has mean squares times calls. A call is a chunk, whose size the file does not
+// state.
 Imatrix read_older(const std::filesystem::path& path) {
   const SourcePtr source = Source::open(path, IoMode::map);
   ByteReader in(*source, "imatrix");
@@ -141,7 +142,7 @@ Imatrix read_imatrix(const std::filesystem::path& path) {
 ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(path.string()) {
   const Imatrix imatrix = read_imatrix(path);
   for (const auto& [name, entry] : imatrix.entries) {
-    // All columns of a matrix that was never used weigh the same.
+    // All columns of a matrix that was never used get the same weight.
     const std::size_t columns = std::max<std::size_t>(1, entry.sums.size() / entry.counts.size());
     std::vector<float> weights(entry.sums.size());
     for (std::size_t i = 0; i < weights.size(); ++i) {

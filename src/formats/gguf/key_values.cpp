@@ -236,7 +236,7 @@ void KeyValues::value(std::string_view key, const Value& value, std::optional<En
 
 namespace {
 
-// Holds the type of keys whose names end in one of these, or, for lists, are one of these. The first match counts.
+// Holds the type of keys whose names end in one of these names, or, for lists, are one of them. The first match counts.
 struct RequiredType {
   EntryType type;
   std::span<const std::string_view> names;

@@ -1,5 +1,5 @@
-// Entries of metadata: read ones, from which readers remove those that they understand, and written ones with their
-// types.
+// Holds entries of metadata: those of a file that is read, from which readers remove the ones that they understand, and
+// those of a file that is written, with their types.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ std::optional<EntryType> find_entry_type(std::string_view name);
 // Builds metadata in the form of a GGUF header, entry by entry.
 class KeyValues {
  public:
-  // Each appends an entry, and throws internal for a key that exists.
+  // Append an entry. They throw internal if the key exists.
   void text(std::string_view key, std::string_view value);
   // Appends an entry unless the key exists or the text is empty.
   void text_if_new(std::string_view key, std::string_view value) {

@@ -142,7 +142,8 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
     const auto* text = entries_.get_if<std::string>(kArchitecture);
     model.card.model_type = text == nullptr ? "" : *text;
     if (rest)
-      read_config(model, *rest, explain_missing_hyperparameters(), path);  // it may be complete without these keys
+      read_config(model, *rest, explain_missing_hyperparameters(),
+                  path);  // the configuration may be complete without these keys
     entries_.read_text(kArchitecture);
   }
   const auto* number = entries_.get_if<std::uint64_t>("general.file_type");
@@ -150,7 +151,7 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
     model.origin.recipe = find_file_type_name(static_cast<std::uint32_t>(*number));
     entries_.remove("general.file_type");
   }
-  entries_.read_number("general.quantization_version");  // follows from the tensors
+  entries_.read_number("general.quantization_version");  // removed, because it follows from the tensors
   tokens_.append_unused_arrays(entries_.rest());
   model.attributes = Attributes::from_unique(std::move(entries_.rest()));
   std::erase_if(types_, [&](const auto& entry) { return model.attributes.find(entry.first) == nullptr; });

@@ -29,7 +29,7 @@ inline constexpr std::string_view kModifiedKey = "poise.last_modified";
 struct Split {
   std::uint64_t number = 0;
   std::uint64_t count = 0;    // 0: the file is whole
-  std::uint64_t tensors = 0;  // of all files; 0: unknown
+  std::uint64_t tensors = 0;  // tensors in all files; 0: unknown
 };
 
 // Returns true for the model of a GGUF file: its names and keys are llama.cpp's, or another program's.
@@ -43,7 +43,7 @@ class Metadata {
 
   std::uint64_t alignment() const { return alignment_; }
   const Split& split() const { return split_; }
-  // Returns null if it is unknown. Tensors then keep their names.
+  // Returns null if the architecture is unknown. Tensors then keep their names.
   const Architecture* architecture() const { return architecture_; }
 
   const Entries& entries() const { return entries_; }
@@ -64,7 +64,7 @@ class Metadata {
   Split split_;
   const Architecture* architecture_ = nullptr;
   Entries entries_;
-  std::map<std::string, std::string> types_;  // of entries that Poise would write with other types
+  std::map<std::string, std::string> types_;  // the types of entries that Poise would write with other types
   Tokens tokens_;
 };
 
@@ -80,7 +80,7 @@ struct CountedTensor {
 
 struct WrittenGeneral {
   std::string name;                 // general.name, from the model's attributes or written here; empty: none
-  std::vector<std::string> losses;  // what is lost of the card, one sentence each
+  std::vector<std::string> losses;  // what the file cannot hold of the card, one sentence each
 };
 
 // Appends the keys "general.*" that llama.cpp's converter writes (gguf-py/gguf/metadata.py of v0.5.0) and that do not
@@ -98,7 +98,7 @@ struct NameParts {
   std::string version;
   std::string size_label;
 };
-// Splits a name into its parts. `parameters`: the model's number of parameters; 0: unknown.
+// Splits a name into its parts. `parameters` is the model's number of parameters; 0: unknown.
 NameParts parse_name(std::string_view id, std::uint64_t parameters);
 
 // Makes "Nano Mistral" of "nano-mistral".

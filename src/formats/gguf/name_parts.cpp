@@ -179,7 +179,7 @@ void find_basename(std::vector<Piece>& pieces) {
       if (piece.kinds == 0) piece.kinds = kFinetune;
     }
   }
-  // A version at the end of the basename does not belong to it.
+  // Removes versions from the end of the basename.
   for (std::size_t i = pieces.size(); i-- > 0;) {
     if ((pieces[i].kinds & kBasename) == 0 || pieces[i].kinds == kBasename) break;
     pieces[i].kinds &= ~unsigned{kBasename};

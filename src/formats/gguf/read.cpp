@@ -197,7 +197,7 @@ class TensorAdder {
     return type != nullptr && file_->big_endian && !type->swapped ? nullptr : type;
   }
 
-  // Returns true for tensors that Poise can decode. Others are listed and carried, with their name and order.
+  // Returns true for tensors that Poise can decode. Others are listed, and copied with their name and order.
   bool is_interpreted(const TensorInfo& info) const {
     return find_spelled_dtype(kSpellings, info.type) || find_readable_blocks(info) != nullptr;
   }

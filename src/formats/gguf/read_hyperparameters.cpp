@@ -61,8 +61,8 @@ class HyperparameterReader {
  private:
   std::string key(std::string_view gguf) const { return fmt::format("{}.{}", architecture_.name, gguf); }
 
-  // Removes and returns an entry's value. A value of another kind, such as a number for each layer, stays an attribute:
-  // std::nullopt.
+  // Removes and returns an entry's value. Returns std::nullopt for a value of another kind, such as a number for each
+  // layer, which stays an attribute.
   std::optional<Value> remove(const KeyRow& row) {
     const Value* value = entries_.find(key(row.gguf));
     if (value == nullptr || !has_kind(*value, row.kind)) return std::nullopt;

@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::string_view kUnknown = "llama_ftype ";
 
-// Finds a recipe: if most layers have type `most`, and a tensor whose name contains `name` has type `type`, it is
-// `file_type`. The first match counts.
+// Describes a recipe: if most layers have type `most`, and a tensor whose name contains `name` has type `type`, the
+// file type is `file_type`. The first match counts.
 struct Variant {
   std::uint32_t most;
   std::string_view name;
@@ -73,7 +73,7 @@ std::string find_file_type_name(std::uint32_t number) {
 }
 
 std::optional<std::uint32_t> find_file_type(std::span<const TypedMatrix> matrices, std::string_view recipe) {
-  // Poise's recipes that end in a type's name.
+  // The ending of Poise's own recipes, after the name of a type.
   constexpr std::string_view kMix = ":mix";
   const std::string_view name = recipe.ends_with(kMix) ? recipe.substr(0, recipe.size() - kMix.size()) : recipe;
   const auto* row = std::ranges::find(kFileTypes, name, &FileType::name);

@@ -1,4 +1,4 @@
-// ggml's numbers of tensor types: plain elements are here, blocks in codec/block_type.hpp.
+// Lists ggml's numbers of tensor types. Plain elements are here, blocks in codec/block_type.hpp.
 #pragma once
 
 #include <array>

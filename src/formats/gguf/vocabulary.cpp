@@ -52,7 +52,7 @@ std::string make_key(std::string_view name) { return std::string(kTokenizer).app
 // Finds llama.cpp's defaults for missing keys, and for ids without a token (one after the last, or -1).
 class DefaultValues {
  public:
-  // `model`: tokenizer.ggml.model. `count`: the number of tokens.
+  // `model` is the value of tokenizer.ggml.model, `count` the number of tokens.
   DefaultValues(const Entries& entries, std::string_view model, std::size_t count)
       : entries_(entries),
         model_(model),
@@ -141,7 +141,7 @@ bool Tokens::read(std::string_view key, MetadataValue& value, HeaderReader& head
       texts->ends.push_back(static_cast<std::uint32_t>(texts->arena.size()));
     });
   } else if (name == "scores") {
-    // Some of llama.cpp's tools write whole numbers.
+    // Accepts integers too, because some of llama.cpp's tools write them.
     require(value.type() == ValueType::array &&
                 (value.item_type() == ValueType::f32 || value.item_type() == ValueType::i32),
             kMaxTokens, "f32");
@@ -206,7 +206,7 @@ std::optional<Vocabulary> Tokens::make_vocabulary(Entries& entries, std::vector<
   };
   vocabulary.add_dummy_prefix = read_flag("add_space_prefix", true);
   vocabulary.remove_extra_whitespaces = read_flag("remove_extra_whitespaces", false);
-  // Writing a vocabulary sets this value again.
+  // This value is left out, because writing a vocabulary sets it again.
   if (const Value* pre = entries.find(make_key("pre")); pre != nullptr && *pre == Value("default"))
     entries.remove(make_key("pre"));
   // If the file has no such token, the flag has no effect and stays an attribute.
@@ -255,7 +255,7 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   ByteWriter& texts = out.array(make_key("tokens"), ValueType::text, count);
   std::vector<std::string> tokens = form.tokens;
   for (std::uint64_t i = 0; i < padding; ++i) tokens.push_back(fmt::format("[PAD{}]", vocabulary.size() + i));
-  name_repeated_tokens(tokens);  // a token may have the text of padding
+  name_repeated_tokens(tokens);  // a token may have the same text as padding
   for (const std::string& text : tokens) KeyValues::append_text(texts, text);
   if (!form.scores.empty()) {
     ByteWriter& scores = out.array(make_key("scores"), ValueType::f32, count);
@@ -299,7 +299,7 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
 }
 
 // Sets the ids that readers assume if the file has none, so that the file states them. Returns what that changes, one
-// sentence each. `out`: the keys that the file has.
+// sentence each. `out` has the keys of the file.
 std::vector<std::string> set_default_ids(GgufTokenizer& form, const KeyValues& out) {
   const SpecialIds usual = find_default_gguf_ids(form.model, form.pre);
   struct Special {

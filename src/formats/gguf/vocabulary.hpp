@@ -1,4 +1,4 @@
-// A vocabulary in GGUF's metadata: arrays of texts, scores and types, and ids.
+// Reads and writes a vocabulary in GGUF's metadata: arrays of texts, scores and types, and ids.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ TokenType find_type_after_reading(const Vocabulary& vocabulary, std::size_t id);
 // Returns true for the keys that write_vocabulary() derives from the tokens. An attribute cannot replace them.
 bool is_vocabulary_key(std::string_view key);
 
-// Appends the keys of a model's vocabulary to `out`, except those that exist. Returns what readers lose, one sentence
-// each. `name`: general.name. `embeddings`: the number of rows of the embedding, which llama.cpp requires as the number
+// Appends the keys of a model's vocabulary to `out`, except those that exist. Returns the losses, one sentence each.
+// `name` is general.name. `embeddings` is the number of rows of the embedding, which llama.cpp requires as the number
 // of tokens; 0: unknown. Requires: the model has a vocabulary, and `out` has no key of is_vocabulary_key().
 std::vector<std::string> write_vocabulary(const Model& model, const std::string& name, std::uint64_t embeddings,
                                           KeyValues& out);

@@ -90,8 +90,8 @@ class Preparer {
     return count == nullptr ? std::nullopt : std::optional(*count);
   }
 
-  // Returns true for a tensor that the configuration implies and that llama.cpp has no name for. The tensors of a GGUF
-  // file stay, because the program that it is for may read them.
+  // Returns true for a tensor that the configuration implies and that llama.cpp has no name for. Tensors from a GGUF
+  // file stay, because other programs may read them.
   bool is_computed(const Tensor& tensor) const {
     return architecture_ != nullptr && !is_from_gguf_ && !find_name(tensor) &&
            find_computed_tensor(*family_, tensor.name) != nullptr;
@@ -186,7 +186,7 @@ void require_own_adapter(const Model& model) {
 // losses() lists them.
 class RunnableCheck {
  public:
-  // Requires: both outlive this.
+  // Requires: `model` and `preparer` outlive this.
   RunnableCheck(const Model& model, const Preparer& preparer) : model_(model), preparer_(preparer) {
     const bool has_config = model.config || !model.config_json.empty();
     is_needed_ = !model.card.model_type.empty() && has_config && !is_from_gguf(model);
@@ -199,7 +199,7 @@ class RunnableCheck {
            "; llama.cpp's own convert_hf_to_gguf.py may convert a Hugging Face directory");
   }
 
-  // Requires that the architecture has a name for each tensor: llama.cpp loads no others.
+  // Throws unsupported if the architecture lacks a name for a tensor, because llama.cpp does not load such a tensor.
   void require_names() const {
     if (!is_needed_ || preparer_.architecture() == nullptr) return;
     std::vector<std::string_view> strangers;
@@ -220,7 +220,7 @@ class RunnableCheck {
     throw error;
   }
 
-  // Requires all experts. `least`: the number of experts in the smallest stack.
+  // Throws unsupported unless all experts are there. `least` is the number of experts in the smallest stack.
   void require_experts(std::uint64_t least) const {
     if (!is_needed_) return;
     if (const auto count = preparer_.find_expert_count(); count && least < *count)
@@ -228,7 +228,8 @@ class RunnableCheck {
                          *count));
   }
 
-  // Requires the output matrix. A conversion stores the output of a tied model, but a writer's caller may leave it out.
+  // Throws unsupported if the output matrix is missing. A conversion stores the output of a tied model, but other
+  // callers may not.
   void require_output(const std::vector<Stored>& tensors) const {
     const auto has = [&](std::string_view name) {
       return std::ranges::find(tensors, name, &Stored::name) != tensors.end();
@@ -437,7 +438,8 @@ class GgufFile {
   Preparer preparer_;
   std::uint64_t alignment_;
   std::vector<Stored> tensors_;
-  std::uint64_t least_experts_ = std::numeric_limits<std::uint64_t>::max();  // in any stacked tensor
+  std::uint64_t least_experts_ =
+      std::numeric_limits<std::uint64_t>::max();  // the smallest number of experts in a stacked tensor
   WrittenMetadata metadata_;
   std::vector<Part> parts_;
 };

@@ -74,7 +74,8 @@ class HyperparameterWriter {
   void write_row(const KeyRow& row) {
     if (find_entry(row.gguf) != nullptr) return;  // another key of the configuration gave it
     const Value* value = find_row_value(row);
-    if (row.config == "vocab_size" && value != nullptr && *value == Value(0)) return;  // unknown
+    if (row.config == "vocab_size" && value != nullptr && *value == Value(0))
+      return;  // 0 means that the size is unknown
     if (row.never_none && config_.find(row.config) != nullptr && convert_to_double(value).value_or(0) == 0) {
       return add_difference(fmt::format("llama.cpp assumes that {} is {}; here it is {}", row.config, *row.never_none,
                                         to_json(*config_.find(row.config))));
@@ -296,7 +297,7 @@ class HyperparameterWriter {
   const Architecture& architecture_;
   Attributes typed_;
   Attributes config_;
-  const Attributes* rope_ = nullptr;  // if config.json changes rotary embeddings
+  const Attributes* rope_ = nullptr;  // the object in config.json that changes rotary embeddings; null: none
   std::uint64_t rotating_ = 0;        // rotated elements of a head
   Hyperparameters result_;
 };

@@ -174,7 +174,7 @@ std::optional<Value> parse_number(const std::string& text) {
     Value value = parse_json(text, {});
     const auto* items = value.get_if<Value::Array>();
     if (is_plain(value) || (items != nullptr && !items->empty() && std::ranges::all_of(*items, is_plain))) return value;
-  } catch (const Error&) {  // a text
+  } catch (const Error&) {  // the text is not JSON
   }
   return std::nullopt;
 }

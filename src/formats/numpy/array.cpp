@@ -153,7 +153,7 @@ class Literal : private LiteralCursor {
       const auto [end, code] = std::from_chars(first, text_.data() + text_.size(), length);
       if (code != std::errc()) fail("shape", "expected non-negative integers of 64 bits", begin);
       position_ += static_cast<std::size_t>(end - first);
-      if (position_ < text_.size() && text_[position_] == 'L') ++position_;  // a long of Python 2
+      if (position_ < text_.size() && text_[position_] == 'L') ++position_;  // the end of a long integer in Python 2
       if (shape.size() == poise::kMaxRank)
         fail("shape", fmt::format("more than {} dimensions", poise::kMaxRank), begin);
       shape.push_back(length);

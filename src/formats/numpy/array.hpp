@@ -1,4 +1,4 @@
-// One array in NumPy's form, as an .npy file or a member of an .npz archive (docs/formats/numpy.md):
+// Reads and writes one array in NumPy's form, as an .npy file or a member of an .npz archive (docs/formats/numpy.md):
 //
 //   "\x93NUMPY"    then the version: 1.0, 2.0 or 3.0
 //   u16 or u32     length N of the header (u16 in version 1)
@@ -26,10 +26,11 @@
 namespace poise::numpy {
 
 inline constexpr std::string_view kMagic = "\x93NUMPY";
-inline constexpr std::uint64_t kAlignment = 64;  // of the elements, as NumPy writes them
+inline constexpr std::uint64_t kAlignment = 64;  // the alignment of elements in files that NumPy writes
 inline constexpr std::size_t kMaxRank = 32;      // NumPy 1's limit
 
-// An element type without its byte order. NumPy has no types of 8 bits with an exponent, and no bfloat16.
+// NumPy's spelling of each element type, without the byte order. NumPy has no types of 8 bits with an exponent, and no
+// bfloat16.
 inline constexpr std::array kSpellings = {
     Spelling<std::string_view>{DType::f64, "f8"},         Spelling<std::string_view>{DType::f32, "f4"},
     Spelling<std::string_view>{DType::f16, "f2"},         Spelling<std::string_view>{DType::complex64, "c8"},
@@ -42,7 +43,7 @@ inline constexpr std::array kSpellings = {
 
 struct ArrayHeader {
   std::string descr;       // "<f4"; for records, the text between the brackets
-  bool is_record = false;  // several fields in an element
+  bool is_record = false;  // true if elements have several fields
   bool fortran_order = false;
   Shape shape;
   std::uint64_t descr_at = 0;  // offset of descr in the file
@@ -61,8 +62,8 @@ std::string explain_unsupported_type(const ArrayHeader& header);
 // does not fit the shape. Requires: find_dtype(header) has a value.
 Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data);
 
-// Returns the header for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported for what NumPy does
-// not hold, naming the tensor and the `format`.
+// Returns the header for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported, naming the tensor
+// and the `format`, if NumPy cannot hold it.
 ByteWriter write_header(std::string_view format, const Tensor& tensor);
 
 // Reads an array of texts as the value of an attribute: one text, or a list of texts. The array's type is U (UTF-32) or
@@ -72,8 +73,8 @@ std::optional<Value> read_texts(const ArrayHeader& header, const Blob& data);
 
 // Checks Python objects, which NumPy stores as a pickle and loads with numpy.load(allow_pickle=True). Returns errors
 // for a pickle that makes Python do more than make plain data, for one that cannot be followed to its end, and for
-// types that NumPy may read as objects. Numbers, texts, times and raw bytes have no errors. `data`: the bytes after the
-// header. Throws io.
+// types that NumPy may read as objects. Numbers, texts, times and raw bytes have no errors. `data` has the bytes after
+// the header. Throws io.
 std::vector<Finding> check_objects(const ArrayHeader& header, const pytorch::PickleFile& data);
 
 }  // namespace poise::numpy

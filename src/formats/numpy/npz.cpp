@@ -33,7 +33,7 @@ struct ArrayMember {
   const ZipMember& member;
   std::string name;
   numpy::ArrayHeader header;
-  std::uint64_t data = 0;  // bytes before its elements
+  std::uint64_t data = 0;  // the bytes before its elements
 };
 
 // Inflates the beginning of a member: the header, and usually more.
@@ -65,7 +65,7 @@ ArrayMember read_array_member(const ZipArchive& archive, const ZipMember& member
     array.header = numpy::read_header(reader);
     array.data = reader.position();
     return array;
-  } catch (const Error& error) {  // its offset counts decoded bytes
+  } catch (const Error& error) {  // the error's offset counts decoded bytes
     throw Error(error.kind(), error.message(), archive.source()->name(), member.begin);
   }
 }
@@ -136,7 +136,7 @@ class Reader {
   ZipArchive archive_;
   Model& model_;
   std::vector<Attributes::Entry> texts_;
-  std::size_t left_out_ = 0;  // arrays
+  std::size_t left_out_ = 0;  // the number of arrays that are left out
   const ZipMember* first_left_out_ = nullptr;
 };
 

@@ -22,7 +22,7 @@ struct Constant {
   bool is_list;
   std::uint64_t attribute;  // AttributeProto.AttributeType
 };
-constexpr std::uint64_t kAttributeType = 20;  // the field
+constexpr std::uint64_t kAttributeType = 20;  // the number of the field `type`
 constexpr std::array kConstants = std::to_array<Constant>({
     {2, "f", kFloat, ListField::float_data, Message::Wire::fixed32, false, 1},
     {3, "i", kInt64, ListField::int64_data, Message::Wire::varint, false, 2},

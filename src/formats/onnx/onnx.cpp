@@ -21,7 +21,7 @@
 namespace poise::onnx {
 namespace {
 
-constexpr std::uint64_t kGraph = 7;  // of ModelProto
+constexpr std::uint64_t kGraph = 7;  // the field `graph` of ModelProto
 
 // Collects entries, the first of each key, in order.
 class EntryList {
@@ -142,7 +142,7 @@ class Reader {
            source_->name(), first_body_});
   }
 
-  // Adds the tensors of a node if it is a Constant; warns of others.
+  // Adds the tensors of a node if it is a Constant; warns if another node has tensors.
   void add_node(const Message& message) {
     const Node node = read_node(message, *source_);
     if (bodies_ == 0 && !node.graphs.empty()) first_body_ = node.graphs.front();
@@ -196,7 +196,7 @@ class Reader {
   ExternalFiles files_;
   ValueReader values_;
   Model model_;
-  EntryList texts_;  // tensors of texts
+  EntryList texts_;  // the attributes made of tensors with texts
   std::size_t bodies_ = 0;
   std::uint64_t first_body_ = 0;
 };

@@ -1,4 +1,4 @@
-// ONNX models: reads a ModelProto with its initializers, and the tensors of its constants and nodes (onnx.proto).
+// Reads ONNX models: a ModelProto with its initializers, and the tensors of its constants and nodes (onnx.proto).
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::uint64_t count_integers(const Source& source, const Places& places);
 
 // Describes the type of the elements.
 struct Integers {
-  unsigned bytes = 0;  // of one: 1, 2, 4 or 8
+  unsigned bytes = 0;  // bytes of an integer: 1, 2, 4 or 8
   bool is_signed = false;
 };
 
@@ -42,7 +42,7 @@ struct Integers {
 BlobPtr make_integer_list_blob(SourcePtr source, Places places, std::uint64_t count, Integers integers,
                                std::string tensor);
 
-// TensorProto.DataType: the element types of ONNX, and the field that holds such elements if they are not raw bytes.
+// Lists TensorProto.DataType: the element types of ONNX, and for each the field with elements that are not raw bytes.
 
 // Names fields of a TensorProto. The values are the fields' numbers.
 enum class ListField : std::uint8_t {
@@ -60,7 +60,7 @@ struct OnnxType {
   DType dtype;  // unknown: Poise has no such type
   unsigned bits;
   ListField field;
-  bool is_signed;  // whether integers in a list have signs
+  bool is_signed;  // true if integers in a list have signs
 };
 
 inline constexpr std::array kElementTypes = std::to_array<OnnxType>({
@@ -98,7 +98,7 @@ inline const OnnxType* find_element_type(std::uint64_t number) {
   return row == kElementTypes.end() ? nullptr : row;
 }
 
-// A TensorProto of onnx.proto: the places of its elements.
+// Reads a TensorProto of onnx.proto: the type, and where the elements are.
 
 using protobuf::Message;
 
@@ -112,7 +112,7 @@ struct TensorProto {
   std::uint64_t type = 0;  // OnnxType::number
   std::optional<Message::Place> raw;
   ListField field = ListField::none;  // the field with the elements
-  Places list;                        // of that field
+  Places list;                        // the pieces of that field
   Places texts;
   bool is_external = false;
   std::vector<std::pair<std::string, std::string>> external;
@@ -154,7 +154,7 @@ Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFi
 // Reads a tensor of texts: one text, or a list of texts. Returns std::nullopt if they are too many, or not UTF-8.
 std::optional<Value> read_texts(const TensorProto& proto, const Source& source);
 
-// A SparseTensorProto of onnx.proto, as a tensor of coordinates.
+// Reads a SparseTensorProto of onnx.proto as a tensor of coordinates.
 
 struct SparseProto {
   TensorProto values;   // has one dimension, and the tensor's name
@@ -169,7 +169,7 @@ SparseProto read_sparse_proto(Message message);
 Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFiles& files);
 
 struct Node {
-  bool is_constant = false;  // its only tensor is its output
+  bool is_constant = false;  // true if its only tensor is its output
   std::vector<TensorProto> tensors;
   std::vector<SparseProto> sparse;
   // The offsets of attributes that hold lists of tensors, and of attributes that hold graphs.

@@ -55,7 +55,7 @@ class Walk {
   const Source* source_;
   const Places* places_;
   std::size_t index_ = 0;
-  std::uint64_t offset_ = 0;  // in that range, of the first byte that is not in the buffer yet
+  std::uint64_t offset_ = 0;  // in that range: of the first byte that is not in the buffer yet
   std::vector<std::byte> buffer_;
   std::uint64_t buffer_at_ = 0;
   std::size_t position_ = 0;
@@ -116,7 +116,7 @@ class IntegerStream final : public BlobStream {
   Integers integers_;
   const std::string& tensor_;
   std::array<std::byte, 8> element_{};
-  unsigned left_ = 0;  // bytes of the element that are not read yet
+  unsigned left_ = 0;  // bytes of the element that have not been read yet
 };
 
 class IntegerListBlob final : public Blob {
@@ -169,7 +169,7 @@ BlobPtr make_integer_list_blob(SourcePtr source, Places places, std::uint64_t co
 
 namespace {
 
-constexpr std::size_t kMostPieces = 1 << 16;   // of a field
+constexpr std::size_t kMostPieces = 1 << 16;   // pieces of a field
 constexpr std::size_t kMostExternalKeys = 16;  // location, offset, length, checksum
 constexpr std::uint64_t kMostTextBytes = 1 << 20;
 
@@ -224,8 +224,8 @@ void require_bytes(const TensorProto& proto, const OnnxType& type, std::uint64_t
     fail(fmt::format("{}: {} bytes, {} of {} needs {}", where, found, to_string(proto.dims), type.name, expected));
 }
 
-// Throws for a hard link: unpacking an archive can make one to any file of the user, and a hard link does not show
-// that. onnx refuses them, too (CVE-2026-34446).
+// Throws invalid_file for a file with several names (hard links): unpacking an archive can make a hard link to any file
+// of the user, and nobody can see where it leads. onnx refuses them, too (CVE-2026-34446).
 void require_one_name(const Source& file, const std::string& name) {
   struct stat status {};
   if (::fstat(file.descriptor(), &status) != 0) throw_system_error("stat", file.name());
@@ -348,8 +348,8 @@ TensorProto read_tensor_proto(Message message) {
   return proto;
 }
 
-// Throws for a file outside of the model's directory. If the model is a link, files next to its target are inside, too:
-// in the Hub's cache, snapshots have links to blobs in one folder.
+// Throws invalid_file for a file outside of the model's directory. If the model is a link, files next to its target are
+// inside, too: in the Hub's cache, snapshots have links to blobs in one folder.
 void ExternalFiles::require_inside(const std::filesystem::path& path, const std::string& name) const {
   namespace fs = std::filesystem;
   std::error_code ignored;
